@@ -19,20 +19,19 @@ from numpy.typing import NDArray
 
 from dejacue.errors import InputError, shown, unknown
 from dejacue.evaluation import METRICS, best_tiou, compare, group_means, metrics
-from dejacue.learn.calibrated import RULES, Calibrated, Fitted
-from dejacue.learn.calibrated_features import check_features, features_of
+from dejacue.learn.calibrated import RULES, Calibrated, Fitted, check_features, features_of
 from dejacue.method.coordinates import check_pair
 from dejacue.method.plan import Plan
 from dejacue.method.view import Readout, View
 from dejacue.records import History, Reference, Vocabulary, Window
 
 RIDGE = 1.0
-MOST_STEPS, CLOSE_ENOUGH = 100, 1e-10
-MOST_ODDS = 500.0  # beyond it exp would overflow, and nothing changes
-FOLDS, LEAST_COMPONENTS = 5, 3
-CHOSEN_BY, LEVEL = "top1_tiou", 0.05
+MAX_STEPS, TOLERANCE = 100, 1e-10  # of Newton's method
+MAX_LOG_ODDS = 500.0  # beyond it exp would overflow, and nothing changes
+FOLDS, MIN_COMPONENTS = 5, 3
+CHOSEN_BY, MAX_P = "top1_tiou", 0.05
 BASELINES = ("contrast", "published", "whole-history", "longest-run")
-SIX = ("vocabulary", "absolute", "dual", "sibling", "share", "margin")
+SIX_FEATURES = ("vocabulary", "absolute", "dual", "sibling", "share", "margin")
 Candidate = tuple[tuple[str, ...], str]  # features and rule
 CANDIDATES: tuple[Candidate, ...] = (  # from few weights to many; the first is contrast itself
     (("contrast",), "contrast"),
@@ -40,8 +39,8 @@ CANDIDATES: tuple[Candidate, ...] = (  # from few weights to many; the first is 
     (("vocabulary",), "sum"),
     (("contrast", "absolute"), "contrast"),
     (("vocabulary", "absolute", "dual"), "sum"),
-    (SIX, "sum"),
-    (("contrast", *SIX), "contrast"),
+    (SIX_FEATURES, "sum"),
+    (("contrast", *SIX_FEATURES), "contrast"),
 )
 Row = tuple[str, float, float, float]
 Pair = tuple[History, Vocabulary]
@@ -72,7 +71,7 @@ class Labelled:
         return values
 
     def found(self, readout: Readout) -> list[Window]:
-        """Its window for each of the rows; what a model computes on the way is not kept."""
+        """Return its window for each of the rows; what a model computes is not cached."""
         if isinstance(readout, Calibrated):
             odds = readout.combined(self.features(readout.features))
             start, end, _ = readout.windows(self.view, odds)
@@ -93,14 +92,14 @@ def fit(
     ridge: float = RIDGE,
     engine: str = "auto",
 ) -> Calibrated:
-    """A readout for what ``references`` know of these histories.
+    """Fit a readout to what ``references`` know of these histories.
 
     labelled     findings, (History, Vocabulary) pairs or, with ``vocabulary``, histories or a
                  store; those without references are left out
     features     the evidence to weigh (FEATURES) and ``rule`` (RULES), instead of choosing them
     ridge        how much weights are held back, beside a weight of one for each history
 
-    Says in ``fitted`` what it is worth on components that it has not seen, and in ``recommended``
+    Its ``fitted`` holds what it is worth on components that it has not seen, its ``recommended``
     whether that is more than contrast.
     """
     chosen = candidates(features, rule)
@@ -111,10 +110,10 @@ def fit(
     wanted = [own.history_id for own in true]
     known, notes = _labelled(_pairs(labelled, vocabulary, wanted), true, engine)
     groups = sorted({own.reference.component for own in known})
-    if len(groups) < LEAST_COMPONENTS:
+    if len(groups) < MIN_COMPONENTS:
         raise InputError(
             f"the labels come from {len(groups)} source video{'s' if len(groups) > 1 else ''}, "
-            f"but cross-validation needs {LEAST_COMPONENTS} or more; label others, or name the "
+            f"but cross-validation needs {MIN_COMPONENTS} or more; label others, or name the "
             "components in the references"
         )
     # Each fold, with the model that was chosen and fitted without it.
@@ -125,17 +124,17 @@ def fit(
 
 
 def candidates(features: Sequence[str] | None, rule: str | None) -> Sequence[Candidate]:
-    """The pairs of evidence and rule to choose from; refuses names that are not known."""
+    """Return the pairs of evidence and rule to choose from; refuse names that are not known."""
     if rule is not None and rule not in RULES:
         raise unknown("rule", rule, RULES)
     if features is None:
-        return [own for own in CANDIDATES if rule in (None, own[1])]
+        return [candidate for candidate in CANDIDATES if rule in (None, candidate[1])]
     names = check_features((features,) if isinstance(features, str) else features)
     return [(names, rule or "sum")]
 
 
 def _pairs(given: Any, vocabulary: Vocabulary | None, wanted: Sequence[str]) -> list[Pair]:
-    """Each history with its words; of a store only those that are wanted."""
+    """Return each history with its words; of a store only those that are wanted."""
     stored = hasattr(given, "histories")
     pairs = []
     for item in [given[name] for name in wanted if name in given] if stored else given:
@@ -158,7 +157,7 @@ def _pairs(given: Any, vocabulary: Vocabulary | None, wanted: Sequence[str]) -> 
 
 
 def _check_references(references: Sequence[Reference]) -> None:
-    """Refuses what cannot be learned from."""
+    """Refuse what cannot be learned from."""
     if not references:
         raise InputError("no labels; give the true windows of some states")
     for own in references:
@@ -178,7 +177,7 @@ def _check_references(references: Sequence[Reference]) -> None:
 def _labelled(
     pairs: Sequence[Pair], references: Sequence[Reference], engine: str
 ) -> tuple[list[Labelled], tuple[str, ...]]:
-    """Histories with labels, in the order of the references' names, and what is odd about them."""
+    """Return histories with labels, in the order of their names, and what is odd about them."""
     by_name: dict[str, Pair] = {}
     for history, vocabulary in pairs:
         if history.id in by_name:
@@ -253,39 +252,39 @@ def _with_labels(
 def logistic(
     values: Values, labels: Values, weight: Values, strength: float = RIDGE
 ) -> NDArray[np.float64]:
-    """Weights of the columns and, last, the bias: the minimum of the weighted log-loss plus half
-    the squared length of the weights times ``strength``, by Newton's method."""
+    """Return weights of the columns and, last, the bias: the minimum of the weighted log-loss plus
+    half the squared length of the weights times ``strength``, by Newton's method."""
     table = np.column_stack([values, np.ones(len(values))])
     ridge = np.append(np.full(values.shape[1], strength), 0.0)
 
     def slope_at(place: NDArray[np.float64]) -> tuple[Values, Values]:
-        share = 1 / (1 + np.exp(-np.clip(table @ place, -MOST_ODDS, MOST_ODDS)))
+        share = 1 / (1 + np.exp(-np.clip(table @ place, -MAX_LOG_ODDS, MAX_LOG_ODDS)))
         return share, table.T @ (weight * (share - labels)) + ridge * place
 
     found = np.zeros(len(ridge))
     share, slope = slope_at(found)
-    for _ in range(MOST_STEPS):
+    for _ in range(MAX_STEPS):
         curve = (table * (weight * share * (1 - share))[:, None]).T @ table + np.diag(ridge)
         step = np.linalg.solve(curve, slope)
         share, ahead = slope_at(found - step)
-        while np.abs(step).max() > CLOSE_ENOUGH and ahead @ ahead > slope @ slope:
+        while np.abs(step).max() > TOLERANCE and ahead @ ahead > slope @ slope:
             step /= 2  # too far: the slope must fall
             share, ahead = slope_at(found - step)
         found, slope = found - step, ahead
-        if np.abs(step).max() <= CLOSE_ENOUGH:
+        if np.abs(step).max() <= TOLERANCE:
             break
     return found
 
 
 def _model(known: Sequence[Labelled], candidate: Candidate, ridge: float) -> Calibrated:
-    """The weights of one choice of evidence."""
+    """Fit the weights of one choice of evidence."""
     names, rule = candidate
     values = np.concatenate([own.features(names).reshape(-1, len(names)) for own in known])
     labels = np.concatenate([own.inside.ravel() for own in known]).astype(np.float64)
     weight = np.concatenate([own.weight.ravel() for own in known])
     mean = weight @ values / weight.sum()
     scale = np.sqrt(weight @ (values - mean) ** 2 / weight.sum())
-    scale[scale < CLOSE_ENOUGH] = 1.0  # evidence that never varies weighs nothing
+    scale[scale < TOLERANCE] = 1.0  # evidence that never varies weighs nothing
     *weights, bias = logistic((values - mean) / scale, labels, weight, ridge).tolist()
     if not np.isfinite([*weights, bias]).all():
         raise InputError("the weights are not finite; do the labels belong to these histories?")
@@ -296,7 +295,7 @@ def _model(known: Sequence[Labelled], candidate: Candidate, ridge: float) -> Cal
 
 
 def _folds(known: Sequence[Labelled]) -> list[tuple[list[Labelled], list[Labelled]]]:
-    """(left out, rest): components in the order of their names, dealt in turn."""
+    """Return (left out, rest): components in the order of their names, dealt in turn."""
     groups = sorted({own.reference.component for own in known})
     fold = {group: at % min(FOLDS, len(groups)) for at, group in enumerate(groups)}
     return [
@@ -311,7 +310,7 @@ def _folds(known: Sequence[Labelled]) -> list[tuple[list[Labelled], list[Labelle
 def _tried(
     known: Sequence[Labelled], candidates: Sequence[Candidate], ridge: float
 ) -> dict[Candidate, Values]:
-    """What each candidate is worth, by cross-validation among these histories."""
+    """Return what each candidate is worth, by cross-validation among these histories."""
     folds = _folds(known)
     return {
         candidate: _values([(own, _model(rest, candidate, ridge)) for own, rest in folds])
@@ -320,14 +319,14 @@ def _tried(
 
 
 def _best(known: Sequence[Labelled], tried: Mapping[Candidate, Values], ridge: float) -> Calibrated:
-    """The candidate that is worth most, of equal ones the first, fitted to all these histories."""
+    """Fit the candidate that is worth most (of equal ones the first) to all these histories."""
     column = list(METRICS).index(CHOSEN_BY)
     worth = {candidate: round(float(own[:, column].mean()), 9) for candidate, own in tried.items()}
     return _model(known, max(worth, key=lambda candidate: worth[candidate]), ridge)
 
 
 def _values(read: Iterable[tuple[Sequence[Labelled], Readout]]) -> Values:
-    """The METRICS of each component; every group of histories with its readout."""
+    """Return the METRICS of each component; every group of histories with its readout."""
     overlaps: list[float] = []
     levels: tuple[list[str], list[str], list[str]] = ([], [], [])
     for group, readout in read:
@@ -349,9 +348,9 @@ def _worth(
     tried: Mapping[Candidate, Values],
     notes: tuple[str, ...],
 ) -> tuple[Fitted, bool]:
-    """What cross-validation says, and whether the model is ahead of contrast: the interval of the
-    difference in tIoU lies above zero, its p is at most 5 % (intervals of a few components are too
-    narrow), and R@1 .5 is not lower."""
+    """Return what cross-validation says, and whether the model is ahead of contrast: the interval
+    of the difference in tIoU lies above zero, its p is at most 5 % (intervals of a few components
+    are too narrow), and R@1 .5 is not lower."""
     values: Mapping[str, Values] = {
         "calibrated": _values(unseen),
         **{name: _baseline(known, name) for name in BASELINES},
@@ -368,7 +367,7 @@ def _worth(
         notes=notes,
     )
     gain = pairs[CHOSEN_BY]
-    return fitted, gain.low > 0 and gain.p <= LEVEL and pairs["r1_05"].delta >= 0
+    return fitted, gain.low > 0 and gain.p <= MAX_P and pairs["r1_05"].delta >= 0
 
 
 def _baseline(known: Sequence[Labelled], name: str) -> Values:

@@ -103,19 +103,6 @@ class Canvas:
     ) -> None:
         self.polygon(oval(x, y, rx, ry, turn), colour, shade=shade, edge=edge)
 
-    def box(
-        self,
-        x0: float,
-        y0: float,
-        x1: float,
-        y1: float,
-        colour: Colour,
-        *,
-        shade: float = 0.25,
-        edge: bool = True,
-    ) -> None:
-        self.polygon([(x0, y0), (x1, y0), (x1, y1), (x0, y1)], colour, shade=shade, edge=edge)
-
     def line(self, points: ArrayLike, width: float, colour: Colour) -> None:
         """Draw a stroke of a width in units."""
         flat = self.pixels(points).ravel().tolist()
@@ -193,7 +180,6 @@ class Drawing(NamedTuple):
     image: Any  # premultiplied RGBA
     glow: tuple[float, float, Colour, float] | None
     bounds: tuple[int, int, int, int]  # left, top, right, bottom of what is drawn, on the board
-    area: float  # of what is drawn, in squares of the unit
 
 
 @dataclass(eq=False)
@@ -216,8 +202,7 @@ class Sprite:
             if glow is not None:
                 x, y = ((canvas.pixels([glow[:2]])[0] - MARGIN) / UNIT).tolist()
                 glow = (x, y, *glow[2:])
-            area = canvas.image.getchannel("A").histogram()[255] / UNIT**2
-            self._cache[key] = Drawing(canvas.image.convert("RGBa"), glow, bounds, area)
+            self._cache[key] = Drawing(canvas.image.convert("RGBa"), glow, bounds)
         return self._cache[key]
 
 

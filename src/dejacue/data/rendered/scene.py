@@ -135,10 +135,6 @@ class Scene:
         """Return the labels of what is seen; ``labels`` of a subclass may be wrong on purpose."""
         return self._compose(frame, None)
 
-    def area(self, frame: int) -> float:
-        """Return the pixels that the whole target would cover with nothing in front of it."""
-        return self._drawing(frame).area * self._place(self.target, frame).side ** 2
-
     def _background(self, frame: int) -> NDArray[np.uint8]:
         from PIL import Image
 

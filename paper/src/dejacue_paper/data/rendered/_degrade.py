@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.data.rendered import Scene
+from dejacue.data.rendered.drawing import UNIT
 
 MASK_NOISES = ("erode", "dilate", "drift", "switch")
 
@@ -35,6 +36,11 @@ class DegradedScene(Scene):
     def labels(self, frame: int) -> NDArray[np.uint8]:
         """Return the labels of one frame with the mask noise."""
         return self._with_noise(self.true_labels(frame), frame)
+
+    def area(self, frame: int) -> float:
+        """Return the pixels that the whole target would cover with nothing in front of it."""
+        opaque = self._drawing(frame).image.getchannel("a").histogram()[255] / UNIT**2
+        return opaque * self._place(self.target, frame).side ** 2
 
     def _with_noise(self, labels: NDArray[np.uint8], frame: int) -> NDArray[np.uint8]:
         return labels if self.mask_noise is None else self.mask_noise(labels, frame)

@@ -15,7 +15,7 @@ from dejacue.data.rendered.drawing import (
     mix,
     oval,
 )
-from dejacue_paper.data.rendered._shapes import between, moved
+from dejacue_paper.data.rendered._shapes import between, moved, rectangle
 
 WHITE = (250, 250, 248)
 DARK = (48, 40, 38)
@@ -166,7 +166,7 @@ def bottle(rng: np.random.Generator) -> Paint:
 
     def lid(canvas: Canvas, x: float, y: float) -> None:
         w = neck * 1.3
-        canvas.box(x - w, y - 0.13, x + w, y, cap, shade=0.35)
+        canvas.polygon(rectangle(x - w, y - 0.13, x + w, y), cap, shade=0.35)
         for k in (-0.5, 0.0, 0.5):
             canvas.line([(x + k * w, y - 0.09), (x + k * w, y - 0.02)], 0.012, darker(cap, 0.65))
         canvas.ellipse(x, y - 0.13, w, 0.035, darker(cap, 1.15), shade=0.1)
@@ -186,7 +186,7 @@ def bottle(rng: np.random.Generator) -> Paint:
             glass,
             shade=0.35,
         )
-        canvas.box(x - width, 0.58, x + width, 0.82, paper, shade=0.2)
+        canvas.polygon(rectangle(x - width, 0.58, x + width, 0.82), paper, shade=0.2)
         canvas.line([(x - width * 0.6, 0.7), (x + width * 0.6, 0.7)], 0.05, cap)
         canvas.line(
             [(x - width * 0.72, 0.52), (x - width * 0.72, 0.9)], 0.03, mix(glass, WHITE, 0.5)
