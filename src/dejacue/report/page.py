@@ -80,7 +80,7 @@ def report_page(
         most=MAX_CURVE_VALUES,
     )
     page = _Page(history, timeline, references)
-    made = _template().render(
+    text = _template().render(
         **_assets(),
         scene=_json(drawn),
         bars=Markup(page.bars()),
@@ -98,7 +98,7 @@ def report_page(
         answers=[page.answer(answer) for answer in page.answers],
         settings=list(page.settings()),
     )
-    return printable(made)  # last, so that it holds for every text in it
+    return printable(text)  # last, so that it holds for every text in it
 
 
 def finding_html(
@@ -161,7 +161,7 @@ class _Page:
             name: {"number": n + 1, "name": name, "colour": COLOURS[n % len(COLOURS)]}
             for n, name in enumerate(timeline.states)
         }
-        shown = {
+        wanted = {
             "frames": True,
             "source frames": history.sampled,
             "seconds": history.times_s is not None,
@@ -169,7 +169,7 @@ class _Page:
             "reference": references is not None,
             "tIoU": references is not None,
         }
-        self.columns = [name for name, wanted in shown.items() if wanted]
+        self.columns = [name for name, is_wanted in wanted.items() if is_wanted]
 
     def facts(
         self, video: str | None, object: str | None, tracker: str | None
@@ -194,19 +194,19 @@ class _Page:
         history = self.history
         yield from _flat("", self.timeline.settings)
         yield "encoder", self.timeline.encoder or history.encoder or "unnamed"
-        made = history.made_with or {}  # problems are among the warnings
-        yield from ((key, made[key]) for key in made if key != PROBLEMS)
+        made_with = history.made_with or {}  # problems are among the warnings
+        yield from ((key, value) for key, value in made_with.items() if key != PROBLEMS)
         yield "features", f"{len(history)} × {history.dimension}, {history.features.dtype}"
         yield "observed runs", ", ".join(_shortened([str(run) for run in history.runs()]))
         if history.source_frames is not None:
             yield "frames of the source", "{} – {}".format(*history.source_frames[[0, -1]].tolist())
 
     def pictures(self, thumbnails: Pictures, crops: Mapping[int, bytes]) -> list[Record]:
-        made = []
+        records = []
         for frame, data in sorted(thumbnails, key=lambda thumbnail: thumbnail[0]):
             seconds = self.axis.seconds(frame)
             time = "" if seconds is None else clock(seconds)
-            made.append(
+            records.append(
                 {
                     "frame": frame,
                     "time": time,
@@ -215,7 +215,7 @@ class _Page:
                     "crop": data_url(frame, crops[frame]) if frame in crops else "",
                 }
             )
-        return made
+        return records
 
     def bars(self) -> str:
         """Return what was found, observed and true as bars, for readers without script."""
@@ -230,7 +230,7 @@ class _Page:
             for answer in self.answers
         ]
         for state, windows in self.references.items():
-            true = [own for window in windows if (own := history.from_source(window))]
+            true = [here for window in windows if (here := history.from_source(window))]
             rows.append(Row(f"{state}: reference", "currentColor", true))
         ends = runs[0].start, runs[-1].end
         return bars_html("", rows, *ends, history.times_s, observed=runs)

@@ -336,13 +336,13 @@ def _read_youtube_part(part: Path) -> tuple[list[Clip], list[str]]:
     document = read_json(part / "meta.json")
     videos: Any = document.get("videos") if isinstance(document, dict) else None
     check(part / "meta.json", _youtube_problems(videos))
-    found, missing = sequences(part / PICTURES, part / MASKS, names=videos, kind="youtube-vos")
+    by_name, missing = sequences(part / PICTURES, part / MASKS, names=videos, kind="youtube-vos")
     missing += [
-        f'meta.json: does not mention the video "{name}"' for name in found if name not in videos
+        f'meta.json: does not mention the video "{name}"' for name in by_name if name not in videos
     ]
     clips = [
         _of_object(clip, number, object=about.get("category"))
-        for name, clip in found.items()
+        for name, clip in by_name.items()
         if name in videos
         for number, about in videos[name]["objects"].items()
     ]
@@ -378,9 +378,9 @@ def _read_m3_vos(folder: Path) -> Dataset:
     labels = read_json(path)
     check(path, _m3_problems(labels))
     splits = splits_in(folder / LISTS)
-    found, missing = sequences(folder / PICTURES, folder / MASKS, splits, labels)
+    by_name, missing = sequences(folder / PICTURES, folder / MASKS, splits, labels)
     clips: list[Clip] = []
-    for name, clip in found.items():
+    for name, clip in by_name.items():
         if name not in labels:
             missing.append(f'{path.name}: does not mention the sequence "{name}"')
             clips.append(clip)

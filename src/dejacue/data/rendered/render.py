@@ -10,8 +10,8 @@ import os
 import shutil
 import zlib
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import IO
 
 import numpy as np
 
@@ -197,6 +197,8 @@ def write_scene(
     vocabulary.yaml   states and descriptions
     references.json   the true windows of the history ``name`` (default: "scene", as the video)
     """
+    from PIL import Image
+
     from dejacue.sources.files import vocabulary_yaml
     from dejacue.sources.masks import write_masks
 
@@ -212,7 +214,9 @@ def write_scene(
         write_video(target / "scene.mp4", images, scene.rate)
     else:
         for frame in range(scene.frames):
-            _write_jpeg(target / "JPEGImages" / f"{frame:05d}.jpg", scene, frame)
+            picture = Image.fromarray(scene.image(frame))
+            path = target / "JPEGImages" / f"{frame:05d}.jpg"
+            write_whole(path, partial(picture.save, format="JPEG", quality=95, subsampling=0))
     frames = ((f"{frame:05d}", scene.labels(frame)) for frame in range(scene.frames))
     write_masks(
         target / "Annotations",
@@ -239,12 +243,3 @@ def scene_reference(scene: Scene, name: str | None = None) -> Reference:
         frames=Window(0, scene.frames - 1),
         descriptions={state: tuple(scene.vocabulary.states[state]) for state in seen},
     )
-
-
-def _write_jpeg(path: Path, scene: Scene, frame: int) -> None:
-    from PIL import Image
-
-    def write(stream: IO[bytes]) -> None:
-        Image.fromarray(scene.image(frame)).save(stream, "JPEG", quality=95, subsampling=0)
-
-    write_whole(path, write)

@@ -393,7 +393,7 @@ def _pattern(rng: np.random.Generator, height: int, width: int, unit: int) -> ND
         row = (y // period).astype(int)
         tones = rng.uniform(0.88, 1.08, size=int(height // period) + 1)
         grain = _clouds(rng, height, max(width // 24, 2), 3 * height // 8)
-        tone = tones[row] * (1 - 0.25 * (y % period < 1.5)) + 0.06 * _stretched(grain, width)
+        tone = tones[row] * (1 - 0.25 * (y % period < 1.5)) + 0.06 * _resized(grain, height, width)
     elif pattern == "tiles":
         joint = np.maximum(y % period < 1.6, x % period < 1.6)
         tone = 1 - 0.22 * joint + np.zeros((height, width))
@@ -413,18 +413,14 @@ def _pattern(rng: np.random.Generator, height: int, width: int, unit: int) -> ND
 
 def _clouds(rng: np.random.Generator, height: int, width: int, cells: int) -> NDArray[np.float32]:
     """Draw smooth noise between about −1 and 1."""
-    from PIL import Image
-
     grid = rng.uniform(-1, 1, size=(max(cells, 2), max(cells * width // height, 2)))
-    small = Image.fromarray(grid.astype(np.float32))
-    return np.asarray(small.resize((width, height), Image.Resampling.BICUBIC))
+    return _resized(grid.astype(np.float32), height, width)
 
 
-def _stretched(grain: NDArray[np.float32], width: int) -> NDArray[np.float32]:
+def _resized(values: NDArray[np.float32], height: int, width: int) -> NDArray[np.float32]:
     from PIL import Image
 
-    image = Image.fromarray(grain).resize((width, len(grain)), Image.Resampling.BICUBIC)
-    return np.asarray(image)
+    return np.asarray(Image.fromarray(values).resize((width, height), Image.Resampling.BICUBIC))
 
 
 def _thing(rng: np.random.Generator, image: Any, unit: int) -> None:

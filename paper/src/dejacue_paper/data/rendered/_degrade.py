@@ -40,7 +40,7 @@ class DegradedScene(Scene):
     def area(self, frame: int) -> float:
         """Return the pixels that the whole target would cover with nothing in front of it."""
         opaque = self._drawing(frame).image.getchannel("a").histogram()[255] / UNIT**2
-        return opaque * self._place(self.target, frame).side ** 2
+        return float(opaque * self._place(self.target, frame).side ** 2)
 
     def _with_noise(self, labels: NDArray[np.uint8], frame: int) -> NDArray[np.uint8]:
         return labels if self.mask_noise is None else self.mask_noise(labels, frame)
