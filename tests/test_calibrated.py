@@ -21,8 +21,7 @@ from dejacue import (
     locate,
 )
 from dejacue.learn import Calibrated, calibrated_fit, fit
-from dejacue.learn.calibrated import NOT_AHEAD
-from dejacue.learn.calibrated_features import FEATURES
+from dejacue.learn.calibrated import FEATURES, NOT_AHEAD
 from dejacue.method.locate import read
 from dejacue.method.scan import largest_sum
 from dejacue.sources.files import write_history, write_vocabulary

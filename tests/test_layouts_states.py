@@ -9,7 +9,7 @@ from helpers.changeit import frames, labels
 from helpers.layouts import document, howtochange, manifest, problems, text, video
 
 from dejacue import Window, evaluate, open_dataset, open_video, read_references
-from dejacue.data.layouts._seconds import seconds_of
+from dejacue.data.layouts.seconds import seconds_of
 from dejacue.records import Interval, Timeline
 
 # ChangeIt

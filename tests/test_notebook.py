@@ -19,7 +19,7 @@ from dejacue import (
     locate,
 )
 from dejacue.records._html import Row, bars_html
-from dejacue.report.notebook import finding_html
+from dejacue.report.page import finding_html
 from dejacue_paper import generate
 
 HOSTILE = "</td><script>alert(1)</script><img src=x onerror=\"a\" b='c'> & ]]>\x00\x1b\ud800"

@@ -14,8 +14,8 @@ import pytest
 from PIL import Image
 
 from dejacue import InputError
-from dejacue.report.contact import Shot, contact_sheet, drawn
 from dejacue.report.thumbnails import thumbnail
+from dejacue.report.track_sheet import Shot, contact_sheet, with_masks
 from dejacue.sources.build import HELD, ahead
 from dejacue.sources.masks import open_masks
 from dejacue.sources.sizes import pixel_limit
@@ -99,7 +99,7 @@ def test_small_pictures_are_made_of_any_shape(shape) -> None:
     image, mask = np.zeros((*shape, 3), np.uint8), np.ones(shape, bool)
     with Image.open(io.BytesIO(thumbnail(image, mask))) as small:
         assert max(small.size) <= 600
-    shot = Shot(drawn(image, {1: mask}), "frame 120 · 4.0 s", "presence 0.93")
+    shot = Shot(with_masks(image, {1: mask}), "frame 120 · 4.0 s · presence 0.93")
     with Image.open(io.BytesIO(contact_sheet([shot] * 12))) as sheet:
         assert max(sheet.size) <= 2500
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dejacue.report.thumbnails import MOST, Album, PictureAlbum
+from dejacue.report.thumbnails import MAX_PICTURES, Album, PictureAlbum
 
 
 def kept(count: int) -> PictureAlbum:
@@ -15,7 +15,7 @@ def kept(count: int) -> PictureAlbum:
         image = np.full((6, 8, 3), index % 256, np.uint8)
         mask = None if index % 3 == 0 else np.ones((6, 8), bool)
         album.see(index, lambda image=image: image, [mask])
-        assert len(album._album.kept) <= 4 * MOST
+        assert len(album._album.kept) <= 4 * MAX_PICTURES
     return album
 
 

@@ -17,7 +17,13 @@ from dejacue import read_history
 from dejacue.cli.track import summarise
 from dejacue.data.rendered import render, write_scene
 from dejacue.report import track_sheet
-from dejacue.report.contact import Shot, _lines, chosen, contact_sheet, drawn
+from dejacue.report.track_sheet import (
+    Shot,
+    _lines,
+    contact_sheet,
+    frames_to_show,
+    with_masks,
+)
 from dejacue.sources.masks import open_masks
 from dejacue.sources.tracks import _checkpoint, follow, output, read_notes
 from dejacue.sources.tracks.doubts import Doubt
@@ -456,27 +462,27 @@ def test_a_track_json_of_another_tool_does_not_stop_locate(cup, dejacue, tmp_pat
 
 
 def test_frames_of_the_sheet_are_even_and_hold_the_doubtful_ones() -> None:
-    assert chosen(5) == [0, 1, 2, 3, 4]
-    even = chosen(1000)
+    assert frames_to_show(5) == [0, 1, 2, 3, 4]
+    even = frames_to_show(1000)
     assert len(even) == 24
     assert (even[0], even[-1]) == (0, 999)
-    assert set(chosen(1000, [17, 18])) == {*even, 17, 18}
-    assert len(chosen(1000, range(1, 400, 2))) == 24 + 12
-    assert chosen(3, [7]) == [0, 1, 2]
+    assert set(frames_to_show(1000, [17, 18])) == {*even, 17, 18}
+    assert len(frames_to_show(1000, range(1, 400, 2))) == 24 + 12
+    assert frames_to_show(3, [7]) == [0, 1, 2]
 
 
 def test_the_mask_is_tinted_and_outlined() -> None:
     image = np.full((60, 120, 3), 100, np.uint8)
     mask = np.zeros((60, 120), bool)
     mask[20:40, 40:80] = True
-    found = drawn(image, {1: mask, 2: np.zeros_like(mask)}, width=120)
+    found = with_masks(image, {1: mask, 2: np.zeros_like(mask)}, width=120)
     blue = (0x00, 0x72, 0xB2)
     assert tuple(found[5, 5]) == (100, 100, 100)
     assert tuple(found[30, 39]) == blue  # just outside
     assert tuple(found[30, 38]) == (255, 255, 255)
     tint = [int(0.65 * 100 + 0.35 * part) for part in blue]
     assert found[30, 60].tolist() == tint
-    half = drawn(image, {1: mask}, width=60)
+    half = with_masks(image, {1: mask}, width=60)
     assert half.shape == (30, 60, 3)
     assert half[15, 30].tolist() == tint
 
@@ -485,12 +491,12 @@ def test_an_object_of_one_pixel_is_still_shown() -> None:
     image = np.full((600, 1200, 3), 100, np.uint8)
     mask = np.zeros((600, 1200), bool)
     mask[300, 600] = True
-    assert (drawn(image, {1: mask}) != 100).any()
+    assert (with_masks(image, {1: mask}) != 100).any()
 
 
 def test_doubtful_pictures_are_framed_in_red() -> None:
     image = np.full((50, 100, 3), 200, np.uint8)
-    shots = [Shot(image, "0", "presence 1.00"), Shot(image, "1", "", ("it jumps " * 40,))]
+    shots = [Shot(image, "0 · presence 1.00"), Shot(image, "1", ("it jumps " * 40,))]
     with Image.open(io.BytesIO(contact_sheet(shots, "x" * 500))) as sheet:
         pixels = np.asarray(sheet.convert("RGB")).astype(int)
     red = (pixels[..., 0] > 150) & (pixels[..., 1] < 80) & (pixels[..., 2] < 80)
@@ -509,7 +515,7 @@ def test_nothing_that_the_contact_sheet_says_is_cut() -> None:
     assert not any(font.getlength(f"{a} {b.split()[0]}") <= 100 for a, b in pairwise(lines))
     assert _lines("", font, 100) == []
     image = np.full((50, 100, 3), 200, np.uint8)
-    short, long = (Shot(image, "0", "", marks) for marks in ((), ("one",) * 3))
+    short, long = (Shot(image, "0", doubts) for doubts in ((), ("one",) * 3))
     sizes = [Image.open(io.BytesIO(contact_sheet(own))).size for own in ([short], [long])]
     assert sizes[1][1] - sizes[0][1] == 3 * 16  # a line for each doubt, however many
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dejacue.data.rendered import render
 from dejacue.sources.tracks.doubts import KINDS, Doubt, Series, colour_signature, find_doubts
+from dejacue_paper.data.rendered import render
 
 SIZE = (100, 200)
 

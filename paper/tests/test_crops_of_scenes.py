@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dejacue.data.rendered import FAMILIES, render
 from dejacue.errors import InputError
 from dejacue_paper.data import crops as module
 from dejacue_paper.data.crops import FIRST_TRAINING_SEED, crops
+from dejacue_paper.data.rendered import FAMILIES, render
 
 
 def test_crops_come_from_all_families_and_states():

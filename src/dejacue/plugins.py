@@ -11,7 +11,7 @@ dejacue.readouts       a Readout
 dejacue.saved_readouts a callable: the folder in which it was saved → Readout
 dejacue.mask_readers   a callable: path → Rows; its name is the kind, and the suffix of its files
 dejacue.formats        a Format
-dejacue.layouts        a module with recognise, read and NEEDS
+dejacue.layouts        a Layout, or a module with recognise, read and NEEDS
 dejacue.commands       a callable that adds commands to the typer app
 """
 

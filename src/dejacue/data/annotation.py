@@ -52,7 +52,7 @@ class Change:
 def template(
     history: str, frames: Iterable[int], annotator: str, states: Iterable[str] | None = None
 ) -> Pass:
-    """A pass to fill in: unobserved where frames are missing, no label where they are observed.
+    """Return a pass to fill in: unobserved where frames are missing, else without a label.
 
     frames   the observed frames, strictly increasing
     states   that are told apart; None: those of the VOST protocol
@@ -81,8 +81,8 @@ def template(
 
 
 def seen(history: History) -> list[int]:
-    """The frames of the file in which the object is seen: people look at the file, also where the
-    history took only some of its frames."""
+    """Return the frames of the file in which the object is seen, also those that the history did
+    not take: people look at the file."""
     runs = [history.to_source(run) for run in history.runs()]
     whole = Window(min(run.start for run in runs), max(run.end for run in runs))
     check_frames(whole)  # before they are counted out
@@ -90,7 +90,7 @@ def seen(history: History) -> list[int]:
 
 
 def disagreements(first: Pass, second: Pass) -> list[Disagreement]:
-    """The maximal runs in which the two passes differ, each with one label on either side.
+    """Return the maximal runs in which two passes differ, each with one label on either side.
 
     The passes must be complete, of one history and the same frames, by different annotators.
     """
@@ -105,9 +105,9 @@ def disagreements(first: Pass, second: Pass) -> list[Disagreement]:
             f"the other {second.frames}; both must label the same frames"
         )
     if first.states != second.states:
-        told = [", ".join(own.states or LABELS[:-1]) for own in (first, second)]
+        states = [", ".join(pass_.states or LABELS[:-1]) for pass_ in (first, second)]
         raise InputError(
-            f"history {first.history}: one pass distinguishes {told[0]}, the other {told[1]}; "
+            f"history {first.history}: one pass distinguishes {states[0]}, the other {states[1]}; "
             "both must have the same states in the same order"
         )
     if annotator_key(first.annotator) == annotator_key(second.annotator):
@@ -115,11 +115,11 @@ def disagreements(first: Pass, second: Pass) -> list[Disagreement]:
             f'history {first.history}: both passes are by "{first.annotator.strip()}"; two '
             "annotators must work independently"
         )
-    for given in (first, second):
-        given.check_complete()
-        if annotator_key(given.annotator) == CONSENSUS:
+    for pass_ in (first, second):
+        pass_.check_complete()
+        if annotator_key(pass_.annotator) == CONSENSUS:
             raise InputError(
-                f"history {given.history}: one of the passes is already a consensus; "
+                f"history {pass_.history}: one of the passes is already a consensus; "
                 "give the two passes it was made from"
             )
     pairs = list(zip(first.labels, second.labels, strict=True))
@@ -131,20 +131,20 @@ def disagreements(first: Pass, second: Pass) -> list[Disagreement]:
 
 
 def observed(first: Pass, second: Pass) -> tuple[list[str | None], list[str | None]]:
-    """The labels of each pass, without the frames that both call unobserved."""
+    """Return the labels of each pass, without the frames that both call unobserved."""
     pairs = zip(first.labels, second.labels, strict=True)
-    kept = [pair for pair in pairs if set(pair) != {"unobserved"}]
-    return [a for a, _ in kept], [b for _, b in kept]
+    seen_by_one = [pair for pair in pairs if set(pair) != {"unobserved"}]
+    return [a for a, _ in seen_by_one], [b for _, b in seen_by_one]
 
 
 def open_decisions(first: Pass, second: Pass) -> Decisions:
-    """All that has to be decided between two passes."""
+    """Return all that has to be decided between two passes."""
     rows = tuple(disagreements(first, second))
     return Decisions(first.history, (first.annotator, second.annotator), rows, first.states)
 
 
 def consensus(first: Pass, second: Pass, decisions: Decisions | None = None) -> Pass:
-    """What both passes say, with the decisions where they differ.
+    """Return what both passes say, with the decisions where they differ.
 
     The decisions must cover every disagreeing frame and no other, match what the passes say
     now, and may be left out when there is nothing to decide.
@@ -205,7 +205,7 @@ def _check_decision(row: Disagreement, first: Pass, second: Pass) -> None:
 
 
 def events(pass_: Pass, minimum: int = MINIMUM) -> list[Event]:
-    """All qualifying events, in order; the earliest gives the references.
+    """Return all qualifying events, in order; the earliest gives the references.
 
     A maximal ``pre`` run of at least ``minimum`` frames, directly followed by a ``transition``
     run, directly followed by a maximal ``post`` run of at least ``minimum`` frames.
@@ -232,11 +232,12 @@ def _check_minimum(minimum: int) -> None:
 
 
 def changes(pass_: Pass, minimum: int = MINIMUM) -> list[Change]:
-    """From one stable state to another, in order, in a complete pass that names its states: runs of
-    at least ``minimum`` frames, side by side or with frames of none between them."""
+    """Return the changes from one stable state to another, in order, of a complete pass that names
+    its states: runs of at least ``minimum`` frames, side by side or with frames of none between
+    them."""
     _check_minimum(minimum)
     pass_.check_complete()
-    runs, found = pass_.runs(), []
+    runs, changes = pass_.runs(), []
     for at, (before, first) in enumerate(runs):
         rest = runs[at + 1 : at + 3]
         between = rest.pop(0)[0] if rest and rest[0][1] == NONE else None
@@ -245,32 +246,32 @@ def changes(pass_: Pass, minimum: int = MINIMUM) -> list[Change]:
         after, second = rest[0]
         stable = min(before.length, after.length) >= minimum
         if stable and first != second and second in (pass_.states or ()):
-            found.append(Change(str(first), before, between, str(second), after))
-    return found
+            changes.append(Change(str(first), before, between, str(second), after))
+    return changes
 
 
 def stable_reference(
     pass_: Pass, minimum: int = MINIMUM, component: str | None = None
 ) -> Reference:
-    """Every stable run of every named state, as the reference of the history."""
+    """Return every stable run of every named state, as the reference of the history."""
     _check_minimum(minimum)
     pass_.check_complete()
-    found = {
-        state: tuple(w for w, label in pass_.runs() if label == state and w.length >= minimum)
+    windows: dict[str, tuple[Window, ...]] = {
+        state: runs
         for state in pass_.states or ()
+        if (runs := tuple(_stable_runs(pass_, state, minimum)))
     }
-    held = {state: windows for state, windows in found.items() if windows}
-    if not held:
+    if not windows:
         raise InputError(
             f"history {pass_.history}: no state lasts {counted(minimum, 'frame')} or more, so "
             "there is no reference; give a smaller minimum"
         )
-    return Reference(pass_.history, held, component, pass_.frames)  # type: ignore[arg-type]
+    return Reference(pass_.history, windows, component, pass_.frames)  # type: ignore[arg-type]
 
 
 def nearest_miss(pass_: Pass, minimum: int = MINIMUM) -> str:
-    """Why a complete pass has no qualifying event: what is wrong at the transition that is nearest
-    to one, the earliest of those equally near. Empty if it has an event."""
+    """Return why a complete pass has no qualifying event: what is wrong at the transition that is
+    nearest to one, the earliest of those equally near. Empty if it has an event."""
     runs = pass_.runs()
     neighbours = zip([None, *runs[:-1]], runs, [*runs[1:], None], strict=True)
     misses = [
@@ -286,7 +287,8 @@ def nearest_miss(pass_: Pass, minimum: int = MINIMUM) -> str:
 def _miss(
     before: Run | None, transition: Window, after: Run | None, minimum: int
 ) -> tuple[int, int, str]:
-    """How far from an event: neighbours of another label, frames too few, and both in words."""
+    """Return how far it is from an event: neighbours of another label, frames too few, and both in
+    words."""
     if before and after and (before[1], after[1]) == ("post", "pre"):
         reversed_ = f"the transition {transition} leads from post to pre, not from pre to post"
         return 2, 0, f"{reversed_}; the earlier state is pre"
@@ -310,17 +312,21 @@ def _miss(
 
 
 def other_runs(pass_: Pass, event: Event, minimum: int = MINIMUM) -> dict[str, list[Window]]:
-    """The stable runs of ``pre`` and of ``post`` that are not the sides of the event."""
+    """Return the stable runs of ``pre`` and of ``post`` that are not the sides of the event."""
     return {
-        side: [w for w, label in pass_.runs() if label == side and w.length >= minimum and w != own]
-        for side, own in (("pre", event.pre), ("post", event.post))
+        side: [run for run in _stable_runs(pass_, side, minimum) if run != window]
+        for side, window in (("pre", event.pre), ("post", event.post))
     }
+
+
+def _stable_runs(pass_: Pass, label: str, minimum: int) -> list[Window]:
+    return [run for run, name in pass_.runs() if name == label and run.length >= minimum]
 
 
 def reference(
     pass_: Pass, event: Event, pre: str = "pre", post: str = "post", component: str | None = None
 ) -> Reference:
-    """The stable sides of an event as the reference of the history.
+    """Return the stable sides of an event as the reference of the history.
 
     pre, post   what the vocabulary calls these states
     component   the source (video) that the history comes from; default: its own

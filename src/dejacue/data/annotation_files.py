@@ -31,7 +31,8 @@ from dejacue.sources.documents import (
 )
 
 LABELS = ("pre", "transition", "post", "unobserved")
-BESIDE = ("none", "unobserved")  # the labels beside states that are named
+UNOBSERVED = "unobserved"
+BESIDE = (NONE, UNOBSERVED)  # the labels beside states that are named
 PASS_SCHEMA, PASS_SCHEMA_STATES = "dejacue.annotation/1", "dejacue.annotation/2"
 DECISIONS_SCHEMA, DECISIONS_SCHEMA_STATES = "dejacue.decisions/1", "dejacue.decisions/2"
 CONSENSUS = "consensus"  # the annotator of a consensus; not a person's name
@@ -69,11 +70,11 @@ class Pass:
 
     @property
     def known(self) -> tuple[str, ...]:
-        """The labels that there are."""
+        """Return the labels that there are."""
         return labels_of(self.states)
 
     def runs(self) -> list[tuple[Window, str | None]]:
-        """The maximal runs of one label, in order."""
+        """Return the maximal runs of one label, in order."""
         return runs_of(self.labels, self.frames.start)
 
     def check_complete(self) -> None:
@@ -175,38 +176,38 @@ class _StatesDecisionsDocument(_DecisionsDocument, kw_only=True):
 
 
 def read_pass(path: str | os.PathLike[str], complete: bool = True) -> Pass:
-    """A pass from its JSON file; a frame that is not labelled is named and refused, unless the pass
-    need not be ``complete``."""
+    """Read a pass from its JSON file; a frame that is not labelled is named and refused, unless the
+    pass need not be ``complete``."""
     document = read_json(path)
     with named(os.fspath(path)):
-        given, states = _given(
+        read, states = _with_states(
             document, _PassDocument, PASS_SCHEMA, _StatesPassDocument, PASS_SCHEMA_STATES
         )
         known = labels_of(states)
-        for number, run in enumerate(given.runs):
+        for number, run in enumerate(read.runs):
             with named(f"runs[{number}]"):
                 _check_label(run.label, known)
-        windows = [Window(run.start, run.end) for run in given.runs]
+        windows = [Window(run.start, run.end) for run in read.runs]
         if not windows:
             raise InputError("has no runs; a pass labels every frame")
         for number, (before, after) in enumerate(pairwise(windows), 1):
             _check_adjacent(number, before, after)
         frames = Window(windows[0].start, windows[-1].end)
         check_frames(frames)  # before one label is taken for each of them
-        labels = (run.label for run in given.runs for _ in range(run.start, run.end + 1))
-        found = Pass(given.history, given.annotator, frames, tuple(labels), states)
+        labels = (run.label for run in read.runs for _ in range(run.start, run.end + 1))
+        pass_ = Pass(read.history, read.annotator, frames, tuple(labels), states)
         if complete:
-            found.check_complete()
-        return found
+            pass_.check_complete()
+        return pass_
 
 
-def _given(
+def _with_states(
     document: Any, kind: type, schema: str, with_states: type, schema_states: str
 ) -> tuple[Any, tuple[str, ...] | None]:
-    """A document of either version, and its states."""
+    """Return a document of either version, and its states."""
     if isinstance(document, dict) and document.get("schema") == schema_states:
-        given: Any = declared(document, with_states, schema=schema_states)
-        return given, tuple(given.states)
+        read: Any = declared(document, with_states, schema=schema_states)
+        return read, tuple(read.states)
     return declared(document, kind, schema=schema), None
 
 
@@ -236,18 +237,18 @@ def _states(states: tuple[str, ...] | None) -> dict[str, Any]:
 
 
 def read_decisions(path: str | os.PathLike[str]) -> Decisions:
-    """Decisions from their JSON file, open ones included."""
+    """Read decisions from their JSON file, open ones included."""
     document = read_json(path)
     with named(os.fspath(path)):
-        given, states = _given(
+        read, states = _with_states(
             document,
             _DecisionsDocument,
             DECISIONS_SCHEMA,
             _StatesDecisionsDocument,
             DECISIONS_SCHEMA_STATES,
         )
-        rows = tuple(row.disagreement() for row in given.decisions)
-        return Decisions(given.history, given.annotators, rows, states)
+        rows = tuple(row.disagreement() for row in read.decisions)
+        return Decisions(read.history, read.annotators, rows, states)
 
 
 def write_decisions(
@@ -268,7 +269,7 @@ def _row(window: Window, **labels: str | None) -> str:
 
 
 def labels_of(states: Sequence[str] | None) -> tuple[str, ...]:
-    """The labels of frames where these states are told apart; None: those of the VOST protocol."""
+    """Return the labels of frames with these states; None: those of the VOST protocol."""
     if states is None:
         return LABELS
     if not states:
@@ -302,7 +303,7 @@ def check_frames(frames: Window) -> None:
 
 
 def annotator_key(annotator: str) -> str:
-    """The name without regard to case and outer spaces: equal for the same annotator."""
+    """Return the name without case and outer spaces: equal for the same annotator."""
     return annotator.strip().casefold()
 
 
@@ -311,7 +312,7 @@ def frames_of(window: Window) -> range:
 
 
 def runs_of(labels: Sequence[Any], start: int) -> list[tuple[Window, Any]]:
-    """The maximal runs of equal labels; the first label belongs to the frame ``start``."""
+    """Return the maximal runs of equal labels; the first label is that of the frame ``start``."""
     runs = []
     for label, group in groupby(labels):
         end = start + sum(1 for _ in group) - 1
@@ -320,22 +321,17 @@ def runs_of(labels: Sequence[Any], start: int) -> list[tuple[Window, Any]]:
     return runs
 
 
-UNOBSERVED = BESIDE[1]
-
-
 def states_in(labels: Iterable[str]) -> tuple[str, ...] | None:
-    """The states that these labels tell apart, in the order of their names, so that two annotators
-    have the same; None: they are those of the VOST protocol."""
-    found = sorted(set(labels))
-    if set(found) <= set(LABELS):
-        return None
-    return tuple(own for own in found if own not in BESIDE)
+    """Return the states among these labels, sorted, so that two annotators have the same; None:
+    they are those of the VOST protocol."""
+    names = set(labels)
+    return None if names <= set(LABELS) else tuple(sorted(names - set(BESIDE)))
 
 
 def filled(
     blank: Pass, marks: Mapping[str, Sequence[Window]], rest: str | None = None
 ) -> tuple[Pass, int]:
-    """The pass with these labels, and how many marked frames it does not have.
+    """Return the pass with these labels, and how many marked frames it does not have.
 
     blank   every frame without a label or unobserved, which stays: nobody sees the object there
     rest    label of frames that are not marked; None: "none" where states are named, else they stay
@@ -364,21 +360,21 @@ def filled(
                         "one label: shorten one of the spans"
                     )
                 labels[at] = label
-    made = (
-        UNOBSERVED if given == UNOBSERVED else label or rest
-        for given, label in zip(blank.labels, labels, strict=True)
+    filled_in = (
+        UNOBSERVED if before == UNOBSERVED else label or rest
+        for before, label in zip(blank.labels, labels, strict=True)
     )
-    return replace(blank, labels=tuple(made)), outside
+    return replace(blank, labels=tuple(filled_in)), outside
 
 
 def marks_of(pass_: Pass) -> Reference:
-    """Windows of each label but "none", which is where nothing is marked."""
-    found: dict[str, list[Window]] = {}
+    """Return the windows of each label but "none", which is where nothing is marked."""
+    windows: dict[str, list[Window]] = {}
     for window, label in pass_.runs():
         if label not in (None, NONE):
-            found.setdefault(str(label), []).append(window)
-    if not found:
+            windows.setdefault(str(label), []).append(window)
+    if not windows:
         raise InputError(
             f"history {pass_.history}: no frame has a label, so there is nothing to mark"
         )
-    return Reference(pass_.history, {label: tuple(own) for label, own in found.items()})
+    return Reference(pass_.history, {label: tuple(runs) for label, runs in windows.items()})

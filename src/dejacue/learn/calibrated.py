@@ -9,31 +9,117 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field, fields
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_type_hints
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError, unknown
-from dejacue.learn.calibrated_features import CONTRAST, check_features, features_of
 from dejacue.method import scan as s
 from dejacue.method._tables import Answers
-from dejacue.method.contrast import CLOSE
+from dejacue.method.contrast import CLOSE, Contrast
+from dejacue.method.coordinates import as_coordinates
 from dejacue.method.plan import DEFAULT_COORDINATES
 from dejacue.method.states import ScoredWindow
-from dejacue.method.view import Readout, View
+from dejacue.method.view import PUBLISHED_WIDTH, Readout, View
 from dejacue.records import Evidence, History
 from dejacue.sources.atomic import write_text
 from dejacue.sources.documents import as_json, declared, named, read_json
 
 SCHEMA = "dejacue.calibrated/1"
 RULES = ("sum", "contrast")
+MAX_EVIDENCE = 6.0  # calibrated evidence is clipped: one wild frame does not decide
+CONTRAST = Contrast()
+Table = NDArray[np.float64]  # (Q, N)
 Positions = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]
+
+
+def seen_in(view: View, coordinates: str, pooling: float = 0.0) -> View:
+    """Return the same history in other coordinates; made once for each view."""
+    return view.once(
+        ("seen in", coordinates, pooling),
+        lambda: View(
+            view.history, view.vocabulary, as_coordinates(coordinates), pooling, view.engine
+        ),
+    )
+
+
+def _responses(coordinates: str) -> Callable[[View], Table]:
+    return lambda view: seen_in(view, coordinates).respond(PUBLISHED_WIDTH)[0]
+
+
+def _contrast(view: View) -> Table:
+    """Return the evidence of contrast, for each description that of its state."""
+    pooled = seen_in(view, "vocabulary", 1.0)
+    rows: Table = CONTRAST.seen(pooled)[1].responses[0][view.vocabulary.labels]
+    return rows
+
+
+def _siblings(view: View, rows: Table) -> list[Table]:
+    """Return for each description the means of the other states, (S − 1, N)."""
+    labels = view.vocabulary.labels
+    states = np.stack([rows[labels == state].mean(axis=0) for state in range(labels.max() + 1)])
+    if len(states) < 2:
+        raise InputError(
+            f"history {view.history.id}: its vocabulary has only one state, but sibling evidence "
+            "needs two; add a state, or fit with the features vocabulary, absolute, dual"
+        )
+    return [np.delete(states, label, axis=0) for label in labels]
+
+
+def _sibling(view: View) -> Table:
+    rows = _responses("vocabulary")(view)
+    return np.stack([others.max(axis=0) for others in _siblings(view, rows)])
+
+
+def _share(view: View) -> Table:
+    """Return the softmax of a description's response among itself and its siblings."""
+    rows = _responses("vocabulary")(view)
+    shares = []
+    for row, others in zip(rows, _siblings(view, rows), strict=True):
+        highest = np.maximum(row, others.max(axis=0))
+        exponential = np.exp(row - highest)
+        shares.append(exponential / (exponential + np.exp(others - highest).sum(axis=0)))
+    return np.stack(shares)
+
+
+def _margin(view: View) -> Table:
+    """Return the plain cosine less that of the best sibling."""
+    rows = seen_in(view, "absolute").cosines.astype(np.float64)
+    best = np.stack([others.max(axis=0) for others in _siblings(view, rows)])
+    return np.asarray(rows - best)
+
+
+FEATURES: dict[str, Callable[[View], Table]] = {
+    "vocabulary": _responses("vocabulary"),
+    "absolute": _responses("absolute"),
+    "dual": _responses("dual"),
+    "sibling": _sibling,
+    "share": _share,
+    "margin": _margin,
+    "contrast": _contrast,
+}
+
+
+def check_features(names: Sequence[str]) -> tuple[str, ...]:
+    """Return the names; refuse unknown ones and repetitions."""
+    for name in names:
+        if name not in FEATURES:
+            raise unknown("feature", name, FEATURES)
+    if not names or len(set(names)) < len(names):
+        raise InputError("features: name one or more, each of them once")
+    return tuple(names)
+
+
+def features_of(view: View, names: Sequence[str]) -> NDArray[np.float64]:
+    """Return (Q, N, F) values, clipped; each is computed once for a view."""
+    tables = [view.once(("feature", name), partial(FEATURES[name], view)) for name in names]
+    return np.clip(np.stack(tables, axis=2), -MAX_EVIDENCE, MAX_EVIDENCE)
 
 
 @dataclass(frozen=True)
@@ -101,11 +187,11 @@ class Calibrated(Readout):
         return "state" if self.features == ("contrast",) else "description"
 
     def settings(self) -> dict[str, Any]:
-        """What decides; how it was fitted stays in its file."""
+        """Return what decides; how it was fitted stays in its file."""
         return {name: value for name, value in asdict(self).items() if name != "fitted"}
 
     def log_odds(self, view: View) -> NDArray[np.float64]:
-        """(Q, N); with the rule "contrast" less their mean, so that 0 is the mean frame."""
+        """Return (Q, N); with the rule "contrast" less their mean, so that 0 is the mean frame."""
 
         def compute() -> NDArray[np.float64]:
             self._check(view)
@@ -114,7 +200,7 @@ class Calibrated(Readout):
         return view.once(("log-odds", self), compute)
 
     def combined(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Features (…, N, F) as log-odds (…, N)."""
+        """Return features (…, N, F) as log-odds (…, N)."""
         odds = np.full(values.shape[:-1], self.bias)
         for k, weight in enumerate(self.weights):  # in one order on every machine
             odds += weight * ((values[..., k] - self.mean[k]) / self.scale[k])
@@ -143,7 +229,7 @@ class Calibrated(Readout):
         return view.once(("found", self), compute)
 
     def windows(self, view: View, odds: NDArray[np.float64]) -> Positions:
-        """Positions of the best window of each row, and its score."""
+        """Return positions of the best window of each row, and its score."""
         cuts = self.bounds(view.history)
         if self.rule == "sum":
             return s.largest_sum(odds, cuts)
@@ -153,11 +239,11 @@ class Calibrated(Readout):
         return history.run_offsets if self.rule == "sum" else CONTRAST.bounds(history)
 
     def evidence(self, view: View) -> Evidence:
-        """Log-odds; the cosines are those of the published evidence."""
+        """Return the log-odds; the cosines are those of the published evidence."""
         odds = self.log_odds(view)
-        zero, one = np.zeros(len(odds)), np.ones(len(odds))
-        kind = "odds" if self.rule == "sum" else "mean"
-        return Evidence(view.cosines, zero, one, odds, view.history.frames, zero=kind)
+        centre, scale = np.zeros(len(odds)), np.ones(len(odds))
+        zero = "odds" if self.rule == "sum" else "mean"
+        return Evidence(view.cosines, centre, scale, odds, view.history.frames, zero=zero)
 
     def alternatives(self, view: View, found: Answers, more: int) -> list[list[ScoredWindow]]:
         bounds = self.bounds(view.history).tolist()
@@ -170,7 +256,7 @@ class Calibrated(Readout):
     def _best_of(
         self, view: View, row: NDArray[np.float64]
     ) -> Callable[[int, int], ScoredWindow | None]:
-        """first position and end of a part → its best window, where that speaks for the state."""
+        """Return a function: first position and end of a part → its best window above 0."""
 
         def best(first: int, last: int) -> ScoredWindow | None:
             part, cuts = row[None, first:last], np.array([0, last - first])
@@ -186,20 +272,18 @@ class Calibrated(Readout):
         return () if self.recommended else (NOT_AHEAD,)
 
     def write(self, path: str | os.PathLike[str]) -> Path:
-        """A small JSON file, a line for each setting."""
+        """Write a small JSON file, a line for each setting."""
         rows = {"schema": SCHEMA, **asdict(self)}
         lines = [f"  {as_json(key)}: {as_json(value)}" for key, value in rows.items()]
         return write_text(path, "{\n" + ",\n".join(lines) + "\n}\n")
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Calibrated:
-        """What ``write`` has written."""
+        """Read what ``write`` has written."""
         document = read_json(path)
         with named(os.fspath(path)):
-            own = declared(document, _Document, schema=SCHEMA)
-            values = {name: getattr(own, name) for name in own.__struct_fields__}
-            del values["schema"]
-            return cls(**values)
+            model = declared(document, _Document, schema=SCHEMA)
+            return cls(*(getattr(model, field.name) for field in fields(cls)))
 
 
 NOT_AHEAD = (
@@ -208,14 +292,11 @@ NOT_AHEAD = (
 )
 
 
-class _Document(msgspec.Struct, forbid_unknown_fields=True):
-    schema: str
-    features: tuple[str, ...]
-    mean: tuple[float, ...]
-    scale: tuple[float, ...]
-    weights: tuple[float, ...]
-    bias: float
-    rule: str
-    encoder: str | None
-    recommended: bool
-    fitted: Fitted | None
+_Document = msgspec.defstruct(  # the file: every field is there, and none besides
+    "_Document",
+    [
+        ("schema", str),
+        *((field.name, get_type_hints(Calibrated)[field.name]) for field in fields(Calibrated)),
+    ],
+    forbid_unknown_fields=True,
+)

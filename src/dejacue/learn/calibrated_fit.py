@@ -19,20 +19,19 @@ from numpy.typing import NDArray
 
 from dejacue.errors import InputError, shown, unknown
 from dejacue.evaluation import METRICS, best_tiou, compare, group_means, metrics
-from dejacue.learn.calibrated import RULES, Calibrated, Fitted
-from dejacue.learn.calibrated_features import check_features, features_of
+from dejacue.learn.calibrated import RULES, Calibrated, Fitted, check_features, features_of
 from dejacue.method.coordinates import check_pair
 from dejacue.method.plan import Plan
 from dejacue.method.view import Readout, View
 from dejacue.records import History, Reference, Vocabulary, Window
 
 RIDGE = 1.0
-MOST_STEPS, CLOSE_ENOUGH = 100, 1e-10
-MOST_ODDS = 500.0  # beyond it exp would overflow, and nothing changes
-FOLDS, LEAST_COMPONENTS = 5, 3
-CHOSEN_BY, LEVEL = "top1_tiou", 0.05
+MAX_STEPS, TOLERANCE = 100, 1e-10  # of Newton's method
+MAX_LOG_ODDS = 500.0  # beyond it exp would overflow, and nothing changes
+FOLDS, MIN_COMPONENTS = 5, 3
+CHOSEN_BY, MAX_P = "top1_tiou", 0.05
 BASELINES = ("contrast", "published", "whole-history", "longest-run")
-SIX = ("vocabulary", "absolute", "dual", "sibling", "share", "margin")
+SIX_FEATURES = ("vocabulary", "absolute", "dual", "sibling", "share", "margin")
 Candidate = tuple[tuple[str, ...], str]  # features and rule
 CANDIDATES: tuple[Candidate, ...] = (  # from few weights to many; the first is contrast itself
     (("contrast",), "contrast"),
@@ -40,8 +39,8 @@ CANDIDATES: tuple[Candidate, ...] = (  # from few weights to many; the first is 
     (("vocabulary",), "sum"),
     (("contrast", "absolute"), "contrast"),
     (("vocabulary", "absolute", "dual"), "sum"),
-    (SIX, "sum"),
-    (("contrast", *SIX), "contrast"),
+    (SIX_FEATURES, "sum"),
+    (("contrast", *SIX_FEATURES), "contrast"),
 )
 Row = tuple[str, float, float, float]
 Pair = tuple[History, Vocabulary]
@@ -71,8 +70,8 @@ class Labelled:
         values: NDArray[np.float64] = features_of(self.view, names)[self.rows]
         return values
 
-    def found(self, readout: Readout) -> list[Window]:
-        """Its window for each of the rows; what a model computes on the way is not kept."""
+    def windows(self, readout: Readout) -> list[Window]:
+        """Return its window for each of the rows; what a model computes is not cached."""
         if isinstance(readout, Calibrated):
             odds = readout.combined(self.features(readout.features))
             start, end, _ = readout.windows(self.view, odds)
@@ -93,14 +92,14 @@ def fit(
     ridge: float = RIDGE,
     engine: str = "auto",
 ) -> Calibrated:
-    """A readout for what ``references`` know of these histories.
+    """Fit a readout to what ``references`` know of these histories.
 
     labelled     findings, (History, Vocabulary) pairs or, with ``vocabulary``, histories or a
                  store; those without references are left out
     features     the evidence to weigh (FEATURES) and ``rule`` (RULES), instead of choosing them
     ridge        how much weights are held back, beside a weight of one for each history
 
-    Says in ``fitted`` what it is worth on components that it has not seen, and in ``recommended``
+    Its ``fitted`` holds what it is worth on components that it has not seen, its ``recommended``
     whether that is more than contrast.
     """
     chosen = candidates(features, rule)
@@ -108,37 +107,38 @@ def fit(
         raise InputError(f"ridge {ridge}: give a number above 0")
     true = list(references)
     _check_references(true)
-    wanted = [own.history_id for own in true]
+    wanted = [reference.history_id for reference in true]
     known, notes = _labelled(_pairs(labelled, vocabulary, wanted), true, engine)
-    groups = sorted({own.reference.component for own in known})
-    if len(groups) < LEAST_COMPONENTS:
+    groups = {history.reference.component for history in known}
+    if len(groups) < MIN_COMPONENTS:
         raise InputError(
             f"the labels come from {len(groups)} source video{'s' if len(groups) > 1 else ''}, "
-            f"but cross-validation needs {LEAST_COMPONENTS} or more; label others, or name the "
+            f"but cross-validation needs {MIN_COMPONENTS} or more; label others, or name the "
             "components in the references"
         )
     # Each fold, with the model that was chosen and fitted without it.
-    unseen = [(own, _best(rest, _tried(rest, chosen, ridge), ridge)) for own, rest in _folds(known)]
+    unseen = [(out, _best(rest, _tried(rest, chosen, ridge), ridge)) for out, rest in _folds(known)]
     tried = _tried(known, chosen, ridge)
     fitted, recommended = _worth(known, unseen, tried, notes)
     return replace(_best(known, tried, ridge), fitted=fitted, recommended=recommended)
 
 
 def candidates(features: Sequence[str] | None, rule: str | None) -> Sequence[Candidate]:
-    """The pairs of evidence and rule to choose from; refuses names that are not known."""
+    """Return the pairs of evidence and rule to choose from; refuse names that are not known."""
     if rule is not None and rule not in RULES:
         raise unknown("rule", rule, RULES)
     if features is None:
-        return [own for own in CANDIDATES if rule in (None, own[1])]
+        return [candidate for candidate in CANDIDATES if rule in (None, candidate[1])]
     names = check_features((features,) if isinstance(features, str) else features)
     return [(names, rule or "sum")]
 
 
-def _pairs(given: Any, vocabulary: Vocabulary | None, wanted: Sequence[str]) -> list[Pair]:
-    """Each history with its words; of a store only those that are wanted."""
-    stored = hasattr(given, "histories")
+def _pairs(labelled: Any, vocabulary: Vocabulary | None, wanted: Sequence[str]) -> list[Pair]:
+    """Return each history with its words; of a store only those that are wanted."""
+    if hasattr(labelled, "histories"):
+        labelled = [labelled[name] for name in wanted if name in labelled]
     pairs = []
-    for item in [given[name] for name in wanted if name in given] if stored else given:
+    for item in labelled:
         if isinstance(item, History):
             if vocabulary is None:
                 raise InputError(f"history {item.id}: also give its words, vocabulary=…")
@@ -158,17 +158,19 @@ def _pairs(given: Any, vocabulary: Vocabulary | None, wanted: Sequence[str]) -> 
 
 
 def _check_references(references: Sequence[Reference]) -> None:
-    """Refuses what cannot be learned from."""
+    """Refuse what cannot be learned from."""
     if not references:
         raise InputError("no labels; give the true windows of some states")
-    for own in references:
-        if not isinstance(own, Reference):
-            raise InputError(f"{shown(repr(own))}: expected a Reference with the true windows")
-    names = [own.history_id for own in references]
+    for reference in references:
+        if not isinstance(reference, Reference):
+            raise InputError(
+                f"{shown(repr(reference))}: expected a Reference with the true windows"
+            )
+    names = [reference.history_id for reference in references]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise InputError(f"history {twice} has two references; put its windows into one")
-    if len({state for own in references for state in own.states}) < 2:
+    if len({state for reference in references for state in reference.states}) < 2:
         raise InputError(
             "the labels cover only one state; label moments of two or more states, so that there "
             "is something to tell apart"
@@ -178,33 +180,33 @@ def _check_references(references: Sequence[Reference]) -> None:
 def _labelled(
     pairs: Sequence[Pair], references: Sequence[Reference], engine: str
 ) -> tuple[list[Labelled], tuple[str, ...]]:
-    """Histories with labels, in the order of the references' names, and what is odd about them."""
+    """Return histories with labels, in the order of their names, and what is odd about them."""
     by_name: dict[str, Pair] = {}
     for history, vocabulary in pairs:
         if history.id in by_name:
             raise InputError(f"history {history.id} is given twice; give each history once")
         by_name[history.id] = history, vocabulary
-    lost = [own.history_id for own in references if own.history_id not in by_name]
+    lost = [r.history_id for r in references if r.history_id not in by_name]
     if lost:
         raise InputError(
             f"the references label history {lost[0]}, which is not among the histories given; add "
             "it, or remove its labels"
         )
-    encoders = {by_name[own.history_id][0].encoder for own in references} - {None}
+    encoders = {by_name[r.history_id][0].encoder for r in references} - {None}
     if len(encoders) > 1:
         raise InputError(
             "the histories were encoded with different encoders "
             f"({', '.join(sorted(map(str, encoders)))}); fit one model per encoder"
         )
-    ordered = sorted(references, key=lambda own: own.history_id)
-    found = [_with_labels(*by_name[own.history_id], own, engine) for own in ordered]
-    kept = [own for own, _ in found if own is not None]
-    if not kept:
+    ordered = sorted(references, key=lambda reference: reference.history_id)
+    with_notes = [_with_labels(*by_name[r.history_id], r, engine) for r in ordered]
+    labelled = [history for history, _ in with_notes if history is not None]
+    if not labelled:
         raise InputError(
             "every label covers all observed frames of its history, so there is no other frame to "
             "compare with; label shorter moments"
         )
-    return kept, tuple(note for _, notes in found for note in notes)
+    return labelled, tuple(note for _, notes in with_notes for note in notes)
 
 
 def _with_labels(
@@ -226,15 +228,14 @@ def _with_labels(
     for state, windows in reference.states.items():
         masks[state] = np.zeros(len(frames), bool)
         for window in windows:
-            own = (frames >= window.start) & (frames <= window.end)
-            if not own.any():
+            within = (frames >= window.start) & (frames <= window.end)
+            if not within.any():
                 raise InputError(
                     f"reference {history.id}: the object is never observed in window {window} of "
                     f'state "{state}"; correct the window, or remove it'
                 )
-            masks[state] |= own
-            at = np.flatnonzero(own)
-            if np.any(np.diff(history.frames[at]) > 1):
+            masks[state] |= within
+            if np.any(np.diff(history.frames[within]) > 1):
                 notes.append(
                     f'reference {history.id}: window {window} of state "{state}" spans frames in '
                     "which the object is not observed; only its observed frames count"
@@ -244,8 +245,8 @@ def _with_labels(
     if not rows:
         return None, notes
     inside = np.stack([masks[names[row]] for row in rows])
-    held = inside.sum(axis=1, keepdims=True)
-    weight = np.where(inside, 0.5 / held, 0.5 / (len(frames) - held)) / len(rows)
+    count = inside.sum(axis=1, keepdims=True)
+    weight = np.where(inside, 0.5 / count, 0.5 / (len(frames) - count)) / len(rows)
     view = Plan.of(None, "scan", None, 1, False, engine).view(history, vocabulary)
     return Labelled(view, reference, np.array(rows), inside, weight), notes
 
@@ -253,56 +254,56 @@ def _with_labels(
 def logistic(
     values: Values, labels: Values, weight: Values, strength: float = RIDGE
 ) -> NDArray[np.float64]:
-    """Weights of the columns and, last, the bias: the minimum of the weighted log-loss plus half
-    the squared length of the weights times ``strength``, by Newton's method."""
+    """Return weights of the columns and, last, the bias: the minimum of the weighted log-loss plus
+    half the squared length of the weights times ``strength``, by Newton's method."""
     table = np.column_stack([values, np.ones(len(values))])
     ridge = np.append(np.full(values.shape[1], strength), 0.0)
 
     def slope_at(place: NDArray[np.float64]) -> tuple[Values, Values]:
-        share = 1 / (1 + np.exp(-np.clip(table @ place, -MOST_ODDS, MOST_ODDS)))
+        share = 1 / (1 + np.exp(-np.clip(table @ place, -MAX_LOG_ODDS, MAX_LOG_ODDS)))
         return share, table.T @ (weight * (share - labels)) + ridge * place
 
-    found = np.zeros(len(ridge))
-    share, slope = slope_at(found)
-    for _ in range(MOST_STEPS):
+    weights = np.zeros(len(ridge))
+    share, slope = slope_at(weights)
+    for _ in range(MAX_STEPS):
         curve = (table * (weight * share * (1 - share))[:, None]).T @ table + np.diag(ridge)
         step = np.linalg.solve(curve, slope)
-        share, ahead = slope_at(found - step)
-        while np.abs(step).max() > CLOSE_ENOUGH and ahead @ ahead > slope @ slope:
+        share, ahead = slope_at(weights - step)
+        while np.abs(step).max() > TOLERANCE and ahead @ ahead > slope @ slope:
             step /= 2  # too far: the slope must fall
-            share, ahead = slope_at(found - step)
-        found, slope = found - step, ahead
-        if np.abs(step).max() <= CLOSE_ENOUGH:
+            share, ahead = slope_at(weights - step)
+        weights, slope = weights - step, ahead
+        if np.abs(step).max() <= TOLERANCE:
             break
-    return found
+    return weights
 
 
 def _model(known: Sequence[Labelled], candidate: Candidate, ridge: float) -> Calibrated:
-    """The weights of one choice of evidence."""
+    """Fit the weights of one choice of evidence."""
     names, rule = candidate
-    values = np.concatenate([own.features(names).reshape(-1, len(names)) for own in known])
-    labels = np.concatenate([own.inside.ravel() for own in known]).astype(np.float64)
-    weight = np.concatenate([own.weight.ravel() for own in known])
+    values = np.concatenate([history.features(names).reshape(-1, len(names)) for history in known])
+    labels = np.concatenate([history.inside.ravel() for history in known]).astype(np.float64)
+    weight = np.concatenate([history.weight.ravel() for history in known])
     mean = weight @ values / weight.sum()
     scale = np.sqrt(weight @ (values - mean) ** 2 / weight.sum())
-    scale[scale < CLOSE_ENOUGH] = 1.0  # evidence that never varies weighs nothing
+    scale[scale < TOLERANCE] = 1.0  # evidence that never varies weighs nothing
     *weights, bias = logistic((values - mean) / scale, labels, weight, ridge).tolist()
     if not np.isfinite([*weights, bias]).all():
         raise InputError("the weights are not finite; do the labels belong to these histories?")
-    encoder = next((h.encoder for h in (own.view.history for own in known) if h.encoder), None)
+    encoder = next((e for history in known if (e := history.view.history.encoder)), None)
     return Calibrated(
         names, tuple(mean.tolist()), tuple(scale.tolist()), tuple(weights), bias, rule, encoder
     )
 
 
 def _folds(known: Sequence[Labelled]) -> list[tuple[list[Labelled], list[Labelled]]]:
-    """(left out, rest): components in the order of their names, dealt in turn."""
-    groups = sorted({own.reference.component for own in known})
+    """Return (left out, rest): components in the order of their names, dealt in turn."""
+    groups = sorted({history.reference.component for history in known})
     fold = {group: at % min(FOLDS, len(groups)) for at, group in enumerate(groups)}
     return [
         (
-            [own for own in known if fold[own.reference.component] == at],
-            [own for own in known if fold[own.reference.component] != at],
+            [history for history in known if fold[history.reference.component] == at],
+            [history for history in known if fold[history.reference.component] != at],
         )
         for at in range(min(FOLDS, len(groups)))
     ]
@@ -311,33 +312,33 @@ def _folds(known: Sequence[Labelled]) -> list[tuple[list[Labelled], list[Labelle
 def _tried(
     known: Sequence[Labelled], candidates: Sequence[Candidate], ridge: float
 ) -> dict[Candidate, Values]:
-    """What each candidate is worth, by cross-validation among these histories."""
+    """Return what each candidate is worth, by cross-validation among these histories."""
     folds = _folds(known)
     return {
-        candidate: _values([(own, _model(rest, candidate, ridge)) for own, rest in folds])
+        candidate: _values([(out, _model(rest, candidate, ridge)) for out, rest in folds])
         for candidate in candidates
     }
 
 
 def _best(known: Sequence[Labelled], tried: Mapping[Candidate, Values], ridge: float) -> Calibrated:
-    """The candidate that is worth most, of equal ones the first, fitted to all these histories."""
+    """Fit the candidate that is worth most (of equal ones the first) to all these histories."""
     column = list(METRICS).index(CHOSEN_BY)
-    worth = {candidate: round(float(own[:, column].mean()), 9) for candidate, own in tried.items()}
+    worth = {candidate: round(float(v[:, column].mean()), 9) for candidate, v in tried.items()}
     return _model(known, max(worth, key=lambda candidate: worth[candidate]), ridge)
 
 
 def _values(read: Iterable[tuple[Sequence[Labelled], Readout]]) -> Values:
-    """The METRICS of each component; every group of histories with its readout."""
+    """Return the METRICS of each component; every group of histories with its readout."""
     overlaps: list[float] = []
     levels: tuple[list[str], list[str], list[str]] = ([], [], [])
     for group, readout in read:
-        for own in group:
-            history, reference = own.view.history, own.reference
-            windows = [history.to_source(window) for window in own.found(readout)]
-            true = [[tuple(window) for window in reference.states[state]] for state in own.states]
+        for labelled in group:
+            history, reference, states = labelled.view.history, labelled.reference, labelled.states
+            windows = [history.to_source(window) for window in labelled.windows(readout)]
+            true = [[tuple(window) for window in reference.states[state]] for state in states]
             overlaps += best_tiou([tuple(window) for window in windows], true).tolist()
-            count = len(own.rows)
-            named = own.states, [history.id] * count, [reference.component] * count
+            count = len(states)
+            named = states, [history.id] * count, [reference.component] * count
             for level, names in zip(levels, named, strict=True):
                 level += names
     return group_means(metrics(overlaps), levels)[1]
@@ -349,9 +350,9 @@ def _worth(
     tried: Mapping[Candidate, Values],
     notes: tuple[str, ...],
 ) -> tuple[Fitted, bool]:
-    """What cross-validation says, and whether the model is ahead of contrast: the interval of the
-    difference in tIoU lies above zero, its p is at most 5 % (intervals of a few components are too
-    narrow), and R@1 .5 is not lower."""
+    """Return what cross-validation says, and whether the model is ahead of contrast: the interval
+    of the difference in tIoU lies above zero, its p is at most 5 % (intervals of a few components
+    are too narrow), and R@1 .5 is not lower."""
     values: Mapping[str, Values] = {
         "calibrated": _values(unseen),
         **{name: _baseline(known, name) for name in BASELINES},
@@ -360,23 +361,23 @@ def _worth(
     fitted = Fitted(
         histories=len(known),
         components=len(values["calibrated"]),
-        moments=sum(len(own.rows) for own in known),
+        moments=sum(len(history.rows) for history in known),
         folds=len(unseen),
         table=_rows(values),
-        candidates=_rows({f"{' + '.join(own[0])}, {own[1]}": tried[own] for own in tried}),
-        ahead=tuple((name, own.delta, own.low, own.high, own.p) for name, own in pairs.items()),
+        candidates=_rows({f"{' + '.join(names)}, {rule}": v for (names, rule), v in tried.items()}),
+        ahead=tuple((name, p.delta, p.low, p.high, p.p) for name, p in pairs.items()),
         notes=notes,
     )
     gain = pairs[CHOSEN_BY]
-    return fitted, gain.low > 0 and gain.p <= LEVEL and pairs["r1_05"].delta >= 0
+    return fitted, gain.low > 0 and gain.p <= MAX_P and pairs["r1_05"].delta >= 0
 
 
 def _baseline(known: Sequence[Labelled], name: str) -> Values:
     plan = Plan.of(None, name, None, 1, False, known[0].view.engine.name)
-    views = [replace(own, view=plan.view(own.view.history, own.view.vocabulary)) for own in known]
+    views = [replace(h, view=plan.view(h.view.history, h.view.vocabulary)) for h in known]
     return _values([(views, plan.readout)])
 
 
 def _rows(values: Mapping[str, Values]) -> tuple[Row, ...]:
-    means = {name: own.mean(axis=0).tolist() for name, own in values.items()}
-    return tuple((name, own[0], own[1], own[2]) for name, own in means.items())
+    means = {name: of_groups.mean(axis=0).tolist() for name, of_groups in values.items()}
+    return tuple((name, a, b, c) for name, (a, b, c) in means.items())

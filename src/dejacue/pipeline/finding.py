@@ -318,7 +318,7 @@ class Finding:
         return f"<Finding {seen}>\n{self.timeline!r}"
 
     def _repr_html_(self) -> str:
-        from dejacue.report.notebook import finding_html
+        from dejacue.report.page import finding_html
 
         return finding_html(
             self.history,

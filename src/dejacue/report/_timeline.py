@@ -15,31 +15,9 @@ from dejacue.errors import InputError
 from dejacue.records import History, Interval, Timeline, Window
 
 MAX_STEPS = 9  # between the ticks of an axis
-_SECONDS = (
-    0.01,
-    0.02,
-    0.05,
-    0.1,
-    0.2,
-    0.5,
-    1,
-    2,
-    5,
-    10,
-    15,
-    30,
-    60,
-    120,
-    300,
-    600,
-    900,
-    1800,
-    3600,
-    7200,
-    14400,
-    43200,
-    86400,
-)
+_STEPS_S: tuple[float, ...] = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30)
+_STEPS_S += tuple(60 * minutes for minutes in (1, 2, 5, 10, 15, 30))
+_STEPS_S += tuple(3600 * hours for hours in (1, 2, 4, 12, 24))
 
 
 class Answer(NamedTuple):
@@ -68,13 +46,13 @@ class Answer(NamedTuple):
 def answers(timeline: Timeline) -> list[Answer]:
     """Return a row for each state, or for each description where the readout answers those."""
     apart = any(interval.description is not None for interval in timeline)
-    made = []
+    rows = []
     for state, texts in timeline.states.items():
-        every = tuple(texts) or (state,)
-        for own in [(text,) for text in every] if apart else [every]:
-            mine = [one for one in timeline[state] if one.description in (None, *own)]
-            made.append(Answer(state, own, own == every, mine))
-    return made
+        descriptions = tuple(texts) or (state,)
+        for some in [(text,) for text in descriptions] if apart else [descriptions]:
+            intervals = [i for i in timeline[state] if i.description in (None, *some)]
+            rows.append(Answer(state, some, some == descriptions, intervals))
+    return rows
 
 
 def curves(history: History, timeline: Timeline) -> list[Answer]:
@@ -90,16 +68,18 @@ def curves(history: History, timeline: Timeline) -> list[Answer]:
             f"there are {texts} descriptions and {len(history)} observed frames; use the history "
             "that the timeline was made from"
         )
-    made: list[Answer] = []
+    with_evidence: list[Answer] = []
     following = iter(responses)
     for row in rows:
-        of: dict[bytes, Answer] = {}
+        by_response: dict[bytes, Answer] = {}
         for text in row.descriptions:
             response = next(following)
-            first = of.get(response.tobytes(), row._replace(descriptions=(), response=response))
-            of[response.tobytes()] = first._replace(descriptions=(*first.descriptions, text))
-        made += [own._replace(whole=row.whole and len(of) == 1) for own in of.values()]
-    return made
+            key = response.tobytes()
+            same = by_response.get(key, row._replace(descriptions=(), response=response))
+            by_response[key] = same._replace(descriptions=(*same.descriptions, text))
+        whole = row.whole and len(by_response) == 1
+        with_evidence += [part._replace(whole=whole) for part in by_response.values()]
+    return with_evidence
 
 
 @dataclass(frozen=True)
@@ -114,7 +94,7 @@ class Axis:
 
     @property
     def frames(self) -> tuple[int, int]:
-        """The first and the last frame."""
+        """Return the first and the last frame."""
         first, last = self.history.frames[[0, -1]].tolist()
         looked_at = self.history.frames_looked_at
         if looked_at is not None:
@@ -123,13 +103,13 @@ class Axis:
 
     @property
     def span(self) -> int:
-        """The number of frames."""
+        """Return the number of frames."""
         first, last = self.frames
         return last - first + 1
 
     @cached_property
     def known_times(self) -> tuple[NDArray[np.int64], NDArray[np.float64]] | None:
-        """Frames and seconds to interpolate between; at both ends at the usual pace."""
+        """Return frames and seconds to interpolate between; at both ends at the usual pace."""
         frames, times = self.history.frames, self.history.times_s
         if times is None:
             return None
@@ -145,7 +125,7 @@ class Axis:
 
     @property
     def has_clock(self) -> bool:
-        """Whether its frames have times that grow."""
+        """Say whether the frames have times that grow."""
         times = self.history.times_s
         return times is not None and len(times) > 1 and bool((np.diff(times) > 0).all())
 
@@ -178,8 +158,8 @@ class Axis:
             return []
         frames, times = self.known_times
         low, high = float(times[0]), float(times[-1])
-        days = _SECONDS[-1] * _round_step((high - low) / _SECONDS[-1])
-        step: float = next((s for s in _SECONDS if (high - low) / s <= MAX_STEPS), days)
+        days = _STEPS_S[-1] * _round_step((high - low) / _STEPS_S[-1])
+        step: float = next((s for s in _STEPS_S if (high - low) / s <= MAX_STEPS), days)
         counts: NDArray[Any] = np.arange(np.ceil(low / step), high / step + 1e-9)
         digits = 0 if step >= 1 else 1 if step >= 0.1 else 2
         where = np.interp(counts * step, times, frames).tolist()

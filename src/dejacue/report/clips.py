@@ -12,7 +12,7 @@ from dejacue.sources.atomic import TEMPORARY
 from dejacue.sources.files import file_name
 from dejacue.sources.video import Video, open_video, write_video
 
-USUAL_RATE = 25.0
+DEFAULT_RATE = 25.0  # frames per second
 
 
 def cut_clips(
@@ -32,10 +32,10 @@ def cut_clips(
         path = folder / f"{number:02d}-{file_name(state)}.mp4"
         stamps = [time - times[0] for time in times if time is not None and times[0] is not None]
         if len(stamps) == len(times) > 1 and stamps[-1] > 0:
-            shown = (len(times) - 1) / stamps[-1]
-            clips.append(write_video(path, _images(frames), shown, times_s=stamps))
+            average = (len(times) - 1) / stamps[-1]
+            clips.append(write_video(path, _images(frames), average, times_s=stamps))
         else:
-            clips.append(write_video(path, _images(frames), USUAL_RATE))
+            clips.append(write_video(path, _images(frames), DEFAULT_RATE))
     return clips
 
 

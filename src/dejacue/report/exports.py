@@ -144,7 +144,7 @@ def marks_of(
             key = (interval.state, interval.start, interval.end)
             shared.setdefault(key, []).append(interval)
         for (state, *_), same in shared.items():
-            texts = [one.description for one in same if one.description is not None]
+            texts = [interval.description for interval in same if interval.description is not None]
             spans.append(
                 Span(
                     state,
@@ -152,7 +152,7 @@ def marks_of(
                     _seconds(timeline, history, same[0]) if timed else None,
                     name,
                     video,
-                    max(one.score for one in same),
+                    max(interval.score for interval in same),
                     tuple(texts or timeline.states[state]),
                 )
             )
@@ -179,8 +179,8 @@ class Export:
 
     timed   it counts in seconds, so that the intervals, or else the histories, must have times
     opens   its tool opens the video, so that ``videos`` must give paths, not names
-    also    other endings that name it
-    beside  the ending and the text of a file that its tool wants as well
+    also    other suffixes that name it
+    beside  the suffix and the text of a file that its tool wants as well
     asked   not in the folder of a report, only where it is asked for
     """
 
@@ -195,29 +195,31 @@ class Export:
     def __call__(
         self, timelines: Timelines, histories: Histories = (), *, videos: Videos | None = None
     ) -> bytes:
-        made = self.make(timelines, histories, videos=videos)
-        return made if isinstance(made, bytes) else made.encode()
+        data = self.make(timelines, histories, videos=videos)
+        return data if isinstance(data, bytes) else data.encode()
 
 
 def _export(name: str, **more: Any) -> Export:
-    """A format of another tool."""
-    own = FORMATS[name]
+    """Return the export of a format of another tool."""
+    format = FORMATS[name]
 
     def make(
         timelines: Timelines, histories: Histories = (), *, videos: Videos | None = None
     ) -> str | bytes:
-        return own.write(marks_of(timelines, histories, videos=videos, timed=own.timed))
+        return format.write(marks_of(timelines, histories, videos=videos, timed=format.timed))
 
-    return Export(own.suffix, make, own.timed, own.opens, own.suffixes[1:], **more)
+    return Export(format.suffix, make, format.timed, format.opens, format.suffixes[1:], **more)
 
 
 EXPORTS: dict[str, Export] = {
-    "json": Export(".json", lambda own, *_, **__: as_json(*_several(own)), timed=False),
-    "csv": Export(".csv", lambda own, *_, **__: as_csv(*_several(own)), timed=False),
+    "json": Export(".json", lambda given, *_, **__: as_json(*_several(given)), timed=False),
+    "csv": Export(".csv", lambda given, *_, **__: as_csv(*_several(given)), timed=False),
     "vtt": _export("vtt"),
     "srt": _export("srt", asked=True),
-    "parquet": Export(".parquet", lambda own, *_, **__: to_parquet_bytes(own), timed=False),
-    "arrow": Export(".arrow", lambda own, *_, **__: to_arrow_bytes(own), timed=False, asked=True),
+    "parquet": Export(".parquet", lambda given, *_, **__: to_parquet_bytes(given), timed=False),
+    "arrow": Export(
+        ".arrow", lambda given, *_, **__: to_arrow_bytes(given), timed=False, asked=True
+    ),
     "qvhighlights": Export(".qvhighlights.jsonl", to_qvhighlights, timed=True),
     "activitynet": Export(".activitynet.json", to_activitynet, timed=True),
     "label-studio": _export("label-studio", beside=(".labelstudio.config.xml", view)),
@@ -230,18 +232,18 @@ EXPORTS: dict[str, Export] = {
 
 
 def export_for(path: str | os.PathLike[str], format: str | None = None) -> Export:
-    """Return the format of that name, or else the one that the ending of the file name tells."""
+    """Return the format of that name, or else the one of the suffix of the path."""
     plug_ins = [name for name in FORMATS.loaded() if name not in FORMATS.built_in]
     known = {**EXPORTS, **{name: _export(name, asked=True) for name in plug_ins}}
     if format is not None:
         if format not in known:
             raise unknown("format", format, known)
         return known[format]
-    suffixes = {own.suffix: own for own in known.values()}
-    also = {other: own for own in known.values() for other in own.also}
-    for suffix in sorted({**suffixes, **also}, key=len, reverse=True):  # .cvat.xml before .xml
+    suffixes = {export.suffix: export for export in known.values()}
+    every_suffix = suffixes | {other: export for export in known.values() for other in export.also}
+    for suffix in sorted(every_suffix, key=len, reverse=True):  # .cvat.xml before .xml
         if os.fspath(path).lower().endswith(suffix):
-            return {**suffixes, **also}[suffix]
+            return every_suffix[suffix]
     raise InputError(
         f"{os.fspath(path)}: the file ending matches no format; use one of {', '.join(suffixes)}"
     )
@@ -249,25 +251,25 @@ def export_for(path: str | os.PathLike[str], format: str | None = None) -> Expor
 
 def _several(timelines: Timelines) -> list[Timeline]:
     """Return a timeline for each history."""
-    given = [timelines] if isinstance(timelines, Timeline) else timelines
-    each = [own for timeline in given for own in timeline.split()]
-    if not each:
+    several = [timelines] if isinstance(timelines, Timeline) else timelines
+    by_history = [part for timeline in several for part in timeline.split()]
+    if not by_history:
         raise InputError("there is no timeline to export; run locate first")
-    return each
+    return by_history
 
 
 def _with_histories(
     timelines: Timelines, histories: Histories
 ) -> list[tuple[Timeline, History | None]]:
-    given = [histories] if isinstance(histories, History) else histories
-    known = {history.id: history for history in given}
+    several = [histories] if isinstance(histories, History) else histories
+    known = {history.id: history for history in several}
     return [(timeline, known.get(timeline.history_id)) for timeline in _several(timelines)]
 
 
 def all_notes(timelines: Sequence[Timeline]) -> list[str]:
     """Return the notes of all; those that not all share say whose they are."""
-    every = dict.fromkeys(text for timeline in timelines for text in timeline.notes)
-    shared = [text for text in every if all(text in timeline.notes for timeline in timelines)]
+    texts = dict.fromkeys(text for timeline in timelines for text in timeline.notes)
+    shared = [text for text in texts if all(text in timeline.notes for timeline in timelines)]
     return shared + [
         f"{timeline.history_id}: {text}"
         for timeline in timelines

@@ -1,4 +1,5 @@
 """The report: one HTML file that opens from disk, with nothing to fetch and nothing to install.
+And what a notebook shows of a video that was searched.
 
 templates/page.html.j2 is the page, page.css its style; static/timeline.js, begun by page.js, draws
 the timeline. Without script, bars in a table take its place. Here the plain records are computed
@@ -20,7 +21,7 @@ from markupsafe import Markup
 from dejacue._version import __version__
 from dejacue.errors import counted
 from dejacue.records import History, Interval, Timeline, Vocabulary, Window
-from dejacue.records._html import COLOURS, Row, bars_html, printable
+from dejacue.records._html import COLOURS, Row, bars_html, escaped, printable, timeline_html
 from dejacue.records.history import PROBLEMS
 from dejacue.report._timeline import Answer, Axis, answers, clock
 from dejacue.report.scene import data_url, scene, timeline_module
@@ -35,8 +36,9 @@ Pictures = Sequence[tuple[int, bytes]]  # frame, JPEG or PNG
 
 MAX_DOUBTS = 12  # that are listed
 MAX_LISTED = 20  # runs or references in words
+MAX_NOTEBOOK_PICTURES = 8
 MANY_FRAMES = 2_000  # more than a screen has pixels for
-MOST_VALUES = 120_000  # of the curves that can be zoomed
+MAX_CURVE_VALUES = 120_000  # of all curves together; they can be zoomed
 
 
 def report_page(
@@ -75,10 +77,10 @@ def report_page(
         named=named,
         video=video,
         notes=notes,
-        most=MOST_VALUES,
+        most=MAX_CURVE_VALUES,
     )
     page = _Page(history, timeline, references)
-    made = _template().render(
+    text = _template().render(
         **_assets(),
         scene=_json(drawn),
         bars=Markup(page.bars()),
@@ -96,7 +98,26 @@ def report_page(
         answers=[page.answer(answer) for answer in page.answers],
         settings=list(page.settings()),
     )
-    return printable(made)  # last, so that it holds for every text in it
+    return printable(text)  # last, so that it holds for every text in it
+
+
+def finding_html(
+    history: History,
+    timeline: Timeline,
+    *,
+    thumbnails: Pictures = (),
+    warnings: Sequence[str] = (),
+) -> str:
+    """Return the timeline with its history; above it the warnings and some of the thumbnails."""
+    parts = [f"<div>\N{WARNING SIGN} {escaped(warning)}</div>" for warning in warnings]
+    step = -(-len(thumbnails) // MAX_NOTEBOOK_PICTURES) or 1
+    for frame, data in sorted(thumbnails, key=lambda thumbnail: thumbnail[0])[::step]:
+        parts.append(
+            f'<img alt="frame {frame}" title="frame {frame}" src="{data_url(frame, data)}" '
+            'style="height:64px;margin:0 2px 2px 0;display:inline-block"/>'
+        )
+    rest = timeline.replace(notes=tuple(n for n in timeline.notes if n not in warnings))
+    return f"<div>{''.join(parts)}{timeline_html(rest, history)}</div>"
 
 
 @functools.cache
@@ -114,7 +135,7 @@ def _template() -> Template:
 
 
 def _assets() -> dict[str, str]:
-    """What of ours goes into the page as it is, and how its policy knows the script."""
+    """Return the style and the script of the page, and the digest by which its policy knows it."""
     home = resources.files("dejacue.report") / "templates"
     style, begin = ((home / name).read_text("utf-8") for name in ("page.css", "page.js"))
     script = timeline_module() + begin
@@ -123,7 +144,7 @@ def _assets() -> dict[str, str]:
 
 
 def _json(value: Any) -> Markup:
-    """Inside a script element, where nothing but "<" could end it."""
+    """Return JSON for a script element, where nothing but "<" could end it."""
     return Markup(json.dumps(value).replace("<", "\\u003c"))
 
 
@@ -140,7 +161,7 @@ class _Page:
             name: {"number": n + 1, "name": name, "colour": COLOURS[n % len(COLOURS)]}
             for n, name in enumerate(timeline.states)
         }
-        shown = {
+        wanted = {
             "frames": True,
             "source frames": history.sampled,
             "seconds": history.times_s is not None,
@@ -148,7 +169,7 @@ class _Page:
             "reference": references is not None,
             "tIoU": references is not None,
         }
-        self.columns = [name for name, wanted in shown.items() if wanted]
+        self.columns = [name for name, is_wanted in wanted.items() if is_wanted]
 
     def facts(
         self, video: str | None, object: str | None, tracker: str | None
@@ -173,19 +194,19 @@ class _Page:
         history = self.history
         yield from _flat("", self.timeline.settings)
         yield "encoder", self.timeline.encoder or history.encoder or "unnamed"
-        made = history.made_with or {}  # problems are among the warnings
-        yield from ((key, made[key]) for key in made if key != PROBLEMS)
+        made_with = history.made_with or {}  # problems are among the warnings
+        yield from ((key, value) for key, value in made_with.items() if key != PROBLEMS)
         yield "features", f"{len(history)} × {history.dimension}, {history.features.dtype}"
         yield "observed runs", ", ".join(_shortened([str(run) for run in history.runs()]))
         if history.source_frames is not None:
             yield "frames of the source", "{} – {}".format(*history.source_frames[[0, -1]].tolist())
 
     def pictures(self, thumbnails: Pictures, crops: Mapping[int, bytes]) -> list[Record]:
-        made = []
+        records = []
         for frame, data in sorted(thumbnails, key=lambda thumbnail: thumbnail[0]):
             seconds = self.axis.seconds(frame)
             time = "" if seconds is None else clock(seconds)
-            made.append(
+            records.append(
                 {
                     "frame": frame,
                     "time": time,
@@ -194,7 +215,7 @@ class _Page:
                     "crop": data_url(frame, crops[frame]) if frame in crops else "",
                 }
             )
-        return made
+        return records
 
     def bars(self) -> str:
         """Return what was found, observed and true as bars, for readers without script."""
@@ -209,7 +230,7 @@ class _Page:
             for answer in self.answers
         ]
         for state, windows in self.references.items():
-            true = [own for window in windows if (own := history.from_source(window))]
+            true = [here for window in windows if (here := history.from_source(window))]
             rows.append(Row(f"{state}: reference", "currentColor", true))
         ends = runs[0].start, runs[-1].end
         return bars_html("", rows, *ends, history.times_s, observed=runs)
@@ -248,7 +269,7 @@ class _Page:
         }
 
     def remarks(self, intervals: Sequence[Interval]) -> Iterator[str]:
-        """Give what stands in small type under an answer."""
+        """Yield what stands in small type under an answer."""
         for other in intervals[1:]:
             when = [f"{_range(other.source)} of the file"] if self.history.sampled else []
             when += [f"{seconds} s"] if (seconds := _seconds(other)) else []
@@ -282,7 +303,7 @@ def _shortened(words: list[str]) -> list[str]:
 
 
 def _flat(name: str, value: Any) -> Iterator[tuple[str, str]]:
-    """Settings, some of them nested, as names with dots."""
+    """Yield settings, some of them nested, as names with dots."""
     if isinstance(value, Mapping):
         for key, inner in value.items():
             yield from _flat(f"{name}.{key}" if name else str(key), inner)

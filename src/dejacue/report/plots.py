@@ -98,9 +98,9 @@ def evidence_figure(
 
 
 def _in_words(intervals: Sequence[Interval]) -> str:
-    found = [str(interval.window) for interval in intervals]
-    more = f" and {len(found) - MAX_LISTED} more" if found[MAX_LISTED:] else ""
-    return ", ".join(found[:MAX_LISTED]) + more if found else "not found"
+    windows = [str(interval.window) for interval in intervals]
+    more = f" and {len(windows) - MAX_LISTED} more" if windows[MAX_LISTED:] else ""
+    return ", ".join(windows[:MAX_LISTED]) + more if windows else "not found"
 
 
 def _add_seconds(axis: Any, history: History) -> None:
@@ -113,8 +113,7 @@ def _add_seconds(axis: Any, history: History) -> None:
 
 
 def wrapped(text: str, tail: str = "", points: int = 9) -> str:
-    """In lines that fit the width of the figure, the tail at the end; of a very long text only
-    the start."""
+    """Return the text in lines that fit the figure, the tail last; a very long text is cut."""
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import TextToPath
 
@@ -131,17 +130,17 @@ def wrapped(text: str, tail: str = "", points: int = 9) -> str:
 
 @contextlib.contextmanager
 def _without_glyph_warnings() -> Iterator[None]:
-    """Drops matplotlib's warning about each character that its font lacks."""
+    """Drop matplotlib's warning about each character that its font lacks."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield
-    for one in caught:
-        if "missing from font" not in str(one.message):
-            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+    for w in caught:
+        if "missing from font" not in str(w.message):
+            warnings.warn_explicit(w.message, w.category, w.filename, w.lineno)
 
 
 def _gaps(frames: NDArray[np.int64]) -> list[tuple[int, int]]:
-    """Last frame before and first frame after every gap."""
+    """Return the last frame before and the first frame after every gap."""
     at = np.flatnonzero(np.diff(frames) > 1)
     return list(zip(frames[at].tolist(), frames[at + 1].tolist(), strict=True))
 

@@ -166,9 +166,9 @@ def scene(
     axis = Axis(history)
     rows = curves(history, timeline)
     room = None if most is None else max(most // (len(rows) + 1), 2)
-    texts = {state: list(own) for state, own in timeline.states.items()}
+    texts = {state: list(descriptions) for state, descriptions in timeline.states.items()}
     texts |= {state: [] for state in references or () if state not in texts}
-    made = Scene(
+    drawn = Scene(
         SCHEMA,
         history.id,
         None if vocabulary is None else vocabulary.object,
@@ -191,17 +191,17 @@ def scene(
         ],
         None if history.presence is None else _curve(axis, history.presence, room),
         [
-            Doubt(own.start, own.end, text)
+            Doubt(here.start, here.end, text)
             for window, text in doubts
-            if (own := axis.from_file(window))
+            if (here := axis.from_file(window))
         ],
         None
         if references is None
         else {
-            state: [_run(own) for window in given if (own := axis.from_file(window))]
-            for state, given in references.items()
+            state: [_run(here) for window in windows if (here := axis.from_file(window))]
+            for state, windows in references.items()
         },
-        [Named(state, *window) for state, given in (named or {}).items() for window in given],
+        [Named(state, *window) for state, windows in (named or {}).items() for window in windows],
         [] if vocabulary is None else _changes(history, vocabulary),
         None if segments is None else [_run(window) for window in segments],
         None
@@ -209,32 +209,32 @@ def scene(
         else [
             Asked(q.frame, list(q.expects.items()), q.gain, q.source, q.time_s) for q in questions
         ],
-        [Thumbnail(*picture) for picture in sorted(thumbnails, key=lambda own: own[0])],
+        [Thumbnail(*picture) for picture in sorted(thumbnails, key=lambda picture: picture[0])],
         list(timeline.notes if notes is None else notes),
         json.loads(json.dumps(_finite(plain(timeline.settings)), default=str)),
     )
-    found: dict[str, Any] = msgspec.to_builtins(made)
-    return found
+    document: dict[str, Any] = msgspec.to_builtins(drawn)
+    return document
 
 
 def timeline_module() -> str:
-    """The source of the module that draws scenes: one ES module without imports."""
+    """Return the source of the module that draws scenes: one ES module without imports."""
     return resources.files("dejacue.report").joinpath("static/timeline.js").read_text("utf-8")
 
 
 def packed(values: NDArray[Any], kind: str) -> Packed:
-    """A column as text: "f32", "f64" or "i32"."""
+    """Return a column as text; kind: "f32", "f64" or "i32"."""
     return {kind: base64.b64encode(values.astype(_KINDS[kind]).tobytes()).decode()}
 
 
 def unpacked(column: Packed) -> NDArray[Any]:
-    """What ``packed`` has packed."""
+    """Return the column that ``packed`` was given."""
     ((kind, text),) = column.items()
     return np.frombuffer(base64.b64decode(text), _KINDS[kind])
 
 
 def data_url(frame: int, data: bytes) -> str:
-    """A picture as an address that holds all of it."""
+    """Return a picture as an address that holds all of it."""
     kinds = {b"\xff\xd8\xff": "jpeg", b"\x89PNG": "png"}
     kind = next((kind for start, kind in kinds.items() if data.startswith(start)), None)
     if kind is None:
@@ -247,11 +247,11 @@ def _run(window: Window) -> Run:
 
 
 def _finite(value: Any) -> Any:
-    """JSON has no word for NaN and infinity."""
+    """Replace NaN and infinity, for which JSON has no word, by None."""
     if isinstance(value, Mapping):
-        return {str(key): _finite(own) for key, own in value.items()}
+        return {str(key): _finite(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(own) for own in value]
+        return [_finite(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
@@ -268,7 +268,7 @@ def _span(interval: Interval) -> Span:
 
 
 def _changes(history: History, vocabulary: Vocabulary) -> list[int]:
-    at = (own.change_at(history) for own in vocabulary.changes)
+    at = (change.change_at(history) for change in vocabulary.changes)
     return [int(history.frames[position]) for position in at if position < len(history)]
 
 
@@ -286,7 +286,7 @@ def _source(history: History, most: int | None) -> Knots | None:
 
 
 def _knots(frames: NDArray[Any], values: NDArray[Any], most: int | None) -> Knots:
-    """Those between which the values grow evenly; where ``most`` are wanted, some of them."""
+    """Return points between which the values grow evenly, or at most ``most`` even ones."""
     pace = np.diff(values) / np.diff(frames)
     turns = np.flatnonzero(np.abs(np.diff(pace)) > 1e-9) + 1
     at = np.unique(np.concatenate(([0], turns, [len(frames) - 1])))
@@ -296,7 +296,7 @@ def _knots(frames: NDArray[Any], values: NDArray[Any], most: int | None) -> Knot
 
 
 def _curve(axis: Axis, values: NDArray[Any], room: int | None) -> Curve:
-    """A value for each observed frame or, where there is no room for all, extremes of bins."""
+    """Return a value for each observed frame or, if there is no room for all, extremes of bins."""
     if room is None or len(values) <= room:
         return Curve(packed(values, "f32")["f32"])
     count = room // 2
@@ -304,7 +304,7 @@ def _curve(axis: Axis, values: NDArray[Any], room: int | None) -> Curve:
     starts = np.flatnonzero(np.diff(bins, prepend=-1))
     ends = []
     for extreme in (np.minimum, np.maximum):
-        made = np.full(count, np.nan, np.float32)
-        made[np.minimum(bins[starts], count - 1)] = extreme.reduceat(values, starts)
-        ends.append(packed(made, "f32"))
+        of_bins = np.full(count, np.nan, np.float32)
+        of_bins[np.minimum(bins[starts], count - 1)] = extreme.reduceat(values, starts)
+        ends.append(packed(of_bins, "f32"))
     return Curve(None, *ends)

@@ -4,43 +4,46 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Sequence
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.report.contact import grown, small_size
 from dejacue.sources.crops import crop
 from dejacue.sources.findings import Pictures
 
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
 T = TypeVar("T")
-MOST, WIDTH = 12, 192
+MAX_PICTURES, WIDTH = 12, 192
+MAX_HEIGHT = 3  # times its width; a taller picture is made narrower
 LINE = 3  # pixels; thumbnails are shown smaller still
 INSIDE, OUTSIDE = (0, 255, 255), (0, 0, 0)  # of the outline: a colour that few things have
 
 
 class Album(Generic[T]):
-    """At most so many of the things that are shown to it, evenly over however many there are."""
+    """Keep at most so many of the things that are shown to it, evenly over however many come."""
 
     def __init__(self, most: int) -> None:
         self.kept: dict[int, T] = {}
         self._most, self._step = most, 1
 
     def see(self, index: int, make: Callable[[], T]) -> None:
-        """``make`` is called where the thing is kept; the indices grow."""
+        """Call ``make`` if the thing is kept; the indices grow."""
         if index % self._step:
             return
         self.kept[index] = make()
         if len(self.kept) > self._most:  # the length need not be known
             self._step *= 2
-            self.kept = {k: own for k, own in self.kept.items() if k % self._step == 0}
+            self.kept = {k: thing for k, thing in self.kept.items() if k % self._step == 0}
 
 
 class PictureAlbum:
-    """A few pictures of the frames that are shown to it, and of the objects in them."""
+    """Keep a few pictures of the frames that are shown to it, and of the objects in them."""
 
     def __init__(self) -> None:
-        self._album: Album[list[tuple[bytes, bytes | None]]] = Album(4 * MOST)
+        self._album: Album[list[tuple[bytes, bytes | None]]] = Album(4 * MAX_PICTURES)
 
     def see(
         self,
@@ -48,23 +51,25 @@ class PictureAlbum:
         image: Callable[[], NDArray[np.uint8]],
         masks: Sequence[NDArray[np.bool_] | None],
     ) -> None:
-        """A frame, whose image is made where it is needed, and the masks of the objects in it."""
+        """Take a frame, whose image is made where it is needed, and the masks of its objects."""
 
-        def made() -> list[tuple[bytes, bytes | None]]:
+        def make() -> list[tuple[bytes, bytes | None]]:
             pixels = image()
             return [
                 (thumbnail(pixels, mask), None if mask is None else small_jpeg(crop(pixels, mask)))
                 for mask in masks
             ]
 
-        self._album.see(index, made)
+        self._album.see(index, make)
 
     def pictures(self, at: int, first: int = 0) -> Pictures:
-        """At most MOST of each, of the object at this place among the masks, from a frame on."""
-        every = [(frame, own) for frame, own in self._album.kept.items() if frame >= first]
-        last = len(every) - 1
-        places = range(len(every)) if last < MOST else (k * last // (MOST - 1) for k in range(MOST))
-        chosen = {f: own[at] for f, own in (every[place] for place in places)}
+        """Return at most MAX_PICTURES, of the object at this place among the masks, from a frame
+        on."""
+        frames = [frame for frame in self._album.kept if frame >= first]
+        last = len(frames) - 1
+        if last >= MAX_PICTURES:
+            frames = [frames[k * last // (MAX_PICTURES - 1)] for k in range(MAX_PICTURES)]
+        chosen = {frame: self._album.kept[frame][at] for frame in frames}
         return Pictures(
             {frame: whole for frame, (whole, _) in chosen.items()},
             {frame: part for frame, (_, part) in chosen.items() if part is not None},
@@ -72,14 +77,13 @@ class PictureAlbum:
 
 
 def thumbnail(image: NDArray[np.uint8], mask: NDArray[np.bool_] | None) -> bytes:
-    """The whole frame as a small JPEG, with a line around the object."""
+    """Return the whole frame as a small JPEG, with a line around the object."""
     from PIL import Image
 
     size = small_size(image.shape, WIDTH)
     pixels = np.array(Image.fromarray(image).resize(size, reducing_gap=2.0))
     if mask is not None:
-        covered = Image.fromarray(255 * mask.astype(np.uint8)).resize(size, Image.Resampling.BOX)
-        object = np.asarray(covered) > 0
+        object = covered(mask, size) > 0
         line = grown(object, LINE)
         pixels[grown(line) & ~line] = OUTSIDE
         pixels[line & ~object] = INSIDE
@@ -87,15 +91,42 @@ def thumbnail(image: NDArray[np.uint8], mask: NDArray[np.bool_] | None) -> bytes
 
 
 def small_jpeg(pixels: NDArray[np.uint8], side: int = WIDTH) -> bytes:
-    """A picture as a JPEG of at most so many pixels a side."""
+    """Return a picture as a JPEG of at most so many pixels a side."""
     from PIL import Image
 
-    found = Image.fromarray(pixels)
-    found.thumbnail((side, side))
-    return _jpeg(found)
+    image = Image.fromarray(pixels)
+    image.thumbnail((side, side))
+    return _jpeg(image)
 
 
-def _jpeg(image: object) -> bytes:
+def small_size(shape: Sequence[int], width: int) -> tuple[int, int]:
+    """Return width and height of a frame of this shape (height, width, …) that is made small."""
+    if shape[0] > MAX_HEIGHT * shape[1]:
+        return max(1, round(shape[1] * MAX_HEIGHT * width / shape[0])), MAX_HEIGHT * width
+    return width, max(1, round(shape[0] * width / shape[1]))
+
+
+def covered(mask: NDArray[np.bool_], size: tuple[int, int]) -> NDArray[np.uint8]:
+    """Return how much of each pixel of a small picture the mask covers, from 0 to 255."""
+    from PIL import Image
+
+    whole = Image.fromarray(255 * mask.astype(np.uint8))
+    return np.asarray(whole.resize(size, Image.Resampling.BOX))
+
+
+def grown(mask: NDArray[np.bool_], times: int = 1) -> NDArray[np.bool_]:
+    """Add the pixels beside, above and below the mask, so many times."""
+    for _ in range(times):
+        out = mask.copy()
+        out[1:] |= mask[:-1]
+        out[:-1] |= mask[1:]
+        out[:, 1:] |= mask[:, :-1]
+        out[:, :-1] |= mask[:, 1:]
+        mask = out
+    return mask
+
+
+def _jpeg(image: Image) -> bytes:
     stream = io.BytesIO()
-    image.save(stream, "JPEG", quality=85, subsampling=0)  # type: ignore[attr-defined]
+    image.save(stream, "JPEG", quality=85, subsampling=0)
     return stream.getvalue()

@@ -1,31 +1,44 @@
-"""The contact sheet beside the masks of a tracker."""
+"""The contact sheet beside the masks of a tracker: a few frames with the masks on them, to see at a
+glance whether the right object was followed.
+
+Frames evenly over the video, and those with a doubt, which are framed and say why.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError
-from dejacue.report.contact import Shot, chosen, contact_sheet, drawn
+from dejacue.records._html import COLOURS
+from dejacue.report.thumbnails import covered, grown, small_size
 from dejacue.sources.atomic import write_bytes
 from dejacue.sources.masks import Masks
 from dejacue.sources.tracks import Notes, open_written, read_notes
 from dejacue.sources.tracks.notes import notes_path
 from dejacue.sources.video import Frame, Video
 
-NOTES = "dejacue.track notes"
+NOTES_KEY = "dejacue.track notes"  # of the text in the PNG
+MAX_EVEN, MAX_DOUBTFUL = 24, 12  # pictures
+COLUMNS, WIDTH, GAP, LINE_HEIGHT = 6, 240, 8, 16  # pixels, but for the columns
+PAPER, INK, WARNING = (255, 255, 255), (34, 34, 34), (200, 30, 30)
 
 
 def sheet_path(output: Path) -> Path:
-    """Beside the masks: inside their folder it would be taken for one of them."""
+    """Return a path beside the masks: inside their folder it would be taken for one of them."""
     return output.with_name(f"{output.name}-contact.png")
 
 
 def check_sheet(output: Path, video: Video) -> Path:
-    """Its path; refused, before the work, where it must not be written."""
+    """Return the path of the sheet; refuse, before the work, one that must not be written."""
     sheet = sheet_path(output)
     images = Path(video.path) if Path(video.path).is_dir() else Path(video.path).parent
     if not Path(video.path).is_file() and sheet.absolute().parent == images.absolute():
@@ -41,50 +54,158 @@ def check_sheet(output: Path, video: Video) -> Path:
 
 
 def update_sheet(sheet: Path, output: Path, video: Video, notes: Notes) -> None:
-    """Draws the sheet of masks that have been written, unless it is there: it holds the hash of the
+    """Draw the sheet of masks that have been written, unless it is there: it holds the hash of the
     notes that it shows, so that masks which a killed run replaced are drawn by the next."""
     digest = hashlib.sha256(notes_path(output).read_bytes()).hexdigest()
     if _notes_shown(sheet) != digest:
         sheet.unlink(missing_ok=True)  # it shows other masks
         masks = open_written(output, notes)
-        write_bytes(sheet, _drawn_sheet(video, masks, notes, {NOTES: digest}))
+        write_bytes(sheet, _sheet_of(video, masks, notes, {NOTES_KEY: digest}))
 
 
 def _notes_shown(sheet: Path) -> str | None:
-    """The hash of the notes that a sheet shows; None where there is none of ours."""
+    """Return the hash of the notes that a sheet shows; None where there is none of ours."""
     from PIL import Image
 
     try:
         with Image.open(sheet) as picture:
-            return picture.info.get(NOTES)
+            return picture.info.get(NOTES_KEY)
     except (OSError, ValueError, SyntaxError):
         return None
 
 
-def _drawn_sheet(video: Video, masks: Masks, notes: Notes, texts: dict[str, str]) -> bytes:
-    places = {frame: at for at, frame in enumerate(notes.frames)}
-    doubtful = [places[doubt.first] for _, doubt in notes.doubts_of() if doubt.first in places]
-    wanted = {notes.frames[at] for at in chosen(len(notes.frames), doubtful)}
-    ids = [one for one, own in notes.objects.items() if own.seen]
+def _sheet_of(video: Video, masks: Masks, notes: Notes, texts: dict[str, str]) -> bytes:
+    positions = {frame: at for at, frame in enumerate(notes.frames)}
+    doubtful = [
+        positions[doubt.first] for _, doubt in notes.doubts_of() if doubt.first in positions
+    ]
+    wanted = {notes.frames[at] for at in frames_to_show(len(notes.frames), doubtful)}
+    ids = [id for id, track in notes.objects.items() if track.seen]
     shots = []
     for frame in video:
         if frame.source in wanted:
-            found = masks.unions(frame, [frozenset([one]) for one in ids])
-            seen = {one: mask for one, mask in zip(ids, found, strict=True) if mask is not None}
-            shots.append(_shot(frame, drawn(frame.image, seen), places[frame.source], notes))
+            unions = masks.unions(frame, [frozenset([id]) for id in ids])
+            seen = {id: mask for id, mask in zip(ids, unions, strict=True) if mask is not None}
+            picture = with_masks(frame.image, seen)
+            shots.append(_shot(frame, picture, positions[frame.source], notes))
     label = f"{notes.tracker}, approximate" if notes.approximate else notes.tracker
     return contact_sheet(shots, f"{notes.video} · {masks.path.name} · {label}", texts)
 
 
+@dataclass(frozen=True, eq=False)
+class Shot:
+    """One picture of the sheet, small already.
+
+    image    (H, W, 3) with the masks drawn on it
+    title    such as "frame 120 · 4.0 s · presence 0.93"
+    doubts   of this frame, in words
+    """
+
+    image: NDArray[np.uint8]
+    title: str
+    doubts: tuple[str, ...] = ()
+
+
 def _shot(frame: Frame, picture: NDArray[np.uint8], at: int, notes: Notes) -> Shot:
-    values = [own.presence[at] for own in notes.objects.values()]
+    values = [track.presence[at] for track in notes.objects.values()]
     presence = " ".join("-" if value is None else f"{value:.2f}" for value in values)
-    marks = [
-        f"{one}: {doubt.text}" if len(notes.objects) > 1 else doubt.text
-        for one, doubt in notes.doubts_of()
+    doubts = [
+        f"{id}: {doubt.text}" if len(notes.objects) > 1 else doubt.text
+        for id, doubt in notes.doubts_of()
         if doubt.first <= frame.source <= doubt.last
     ]
     time_s = "" if frame.time_s is None else f" · {frame.time_s:.2f} s"
-    return Shot(
-        picture, f"{frame.name or frame.source}{time_s}", f"presence {presence}", tuple(marks)
-    )
+    title = f"{frame.name or frame.source}{time_s} · presence {presence}"
+    return Shot(picture, title, tuple(doubts))
+
+
+def frames_to_show(count: int, doubtful: Sequence[int] = ()) -> list[int]:
+    """Return positions of frames, of ``count``: evenly from the first to the last, and the doubtful
+    ones, the first of them where they are many."""
+    even = np.linspace(0, count - 1, min(MAX_EVEN, count)).round().astype(int).tolist()
+    extra = [at for at in dict.fromkeys(doubtful) if 0 <= at < count and at not in even]
+    return sorted({*even, *extra[:MAX_DOUBTFUL]})
+
+
+def with_masks(
+    image: NDArray[np.uint8], masks: Mapping[int, NDArray[np.bool_]], width: int = WIDTH
+) -> NDArray[np.uint8]:
+    """Return the frame made small, each object tinted and outlined in its own colour."""
+    from PIL import Image, ImageColor
+
+    size = small_size(image.shape, width)
+    pixels = np.array(Image.fromarray(image).resize(size, Image.Resampling.BOX))
+    for id, mask in masks.items():
+        if not mask.any():
+            continue
+        share = covered(mask, size)
+        inside = (share > 127) | (share == share.max())  # a small object does not vanish
+        colour = np.array(ImageColor.getrgb(COLOURS[(id - 1) % len(COLOURS)]))
+        pixels[inside] = (0.65 * pixels[inside] + 0.35 * colour).astype(np.uint8)
+        line = grown(inside) & ~inside
+        pixels[grown(line | inside) & ~line & ~inside] = PAPER
+        pixels[line] = colour
+    return pixels
+
+
+def contact_sheet(
+    shots: Sequence[Shot], title: str = "", texts: Mapping[str, str] | None = None
+) -> bytes:
+    """Return the sheet as a PNG; ``shots`` in the order in which they are shown.
+
+    texts   stored in the file, not shown
+    """
+    from PIL import Image, ImageDraw, ImageFont
+    from PIL.PngImagePlugin import PngInfo
+
+    columns = min(COLUMNS, len(shots))
+    height, width = shots[0].image.shape[:2]
+    width = max(width, WIDTH // 4)  # room for words
+    font = ImageFont.load_default(12)
+    head = _lines(title, font, columns * (width + GAP) - GAP)
+    captions = [
+        [
+            (line, colour)
+            for text, colour in ((shot.title, INK), *((doubt, WARNING) for doubt in shot.doubts))
+            for line in _lines(text, font, width)
+        ]
+        for shot in shots
+    ]
+    by_row = [captions[at : at + columns] for at in range(0, len(shots), columns)]
+    heights = [height + GAP + LINE_HEIGHT * max(map(len, row)) for row in by_row]
+    tops = list(accumulate(heights, initial=GAP + LINE_HEIGHT * len(head)))
+    sheet = Image.new("RGB", (columns * (width + GAP) + GAP, tops[-1]), PAPER)
+    pen = ImageDraw.Draw(sheet)
+    for number, line in enumerate(head):
+        pen.text((GAP, GAP // 2 + number * LINE_HEIGHT), line, INK, font)
+    for at, (shot, caption) in enumerate(zip(shots, captions, strict=True)):
+        left, top = GAP + at % columns * (width + GAP), tops[at // columns]
+        sheet.paste(Image.fromarray(shot.image), (left, top))
+        if shot.doubts:
+            box = (left - 2, top - 2, left + width + 1, top + height + 1)
+            pen.rectangle(box, outline=WARNING, width=3)
+        for number, (line, colour) in enumerate(caption):
+            pen.text((left, top + height + 2 + number * LINE_HEIGHT), line, colour, font)
+    stream = io.BytesIO()
+    info = PngInfo()
+    for name, text in (texts or {}).items():
+        info.add_text(name, text)
+    sheet.save(stream, "PNG", optimize=True, pnginfo=info)
+    return stream.getvalue()
+
+
+def _lines(text: str, font: Any, room: float) -> list[str]:
+    """Return all of a text, in lines that fit; a word that is too long for one is broken."""
+    lines: list[str] = []
+    for word in text.split():
+        if lines and font.getlength(f"{lines[-1]} {word}") <= room:
+            lines[-1] += f" {word}"
+            continue
+        while font.getlength(word) > room and len(word) > 1:
+            fits = next(
+                n for n in range(len(word) - 1, 0, -1) if n == 1 or font.getlength(word[:n]) <= room
+            )
+            lines.append(word[:fits])
+            word = word[fits:]
+        lines.append(word)
+    return lines

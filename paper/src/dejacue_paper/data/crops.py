@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.data.rendered import FAMILIES, Scene, render
 from dejacue.errors import InputError
+from dejacue_paper.data.rendered import FAMILIES, DegradedScene, render
 
 FIRST_TRAINING_SEED = 1 << 32
 PER_SCENE = 6
@@ -58,7 +58,7 @@ def crops(
         scene_number += 1
 
 
-def _draw_scene(rng: np.random.Generator, seed: int, family: str) -> Scene:
+def _draw_scene(rng: np.random.Generator, seed: int, family: str) -> DegradedScene:
     def sometimes(share: float, most: float) -> float:
         return float(rng.uniform(0, most)) if rng.random() < share else 0.0
 
@@ -80,7 +80,12 @@ def _draw_scene(rng: np.random.Generator, seed: int, family: str) -> Scene:
 
 
 def _of_scene(
-    rng: np.random.Generator, scene: Scene, count: int, size: int, between: float, least: float
+    rng: np.random.Generator,
+    scene: DegradedScene,
+    count: int,
+    size: int,
+    between: float,
+    least: float,
 ) -> Iterator[Crop]:
     from dejacue.sources.crops import picture
 

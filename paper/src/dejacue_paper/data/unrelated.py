@@ -13,13 +13,13 @@ from pathlib import Path
 
 import numpy as np
 
-from dejacue.data.rendered import FAMILIES
 from dejacue.errors import DejaCueError
 from dejacue.records import Vocabulary
 from dejacue.sources.atomic import cache_folder
 from dejacue.sources.encoders import Encoder
 from dejacue.sources.encoders.base import encode_vocabulary
 from dejacue.sources.npz import read_npz, write_npz
+from dejacue_paper.data.rendered import FAMILIES
 
 PAIRS = (
     ("an open door", "a closed door"),

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.data.rendered import MaskNoise, Scene, render
 from dejacue.sources.crops import picture
 from dejacue.sources.tracks.base import Prompt, Session, bounding_box
 from dejacue.sources.tracks.doubts import Series, colour_signature, find_doubts
 from dejacue.sources.tracks.loading import load_tracker
 from dejacue_paper.data.release import Entry
+from dejacue_paper.data.rendered import DegradedScene, MaskNoise, render
 from dejacue_paper.experiments import rendered
 from dejacue_paper.experiments.corpus import Benchmark, Table
 from dejacue_paper.experiments.table import Experiment, Result, Value, intervals, with_intervals
@@ -82,7 +82,7 @@ def film(number: int) -> Filmed:
     )
 
 
-def _noise(scene: Scene) -> MaskNoise:
+def _noise(scene: DegradedScene) -> MaskNoise:
     assert scene.mask_noise is not None
     return scene.mask_noise
 

@@ -21,11 +21,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.data.rendered import FAMILIES
 from dejacue.errors import need
 from dejacue.sources.encoders.base import FORMS
 from dejacue.sources.encoders.mini import SIZE, TOKENS, WordTokenizer
 from dejacue_paper.data.crops import crops
+from dejacue_paper.data.rendered import FAMILIES
 
 REMEDY = "pip install 'dejacue-paper[learn]'"
 WIDTH, EMBEDDING = 128, 64

@@ -1,26 +1,28 @@
-"""Folders of the data sets of this field → clips: videos, masks, true windows, words.
+"""Folders of the data sets of this field → clips: videos, masks, true windows, words."""
 
-open_dataset recognises a layout and reads it; each layout is a module with
+from __future__ import annotations
 
-recognise(folder)   whether it looks like this one; looks at names only
-read(folder)        a Dataset
-NEEDS               what the folder must hold, in a sentence
-"""
+import os
+from pathlib import Path
 
-from dejacue.data.layouts._open import READERS, open_dataset
-from dejacue.data.layouts._records import Clip, Dataset, UnusableDataset
-from dejacue.data.layouts._write import (
+from dejacue.data.layouts import seconds, sequences
+from dejacue.data.layouts.manifest import (
     clip_rows,
     manifest_rows,
     vocabulary_documents,
     write_manifest,
     write_vocabularies,
 )
+from dejacue.data.layouts.records import Clip, Dataset, Layout, UnusableDataset
+from dejacue.errors import InputError
+from dejacue.plugins import Registry
+from dejacue.progress import Progress, default_progress
 
 __all__ = [
     "READERS",
     "Clip",
     "Dataset",
+    "Layout",
     "UnusableDataset",
     "clip_rows",
     "manifest_rows",
@@ -29,3 +31,46 @@ __all__ = [
     "write_manifest",
     "write_vocabularies",
 ]
+
+READERS: Registry[Layout] = Registry("layouts", {**sequences.LAYOUTS, **seconds.LAYOUTS})
+
+
+def open_dataset(
+    folder: str | os.PathLike[str], layout: str | None = None, *, progress: Progress | None = None
+) -> Dataset:
+    """Read what is in the folder of a data set; ``layout``: one of READERS, None: as it looks.
+
+    Nothing is decoded. What the data set names and is not there is listed in ``missing``; what
+    contradicts itself (times beyond a video, labels that do not exist) is refused, all at once.
+    """
+    place = Path(folder)
+    if not place.is_dir():
+        what = "is a file, not a folder" if place.exists() else "no such folder"
+        raise InputError(f"{place}: {what}; give the folder of a data set")
+    reader = None if layout is None else READERS.named(layout, "layout")
+    try:
+        if reader is None:
+            reader = _recognised(place)
+        elif not reader.recognise(place):
+            raise InputError(
+                f"{place}: does not have the layout {layout}, which needs {reader.NEEDS}"
+            )
+        return seconds.counted_in_frames(reader.read(place), progress or default_progress())
+    except OSError as error:
+        raise InputError(f"{error.filename}: cannot be read ({error.strerror})") from None
+
+
+def _recognised(folder: Path) -> Layout:
+    readers = READERS.loaded()
+    names = [name for name, reader in readers.items() if reader.recognise(folder)]
+    if not names:
+        raise InputError(
+            f"{folder}: has none of the layouts {', '.join(READERS)}; give the folder that "
+            "contains the files (docs/data.md lists them), or name the layout (--as)"
+        )
+    if len(names) > 1:
+        raise InputError(
+            f"{folder}: could be {' or '.join(names)}; name the layout (--as {names[0]}; in "
+            f'Python: layout="{names[0]}")'
+        )
+    return readers[names[0]]

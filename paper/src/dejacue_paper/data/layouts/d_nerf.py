@@ -10,9 +10,10 @@ from pathlib import Path
 
 import msgspec
 
-from dejacue.data.layouts._records import Clip, Dataset, check, scenes_in
+from dejacue.data.layouts.records import Clip, Dataset, check
 from dejacue.errors import InputError
 from dejacue.sources.documents import Finite, declared, named, read_json
+from dejacue_paper.data.layouts import scenes_in
 
 SPLITS = ("train", "val", "test")
 NEEDS = "transforms_train.json, transforms_val.json, transforms_test.json"

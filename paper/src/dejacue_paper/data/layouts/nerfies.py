@@ -11,17 +11,17 @@ from pathlib import Path
 
 import msgspec
 
-from dejacue.data.layouts._records import (
+from dejacue.data.layouts.records import (
     Clip,
     Dataset,
     as_path,
     check,
     check_plain,
     folders_in,
-    scenes_in,
 )
 from dejacue.errors import InputError
 from dejacue.sources.documents import declared, named, read_json
+from dejacue_paper.data.layouts import scenes_in
 
 FILES = ("dataset.json", "metadata.json")
 NEEDS = "dataset.json, metadata.json, rgb/1x/ID.png (or 2x, 4x …)"

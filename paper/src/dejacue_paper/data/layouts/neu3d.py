@@ -8,10 +8,11 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from dejacue.data.layouts._records import Clip, Dataset, scenes_in
+from dejacue.data.layouts.records import Clip, Dataset
 from dejacue.errors import InputError
 from dejacue.sources.images import natural
 from dejacue.sources.npz import read_header
+from dejacue_paper.data.layouts import scenes_in
 
 POSES = "poses_bounds.npy"
 HELD_OUT = 0

@@ -1,4 +1,4 @@
-"""What a camera and a tracker do to a scene: light, blur, noise, blocks; and wrong masks."""
+"""What a camera and a tracker do to a scene: blur, compression blocks, and wrong masks."""
 
 from __future__ import annotations
 
@@ -8,57 +8,42 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dejacue.data.rendered import Scene
+from dejacue.data.rendered.drawing import UNIT
+
 MASK_NOISES = ("erode", "dilate", "drift", "switch")
-BANK = 64  # spare rows and columns of the noise, to start elsewhere in every frame
 
 
-@dataclass(frozen=True, eq=False)
-class Lens:
-    """Light falloff, blur, grain and compression; levels from 0 (none) to 1."""
+@dataclass(frozen=True, eq=False, repr=False)
+class DegradedScene(Scene):
+    """A scene with blur, compression blocks (levels from 0, none, to 1) and wrong masks."""
 
-    falloff: NDArray[np.float32]  # (H, W, 1), about 1
-    grain: NDArray[np.float32]  # (H + BANK, W + BANK, 3)
-    starts: NDArray[np.int64]  # (frames, 2), where in the grain a frame begins
-    blur: float
-    blocks: float
+    blur: float = 0.0
+    blocks: float = 0.0
+    mask_noise: MaskNoise | None = None
 
-    @classmethod
-    def draw(
-        cls,
-        rng: np.random.Generator,
-        frames: int,
-        size: tuple[int, int],
-        lighting: float,
-        noise: float,
-        blur: float,
-        blocks: float,
-    ) -> Lens:
-        height, width = size
-        across = np.linspace(-1, 1, width)[None] * np.cos(turn := rng.uniform(0, 2 * np.pi))
-        down = np.linspace(-1, 1, height)[:, None] * np.sin(turn)
-        grain = rng.standard_normal((height + BANK, width + BANK, 3), np.float32)
-        return cls(
-            (1 + 0.18 * lighting * (across + down)).astype(np.float32)[:, :, None],
-            grain * np.float32(24 * noise),
-            rng.integers(0, BANK, size=(frames, 2)),
-            2.2 * blur,
-            blocks,
-        )
-
-    def expose(
-        self, image: NDArray[np.uint8], frame: int, gains: NDArray[np.float64]
-    ) -> NDArray[np.uint8]:
-        """The frame as it is recorded."""
-        height, width = image.shape[:2]
+    def frame(self, frame: int) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+        """Return the image and the labels of one frame; the labels have the mask noise."""
+        image = self._background(frame)
+        labels = self._compose(frame, image)
         if self.blur:
-            image = _blurred(image, self.blur)
-        y, x = self.starts[frame]
-        light = image.astype(np.float32)
-        light *= self.falloff * gains.astype(np.float32)
-        light += self.grain[y : y + height, x : x + width]
-        np.clip(light, 0, 255, out=light)
-        recorded = light.astype(np.uint8)
-        return _compressed(recorded, self.blocks) if self.blocks else recorded
+            image = _blurred(image, 2.2 * self.blur)
+        image = self.lens.expose(image, frame, self.light[frame])
+        if self.blocks:
+            image = _compressed(image, self.blocks)
+        return image, self._with_noise(labels, frame)
+
+    def labels(self, frame: int) -> NDArray[np.uint8]:
+        """Return the labels of one frame with the mask noise."""
+        return self._with_noise(self.true_labels(frame), frame)
+
+    def area(self, frame: int) -> float:
+        """Return the pixels that the whole target would cover with nothing in front of it."""
+        opaque = self._drawing(frame).image.getchannel("a").histogram()[255] / UNIT**2
+        return float(opaque * self._place(self.target, frame).side ** 2)
+
+    def _with_noise(self, labels: NDArray[np.uint8], frame: int) -> NDArray[np.uint8]:
+        return labels if self.mask_noise is None else self.mask_noise(labels, frame)
 
 
 def _blurred(image: NDArray[np.uint8], radius: float) -> NDArray[np.uint8]:
@@ -68,7 +53,7 @@ def _blurred(image: NDArray[np.uint8], radius: float) -> NDArray[np.uint8]:
 
 
 def _compressed(image: NDArray[np.uint8], level: float) -> NDArray[np.uint8]:
-    """Through JPEG and back."""
+    """Encode as JPEG and decode again."""
     from PIL import Image
 
     stream = io.BytesIO()
@@ -78,7 +63,7 @@ def _compressed(image: NDArray[np.uint8], level: float) -> NDArray[np.uint8]:
 
 @dataclass(frozen=True)
 class MaskNoise:
-    """How the given mask of the target differs from the true one.
+    """How the noisy mask of the target differs from the true one.
 
     erode, dilate   by ``pixels`` in every frame
     drift           it slides off, by ``pixels`` in the last frame, in the direction ``angle``
@@ -105,14 +90,14 @@ class MaskNoise:
         )
 
     def shift(self, frame: int) -> tuple[int, int]:
-        """Rows and columns by which the mask has drifted."""
+        """Return the rows and columns by which the mask has drifted."""
         if self.kind != "drift":
             return 0, 0
         reach = self.pixels * frame / max(self.frames - 1, 1)
         return round(reach * np.sin(self.angle)), round(reach * np.cos(self.angle))
 
     def __call__(self, labels: NDArray[np.uint8], frame: int) -> NDArray[np.uint8]:
-        """The given labels; those of the distractors stay where the target's do not go."""
+        """Return the noisy labels; those of the distractors stay where the target's do not go."""
         target = labels == 1
         if self.kind == "switch":
             if frame < self.after:
@@ -124,13 +109,13 @@ class MaskNoise:
             moved = grown(target, self.pixels)
         else:
             moved = ~grown(~target, self.pixels) & target
-        given = np.where(target, 0, labels).astype(np.uint8)
-        given[moved] = 1
-        return given
+        noisy = np.where(target, 0, labels).astype(np.uint8)
+        noisy[moved] = 1
+        return noisy
 
 
 def grown(mask: NDArray[np.bool_], pixels: int) -> NDArray[np.bool_]:
-    """Every pixel within a square of this radius around the mask."""
+    """Return every pixel within a square of this radius around the mask."""
     out = mask.copy()
     for axis in (0, 1):
         source = out.copy()
@@ -145,7 +130,7 @@ def grown(mask: NDArray[np.bool_], pixels: int) -> NDArray[np.bool_]:
 
 
 def _moved(mask: NDArray[np.bool_], down: int, right: int) -> NDArray[np.bool_]:
-    """Shifted; what leaves the frame is lost."""
+    """Shift a mask; what leaves the frame is lost."""
     height, width = mask.shape
     out = np.zeros_like(mask)
     if abs(down) < height and abs(right) < width:

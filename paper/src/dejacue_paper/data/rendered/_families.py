@@ -3,105 +3,14 @@ are drawn, and the words for each state."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from types import MappingProxyType
 
-import numpy as np
-from numpy.typing import NDArray
-
-from dejacue.data.rendered import _house, _kitchen, _outdoors
-from dejacue.data.rendered._drawing import START, Paint
-
-TOPOLOGIES = ("binary", "three", "recurrent", "progressive")
-
-
-@dataclass(frozen=True, eq=False)
-class Family:
-    """One kind of object.
-
-    descriptions   state → at least four paraphrases; the keys are the states in order
-    make           fixes an appearance and returns its painter
-    progressive    the way between two states is a slow, continuous change
-    reversible     it can also go back, so the states may recur
-    instant        there is no way between: one frame is in one state, the next in another
-    animated       the drawing moves even when nothing changes
-
-    Progress runs from 0 (first state) to 1 (last). A state holds where progress is within
-    ``tolerance`` of its own: 0.04 at the ends, 0.1 in the middle.
-    """
-
-    name: str
-    object: str
-    descriptions: Mapping[str, tuple[str, ...]]
-    make: Callable[[np.random.Generator], Paint]
-    progressive: bool = True
-    reversible: bool = True
-    instant: bool = False
-    animated: bool = False
-
-    @property
-    def states(self) -> tuple[str, ...]:
-        return tuple(self.descriptions)
-
-    @property
-    def topologies(self) -> tuple[str, ...]:
-        """The ways in which its states can follow each other."""
-        possible = {
-            "binary": True,
-            "three": len(self.states) >= 3,
-            "recurrent": self.reversible,
-            "progressive": self.progressive,
-        }
-        return tuple(name for name in TOPOLOGIES if possible[name])
-
-    def anchor(self, state: int) -> float:
-        """The progress at which a state is itself."""
-        return state / (len(self.states) - 1)
-
-    def tolerance(self, state: int) -> float:
-        return START if state in (0, len(self.states) - 1) else 0.1
-
-    def states_at(
-        self, progress: NDArray[np.float64], among: tuple[int, ...] | None = None
-    ) -> NDArray[np.int64]:
-        """The state that holds at each progress, −1 where none does."""
-        found = np.full(len(progress), -1)
-        for state in among if among is not None else range(len(self.states)):
-            near = np.abs(progress - self.anchor(state)) <= self.tolerance(state) + 1e-9
-            found[near] = state
-        return found
-
+from dejacue.data.rendered import CUP, Family
+from dejacue_paper.data.rendered import _house, _kitchen, _outdoors
 
 _ALL = (
-    Family(
-        "cup",
-        "cup",
-        {
-            "empty": (
-                "empty cup",
-                "cup with nothing in it",
-                "cup without any drink",
-                "clear cup holding no liquid",
-                "drained cup",
-            ),
-            "half full": (
-                "half full cup",
-                "cup filled halfway",
-                "cup with some drink left in it",
-                "cup with liquid up to the middle",
-                "half empty cup",
-            ),
-            "full": (
-                "full cup",
-                "cup filled to the brim",
-                "cup full of drink",
-                "cup with liquid up to the rim",
-                "filled up cup",
-            ),
-        },
-        _kitchen.cup,
-    ),
+    CUP,
     Family(
         "fruit",
         "fruit",

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dejacue.data.rendered._drawing import (
+from dejacue.data.rendered.drawing import (
     START,
     Canvas,
     Paint,
@@ -13,9 +13,9 @@ from dejacue.data.rendered._drawing import (
     darker,
     draw_colour,
     mix,
-    moved,
     oval,
 )
+from dejacue_paper.data.rendered._shapes import moved, rectangle
 
 WHITE = (252, 252, 250)
 LEAF = (84, 150, 70)
@@ -67,7 +67,7 @@ def flower(rng: np.random.Generator) -> Paint:
         canvas.ellipse(0.4, 0.62, 0.11, 0.04, leaf, turn=0.6)
         canvas.ellipse(0.6, 0.66, 0.11, 0.04, leaf, turn=-0.6)
         canvas.polygon([(0.34, 0.76), (0.66, 0.76), (0.61, 0.96), (0.39, 0.96)], pot, shade=0.3)
-        canvas.box(0.32, 0.73, 0.68, 0.79, darker(pot, 1.12), shade=0.3)
+        canvas.polygon(rectangle(0.32, 0.73, 0.68, 0.79), darker(pot, 1.12), shade=0.3)
         spread = np.radians(6 + 84 * min(2 * progress, 1) + 84 * max(2 * progress - 1, 0))
         length, width = 0.11 + 0.05 * progress, 0.05 + (full - 0.05) * progress
         order = np.argsort(-np.abs(np.arange(count) - (count - 1) / 2), kind="stable")
@@ -146,7 +146,7 @@ def traffic_light(rng: np.random.Generator) -> Paint:
 
     def paint(canvas: Canvas, progress: float) -> None:
         if pole:
-            canvas.box(0.47, bottom, 0.53, 0.98, (110, 112, 116), shade=0.4)
+            canvas.polygon(rectangle(0.47, bottom, 0.53, 0.98), (110, 112, 116), shade=0.4)
         body = np.concatenate(
             [
                 arc(0.5, 0.07, wide, 0.04, 180, 360, 10),

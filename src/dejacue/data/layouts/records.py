@@ -1,4 +1,4 @@
-"""What a reader gives: a Dataset of Clips, or an UnusableDataset that lists all that is wrong."""
+"""What a layout reads: a Dataset of Clips, or an UnusableDataset that lists all that is wrong."""
 
 from __future__ import annotations
 
@@ -58,14 +58,14 @@ class Clip:
 
     @property
     def reference(self) -> Reference | None:
-        """Its true windows, as ``evaluate`` takes them; None: the data set does not say."""
+        """Return the true windows as ``evaluate`` takes them, or None if there are none."""
         if not self.states:
             return None
         extent = None if self.frames is None else Window(0, self.frames - 1)
         return Reference(self.id, self.states, self.component or self.id, extent)
 
     def open(self, **options: Any) -> Video:
-        """Its frames, sampled as the labels ask for, or as the options of ``open_video`` say."""
+        """Open the frames, sampled as the labels ask or as the options of ``open_video`` say."""
         chosen = options or dict(self.sampling)
         if self.images:
             times = self.times if self.unit == "seconds" else None
@@ -95,7 +95,7 @@ class Dataset:
     def __post_init__(self) -> None:
         ids = Counter(clip.id for clip in self.clips)
         twice = [
-            f'the clip "{own}" appears {times} times' for own, times in ids.items() if times > 1
+            f'the clip "{name}" appears {times} times' for name, times in ids.items() if times > 1
         ]
         check(self.folder, twice)
         if not ids:
@@ -103,7 +103,7 @@ class Dataset:
                 f"{self.folder}: contains nothing of {self.layout}; is it the right folder?"
             )
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[Clip]:
         return iter(self.clips)
 
     def __len__(self) -> int:
@@ -111,11 +111,11 @@ class Dataset:
 
     @property
     def references(self) -> list[Reference]:
-        """Those of the clips that have any."""
-        return [own for clip in self.clips if (own := clip.reference) is not None]
+        """Return those of the clips that have any."""
+        return [r for clip in self.clips if (r := clip.reference) is not None]
 
     def to_dict(self) -> dict[str, Any]:
-        """What is in it, in numbers and sentences."""
+        """Return what is in it, in numbers and sentences."""
         clips = self.clips
         return {
             "layout": self.layout,
@@ -129,6 +129,20 @@ class Dataset:
             "missing": list(self.missing),
             "notes": list(self.notes),
         }
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How folders of one data set are told and read. A plug-in may also be a module with these
+    three names.
+
+    recognise   whether a folder looks like this layout, by names alone
+    NEEDS       what the folder must hold, in a sentence
+    """
+
+    recognise: Callable[[Path], bool]
+    read: Callable[[Path], Dataset]
+    NEEDS: str
 
 
 class UnusableDataset(InputError):
@@ -145,36 +159,36 @@ class UnusableDataset(InputError):
 
 
 def check(folder: Path, problems: Sequence[str]) -> None:
-    """Raises them, all at once, where there are any."""
+    """Raise an UnusableDataset with all problems, if there are any."""
     if problems:
         raise UnusableDataset(folder, problems)
 
 
 def check_plain(names: Iterable[str]) -> None:
-    """Refuses names of files or folders that lead elsewhere."""
+    """Refuse names of files or folders that lead elsewhere."""
     for name in names:
         if not name or name in (".", "..") or set(name) & set("/\\\0"):
             raise InputError(f'"{shortened(name)}" is not a file name; is the list damaged?')
 
 
 def folders_in(folder: Path) -> list[Path]:
-    """Its folders in natural order; none where it is not there."""
+    """Return the folders in a folder, in natural order; none if it does not exist."""
     if not folder.is_dir():
         return []
     return natural(e for e in folder.iterdir() if e.is_dir() and not e.name.startswith("."))
 
 
-def scenes_in(folder: Path, is_scene: Callable[[Path], object]) -> Iterator[Path]:
-    """The folder itself, or those in it, where they look like a scene."""
-    return (own for own in (folder, *folders_in(folder)) if is_scene(own))
+def images_in(folder: Path) -> list[Path]:
+    """Return the images in a folder, in natural order; none if it does not exist."""
+    return natural(e for e in folder.iterdir() if is_image(e)) if folder.is_dir() else []
 
 
 def as_path(images: Sequence[Path]) -> str | None:
-    """The folder, or a pattern, that stands for just these images in this order, if any does."""
+    """Return the folder, or a pattern, that stands for just these images in this order, if any."""
     if not images or len({image.parent for image in images}) > 1:
         return None
     folder, wanted = images[0].parent, list(images)
-    here = natural(entry for entry in folder.iterdir() if is_image(entry))
+    here = images_in(folder)
     if here == wanted:
         return str(folder)
     start = os.path.commonprefix([image.name for image in images])  # noqa: RUF071 (letters)

@@ -1,4 +1,4 @@
-"""From a Dataset to the files that other commands take."""
+"""Write a Dataset as the files that other commands take: a manifest, and vocabularies."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ import os
 from pathlib import Path
 from typing import Any
 
-from dejacue.data.layouts._records import Clip, Dataset
+from dejacue.data.layouts.records import Clip, Dataset
 from dejacue.errors import InputError
 from dejacue.sources.atomic import check_place, write_text
 from dejacue.sources.files import file_name
 
 COLUMNS = ("id", "video", "masks", "objects", "object", "source", "kind")
 SAMPLING = ("start", "end", "start_s", "end_s", "stride", "fps")
-MASKS = ("", ".csv", ".txt", ".npz", ".npy", ".json", ".jsonl")
+MASK_SUFFIXES = ("", ".csv", ".txt", ".npz", ".npy", ".json", ".jsonl")
 
 
 def write_manifest(
     path: str | os.PathLike[str], dataset: Dataset, masks: str | os.PathLike[str] | None = None
 ) -> dict[str, str]:
-    """A manifest for ``ingest`` of the clips that have a video and masks; gives id → why not, of
-    the others.
+    """Write a manifest for ``ingest`` of the clips that have a video and masks; return id → why
+    not, of the others.
 
     masks   a folder with masks or boxes of one's own, ID (a folder), ID.csv, ID.npz …, for data
             sets that have none
@@ -42,7 +42,7 @@ def write_manifest(
 def manifest_rows(
     path: str | os.PathLike[str], dataset: Dataset, masks: str | os.PathLike[str] | None = None
 ) -> tuple[list[dict[str, Any]], dict[str, str]]:
-    """What ``write_manifest`` writes, and what it gives."""
+    """Return the rows that ``write_manifest`` writes, and what it returns."""
     if not os.fspath(path).lower().endswith(".csv"):
         raise InputError(f"{path}: the manifest must be a .csv file; change the name")
     rows, left_out = clip_rows(dataset, masks, Path(path).absolute().parent)
@@ -55,8 +55,8 @@ def manifest_rows(
 def clip_rows(
     dataset: Dataset, masks: str | os.PathLike[str] | None = None, base: Path | None = None
 ) -> tuple[list[dict[str, Any]], dict[str, str]]:
-    """The clips as lines of a manifest, with paths relative to ``base`` (None: absolute), and why
-    not, of the others."""
+    """Return the clips as lines of a manifest, with paths relative to ``base`` (None: absolute),
+    and id → why not, of the others."""
     folder = None if masks is None else Path(masks)
     if folder is not None and not folder.is_dir():
         raise InputError(
@@ -65,47 +65,45 @@ def clip_rows(
     left_out: dict[str, str] = {}
     rows = []
     for clip in dataset.clips:
-        where = clip.masks if folder is None else _own_masks(folder, clip.id)
-        reason = _reason(clip, where)
-        if reason:
-            left_out[clip.id] = reason
+        path = clip.masks if folder is None else _masks_in(folder, clip.id)
+        reason = _why_not_listed(clip)
+        if reason is None and path is not None:
+            rows.append(_row(clip, path, base))
         else:
-            rows.append(_row(clip, Path(str(where)), base))
+            left_out[clip.id] = reason or (
+                "no masks; create them (dejacue track) and give their folder (--masks)"
+            )
     return rows, left_out
 
 
-def _own_masks(folder: Path, name: str) -> Path | None:
-    return next((p for end in MASKS if (p := folder / f"{name}{end}").exists()), None)
+def _masks_in(folder: Path, name: str) -> Path | None:
+    return next((p for suffix in MASK_SUFFIXES if (p := folder / f"{name}{suffix}").exists()), None)
 
 
-def _reason(clip: Clip, masks: Path | None) -> str | None:
+def _why_not_listed(clip: Clip) -> str | None:
     if clip.transparent:
         return (
             "its pictures are transparent, and a manifest cannot put them on white; open them in "
             "Python"
         )
-    if clip.video is None:
-        return (
-            "no video" if not clip.images else "no folder or pattern matches exactly its pictures"
-        )
-    return (
-        None if masks else "no masks; create them (dejacue track) and give their folder (--masks)"
-    )
+    if clip.video is None and clip.images:
+        return "no folder or pattern matches exactly its pictures"
+    return "no video" if clip.video is None else None
 
 
 def _row(clip: Clip, masks: Path, base: Path | None) -> dict[str, Any]:
     def placed(path: str) -> str:
         return os.path.abspath(path) if base is None else os.path.relpath(path, base)
 
-    objects = "+".join(map(str, clip.objects)) if masks == clip.masks else ""
+    of_dataset = masks == clip.masks
     row = {
         "id": clip.id,
         "video": placed(str(clip.video)),
         "masks": placed(str(masks)),
-        "objects": objects or ("all" if masks == clip.masks else ""),
+        "objects": ("+".join(map(str, clip.objects)) or "all") if of_dataset else None,
         "object": clip.object,
         "source": clip.component or clip.id,
-        "kind": clip.kind if masks == clip.masks else None,
+        "kind": clip.kind if of_dataset else None,
         **{key: clip.sampling.get(key) for key in SAMPLING},
         **clip.more,
     }
@@ -113,23 +111,23 @@ def _row(clip: Clip, masks: Path, base: Path | None) -> dict[str, Any]:
 
 
 def write_vocabularies(folder: str | os.PathLike[str], dataset: Dataset) -> list[Path]:
-    """ID.json for each clip that has words, as ``read_vocabulary`` takes it."""
+    """Write ID.json for each clip that has words, as ``read_vocabulary`` takes it."""
     documents = vocabulary_documents(dataset)
     check_place(folder, folder=True)
     return [
         write_text(
-            Path(folder) / f"{name}.json", json.dumps(own, indent=2, ensure_ascii=False) + "\n"
+            Path(folder) / f"{name}.json", json.dumps(words, indent=2, ensure_ascii=False) + "\n"
         )
-        for name, own in documents.items()
+        for name, words in documents.items()
     ]
 
 
 def vocabulary_documents(dataset: Dataset) -> dict[str, dict[str, Any]]:
-    """What ``write_vocabularies`` writes, by the name of the file."""
+    """Return what ``write_vocabularies`` writes, by the name of the file."""
     documents = {
         file_name(clip.id): {
             **({"object": clip.vocabulary.object} if clip.vocabulary.object else {}),
-            "states": {state: list(own) for state, own in clip.vocabulary.states.items()},
+            "states": {state: list(texts) for state, texts in clip.vocabulary.states.items()},
         }
         for clip in dataset.clips
         if clip.vocabulary is not None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dejacue.data.rendered._drawing import (
+from dejacue.data.rendered.drawing import (
     START,
     Canvas,
     Paint,
@@ -12,9 +12,9 @@ from dejacue.data.rendered._drawing import (
     darker,
     draw_colour,
     mix,
-    moved,
     oval,
 )
+from dejacue_paper.data.rendered._shapes import moved, rectangle
 
 WHITE = (252, 252, 250)
 DARK = (46, 40, 40)
@@ -153,9 +153,11 @@ def box(rng: np.random.Generator) -> Paint:
                 canvas.ellipse(middle[0] + 0.1, middle[1] + 0.01, 0.08, 0.05, ribbon)
         side = np.array([right, right + deep, right + deep + (0, 0.92 - top), (x1, 0.92)])
         canvas.polygon(side, darker(card, 0.7), shade=0.1)
-        canvas.box(x0, top, x1, 0.92, card, shade=0.15)
+        canvas.polygon(rectangle(x0, top, x1, 0.92), card, shade=0.15)
         middle = (x0 + x1) / 2
-        canvas.box(middle - 0.045, top, middle + 0.045, 0.92, ribbon, shade=0.15, edge=False)
+        canvas.polygon(
+            rectangle(middle - 0.045, top, middle + 0.045, 0.92), ribbon, shade=0.15, edge=False
+        )
         if not opened:
             canvas.polygon(mouth, darker(card, 1.12), shade=0.1)
             band = np.array([(middle - 0.045, top), (middle + 0.045, top)])
@@ -252,6 +254,8 @@ def umbrella(rng: np.random.Generator) -> Paint:
             canvas.polygon(gore, cloth if k % 2 else other, shade=0.12)
         canvas.line([(0.5, 0.12), (0.5, 0.04)], 0.025, stick)
         if progress < 0.2:
-            canvas.box(0.42, 0.58, 0.58, 0.63, darker(cloth, 0.5), shade=0.1, edge=False)
+            canvas.polygon(
+                rectangle(0.42, 0.58, 0.58, 0.63), darker(cloth, 0.5), shade=0.1, edge=False
+            )
 
     return paint
