@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError
-from dejacue.method.states import ScoredWindow
+from dejacue.method.scan import ScoredWindow
 
 MOST_STATES = 7  # of an irreversible change in unknown order: the solver looks at every subset
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -107,6 +109,12 @@ class NumpyEngine:
         """The best contrast of each row; ``total``: observed frames of the whole history."""
         _check_finite(responses, 4)
         return plain_states.search(responses, cuts, total)
+
+    def search_parts(self, parts: Sequence[Rows], total: int) -> Windows:
+        """The best contrast of rows (1, n), each a part of a history without a cut."""
+        found = [self.search(part, np.array([0, part.shape[1]]), total) for part in parts]
+        start, end, score = (np.concatenate(column) for column in zip(*found, strict=True))
+        return start, end, score
 
     def contrast(
         self, batch: Ragged, centres: Float32Rows | None = None, kept: EvidenceTables | None = None

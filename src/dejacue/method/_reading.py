@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.method._tables import Answers
-from dejacue.method.coordinates import Directions, unit_rows
-from dejacue.method.states import ScoredWindow
+from dejacue.method.coordinates import Directions
+from dejacue.method.scan import ScoredWindow
 from dejacue.records import Diagnostics, History, Timeline, Vocabulary, Window
 from dejacue.records.example import NONE
 from dejacue.records.timeline import (
@@ -30,9 +30,7 @@ STILL = (
     "all frames look the same to the encoder, so the frames found are arbitrary; is this a still "
     "picture, or do the masks cover the background?"
 )
-_NEARLY = 1e-6  # of a cosine
 MOST_NAMED = 5  # examples of a state, in a note
-_FIRST_ROWS, _MAX_ROWS = 8, 1024  # compared at a time
 
 
 @lru_cache(maxsize=256)
@@ -163,26 +161,27 @@ def read_view(
     """Return everything that a readout says of one history."""
     found = readout.find_one(view)
     more = (readout.usual_windows if top is None else top) - 1
+    share = readout.usual_share if top is None else None
+    least = None if share is None else share * found.score
     further: Sequence[Sequence[ScoredWindow]] = [()] * len(found.start)
     if more:
-        share = readout.usual_share if top is None else None
+        further = readout.alternatives(view, found, more, least)
+    if least is not None:
         further = [
-            [window for window in windows if share is None or window[2] >= share * best]
-            for best, windows in zip(
-                found.score.tolist(), readout.alternatives(view, found, more), strict=True
-            )
+            [window for window in windows if window[2] >= score]
+            for score, windows in zip(least.tolist(), further, strict=True)
         ]
     (subject,) = _subjects(readout, view)
-    notes = subject.notes
-    if hints and _still(view.history):
-        notes += (STILL,)
+    if hints and view.history.still:
+        subject = subject._replace(notes=(*subject.notes, STILL))
     elif hints:
-        notes += (*_same_windows(view.vocabulary, found), *readout.hints(view, further))
+        same = _same_windows(view.vocabulary, found)
+        notes = (*subject.notes, *same, *readout.hints(view, found, further))
+        subject = subject._replace(notes=notes)
     why = _diagnostics(readout, view, found) if diagnostics else None
     columns, reasons = _ranked_columns(readout, view, found, further, why)
     settings = settings_of(readout, view.coordinates.name, top)
-    evidence = readout.evidence(view)
-    return Timeline([subject._replace(notes=notes)], columns, settings, evidence, reasons)
+    return Timeline([subject], columns, settings, readout.evidence(view), reasons)
 
 
 def _ranked_columns(
@@ -194,29 +193,31 @@ def _ranked_columns(
 ) -> tuple[dict[str, NDArray[Any]], list[Diagnostics | None] | None]:
     """Return the answers, each followed by its further windows, and the diagnostics of each row."""
     kind = OCCURRENCE if readout.lists_occurrences else ALTERNATIVE
-    answers = {
-        name: column.tolist()
-        for name, column in _rows_of(view.vocabulary, readout.level == "state").items()
-    }
-    texts = answers.get("description", [-1] * len(answers["row"]))
-    rows: list[tuple[int, int, int, int, float, int, int]] = []
+    columns = _rows_of(view.vocabulary, readout.level == "state")
+    best = list(zip(found.start.tolist(), found.end.tolist(), found.score.tolist(), strict=True))
+    absent = [False] * len(best) if found.absent is None else found.absent.tolist()
+    rows: list[tuple[int, int, int, int, int]] = []  # place among the answers, window, rank, kind
+    scores: list[float] = []
     reasons: list[Diagnostics | None] = []
-    for q, state, text in zip(answers["row"], answers["state"], texts, strict=True):
-        if found.absent is not None and found.absent[q]:
+    for place, q in enumerate(columns["row"].tolist()):
+        if absent[q]:
             continue
-        best = (int(found.start[q]), int(found.end[q]), float(found.score[q]))
-        for rank, (first, last, score) in enumerate((best, *further[q]), start=1):
-            rows.append((state, text, first, last, score, rank, kind if rank > 1 else ANSWER))
+        for rank, (first, last, score) in enumerate((best[q], *further[q]), start=1):
+            rows.append((place, first, last, rank, kind if rank > 1 else ANSWER))
+            scores.append(score)
             reasons.append(why[q] if why is not None and rank == 1 else None)
-    names = ("state", "description", "first", "last", "score", "rank", "kind")
-    columns: dict[str, NDArray[Any]] = {
-        name: np.array([row[at] for row in rows], float if name == "score" else np.int64)
-        for at, name in enumerate(names)
-    }
-    starts, ends = columns.pop("first"), columns.pop("last")
-    columns |= {"start": view.history.frames[starts], "end": view.history.frames[ends]}
-    columns |= times_and_source([view.history], np.zeros(len(rows), np.int64), starts, ends)
-    return columns, None if why is None else reasons
+    place, starts, ends, rank, kinds = np.array(rows, np.int64).reshape(-1, 5).T
+    frames = view.history.frames
+    return {
+        "state": columns["state"][place],
+        **({"description": columns["description"][place]} if "description" in columns else {}),
+        "start": frames[starts],
+        "end": frames[ends],
+        "score": np.array(scores),
+        "rank": rank,
+        "kind": kinds,
+        **times_and_source([view.history], np.zeros(len(rows), np.int64), starts, ends),
+    }, None if why is None else reasons
 
 
 def _notes(
@@ -273,17 +274,6 @@ def quoted(names: Iterable[str]) -> str:
 
 def in_frames(first: int, last: int) -> str:
     return f"frame {first}" if first == last else f"frames {first} – {last}"
-
-
-def _still(history: History) -> bool:
-    """Return whether all its frames look the same to the encoder; most videos soon show another."""
-    first, at, rows = unit_rows(history.features[:1])[0], 1, _FIRST_ROWS
-    while at < len(history):
-        block = unit_rows(history.features[at : at + rows])
-        if not (block @ first > 1 - _NEARLY).all():
-            return False
-        at, rows = at + rows, min(2 * rows, _MAX_ROWS)
-    return len(history) > 1
 
 
 def _diagnostics(readout: Readout, view: View, found: Answers) -> list[Diagnostics]:

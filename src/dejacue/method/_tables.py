@@ -25,7 +25,7 @@ BAD_VALUES = {  # by the kernel's codes
 }
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(eq=False, slots=True)
 class Ragged:
     """Histories and their queries, laid out for one call.
 
@@ -66,7 +66,7 @@ class Ragged:
         ]
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(eq=False, slots=True)
 class Schedule:
     """Lengths to try, ascending, and what sums are divided by: one array each per history, or a
     single one for all."""
@@ -75,7 +75,7 @@ class Schedule:
     norms: list[NDArray[np.float64]]
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(eq=False, slots=True)
 class Labelling:
     """How a path through the states may go, per history.
 
@@ -95,7 +95,7 @@ class Labelling:
     rounds: int
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(eq=False, slots=True)
 class EvidenceTables:
     """Tables that an engine fills on the way, one per history: what a reading shows.
 
@@ -119,7 +119,7 @@ class EvidenceTables:
         )
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(eq=False, slots=True)
 class Answers:
     """One row per answer: windows as positions among the observed frames and as frame numbers."""
 
@@ -134,9 +134,8 @@ class Answers:
 
     @classmethod
     def empty(cls, rows: int, absent: bool = False) -> Answers:
-        whole, real = np.empty((4, rows), np.int64), np.empty((3, rows))
-        gone = np.zeros(rows, bool) if absent else None
-        return cls(whole[0], whole[1], whole[2], whole[3], real[0], real[1], real[2], gone)
+        positions, numbers = np.empty((4, rows), np.int64), np.empty((3, rows))
+        return cls(*positions, *numbers, np.zeros(rows, bool) if absent else None)
 
     @classmethod
     def at(

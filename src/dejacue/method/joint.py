@@ -28,8 +28,8 @@ from dejacue.method import shown
 from dejacue.method._reading import quoted
 from dejacue.method._tables import Answers, EvidenceTables, Labelling, Ragged
 from dejacue.method.facts import HALF, ROUNDS
+from dejacue.method.scan import ScoredWindow
 from dejacue.method.state_readout import Known, StateReadout, is_count, is_number
-from dejacue.method.states import ScoredWindow
 from dejacue.method.view import Batch, View
 from dejacue.records import History, Vocabulary
 
@@ -198,8 +198,10 @@ class Joint(StateReadout):
         rows = self._rows(view, responses, levels)[0]
         return labelling.stretches(rows, path, self.bounds(view.history))
 
-    def hints(self, view: View, further: Sequence[Sequence[ScoredWindow]] = ()) -> tuple[str, ...]:
-        """The states that get no frame, which formats of other tools leave out."""
+    def hints(
+        self, view: View, found: Answers, further: Sequence[Sequence[ScoredWindow]]
+    ) -> tuple[str, ...]:
+        """Name the states that get no frame, which formats of other tools leave out."""
         left_out = [
             state
             for state, own in zip(view.vocabulary.states, self.occurrences(view), strict=True)
@@ -209,7 +211,9 @@ class Joint(StateReadout):
             return ()
         return (f"not found: {quoted(left_out)} (no frame in the labelling)",)
 
-    def alternatives(self, view: View, found: Answers, more: int) -> list[list[ScoredWindow]]:
+    def alternatives(
+        self, view: View, found: Answers, more: int, least: NDArray[np.float64] | None = None
+    ) -> list[list[ScoredWindow]]:
         """The further occurrences of the state, best first."""
         every = self.occurrences(view)
         return [every[state][1 : 1 + more] for state in view.vocabulary.labels.tolist()]

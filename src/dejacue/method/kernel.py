@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import warnings
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -227,6 +228,20 @@ class CompiledEngine:
             total=total,
             responses=[np.ascontiguousarray(responses)],
             runs=[cuts],
+            found=found,
+        )
+        return found.start, found.end, found.score
+
+    def search_parts(self, parts: Sequence[Rows], total: int) -> Windows:
+        """The best contrast of rows (1, n), each a part of a history without a cut."""
+        found = Answers.empty(len(parts))
+        self._run(
+            _CONTRAST,
+            None,
+            len(parts),
+            total=total,
+            responses=list(parts),
+            runs=[np.array((0, part.shape[1])) for part in parts],
             found=found,
         )
         return found.start, found.end, found.score

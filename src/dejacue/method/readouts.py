@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
@@ -17,7 +17,7 @@ from dejacue.errors import InputError, unknown
 from dejacue.method import durations as d
 from dejacue.method import scan as s
 from dejacue.method._tables import Answers, Schedule
-from dejacue.method.states import ScoredWindow
+from dejacue.method.scan import ScoredWindow
 from dejacue.method.view import (
     PUBLISHED_WIDTH,
     Batch,
@@ -117,13 +117,16 @@ class Scan(ScheduledReadout):
         whole = np.array([0, len(frames)], dtype=np.int64)
         return starts, ends, s.score_windows(responses, whole, starts, ends, self.norm)
 
-    def alternatives(self, view: View, found: Answers, more: int) -> list[list[ScoredWindow]]:
-        bounds = self.bounds(view.history).tolist()
+    def alternatives(
+        self, view: View, found: Answers, more: int, least: NDArray[np.float64] | None = None
+    ) -> list[list[ScoredWindow]]:
         chosen = zip(found.start.tolist(), found.end.tolist(), strict=True)
-        return [
-            s.disjoint(bounds, window, more, partial(self._best_of, view, query))
-            for query, window in enumerate(chosen)
-        ]
+        return s.disjoint(
+            self.bounds(view.history).tolist(),
+            chosen,
+            more,
+            lambda parts: [self._best_of(view, query, *part) for query, part in parts],
+        )
 
     def _best_of(self, view: View, query: int, first: int, last: int) -> ScoredWindow | None:
         """The best window inside a part of the history, with the lengths of the whole."""

@@ -9,7 +9,7 @@ neither the order of enumeration nor the order of summation can change the answe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -19,6 +19,8 @@ from numpy.typing import NDArray
 from dejacue.errors import unknown
 
 TIE = 1e-9
+Part = tuple[int, int]  # first position and end (exclusive)
+ScoredWindow = tuple[int, int, float]  # first and last position, score
 
 NORMS: dict[str, Callable[[NDArray[Any]], NDArray[np.float64]]] = {
     "sqrt": lambda count: np.sqrt(count),
@@ -120,32 +122,48 @@ def bridged_windows(
 
 def disjoint(
     bounds: Sequence[int],
-    chosen: tuple[int, int],
+    chosen: Iterable[tuple[int, int]],
     more: int,
-    best_of: Callable[[int, int], tuple[int, int, float] | None],
-) -> list[tuple[int, int, float]]:
-    """Up to ``more`` windows, best first: each the best that overlaps none before it.
+    best_of: Callable[[list[tuple[int, Part]]], Iterable[ScoredWindow | None]],
+    least: Sequence[float] | None = None,
+) -> list[list[ScoredWindow]]:
+    """Return up to ``more`` windows of each row, best first: each overlaps none before it.
 
     bounds    where parts begin, and the end: no window crosses one
-    best_of   first position and end of a part → its best window, or None
+    chosen    first and last position of the best window of each row
+    best_of   pairs of a row and a part → the best window of each part, or None
+    least     score of each row below which no window is wanted; None: all are
     """
-    known: dict[tuple[int, int], tuple[int, int, float] | None] = {}
-    parts = list(pairwise(bounds))
-    taken: list[tuple[int, int, float]] = []
-    start, end = chosen
-    while len(taken) < more:
-        part = next(p for p in parts if p[0] <= start and end < p[1])
-        parts.remove(part)
-        parts += [p for p in ((part[0], start), (end + 1, part[1])) if p[0] < p[1]]
-        known = {p: known[p] if p in known else best_of(*p) for p in parts}
-        found = [window for window in known.values() if window is not None]
-        if not found:
-            break
-        threshold = tie_threshold(max(score for _, _, score in found))
-        best = min(window for window in found if window[2] >= threshold)
-        taken.append(best)
-        start, end, _ = best
+    cut: dict[int, tuple[int, ...]] = dict(enumerate(chosen))
+    taken: list[list[ScoredWindow]] = [[] for _ in cut]
+    parts = [list(pairwise(bounds)) for _ in cut]
+    best: dict[tuple[int, Part], ScoredWindow | None] = {}
+    for _ in range(more):
+        for row, window in cut.items():
+            parts[row] = _cut_out(window[0], window[1], parts[row])
+        new = [(row, part) for row in cut for part in parts[row] if (row, part) not in best]
+        if new:
+            best.update(zip(new, best_of(new), strict=True))
+        rows, cut = cut, {}
+        for row in rows:
+            windows = [window for part in parts[row] if (window := best[row, part]) is not None]
+            top = max((window[2] for window in windows), default=-np.inf)
+            if windows and (least is None or top >= least[row]):
+                threshold = tie_threshold(top)
+                cut[row] = following = min(w for w in windows if w[2] >= threshold)
+                taken[row].append(following)
     return taken
+
+
+def _cut_out(start: int, end: int, parts: Iterable[Part]) -> list[Part]:
+    """Return the parts without the window start … end, which lies in one of them."""
+    rest = []
+    for first, last in parts:
+        if first <= start and end < last:
+            rest += [part for part in ((first, start), (end + 1, last)) if part[0] < part[1]]
+        else:
+            rest.append((first, last))
+    return rest
 
 
 def run_prefix(values: NDArray[np.float64], run_offsets: NDArray[np.int64]) -> NDArray[np.float64]:

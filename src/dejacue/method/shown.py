@@ -11,7 +11,7 @@ from dejacue.method import _labelling as labelling
 from dejacue.method._tables import Labelling
 from dejacue.method.facts import HALF, Facts
 from dejacue.method.kernel import Engine
-from dejacue.method.states import ScoredWindow
+from dejacue.method.scan import ScoredWindow
 
 SWITCH = 0.5  # cost of a switch in units of log n, where f says what is inside
 

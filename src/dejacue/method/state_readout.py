@@ -20,7 +20,7 @@ from dejacue.errors import InputError
 from dejacue.method import states
 from dejacue.method._tables import Answers, EvidenceTables, Ragged
 from dejacue.method.facts import HALF, Facts, facts_of, membership
-from dejacue.method.states import ScoredWindow
+from dejacue.method.scan import ScoredWindow
 from dejacue.method.view import Batch, Readout, View
 from dejacue.records import Evidence, History
 

@@ -30,8 +30,6 @@ NOTHING = 1e-9  # responses that are rounding errors
 STARTS_AT_A_TIME = 128
 MOST_REACH = 1 << 24  # frames that a smoothing may reach across
 
-ScoredWindow = tuple[int, int, float]  # first and last position, score
-
 
 def stretches(frames: NDArray[np.int64], limit: int) -> NDArray[np.int64]:
     """Positions at which stretches begin, and N: a gap of more than ``limit`` frames ends one."""
@@ -145,11 +143,11 @@ def search(
     return start, end, score
 
 
-def _best(row: NDArray[np.float64], cuts: list[int], norms: NDArray[np.float64]) -> ScoredWindow:
+def _best(row: NDArray[np.float64], cuts: list[int], norms: NDArray[np.float64]) -> s.ScoredWindow:
     """Every window, some starts at a time."""
     prefix = np.concatenate(([0.0], np.cumsum(row)))
     best = -np.inf
-    near: list[ScoredWindow] = []
+    near: list[s.ScoredWindow] = []
     for first, last in pairwise(cuts):
         for low in range(first, last, STARTS_AT_A_TIME):
             starts = np.arange(low, min(low + STARTS_AT_A_TIME, last))

@@ -23,7 +23,7 @@ from dejacue.method._reading import read_view
 from dejacue.method._tables import Answers, Ragged
 from dejacue.method.coordinates import Coordinates, Directions, query_directions
 from dejacue.method.kernel import Engine
-from dejacue.method.states import ScoredWindow
+from dejacue.method.scan import ScoredWindow
 from dejacue.records import Evidence, History, Timeline, Vocabulary
 
 T = TypeVar("T")
@@ -187,17 +187,22 @@ class Readout(ABC):
         return history.run_offsets
 
     def alternatives(
-        self, view: View, found: Answers, more: int
+        self, view: View, found: Answers, more: int, least: NDArray[np.float64] | None = None
     ) -> Sequence[Sequence[ScoredWindow]]:
-        """Further windows of each description, none overlapping, best first."""
+        """Return further windows of each description, none overlapping, best first.
+
+        least   score of each description below which none is wanted; None: all are
+        """
         return list(repeat((), len(found.start)))
 
     def notes(self, history: History) -> tuple[str, ...]:
         """What a reader should know of its answer for this history."""
         return ()
 
-    def hints(self, view: View, further: Sequence[Sequence[ScoredWindow]] = ()) -> tuple[str, ...]:
-        """Return what else may be worth a look, given the further windows of each description."""
+    def hints(
+        self, view: View, found: Answers, further: Sequence[Sequence[ScoredWindow]]
+    ) -> tuple[str, ...]:
+        """Return what else may be worth a look, given the windows of each description."""
         return ()
 
 

@@ -12,8 +12,8 @@ from dejacue.errors import InputError
 from dejacue.method import _labelling as labelling
 from dejacue.method._tables import Answers, Labelling
 from dejacue.method.joint import Joint, and_none
+from dejacue.method.scan import ScoredWindow
 from dejacue.method.state_readout import is_number
-from dejacue.method.states import ScoredWindow
 from dejacue.method.view import View
 
 LEVEL = 0.4  # deviations of the response; docs/beyond.md says how it was chosen
