@@ -15,9 +15,8 @@ from dejacue.method._labelling import (
     stretches,
     with_none,
 )
-from dejacue.method._tables import Labelling
 from dejacue.method.joint import Joint
-from dejacue.method.kernel import compiled, engine
+from dejacue.method.kernel import Labelling, compiled, engine
 from dejacue.method.locate import read
 from dejacue_paper.data.synthetic import generate
 

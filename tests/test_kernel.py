@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 
 from dejacue import History, InputError
 from dejacue.method._labelling import nodes_for
-from dejacue.method._tables import Answers, EvidenceTables, Labelling, Ragged, Schedule
 from dejacue.method.durations import PUBLISHED, Grid, fitting
 from dejacue.method.evidence import fold
-from dejacue.method.kernel import engine
+from dejacue.method.kernel import Answers, EvidenceTables, Labelling, Ragged, Schedule, engine
 from dejacue.method.readouts import schedule_of
 from dejacue.method.states import gaussian, stretches
 

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from dejacue.errors import InputError, unknown
 from dejacue.learn.calibrated_features import CONTRAST, check_features, features_of
 from dejacue.method import scan as s
-from dejacue.method._tables import Answers
 from dejacue.method.contrast import MIN_SHARE_OF_BEST
+from dejacue.method.kernel import Answers
 from dejacue.method.plan import DEFAULT_COORDINATES
 from dejacue.method.scan import ScoredWindow
 from dejacue.method.view import Readout, View

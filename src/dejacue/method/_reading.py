@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.method._tables import Answers
 from dejacue.method.coordinates import Directions
+from dejacue.method.kernel import Answers
 from dejacue.method.scan import ScoredWindow
 from dejacue.records import Diagnostics, History, Timeline, Vocabulary, Window
 from dejacue.records.example import NONE
@@ -199,14 +199,14 @@ def _ranked_columns(
     rows: list[tuple[int, int, int, int, int]] = []  # place among the answers, window, rank, kind
     scores: list[float] = []
     reasons: list[Diagnostics | None] = []
-    for place, q in enumerate(columns["row"].tolist()):
+    for at, q in enumerate(columns["row"].tolist()):
         if absent[q]:
             continue
         for rank, (first, last, score) in enumerate((best[q], *further[q]), start=1):
-            rows.append((place, first, last, rank, kind if rank > 1 else ANSWER))
+            rows.append((at, first, last, rank, kind if rank > 1 else ANSWER))
             scores.append(score)
             reasons.append(why[q] if why is not None and rank == 1 else None)
-    place, starts, ends, rank, kinds = np.array(rows, np.int64).reshape(-1, 5).T
+    place, starts, ends, ranks, kinds = np.array(rows, np.int64).reshape(-1, 5).T
     frames = view.history.frames
     return {
         "state": columns["state"][place],
@@ -214,7 +214,7 @@ def _ranked_columns(
         "start": frames[starts],
         "end": frames[ends],
         "score": np.array(scores),
-        "rank": rank,
+        "rank": ranks,
         "kind": kinds,
         **times_and_source([view.history], np.zeros(len(rows), np.int64), starts, ends),
     }, None if why is None else reasons

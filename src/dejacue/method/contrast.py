@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dejacue.method import scan as s
 from dejacue.method import shown
 from dejacue.method._reading import in_frames, quoted
-from dejacue.method._tables import Answers, EvidenceTables, Ragged
+from dejacue.method.kernel import Answers, EvidenceTables, Ragged
 from dejacue.method.scan import ScoredWindow
 from dejacue.method.state_readout import Known, StateReadout
 from dejacue.method.view import Batch, View
@@ -48,9 +48,9 @@ class Contrast(StateReadout):
         self, view: View, found: Answers, more: int, least: NDArray[np.float64] | None = None
     ) -> list[list[ScoredWindow]]:
         """Return further windows, each the best that overlaps none before it."""
-        firsts, labels = slice(None), range(len(found.start))
-        if self.pooling == 1:
-            firsts, labels = view.query_directions.firsts, view.vocabulary.labels.tolist()
+        labels, firsts = view.vocabulary.labels, view.query_directions.firsts
+        if self.pooling != 1:
+            labels = firsts = np.arange(len(labels))
         chosen = zip(found.start[firsts].tolist(), found.end[firsts].tolist(), strict=True)
         known = self.known(view)
         if known is None:
@@ -62,7 +62,7 @@ class Contrast(StateReadout):
                 self._known_disjoint(view, known, row, window, more)
                 for row, window in enumerate(chosen)
             ]
-        return [windows[row] for row in labels]
+        return [windows[row] for row in labels.tolist()]
 
     def _best_of(
         self, view: View, parts: Sequence[tuple[int, s.Part]]

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from dejacue.errors import InputError
 from dejacue.method import _labelling as labelling
-from dejacue.method._tables import Labelling, Ragged
+from dejacue.method.kernel import Labelling, Ragged
 from dejacue.records import History, Vocabulary
 
 if TYPE_CHECKING:

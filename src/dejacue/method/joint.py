@@ -26,8 +26,8 @@ from dejacue.errors import InputError, unknown
 from dejacue.method import _labelling as labelling
 from dejacue.method import shown
 from dejacue.method._reading import quoted
-from dejacue.method._tables import Answers, EvidenceTables, Labelling, Ragged
 from dejacue.method.facts import HALF, ROUNDS
+from dejacue.method.kernel import Answers, EvidenceTables, Labelling, Ragged
 from dejacue.method.scan import ScoredWindow
 from dejacue.method.state_readout import Known, StateReadout, is_count, is_number
 from dejacue.method.view import Batch, View

@@ -9,168 +9,218 @@ from __future__ import annotations
 import importlib
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dejacue.errors import InputError, unknown
-from dejacue.method._numpy_engine import NumpyEngine
-from dejacue.method._tables import (
-    BAD_VALUES,
-    Answers,
-    EvidenceTables,
-    Float32Rows,
-    Labelling,
-    Offsets,
-    Ragged,
-    Responses,
-    Rows,
-    Schedule,
-    Windows,
-)
-from dejacue.method.states import LEAST_SCALE
+from dejacue.method import _labelling as labelling
+from dejacue.method import _partition as plain_partition
+from dejacue.method import evidence as plain
+from dejacue.method import scan as plain_scan
+from dejacue.method import states as plain_states
+from dejacue.records import History
 
-_COSINES, _CENTRES, _RESPOND, _LOCATE, _SMOOTH, _CONTRAST, _LABEL = range(7)
+Float32Rows = NDArray[np.float32]
+Rows = NDArray[np.float64]
+Offsets = NDArray[np.int64]
+Windows = tuple[Offsets, Offsets, Rows]  # first and last positions, scores
+Responses = tuple[list[Rows], Rows, Rows]  # a table per history; centre and scale of every answer
+
+BAD_VALUES = {  # by the kernel's codes
+    2: "features of history {id} are not finite at row {row}; they were changed after the "
+    "history was created",
+    3: "a cosine of history {id} is not finite at observed frame {row}",
+    4: "responses contain a non-finite value at position {row}",
+}
 
 
-class CompiledEngine:
-    """The C kernel, in the build named by ``name`` ("avx2" or "baseline")."""
+@dataclass(eq=False, slots=True)
+class Ragged:
+    """Histories and their queries, laid out for one call.
 
-    def __init__(self, module: Any, name: str) -> None:
-        self._module, self.name = module, name
+    queries   one (R, d) table of directions per history, or a single one for all
+    runs      per history, the positions at which runs (or stretches) begin, and N
+    labels    per history, the row of ``queries`` that each answer is of; None: one answer a row
+    weights   state evidence: per history, weights of the smoothing by distance in frames
+    """
 
-    def _run(
-        self,
-        operation: int,
-        batch: Ragged | None,
-        histories: int = 1,
-        *,
-        dimension: int = 1,
-        smoothing: int = 1,
-        total: int = 0,
-        stay: int = 1,
-        rounds: int = 1,
-        features: Any = None,
-        cosines: Any = None,
-        responses: Any = None,
-        runs: Any = None,
-        numbers: Any = None,
-        queries: Any = None,
-        labels: Any = None,
-        schedule: Schedule | None = None,
-        weights: Any = None,
-        rules: Labelling | None = None,
-        paths: Any = None,
-        levels: Any = None,
-        centres: Any = None,
-        found: Answers | None = None,
-        out: Any = None,
-    ) -> None:
-        """One call of the kernel; what an operation does not use is None."""
-        lengths, norms = (None, None) if schedule is None else (schedule.lengths, schedule.norms)
-        states = first = follows = costs = None
-        if rules is not None:
-            states, first, follows = rules.states, rules.first, rules.follows
-            costs, stay, rounds = rules.costs, rules.stay, rules.rounds
-        answers: tuple[Any, ...] = (None,) * 8
-        if found is not None:
-            answers = (
-                found.start,
-                found.end,
-                None if numbers is None else found.first,
-                found.last,
-                found.score,
-                found.centre,
-                found.scale,
-                found.absent,
-            )
-        code, history, row = self._module.run(
-            self.name,
-            operation,
-            histories,
-            (dimension, smoothing, total, stay, rounds, LEAST_SCALE),
-            (
-                features,
-                cosines,
-                responses,
-                runs,
-                numbers,
-                queries,
-                labels,
-                lengths,
-                norms,
-                weights,
-                states,
-                first,
-                follows,
-                paths,
-                levels,
-            ),
-            (centres, costs, *answers, out),
+    histories: Sequence[History]
+    queries: list[NDArray[np.float32]]
+    runs: list[NDArray[np.int64]]
+    labels: list[NDArray[np.int64]] | None = None
+    weights: list[NDArray[np.float64]] | None = None
+
+    @classmethod
+    def of(cls, histories: Sequence[History], queries: list[NDArray[np.float32]]) -> Ragged:
+        """For a scan: observed runs, one answer per query."""
+        return cls(histories, queries, [history.run_offsets for history in histories])
+
+    @property
+    def answers(self) -> int:
+        """Rows of the outputs."""
+        given: Sequence[NDArray[Any]] = self.queries if self.labels is None else self.labels
+        times = len(self.histories) if len(given) == 1 else 1
+        return times * sum(map(len, given))
+
+    def entry(self, column: str, h: int) -> Any:
+        """What a list holds for one history."""
+        given = getattr(self, column)
+        return given[0 if len(given) == 1 else h]
+
+    def features(self) -> list[NDArray[Any]]:
+        return [history.features for history in self.histories]
+
+    def empty(self, dtype: Any) -> list[NDArray[Any]]:
+        """One (R, N) table per history."""
+        return [
+            np.empty((len(self.entry("queries", h)), len(history)), dtype)
+            for h, history in enumerate(self.histories)
+        ]
+
+
+@dataclass(eq=False, slots=True)
+class Schedule:
+    """Lengths to try, ascending, and what sums are divided by: one array each per history, or a
+    single one for all."""
+
+    lengths: list[NDArray[np.int64]]
+    norms: list[NDArray[np.float64]]
+
+
+@dataclass(eq=False, slots=True)
+class Labelling:
+    """How a path through the states may go, per history.
+
+    states    (K,) the state of each node
+    first     (K,) uint8: which nodes may come first
+    follows   (K, K) uint8: from row to column
+    costs     (H,) of a switch
+    stay      least number of frames of a visit
+    rounds    of labelling, in which the levels of states are found
+    """
+
+    states: list[NDArray[np.int64]]
+    first: list[NDArray[np.uint8]]
+    follows: list[NDArray[np.uint8]]
+    costs: NDArray[np.float64]
+    stay: int
+    rounds: int
+
+
+@dataclass(eq=False, slots=True)
+class EvidenceTables:
+    """Tables that an engine fills on the way, one per history: what a reading shows.
+
+    paths    (N,) a labelling: the state of each observed frame
+    levels   (R,) what the labelling measured responses from
+    """
+
+    cosines: list[NDArray[np.float32]]
+    responses: list[NDArray[np.float64]]
+    paths: list[NDArray[np.int64]]
+    levels: list[NDArray[np.float64]]
+
+    @classmethod
+    def of(cls, batch: Ragged) -> EvidenceTables:
+        cosines = batch.empty(np.float32)
+        return cls(
+            cosines,
+            batch.empty(np.float64),
+            [np.empty(own.shape[1], np.int64) for own in cosines],
+            [np.empty(len(own)) for own in cosines],
         )
-        if code:
-            id = "" if batch is None else batch.histories[history].id
-            raise InputError(BAD_VALUES[code].format(id=id, row=row))
+
+
+@dataclass(eq=False, slots=True)
+class Answers:
+    """One row per answer: windows as positions among the observed frames and as frame numbers."""
+
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    first: NDArray[np.int64]
+    last: NDArray[np.int64]
+    score: NDArray[np.float64]
+    centre: NDArray[np.float64] | None = None  # the calibration, where the readout has made one
+    scale: NDArray[np.float64] | None = None
+    absent: NDArray[np.bool_] | None = None  # where the readout itself says that it does not occur
+
+    @classmethod
+    def empty(cls, rows: int, absent: bool = False) -> Answers:
+        positions, numbers = np.empty((4, rows), np.int64), np.empty((3, rows))
+        start, end, first, last = positions
+        score, centre, scale = numbers
+        gone = np.zeros(rows, bool) if absent else None
+        return cls(start, end, first, last, score, centre, scale, gone)
+
+    @classmethod
+    def at(
+        cls,
+        frames: NDArray[np.int64],
+        start: NDArray[np.int64],
+        end: NDArray[np.int64],
+        score: NDArray[np.float64],
+        **more: Any,
+    ) -> Answers:
+        """From positions among these frames."""
+        return cls(start, end, frames[start], frames[end], score, **more)
+
+    @classmethod
+    def joined(cls, parts: Sequence[Answers]) -> Answers:
+        """One after the other; they come from one readout."""
+        if len(parts) == 1:
+            return parts[0]
+
+        def column(name: str) -> Any:
+            values = [getattr(part, name) for part in parts]
+            if all(own is None for own in values):
+                return None
+            if name == "absent":  # a part that says nothing of it has no such answer
+                values = [
+                    np.zeros(len(part.start), bool) if own is None else own
+                    for part, own in zip(parts, values, strict=True)
+                ]
+            return np.concatenate(values)
+
+        return cls(*map(column, cls.__slots__))
+
+
+class NumpyEngine:
+    """Every operation of the kernel in plain numpy: the same bits, more slowly."""
+
+    name = "numpy"
 
     def centres(self, batch: Ragged) -> Float32Rows:
         """(H, d) the trajectory centre of each history."""
-        histories = batch.histories
-        out = np.empty((len(histories), histories[0].dimension), np.float32)
-        self._run(
-            _CENTRES,
-            batch,
-            len(histories),
-            dimension=out.shape[1],
-            out=out,
-            features=[h.features for h in histories],
-        )
-        return out
+        return np.stack([plain.trajectory_centre(h.features) for h in batch.histories])
 
     def cosines(self, batch: Ragged, centres: Float32Rows | None) -> list[Float32Rows]:
         """Per history (R, N): frame · query."""
-        out = batch.empty(np.float32)
-        self._run(
-            _COSINES,
-            batch,
-            len(batch.histories),
-            dimension=batch.histories[0].dimension,
-            features=[h.features for h in batch.histories],
-            queries=batch.queries,
-            centres=centres,
-            cosines=out,
-        )
-        return out
+        found = []
+        for h, history in enumerate(batch.histories):
+            centre = None if centres is None else centres[h]
+            rows = plain.cosines(history.features, batch.entry("queries", h), centre)
+            _check_finite(rows, 2, history.id)
+            found.append(rows)
+        return found
 
     def respond(self, batch: Ragged, cosines: list[Float32Rows], smoothing: int) -> Responses:
         """Calibrated and smoothed inside runs; with centre and scale of every row."""
-        out, found = batch.empty(np.float64), Answers.empty(batch.answers)
-        self._run(
-            _RESPOND,
-            batch,
-            len(batch.histories),
-            smoothing=smoothing,
-            cosines=cosines,
-            runs=batch.runs,
-            responses=out,
-            found=found,
-        )
-        assert found.centre is not None
-        assert found.scale is not None
-        return out, found.centre, found.scale
+        parts = []
+        for h, (rows, history) in enumerate(zip(cosines, batch.histories, strict=True)):
+            _check_finite(rows, 3, history.id)
+            parts.append(plain.respond(rows, batch.entry("runs", h), smoothing))
+        responses, centres, scales = zip(*parts, strict=True)
+        return list(responses), np.concatenate(centres), np.concatenate(scales)
 
     def scan(self, responses: Rows, run_offsets: Offsets, schedule: Schedule) -> Windows:
         """The best window of each row of responses that are already there."""
-        found = Answers.empty(len(responses))
-        self._run(
-            _LOCATE,
-            None,
-            responses=[np.ascontiguousarray(responses)],
-            runs=[run_offsets],
-            schedule=schedule,
-            found=found,
-        )
-        return found.start, found.end, found.score
+        _check_finite(responses, 4)
+        lengths, norms = schedule.lengths[0].tolist(), schedule.norms[0]
+        return plain_scan.scan(responses, run_offsets, lengths, norms)
 
     def locate(
         self,
@@ -181,76 +231,61 @@ class CompiledEngine:
         cosines: list[Float32Rows] | None = None,
     ) -> Answers:
         """The published method: from features (or their cosines) to windows."""
-        histories, found = batch.histories, Answers.empty(batch.answers)
-        seen = cosines is None
-        self._run(
-            _LOCATE,
-            batch,
-            len(histories),
-            dimension=histories[0].dimension,
-            smoothing=smoothing,
-            features=[h.features for h in histories] if seen else None,
-            cosines=cosines,
-            queries=batch.queries if seen else None,
-            runs=batch.runs,
-            numbers=[h.frames for h in histories],
-            schedule=schedule,
-            centres=centres if seen else None,
-            found=found,
-        )
-        return found
+        if cosines is None:
+            cosines = self.cosines(batch, centres)
+        responses, centre, scale = self.respond(batch, cosines, smoothing)
+        parts, row = [], 0
+        for h, history in enumerate(batch.histories):
+            own = responses[h]
+            at = 0 if len(schedule.lengths) == 1 else h
+            start, end, score = plain_scan.scan(
+                own, batch.entry("runs", h), schedule.lengths[at].tolist(), schedule.norms[at]
+            )
+            rows = slice(row, row + len(own))
+            row += len(own)
+            none = start < 0
+            first, last = np.where(none, -1, history.frames[start]), history.frames[end]
+            parts.append(
+                Answers(
+                    start, end, first, np.where(none, -1, last), score, centre[rows], scale[rows]
+                )
+            )
+        return Answers.joined(parts)
 
     def smooth(self, batch: Ragged, cosines: list[Float32Rows]) -> Responses:
         """State evidence of these cosines; with centre and scale of every answer."""
-        out, found = batch.empty(np.float64), Answers.empty(batch.answers)
-        self._run(
-            _SMOOTH,
-            batch,
-            len(batch.histories),
-            cosines=cosines,
-            runs=batch.runs,
-            numbers=[h.frames for h in batch.histories],
-            labels=batch.labels,
-            weights=batch.weights,
-            responses=out,
-            found=found,
-        )
-        assert found.centre is not None
-        assert found.scale is not None
-        return out, found.centre, found.scale
+        found = []
+        for h, (rows, history) in enumerate(zip(cosines, batch.histories, strict=True)):
+            _check_finite(rows, 3, history.id)
+            made, centre, scale = plain_states.smooth(
+                rows, history.frames, batch.entry("runs", h), batch.entry("weights", h)
+            )
+            at = slice(None) if batch.labels is None else batch.entry("labels", h)
+            found.append((made, centre[at], scale[at]))
+        responses, centres, scales = zip(*found, strict=True)
+        return list(responses), np.concatenate(centres), np.concatenate(scales)
 
     def search(self, responses: Rows, cuts: Offsets, total: int) -> Windows:
         """The best contrast of each row; ``total``: observed frames of the whole history."""
-        found = Answers.empty(len(responses))
-        self._run(
-            _CONTRAST,
-            None,
-            total=total,
-            responses=[np.ascontiguousarray(responses)],
-            runs=[cuts],
-            found=found,
-        )
-        return found.start, found.end, found.score
+        _check_finite(responses, 4)
+        return plain_states.search(responses, cuts, total)
 
     def search_parts(self, parts: Sequence[Rows], total: int) -> Windows:
         """The best contrast of rows (1, n), each a part of a history without a cut."""
-        found = Answers.empty(len(parts))
-        self._run(
-            _CONTRAST,
-            None,
-            len(parts),
-            total=total,
-            responses=list(parts),
-            runs=[np.array((0, part.shape[1])) for part in parts],
-            found=found,
-        )
-        return found.start, found.end, found.score
+        found = [self.search(part, np.array([0, part.shape[1]]), total) for part in parts]
+        start, end, score = (np.concatenate(column) for column in zip(*found, strict=True))
+        return start, end, score
 
     def contrast(
         self, batch: Ragged, centres: Float32Rows | None = None, kept: EvidenceTables | None = None
     ) -> Answers:
         """State evidence and the best contrast of each of its rows, from features."""
-        return self._states(_CONTRAST, batch, centres, kept, None)
+        parts = []
+        for h, (responses, centre, scale) in enumerate(self._states(batch, centres, kept)):
+            count = responses.shape[1]
+            start, end, score = plain_states.search(responses, batch.entry("runs", h), count)
+            parts.append(_answers(batch, h, start, end, score, centre, scale))
+        return Answers.joined(parts)
 
     def label(
         self,
@@ -260,33 +295,233 @@ class CompiledEngine:
         kept: EvidenceTables | None = None,
     ) -> Answers:
         """State evidence and the best stretch of each state in one labelling, from features."""
-        return self._states(_LABEL, batch, centres, kept, rules)
+        parts = []
+        for h, (responses, centre, scale) in enumerate(self._states(batch, centres, kept)):
+            path, levels, start, end, score, absent = self._labelled(
+                responses, batch.entry("runs", h), rules, h
+            )
+            if kept is not None:
+                kept.paths[h][:], kept.levels[h][:] = path, levels
+            parts.append(_answers(batch, h, start, end, score, centre, scale, absent))
+        return Answers.joined(parts)
 
     def label_responses(
         self, responses: Rows, cuts: Offsets, rules: Labelling
     ) -> tuple[Offsets, Rows]:
         """The labelling of one history, (N,) states and (S,) levels, from state evidence that is
         already there."""
-        path, levels = np.empty(responses.shape[1], np.int64), np.empty(len(responses))
-        self._run(
-            _LABEL,
-            None,
-            responses=[np.ascontiguousarray(responses)],
-            runs=[cuts],
-            rules=rules,
-            paths=[path],
-            levels=[levels],
-            found=Answers.empty(len(responses), absent=True),
-        )
-        return path, levels
+        _check_finite(responses, 4)
+        return self._labelled(responses, cuts, rules, 0)[:2]
 
     def partition(self, rows: Rows, cuts: Offsets, penalty: float) -> Offsets:
         """(N,) where the last segment of a stretch up to each of its frames begins."""
-        out = np.empty(len(rows), np.int64)
-        self._module.partition(self.name, np.ascontiguousarray(rows), cuts, penalty, out)
-        return out
+        return plain_partition.partition(rows, cuts, penalty)
+
+    def _labelled(
+        self, responses: Rows, cuts: Offsets, rules: Labelling, h: int
+    ) -> tuple[
+        Offsets,
+        Rows,
+        Offsets,
+        Offsets,
+        Rows,
+        NDArray[np.bool_],
+    ]:
+        """Path, levels, and per state start, end, score and whether it is absent."""
+        nodes = labelling.Nodes(rules.states[h], rules.first[h], rules.follows[h])
+        path, levels = labelling.label(
+            responses, nodes, float(rules.costs[h]), rules.stay, rules.rounds
+        )
+        start, end, _ = plain_states.search(responses, cuts, responses.shape[1])
+        score, absent = np.zeros(len(start)), np.ones(len(start), bool)
+        stretches = labelling.stretches(responses - levels[:, None], path, cuts)
+        for state, windows in enumerate(stretches):
+            if windows:
+                start[state], end[state], score[state] = windows[0]
+                absent[state] = False
+        return path, levels, start, end, score, absent
 
     def _states(
+        self, batch: Ragged, centres: Float32Rows | None, kept: EvidenceTables | None
+    ) -> list[tuple[Rows, Rows, Rows]]:
+        """Responses, centre and scale of each history."""
+        found = []
+        for h, (rows, history) in enumerate(
+            zip(self.cosines(batch, centres), batch.histories, strict=True)
+        ):
+            made = plain_states.smooth(
+                rows, history.frames, batch.entry("runs", h), batch.entry("weights", h)
+            )
+            if kept is not None:
+                kept.cosines[h][:], kept.responses[h][:] = rows, made[0]
+            found.append(made)
+        return found
+
+
+def _answers(
+    batch: Ragged,
+    h: int,
+    start: Offsets,
+    end: Offsets,
+    score: Rows,
+    centre: Rows,
+    scale: Rows,
+    absent: NDArray[np.bool_] | None = None,
+) -> Answers:
+    """Rows as answers: several descriptions may share one."""
+    rows = np.arange(len(start)) if batch.labels is None else batch.entry("labels", h)
+    return Answers.at(
+        batch.histories[h].frames,
+        start[rows],
+        end[rows],
+        score[rows],
+        centre=centre[rows],
+        scale=scale[rows],
+        absent=None if absent is None else absent[rows],
+    )
+
+
+def _check_finite(rows: NDArray[np.floating], code: int, id: str = "") -> None:
+    bad = ~np.isfinite(rows).all(axis=0)
+    if bad.any():
+        raise InputError(BAD_VALUES[code].format(id=id, row=int(bad.argmax())))
+
+
+_COSINES, _CENTRES, _RESPOND, _LOCATE, _SMOOTH, _CONTRAST, _LABEL = range(7)
+_TABLES = ("features", "cosines", "responses", "runs", "numbers", "queries", "labels")
+_SETTINGS = ("lengths", "norms", "weights", "states", "first", "follows", "paths", "levels")
+_LISTS = (*_TABLES, *_SETTINGS)  # in the order of the kernel
+
+
+class CompiledEngine(NumpyEngine):
+    """The same operations by the C kernel, in the build named by ``name``: "avx2" or "baseline"."""
+
+    def __init__(self, module: Any, name: str) -> None:
+        self._module, self.name = module, name
+
+    def _run(
+        self,
+        operation: int,
+        batch: Ragged | None,
+        found: Answers | None,
+        lists: dict[str, Any],
+        *,
+        count: int = 1,
+        smoothing: int = 1,
+        total: int = 0,
+        schedule: Schedule | None = None,
+        rules: Labelling | None = None,
+        centres: Float32Rows | None = None,
+        out: Float32Rows | None = None,
+    ) -> None:
+        """Call the kernel once; what an operation does not use is None.
+
+        lists   of arrays by their names in _LISTS; those of a batch are added
+        """
+        dimension, stay, rounds, costs = 1, 1, 1, None
+        if batch is not None:
+            count, dimension = len(batch.histories), batch.histories[0].dimension
+            lists["runs"], lists["numbers"] = batch.runs, [h.frames for h in batch.histories]
+            lists["labels"], lists["weights"] = batch.labels, batch.weights
+        if schedule is not None:
+            lists["lengths"], lists["norms"] = schedule.lengths, schedule.norms
+        if rules is not None:
+            lists["states"], lists["first"] = rules.states, rules.first
+            lists["follows"] = rules.follows
+            costs, stay, rounds = rules.costs, rules.stay, rules.rounds
+        answers: tuple[Any, ...] = (None,) * 8
+        if found is not None:
+            first = found.first if batch is not None else None
+            answers = (found.start, found.end, first, found.last, found.score)
+            answers += (found.centre, found.scale, found.absent)
+        code, history, row = self._module.run(
+            self.name,
+            operation,
+            count,
+            (dimension, smoothing, total, stay, rounds, plain_states.LEAST_SCALE),
+            tuple(map(lists.get, _LISTS)),
+            (centres, costs, *answers, out),
+        )
+        if code:
+            id = "" if batch is None else batch.histories[history].id
+            raise InputError(BAD_VALUES[code].format(id=id, row=row))
+
+    def centres(self, batch: Ragged) -> Float32Rows:
+        out = np.empty((len(batch.histories), batch.histories[0].dimension), np.float32)
+        self._run(_CENTRES, batch, None, {"features": batch.features()}, out=out)
+        return out
+
+    def cosines(self, batch: Ragged, centres: Float32Rows | None) -> list[Float32Rows]:
+        out = batch.empty(np.float32)
+        lists = {"features": batch.features(), "queries": batch.queries, "cosines": out}
+        self._run(_COSINES, batch, None, lists, centres=centres)
+        return out
+
+    def respond(self, batch: Ragged, cosines: list[Float32Rows], smoothing: int) -> Responses:
+        return self._respond(_RESPOND, batch, cosines, smoothing)
+
+    def smooth(self, batch: Ragged, cosines: list[Float32Rows]) -> Responses:
+        return self._respond(_SMOOTH, batch, cosines)
+
+    def _respond(
+        self, operation: int, batch: Ragged, cosines: list[Float32Rows], smoothing: int = 1
+    ) -> Responses:
+        out, found = batch.empty(np.float64), Answers.empty(batch.answers)
+        lists = {"cosines": cosines, "responses": out}
+        self._run(operation, batch, found, lists, smoothing=smoothing)
+        assert found.centre is not None
+        assert found.scale is not None
+        return out, found.centre, found.scale
+
+    def scan(self, responses: Rows, run_offsets: Offsets, schedule: Schedule) -> Windows:
+        return self._search(_LOCATE, [responses], [run_offsets], schedule=schedule)
+
+    def search(self, responses: Rows, cuts: Offsets, total: int) -> Windows:
+        return self._search(_CONTRAST, [responses], [cuts], total=total)
+
+    def search_parts(self, parts: Sequence[Rows], total: int) -> Windows:
+        cuts = [np.array((0, part.shape[1])) for part in parts]
+        return self._search(_CONTRAST, parts, cuts, total=total)
+
+    def _search(
+        self, operation: int, responses: Sequence[Rows], runs: list[Offsets], **more: Any
+    ) -> Windows:
+        found = Answers.empty(sum(map(len, responses)))
+        lists = {"responses": [np.ascontiguousarray(rows) for rows in responses], "runs": runs}
+        self._run(operation, None, found, lists, count=len(runs), **more)
+        return found.start, found.end, found.score
+
+    def locate(
+        self,
+        batch: Ragged,
+        schedule: Schedule,
+        smoothing: int,
+        centres: Float32Rows | None = None,
+        cosines: list[Float32Rows] | None = None,
+    ) -> Answers:
+        found = Answers.empty(batch.answers)
+        lists: dict[str, Any] = {"cosines": cosines}
+        if cosines is None:
+            lists = {"features": batch.features(), "queries": batch.queries}
+        settings: dict[str, Any] = {"schedule": schedule, "smoothing": smoothing}
+        self._run(_LOCATE, batch, found, lists, centres=None if cosines else centres, **settings)
+        return found
+
+    def contrast(
+        self, batch: Ragged, centres: Float32Rows | None = None, kept: EvidenceTables | None = None
+    ) -> Answers:
+        return self._from_features(_CONTRAST, batch, centres, kept, None)
+
+    def label(
+        self,
+        batch: Ragged,
+        rules: Labelling,
+        centres: Float32Rows | None = None,
+        kept: EvidenceTables | None = None,
+    ) -> Answers:
+        return self._from_features(_LABEL, batch, centres, kept, rules)
+
+    def _from_features(
         self,
         operation: int,
         batch: Ragged,
@@ -294,30 +529,30 @@ class CompiledEngine:
         kept: EvidenceTables | None,
         rules: Labelling | None,
     ) -> Answers:
-        histories, found = batch.histories, Answers.empty(batch.answers, rules is not None)
-        self._run(
-            operation,
-            batch,
-            len(histories),
-            dimension=histories[0].dimension,
-            features=[h.features for h in histories],
-            queries=batch.queries,
-            runs=batch.runs,
-            numbers=[h.frames for h in histories],
-            labels=batch.labels,
-            weights=batch.weights,
-            cosines=None if kept is None else kept.cosines,
-            responses=None if kept is None else kept.responses,
-            paths=None if kept is None else kept.paths,
-            levels=None if kept is None else kept.levels,
-            rules=rules,
-            centres=centres,
-            found=found,
-        )
+        found = Answers.empty(batch.answers, rules is not None)
+        lists: dict[str, Any] = {"features": batch.features(), "queries": batch.queries}
+        if kept is not None:
+            lists["cosines"], lists["responses"] = kept.cosines, kept.responses
+            lists["paths"], lists["levels"] = kept.paths, kept.levels
+        self._run(operation, batch, found, lists, rules=rules, centres=centres)
         return found
 
+    def label_responses(
+        self, responses: Rows, cuts: Offsets, rules: Labelling
+    ) -> tuple[Offsets, Rows]:
+        path, levels = np.empty(responses.shape[1], np.int64), np.empty(len(responses))
+        rows = np.ascontiguousarray(responses)
+        lists = {"responses": [rows], "runs": [cuts], "paths": [path], "levels": [levels]}
+        self._run(_LABEL, None, Answers.empty(len(rows), absent=True), lists, rules=rules)
+        return path, levels
 
-Engine = NumpyEngine | CompiledEngine
+    def partition(self, rows: Rows, cuts: Offsets, penalty: float) -> Offsets:
+        out = np.empty(len(rows), np.int64)
+        self._module.partition(self.name, np.ascontiguousarray(rows), cuts, penalty, out)
+        return out
+
+
+Engine = NumpyEngine
 
 
 @cache

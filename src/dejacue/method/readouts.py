@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from dejacue.errors import InputError, unknown
 from dejacue.method import durations as d
 from dejacue.method import scan as s
-from dejacue.method._tables import Answers, Schedule
+from dejacue.method.kernel import Answers, Schedule
 from dejacue.method.scan import ScoredWindow
 from dejacue.method.view import (
     PUBLISHED_WIDTH,

@@ -134,13 +134,13 @@ def disjoint(
     best_of   pairs of a row and a part → the best window of each part, or None
     least     score of each row below which no window is wanted; None: all are
     """
-    cut: dict[int, tuple[int, ...]] = dict(enumerate(chosen))
+    cut = dict(enumerate(chosen))
     taken: list[list[ScoredWindow]] = [[] for _ in cut]
     parts = [list(pairwise(bounds)) for _ in cut]
     best: dict[tuple[int, Part], ScoredWindow | None] = {}
     for _ in range(more):
-        for row, window in cut.items():
-            parts[row] = _cut_out(window[0], window[1], parts[row])
+        for row, (start, end) in cut.items():
+            parts[row] = _cut_out(start, end, parts[row])
         new = [(row, part) for row in cut for part in parts[row] if (row, part) not in best]
         if new:
             best.update(zip(new, best_of(new), strict=True))
@@ -150,8 +150,9 @@ def disjoint(
             top = max((window[2] for window in windows), default=-np.inf)
             if windows and (least is None or top >= least[row]):
                 threshold = tie_threshold(top)
-                cut[row] = following = min(w for w in windows if w[2] >= threshold)
+                following = min(window for window in windows if window[2] >= threshold)
                 taken[row].append(following)
+                cut[row] = following[:2]
     return taken
 
 

@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.method import _labelling as labelling
-from dejacue.method._tables import Labelling
 from dejacue.method.facts import HALF, Facts
-from dejacue.method.kernel import Engine
+from dejacue.method.kernel import Engine, Labelling
 from dejacue.method.scan import ScoredWindow
 
 SWITCH = 0.5  # cost of a switch in units of log n, where f says what is inside

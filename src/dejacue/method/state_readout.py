@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from dejacue.errors import InputError
 from dejacue.method import states
-from dejacue.method._tables import Answers, EvidenceTables, Ragged
 from dejacue.method.facts import HALF, Facts, facts_of, membership
+from dejacue.method.kernel import Answers, EvidenceTables, Ragged
 from dejacue.method.scan import ScoredWindow
 from dejacue.method.view import Batch, Readout, View
 from dejacue.records import Evidence, History

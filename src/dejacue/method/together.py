@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from dejacue.errors import InputError
 from dejacue.method import _labelling as labelling
-from dejacue.method._tables import Answers, EvidenceTables
 from dejacue.method.coordinates import check_pair
 from dejacue.method.joint import Joint
+from dejacue.method.kernel import Answers, EvidenceTables
 from dejacue.method.plan import DEFAULT_READOUT, Plan
 from dejacue.method.state_readout import StateReadout
 from dejacue.method.states import LEAST_SCALE

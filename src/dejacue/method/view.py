@@ -20,9 +20,8 @@ from dejacue.errors import InputError
 from dejacue.method import durations as d
 from dejacue.method import evidence as plain
 from dejacue.method._reading import read_view
-from dejacue.method._tables import Answers, Ragged
 from dejacue.method.coordinates import Coordinates, Directions, query_directions
-from dejacue.method.kernel import Engine
+from dejacue.method.kernel import Answers, Engine, Ragged
 from dejacue.method.scan import ScoredWindow
 from dejacue.records import Evidence, History, Timeline, Vocabulary
 

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from dejacue.errors import InputError
 from dejacue.method import _labelling as labelling
-from dejacue.method._tables import Answers, Labelling
 from dejacue.method.joint import Joint, and_none
+from dejacue.method.kernel import Answers, Labelling
 from dejacue.method.scan import ScoredWindow
 from dejacue.method.state_readout import is_number
 from dejacue.method.view import View
