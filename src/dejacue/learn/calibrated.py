@@ -163,9 +163,9 @@ class Calibrated(Readout):
         odds = self.log_odds(view)
         return s.disjoint(
             self.bounds(view.history).tolist(),
-            zip(found.start.tolist(), found.end.tolist(), strict=True),
+            list(zip(found.start.tolist(), found.end.tolist(), strict=True)),
             more,
-            lambda parts: [self._best_of(view, odds[row], *part) for row, part in parts],
+            lambda parts: [self._best_of(view, odds[row], *part) for row, *part in parts],
             None if least is None else least.tolist(),
         )
 

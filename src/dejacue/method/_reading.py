@@ -47,22 +47,28 @@ def settings_of(readout: Readout, coordinates: str, top: int | None) -> Mapping[
 
 def batch_timeline(readout: Readout, batch: Batch, found: Answers, top: int | None) -> Timeline:
     """Return the answers of a batch: one row per state or, by the readout's level, description."""
+    settings = settings_of(readout, batch.coordinates.name, top)
+    return Timeline(_subjects(readout, batch), _answer_columns(readout, batch, found), settings)
+
+
+def _answer_columns(readout: Readout, batch: Batch, found: Answers) -> dict[str, NDArray[Any]]:
     subject, rows = _answer_rows(batch.vocabularies, readout.level == "state")
-    chosen = rows["row"]
     if found.absent is not None:
-        there = ~found.absent[chosen]
-        chosen, subject = chosen[there], subject[there]
+        there = ~found.absent[rows["row"]]
+        subject = subject[there]
         rows = {name: column[there] for name, column in rows.items()}
-    columns: dict[str, NDArray[Any]] = {name: rows[name] for name in rows if name != "row"}
-    columns |= {
+    chosen = rows["row"]
+    columns = {
         "subject": subject,
         "start": found.first[chosen],
         "end": found.last[chosen],
         "score": found.score[chosen],
+        "state": rows["state"],
+        **times_and_source(batch.histories, subject, found.start, found.end, chosen),
     }
-    columns |= times_and_source(batch.histories, subject, found.start, found.end, chosen)
-    settings = settings_of(readout, batch.coordinates.name, top)
-    return Timeline(_subjects(readout, batch), columns, settings)
+    if "description" in rows:
+        columns["description"] = rows["description"]
+    return columns
 
 
 def _subjects(readout: Readout, batch: Batch) -> list[Subject]:
@@ -192,6 +198,8 @@ def _ranked_columns(
     why: Sequence[Diagnostics] | None,
 ) -> tuple[dict[str, NDArray[Any]], list[Diagnostics | None] | None]:
     """Return the answers, each followed by its further windows, and the diagnostics of each row."""
+    if why is None and not any(further):
+        return _answer_columns(readout, view, found), None
     kind = OCCURRENCE if readout.lists_occurrences else ALTERNATIVE
     columns = _rows_of(view.vocabulary, readout.level == "state")
     best = list(zip(found.start.tolist(), found.end.tolist(), found.score.tolist(), strict=True))
@@ -256,8 +264,8 @@ def _same_windows(vocabulary: Vocabulary, found: Answers) -> list[str]:
     states_of: dict[tuple[int, int], dict[str, None]] = {}
     absent = [False] * len(found.first) if found.absent is None else found.absent.tolist()
     windows = zip(found.first.tolist(), found.last.tolist(), strict=True)
-    for state, window, gone in zip(vocabulary.state_names, windows, absent, strict=True):
-        if not gone:
+    for state, window, is_absent in zip(vocabulary.state_names, windows, absent, strict=True):
+        if not is_absent:
             states_of.setdefault(window, {})[state] = None
     return [
         f"{quoted(states)} have the same window, {in_frames(*window)}; at most one of them can be "

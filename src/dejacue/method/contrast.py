@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import combinations
 from typing import ClassVar
 
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 from dejacue.method import scan as s
 from dejacue.method import shown
 from dejacue.method._reading import in_frames, quoted
-from dejacue.method.kernel import Answers, EvidenceTables, Ragged
+from dejacue.method.kernel import Answers, Engine, EvidenceTables, Ragged
 from dejacue.method.scan import ScoredWindow
 from dejacue.method.state_readout import Known, StateReadout
 from dejacue.method.view import Batch, View
@@ -51,32 +50,23 @@ class Contrast(StateReadout):
         labels, firsts = view.vocabulary.labels, view.query_directions.firsts
         if self.pooling != 1:
             labels = firsts = np.arange(len(labels))
-        chosen = zip(found.start[firsts].tolist(), found.end[firsts].tolist(), strict=True)
+        chosen = list(zip(found.start[firsts].tolist(), found.end[firsts].tolist(), strict=True))
         known = self.known(view)
         if known is None:
-            wanted = None if least is None else least[firsts].tolist()
-            bounds = self.bounds(view.history).tolist()
-            windows = s.disjoint(bounds, chosen, more, partial(self._best_of, view), wanted)
+            responses = self.seen(view)[1].responses[0]
+            windows = s.disjoint(
+                self.bounds(view.history).tolist(),
+                chosen,
+                more,
+                lambda parts: _best_of(view.engine, responses, parts),
+                None if least is None else least[firsts].tolist(),
+            )
         else:
             windows = [
                 self._known_disjoint(view, known, row, window, more)
                 for row, window in enumerate(chosen)
             ]
         return [windows[row] for row in labels.tolist()]
-
-    def _best_of(
-        self, view: View, parts: Sequence[tuple[int, s.Part]]
-    ) -> list[ScoredWindow | None]:
-        """Return the best window of each part of a row; outside is still all the rest."""
-        responses = self.seen(view)[1].responses[0]
-        rows = [responses[row : row + 1, first:end] for row, (first, end) in parts]
-        found = view.engine.search_parts(rows, responses.shape[1])
-        return [
-            (first + start, first + end, score) if score > 0 else None
-            for (_, (first, _)), start, end, score in zip(
-                parts, *(column.tolist() for column in found), strict=True
-            )
-        ]
 
     def _known_disjoint(
         self, view: View, known: Known, row: int, chosen: tuple[int, int], more: int
@@ -104,23 +94,32 @@ class Contrast(StateReadout):
         """Return where states claim the same frames, and which states may occur again."""
         if self.pooling != 1:
             return ()
-        labels = view.vocabulary.labels.tolist()
-        windows = zip(
-            found.start.tolist(), found.end.tolist(), found.score.tolist(), further, strict=True
-        )
-        by_state = dict(zip(labels, windows, strict=True))
-        absent = set() if found.absent is None else set(view.vocabulary.labels[found.absent])
+        firsts = view.query_directions.firsts.tolist()
+        start, end, score = found.start.tolist(), found.end.tolist(), found.score.tolist()
         states = [
-            (state, *window)
-            for state, window in zip(view.vocabulary.states, by_state.values(), strict=True)
+            (state, start[q], end[q], score[q], further[q])
+            for state, q in zip(view.vocabulary.states, firsts, strict=True)
+            if found.absent is None or not found.absent[q]
         ]
-        shared = _shared(
-            [row for at, row in enumerate(states) if at not in absent], view.history.frames
-        )
-        return shared if self.known(view) is not None else (*shared, *_recurring(states))
+        shared = _shared(states, view.history.frames)
+        recurs = any(further) and self.known(view) is None
+        return (*shared, *_recurring(states)) if recurs else shared
 
 
 State = tuple[str, int, int, float, Sequence[ScoredWindow]]  # name, window, score, further windows
+
+
+def _best_of(
+    engine: Engine, responses: NDArray[np.float64], parts: Sequence[s.Part]
+) -> list[ScoredWindow | None]:
+    """Return the best window of each part; outside is still all the rest of the history."""
+    rows = [responses[row : row + 1, first:end] for row, first, end in parts]
+    starts, ends, scores = engine.search_parts(rows, responses.shape[1])
+    windows = zip(parts, starts.tolist(), ends.tolist(), scores.tolist(), strict=True)
+    return [
+        (part[1] + start, part[1] + end, score) if score > 0 else None
+        for part, start, end, score in windows
+    ]
 
 
 def _shared(states: Sequence[State], frames: NDArray[np.int64]) -> tuple[str, ...]:

@@ -72,10 +72,8 @@ class Facts:
         return elsewhere
 
 
-def facts_of(history: History, vocabulary: Vocabulary) -> Facts | None:
-    """None where the vocabulary says nothing of frames of this history."""
-    if not vocabulary.facts and not vocabulary.changes:
-        return None
+def facts_of(history: History, vocabulary: Vocabulary) -> Facts:
+    """Return what the examples and changes of the vocabulary say of this history."""
     names = list(vocabulary.states)
     labels, looks = np.full(len(history), -1), np.zeros(len(history), np.int64)
     looked: list[NDArray[np.int64]] = []

@@ -76,6 +76,8 @@ class Ragged:
 
     def empty(self, dtype: Any) -> list[NDArray[Any]]:
         """One (R, N) table per history."""
+        if len(self.histories) == 1:
+            return [np.empty((len(self.queries[0]), len(self.histories[0].frames)), dtype)]
         return [
             np.empty((len(self.entry("queries", h)), len(history)), dtype)
             for h, history in enumerate(self.histories)
@@ -126,13 +128,9 @@ class EvidenceTables:
 
     @classmethod
     def of(cls, batch: Ragged) -> EvidenceTables:
-        cosines = batch.empty(np.float32)
-        return cls(
-            cosines,
-            batch.empty(np.float64),
-            [np.empty(own.shape[1], np.int64) for own in cosines],
-            [np.empty(len(own)) for own in cosines],
-        )
+        cosines, responses = batch.empty(np.float32), batch.empty(np.float64)
+        paths = [np.empty(table.shape[1], np.int64) for table in cosines]
+        return cls(cosines, responses, paths, [np.empty(len(table)) for table in cosines])
 
 
 @dataclass(eq=False, slots=True)
@@ -480,8 +478,9 @@ class CompiledEngine(NumpyEngine):
         return self._search(_CONTRAST, [responses], [cuts], total=total)
 
     def search_parts(self, parts: Sequence[Rows], total: int) -> Windows:
-        cuts = [np.array((0, part.shape[1])) for part in parts]
-        return self._search(_CONTRAST, parts, cuts, total=total)
+        return self._search(
+            _CONTRAST, parts, [np.array((0, part.shape[1])) for part in parts], total=total
+        )
 
     def _search(
         self, operation: int, responses: Sequence[Rows], runs: list[Offsets], **more: Any

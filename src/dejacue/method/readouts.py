@@ -120,12 +120,11 @@ class Scan(ScheduledReadout):
     def alternatives(
         self, view: View, found: Answers, more: int, least: NDArray[np.float64] | None = None
     ) -> list[list[ScoredWindow]]:
-        chosen = zip(found.start.tolist(), found.end.tolist(), strict=True)
         return s.disjoint(
             self.bounds(view.history).tolist(),
-            chosen,
+            list(zip(found.start.tolist(), found.end.tolist(), strict=True)),
             more,
-            lambda parts: [self._best_of(view, query, *part) for query, part in parts],
+            lambda parts: [self._best_of(view, *part) for part in parts],
         )
 
     def _best_of(self, view: View, query: int, first: int, last: int) -> ScoredWindow | None:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from dejacue.errors import unknown
 
 TIE = 1e-9
-Part = tuple[int, int]  # first position and end (exclusive)
+Part = tuple[int, int, int]  # of a row: its number, first position and end (exclusive)
 ScoredWindow = tuple[int, int, float]  # first and last position, score
 
 NORMS: dict[str, Callable[[NDArray[Any]], NDArray[np.float64]]] = {
@@ -122,49 +122,54 @@ def bridged_windows(
 
 def disjoint(
     bounds: Sequence[int],
-    chosen: Iterable[tuple[int, int]],
+    chosen: Sequence[tuple[int, int]],
     more: int,
-    best_of: Callable[[list[tuple[int, Part]]], Iterable[ScoredWindow | None]],
+    best_of: Callable[[list[Part]], Iterable[ScoredWindow | None]],
     least: Sequence[float] | None = None,
 ) -> list[list[ScoredWindow]]:
     """Return up to ``more`` windows of each row, best first: each overlaps none before it.
 
-    bounds    where parts begin, and the end: no window crosses one
+    bounds    where stretches begin, and the end: no window crosses one
     chosen    first and last position of the best window of each row
-    best_of   pairs of a row and a part → the best window of each part, or None
+    best_of   parts → the best window of each, or None
     least     score of each row below which no window is wanted; None: all are
     """
-    cut = dict(enumerate(chosen))
-    taken: list[list[ScoredWindow]] = [[] for _ in cut]
-    parts = [list(pairwise(bounds)) for _ in cut]
-    best: dict[tuple[int, Part], ScoredWindow | None] = {}
+    taken: list[list[ScoredWindow]] = [[] for _ in chosen]
+    searched: list[list[tuple[ScoredWindow, Part]]] = [[] for _ in chosen]
+    new: list[Part] = []  # parts that are not searched yet
+    for row, (start, end) in enumerate(chosen):
+        for first, last in pairwise(bounds):
+            if first <= start and end < last:
+                _cut_out(start, end, (row, first, last), new)
+            else:
+                new.append((row, first, last))
+    rows: Iterable[int] = range(len(chosen))
     for _ in range(more):
-        for row, (start, end) in cut.items():
-            parts[row] = _cut_out(start, end, parts[row])
-        new = [(row, part) for row in cut for part in parts[row] if (row, part) not in best]
-        if new:
-            best.update(zip(new, best_of(new), strict=True))
-        rows, cut = cut, {}
-        for row in rows:
-            windows = [window for part in parts[row] if (window := best[row, part]) is not None]
-            top = max((window[2] for window in windows), default=-np.inf)
-            if windows and (least is None or top >= least[row]):
+        for part, found in zip(new, best_of(new) if new else (), strict=True):
+            if found is not None:
+                searched[part[0]].append((found, part))
+        open_rows, rows, new = rows, [], []
+        for row in open_rows:
+            top = max([window[2] for window, _ in searched[row]], default=-np.inf)
+            if top > -np.inf and (least is None or top >= least[row]):
                 threshold = tie_threshold(top)
-                following = min(window for window in windows if window[2] >= threshold)
-                taken[row].append(following)
-                cut[row] = following[:2]
+                best = min(pair for pair in searched[row] if pair[0][2] >= threshold)
+                searched[row].remove(best)
+                taken[row].append(best[0])
+                _cut_out(best[0][0], best[0][1], best[1], new)
+                rows.append(row)
+        if not rows:
+            break
     return taken
 
 
-def _cut_out(start: int, end: int, parts: Iterable[Part]) -> list[Part]:
-    """Return the parts without the window start … end, which lies in one of them."""
-    rest = []
-    for first, last in parts:
-        if first <= start and end < last:
-            rest += [part for part in ((first, start), (end + 1, last)) if part[0] < part[1]]
-        else:
-            rest.append((first, last))
-    return rest
+def _cut_out(start: int, end: int, part: Part, rest: list[Part]) -> None:
+    """Add to the rest what is left of a part before and after the window start … end."""
+    row, first, last = part
+    if first < start:
+        rest.append((row, first, start))
+    if end + 1 < last:
+        rest.append((row, end + 1, last))
 
 
 def run_prefix(values: NDArray[np.float64], run_offsets: NDArray[np.int64]) -> NDArray[np.float64]:

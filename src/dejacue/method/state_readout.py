@@ -107,13 +107,13 @@ class StateReadout(Readout):
         return view.once(("found", self), lambda: self.find_known(view, known))
 
     def known(self, view: View) -> Known | None:
-        """What is known of the history, and f; None where nothing is."""
+        """Return what is known of the history, and f; None where nothing is."""
+        if not view.vocabulary.facts and not view.vocabulary.changes:
+            return None
         return view.once(("known", self), lambda: self._known(view))
 
-    def _known(self, view: View) -> Known | None:
+    def _known(self, view: View) -> Known:
         facts = facts_of(view.history, view.vocabulary)
-        if facts is None:
-            return None
         evidence = None
         if view.query_directions.queries.shape[1]:
             evidence = self.words_seen(view).responses[0]
@@ -203,17 +203,13 @@ class StateReadout(Readout):
         if known is not None:
             return self._evidence_of(view, known)
         found, kept = self.seen(view)
-        rows = view.vocabulary.labels if self.pooling == 1 else slice(None)
+        cosines, responses = kept.cosines[0], kept.responses[0]
+        if self.pooling == 1:
+            cosines, responses = cosines[view.vocabulary.labels], responses[view.vocabulary.labels]
         assert found.centre is not None
         assert found.scale is not None
-        return Evidence(
-            kept.cosines[0][rows],
-            found.centre,
-            found.scale,
-            kept.responses[0][rows],
-            view.history.frames,
-            zero="mean",
-        )
+        frames = view.history.frames
+        return Evidence(cosines, found.centre, found.scale, responses, frames, zero="mean")
 
     def _evidence_of(self, view: View, known: Known) -> Evidence:
         """f less one half: what is above 0 is in the state."""

@@ -83,9 +83,9 @@ class View(Batch):
 
     def once(self, key: Hashable, compute: Callable[[], T]) -> T:
         """What ``compute`` gives, kept under the key as long as the view is."""
-        if key not in self._known:
-            self._known[key] = compute()
-        known: T = self._known[key]
+        known: T | None = self._known.get(key)
+        if known is None:
+            known = self._known[key] = compute()
         return known
 
     def put(self, key: Hashable, known: Any) -> None:

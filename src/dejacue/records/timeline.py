@@ -84,7 +84,9 @@ class Evidence:
 
     def __post_init__(self) -> None:
         for name in ("cosines", "centre", "scale", "responses", "frames"):
-            object.__setattr__(self, name, frozen(getattr(self, name)))
+            array = getattr(self, name)
+            if array.flags.writeable:
+                object.__setattr__(self, name, frozen(array))
 
 
 class Subject(NamedTuple):
@@ -122,9 +124,13 @@ class Timeline:
         subject, state, description are numbers: of the history in ``subjects``, of the state in
         its ``states`` and of the description in that state (−1: it stands for the whole state).
         """
-        given = (columns, diagnostics, None, evidence, settings, subjects)
-        for name, value in zip(Timeline.__slots__, given, strict=True):
-            object.__setattr__(self, name, value)
+        store = object.__setattr__
+        store(self, "subjects", subjects)
+        store(self, "settings", settings)
+        store(self, "evidence", evidence)
+        store(self, "_columns", columns)
+        store(self, "_diagnostics", diagnostics)
+        store(self, "_made", None)
 
     subjects: Sequence[Subject]
     settings: Mapping[str, Any]
