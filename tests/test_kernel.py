@@ -106,14 +106,7 @@ def as_states(batch: Ragged, seed: int) -> tuple[Ragged, Labelling]:
         order = tuple(rng.permutation(count)[:2].tolist()) if rng.random() < 0.3 else None
         nodes.append(nodes_for(count, order, irreversible))
         costs.append(float(rng.uniform(0, 5)))
-    rules = Labelling(
-        [own.state for own in nodes],
-        [own.first for own in nodes],
-        [own.follows for own in nodes],
-        np.array(costs),
-        stay,
-        4,
-    )
+    rules = Labelling(nodes, np.array(costs), stay, 4)
     shared = labels if rng.random() < 0.7 else None
     return Ragged(batch.histories, queries, cuts, shared, weights), rules
 
@@ -127,15 +120,15 @@ def state_steps(own, states: Ragged, rules: Labelling, centres, cosines, respons
     cuts, kept = states.runs[0], EvidenceTables.of(states)
     smoothed, *scales = own.smooth(states, cosines)
     responses = smoothed[0] if responses is None else responses
-    first = Labelling(
-        rules.states[:1], rules.first[:1], rules.follows[:1], rules.costs[:1], rules.stay, 4
-    )
+    first = Labelling(rules.nodes[:1], rules.costs[:1], rules.stay, 4)
+    half = responses.shape[1] // 2 + 1
     return {
         "smooth": [*smoothed, *scales],
         "contrast": columns(own.contrast(states, centres)),
         "label": columns(own.label(states, rules, centres, kept)),
         "kept": [table for name in EvidenceTables.__slots__ for table in getattr(kept, name)],
         "search": own.search(responses, cuts, responses.shape[1] + 3),
+        "search_parts": own.search_parts([responses[:1], responses[-1:, :half]], 2 * half),
         "label_responses": own.label_responses(responses, cuts, first),
     }
 

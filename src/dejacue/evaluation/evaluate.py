@@ -10,15 +10,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from dejacue.errors import InputError
 from dejacue.evaluation.averages import group_means
 from dejacue.evaluation.overlap import METRICS, best_tiou, metrics
 from dejacue.evaluation.resampling import Paired, bootstrap_interval, compare
 from dejacue.records import Reference, Timeline, Window
 from dejacue.records._html import escaped, table_html
+from dejacue.records.arrays import Floats
 
 EVALUATION_SCHEMA = "dejacue.evaluation/1"
 FAMILY = "Holm within the three metrics of a comparison"
@@ -52,7 +50,7 @@ class Evaluation:
     methods: Mapping[str, Mapping[str, Estimate]]
     counts: Mapping[str, int]
     components: tuple[str, ...]
-    per_component: Mapping[str, NDArray[np.float64]]
+    per_component: Mapping[str, Floats]
     comparisons: Mapping[str, Mapping[str, Paired]]
     left_out: tuple[str, ...] = ()
 
@@ -215,7 +213,7 @@ def _measured(
     )
 
 
-def _estimates(values: NDArray[np.float64]) -> dict[str, Estimate]:
+def _estimates(values: Floats) -> dict[str, Estimate]:
     means = values.mean(axis=0).tolist()
     if len(values) < 2:
         return {m: Estimate(mean, None, None) for m, mean in zip(METRICS, means, strict=True)}
@@ -223,7 +221,7 @@ def _estimates(values: NDArray[np.float64]) -> dict[str, Estimate]:
     return {m: Estimate(*row) for m, *row in zip(METRICS, means, low, high, strict=True)}
 
 
-def _comparisons(values: Mapping[str, NDArray[np.float64]]) -> dict[str, dict[str, Paired]]:
+def _comparisons(values: Mapping[str, Floats]) -> dict[str, dict[str, Paired]]:
     (first, base), *later = values.items()
     if later and len(base) < 2:
         raise InputError(

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dejacue.errors import InputError
 from dejacue.evaluation.overlap import as_windows, tiou
 from dejacue.records import Window
+from dejacue.records.arrays import Floats, Ints
 
 ABSOLUTE, RELATIVE = 1e-8, 1e-7
 POSITIVE = 0.5
 
 
-def identity_correct(target: ArrayLike, others: ArrayLike) -> NDArray[np.float64]:
+def identity_correct(target: ArrayLike, others: ArrayLike) -> Floats:
     """1 where the target alone has the top score.
 
     target   (Q,) best score of the target for each description
@@ -32,7 +33,7 @@ def identity_correct(target: ArrayLike, others: ArrayLike) -> NDArray[np.float64
         return np.ones(len(own))
     best = rest.max(axis=1)
     close = np.isclose(best, own, rtol=RELATIVE, atol=ABSOLUTE)
-    alone: NDArray[np.float64] = ((own > best) & ~close).astype(np.float64)
+    alone: Floats = ((own > best) & ~close).astype(np.float64)
     return alone
 
 
@@ -71,7 +72,7 @@ def best_outside(windows: ArrayLike, scores: ArrayLike, barred: Sequence[Window]
     return float(values.max(initial=-np.inf))
 
 
-def _scored(windows: ArrayLike, scores: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def _scored(windows: ArrayLike, scores: ArrayLike) -> tuple[Ints, Floats]:
     array, values = as_windows(windows, "candidates"), np.asarray(scores, dtype=np.float64)
     if values.shape != (len(array),) or np.isnan(values).any():
         raise InputError(f"{len(array)} candidates need one number each, not {values.shape}")

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dejacue.errors import InputError
 from dejacue.evaluation.overlap import as_windows, tiou
+from dejacue.records.arrays import Flags, Floats
 
 THRESHOLDS = (0.3, 0.5, 0.7)
 
 
 def match(
     retrieved: ArrayLike, scores: ArrayLike, references: ArrayLike, threshold: float
-) -> NDArray[np.bool_]:
+) -> Flags:
     """Greedy one-to-one matching: which retrieved windows find a reference, best score first.
 
     retrieved   (R, 2) windows of one state, scores (R,), references (K, 2), K ≥ 1
@@ -66,9 +67,7 @@ def recurrence(retrieved: ArrayLike, scores: ArrayLike, references: ArrayLike) -
     }
 
 
-def _ranked_overlaps(
-    retrieved: ArrayLike, scores: ArrayLike, references: ArrayLike
-) -> NDArray[np.float64]:
+def _ranked_overlaps(retrieved: ArrayLike, scores: ArrayLike, references: ArrayLike) -> Floats:
     """(R, K) overlaps, rows in the order of descending score."""
     if not np.size(references):
         raise InputError("no reference window, so there is nothing to find")

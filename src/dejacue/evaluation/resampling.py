@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dejacue.errors import InputError
+from dejacue.records.arrays import Floats
 
 SEED = 3407
 DRAWS = 10_000
@@ -25,7 +26,7 @@ MOST_EXACT = 20  # units for which all 2ⁿ sign assignments are enumerated
 SLACK = 1e-15
 
 
-def _units(values: ArrayLike, minimum: int = 1) -> NDArray[np.float64]:
+def _units(values: ArrayLike, minimum: int = 1) -> Floats:
     array = np.asarray(values, dtype=np.float64)
     if array.ndim not in (1, 2) or len(array) < minimum:
         raise InputError(
@@ -38,7 +39,7 @@ def _units(values: ArrayLike, minimum: int = 1) -> NDArray[np.float64]:
 
 def bootstrap_interval(
     values: ArrayLike, *, level: float = 0.95, draws: int = DRAWS, seed: int = SEED
-) -> NDArray[np.float64]:
+) -> Floats:
     """Percentile interval of the mean over units drawn with replacement: (low, high).
 
     values   (n,), or (n, k) for k metrics of the same units, which share the draws → (2, k)
@@ -56,7 +57,7 @@ def stratified_interval(
     level: float = 0.95,
     draws: int = DRAWS,
     seed: int = SEED,
-) -> NDArray[np.float64]:
+) -> Floats:
     """The same, with units drawn within each stratum: in every draw one stratum after the other,
     in order of first appearance."""
     array = _units(values)
@@ -68,13 +69,11 @@ def stratified_interval(
     own = [array[[s == stratum for s in strata]] for stratum in dict.fromkeys(strata)]
     sums = _drawn_sums(own[0], rng, draws) if len(own) == 1 else _drawn_in_turn(own, rng, draws)
     ends = [(1 - level) / 2, (1 + level) / 2]
-    quantiles: NDArray[np.float64] = np.quantile(sums / len(array), ends, axis=1)
+    quantiles: Floats = np.quantile(sums / len(array), ends, axis=1)
     return quantiles.reshape(2, *array.shape[1:])
 
 
-def _drawn_sums(
-    array: NDArray[np.float64], rng: np.random.Generator, draws: int
-) -> NDArray[np.float64]:
+def _drawn_sums(array: Floats, rng: np.random.Generator, draws: int) -> Floats:
     """(k, draws) sums over as many units as there are, drawn with replacement."""
     columns = array.reshape(len(array), -1).T
     sums = np.empty((len(columns), draws))
@@ -87,9 +86,7 @@ def _drawn_sums(
     return sums
 
 
-def _drawn_in_turn(
-    parts: Sequence[NDArray[np.float64]], rng: np.random.Generator, draws: int
-) -> NDArray[np.float64]:
+def _drawn_in_turn(parts: Sequence[Floats], rng: np.random.Generator, draws: int) -> Floats:
     """The same sums over units of all parts: each draw takes from one after the other."""
     flat = [part.reshape(len(part), -1) for part in parts]
     sums = np.zeros((flat[0].shape[1], draws))
@@ -101,7 +98,7 @@ def _drawn_in_turn(
 
 def sign_flip(
     differences: ArrayLike, *, assignments: int = ASSIGNMENTS, seed: int = SEED
-) -> NDArray[np.float64]:
+) -> Floats:
     """Two-sided p of the mean paired difference under random signs: (hits + 1)/(draws + 1).
 
     differences   (n,) → (), or (n, k) → (k,): k metrics of the same units share the signs
@@ -117,7 +114,7 @@ def sign_flip(
     return (hits + 1) / (assignments + 1)
 
 
-def _slack(array: NDArray[np.float64]) -> float:
+def _slack(array: Floats) -> float:
     """How far two orders of summation may be apart; published, for values up to one: 1e-15."""
     return SLACK * max(1.0, float(np.abs(array).max()))
 
@@ -137,7 +134,7 @@ def _kept_signs(seed: int, assignments: int, units: int) -> tuple[NDArray[np.int
     return tuple(_signs(seed, assignments, units))
 
 
-def sign_flip_exact(differences: ArrayLike) -> NDArray[np.float64]:
+def sign_flip_exact(differences: ArrayLike) -> Floats:
     """The same over all 2ⁿ assignments, for up to 20 units."""
     array = _units(differences, minimum=2)
     n = len(array)
@@ -179,7 +176,7 @@ def compare(
     return [Paired(*row) for row in np.stack(columns, axis=1).tolist()]
 
 
-def holm(p_values: ArrayLike) -> NDArray[np.float64]:
+def holm(p_values: ArrayLike) -> Floats:
     """Holm's corrected p-values of one family, in the order given."""
     p = _units(p_values)
     if p.ndim != 1:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from dejacue.errors import InputError
 from dejacue.method.scan import ScoredWindow
+from dejacue.records.arrays import Flags, Floats, Ints
 
 MOST_STATES = 7  # of an irreversible change in unknown order: the solver looks at every subset
 
@@ -26,7 +27,7 @@ MOST_STATES = 7  # of an irreversible change in unknown order: the solver looks 
 class Nodes:
     """What a path may be in: the state of each node, which may come first, what follows what."""
 
-    state: NDArray[np.int64]  # (K,)
+    state: Ints  # (K,)
     first: NDArray[np.uint8]  # (K,)
     follows: NDArray[np.uint8]  # (K, K): from row to column
 
@@ -79,8 +80,8 @@ def with_none(nodes: Nodes, none: int, back: bool) -> Nodes:
 
 
 def label(
-    responses: NDArray[np.float64], nodes: Nodes, cost: float, stay: int, rounds: int
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    responses: Floats, nodes: Nodes, cost: float, stay: int, rounds: int
+) -> tuple[Ints, Floats]:
     """(N,) the state of each observed frame, and the levels (S,) that decided it."""
     levels = np.zeros(len(responses))
     for _ in range(rounds):
@@ -92,9 +93,7 @@ def label(
     return path, used
 
 
-def best_path(
-    responses: NDArray[np.float64], nodes: Nodes, cost: float, stay: int
-) -> NDArray[np.int64]:
+def best_path(responses: Floats, nodes: Nodes, cost: float, stay: int) -> Ints:
     """(N,) states of the path with the highest sum of responses less ``cost`` per switch, in which
     every visit lasts at least ``stay`` frames. Of equal paths the one that stays longer."""
     count, kinds = responses.shape[1], len(nodes.state)
@@ -125,7 +124,7 @@ def best_path(
     return path
 
 
-def levels_of(responses: NDArray[np.float64], path: NDArray[np.int64]) -> NDArray[np.float64]:
+def levels_of(responses: Floats, path: Ints) -> Floats:
     """Half way between the mean inside and outside of each state; 0 where one of them is empty."""
     levels = np.zeros(len(responses))
     for state, row in enumerate(responses):
@@ -135,23 +134,21 @@ def levels_of(responses: NDArray[np.float64], path: NDArray[np.int64]) -> NDArra
     return levels
 
 
-def _mean(values: NDArray[np.float64]) -> float:
+def _mean(values: Floats) -> float:
     """Summed from left to right, as the kernel does."""
     return float(np.cumsum(values)[-1]) / len(values)
 
 
-def leads(responses: NDArray[np.float64]) -> NDArray[np.float64]:
+def leads(responses: Floats) -> Floats:
     """By how much each state's response exceeds that of its strongest sibling."""
     siblings = np.stack(
         [np.delete(responses, row, axis=0).max(axis=0) for row in range(len(responses))]
     )
-    lead: NDArray[np.float64] = responses - siblings
+    lead: Floats = responses - siblings
     return lead
 
 
-def stretches(
-    responses: NDArray[np.float64], path: NDArray[np.int64], cuts: NDArray[np.int64]
-) -> list[list[ScoredWindow]]:
+def stretches(responses: Floats, path: Ints, cuts: Ints) -> list[list[ScoredWindow]]:
     """All stretches of each state, best first: sums of leads. ``responses`` less their levels."""
     lead = leads(responses)
     found: list[list[ScoredWindow]] = [[] for _ in responses]
@@ -162,7 +159,20 @@ def stretches(
     return [sorted(windows, key=lambda window: (-window[2], window[0])) for windows in found]
 
 
-def _pieces(path: NDArray[np.int64], cuts: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
+def take_best(stretches: list[list[ScoredWindow]], start: Ints, end: Ints) -> tuple[Floats, Flags]:
+    """Set start and end to the best stretch of each state that has one.
+
+    Returns the scores of these stretches (0 without one), and which states have none.
+    """
+    score, absent = np.zeros(len(start)), np.ones(len(start), bool)
+    for state, windows in enumerate(stretches):
+        if windows:
+            start[state], end[state], score[state] = windows[0]
+            absent[state] = False
+    return score, absent
+
+
+def _pieces(path: Ints, cuts: Ints) -> Iterator[tuple[int, int]]:
     """First and last positions of equal labels; none crosses the end of a stretch."""
     ends = np.union1d(np.flatnonzero(np.diff(path)) + 1, cuts)
     for first, last in pairwise(ends.tolist()):

@@ -13,6 +13,7 @@ from dejacue.method.coordinates import Directions
 from dejacue.method.kernel import Answers
 from dejacue.method.scan import ScoredWindow
 from dejacue.records import Diagnostics, History, Timeline, Vocabulary, Window
+from dejacue.records.arrays import Ints
 from dejacue.records.example import NONE
 from dejacue.records.timeline import (
     ALTERNATIVE,
@@ -82,7 +83,7 @@ def _subjects(readout: Readout, batch: Batch) -> list[Subject]:
 
 def _answer_rows(
     vocabularies: Sequence[Vocabulary], per_state: bool
-) -> tuple[NDArray[np.int64], dict[str, NDArray[np.int64]]]:
+) -> tuple[Ints, dict[str, Ints]]:
     """Return which history each answer is of, its "row" among the descriptions of all histories,
     its "state" and, where descriptions are answered by themselves, its "description"."""
     first = _rows_of(vocabularies[0], per_state)
@@ -101,11 +102,11 @@ def _answer_rows(
     return np.repeat(np.arange(len(vocabularies)), counts), each
 
 
-def _rows_of(vocabulary: Vocabulary, per_state: bool) -> dict[str, NDArray[np.int64]]:
+def _rows_of(vocabulary: Vocabulary, per_state: bool) -> dict[str, Ints]:
     """Return the answers of one vocabulary; kept with it. The first description of a state speaks
     for all of them."""
     key = ("rows", per_state)
-    known: dict[str, NDArray[np.int64]] | None = vocabulary.derived.get(key)
+    known: dict[str, Ints] | None = vocabulary.derived.get(key)
     if known is None:
         labels = vocabulary.labels
         if per_state:
@@ -118,19 +119,19 @@ def _rows_of(vocabulary: Vocabulary, per_state: bool) -> dict[str, NDArray[np.in
     return known
 
 
-def _within_state(labels: NDArray[np.int64]) -> NDArray[np.int64]:
+def _within_state(labels: Ints) -> Ints:
     """Return the number of each description within its state."""
     firsts = np.searchsorted(labels, labels)
-    numbers: NDArray[np.int64] = np.arange(len(labels)) - firsts
+    numbers: Ints = np.arange(len(labels)) - firsts
     return numbers
 
 
 def times_and_source(
     histories: Sequence[History],
-    subject: NDArray[np.int64],
-    start: NDArray[np.int64],
-    end: NDArray[np.int64],
-    chosen: NDArray[np.int64] | slice = slice(None),
+    subject: Ints,
+    start: Ints,
+    end: Ints,
+    chosen: Ints | slice = slice(None),
 ) -> dict[str, NDArray[Any]]:
     """Return seconds and frames of the file of windows given as positions, where they are known.
 
@@ -172,18 +173,18 @@ def read_view(
     further: Sequence[Sequence[ScoredWindow]] = [()] * len(found.start)
     if more:
         further = readout.alternatives(view, found, more, least)
-    if least is not None:
+    if least is not None and any(further):
         further = [
             [window for window in windows if window[2] >= score]
             for score, windows in zip(least.tolist(), further, strict=True)
         ]
-    (subject,) = _subjects(readout, view)
+    notes: tuple[str, ...] = ()
     if hints and view.history.still:
-        subject = subject._replace(notes=(*subject.notes, STILL))
+        notes = (STILL,)
     elif hints:
-        same = _same_windows(view.vocabulary, found)
-        notes = (*subject.notes, *same, *readout.hints(view, found, further))
-        subject = subject._replace(notes=notes)
+        notes = *_same_windows(view.vocabulary, found), *readout.hints(view, found, further)
+    (subject,) = _subjects(readout, view)
+    subject = subject._replace(notes=subject.notes + notes) if notes else subject
     why = _diagnostics(readout, view, found) if diagnostics else None
     columns, reasons = _ranked_columns(readout, view, found, further, why)
     settings = settings_of(readout, view.coordinates.name, top)

@@ -8,7 +8,6 @@ from itertools import combinations
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dejacue.method import scan as s
 from dejacue.method import shown
@@ -17,6 +16,7 @@ from dejacue.method.kernel import Answers, Engine, EvidenceTables, Ragged
 from dejacue.method.scan import ScoredWindow
 from dejacue.method.state_readout import Known, StateReadout
 from dejacue.method.view import Batch, View
+from dejacue.records.arrays import Floats, Ints
 
 MAX_LISTED_PAIRS = 3  # of states, in a sentence
 MIN_SHARE_OF_BEST = 0.5  # of the best score, for a second occurrence or an alternative
@@ -44,7 +44,7 @@ class Contrast(StateReadout):
         )
 
     def alternatives(
-        self, view: View, found: Answers, more: int, least: NDArray[np.float64] | None = None
+        self, view: View, found: Answers, more: int, least: Floats | None = None
     ) -> list[list[ScoredWindow]]:
         """Return further windows, each the best that overlaps none before it."""
         labels, firsts = view.vocabulary.labels, view.query_directions.firsts
@@ -110,7 +110,7 @@ State = tuple[str, int, int, float, Sequence[ScoredWindow]]  # name, window, sco
 
 
 def _best_of(
-    engine: Engine, responses: NDArray[np.float64], parts: Sequence[s.Part]
+    engine: Engine, responses: Floats, parts: Sequence[s.Part]
 ) -> list[ScoredWindow | None]:
     """Return the best window of each part; outside is still all the rest of the history."""
     rows = [responses[row : row + 1, first:end] for row, first, end in parts]
@@ -122,7 +122,7 @@ def _best_of(
     ]
 
 
-def _shared(states: Sequence[State], frames: NDArray[np.int64]) -> tuple[str, ...]:
+def _shared(states: Sequence[State], frames: Ints) -> tuple[str, ...]:
     """Name pairs of states whose windows overlap; equal windows have a note of their own."""
     pairs = [
         f"{quoted((a[0], b[0]))} both claim {in_frames(frames[first], frames[last])}"

@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dejacue.records.arrays import Floats, Ints
+
 FOLDS = 16
 ROWS = 128  # rows handled at a time, so that products stay in cache
 MAD_TO_SCALE = 1.4826
@@ -21,7 +23,7 @@ SCALE_FLOOR = 1e-3
 RESIDUAL_FLOOR = 1e-12
 
 
-def fold(left: NDArray[np.float32], right: NDArray[np.float32]) -> NDArray[np.float64]:
+def fold(left: NDArray[np.float32], right: NDArray[np.float32]) -> Floats:
     """Row-wise dot products of (n, d) with (n, d) or (d,)."""
     totals = np.multiply(left, right, dtype=np.float64)  # exact products, then running totals
     sums = _partial_sums(totals)
@@ -39,7 +41,7 @@ def fold(left: NDArray[np.float32], right: NDArray[np.float32]) -> NDArray[np.fl
     return sums[:, 0].astype(np.float64)
 
 
-def _partial_sums(terms: NDArray[np.float64]) -> NDArray[np.float32]:
+def _partial_sums(terms: Floats) -> NDArray[np.float32]:
     """(n, 16) sums of every 16th column; terms are overwritten by the unrounded totals."""
     sums = np.zeros((len(terms), FOLDS), np.float32)
     for first in range(0, terms.shape[1], FOLDS):
@@ -50,7 +52,7 @@ def _partial_sums(terms: NDArray[np.float64]) -> NDArray[np.float32]:
     return sums
 
 
-def _with_care(terms: NDArray[np.float64]) -> NDArray[np.float32]:
+def _with_care(terms: Floats) -> NDArray[np.float32]:
     """The same with one rounding per step: on a tie, the part that float64 lost decides."""
     sums = np.zeros((len(terms), FOLDS), np.float32)
     for first in range(0, terms.shape[1], FOLDS):
@@ -74,7 +76,7 @@ def unit_block(rows: NDArray[Any]) -> NDArray[np.float32]:
 
 def measured_from(
     rows: NDArray[Any], centre: NDArray[np.float32] | None
-) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+) -> tuple[NDArray[np.float32], Floats]:
     """Rows as they are, or at unit length minus the centre; and their lengths (with a floor)."""
     if centre is None:
         wide = rows.astype(np.float32, copy=False)
@@ -108,7 +110,7 @@ def trajectory_centre(features: NDArray[Any]) -> NDArray[np.float32]:
     return middle.copy() if low == high else (middle + unit[high]) / np.float32(2)
 
 
-def calibration(rows: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def calibration(rows: NDArray[Any]) -> tuple[Floats, Floats]:
     """Median and robust scale of each row: m, max(1.4826 · median|e − m|, 1e-3)."""
     wide = rows.astype(np.float64)
     centre = np.median(wide, axis=1)
@@ -116,14 +118,12 @@ def calibration(rows: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.flo
     return centre, np.maximum(MAD_TO_SCALE * deviation, SCALE_FLOOR)
 
 
-def run_index(run_offsets: NDArray[np.int64]) -> NDArray[np.int64]:
+def run_index(run_offsets: Ints) -> Ints:
     """The run each observed frame belongs to."""
     return np.repeat(np.arange(len(run_offsets) - 1), np.diff(run_offsets))
 
 
-def smooth(
-    values: NDArray[np.float64], run_offsets: NDArray[np.int64], width: int, *, mean: bool = False
-) -> NDArray[np.float64]:
+def smooth(values: Floats, run_offsets: Ints, width: int, *, mean: bool = False) -> Floats:
     """Sum over the active offsets of each run, over √(their number) (``mean``: their number).
 
     Never reaches across a gap; with √ the variance of white noise stays one.
@@ -141,8 +141,8 @@ def smooth(
 
 
 def respond(
-    rows: NDArray[np.float32], run_offsets: NDArray[np.int64], width: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    rows: NDArray[np.float32], run_offsets: Ints, width: int
+) -> tuple[Floats, Floats, Floats]:
     """Calibrated and smoothed responses g̃ (Q, N), and the centre and scale used."""
     centre, scale = calibration(rows)
     calibrated = (rows.astype(np.float64) - centre[:, None]) * (1.0 / scale)[:, None]

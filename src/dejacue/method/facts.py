@@ -23,12 +23,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dejacue.errors import InputError
 from dejacue.method import _labelling as labelling
 from dejacue.method.kernel import Labelling, Ragged
 from dejacue.records import History, Vocabulary
+from dejacue.records.arrays import Flags, Floats, Ints
 
 if TYPE_CHECKING:
     from dejacue.method.view import View
@@ -55,10 +55,10 @@ class Facts:
     states   S
     """
 
-    labels: NDArray[np.int64]
-    looks: NDArray[np.int64]
-    looked: NDArray[np.int64]
-    marks: NDArray[np.int64]
+    labels: Ints
+    looks: Ints
+    looked: Ints
+    marks: Ints
     states: int
 
     @property
@@ -66,9 +66,9 @@ class Facts:
         """Of each state, whether a frame of it is known."""
         return [bool((self.labels == state).any()) for state in range(self.states)]
 
-    def barred(self, state: int) -> NDArray[np.bool_]:
+    def barred(self, state: int) -> Flags:
         """(N,) where something else holds."""
-        elsewhere: NDArray[np.bool_] = (self.labels >= 0) & (self.labels != state)
+        elsewhere: Flags = (self.labels >= 0) & (self.labels != state)
         return elsewhere
 
 
@@ -76,7 +76,7 @@ def facts_of(history: History, vocabulary: Vocabulary) -> Facts:
     """Return what the examples and changes of the vocabulary say of this history."""
     names = list(vocabulary.states)
     labels, looks = np.full(len(history), -1), np.zeros(len(history), np.int64)
-    looked: list[NDArray[np.int64]] = []
+    looked: list[Ints] = []
     for own in vocabulary.facts:
         first, last = own.positions(history)
         if first >= last:
@@ -104,7 +104,7 @@ def facts_of(history: History, vocabulary: Vocabulary) -> Facts:
     return Facts(labels, looks, chosen, _marks(history, vocabulary), len(names))
 
 
-def _marks(history: History, vocabulary: Vocabulary) -> NDArray[np.int64]:
+def _marks(history: History, vocabulary: Vocabulary) -> Ints:
     found = [change.change_at(history) for change in vocabulary.changes]
     for change, at in zip(vocabulary.changes, found, strict=True):
         if not 0 < at < len(history):
@@ -125,9 +125,9 @@ def _where(history: History) -> str:
 def membership(
     view: View,
     facts: Facts,
-    evidence: NDArray[np.float64] | None,
-    smoothing: tuple[NDArray[np.int64], NDArray[np.float64]],
-) -> NDArray[np.float64]:
+    evidence: Floats | None,
+    smoothing: tuple[Ints, Floats],
+) -> Floats:
     """(S, N) f of every state and frame.
 
     evidence    (S, N) r; None without words
@@ -151,36 +151,28 @@ def membership(
     squares = square + WORDS * heard[:, :, None] * heard[:, None, :]
     weights = np.linalg.solve(squares, wanted[:, :, None])[:, :, 0]
     trust = WORDS * np.einsum("se,se->s", weights, heard)
-    found: NDArray[np.float64] = expected + weights @ columns + trust[:, None] * evidence
+    found: Floats = expected + weights @ columns + trust[:, None] * evidence
     return found
 
 
-def _levels(
-    view: View, evidence: NDArray[np.float64], cuts: NDArray[np.int64]
-) -> NDArray[np.float64]:
+def _levels(view: View, evidence: Floats, cuts: Ints) -> Floats:
     """(S,) half way between what words say inside each state and outside, by one labelling; kept
     with the history, since each click asks for the same ones again."""
     known = view.history.derived.get("levels")
     if known is None or known[0] is not evidence:
         known = view.history.derived["levels"] = (evidence, _half_way(view, evidence, cuts))
-    levels: NDArray[np.float64] = known[1]
+    levels: Floats = known[1]
     return levels
 
 
-def _half_way(
-    view: View, evidence: NDArray[np.float64], cuts: NDArray[np.int64]
-) -> NDArray[np.float64]:
+def _half_way(view: View, evidence: Floats, cuts: Ints) -> Floats:
     states, count = evidence.shape
     nodes = labelling.nodes_for(states, None, False)
-    rules = Labelling(
-        [nodes.state], [nodes.first], [nodes.follows], np.array([math.log(count)]), 1, ROUNDS
-    )
+    rules = Labelling([nodes], np.array([math.log(count)]), 1, ROUNDS)
     return view.engine.label_responses(evidence, cuts, rules)[1]
 
 
-def covariances(
-    view: View, at: NDArray[np.int64], smoothing: tuple[NDArray[np.int64], NDArray[np.float64]]
-) -> NDArray[np.float64]:
+def covariances(view: View, at: Ints, smoothing: tuple[Ints, Floats]) -> Floats:
     """(E, N) of looks, time and the constant, between the frames at these positions and all."""
     frames = view.history.frames.astype(np.float64)
     reach = max(REACH * len(frames), 1.0)
@@ -188,9 +180,7 @@ def covariances(
     return LOOKS * likeness(view, at, smoothing) + TIME * np.exp(-apart) + CONSTANT
 
 
-def likeness(
-    view: View, at: NDArray[np.int64], smoothing: tuple[NDArray[np.int64], NDArray[np.float64]]
-) -> NDArray[np.float64]:
+def likeness(view: View, at: Ints, smoothing: tuple[Ints, Floats]) -> Floats:
     """(E, N) x_e · x_t over their mean square; x: unit frames, smoothed, less their mean.
 
     Only what is new is computed: the columns of frames that were named before are kept.
@@ -212,15 +202,15 @@ def likeness(
     scale = known["scale"]
     if scale < 1e-9:  # a still picture: nothing looks different
         return np.zeros((len(at), len(history)))
-    found: NDArray[np.float64] = np.stack([known[e] for e in at.tolist()]) / scale
+    found: Floats = np.stack([known[e] for e in at.tolist()]) / scale
     return found
 
 
 def moments_of(
     history: History,
     at: Sequence[int],
-    smoothing: tuple[NDArray[np.int64], NDArray[np.float64]],
-) -> NDArray[np.float64]:
+    smoothing: tuple[Ints, Floats],
+) -> Floats:
     """(E, d) x of these positions."""
     cuts, weights = smoothing
     found = np.empty((len(at), history.dimension))
@@ -241,9 +231,9 @@ def moments_of(
 
 def _products(
     view: View,
-    rows: NDArray[np.float64],
-    smoothing: tuple[NDArray[np.int64], NDArray[np.float64]],
-) -> NDArray[np.float64]:
+    rows: Floats,
+    smoothing: tuple[Ints, Floats],
+) -> Floats:
     """(E, N) row · x_t, by the engine: cosines of frames with the row, smoothed."""
     history = view.history
     lengths = np.linalg.norm(rows, axis=1)
@@ -251,7 +241,5 @@ def _products(
     tables = Ragged([history], [queries], [smoothing[0]], None, [smoothing[1]])
     responses, centre, scale = view.engine.smooth(tables, view.engine.cosines(tables, None))
     smoothed = responses[0] * scale[:, None] + centre[:, None]
-    found: NDArray[np.float64] = lengths[:, None] * (
-        smoothed - (queries @ history.mean_direction)[:, None]
-    )
+    found: Floats = lengths[:, None] * (smoothed - (queries @ history.mean_direction)[:, None])
     return found

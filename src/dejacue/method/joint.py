@@ -20,7 +20,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dejacue.errors import InputError, unknown
 from dejacue.method import _labelling as labelling
@@ -32,6 +31,7 @@ from dejacue.method.scan import ScoredWindow
 from dejacue.method.state_readout import Known, StateReadout, is_count, is_number
 from dejacue.method.view import Batch, View
 from dejacue.records import History, Vocabulary
+from dejacue.records.arrays import Floats, Ints
 
 ALL = 1000  # occurrences
 
@@ -90,21 +90,15 @@ class Joint(StateReadout):
         self,
         histories: Sequence[History],
         vocabularies: Sequence[Vocabulary],
-        cuts: Sequence[NDArray[np.int64]],
+        cuts: Sequence[Ints],
     ) -> Labelling:
         """How paths may go, for the engine."""
         if self.stay > 1:
             for history, own in zip(histories, cuts, strict=True):
                 self._check_stay(history, int(np.diff(own).max()))
         nodes = [self.nodes(vocabulary) for vocabulary in vocabularies]
-        return Labelling(
-            [own.state for own in nodes],
-            [own.first for own in nodes],
-            [own.follows for own in nodes],
-            np.array([self._cost(history) for history in histories]),
-            self.stay,
-            ROUNDS,
-        )
+        costs = np.array([self._cost(history) for history in histories])
+        return Labelling(nodes, costs, self.stay, ROUNDS)
 
     def _cost(self, history: History) -> float:
         return self.switch * math.log(len(history))
@@ -147,14 +141,12 @@ class Joint(StateReadout):
         return self.answers(view, found, [not own for own in every])
 
     def _rows(
-        self, view: View, responses: NDArray[np.float64], levels: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], labelling.Nodes]:
+        self, view: View, responses: Floats, levels: Floats
+    ) -> tuple[Floats, labelling.Nodes]:
         """What a labelling sums, and its nodes."""
         return responses - levels[:, None], self.nodes(view.vocabulary)
 
-    def _known_rows(
-        self, view: View, known: Known
-    ) -> tuple[NDArray[np.float64], labelling.Nodes, float]:
+    def _known_rows(self, view: View, known: Known) -> tuple[Floats, labelling.Nodes, float]:
         """The same for a history of which frames are known, and the cost of a switch. There is a
         row for none of the states, but where an order has no room for it."""
         facts, cost = known.facts, self._cost(view.history)
@@ -190,9 +182,9 @@ class Joint(StateReadout):
     def _stretches(
         self,
         view: View,
-        responses: NDArray[np.float64],
-        path: NDArray[np.int64],
-        levels: NDArray[np.float64],
+        responses: Floats,
+        path: Ints,
+        levels: Floats,
     ) -> list[list[ScoredWindow]]:
         """Of a labelling in which every frame is in a state."""
         rows = self._rows(view, responses, levels)[0]
@@ -212,13 +204,13 @@ class Joint(StateReadout):
         return (f"not found: {quoted(left_out)} (no frame in the labelling)",)
 
     def alternatives(
-        self, view: View, found: Answers, more: int, least: NDArray[np.float64] | None = None
+        self, view: View, found: Answers, more: int, least: Floats | None = None
     ) -> list[list[ScoredWindow]]:
         """The further occurrences of the state, best first."""
         every = self.occurrences(view)
         return [every[state][1 : 1 + more] for state in view.vocabulary.labels.tolist()]
 
 
-def and_none(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+def and_none(rows: Floats) -> Floats:
     """Return the rows and, below them, that of none of the states."""
     return np.concatenate([rows, np.zeros((1, rows.shape[1]))])

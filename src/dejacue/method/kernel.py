@@ -23,12 +23,12 @@ from dejacue.method import evidence as plain
 from dejacue.method import scan as plain_scan
 from dejacue.method import states as plain_states
 from dejacue.records import History
+from dejacue.records.arrays import Flags, Floats, Ints
 
 Float32Rows = NDArray[np.float32]
-Rows = NDArray[np.float64]
-Offsets = NDArray[np.int64]
-Windows = tuple[Offsets, Offsets, Rows]  # first and last positions, scores
-Responses = tuple[list[Rows], Rows, Rows]  # a table per history; centre and scale of every answer
+Windows = tuple[Ints, Ints, Floats]  # first and last positions, scores
+# a table per history; centre and scale of every answer
+Responses = tuple[list[Floats], Floats, Floats]
 
 BAD_VALUES = {  # by the kernel's codes
     2: "features of history {id} are not finite at row {row}; they were changed after the "
@@ -50,13 +50,13 @@ class Ragged:
 
     histories: Sequence[History]
     queries: list[NDArray[np.float32]]
-    runs: list[NDArray[np.int64]]
-    labels: list[NDArray[np.int64]] | None = None
-    weights: list[NDArray[np.float64]] | None = None
+    runs: list[Ints]
+    labels: list[Ints] | None = None
+    weights: list[Floats] | None = None
 
     @classmethod
     def of(cls, histories: Sequence[History], queries: list[NDArray[np.float32]]) -> Ragged:
-        """For a scan: observed runs, one answer per query."""
+        """Lay out a scan: observed runs, one answer per query."""
         return cls(histories, queries, [history.run_offsets for history in histories])
 
     @property
@@ -67,7 +67,7 @@ class Ragged:
         return times * sum(map(len, given))
 
     def entry(self, column: str, h: int) -> Any:
-        """What a list holds for one history."""
+        """Return what a list holds for one history."""
         given = getattr(self, column)
         return given[0 if len(given) == 1 else h]
 
@@ -75,7 +75,7 @@ class Ragged:
         return [history.features for history in self.histories]
 
     def empty(self, dtype: Any) -> list[NDArray[Any]]:
-        """One (R, N) table per history."""
+        """Return one (R, N) table per history."""
         if len(self.histories) == 1:
             return [np.empty((len(self.queries[0]), len(self.histories[0].frames)), dtype)]
         return [
@@ -89,26 +89,22 @@ class Schedule:
     """Lengths to try, ascending, and what sums are divided by: one array each per history, or a
     single one for all."""
 
-    lengths: list[NDArray[np.int64]]
-    norms: list[NDArray[np.float64]]
+    lengths: list[Ints]
+    norms: list[Floats]
 
 
 @dataclass(eq=False, slots=True)
 class Labelling:
-    """How a path through the states may go, per history.
+    """How a path through the states may go.
 
-    states    (K,) the state of each node
-    first     (K,) uint8: which nodes may come first
-    follows   (K, K) uint8: from row to column
-    costs     (H,) of a switch
-    stay      least number of frames of a visit
-    rounds    of labelling, in which the levels of states are found
+    nodes    of each history: what a path may be in
+    costs    (H,) of a switch
+    stay     least number of frames of a visit
+    rounds   of labelling, in which the levels of states are found
     """
 
-    states: list[NDArray[np.int64]]
-    first: list[NDArray[np.uint8]]
-    follows: list[NDArray[np.uint8]]
-    costs: NDArray[np.float64]
+    nodes: list[labelling.Nodes]
+    costs: Floats
     stay: int
     rounds: int
 
@@ -122,9 +118,9 @@ class EvidenceTables:
     """
 
     cosines: list[NDArray[np.float32]]
-    responses: list[NDArray[np.float64]]
-    paths: list[NDArray[np.int64]]
-    levels: list[NDArray[np.float64]]
+    responses: list[Floats]
+    paths: list[Ints]
+    levels: list[Floats]
 
     @classmethod
     def of(cls, batch: Ragged) -> EvidenceTables:
@@ -137,14 +133,14 @@ class EvidenceTables:
 class Answers:
     """One row per answer: windows as positions among the observed frames and as frame numbers."""
 
-    start: NDArray[np.int64]
-    end: NDArray[np.int64]
-    first: NDArray[np.int64]
-    last: NDArray[np.int64]
-    score: NDArray[np.float64]
-    centre: NDArray[np.float64] | None = None  # the calibration, where the readout has made one
-    scale: NDArray[np.float64] | None = None
-    absent: NDArray[np.bool_] | None = None  # where the readout itself says that it does not occur
+    start: Ints
+    end: Ints
+    first: Ints
+    last: Ints
+    score: Floats
+    centre: Floats | None = None  # the calibration, where the readout has made one
+    scale: Floats | None = None
+    absent: Flags | None = None  # where the readout itself says that it does not occur
 
     @classmethod
     def empty(cls, rows: int, absent: bool = False) -> Answers:
@@ -155,32 +151,29 @@ class Answers:
         return cls(start, end, first, last, score, centre, scale, gone)
 
     @classmethod
-    def at(
-        cls,
-        frames: NDArray[np.int64],
-        start: NDArray[np.int64],
-        end: NDArray[np.int64],
-        score: NDArray[np.float64],
-        **more: Any,
-    ) -> Answers:
-        """From positions among these frames."""
-        return cls(start, end, frames[start], frames[end], score, **more)
+    def at(cls, frames: Ints, start: Ints, end: Ints, score: Floats, *more: Any) -> Answers:
+        """Make answers from positions among these frames; more: centre, scale, absent."""
+        return cls(start, end, frames[start], frames[end], score, *more)
+
+    def rows(self, at: Ints) -> Answers:
+        """Return these rows: several descriptions may share one."""
+        columns: list[Any] = [getattr(self, name) for name in Answers.__slots__]
+        return Answers(*[None if column is None else column[at] for column in columns])
 
     @classmethod
     def joined(cls, parts: Sequence[Answers]) -> Answers:
-        """One after the other; they come from one readout."""
+        """Put answers of one readout one after the other."""
         if len(parts) == 1:
             return parts[0]
 
         def column(name: str) -> Any:
             values = [getattr(part, name) for part in parts]
-            if all(own is None for own in values):
+            if all(value is None for value in values):
                 return None
             if name == "absent":  # a part that says nothing of it has no such answer
-                values = [
-                    np.zeros(len(part.start), bool) if own is None else own
-                    for part, own in zip(parts, values, strict=True)
-                ]
+                lengths = [len(part.start) for part in parts]
+                pairs = zip(values, lengths, strict=True)
+                values = [np.zeros(n, bool) if value is None else value for value, n in pairs]
             return np.concatenate(values)
 
         return cls(*map(column, cls.__slots__))
@@ -192,11 +185,11 @@ class NumpyEngine:
     name = "numpy"
 
     def centres(self, batch: Ragged) -> Float32Rows:
-        """(H, d) the trajectory centre of each history."""
+        """Return (H, d) the trajectory centre of each history."""
         return np.stack([plain.trajectory_centre(h.features) for h in batch.histories])
 
     def cosines(self, batch: Ragged, centres: Float32Rows | None) -> list[Float32Rows]:
-        """Per history (R, N): frame · query."""
+        """Return frame · query of each history, (R, N)."""
         found = []
         for h, history in enumerate(batch.histories):
             centre = None if centres is None else centres[h]
@@ -206,7 +199,7 @@ class NumpyEngine:
         return found
 
     def respond(self, batch: Ragged, cosines: list[Float32Rows], smoothing: int) -> Responses:
-        """Calibrated and smoothed inside runs; with centre and scale of every row."""
+        """Calibrate and smooth inside runs; return also the centre and scale of every row."""
         parts = []
         for h, (rows, history) in enumerate(zip(cosines, batch.histories, strict=True)):
             _check_finite(rows, 3, history.id)
@@ -214,8 +207,8 @@ class NumpyEngine:
         responses, centres, scales = zip(*parts, strict=True)
         return list(responses), np.concatenate(centres), np.concatenate(scales)
 
-    def scan(self, responses: Rows, run_offsets: Offsets, schedule: Schedule) -> Windows:
-        """The best window of each row of responses that are already there."""
+    def scan(self, responses: Floats, run_offsets: Ints, schedule: Schedule) -> Windows:
+        """Return the best window of each row of responses."""
         _check_finite(responses, 4)
         lengths, norms = schedule.lengths[0].tolist(), schedule.norms[0]
         return plain_scan.scan(responses, run_offsets, lengths, norms)
@@ -228,7 +221,7 @@ class NumpyEngine:
         centres: Float32Rows | None = None,
         cosines: list[Float32Rows] | None = None,
     ) -> Answers:
-        """The published method: from features (or their cosines) to windows."""
+        """Apply the published method: from features (or their cosines) to windows."""
         if cosines is None:
             cosines = self.cosines(batch, centres)
         responses, centre, scale = self.respond(batch, cosines, smoothing)
@@ -251,25 +244,23 @@ class NumpyEngine:
         return Answers.joined(parts)
 
     def smooth(self, batch: Ragged, cosines: list[Float32Rows]) -> Responses:
-        """State evidence of these cosines; with centre and scale of every answer."""
-        found = []
-        for h, (rows, history) in enumerate(zip(cosines, batch.histories, strict=True)):
-            _check_finite(rows, 3, history.id)
-            made, centre, scale = plain_states.smooth(
-                rows, history.frames, batch.entry("runs", h), batch.entry("weights", h)
-            )
+        """Return state evidence of these cosines, with centre and scale of every answer."""
+        tables, centres, scales = [], [], []
+        for h, rows in enumerate(cosines):
+            responses, centre, scale = _smoothed(batch, h, rows)
             at = slice(None) if batch.labels is None else batch.entry("labels", h)
-            found.append((made, centre[at], scale[at]))
-        responses, centres, scales = zip(*found, strict=True)
-        return list(responses), np.concatenate(centres), np.concatenate(scales)
+            tables.append(responses)
+            centres.append(centre[at])
+            scales.append(scale[at])
+        return tables, np.concatenate(centres), np.concatenate(scales)
 
-    def search(self, responses: Rows, cuts: Offsets, total: int) -> Windows:
-        """The best contrast of each row; ``total``: observed frames of the whole history."""
+    def search(self, responses: Floats, cuts: Ints, total: int) -> Windows:
+        """Return the best contrast of each row; total: observed frames of the whole history."""
         _check_finite(responses, 4)
         return plain_states.search(responses, cuts, total)
 
-    def search_parts(self, parts: Sequence[Rows], total: int) -> Windows:
-        """The best contrast of rows (1, n), each a part of a history without a cut."""
+    def search_parts(self, parts: Sequence[Floats], total: int) -> Windows:
+        """Return the best contrast of rows (1, n), contiguous, each a part of one stretch."""
         found = [self.search(part, np.array([0, part.shape[1]]), total) for part in parts]
         start, end, score = (np.concatenate(column) for column in zip(*found, strict=True))
         return start, end, score
@@ -277,13 +268,8 @@ class NumpyEngine:
     def contrast(
         self, batch: Ragged, centres: Float32Rows | None = None, kept: EvidenceTables | None = None
     ) -> Answers:
-        """State evidence and the best contrast of each of its rows, from features."""
-        parts = []
-        for h, (responses, centre, scale) in enumerate(self._states(batch, centres, kept)):
-            count = responses.shape[1]
-            start, end, score = plain_states.search(responses, batch.entry("runs", h), count)
-            parts.append(_answers(batch, h, start, end, score, centre, scale))
-        return Answers.joined(parts)
+        """Return the best contrast of each row of state evidence, from features."""
+        return self._from_features(batch, None, centres, kept)
 
     def label(
         self,
@@ -292,91 +278,56 @@ class NumpyEngine:
         centres: Float32Rows | None = None,
         kept: EvidenceTables | None = None,
     ) -> Answers:
-        """State evidence and the best stretch of each state in one labelling, from features."""
+        """Return the best stretch of each state in one labelling, from features."""
+        return self._from_features(batch, rules, centres, kept)
+
+    def _from_features(
+        self,
+        batch: Ragged,
+        rules: Labelling | None,
+        centres: Float32Rows | None,
+        kept: EvidenceTables | None,
+    ) -> Answers:
         parts = []
-        for h, (responses, centre, scale) in enumerate(self._states(batch, centres, kept)):
-            path, levels, start, end, score, absent = self._labelled(
-                responses, batch.entry("runs", h), rules, h
-            )
+        for h, rows in enumerate(self.cosines(batch, centres)):
+            responses, centre, scale = _smoothed(batch, h, rows)
             if kept is not None:
-                kept.paths[h][:], kept.levels[h][:] = path, levels
-            parts.append(_answers(batch, h, start, end, score, centre, scale, absent))
+                kept.cosines[h][:], kept.responses[h][:] = rows, responses
+            cuts, absent = batch.entry("runs", h), None
+            start, end, score = plain_states.search(responses, cuts, responses.shape[1])
+            if rules is not None:
+                path, levels = _labelled(responses, rules, h)
+                stretches = labelling.stretches(responses - levels[:, None], path, cuts)
+                score, absent = labelling.take_best(stretches, start, end)
+                if kept is not None:
+                    kept.paths[h][:], kept.levels[h][:] = path, levels
+            frames = batch.histories[h].frames
+            found = Answers.at(frames, start, end, score, centre, scale, absent)
+            parts.append(found if batch.labels is None else found.rows(batch.entry("labels", h)))
         return Answers.joined(parts)
 
     def label_responses(
-        self, responses: Rows, cuts: Offsets, rules: Labelling
-    ) -> tuple[Offsets, Rows]:
-        """The labelling of one history, (N,) states and (S,) levels, from state evidence that is
-        already there."""
+        self, responses: Floats, cuts: Ints, rules: Labelling
+    ) -> tuple[Ints, Floats]:
+        """Return the labelling of one history, (N,) states and (S,) levels, from state evidence."""
         _check_finite(responses, 4)
-        return self._labelled(responses, cuts, rules, 0)[:2]
+        return _labelled(responses, rules, 0)
 
-    def partition(self, rows: Rows, cuts: Offsets, penalty: float) -> Offsets:
-        """(N,) where the last segment of a stretch up to each of its frames begins."""
+    def partition(self, rows: Floats, cuts: Ints, penalty: float) -> Ints:
+        """Return (N,) where the last segment of a stretch up to each of its frames begins."""
         return plain_partition.partition(rows, cuts, penalty)
 
-    def _labelled(
-        self, responses: Rows, cuts: Offsets, rules: Labelling, h: int
-    ) -> tuple[
-        Offsets,
-        Rows,
-        Offsets,
-        Offsets,
-        Rows,
-        NDArray[np.bool_],
-    ]:
-        """Path, levels, and per state start, end, score and whether it is absent."""
-        nodes = labelling.Nodes(rules.states[h], rules.first[h], rules.follows[h])
-        path, levels = labelling.label(
-            responses, nodes, float(rules.costs[h]), rules.stay, rules.rounds
-        )
-        start, end, _ = plain_states.search(responses, cuts, responses.shape[1])
-        score, absent = np.zeros(len(start)), np.ones(len(start), bool)
-        stretches = labelling.stretches(responses - levels[:, None], path, cuts)
-        for state, windows in enumerate(stretches):
-            if windows:
-                start[state], end[state], score[state] = windows[0]
-                absent[state] = False
-        return path, levels, start, end, score, absent
 
-    def _states(
-        self, batch: Ragged, centres: Float32Rows | None, kept: EvidenceTables | None
-    ) -> list[tuple[Rows, Rows, Rows]]:
-        """Responses, centre and scale of each history."""
-        found = []
-        for h, (rows, history) in enumerate(
-            zip(self.cosines(batch, centres), batch.histories, strict=True)
-        ):
-            made = plain_states.smooth(
-                rows, history.frames, batch.entry("runs", h), batch.entry("weights", h)
-            )
-            if kept is not None:
-                kept.cosines[h][:], kept.responses[h][:] = rows, made[0]
-            found.append(made)
-        return found
+def _smoothed(batch: Ragged, h: int, rows: Float32Rows) -> tuple[Floats, Floats, Floats]:
+    """Return the state evidence of one history from its cosines, with centre and scale."""
+    _check_finite(rows, 3, batch.histories[h].id)
+    frames = batch.histories[h].frames
+    return plain_states.smooth(rows, frames, batch.entry("runs", h), batch.entry("weights", h))
 
 
-def _answers(
-    batch: Ragged,
-    h: int,
-    start: Offsets,
-    end: Offsets,
-    score: Rows,
-    centre: Rows,
-    scale: Rows,
-    absent: NDArray[np.bool_] | None = None,
-) -> Answers:
-    """Rows as answers: several descriptions may share one."""
-    rows = np.arange(len(start)) if batch.labels is None else batch.entry("labels", h)
-    return Answers.at(
-        batch.histories[h].frames,
-        start[rows],
-        end[rows],
-        score[rows],
-        centre=centre[rows],
-        scale=scale[rows],
-        absent=None if absent is None else absent[rows],
-    )
+def _labelled(responses: Floats, rules: Labelling, h: int) -> tuple[Ints, Floats]:
+    cost = float(rules.costs[h])
+    return labelling.label(responses, rules.nodes[h], cost, rules.stay, rules.rounds)
 
 
 def _check_finite(rows: NDArray[np.floating], code: int, id: str = "") -> None:
@@ -424,8 +375,9 @@ class CompiledEngine(NumpyEngine):
         if schedule is not None:
             lists["lengths"], lists["norms"] = schedule.lengths, schedule.norms
         if rules is not None:
-            lists["states"], lists["first"] = rules.states, rules.first
-            lists["follows"] = rules.follows
+            lists["states"] = [nodes.state for nodes in rules.nodes]
+            lists["first"] = [nodes.first for nodes in rules.nodes]
+            lists["follows"] = [nodes.follows for nodes in rules.nodes]
             costs, stay, rounds = rules.costs, rules.stay, rules.rounds
         answers: tuple[Any, ...] = (None,) * 8
         if found is not None:
@@ -471,19 +423,26 @@ class CompiledEngine(NumpyEngine):
         assert found.scale is not None
         return out, found.centre, found.scale
 
-    def scan(self, responses: Rows, run_offsets: Offsets, schedule: Schedule) -> Windows:
+    def scan(self, responses: Floats, run_offsets: Ints, schedule: Schedule) -> Windows:
         return self._search(_LOCATE, [responses], [run_offsets], schedule=schedule)
 
-    def search(self, responses: Rows, cuts: Offsets, total: int) -> Windows:
+    def search(self, responses: Floats, cuts: Ints, total: int) -> Windows:
         return self._search(_CONTRAST, [responses], [cuts], total=total)
 
-    def search_parts(self, parts: Sequence[Rows], total: int) -> Windows:
-        return self._search(
-            _CONTRAST, parts, [np.array((0, part.shape[1])) for part in parts], total=total
-        )
+    def search_parts(self, parts: Sequence[Floats], total: int) -> Windows:
+        numbers = (1, 1, total, 1, 1, plain_states.LEAST_SCALE)
+        cuts = list(np.array([(0, part.shape[1]) for part in parts]))
+        lists = (None, None, list(parts), cuts, *[None] * 11)  # the general way takes as long again
+        start, end = np.empty((2, len(parts)), np.int64)
+        score = np.empty(len(parts))
+        arrays = (None, None, start, end, None, None, score, None, None, None, None)
+        code, _, row = self._module.run(self.name, _CONTRAST, len(parts), numbers, lists, arrays)
+        if code:
+            raise InputError(BAD_VALUES[code].format(id="", row=row))
+        return start, end, score
 
     def _search(
-        self, operation: int, responses: Sequence[Rows], runs: list[Offsets], **more: Any
+        self, operation: int, responses: Sequence[Floats], runs: list[Ints], **more: Any
     ) -> Windows:
         found = Answers.empty(sum(map(len, responses)))
         lists = {"responses": [np.ascontiguousarray(rows) for rows in responses], "runs": runs}
@@ -506,46 +465,34 @@ class CompiledEngine(NumpyEngine):
         self._run(_LOCATE, batch, found, lists, centres=None if cosines else centres, **settings)
         return found
 
-    def contrast(
-        self, batch: Ragged, centres: Float32Rows | None = None, kept: EvidenceTables | None = None
-    ) -> Answers:
-        return self._from_features(_CONTRAST, batch, centres, kept, None)
-
-    def label(
-        self,
-        batch: Ragged,
-        rules: Labelling,
-        centres: Float32Rows | None = None,
-        kept: EvidenceTables | None = None,
-    ) -> Answers:
-        return self._from_features(_LABEL, batch, centres, kept, rules)
-
     def _from_features(
         self,
-        operation: int,
         batch: Ragged,
+        rules: Labelling | None,
         centres: Float32Rows | None,
         kept: EvidenceTables | None,
-        rules: Labelling | None,
     ) -> Answers:
-        found = Answers.empty(batch.answers, rules is not None)
+        operation, found = _CONTRAST, Answers.empty(batch.answers, rules is not None)
         lists: dict[str, Any] = {"features": batch.features(), "queries": batch.queries}
         if kept is not None:
             lists["cosines"], lists["responses"] = kept.cosines, kept.responses
-            lists["paths"], lists["levels"] = kept.paths, kept.levels
+        if rules is not None:
+            operation = _LABEL
+            if kept is not None:
+                lists["paths"], lists["levels"] = kept.paths, kept.levels
         self._run(operation, batch, found, lists, rules=rules, centres=centres)
         return found
 
     def label_responses(
-        self, responses: Rows, cuts: Offsets, rules: Labelling
-    ) -> tuple[Offsets, Rows]:
+        self, responses: Floats, cuts: Ints, rules: Labelling
+    ) -> tuple[Ints, Floats]:
         path, levels = np.empty(responses.shape[1], np.int64), np.empty(len(responses))
         rows = np.ascontiguousarray(responses)
         lists = {"responses": [rows], "runs": [cuts], "paths": [path], "levels": [levels]}
         self._run(_LABEL, None, Answers.empty(len(rows), absent=True), lists, rules=rules)
         return path, levels
 
-    def partition(self, rows: Rows, cuts: Offsets, penalty: float) -> Offsets:
+    def partition(self, rows: Floats, cuts: Ints, penalty: float) -> Ints:
         out = np.empty(len(rows), np.int64)
         self._module.partition(self.name, np.ascontiguousarray(rows), cuts, penalty, out)
         return out

@@ -24,8 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dejacue.errors import InputError
-from dejacue.method._live_labels import NOTHING, Labeller, Labels, Span
-from dejacue.method._online import Calibration, Row
+from dejacue.method._live_labels import NOTHING, Calibration, Labeller, Labels, Span
 from dejacue.method.coordinates import Coordinates, check_pair, query_directions
 from dejacue.method.joint import Joint
 from dejacue.method.kernel import engine
@@ -40,7 +39,7 @@ from dejacue.method.state_readout import (
 )
 from dejacue.method.view import Readout, View
 from dejacue.records import History, Interval, Timeline, Vocabulary, Window
-from dejacue.records.arrays import NORM_RANGE, as_array
+from dejacue.records.arrays import NORM_RANGE, Floats, as_array
 from dejacue.records.history import MOST_FRAME
 
 DELAY_S = 4.0
@@ -150,7 +149,7 @@ class LiveReading:
         self.delay, self.horizon = delay, horizon
         self._like, self._nodes = like, self._rules.nodes(vocabulary)
         self._labeller: Labeller | None = None
-        self._early: list[tuple[int, float | None, Row]] = []  # before the rate is known
+        self._early: list[tuple[int, float | None, Floats]] = []  # before the rate is known
         self._kept: deque[tuple[int, float | None, NDArray[Any], int]]
         self._kept = deque(maxlen=horizon)
         self.observed = 0
@@ -261,7 +260,7 @@ class LiveReading:
             )
         return int(at)
 
-    def _cosines(self, features: ArrayLike, frame: int) -> tuple[NDArray[Any], Row]:
+    def _cosines(self, features: ArrayLike, frame: int) -> tuple[NDArray[Any], Floats]:
         """A row as a history keeps it, and its cosines with the states."""
         what = f"frame {frame}: features"
         given = as_array(features, what)
@@ -282,7 +281,7 @@ class LiveReading:
             raise InputError(f"{what} are {reason}; encode the frame again, or push None instead")
         return row, (self._directions @ wide).astype(np.float64) / length
 
-    def _next(self, frame: int, time_s: float | None, cosines: Row | None) -> Update:
+    def _next(self, frame: int, time_s: float | None, cosines: Floats | None) -> Update:
         labeller = self._labeller
         if labeller is not None:
             _feed(labeller, frame, time_s, cosines)
@@ -391,7 +390,7 @@ class LiveReading:
         )
 
 
-def _feed(labeller: Labeller, frame: int, time_s: float | None, cosines: Row | None) -> None:
+def _feed(labeller: Labeller, frame: int, time_s: float | None, cosines: Floats | None) -> None:
     """One frame, after those that were left out."""
     labeller.skip(frame - 1)
     labeller.tick(frame, time_s, cosines)

@@ -11,7 +11,6 @@ from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dejacue.errors import InputError, unknown
 from dejacue.method import durations as d
@@ -27,13 +26,13 @@ from dejacue.method.view import (
     check_width,
 )
 from dejacue.records import History
-from dejacue.records.arrays import frozen
+from dejacue.records.arrays import Floats, Ints, frozen
 
 RUNS = ("strict", "bridged")
 
 
 @lru_cache(maxsize=4096)
-def _schedule(lengths: tuple[int, ...], norm: str) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def _schedule(lengths: tuple[int, ...], norm: str) -> tuple[Ints, Floats]:
     """The lengths and their norms as the engines take them."""
     flat = np.array(lengths, dtype=np.int64)
     return frozen(flat), frozen(np.ascontiguousarray(s.norm_values(norm, flat)))
@@ -94,13 +93,11 @@ class Scan(ScheduledReadout):
         score = scores[np.arange(len(best)), best]
         return Answers.at(view.history.frames, starts[best], ends[best], score)
 
-    def bounds(self, history: History) -> NDArray[np.int64]:
+    def bounds(self, history: History) -> Ints:
         whole = np.array([0, len(history)])
         return whole if self.runs == "bridged" else history.run_offsets
 
-    def candidates(
-        self, view: View
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    def candidates(self, view: View) -> tuple[Ints, Ints, Floats]:
         """All windows (start, end positions; length by length) and their scores (Q, C)."""
         history, responses = view.history, view.respond(self.smoothing)[0]
         lengths = self.lengths(history)
@@ -111,14 +108,14 @@ class Scan(ScheduledReadout):
         return starts, ends, scores
 
     def _bridged(
-        self, responses: NDArray[np.float64], frames: NDArray[np.int64], lengths: tuple[int, ...]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+        self, responses: Floats, frames: Ints, lengths: tuple[int, ...]
+    ) -> tuple[Ints, Ints, Floats]:
         starts, ends = s.bridged_windows(frames, lengths)
         whole = np.array([0, len(frames)], dtype=np.int64)
         return starts, ends, s.score_windows(responses, whole, starts, ends, self.norm)
 
     def alternatives(
-        self, view: View, found: Answers, more: int, least: NDArray[np.float64] | None = None
+        self, view: View, found: Answers, more: int, least: Floats | None = None
     ) -> list[list[ScoredWindow]]:
         return s.disjoint(
             self.bounds(view.history).tolist(),

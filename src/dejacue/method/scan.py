@@ -17,19 +17,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import unknown
+from dejacue.records.arrays import Floats, Ints
 
 TIE = 1e-9
 Part = tuple[int, int, int]  # of a row: its number, first position and end (exclusive)
 ScoredWindow = tuple[int, int, float]  # first and last position, score
 
-NORMS: dict[str, Callable[[NDArray[Any]], NDArray[np.float64]]] = {
+NORMS: dict[str, Callable[[NDArray[Any]], Floats]] = {
     "sqrt": lambda count: np.sqrt(count),
     "sum": lambda count: np.ones(len(count)),
     "mean": lambda count: np.asarray(count, dtype=np.float64),
 }
 
 
-def norm_values(norm: str, counts: NDArray[Any]) -> NDArray[np.float64]:
+def norm_values(norm: str, counts: NDArray[Any]) -> Floats:
     """What a window's sum is divided by, from its number of (observed) frames."""
     if norm not in NORMS:
         raise unknown("norm", norm, NORMS)
@@ -40,9 +41,7 @@ def tie_threshold(best: float) -> float:
     return best - TIE * max(1.0, abs(best))
 
 
-def select(
-    starts: NDArray[np.int64], ends: NDArray[np.int64], scores: NDArray[np.float64]
-) -> NDArray[np.int64]:
+def select(starts: Ints, ends: Ints, scores: Floats) -> Ints:
     """For each row of scores (Q, C), the index of the winning candidate under the tie rule."""
     chosen = np.empty(len(scores), np.int64)
     for q, row in enumerate(scores):
@@ -51,7 +50,7 @@ def select(
     return chosen
 
 
-def prefix_sums(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def prefix_sums(values: Floats) -> Floats:
     """(Q, N+1): a zero, then sums from left to right."""
     out = np.zeros((len(values), values.shape[1] + 1))
     np.cumsum(values, axis=1, out=out[:, 1:])
@@ -59,17 +58,17 @@ def prefix_sums(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def scan(
-    responses: NDArray[np.float64],
-    run_offsets: NDArray[np.int64],
+    responses: Floats,
+    run_offsets: Ints,
     lengths: Sequence[int],
-    norms: NDArray[np.float64],
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    norms: Floats,
+) -> tuple[Ints, Ints, Floats]:
     """Best window of every row: start and end positions and score; start −1 if no length fits.
 
     ``lengths`` ascend. O(N · lengths) time, O(N) memory per row.
     """
     queries = len(responses)
-    pieces: list[tuple[int, int, NDArray[np.float64], float, NDArray[np.float64]]] = []
+    pieces: list[tuple[int, int, Floats, float, Floats]] = []
     top = np.full(queries, -np.inf)
     for first, last in pairwise(run_offsets.tolist()):
         prefix = prefix_sums(responses[:, first:last])
@@ -95,9 +94,7 @@ def scan(
     return start, end, score
 
 
-def candidate_windows(
-    run_offsets: NDArray[np.int64], lengths: Sequence[int]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def candidate_windows(run_offsets: Ints, lengths: Sequence[int]) -> tuple[Ints, Ints]:
     """Start and end positions of every window: length by length, then by start."""
     left = np.repeat(run_offsets[1:], np.diff(run_offsets)) - np.arange(run_offsets[-1])
     starts = [np.flatnonzero(left >= length) for length in lengths]  # left in the run, from here
@@ -106,9 +103,7 @@ def candidate_windows(
     return np.concatenate([*starts, nothing]), np.concatenate([*ends, nothing])
 
 
-def bridged_windows(
-    frames: NDArray[np.int64], lengths: Sequence[int]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def bridged_windows(frames: Ints, lengths: Sequence[int]) -> tuple[Ints, Ints]:
     """Windows that may cross missing frames: both ends observed, the length counts all frames."""
     starts, ends = [], []
     for length in lengths:
@@ -172,7 +167,7 @@ def _cut_out(start: int, end: int, part: Part, rest: list[Part]) -> None:
         rest.append((row, end + 1, last))
 
 
-def run_prefix(values: NDArray[np.float64], run_offsets: NDArray[np.int64]) -> NDArray[np.float64]:
+def run_prefix(values: Floats, run_offsets: Ints) -> Floats:
     """(…, N + runs): prefix sums restarted at every run, each with its own leading zero."""
     return np.concatenate(
         [prefix_sums(values[:, first:last]) for first, last in pairwise(run_offsets.tolist())],
@@ -180,31 +175,29 @@ def run_prefix(values: NDArray[np.float64], run_offsets: NDArray[np.int64]) -> N
     )
 
 
-def run_of(positions: NDArray[np.int64], run_offsets: NDArray[np.int64]) -> NDArray[np.int64]:
+def run_of(positions: Ints, run_offsets: Ints) -> Ints:
     """The run that each position lies in."""
     return np.searchsorted(run_offsets, positions, side="right") - 1
 
 
 def score_windows(
-    responses: NDArray[np.float64],
-    run_offsets: NDArray[np.int64],
-    starts: NDArray[np.int64],
-    ends: NDArray[np.int64],
+    responses: Floats,
+    run_offsets: Ints,
+    starts: Ints,
+    ends: Ints,
     norm: str,
-) -> NDArray[np.float64]:
+) -> Floats:
     """(Q, C) scores: sum of the responses over norm(number of observed frames).
 
     No window may cross a run; bridged callers pass a single one.
     """
     run, prefix = run_of(starts, run_offsets), run_prefix(responses, run_offsets)
-    sums: NDArray[np.float64] = prefix[:, ends + 1 + run] - prefix[:, starts + run]
+    sums: Floats = prefix[:, ends + 1 + run] - prefix[:, starts + run]
     sums /= norm_values(norm, ends - starts + 1)
     return sums
 
 
-def largest_sum(
-    responses: NDArray[np.float64], run_offsets: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+def largest_sum(responses: Floats, run_offsets: Ints) -> tuple[Ints, Ints, Floats]:
     """The window of every row with the highest sum, over all lengths, and that sum: O(N).
 
     From prefix sums P, the best window that starts at a ends where P is highest from there on.

@@ -13,14 +13,13 @@ from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dejacue.errors import InputError
 from dejacue.method.contrast import Contrast
 from dejacue.method.kernel import engine
 from dejacue.method.state_readout import AUTO, is_count, is_number
 from dejacue.records import History, Window
-from dejacue.records.arrays import frozen
+from dejacue.records.arrays import Floats, Ints, frozen
 
 DIMENSIONS = 64
 ROWS_AT_A_TIME = 1024
@@ -69,7 +68,7 @@ def _segments(
     return tuple(Window(frames[a], frames[b - 1]) for a, b in pairwise(edges))
 
 
-def reduced(history: History) -> NDArray[np.float64]:
+def reduced(history: History) -> Floats:
     """(N, k) unit frames, projected where they have many dimensions, less their mean."""
     directions = _directions(history.dimension)
     parts = []
@@ -83,7 +82,7 @@ def reduced(history: History) -> NDArray[np.float64]:
 
 
 @lru_cache(maxsize=8)
-def _directions(dimension: int) -> NDArray[np.float64] | None:
+def _directions(dimension: int) -> Floats | None:
     """(d, k); None where there is nothing to save."""
     if dimension <= DIMENSIONS:
         return None
@@ -91,7 +90,7 @@ def _directions(dimension: int) -> NDArray[np.float64] | None:
     return frozen(drawn / math.sqrt(DIMENSIONS))
 
 
-def noise(rows: NDArray[np.float64], cuts: NDArray[np.int64]) -> float:
+def noise(rows: Floats, cuts: Ints) -> float:
     """By how much frames wander around their mean by noise alone: its long-run variance.
 
     Noise in which neighbours correlate by ρ has d₁ = σ²(1 − ρ) as half the squared distance of
@@ -103,7 +102,7 @@ def noise(rows: NDArray[np.float64], cuts: NDArray[np.int64]) -> float:
     return one * (1 + correlation) / (1 - correlation) ** 2
 
 
-def _apart(rows: NDArray[np.float64], cuts: NDArray[np.int64], steps: int) -> float:
+def _apart(rows: Floats, cuts: Ints, steps: int) -> float:
     """Half the median squared distance of frames so many steps apart, in one stretch."""
     moves = rows[steps:] - rows[:-steps]
     squares = np.einsum("td,td->t", moves, moves)
@@ -112,7 +111,7 @@ def _apart(rows: NDArray[np.float64], cuts: NDArray[np.int64], steps: int) -> fl
     return float(np.median(squares)) / 2 if len(squares) else STILL / 2
 
 
-def partition(rows: NDArray[np.float64], cuts: NDArray[np.int64], penalty: float) -> Edges:
+def partition(rows: Floats, cuts: Ints, penalty: float) -> Edges:
     """The cheapest segments; of equal ones those that begin first."""
     start = engine().partition(rows, cuts, penalty)
     edges: Edges = [0]
@@ -124,7 +123,7 @@ def partition(rows: NDArray[np.float64], cuts: NDArray[np.int64], penalty: float
     return edges
 
 
-def cost(rows: NDArray[np.float64], edges: Edges) -> float:
+def cost(rows: Floats, edges: Edges) -> float:
     """Of segments, without penalties."""
     sums, squares = _prefixes(rows)
     steps = np.diff(sums[edges], axis=0)
@@ -132,13 +131,13 @@ def cost(rows: NDArray[np.float64], edges: Edges) -> float:
     return float(inside.sum())
 
 
-def _prefixes(rows: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _prefixes(rows: Floats) -> tuple[Floats, Floats]:
     """Sums of the rows and of their squared lengths, before each of them and after the last."""
     sums = np.concatenate([np.zeros((1, rows.shape[1])), np.cumsum(rows, axis=0)])
     return sums, np.concatenate(([0.0], np.cumsum(np.einsum("td,td->t", rows, rows))))
 
 
-def _about(rows: NDArray[np.float64], cuts: NDArray[np.int64], count: int) -> Edges:
+def _about(rows: Floats, cuts: Ints, count: int) -> Edges:
     """Of all cuts that are the cheapest under some penalty, the nearest in number.
 
     They are the corners of a convex line, cost over number: the slope of a chord is the penalty

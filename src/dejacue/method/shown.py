@@ -5,25 +5,23 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dejacue.method import _labelling as labelling
 from dejacue.method.facts import HALF, Facts
 from dejacue.method.kernel import Engine, Labelling
 from dejacue.method.scan import ScoredWindow
+from dejacue.records.arrays import Flags, Floats, Ints
 
 SWITCH = 0.5  # cost of a switch in units of log n, where f says what is inside
 
 
-def leads(f: NDArray[np.float64]) -> NDArray[np.float64]:
+def leads(f: Floats) -> Floats:
     """(S, N) by how much f exceeds one half, and that of every sibling."""
     every = np.concatenate([f, np.full((1, f.shape[1]), HALF)])
     return labelling.leads(every)[:-1]
 
 
-def open_parts(
-    barred: NDArray[np.bool_], cuts: NDArray[np.int64], marks: NDArray[np.int64]
-) -> list[tuple[int, int]]:
+def open_parts(barred: Flags, cuts: Ints, marks: Ints) -> list[tuple[int, int]]:
     """First position and end of the parts in which a window may lie."""
     edges = np.flatnonzero(np.diff(barred.astype(np.int8))) + 1
     every = np.union1d(np.union1d(edges, marks), cuts).tolist()
@@ -31,9 +29,9 @@ def open_parts(
 
 
 def window_around(
-    lead: NDArray[np.float64],
-    own: NDArray[np.bool_],
-    looks: NDArray[np.int64],
+    lead: Floats,
+    own: Flags,
+    looks: Ints,
     parts: list[tuple[int, int]],
 ) -> ScoredWindow | None:
     """The highest sum of leads of a window that has a known frame of the state, and all that lie
@@ -61,7 +59,7 @@ def window_around(
     return best
 
 
-def goes_on(count: int, low: int, high: int, known: int) -> NDArray[np.float64]:
+def goes_on(count: int, low: int, high: int, known: int) -> Floats:
     """(count,) how likely a state, of which frames from low to high are known, still holds.
 
     n frames drawn evenly from a stretch, R apart, leave more than d of it out at one end with
@@ -69,11 +67,11 @@ def goes_on(count: int, low: int, high: int, known: int) -> NDArray[np.float64]:
     """
     at = np.arange(count)
     beyond = np.maximum(0, np.maximum(low - at, at - high))
-    chance: NDArray[np.float64] = (1 + beyond / (high - low)) ** -(known - 1.0)
+    chance: Floats = (1 + beyond / (high - low)) ** -(known - 1.0)
     return chance
 
 
-def window_of(lead: NDArray[np.float64], first: int, end: int) -> ScoredWindow | None:
+def window_of(lead: Floats, first: int, end: int) -> ScoredWindow | None:
     """The highest sum of leads inside a part; None where no frame leads."""
     prefix = np.concatenate(([0.0], np.cumsum(lead[first:end])))
     low = np.minimum.accumulate(prefix[:-1])
@@ -86,7 +84,7 @@ def window_of(lead: NDArray[np.float64], first: int, end: int) -> ScoredWindow |
 
 
 def window_of_words(
-    engine: Engine, evidence: NDArray[np.float64], parts: list[tuple[int, int]]
+    engine: Engine, evidence: Floats, parts: list[tuple[int, int]]
 ) -> ScoredWindow | None:
     """The best contrast of a state of which no frame is known, where nothing else is known."""
     best: ScoredWindow | None = None
@@ -100,10 +98,10 @@ def window_of_words(
 
 def windows(
     engine: Engine,
-    f: NDArray[np.float64],
+    f: Floats,
     facts: Facts,
-    cuts: NDArray[np.int64],
-    evidence: NDArray[np.float64] | None,
+    cuts: Ints,
+    evidence: Floats | None,
 ) -> list[ScoredWindow | None]:
     """The window of each state: around its known frames, else the best of words."""
     lead, found = leads(f), []
@@ -121,13 +119,13 @@ def windows(
 
 def path(
     engine: Engine,
-    rows: NDArray[np.float64],
+    rows: Floats,
     facts: Facts,
-    cuts: NDArray[np.int64],
+    cuts: Ints,
     nodes: labelling.Nodes,
     cost: float,
     stay: int,
-) -> NDArray[np.int64]:
+) -> Ints:
     """(N,) the best labelling by the rows' sums that keeps every known label, and changes at every
     mark.
 
@@ -144,8 +142,8 @@ def path(
         later = np.searchsorted(facts.marks, np.arange(count), side="right") % 2 == 1
         kept = np.concatenate([kept - against * later, kept - against * ~later])
         nodes = _twice(nodes, kinds)
-    rules = Labelling([nodes.state], [nodes.first], [nodes.follows], np.array([cost]), stay, 1)
-    found: NDArray[np.int64] = engine.label_responses(kept, cuts, rules)[0] % kinds
+    rules = Labelling([nodes], np.array([cost]), stay, 1)
+    found: Ints = engine.label_responses(kept, cuts, rules)[0] % kinds
     return found
 
 

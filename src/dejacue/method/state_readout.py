@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dejacue.errors import InputError
 from dejacue.method import states
@@ -23,6 +22,7 @@ from dejacue.method.kernel import Answers, EvidenceTables, Ragged
 from dejacue.method.scan import ScoredWindow
 from dejacue.method.view import Batch, Readout, View
 from dejacue.records import Evidence, History
+from dejacue.records.arrays import Floats, Ints
 
 FRAMES_WITHOUT_TIMES = 4.0  # 0.8 s at the 5 frames a second of VOST
 SMOOTHING_S = 0.8
@@ -34,8 +34,8 @@ class Known:
     """What is known of a history; f and the evidence of words, (S, N), None without words."""
 
     facts: Facts
-    f: NDArray[np.float64]
-    evidence: NDArray[np.float64] | None
+    f: Floats
+    evidence: Floats | None
 
 
 @dataclass(frozen=True)
@@ -139,15 +139,9 @@ class StateReadout(Readout):
             for k in range(3)
         )
         gone = np.array(absent or [own is None for own in windows])[rows]
-        return Answers.at(
-            view.history.frames,
-            start,
-            end,
-            score,
-            centre=np.full(len(rows), HALF),
-            scale=np.ones(len(rows)),
-            absent=gone if gone.any() else None,
-        )
+        calibration = np.full(len(rows), HALF), np.ones(len(rows))
+        absence = gone if gone.any() else None
+        return Answers.at(view.history.frames, start, end, score, *calibration, absence)
 
     def seen(self, view: View) -> tuple[Answers, EvidenceTables]:
         """Windows and the tables behind them, computed once."""
@@ -171,18 +165,18 @@ class StateReadout(Readout):
         labels = [vocabulary.labels for vocabulary in batch.vocabularies[distinct]]
         return Ragged(batch.histories, [own.states for own in shown], cuts, labels, weights)
 
-    def bounds(self, history: History) -> NDArray[np.int64]:
+    def bounds(self, history: History) -> Ints:
         return self.smoothing_of(history)[0]
 
-    def smoothing_of(self, history: History) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def smoothing_of(self, history: History) -> tuple[Ints, Floats]:
         """Where stretches begin, and the weights of smoothing; kept with the history."""
         key = (self.smoothing_s, self.width, self.bridge)
-        known: tuple[NDArray[np.int64], NDArray[np.float64]] | None = history.derived.get(key)
+        known: tuple[Ints, Floats] | None = history.derived.get(key)
         if known is None:
             known = history.derived[key] = self._settings_of(history)
         return known
 
-    def _settings_of(self, history: History) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def _settings_of(self, history: History) -> tuple[Ints, Floats]:
         if len(history.run_offsets) == 2:  # a single run, as most are: nothing to bridge
             return history.run_offsets, states.gaussian(self.deviation(history), len(history))
         auto = isinstance(self.bridge, str)
@@ -208,6 +202,8 @@ class StateReadout(Readout):
             cosines, responses = cosines[view.vocabulary.labels], responses[view.vocabulary.labels]
         assert found.centre is not None
         assert found.scale is not None
+        for array in (cosines, found.centre, found.scale, responses):
+            array.setflags(write=False)  # Evidence makes a view of what can be written to
         frames = view.history.frames
         return Evidence(cosines, found.centre, found.scale, responses, frames, zero="mean")
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from dejacue.errors import InputError
 from dejacue.method import scan as s
 from dejacue.records import History
-from dejacue.records.arrays import frozen
+from dejacue.records.arrays import Floats, Ints, frozen
 
 REACH = 4  # deviations of the Gaussian that are summed
 LEAST_SCALE = 1e-4  # a deviation of cosines below this is rounding, not evidence
@@ -31,7 +31,7 @@ STARTS_AT_A_TIME = 128
 MOST_REACH = 1 << 24  # frames that a smoothing may reach across
 
 
-def stretches(frames: NDArray[np.int64], limit: int) -> NDArray[np.int64]:
+def stretches(frames: Ints, limit: int) -> Ints:
     """Positions at which stretches begin, and N: a gap of more than ``limit`` frames ends one."""
     breaks = np.flatnonzero(np.diff(frames) > limit + 1) + 1
     return np.concatenate(([0], breaks, [len(frames)])).astype(np.int64)
@@ -61,7 +61,7 @@ def auto_bridge(history: History) -> int:
     return limit if 2 * np.count_nonzero(gaps <= limit) >= len(gaps) else 0
 
 
-def gaussian(deviation: float, span: int) -> NDArray[np.float64]:
+def gaussian(deviation: float, span: int) -> Floats:
     """Weights by distance in frames, 0 … REACH deviations, inside a stretch of ``span`` frames."""
     if REACH * deviation < 1:
         return _weights(1.0, 0)  # not even a neighbour
@@ -74,17 +74,17 @@ def gaussian(deviation: float, span: int) -> NDArray[np.float64]:
 
 
 @lru_cache(maxsize=256)
-def _weights(deviation: float, reach: int) -> NDArray[np.float64]:
-    weights: NDArray[np.float64] = np.exp(-0.5 * (np.arange(reach + 1) / deviation) ** 2)
+def _weights(deviation: float, reach: int) -> Floats:
+    weights: Floats = np.exp(-0.5 * (np.arange(reach + 1) / deviation) ** 2)
     return frozen(weights)
 
 
 def smooth(
     cosines: NDArray[np.float32],
-    frames: NDArray[np.int64],
-    cuts: NDArray[np.int64],
-    weights: NDArray[np.float64],
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    frames: Ints,
+    cuts: Ints,
+    weights: Floats,
+) -> tuple[Floats, Floats, Floats]:
     """Weighted means over the observed frames of a stretch, then mean 0 and deviation 1 over all.
 
     Returns responses (R, N), their centre and scale (R,).
@@ -100,11 +100,11 @@ def smooth(
 
 
 def _weighted(
-    rows: NDArray[np.float64],
-    frames: NDArray[np.int64],
-    cuts: NDArray[np.int64],
-    weights: NDArray[np.float64],
-) -> NDArray[np.float64]:
+    rows: Floats,
+    frames: Ints,
+    cuts: Ints,
+    weights: Floats,
+) -> Floats:
     """Sums of weight · value over each frame's neighbours, in the order of the frames."""
     out = np.zeros_like(rows)
     for first, last in pairwise(cuts.tolist()):
@@ -118,17 +118,15 @@ def _weighted(
     return out
 
 
-def contrast_norms(count: int) -> NDArray[np.float64]:
+def contrast_norms(count: int) -> Floats:
     """√(ℓ · max(1 − ℓ/n, 1/n)) for ℓ = 0 … n (the first is never used)."""
     length = np.arange(count + 1, dtype=np.float64)
-    norms: NDArray[np.float64] = np.sqrt(length * np.maximum(1 - length / count, 1 / count))
+    norms: Floats = np.sqrt(length * np.maximum(1 - length / count, 1 / count))
     norms[0] = 1.0
     return norms
 
 
-def search(
-    responses: NDArray[np.float64], cuts: NDArray[np.int64], total: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+def search(responses: Floats, cuts: Ints, total: int) -> tuple[Ints, Ints, Floats]:
     """The best window of each row inside a stretch, under the tie rule of scan.py.
 
     responses   (R, n): all ``total`` observed frames of a history, or a part of them
@@ -143,7 +141,7 @@ def search(
     return start, end, score
 
 
-def _best(row: NDArray[np.float64], cuts: list[int], norms: NDArray[np.float64]) -> s.ScoredWindow:
+def _best(row: Floats, cuts: list[int], norms: Floats) -> s.ScoredWindow:
     """Every window, some starts at a time."""
     prefix = np.concatenate(([0.0], np.cumsum(row)))
     best = -np.inf

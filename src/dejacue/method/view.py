@@ -24,6 +24,7 @@ from dejacue.method.coordinates import Coordinates, Directions, query_directions
 from dejacue.method.kernel import Answers, Engine, Ragged
 from dejacue.method.scan import ScoredWindow
 from dejacue.records import Evidence, History, Timeline, Vocabulary
+from dejacue.records.arrays import Floats, Ints
 
 T = TypeVar("T")
 
@@ -105,21 +106,19 @@ class View(Batch):
         """(Q, N)"""
         return self.engine.cosines(self.tables(), self.centre_rows)[0]
 
-    def respond(
-        self, smoothing: int
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    def respond(self, smoothing: int) -> tuple[Floats, Floats, Floats]:
         """Published responses (Q, N), centre and scale."""
 
         def compute() -> Any:
             responses, *calibration = self.engine.respond(self.tables(), [self.cosines], smoothing)
             return responses[0], *calibration
 
-        found: tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
+        found: tuple[Floats, Floats, Floats]
         found = self.once(("respond", smoothing), compute)
         return found
 
     @cached_property
-    def unit_frames(self) -> NDArray[np.float64]:
+    def unit_frames(self) -> Floats:
         """(N, d): frames at unit length in the view's coordinates."""
         centre = None if self.centre_rows is None else self.centre_rows[0]
         rows, norms = plain.measured_from(self.history.features, centre)
@@ -181,12 +180,12 @@ class Readout(ABC):
         responses, centre, scale = view.respond(getattr(self, "smoothing", PUBLISHED_WIDTH))
         return Evidence(view.cosines, centre, scale, responses, view.history.frames)
 
-    def bounds(self, history: History) -> NDArray[np.int64]:
+    def bounds(self, history: History) -> Ints:
         """Positions that no window crosses."""
         return history.run_offsets
 
     def alternatives(
-        self, view: View, found: Answers, more: int, least: NDArray[np.float64] | None = None
+        self, view: View, found: Answers, more: int, least: Floats | None = None
     ) -> Sequence[Sequence[ScoredWindow]]:
         """Return further windows of each description, none overlapping, best first.
 

@@ -27,6 +27,7 @@ from dejacue.method.coordinates import (
 )
 from dejacue.method.locate import locate, read
 from dejacue.records import History, Vocabulary, Window
+from dejacue.records.arrays import Floats, Ints
 from dejacue.records.words import (
     DescriptionPair,
     DescriptionWords,
@@ -36,7 +37,6 @@ from dejacue.records.words import (
     WordsReport,
 )
 
-Table = NDArray[np.float64]
 VOCABULARY = COORDINATES["vocabulary"]
 SAME = 1 - 1e-6  # cosine of rows that are the same to an encoder
 NOTHING = 1e-12  # share of the squared length of a row that is rounding
@@ -118,19 +118,19 @@ class _Rows:
         others = [self.of_state[state] for state in states]
         return contrast_cosine(self.likeness, self.likeness, a, b, others)
 
-    def rest(self, q: int) -> NDArray[np.int64]:
+    def rest(self, q: int) -> Ints:
         """The other descriptions of its state."""
         own = self.of_state[self.words.labels[q]]
-        rest: NDArray[np.int64] = own[own != q]
+        rest: Ints = own[own != q]
         return rest
 
-    def turned(self, q: int) -> tuple[Table, Table]:
+    def turned(self, q: int) -> tuple[Floats, Floats]:
         """The direction of its state with and without a description, which is not the only one."""
         state = int(self.words.labels[q])
         others = np.delete(self.means, state, axis=0).mean(axis=0)
         return self.means[state] - others, self.unit[self.rest(q)].mean(axis=0) - others
 
-    def direction_without(self, q: int) -> Table:
+    def direction_without(self, q: int) -> Floats:
         """The latter; as ``query_directions`` has it where it vanishes."""
         rest = self.unit[self.rest(q)]
         fallback = (self.turned(q)[1], rest.mean(axis=0), rest[0])
@@ -178,7 +178,7 @@ def _chosen(words: Vocabulary, rows: Sequence[int]) -> Vocabulary:
 
 
 def contrast_cosine(
-    likeness: Table, products: Table, a: int, b: int, others: Sequence[NDArray[np.int64]]
+    likeness: Floats, products: Floats, a: int, b: int, others: Sequence[Ints]
 ) -> float | None:
     """Cosine of rows a and b, each less the mean of the rows of other states that are most like
     it; the same row for both only where a state has no other. None where one vanishes.

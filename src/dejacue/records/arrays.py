@@ -9,6 +9,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from dejacue.errors import InputError
 
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
 NORM_RANGE = (1e-15, 1e15)  # outside it a squared length leaves float32
 ROWS_PER_CHECK = 4096
 
