@@ -76,8 +76,7 @@ def cohen_kappa(first: Labels, second: Labels) -> Agreement:
 
 
 def agreement(
-    passes: Mapping[str, tuple[Labels, Labels]],
-    stable: Mapping[str, Sequence[bool]] | None = None,
+    passes: Mapping[str, tuple[Labels, Labels]], stable: Mapping[str, Sequence[bool]] | None = None
 ) -> PassAgreement:
     """Agreement over several histories, pooled over frames and as a mean over histories.
 
@@ -133,9 +132,7 @@ def _scope(passes: Mapping[str, Sequence[Labels]]) -> Scope:
 
 
 def boundary_sensitivity(
-    retrieved: ArrayLike,
-    reference_sets: Mapping[str, Sequence[ArrayLike]],
-    levels: Levels,
+    retrieved: ArrayLike, reference_sets: Mapping[str, Sequence[ArrayLike]], levels: Levels
 ) -> dict[str, dict[str, float]]:
     """The same retrieved windows scored against the references of several annotators.
 

@@ -38,10 +38,7 @@ def identity_correct(target: ArrayLike, others: ArrayLike) -> Floats:
 
 
 def best_margin(
-    windows: ArrayLike,
-    scores: ArrayLike,
-    references: ArrayLike,
-    sibling_references: ArrayLike,
+    windows: ArrayLike, scores: ArrayLike, references: ArrayLike, sibling_references: ArrayLike
 ) -> tuple[float, float]:
     """Best score of a right window, and of a window that shows another state; −inf if none.
 

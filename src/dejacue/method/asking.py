@@ -97,12 +97,7 @@ def _looked_at(history: History, facts: Facts) -> Ints:
 
 
 def _committee(
-    view: View,
-    readout: Contrast,
-    facts: Facts,
-    evidence: Floats | None,
-    at: Ints,
-    seed: int,
+    view: View, readout: Contrast, facts: Facts, evidence: Floats | None, at: Ints, seed: int
 ) -> Ints:
     """(M, T) labellings of the frames at these positions, S for none of the states."""
     rng = np.random.default_rng([seed, len(facts.looked)])

@@ -86,9 +86,7 @@ def measured_from(
 
 
 def cosines(
-    features: NDArray[Any],
-    queries: NDArray[np.float32],
-    centre: NDArray[np.float32] | None = None,
+    features: NDArray[Any], queries: NDArray[np.float32], centre: NDArray[np.float32] | None = None
 ) -> NDArray[np.float32]:
     """e[q, t] = r_t · u_q, (Q, N) float32; with a centre, r is measured from it."""
     out = np.empty((len(queries), len(features)), np.float32)

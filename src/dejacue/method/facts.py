@@ -33,6 +33,7 @@ from dejacue.records.arrays import Flags, Floats, Ints
 if TYPE_CHECKING:
     from dejacue.method.view import View
 
+Smoothing = tuple[Ints, Floats]  # where stretches begin, and weights by distance
 ROUNDS = 4  # of labelling; more change next to nothing
 LOOKS, TIME, CONSTANT = 1.0, 1.0, 0.5  # prior variances of the parts of f
 WORDS, TRUST = 1.0, 0.1  # prior variance and mean of a
@@ -40,8 +41,8 @@ NOISE = 0.1  # variance of what a person says, which need not be true of the fra
 REACH = 0.15  # of the observed frames: how far time carries
 HALF = 0.5  # what f must reach
 PER_SPAN = 5  # frames of a longer span that f is computed from; all of them are kept
-MOST, MOST_CELLS = 400, 1 << 25  # frames in all that f is computed from; times those of the history
-FOR_SCALE = 256  # frames whose looks say how far apart looks are
+MAX_FRAMES, MOST_CELLS = 400, 1 << 25  # that f is computed from; times those of the history
+SCALE_FRAMES = 256  # whose looks say how far apart looks are
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,11 +64,11 @@ class Facts:
 
     @property
     def shown(self) -> list[bool]:
-        """Of each state, whether a frame of it is known."""
+        """Return one flag per state: does it have a known frame?"""
         return [bool((self.labels == state).any()) for state in range(self.states)]
 
     def barred(self, state: int) -> Flags:
-        """(N,) where something else holds."""
+        """Return (N,) flags: is the frame known to show something else?"""
         elsewhere: Flags = (self.labels >= 0) & (self.labels != state)
         return elsewhere
 
@@ -98,7 +99,7 @@ def facts_of(history: History, vocabulary: Vocabulary) -> Facts:
         count = min(PER_SPAN, last - first)
         looked.append(np.linspace(first, last - 1, count).round().astype(np.int64))
     chosen = np.unique(np.concatenate(looked)) if looked else np.empty(0, np.int64)
-    most = min(MOST, max(1, MOST_CELLS // len(history)))
+    most = min(MAX_FRAMES, max(1, MOST_CELLS // len(history)))
     if len(chosen) > most:
         chosen = chosen[np.linspace(0, len(chosen) - 1, most).round().astype(np.int64)]
     return Facts(labels, looks, chosen, _marks(history, vocabulary), len(names))
@@ -122,13 +123,8 @@ def _where(history: History) -> str:
     return f"the object is observed in frames {seen}{more}"
 
 
-def membership(
-    view: View,
-    facts: Facts,
-    evidence: Floats | None,
-    smoothing: tuple[Ints, Floats],
-) -> Floats:
-    """(S, N) f of every state and frame.
+def membership(view: View, facts: Facts, evidence: Floats | None, smoothing: Smoothing) -> Floats:
+    """Return f of every state and frame, (S, N).
 
     evidence    (S, N) r; None without words
     smoothing   cuts and weights, as evidence is smoothed: looks are those of a moment
@@ -156,32 +152,31 @@ def membership(
 
 
 def _levels(view: View, evidence: Floats, cuts: Ints) -> Floats:
-    """(S,) half way between what words say inside each state and outside, by one labelling; kept
-    with the history, since each click asks for the same ones again."""
+    """Return (S,) half way between what words say inside each state and outside, by one labelling.
+
+    They are kept with the history, since each click asks for the same ones again.
+    """
     known = view.history.derived.get("levels")
     if known is None or known[0] is not evidence:
-        known = view.history.derived["levels"] = (evidence, _half_way(view, evidence, cuts))
-    levels: Floats = known[1]
-    return levels
+        states, count = evidence.shape
+        nodes = labelling.nodes_for(states, None, False)
+        rules = Labelling([nodes], np.array([math.log(count)]), 1, ROUNDS)
+        levels = view.engine.label_responses(evidence, cuts, rules)[1]
+        known = view.history.derived["levels"] = (evidence, levels)
+    half_way: Floats = known[1]
+    return half_way
 
 
-def _half_way(view: View, evidence: Floats, cuts: Ints) -> Floats:
-    states, count = evidence.shape
-    nodes = labelling.nodes_for(states, None, False)
-    rules = Labelling([nodes], np.array([math.log(count)]), 1, ROUNDS)
-    return view.engine.label_responses(evidence, cuts, rules)[1]
-
-
-def covariances(view: View, at: Ints, smoothing: tuple[Ints, Floats]) -> Floats:
-    """(E, N) of looks, time and the constant, between the frames at these positions and all."""
+def covariances(view: View, at: Ints, smoothing: Smoothing) -> Floats:
+    """Return (E, N): of looks, time and the constant, between frames at these positions and all."""
     frames = view.history.frames.astype(np.float64)
     reach = max(REACH * len(frames), 1.0)
     apart = np.abs(frames[at][:, None] - frames[None, :]) / reach
     return LOOKS * likeness(view, at, smoothing) + TIME * np.exp(-apart) + CONSTANT
 
 
-def likeness(view: View, at: Ints, smoothing: tuple[Ints, Floats]) -> Floats:
-    """(E, N) x_e · x_t over their mean square; x: unit frames, smoothed, less their mean.
+def likeness(view: View, at: Ints, smoothing: Smoothing) -> Floats:
+    """Return (E, N) x_e · x_t over their mean square; x: unit frames, smoothed, less their mean.
 
     Only what is new is computed: the columns of frames that were named before are kept.
     """
@@ -195,7 +190,7 @@ def likeness(view: View, at: Ints, smoothing: tuple[Ints, Floats]) -> Floats:
         rows = moments_of(history, missing, smoothing)
         known.update(zip(missing, _products(view, rows, smoothing), strict=True))
     if "scale" not in known:
-        count = min(FOR_SCALE, len(history))
+        count = min(SCALE_FRAMES, len(history))
         some = np.linspace(0, len(history) - 1, count).round().astype(np.int64)
         rows = moments_of(history, some.tolist(), smoothing)
         known["scale"] = float(np.einsum("ed,ed->", rows, rows)) / count
@@ -206,12 +201,8 @@ def likeness(view: View, at: Ints, smoothing: tuple[Ints, Floats]) -> Floats:
     return found
 
 
-def moments_of(
-    history: History,
-    at: Sequence[int],
-    smoothing: tuple[Ints, Floats],
-) -> Floats:
-    """(E, d) x of these positions."""
+def moments_of(history: History, at: Sequence[int], smoothing: Smoothing) -> Floats:
+    """Return x of these positions, (E, d)."""
     cuts, weights = smoothing
     found = np.empty((len(at), history.dimension))
     for row, e in enumerate(at):
@@ -229,12 +220,8 @@ def moments_of(
     return found
 
 
-def _products(
-    view: View,
-    rows: Floats,
-    smoothing: tuple[Ints, Floats],
-) -> Floats:
-    """(E, N) row · x_t, by the engine: cosines of frames with the row, smoothed."""
+def _products(view: View, rows: Floats, smoothing: Smoothing) -> Floats:
+    """Return row · x_t, (E, N), by the engine: cosines of frames with the row, smoothed."""
     history = view.history
     lengths = np.linalg.norm(rows, axis=1)
     queries = (rows / np.maximum(lengths, 1e-12)[:, None]).astype(np.float32)

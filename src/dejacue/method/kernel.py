@@ -157,8 +157,9 @@ class Answers:
 
     def rows(self, at: Ints) -> Answers:
         """Return these rows: several descriptions may share one."""
-        columns: list[Any] = [getattr(self, name) for name in Answers.__slots__]
-        return Answers(*[None if column is None else column[at] for column in columns])
+        columns = [getattr(self, name) for name in Answers.__slots__]
+        chosen: list[Any] = [None if column is None else column[at] for column in columns]
+        return Answers(*chosen)
 
     @classmethod
     def joined(cls, parts: Sequence[Answers]) -> Answers:

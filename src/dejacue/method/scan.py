@@ -58,10 +58,7 @@ def prefix_sums(values: Floats) -> Floats:
 
 
 def scan(
-    responses: Floats,
-    run_offsets: Ints,
-    lengths: Sequence[int],
-    norms: Floats,
+    responses: Floats, run_offsets: Ints, lengths: Sequence[int], norms: Floats
 ) -> tuple[Ints, Ints, Floats]:
     """Best window of every row: start and end positions and score; start −1 if no length fits.
 
@@ -181,11 +178,7 @@ def run_of(positions: Ints, run_offsets: Ints) -> Ints:
 
 
 def score_windows(
-    responses: Floats,
-    run_offsets: Ints,
-    starts: Ints,
-    ends: Ints,
-    norm: str,
+    responses: Floats, run_offsets: Ints, starts: Ints, ends: Ints, norm: str
 ) -> Floats:
     """(Q, C) scores: sum of the responses over norm(number of observed frames).
 

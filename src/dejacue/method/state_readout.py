@@ -84,11 +84,11 @@ class StateReadout(Readout):
 
     @abstractmethod
     def compute(self, batch: Batch, tables: Ragged, kept: EvidenceTables | None) -> Answers:
-        """The windows of a batch, from features, in one call of the engine."""
+        """Return the windows of a batch, from features, in one call of the engine."""
 
     @abstractmethod
     def find_known(self, view: View, known: Known) -> Answers:
-        """The windows of a history of which frames are known."""
+        """Return the windows of a history of which frames are known."""
 
     @property
     def in_one_call(self) -> bool:
@@ -121,7 +121,7 @@ class StateReadout(Readout):
         return Known(facts, f, evidence)
 
     def words_seen(self, view: View) -> EvidenceTables:
-        """The evidence of words, kept with the history: each click asks for the same one again."""
+        """Return the evidence of words; the history keeps it, since each click asks again."""
         key = (self, view.engine.name, view.query_directions.states.tobytes())
         known = view.history.derived.get("words seen")
         if known is None or known[0] != key:
@@ -132,19 +132,17 @@ class StateReadout(Readout):
     def answers(
         self, view: View, windows: Sequence[ScoredWindow | None], absent: Sequence[bool] = ()
     ) -> Answers:
-        """One row per description; a state without a window is absent, at the first frame."""
+        """Return one row per description; a state without window is absent, at the first frame."""
         rows = view.vocabulary.labels
-        start, end, score = (
-            np.array([(0, 0, 0.0)[k] if own is None else own[k] for own in windows])[rows]
-            for k in range(3)
-        )
-        gone = np.array(absent or [own is None for own in windows])[rows]
+        columns = zip(*(window or (0, 0, 0.0) for window in windows), strict=True)
+        start, end, score = (np.array(column)[rows] for column in columns)
+        is_absent = np.array(absent or [window is None for window in windows])[rows]
         calibration = np.full(len(rows), HALF), np.ones(len(rows))
-        absence = gone if gone.any() else None
-        return Answers.at(view.history.frames, start, end, score, *calibration, absence)
+        flags = is_absent if is_absent.any() else None
+        return Answers.at(view.history.frames, start, end, score, *calibration, flags)
 
     def seen(self, view: View) -> tuple[Answers, EvidenceTables]:
-        """Windows and the tables behind them, computed once."""
+        """Return windows and the tables behind them, computed once."""
 
         def compute() -> tuple[Answers, EvidenceTables]:
             tables = self.tables(view)
@@ -154,22 +152,22 @@ class StateReadout(Readout):
         return view.once(("states", self), compute)
 
     def tables(self, batch: Batch) -> Ragged:
-        """A row per state where descriptions speak with one voice, else one per description."""
-        distinct = batch.distinct
-        shown = batch.directions[distinct]
-        settings = [self.smoothing_of(history) for history in batch.histories]
-        cuts = [own[0] for own in settings]
-        weights = [own[1] for own in settings]
+        """Lay out a row per state where descriptions share a window, else one per description."""
+        directions = batch.directions[batch.distinct]
+        smoothing = [self.smoothing_of(history) for history in batch.histories]
+        cuts, weights = [cuts for cuts, _ in smoothing], [weights for _, weights in smoothing]
         if self.pooling != 1:
-            return Ragged(batch.histories, [own.queries for own in shown], cuts, None, weights)
-        labels = [vocabulary.labels for vocabulary in batch.vocabularies[distinct]]
-        return Ragged(batch.histories, [own.states for own in shown], cuts, labels, weights)
+            queries = [table.queries for table in directions]
+            return Ragged(batch.histories, queries, cuts, None, weights)
+        labels = [vocabulary.labels for vocabulary in batch.vocabularies[batch.distinct]]
+        queries = [table.states for table in directions]
+        return Ragged(batch.histories, queries, cuts, labels, weights)
 
     def bounds(self, history: History) -> Ints:
         return self.smoothing_of(history)[0]
 
     def smoothing_of(self, history: History) -> tuple[Ints, Floats]:
-        """Where stretches begin, and the weights of smoothing; kept with the history."""
+        """Return where stretches begin, and the weights of smoothing; the history keeps both."""
         key = (self.smoothing_s, self.width, self.bridge)
         known: tuple[Ints, Floats] | None = history.derived.get(key)
         if known is None:
@@ -186,7 +184,7 @@ class StateReadout(Readout):
         return cuts, states.gaussian(self.deviation(history), int(spans.max()))
 
     def deviation(self, history: History) -> float:
-        """Of the Gaussian, in frames of this history."""
+        """Return the deviation of the Gaussian in frames of this history."""
         if self.width is not None:
             return float(self.width)
         interval = history.frame_interval_s
@@ -208,7 +206,7 @@ class StateReadout(Readout):
         return Evidence(cosines, found.centre, found.scale, responses, frames, zero="mean")
 
     def _evidence_of(self, view: View, known: Known) -> Evidence:
-        """f less one half: what is above 0 is in the state."""
+        """Return f less one half: what is above 0 is in the state."""
         rows, history = view.vocabulary.labels, view.history
         cosines = np.zeros((len(rows), len(history)), np.float32)
         if known.evidence is not None:

@@ -80,10 +80,7 @@ def _weights(deviation: float, reach: int) -> Floats:
 
 
 def smooth(
-    cosines: NDArray[np.float32],
-    frames: Ints,
-    cuts: Ints,
-    weights: Floats,
+    cosines: NDArray[np.float32], frames: Ints, cuts: Ints, weights: Floats
 ) -> tuple[Floats, Floats, Floats]:
     """Weighted means over the observed frames of a stretch, then mean 0 and deviation 1 over all.
 
@@ -99,12 +96,7 @@ def smooth(
     return out, centre, scale
 
 
-def _weighted(
-    rows: Floats,
-    frames: Ints,
-    cuts: Ints,
-    weights: Floats,
-) -> Floats:
+def _weighted(rows: Floats, frames: Ints, cuts: Ints, weights: Floats) -> Floats:
     """Sums of weight · value over each frame's neighbours, in the order of the frames."""
     out = np.zeros_like(rows)
     for first, last in pairwise(cuts.tolist()):
