@@ -40,8 +40,7 @@ class Calibration:
 
     @property
     def scale(self) -> Floats:
-        scale: Floats = np.maximum(np.sqrt(self._variance), LEAST_SCALE)
-        return scale
+        return np.maximum(np.sqrt(self._variance), LEAST_SCALE)
 
     def suppose(self, first: Floats, frames: int) -> None:
         """Begins as if the object had been in each state for so many frames, and the state with
@@ -371,8 +370,7 @@ class Labeller:
     def _smooth_rows(self, seen: list[Seen]) -> Floats:
         at = [self.lag - (self.frame - own.frame) for own in seen]
         sums = self._weights[at] @ self._rows
-        found: Floats = sums[:, :-1] / sums[:, -1:]
-        return found
+        return sums[:, :-1] / sums[:, -1:]
 
     def _reach(self) -> None:
         """Extends the paths over the frames that are smoothed."""

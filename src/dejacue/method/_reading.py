@@ -122,8 +122,7 @@ def _rows_of(vocabulary: Vocabulary, per_state: bool) -> dict[str, Ints]:
 def _within_state(labels: Ints) -> Ints:
     """Return the number of each description within its state."""
     firsts = np.searchsorted(labels, labels)
-    numbers: Ints = np.arange(len(labels)) - firsts
-    return numbers
+    return np.arange(len(labels)) - firsts
 
 
 def times_and_source(

@@ -117,8 +117,7 @@ def _committee(
         ]
     )
     missing = sum((paths != state).all(axis=1).astype(int) for state in range(states))
-    members: Ints = paths[np.argsort(missing, kind="stable")[:MEMBERS]]
-    return members
+    return paths[np.argsort(missing, kind="stable")[:MEMBERS]]
 
 
 def _drawn(

@@ -163,8 +163,7 @@ def _levels(view: View, evidence: Floats, cuts: Ints) -> Floats:
         rules = Labelling([nodes], np.array([math.log(count)]), 1, ROUNDS)
         levels = view.engine.label_responses(evidence, cuts, rules)[1]
         known = view.history.derived["levels"] = (evidence, levels)
-    half_way: Floats = known[1]
-    return half_way
+    return known[1]
 
 
 def covariances(view: View, at: Ints, smoothing: Smoothing) -> Floats:

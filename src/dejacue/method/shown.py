@@ -65,8 +65,7 @@ def goes_on(count: int, low: int, high: int, known: int) -> Floats:
     """
     at = np.arange(count)
     beyond = np.maximum(0, np.maximum(low - at, at - high))
-    chance: Floats = (1 + beyond / (high - low)) ** -(known - 1.0)
-    return chance
+    return (1 + beyond / (high - low)) ** -(known - 1.0)
 
 
 def window_of(lead: Floats, first: int, end: int) -> ScoredWindow | None:

@@ -126,8 +126,7 @@ class StateReadout(Readout):
         known = view.history.derived.get("words seen")
         if known is None or known[0] != key:
             known = view.history.derived["words seen"] = (key, self.seen(view)[1])
-        tables: EvidenceTables = known[1]
-        return tables
+        return known[1]
 
     def answers(
         self, view: View, windows: Sequence[ScoredWindow | None], absent: Sequence[bool] = ()

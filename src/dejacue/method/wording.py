@@ -8,15 +8,17 @@ contrasts is about 0 where they share nothing, and so is the correlation of thei
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.errors import InputError
-from dejacue.method._wording_notes import left_out, notes_of
+from dejacue.errors import InputError, shortened
+from dejacue.method._reading import in_frames
+from dejacue.method._reading import quoted as quoted_whole
 from dejacue.method.contrast import Contrast
 from dejacue.method.coordinates import (
     COORDINATES,
@@ -35,9 +37,14 @@ from dejacue.records.words import (
     StatePair,
     StateWords,
     WordsReport,
+    decimal,
 )
 
 VOCABULARY = COORDINATES["vocabulary"]
+MAX_LISTED = 5  # sentences of a kind, and descriptions in one
+MAX_LETTERS = 60  # of a description in a sentence
+MOSTLY_SAME = 0.5  # tIoU of windows that are mostly the same frames
+HARD_TO_TELL = 0.5  # cosine of directions, or correlation of evidence, that are hardly told apart
 SAME = 1 - 1e-6  # cosine of rows that are the same to an encoder
 NOTHING = 1e-12  # share of the squared length of a row that is rounding
 
@@ -92,7 +99,7 @@ def words_report(
         None if history is None else history.id,
     )
     alike = [(int(a), int(b)) for a, b in np.argwhere(np.triu(rows.likeness > SAME, 1))]
-    return replace(report, notes=(*left_out(vocabulary), *notes_of(report, words, alike)))
+    return replace(report, notes=(*left_out(vocabulary), *_notes(report, words, alike)))
 
 
 class _Rows:
@@ -281,3 +288,133 @@ def _state_pair(rows: _Rows, seen: _Seen | None, s: int, t: int) -> StatePair:
         correlation=_cosine(seen.state_evidence[s], seen.state_evidence[t]),
         overlap=seen.windows[s].iou(seen.windows[t]),
     )
+
+
+# What a report says in sentences: what to look at, and nothing where nothing is wrong.
+
+
+def quoted(texts: Iterable[str]) -> str:
+    """Return texts in quotes, so few and so short that a sentence stays readable."""
+    short = [shortened(text, MAX_LETTERS) for text in texts]
+    if len(short) <= MAX_LISTED:
+        return quoted_whole(short)
+    listed = ", ".join(f'"{text}"' for text in short[:MAX_LISTED])
+    return f"{listed} and {len(short) - MAX_LISTED} more"
+
+
+def left_out(vocabulary: Vocabulary) -> Iterator[str]:
+    """Yield sentences on what of a vocabulary is not looked at."""
+    if vocabulary.examples or vocabulary.changes:
+        yield "the examples of the vocabulary are ignored: this check covers only its words"
+    yield from _limited(_repeated(vocabulary))
+
+
+def _notes(
+    report: WordsReport, words: Vocabulary, alike: Sequence[tuple[int, int]]
+) -> Iterator[str]:
+    yield from _limited(_same(words, alike))
+    for kind in (_unread, _disagreeing, _hanging, _confused):
+        yield from _limited(list(kind(report)))
+    single = [state for state, texts in words.states.items() if len(texts) == 1]
+    if single:
+        yield (
+            f"{quoted(single)} {'has' if len(single) == 1 else 'have'} only one description, so "
+            "there is no way to tell whether the encoder understands it as you mean it; dejacue "
+            "words --suggest prints more"
+        )
+
+
+def _limited(sentences: Sequence[str]) -> Iterator[str]:
+    yield from sentences[:MAX_LISTED]
+    if sentences[MAX_LISTED:]:
+        yield f"… and {len(sentences) - MAX_LISTED} more like these"
+
+
+def _repeated(vocabulary: Vocabulary) -> list[str]:
+    counts = Counter(zip(vocabulary.state_names, vocabulary.descriptions, strict=True))
+    return [
+        f'{quoted([text])} appears {times} times in "{state}"; it counts once'
+        for (state, text), times in counts.items()
+        if times > 1
+    ]
+
+
+def _same(words: Vocabulary, alike: Sequence[tuple[int, int]]) -> list[str]:
+    sentences = []
+    for a, b in alike:
+        states = words.state_names[a], words.state_names[b]
+        both = quoted((words.descriptions[a], words.descriptions[b]))
+        if states[0] == states[1]:
+            sentences.append(f'{both} ("{states[0]}") are the same to the encoder; one is enough')
+        else:
+            sentences.append(
+                f"{both} are the same to the encoder, so it cannot tell {quoted(states)} apart by "
+                "them; choose other words"
+            )
+    return sentences
+
+
+def _unread(report: WordsReport) -> Iterator[str]:
+    for row in report.descriptions:
+        spelling = row.spelling
+        if spelling is None:
+            continue
+        if spelling.unknown:
+            yield f"{quoted([row.text])}: the encoder does not know {quoted(spelling.unknown)}"
+        if spelling.in_pieces:
+            yield (
+                f"{quoted([row.text])}: the encoder splits {quoted(spelling.in_pieces)} into "
+                "three or more pieces, so it may not know it as one word; is there a more common "
+                "one?"
+            )
+        if spelling.cut:
+            cut = quoted([spelling.cut])
+            yield f"{quoted([row.text])} is too long: {cut} is cut off; shorten it"
+
+
+def _disagreeing(report: WordsReport) -> Iterator[str]:
+    for row in report.pairs:
+        if row.cosine is not None and row.cosine < 0:
+            seen = f'{quoted((row.first, row.second))} disagree about "{row.state}"'
+            yield f"{seen} (cosine {decimal(row.cosine)})"
+        elif row.correlation is not None and row.correlation < 0:
+            seen = f'{quoted((row.first, row.second))} disagree about "{row.state}"'
+            yield f"{seen} on this history (correlation {decimal(row.correlation)})"
+
+
+def _hanging(report: WordsReport) -> Iterator[str]:
+    """States whose window is another one as soon as a description is left out."""
+    for state in report.states:
+        texts = [
+            row.text
+            for row in report.descriptions
+            if row.state == state.state and row.without is not None and row.without < MOSTLY_SAME
+        ]
+        if texts and state.window is not None:
+            each = "each of " if len(texts) > 1 else ""
+            yield (
+                f'the window of "{state.state}", {in_frames(*state.window)}, depends on '
+                f"{each}{quoted(texts)}: without it, another window is found (tIoU below "
+                f"{MOSTLY_SAME})"
+            )
+
+
+def _confused(report: WordsReport) -> Iterator[str]:
+    for row in report.state_pairs:
+        both = quoted((row.first, row.second))
+        several = len(report.states) > 2  # of two states, the pairs of descriptions say it
+        if several and row.agreement is not None and row.agreement < 0:
+            yield (
+                f"the descriptions of {both} disagree on the difference between the two (cosine "
+                f"{decimal(row.agreement)})"
+            )
+        if row.correlation is not None and row.correlation > HARD_TO_TELL:
+            yield (
+                f"{both} are hard to tell apart on this history: their evidence rises and falls "
+                f"together (correlation {decimal(row.correlation)})"
+            )
+        elif row.cosine is not None and row.cosine > HARD_TO_TELL:
+            yield f"{both} point the same way (cosine {decimal(row.cosine)})"
+        if row.overlap is not None and row.overlap >= MOSTLY_SAME:
+            same = "the same frames" if row.overlap == 1 else "mostly the same frames"
+            yield f"{both} get {same} of this history (tIoU {decimal(row.overlap)})"
