@@ -15,7 +15,7 @@ Levels = Sequence[Sequence[Hashable]]
 
 
 def group_means(values: ArrayLike, levels: Levels) -> tuple[list[Hashable], Floats]:
-    """Mean of means: items → levels[0] → levels[1] → … → one value per group of the last level.
+    """Average items → levels[0] → levels[1] → … → one value per group of the last level.
 
     values   (n,), or (n, k) for k metrics of the same items
     levels   for each level, from fine to coarse, the group of every item; groups of a finer
@@ -45,7 +45,7 @@ def group_means(values: ArrayLike, levels: Levels) -> tuple[list[Hashable], Floa
 
 
 def nested_mean(values: ArrayLike, levels: Levels) -> tuple[float, dict[Hashable, float]]:
-    """Uniform mean over the groups of the last level, and the value of each of them."""
+    """Return uniform mean over the groups of the last level, and the value of each of them."""
     groups, means = group_means(values, levels)
     if means.ndim != 1:
         raise InputError("nested_mean takes one number per item; use group_means for more")
@@ -53,7 +53,7 @@ def nested_mean(values: ArrayLike, levels: Levels) -> tuple[float, dict[Hashable
 
 
 def duration_strata(durations: ArrayLike, population: ArrayLike) -> tuple[Ints, Floats]:
-    """The quartile (0 shortest … 3 longest) of each duration, and the three boundaries.
+    """Return the quartile (0 shortest … 3 longest) of each duration, and the three boundaries.
 
     durations    (n,) reference length of each item
     population   lengths that the quartiles are taken of: published, one per state

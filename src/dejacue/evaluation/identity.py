@@ -17,7 +17,7 @@ POSITIVE = 0.5
 
 
 def identity_correct(target: ArrayLike, others: ArrayLike) -> Floats:
-    """1 where the target alone has the top score.
+    """Return 1 where the target alone has the top score.
 
     target   (Q,) best score of the target for each description
     others   (Q, K) those of K other tracks; −inf where no window fits; K may be 0
@@ -40,7 +40,7 @@ def identity_correct(target: ArrayLike, others: ArrayLike) -> Floats:
 def best_margin(
     windows: ArrayLike, scores: ArrayLike, references: ArrayLike, sibling_references: ArrayLike
 ) -> tuple[float, float]:
-    """Best score of a right window, and of a window that shows another state; −inf if none.
+    """Return best score of a right window, and of a window that shows another state; −inf if none.
 
     windows    (C, 2) candidates of the target; scores (C,) for one description
     references, sibling_references   the true windows of its state, and of the other states
@@ -62,7 +62,7 @@ def best_margin(
 
 
 def best_outside(windows: ArrayLike, scores: ArrayLike, barred: Sequence[Window]) -> float:
-    """Best score of a window that touches none of the barred ones; −inf if there is none."""
+    """Return best score of a window that touches none of the barred ones; −inf if there is none."""
     array, values = _scored(windows, scores)
     if len(barred):
         values = values[tiou(array, [tuple(window) for window in barred]).max(axis=1) == 0]

@@ -15,7 +15,7 @@ THRESHOLDS = (0.3, 0.5, 0.7)
 def match(
     retrieved: ArrayLike, scores: ArrayLike, references: ArrayLike, threshold: float
 ) -> Flags:
-    """Greedy one-to-one matching: which retrieved windows find a reference, best score first.
+    """Match one to one, greedily: return which windows find a reference, best score first.
 
     retrieved   (R, 2) windows of one state, scores (R,), references (K, 2), K ≥ 1
 
@@ -38,7 +38,7 @@ def match(
 def average_precision(
     retrieved: ArrayLike, scores: ArrayLike, references: ArrayLike, threshold: float
 ) -> float:
-    """Precision at the rank of each hit, summed over the hits, over the number of references.
+    """Return the precision at the rank of each hit, summed, over the number of references.
 
     Not interpolated; a reference that is never found adds nothing, so that missing it costs.
     """
@@ -48,7 +48,7 @@ def average_precision(
 
 
 def recurrence(retrieved: ArrayLike, scores: ArrayLike, references: ArrayLike) -> dict[str, float]:
-    """How well a ranked list of windows finds all occurrences of a state.
+    """Return how well a ranked list of windows finds all occurrences of a state.
 
     map                       average precision, mean over the tIoU thresholds .3, .5 and .7
     recall_05, precision_05   hits at .5 over references, over retrieved windows
@@ -68,7 +68,7 @@ def recurrence(retrieved: ArrayLike, scores: ArrayLike, references: ArrayLike) -
 
 
 def _ranked_overlaps(retrieved: ArrayLike, scores: ArrayLike, references: ArrayLike) -> Floats:
-    """(R, K) overlaps, rows in the order of descending score."""
+    """Return (R, K) overlaps, rows in the order of descending score."""
     if not np.size(references):
         raise InputError("no reference window, so there is nothing to find")
     wanted = as_windows(references, "reference windows")

@@ -17,7 +17,7 @@ METRICS = {"r1_03": "R@1 .3", "r1_05": "R@1 .5", "top1_tiou": "Top-1 tIoU"}
 
 
 def as_windows(values: ArrayLike, what: str) -> Ints:
-    """(n, 2) inclusive frames, from rows of numbers or Windows."""
+    """Return (n, 2) inclusive frames, from rows of numbers or Windows."""
     array = _plain(values, what)
     if array.ndim != 2 or array.shape[1] != 2 or array.dtype.kind not in "iu":
         raise InputError(f"{what} must be rows of [start, end] frames, not {array.shape}")
@@ -28,7 +28,7 @@ def as_windows(values: ArrayLike, what: str) -> Ints:
 
 
 def _plain(values: ArrayLike, what: str) -> NDArray[Any]:
-    """Windows as pairs of numbers; anything else as it is."""
+    """Return windows as pairs of numbers; anything else as it is."""
     try:
         if isinstance(values, Sequence) and any(isinstance(value, Window) for value in values):
             return np.asarray([tuple(value) for value in values])  # type: ignore[arg-type]
@@ -38,14 +38,14 @@ def _plain(values: ArrayLike, what: str) -> NDArray[Any]:
 
 
 def tiou(retrieved: ArrayLike, references: ArrayLike) -> Floats:
-    """(R, K) overlaps of R retrieved with K reference windows, |∩| / |∪| in frames."""
+    """Return (R, K) overlaps of R retrieved with K reference windows, |∩| / |∪| in frames."""
     a = as_windows(retrieved, "retrieved windows")[:, None, :]
     b = as_windows(references, "reference windows")[None, :, :]
     return _overlap(a, b)
 
 
 def paired_tiou(first: ArrayLike, second: ArrayLike) -> Floats:
-    """(n,) overlap of each window with the one in the same row of the other table."""
+    """Return (n,) overlap of each window with the one in the same row of the other table."""
     a, b = as_windows(first, "first windows"), as_windows(second, "second windows")
     if len(a) != len(b):
         raise InputError(f"{len(a)} windows cannot be paired with {len(b)}")
@@ -61,7 +61,7 @@ def _overlap(a: Ints, b: Ints) -> Floats:
 
 
 def best_tiou(retrieved: ArrayLike, references: Sequence[ArrayLike]) -> Floats:
-    """(R,) overlap of each retrieved window with the best of its own references."""
+    """Return (R,) overlap of each retrieved window with the best of its own references."""
     windows = as_windows(retrieved, "retrieved windows")
     if len(windows) != len(references):
         raise InputError(
@@ -82,7 +82,7 @@ def best_tiou(retrieved: ArrayLike, references: Sequence[ArrayLike]) -> Floats:
 
 
 def recall_at(threshold: float, overlaps: ArrayLike) -> Floats:
-    """1 where the overlap reaches the threshold, else 0."""
+    """Return 1 where the overlap reaches the threshold, else 0."""
     values = np.asarray(overlaps, dtype=np.float64)
     if np.ndim(threshold) or np.isnan(values).any():
         raise InputError("recall needs one threshold, and overlaps that are numbers")
@@ -90,13 +90,13 @@ def recall_at(threshold: float, overlaps: ArrayLike) -> Floats:
 
 
 def metrics(overlaps: ArrayLike) -> Floats:
-    """(n, 3): the METRICS of every overlap."""
+    """Return (n, 3): the METRICS of every overlap."""
     values = np.asarray(overlaps, dtype=np.float64)
     return np.stack([recall_at(0.3, values), recall_at(0.5, values), values], axis=1)
 
 
 def oracle_tiou(windows: ArrayLike, references: Sequence[ArrayLike]) -> Floats:
-    """(R,) overlap of the best of all windows with each list of references.
+    """Return (R,) overlap of the best of all windows with each list of references.
 
     Among windows of one length the overlap with a reference rises, stays and falls with the
     start, so the two starts beside the beginning of the plateau decide: C windows are sorted,
@@ -130,7 +130,7 @@ def oracle_tiou(windows: ArrayLike, references: Sequence[ArrayLike]) -> Floats:
 
 
 def paraphrase_pairs(windows: ArrayLike, groups: Sequence[Hashable]) -> tuple[Ints, Floats, Floats]:
-    """All pairs of windows of the same group (state of a history), and how far they agree.
+    """Return all pairs of windows of the same group (state of a history), and how far they agree.
 
     Returns the rows of each pair (P, 2), their tIoU (P,), and 1 where both ends are equal (P,).
     """

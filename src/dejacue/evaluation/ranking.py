@@ -29,7 +29,7 @@ RANKING = (
 def rank_candidates(
     windows: ArrayLike, scores: ArrayLike, references: Sequence[ArrayLike]
 ) -> dict[str, Floats]:
-    """The measures of RANKING, one value per description.
+    """Return the measures of RANKING, one value per description.
 
     windows      (C, 2) candidates that all descriptions share
     scores       (Q, C); equal scores keep the order of the candidates
@@ -69,7 +69,7 @@ def rank_candidates(
 
 
 def _measures(overlaps: Floats) -> dict[str, float]:
-    """Of one description; overlaps in the order of the scores."""
+    """Return the measures of one description; overlaps in the order of the scores."""
     selected, best = float(overlaps[0]), float(overlaps.max())
     first = int(np.argmax(overlaps >= best - SAME_OVERLAP))
     gap = best - selected

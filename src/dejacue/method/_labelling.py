@@ -20,7 +20,7 @@ from dejacue.errors import InputError
 from dejacue.method.scan import ScoredWindow
 from dejacue.records.arrays import Flags, Floats, Ints
 
-MOST_STATES = 7  # of an irreversible change in unknown order: the solver looks at every subset
+MAX_STATES = 7  # of an irreversible change in unknown order: the solver looks at every subset
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +34,8 @@ class Nodes:
 
 @lru_cache(maxsize=256)
 def nodes_for(count: int, order: tuple[int, ...] | None, irreversible: bool) -> Nodes:
-    """The nodes for ``count`` states: in this cyclic order, or in any; none entered twice."""
+    """Return the nodes of ``count`` states in this cyclic order, or in any; irreversible: none is
+    entered twice."""
     if order is not None:
         follows = np.zeros((len(order), len(order)), np.uint8)
         follows[np.arange(len(order) - 1), np.arange(1, len(order))] = 1
@@ -43,10 +44,10 @@ def nodes_for(count: int, order: tuple[int, ...] | None, irreversible: bool) -> 
     if not irreversible:
         others = 1 - np.eye(count, dtype=np.uint8)
         return Nodes(np.arange(count), np.ones(count, np.uint8), others)
-    if count > MOST_STATES:
+    if count > MAX_STATES:
         raise InputError(
             f"an irreversible change among {count} states needs their order; without an order, at "
-            f"most {MOST_STATES} states are possible"
+            f"most {MAX_STATES} states are possible"
         )
     pairs = [
         (mask, state) for mask in range(1 << count) for state in range(count) if mask >> state & 1
@@ -82,7 +83,7 @@ def with_none(nodes: Nodes, none: int, back: bool) -> Nodes:
 def label(
     responses: Floats, nodes: Nodes, cost: float, stay: int, rounds: int
 ) -> tuple[Ints, Floats]:
-    """(N,) the state of each observed frame, and the levels (S,) that decided it."""
+    """Return (N,) the state of each observed frame, and the levels (S,) that decided it."""
     levels = np.zeros(len(responses))
     for _ in range(rounds):
         used = levels
@@ -94,8 +95,10 @@ def label(
 
 
 def best_path(responses: Floats, nodes: Nodes, cost: float, stay: int) -> Ints:
-    """(N,) states of the path with the highest sum of responses less ``cost`` per switch, in which
-    every visit lasts at least ``stay`` frames. Of equal paths the one that stays longer."""
+    """Return (N,) the states of the path with the highest sum of responses less cost per switch.
+
+    Every visit lasts at least ``stay`` frames. Of equal paths the one that stays longer wins.
+    """
     count, kinds = responses.shape[1], len(nodes.state)
     sums = np.concatenate([np.zeros((1, kinds)), np.cumsum(responses[nodes.state], axis=1).T])
     best = np.full((count + 1, kinds), -np.inf)  # after t frames, in a visit that is long enough
@@ -125,7 +128,7 @@ def best_path(responses: Floats, nodes: Nodes, cost: float, stay: int) -> Ints:
 
 
 def levels_of(responses: Floats, path: Ints) -> Floats:
-    """Half way between the mean inside and outside of each state; 0 where one of them is empty."""
+    """Return half way between the means inside and outside of each state; 0 where one is empty."""
     levels = np.zeros(len(responses))
     for state, row in enumerate(responses):
         inside = path == state
@@ -135,12 +138,12 @@ def levels_of(responses: Floats, path: Ints) -> Floats:
 
 
 def _mean(values: Floats) -> float:
-    """Summed from left to right, as the kernel does."""
+    """Return the mean, summed from left to right as the kernel does."""
     return float(np.cumsum(values)[-1]) / len(values)
 
 
 def leads(responses: Floats) -> Floats:
-    """By how much each state's response exceeds that of its strongest sibling."""
+    """Return by how much each state's response exceeds that of its strongest sibling."""
     siblings = np.stack(
         [np.delete(responses, row, axis=0).max(axis=0) for row in range(len(responses))]
     )
@@ -149,7 +152,10 @@ def leads(responses: Floats) -> Floats:
 
 
 def stretches(responses: Floats, path: Ints, cuts: Ints) -> list[list[ScoredWindow]]:
-    """All stretches of each state, best first: sums of leads. ``responses`` less their levels."""
+    """Return all stretches of each state, best first, by sums of leads.
+
+    responses   less their levels
+    """
     lead = leads(responses)
     found: list[list[ScoredWindow]] = [[] for _ in responses]
     for first, last in _pieces(path, cuts):
@@ -173,7 +179,7 @@ def take_best(stretches: list[list[ScoredWindow]], start: Ints, end: Ints) -> tu
 
 
 def _pieces(path: Ints, cuts: Ints) -> Iterator[tuple[int, int]]:
-    """First and last positions of equal labels; none crosses the end of a stretch."""
+    """Return first and last positions of equal labels; none crosses the end of a stretch."""
     ends = np.union1d(np.flatnonzero(np.diff(path)) + 1, cuts)
     for first, last in pairwise(ends.tolist()):
         yield first, last - 1

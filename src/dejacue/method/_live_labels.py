@@ -15,7 +15,7 @@ from itertools import islice, pairwise, takewhile
 import numpy as np
 
 from dejacue.method._labelling import Nodes
-from dejacue.method.states import LEAST_SCALE, gaussian
+from dejacue.method.states import MIN_SCALE, gaussian
 from dejacue.records.arrays import Floats
 
 NOTHING = -1  # in place of a state: nothing was said yet
@@ -40,10 +40,10 @@ class Calibration:
 
     @property
     def scale(self) -> Floats:
-        return np.maximum(np.sqrt(self._variance), LEAST_SCALE)
+        return np.maximum(np.sqrt(self._variance), MIN_SCALE)
 
     def suppose(self, first: Floats, frames: int) -> None:
-        """Begins as if the object had been in each state for so many frames, and the state with
+        """Begin as if the object had been in each state for so many frames, and the state with
         the highest of the first cosines (N, S) were the one it is in: without that, a state would
         be told from noise as long as the object has not been in another.
 
@@ -65,7 +65,7 @@ class Calibration:
         self._variance += (away * (row - self.mean) - self._variance) / self.count
 
     def label(self, row: Floats, state: int) -> None:
-        """A frame whose state is settled."""
+        """Take in a frame whose state is settled."""
         if self.memory is not None and self._labelled >= self.memory:
             kept = 1 - 1 / self.memory
             self._labelled *= kept
@@ -77,7 +77,7 @@ class Calibration:
         self._inside_total[state] += row[state]
 
     def levels(self) -> Floats:
-        """In cosines; the mean where a state has no settled frame, or all of them."""
+        """Return the levels in cosines; the mean where a state has no settled frame, or all."""
         outside = self._labelled - self._inside
         both = (self._inside >= 1) & (outside >= 1)
         levels = self.mean.copy()
@@ -112,7 +112,7 @@ class Survivors:
         self._position = -1
 
     def step(self, position: int, gains: Floats, cost: float) -> None:
-        """One more frame: what each node earns, and what a switch costs."""
+        """Extend the paths by one frame: what each node earns, and what a switch costs."""
         self._position = position
         if not self._last:
             self._last = [Visit(node, position, None) for node in self._every.tolist()]
@@ -154,7 +154,7 @@ class Survivors:
         return [(own.start, int(self.nodes.state[own.node])) for own in visits][::-1]
 
     def settle(self, due: int) -> int:
-        """The last position up to which all survivors agree; −1 where they agree nowhere.
+        """Return the last position up to which all survivors agree; −1 where they agree nowhere.
 
         Up to the position ``due`` they have to: those that differ there from the best take over its
         path, and keep what they have earned, so that a change may win even where it has to take
@@ -204,14 +204,14 @@ class Survivors:
         return last
 
     def forget(self, position: int) -> None:
-        """What came before the visit that holds a position on which all survivors agree."""
+        """Drop what came before the visit that holds a position on which all survivors agree."""
         held = _at(self._last[int(self.score.argmax())], position) if self._last else None
         if held is not None:
             held.before = None
 
 
 def _at(visit: Visit, position: int) -> Visit | None:
-    """The visit on the way back that holds a position."""
+    """Return the visit on the way back that holds a position."""
     return next((own for own in _back(visit) if own.start <= position), None)
 
 
@@ -299,7 +299,7 @@ class Labeller:
         self._lasting_s: float | None = None  # of the last frame that has ended
 
     def tick(self, frame: int, time_s: float | None, cosines: Floats | None) -> None:
-        """The next frame, which is one after the last; cosines None: the object is not seen."""
+        """Take the next frame, one after the last; cosines None: the object is not seen."""
         self.frame = frame
         self._end_newest(frame, time_s)
         self._rows[:-1] = self._rows[1:]
@@ -327,19 +327,19 @@ class Labeller:
         newest.end_s, self._newest = newest.time_s + self._lasting_s, None
 
     def skip(self, until: int) -> None:
-        """Frames up to this one in which the object is not seen; in bounded time."""
+        """Pass frames up to this one in which the object is not seen; in bounded time."""
         while not self.away and self.frame < until:
             faded = self.frame - self._last > len(self._rows)  # nothing is smoothed any more
             self.tick(until if faded else self.frame + 1, None, None)
 
     def evidence(self) -> Floats:
-        """Of the last frame, smoothed by what came before it, in deviations from the mean."""
+        """Return the evidence of the last frame, smoothed by those before it, in deviations."""
         sums = self._weights[-1] @ self._rows
         found: Floats = (sums[:-1] / sums[-1] - self.calibration.mean) / self.calibration.scale
         return found
 
     def conclude(self, ending: bool = False) -> Labels:
-        """What is known after the last tick; ``ending``: nothing more will come."""
+        """Return what is known after the last tick; ``ending``: nothing more will come."""
         if ending:
             self._smooth(self.frame)
             if self._newest is not None and self._newest.time_s is not None and self._lasting_s:
@@ -359,7 +359,7 @@ class Labeller:
         return Labels(path[-1][1], self._since(path), closed, changes)
 
     def _smooth(self, until: int) -> None:
-        """The frames up to this one that are not smoothed yet."""
+        """Smooth the frames up to this one that are not smoothed yet."""
         first = self._smoothed - self._settled
         new = [own for own in islice(self._pending, first, None) if own.frame <= until]
         for own, row in zip(new, self._smooth_rows(new), strict=True):
@@ -373,7 +373,7 @@ class Labeller:
         return sums[:, :-1] / sums[:, -1:]
 
     def _reach(self) -> None:
-        """Extends the paths over the frames that are smoothed."""
+        """Extend the paths over the frames that are smoothed."""
         first, last = self._reached - self._settled, self._smoothed - self._settled
         for own in islice(self._pending, first, last):
             assert own.row is not None
@@ -385,7 +385,7 @@ class Labeller:
         return self.switch * math.log(max(self.calibration.count, 1))
 
     def _path(self) -> Path:
-        """The best labelling now, to the last observed frame."""
+        """Return the best labelling now, to the last observed frame."""
         rest = list(islice(self._pending, self._reached - self._settled, None))
         rows = self._smooth_rows(rest)
         gains = (rows - self.calibration.levels()) / self.calibration.scale
@@ -396,7 +396,7 @@ class Labeller:
         return path
 
     def _changes(self, path: Path) -> list[Change]:
-        """Where the path is not as announced; from now on it is."""
+        """Return where the path is not as announced; from now on it is."""
         found: list[Change] = []
         if path != self._said:
             starts = {max(own, self._settled) for own, _ in (*self._said, *path)}
@@ -410,7 +410,7 @@ class Labeller:
         return found
 
     def _settle(self, agreed: int, path: Path) -> list[Span]:
-        """Windows that have ended by the frames that are settled now."""
+        """Return windows that have ended by the frames that are settled now."""
         closed = []
         while self._settled <= agreed:
             seen, state = self._pending.popleft(), _state_at(path, self._settled)

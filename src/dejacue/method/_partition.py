@@ -17,7 +17,7 @@ STRANDS = 8  # partial sums of a product, as the kernel has them
 
 
 def partition(rows: Floats, cuts: Ints, penalty: float) -> Ints:
-    """(N,) positions, counted from the first frame of each one's stretch."""
+    """Return (N,) positions, counted from the first frame of each one's stretch."""
     parts = [_stretch(rows[first:end], penalty) for first, end in pairwise(cuts.tolist())]
     return np.concatenate(parts)
 
@@ -46,7 +46,7 @@ def _stretch(rows: Floats, penalty: float) -> Ints:
 
 
 def _products(left: Floats, right: Floats) -> Floats:
-    """Row-wise dot products of (n, d) with (n, d) or (d,), summed as the kernel does."""
+    """Return row-wise dot products of (n, d) with (n, d) or (d,), summed as the kernel does."""
     terms = left * right
     sums = np.zeros((len(terms), STRANDS))
     for first in range(0, terms.shape[1], STRANDS):

@@ -31,12 +31,12 @@ STILL = (
     "all frames look the same to the encoder, so the frames found are arbitrary; is this a still "
     "picture, or do the masks cover the background?"
 )
-MOST_NAMED = 5  # examples of a state, in a note
+MAX_NAMED_EXAMPLES = 5  # examples of a state, in a note
 
 
 @lru_cache(maxsize=256)
 def settings_of(readout: Readout, coordinates: str, top: int | None) -> Mapping[str, Any]:
-    """All settings as plain values, for JSON."""
+    """Return all settings as plain values, for JSON."""
     settings: dict[str, Any] = {
         "coordinates": coordinates,
         "readout": {"name": readout.name, **readout.settings()},
@@ -243,7 +243,7 @@ def _notes(
 
 
 def _shown(vocabulary: Vocabulary) -> list[str]:
-    """What was shown, since an answer that keeps it is no independent one."""
+    """Return what was shown, since an answer that keeps it is no independent one."""
     if not vocabulary.examples and not vocabulary.changes:
         return []
     by_state: dict[str, list[str]] = {}
@@ -252,8 +252,8 @@ def _shown(vocabulary: Vocabulary) -> list[str]:
     if vocabulary.changes:
         by_state["changes at"] = [own.name for own in vocabulary.changes]
     listed = "; ".join(
-        f"{state} {', '.join(names[:MOST_NAMED])}"
-        + (f" and {len(names) - MOST_NAMED} more" if names[MOST_NAMED:] else "")
+        f"{state} {', '.join(names[:MAX_NAMED_EXAMPLES])}"
+        + (f" and {len(names) - MAX_NAMED_EXAMPLES} more" if names[MAX_NAMED_EXAMPLES:] else "")
         for state, names in by_state.items()
     )
     return [f"read with examples: {listed}"]

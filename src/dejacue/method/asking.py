@@ -31,7 +31,7 @@ from dejacue.records.example import NONE
 
 MEMBERS = 96
 DRAWS = 3 * MEMBERS  # of which those are members in which every state occurs
-MOST_FRAMES = 512  # evenly spaced, that a committee looks at
+MAX_COMMITTEE_FRAMES = 512  # evenly spaced, that a committee looks at
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def ask_next(
     seed: int = 0,
     engine: str = "auto",
 ) -> tuple[Question, ...]:
-    """The frames to ask about next, together the most telling; best first.
+    """Return the frames to ask about next, together the most telling; best first.
 
     seed   of the committee; the same one gives the same questions
     """
@@ -92,14 +92,14 @@ def ask_next(
 
 
 def _looked_at(history: History, facts: Facts) -> Ints:
-    even = np.linspace(0, len(history) - 1, min(MOST_FRAMES, len(history))).round()
+    even = np.linspace(0, len(history) - 1, min(MAX_COMMITTEE_FRAMES, len(history))).round()
     return np.union1d(even.astype(np.int64), facts.looked)
 
 
 def _committee(
     view: View, readout: Contrast, facts: Facts, evidence: Floats | None, at: Ints, seed: int
 ) -> Ints:
-    """(M, T) labellings of the frames at these positions, S for none of the states."""
+    """Return (M, T) labellings of the frames at these positions, S for none of the states."""
     rng = np.random.default_rng([seed, len(facts.looked)])
     f = _drawn(view, readout, facts, evidence, at, rng)
     states, count = facts.states, len(at)
@@ -128,7 +128,7 @@ def _drawn(
     at: Ints,
     rng: np.random.Generator,
 ) -> Floats:
-    """(M, S, T) draws of f given what is known. Before anything is, each label is as likely."""
+    """Return (M, S, T) draws of f given what is known; at first each label is as likely."""
     history, states, smoothing = view.history, facts.states, readout.smoothing_of(view.history)
     rows = known.moments_of(history, at.tolist(), smoothing)
     scale = max(float(np.einsum("td,td->", rows, rows)) / len(rows), 1e-9)
@@ -157,7 +157,7 @@ def _drawn(
 
 
 def _wander(history: History, at: Ints, shape: tuple[int, int], rng: np.random.Generator) -> Floats:
-    """(M, S, T) what drifts over time, with variance 1."""
+    """Return (M, S, T) what drifts over time, with variance 1."""
     reach = max(known.REACH * len(history), 1.0)
     keep = np.exp(-np.diff(history.frames[at].astype(np.float64)) / reach)
     steps = rng.standard_normal((*shape, len(at)))
@@ -170,7 +170,7 @@ def _wander(history: History, at: Ints, shape: tuple[int, int], rng: np.random.G
 def _most_telling(
     paths: Ints, candidates: Ints, count: int, states: int
 ) -> list[tuple[int, float]]:
-    """Positions to ask about, and what each gains; one after the other, given those before it."""
+    """Return positions to ask about, and what each gains, given those before it."""
     apart = _apart(paths, states)
     groups = [np.arange(len(paths))]  # members that the answers so far do not tell apart
     before = float(apart.mean())
@@ -190,7 +190,7 @@ def _most_telling(
 
 
 def _apart(paths: Ints, states: int) -> Floats:
-    """(M, M) 1 − the overlap of the frames that two members give to a state, mean over states."""
+    """Return (M, M): 1 − the overlap of the frames that two members give to a state, on average."""
     total = np.zeros((len(paths), len(paths)))
     for state in range(states):
         own = (paths == state).astype(np.float64)

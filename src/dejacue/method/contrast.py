@@ -71,7 +71,7 @@ class Contrast(StateReadout):
     def _known_disjoint(
         self, view: View, known: Known, row: int, chosen: tuple[int, int], more: int
     ) -> list[ScoredWindow]:
-        """The same where frames are known; none of them has a frame known to be something else."""
+        """Return further windows where frames are known; none has a frame known to be otherwise."""
         facts, evidence = known.facts, known.evidence
         parts = shown.open_parts(facts.barred(row), self.bounds(view.history), facts.marks)
         whole = next((p for p in parts if p[0] <= chosen[0] and chosen[1] < p[1]), None)

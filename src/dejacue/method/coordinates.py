@@ -85,7 +85,7 @@ def unit_rows(rows: NDArray[np.floating]) -> Floats:
 def query_directions(
     vocabulary: Vocabulary, coordinates: Coordinates, pooling: float = 0.0
 ) -> Directions:
-    """ũ_q = z̄_q − c and u_q = ũ_q/‖ũ_q‖; where ũ_q vanishes, z̄_q itself (fallback).
+    """Return ũ_q = z̄_q − c and u_q = ũ_q/‖ũ_q‖; where ũ_q vanishes, z̄_q itself (fallback).
 
     pooling   share of its state's mean in each z̄_q; 0 is the paper, at 1 paraphrases are equal
 
@@ -197,7 +197,7 @@ def shown_directions(vocabulary: Vocabulary) -> dict[str, tuple[Floats, int]]:
 def _both(
     vocabulary: Vocabulary, spoken: Directions, shown: dict[str, tuple[Floats, int]]
 ) -> Directions:
-    """(WORDS words + n examples) / (WORDS + n), at unit length."""
+    """Return (WORDS · words + n examples) / (WORDS + n), at unit length."""
     queries = spoken.queries.astype(np.float64)
     for q, state in enumerate(vocabulary.state_names):
         if state in shown:
@@ -211,7 +211,7 @@ def _both(
 
 
 def _shown_only(vocabulary: Vocabulary, shown: dict[str, tuple[Floats, int]]) -> Directions:
-    """Directions without words: none (no dimensions) where frames of the history show states."""
+    """Return directions without words: no dimensions where frames of the history show states."""
     hidden = [state for state in vocabulary.states if state not in shown]
     named = {own.state for own in vocabulary.facts}
     for state in hidden and vocabulary.states:
@@ -229,7 +229,7 @@ def _shown_only(vocabulary: Vocabulary, shown: dict[str, tuple[Floats, int]]) ->
 
 
 def check_pair(history: History, vocabulary: Vocabulary) -> None:
-    """History and vocabulary must come from one encoder space; an unnamed encoder matches any."""
+    """Refuse a pair of two encoder spaces; an unnamed encoder matches any."""
     if not isinstance(history, History) or not isinstance(vocabulary, Vocabulary):
         raise InputError(
             f"expected a History and a Vocabulary, in this order, not {type(history).__name__} "

@@ -24,7 +24,7 @@ RESIDUAL_FLOOR = 1e-12
 
 
 def fold(left: NDArray[np.float32], right: NDArray[np.float32]) -> Floats:
-    """Row-wise dot products of (n, d) with (n, d) or (d,)."""
+    """Return row-wise dot products of (n, d) with (n, d) or (d,)."""
     totals = np.multiply(left, right, dtype=np.float64)  # exact products, then running totals
     sums = _partial_sums(totals)
     # Float64, then float32: two roundings instead of one. They differ only where a total lies
@@ -42,7 +42,7 @@ def fold(left: NDArray[np.float32], right: NDArray[np.float32]) -> Floats:
 
 
 def _partial_sums(terms: Floats) -> NDArray[np.float32]:
-    """(n, 16) sums of every 16th column; terms are overwritten by the unrounded totals."""
+    """Return (n, 16) sums of every 16th column; terms are overwritten by the unrounded totals."""
     sums = np.zeros((len(terms), FOLDS), np.float32)
     for first in range(0, terms.shape[1], FOLDS):
         block = terms[:, first : first + FOLDS]
@@ -53,7 +53,7 @@ def _partial_sums(terms: Floats) -> NDArray[np.float32]:
 
 
 def _with_care(terms: Floats) -> NDArray[np.float32]:
-    """The same with one rounding per step: on a tie, the part that float64 lost decides."""
+    """Sum with one rounding per step: on a tie, the part that float64 lost decides."""
     sums = np.zeros((len(terms), FOLDS), np.float32)
     for first in range(0, terms.shape[1], FOLDS):
         term = terms[:, first : first + FOLDS]
@@ -69,7 +69,7 @@ def _with_care(terms: Floats) -> NDArray[np.float32]:
 
 
 def unit_block(rows: NDArray[Any]) -> NDArray[np.float32]:
-    """Rows at unit length, in float32."""
+    """Return rows at unit length, in float32."""
     wide = rows.astype(np.float32, copy=False)
     return wide * (1.0 / np.sqrt(fold(wide, wide))).astype(np.float32)[:, None]
 
@@ -77,7 +77,7 @@ def unit_block(rows: NDArray[Any]) -> NDArray[np.float32]:
 def measured_from(
     rows: NDArray[Any], centre: NDArray[np.float32] | None
 ) -> tuple[NDArray[np.float32], Floats]:
-    """Rows as they are, or at unit length minus the centre; and their lengths (with a floor)."""
+    """Return rows as they are, or at unit length minus the centre; and their lengths."""
     if centre is None:
         wide = rows.astype(np.float32, copy=False)
         return wide, np.sqrt(fold(wide, wide))
@@ -88,7 +88,7 @@ def measured_from(
 def cosines(
     features: NDArray[Any], queries: NDArray[np.float32], centre: NDArray[np.float32] | None = None
 ) -> NDArray[np.float32]:
-    """e[q, t] = r_t · u_q, (Q, N) float32; with a centre, r is measured from it."""
+    """Return e[q, t] = r_t · u_q, (Q, N) float32; with a centre, r is measured from it."""
     out = np.empty((len(queries), len(features)), np.float32)
     for first in range(0, len(features), ROWS):
         block, norms = measured_from(features[first : first + ROWS], centre)
@@ -98,7 +98,7 @@ def cosines(
 
 
 def trajectory_centre(features: NDArray[Any]) -> NDArray[np.float32]:
-    """Coordinate-wise median of the unit rows; even count: mean of the two middle values."""
+    """Return coordinate-wise median of the unit rows; even count: mean of the two middle values."""
     unit: NDArray[np.float32] = np.concatenate(
         [unit_block(features[i : i + ROWS]) for i in range(0, len(features), ROWS)]
     )
@@ -109,7 +109,7 @@ def trajectory_centre(features: NDArray[Any]) -> NDArray[np.float32]:
 
 
 def calibration(rows: NDArray[Any]) -> tuple[Floats, Floats]:
-    """Median and robust scale of each row: m, max(1.4826 · median|e − m|, 1e-3)."""
+    """Return median and robust scale of each row: m, max(1.4826 · median|e − m|, 1e-3)."""
     wide = rows.astype(np.float64)
     centre = np.median(wide, axis=1)
     deviation = np.median(np.abs(wide - centre[:, None]), axis=1)
@@ -117,12 +117,12 @@ def calibration(rows: NDArray[Any]) -> tuple[Floats, Floats]:
 
 
 def run_index(run_offsets: Ints) -> Ints:
-    """The run each observed frame belongs to."""
+    """Return the run each observed frame belongs to."""
     return np.repeat(np.arange(len(run_offsets) - 1), np.diff(run_offsets))
 
 
 def smooth(values: Floats, run_offsets: Ints, width: int, *, mean: bool = False) -> Floats:
-    """Sum over the active offsets of each run, over √(their number) (``mean``: their number).
+    """Sum over the active offsets of each run, over √(their number); mean: over their number.
 
     Never reaches across a gap; with √ the variance of white noise stays one.
     """
@@ -141,7 +141,7 @@ def smooth(values: Floats, run_offsets: Ints, width: int, *, mean: bool = False)
 def respond(
     rows: NDArray[np.float32], run_offsets: Ints, width: int
 ) -> tuple[Floats, Floats, Floats]:
-    """Calibrated and smoothed responses g̃ (Q, N), and the centre and scale used."""
+    """Calibrate and smooth; return responses g̃ (Q, N), and the centre and scale used."""
     centre, scale = calibration(rows)
     calibrated = (rows.astype(np.float64) - centre[:, None]) * (1.0 / scale)[:, None]
     return smooth(calibrated, run_offsets, width), centre, scale

@@ -41,7 +41,7 @@ NOISE = 0.1  # variance of what a person says, which need not be true of the fra
 REACH = 0.15  # of the observed frames: how far time carries
 HALF = 0.5  # what f must reach
 PER_SPAN = 5  # frames of a longer span that f is computed from; all of them are kept
-MAX_FRAMES, MOST_CELLS = 400, 1 << 25  # that f is computed from; times those of the history
+MAX_FRAMES, MAX_CELLS = 400, 1 << 25  # that f is computed from; times those of the history
 SCALE_FRAMES = 256  # whose looks say how far apart looks are
 
 
@@ -99,7 +99,7 @@ def facts_of(history: History, vocabulary: Vocabulary) -> Facts:
         count = min(PER_SPAN, last - first)
         looked.append(np.linspace(first, last - 1, count).round().astype(np.int64))
     chosen = np.unique(np.concatenate(looked)) if looked else np.empty(0, np.int64)
-    most = min(MAX_FRAMES, max(1, MOST_CELLS // len(history)))
+    most = min(MAX_FRAMES, max(1, MAX_CELLS // len(history)))
     if len(chosen) > most:
         chosen = chosen[np.linspace(0, len(chosen) - 1, most).round().astype(np.int64)]
     return Facts(labels, looks, chosen, _marks(history, vocabulary), len(names))
@@ -182,7 +182,7 @@ def likeness(view: View, at: Ints, smoothing: Smoothing) -> Floats:
     history = view.history
     key = ("likeness", *(part.tobytes() for part in smoothing))
     known = history.derived.setdefault(key, {})
-    if len(known) * len(history) > 2 * MOST_CELLS:
+    if len(known) * len(history) > 2 * MAX_CELLS:
         known.clear()
     missing = [e for e in at.tolist() if e not in known]
     if missing:

@@ -389,7 +389,7 @@ class CompiledEngine(NumpyEngine):
             self.name,
             operation,
             count,
-            (dimension, smoothing, total, stay, rounds, plain_states.LEAST_SCALE),
+            (dimension, smoothing, total, stay, rounds, plain_states.MIN_SCALE),
             tuple(map(lists.get, _LISTS)),
             (centres, costs, *answers, out),
         )
@@ -431,7 +431,7 @@ class CompiledEngine(NumpyEngine):
         return self._search(_CONTRAST, [responses], [cuts], total=total)
 
     def search_parts(self, parts: Sequence[Floats], total: int) -> Windows:
-        numbers = (1, 1, total, 1, 1, plain_states.LEAST_SCALE)
+        numbers = (1, 1, total, 1, 1, plain_states.MIN_SCALE)
         cuts = list(np.array([(0, part.shape[1]) for part in parts]))
         lists = (None, None, list(parts), cuts, *[None] * 11)  # the general way takes as long again
         start, end = np.empty((2, len(parts)), np.int64)
@@ -511,19 +511,19 @@ def _load() -> tuple[Any, str]:
 
 
 def compiled() -> tuple[str, ...]:
-    """The compiled builds that this machine can run, fastest first; empty without the kernel."""
+    """Return the compiled builds that this machine can run, fastest first."""
     module, _ = _load()
     return tuple(module.variants()) if module else ()
 
 
 def why_not() -> str:
-    """Why there is no compiled kernel; empty when there is one."""
+    """Return why there is no compiled kernel; empty when there is one."""
     return _load()[1]
 
 
 @cache
 def engine(name: str = "auto") -> Engine:
-    """An engine by name: "auto" (the fastest there is), "avx2", "baseline" or "numpy"."""
+    """Return an engine by name: "auto" (the fastest there is), "avx2", "baseline" or "numpy"."""
     builds = compiled()
     if name == "numpy":
         return NumpyEngine()

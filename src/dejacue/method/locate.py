@@ -60,7 +60,7 @@ def read(
     diagnostics: bool = False,
     engine: str = "auto",
 ) -> Timeline:
-    """All that a readout says of a history, computed once: windows, evidence, occurrences, hints.
+    """Return all that a readout says of a history: windows, evidence, occurrences, hints.
 
     top   None: as many windows as suit the readout; the other options are those of ``locate``
     """
@@ -78,7 +78,7 @@ def evidence(
     smoothing: int | None = None,
     engine: str = "auto",
 ) -> Evidence:
-    """What a readout sees: cosines, their calibration, and the smoothed responses."""
+    """Return what a readout sees: cosines, their calibration, and the smoothed responses."""
     plan = Plan.of(coordinates, readout, smoothing, 1, False, engine)
     check_pair(history, vocabulary)
     return plan.readout.evidence(plan.view(history, vocabulary))
@@ -93,7 +93,7 @@ def candidates(
     smoothing: int | None = None,
     engine: str = "auto",
 ) -> tuple[Ints, Floats]:
-    """Every window a scan considers, (C, 2) frames length by length, and its scores (Q, C)."""
+    """Return every window of a scan, (C, 2) frames length by length, and its scores (Q, C)."""
     plan = Plan.of(coordinates, readout, smoothing, 1, False, engine)
     check_pair(history, vocabulary)
     if not isinstance(plan.readout, Scan):
@@ -114,7 +114,7 @@ def locate_many(
     engine: str = "auto",
     threads: int = 1,
 ) -> Timelines:
-    """``locate`` for many histories, lazily and in order: the same answers, much faster.
+    """Apply ``locate`` to many histories, lazily and in order: the same answers, much faster.
 
     histories      any iterable, also a generator: read a chunk at a time
     vocabularies   one for all, or one per history
@@ -181,7 +181,7 @@ def _pairs(
 
 
 def _chunks(pairs: Iterable[Pair]) -> Iterator[list[Pair]]:
-    """Consecutive pairs that one kernel call can take, up to CHUNK_BYTES of features."""
+    """Return consecutive pairs that one kernel call can take, up to CHUNK_BYTES of features."""
     chunk: list[Pair] = []
     held, kind = 0, None
     for pair in pairs:
@@ -198,7 +198,7 @@ def _chunks(pairs: Iterable[Pair]) -> Iterator[list[Pair]]:
 
 
 def _split(chunk: list[Pair], parts: int) -> list[list[Pair]]:
-    """Consecutive parts of about equal numbers of frames."""
+    """Return consecutive parts of about equal numbers of frames."""
     ends = np.cumsum([len(history) for history, _ in chunk])
     cuts = np.searchsorted(ends, ends[-1] * np.arange(1, parts) / parts) + 1
     bounds = [0, *cuts.tolist(), len(chunk)]

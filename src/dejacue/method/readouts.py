@@ -33,13 +33,13 @@ RUNS = ("strict", "bridged")
 
 @lru_cache(maxsize=4096)
 def _schedule(lengths: tuple[int, ...], norm: str) -> tuple[Ints, Floats]:
-    """The lengths and their norms as the engines take them."""
+    """Return the lengths and their norms as the engines take them."""
     flat = np.array(lengths, dtype=np.int64)
     return frozen(flat), frozen(np.ascontiguousarray(s.norm_values(norm, flat)))
 
 
 def schedule_of(per_history: Sequence[tuple[int, ...]], norm: str) -> Schedule:
-    """One schedule per history."""
+    """Return one schedule per history."""
     pairs = [_schedule(lengths, norm) for lengths in per_history]
     return Schedule([lengths for lengths, _ in pairs], [norms for _, norms in pairs])
 
@@ -98,7 +98,7 @@ class Scan(ScheduledReadout):
         return whole if self.runs == "bridged" else history.run_offsets
 
     def candidates(self, view: View) -> tuple[Ints, Ints, Floats]:
-        """All windows (start, end positions; length by length) and their scores (Q, C)."""
+        """Return all windows (start, end positions; length by length) and their scores (Q, C)."""
         history, responses = view.history, view.respond(self.smoothing)[0]
         lengths = self.lengths(history)
         if self.runs == "bridged":
@@ -125,7 +125,7 @@ class Scan(ScheduledReadout):
         )
 
     def _best_of(self, view: View, query: int, first: int, last: int) -> ScoredWindow | None:
-        """The best window inside a part of the history, with the lengths of the whole."""
+        """Return the best window inside a part of the history, with the lengths of the whole."""
         responses = view.respond(self.smoothing)[0][query : query + 1, first:last]
         lengths = self.lengths(view.history)
         if self.runs == "bridged":

@@ -31,7 +31,7 @@ NORMS: dict[str, Callable[[NDArray[Any]], Floats]] = {
 
 
 def norm_values(norm: str, counts: NDArray[Any]) -> Floats:
-    """What a window's sum is divided by, from its number of (observed) frames."""
+    """Return what a window's sum is divided by, from its number of (observed) frames."""
     if norm not in NORMS:
         raise unknown("norm", norm, NORMS)
     return NORMS[norm](counts)
@@ -42,7 +42,7 @@ def tie_threshold(best: float) -> float:
 
 
 def select(starts: Ints, ends: Ints, scores: Floats) -> Ints:
-    """For each row of scores (Q, C), the index of the winning candidate under the tie rule."""
+    """Return, for each row of scores (Q, C), the index of the winner under the tie rule."""
     chosen = np.empty(len(scores), np.int64)
     for q, row in enumerate(scores):
         close = np.flatnonzero(row >= tie_threshold(float(row.max())))
@@ -51,7 +51,7 @@ def select(starts: Ints, ends: Ints, scores: Floats) -> Ints:
 
 
 def prefix_sums(values: Floats) -> Floats:
-    """(Q, N+1): a zero, then sums from left to right."""
+    """Return (Q, N+1): a zero, then sums from left to right."""
     out = np.zeros((len(values), values.shape[1] + 1))
     np.cumsum(values, axis=1, out=out[:, 1:])
     return out
@@ -60,7 +60,7 @@ def prefix_sums(values: Floats) -> Floats:
 def scan(
     responses: Floats, run_offsets: Ints, lengths: Sequence[int], norms: Floats
 ) -> tuple[Ints, Ints, Floats]:
-    """Best window of every row: start and end positions and score; start −1 if no length fits.
+    """Return the best window of every row: start, end and score; start −1 if no length fits.
 
     ``lengths`` ascend. O(N · lengths) time, O(N) memory per row.
     """
@@ -92,7 +92,7 @@ def scan(
 
 
 def candidate_windows(run_offsets: Ints, lengths: Sequence[int]) -> tuple[Ints, Ints]:
-    """Start and end positions of every window: length by length, then by start."""
+    """Return start and end positions of every window: length by length, then by start."""
     left = np.repeat(run_offsets[1:], np.diff(run_offsets)) - np.arange(run_offsets[-1])
     starts = [np.flatnonzero(left >= length) for length in lengths]  # left in the run, from here
     ends = [own + (length - 1) for own, length in zip(starts, lengths, strict=True)]
@@ -101,7 +101,7 @@ def candidate_windows(run_offsets: Ints, lengths: Sequence[int]) -> tuple[Ints, 
 
 
 def bridged_windows(frames: Ints, lengths: Sequence[int]) -> tuple[Ints, Ints]:
-    """Windows that may cross missing frames: both ends observed, the length counts all frames."""
+    """Return windows that may cross missing frames: both ends are observed."""
     starts, ends = [], []
     for length in lengths:
         last = np.searchsorted(frames, frames + (length - 1))
@@ -165,7 +165,7 @@ def _cut_out(start: int, end: int, part: Part, rest: list[Part]) -> None:
 
 
 def run_prefix(values: Floats, run_offsets: Ints) -> Floats:
-    """(…, N + runs): prefix sums restarted at every run, each with its own leading zero."""
+    """Return (…, N + runs): prefix sums restarted at every run, each with its own leading zero."""
     return np.concatenate(
         [prefix_sums(values[:, first:last]) for first, last in pairwise(run_offsets.tolist())],
         axis=1,
@@ -173,14 +173,14 @@ def run_prefix(values: Floats, run_offsets: Ints) -> Floats:
 
 
 def run_of(positions: Ints, run_offsets: Ints) -> Ints:
-    """The run that each position lies in."""
+    """Return the run that each position lies in."""
     return np.searchsorted(run_offsets, positions, side="right") - 1
 
 
 def score_windows(
     responses: Floats, run_offsets: Ints, starts: Ints, ends: Ints, norm: str
 ) -> Floats:
-    """(Q, C) scores: sum of the responses over norm(number of observed frames).
+    """Return (Q, C) scores: sum of the responses over norm(number of observed frames).
 
     No window may cross a run; bridged callers pass a single one.
     """
@@ -191,7 +191,7 @@ def score_windows(
 
 
 def largest_sum(responses: Floats, run_offsets: Ints) -> tuple[Ints, Ints, Floats]:
-    """The window of every row with the highest sum, over all lengths, and that sum: O(N).
+    """Return the window of every row with the highest sum, over all lengths, and that sum: O(N).
 
     From prefix sums P, the best window that starts at a ends where P is highest from there on.
     """

@@ -24,7 +24,7 @@ from dejacue.records.arrays import Floats, Ints, frozen
 DIMENSIONS = 64
 ROWS_AT_A_TIME = 1024
 PENALTY = 0.35
-MOST_CORRELATED = 0.9  # neighbouring frames, as far as noise explains it
+MAX_CORRELATION = 0.9  # neighbouring frames, as far as noise explains it
 STILL = 1e-7  # squared distance of frames that look the same: rounding, or one frame shown twice
 
 Edges = list[int]  # positions at which segments begin, and N
@@ -37,7 +37,7 @@ def segments(
     penalty: float = PENALTY,
     bridge: int | str = AUTO,
 ) -> tuple[Window, ...]:
-    """Windows that cover all observed frames, in order, each of frames that look alike.
+    """Return windows that cover all observed frames, in order, each of frames that look alike.
 
     count     about so many, instead of what the penalty gives: of all cuts that are right under
               some penalty, the nearest in number. A long gap ends a segment, whatever the count
@@ -69,7 +69,7 @@ def _segments(
 
 
 def reduced(history: History) -> Floats:
-    """(N, k) unit frames, projected where they have many dimensions, less their mean."""
+    """Return (N, k) unit frames, projected where they have many dimensions, less their mean."""
     directions = _directions(history.dimension)
     parts = []
     for first in range(0, len(history), ROWS_AT_A_TIME):
@@ -83,7 +83,7 @@ def reduced(history: History) -> Floats:
 
 @lru_cache(maxsize=8)
 def _directions(dimension: int) -> Floats | None:
-    """(d, k); None where there is nothing to save."""
+    """Return the directions (d, k) to project to; None where there is nothing to save."""
     if dimension <= DIMENSIONS:
         return None
     drawn = np.random.default_rng(0).standard_normal((dimension, DIMENSIONS))
@@ -91,19 +91,19 @@ def _directions(dimension: int) -> Floats | None:
 
 
 def noise(rows: Floats, cuts: Ints) -> float:
-    """By how much frames wander around their mean by noise alone: its long-run variance.
+    """Return by how much frames wander around their mean by noise alone: its long-run variance.
 
     Noise in which neighbours correlate by ρ has d₁ = σ²(1 − ρ) as half the squared distance of
     neighbours and d₂ = σ²(1 − ρ²) two frames apart, and σ²(1 + ρ)/(1 − ρ) in the long run. Both
     are medians over frames that differ, so that the few frames around a change do not move them.
     """
     one, two = _apart(rows, cuts, 1), _apart(rows, cuts, 2)
-    correlation = min(max(two / one - 1, 0.0), MOST_CORRELATED)
+    correlation = min(max(two / one - 1, 0.0), MAX_CORRELATION)
     return one * (1 + correlation) / (1 - correlation) ** 2
 
 
 def _apart(rows: Floats, cuts: Ints, steps: int) -> float:
-    """Half the median squared distance of frames so many steps apart, in one stretch."""
+    """Return half the median squared distance of frames so many steps apart, in one stretch."""
     moves = rows[steps:] - rows[:-steps]
     squares = np.einsum("td,td->t", moves, moves)
     stretch = np.searchsorted(cuts, np.arange(len(rows)), side="right")
@@ -112,7 +112,7 @@ def _apart(rows: Floats, cuts: Ints, steps: int) -> float:
 
 
 def partition(rows: Floats, cuts: Ints, penalty: float) -> Edges:
-    """The cheapest segments; of equal ones those that begin first."""
+    """Return the cheapest segments; of equal ones those that begin first."""
     start = engine().partition(rows, cuts, penalty)
     edges: Edges = [0]
     for first, end in pairwise(cuts.tolist()):
@@ -124,7 +124,7 @@ def partition(rows: Floats, cuts: Ints, penalty: float) -> Edges:
 
 
 def cost(rows: Floats, edges: Edges) -> float:
-    """Of segments, without penalties."""
+    """Return the cost of segments without their penalties."""
     sums, squares = _prefixes(rows)
     steps = np.diff(sums[edges], axis=0)
     inside = np.diff(squares[edges]) - np.einsum("sd,sd->s", steps, steps) / np.diff(edges)
@@ -132,13 +132,13 @@ def cost(rows: Floats, edges: Edges) -> float:
 
 
 def _prefixes(rows: Floats) -> tuple[Floats, Floats]:
-    """Sums of the rows and of their squared lengths, before each of them and after the last."""
+    """Return sums of the rows and of their squared lengths, before each and after the last."""
     sums = np.concatenate([np.zeros((1, rows.shape[1])), np.cumsum(rows, axis=0)])
     return sums, np.concatenate(([0.0], np.cumsum(np.einsum("td,td->t", rows, rows))))
 
 
 def _about(rows: Floats, cuts: Ints, count: int) -> Edges:
-    """Of all cuts that are the cheapest under some penalty, the nearest in number.
+    """Return, of all cuts that are the cheapest under some penalty, the nearest in number.
 
     They are the corners of a convex line, cost over number: the slope of a chord is the penalty
     under which a corner between its ends is the cheapest, if there is one.

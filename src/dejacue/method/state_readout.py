@@ -56,7 +56,7 @@ class StateReadout(Readout):
     smoothing_in: ClassVar[str] = "smoothing_s=0.8"
     gives_alternatives: ClassVar[bool] = True
     takes_examples: ClassVar[bool] = True
-    scale_floor: ClassVar[float] = states.LEAST_SCALE
+    scale_floor: ClassVar[float] = states.MIN_SCALE
 
     def __post_init__(self) -> None:
         if not is_number(self.pooling, 0, 1):

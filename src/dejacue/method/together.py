@@ -16,7 +16,7 @@ from dejacue.method.joint import Joint
 from dejacue.method.kernel import Answers, EvidenceTables
 from dejacue.method.plan import DEFAULT_READOUT, Plan
 from dejacue.method.state_readout import StateReadout
-from dejacue.method.states import LEAST_SCALE
+from dejacue.method.states import MIN_SCALE
 from dejacue.method.view import Readout, View
 from dejacue.records import History, Timeline, Vocabulary
 from dejacue.records.arrays import Floats, Ints
@@ -29,7 +29,7 @@ def read_together(
     top: int | None = None,
     engine: str = "auto",
 ) -> Timeline:
-    """All that contrast or joint say of one object that several encoders have seen.
+    """Return all that contrast or joint say of one object that several encoders have seen.
 
     pairs   its history and the vocabulary by each encoder: the same states and descriptions, the
             same frames (those that only some have are left out)
@@ -44,7 +44,7 @@ def read_together(
     views = [plan.view(*pair) for pair in pairs]
     mean = np.mean([own.seen(view)[1].responses[0] for view in views], axis=0)
     mean -= mean.mean(axis=1, keepdims=True)
-    mean /= np.maximum(mean.std(axis=1, keepdims=True), LEAST_SCALE)
+    mean /= np.maximum(mean.std(axis=1, keepdims=True), MIN_SCALE)
     first = views[0]
     first.put(("states", own), _found(own, first, mean))
     found = plan.read(first, hints=True)
@@ -88,7 +88,7 @@ def _only(history: History, frames: Ints) -> History:
 
 
 def _found(readout: StateReadout, view: View, mean: Floats) -> tuple[Answers, EvidenceTables]:
-    """What the readout gives of this evidence, as it keeps it."""
+    """Return what the readout gives of this evidence, as it keeps it."""
     cuts, kept = readout.bounds(view.history), readout.seen(view)[1]
     start, end, score = view.engine.search(mean, cuts, mean.shape[1])
     path, levels, absent = kept.paths[0], np.zeros(len(mean)), None

@@ -53,11 +53,11 @@ class Batch:
         return slice(1) if shared else slice(None)
 
     def tables(self) -> Ragged:
-        """For a scan: every description in every observed run."""
+        """Lay out a scan: every description in every observed run."""
         return Ragged.of(self.histories, [own.queries for own in self.directions[self.distinct]])
 
     def centres(self) -> NDArray[np.float32] | None:
-        """(H, d) trajectory centres, where the coordinates have them."""
+        """Return (H, d) trajectory centres, where the coordinates have them."""
         if not self.coordinates.centred_frames:
             return None
         return self.engine.centres(self.tables())
@@ -83,14 +83,14 @@ class View(Batch):
         self._known: dict[Hashable, Any] = {}
 
     def once(self, key: Hashable, compute: Callable[[], T]) -> T:
-        """What ``compute`` gives, kept under the key as long as the view is."""
+        """Return what ``compute`` gives, kept under the key as long as the view is."""
         known: T | None = self._known.get(key)
         if known is None:
             known = self._known[key] = compute()
         return known
 
     def put(self, key: Hashable, known: Any) -> None:
-        """Something that was computed elsewhere, in place of what ``once`` would."""
+        """Keep something that was computed elsewhere, in place of what ``once`` would."""
         self._known[key] = known
 
     @property
@@ -107,7 +107,7 @@ class View(Batch):
         return self.engine.cosines(self.tables(), self.centre_rows)[0]
 
     def respond(self, smoothing: int) -> tuple[Floats, Floats, Floats]:
-        """Published responses (Q, N), centre and scale."""
+        """Return published responses (Q, N), centre and scale."""
 
         def compute() -> Any:
             responses, *calibration = self.engine.respond(self.tables(), [self.cosines], smoothing)
@@ -158,7 +158,7 @@ class Readout(ABC):
         return "description"
 
     def settings(self) -> dict[str, Any]:
-        """Its fields as plain values: what a timeline says of how it was made."""
+        """Return its fields as plain values: what a timeline says of how it was made."""
         return asdict(self)
 
     def timeline(
@@ -169,19 +169,19 @@ class Readout(ABC):
 
     @abstractmethod
     def find_one(self, view: View) -> Answers:
-        """The window of each description, from what the view has computed."""
+        """Return the window of each description, from what the view has computed."""
 
     def find(self, batch: Batch) -> Answers:
-        """The windows of a whole batch; readouts with a kernel make it one call."""
+        """Return the windows of a whole batch; readouts with a kernel make it one call."""
         return Answers.joined([self.find_one(view) for view in batch.views()])
 
     def evidence(self, view: View) -> Evidence:
-        """What it looks at: here, that of the published method."""
+        """Return what it looks at: here, the evidence of the published method."""
         responses, centre, scale = view.respond(getattr(self, "smoothing", PUBLISHED_WIDTH))
         return Evidence(view.cosines, centre, scale, responses, view.history.frames)
 
     def bounds(self, history: History) -> Ints:
-        """Positions that no window crosses."""
+        """Return positions that no window crosses."""
         return history.run_offsets
 
     def alternatives(
@@ -194,7 +194,7 @@ class Readout(ABC):
         return list(repeat((), len(found.start)))
 
     def notes(self, history: History) -> tuple[str, ...]:
-        """What a reader should know of its answer for this history."""
+        """Return what a reader should know of its answer for this history."""
         return ()
 
     def hints(
@@ -219,11 +219,11 @@ class ScheduledReadout(Readout):
             object.__setattr__(self, "durations", resolved)
 
     def longest(self, history: History) -> int:
-        """Frames of the longest stretch that a window may fill."""
+        """Return frames of the longest stretch that a window may fill."""
         return history.longest_run
 
     def lengths(self, history: History) -> tuple[int, ...]:
-        """The lengths that fit."""
+        """Return the lengths that fit."""
         longest = self.longest(history)
         lengths = d.fitting(d.as_durations(self.durations), longest)
         if not lengths:

@@ -50,7 +50,7 @@ NOTHING = 1e-12  # share of the squared length of a row that is rounding
 
 
 def check_spoken(vocabulary: Vocabulary) -> None:
-    """Refuses a vocabulary without words."""
+    """Refuse a vocabulary without words."""
     silent = [state for state, texts in vocabulary.states.items() if not texts]
     if len(silent) == len(vocabulary.states):
         raise InputError("its states have only examples, so there are no words to check")
@@ -62,7 +62,7 @@ def check_spoken(vocabulary: Vocabulary) -> None:
 
 
 def only_words(vocabulary: Vocabulary) -> Vocabulary:
-    """Without examples, and every description once."""
+    """Return the vocabulary without examples, and every description once."""
     check_spoken(vocabulary)
     rows, seen = [], set()
     for q, own in enumerate(zip(vocabulary.state_names, vocabulary.descriptions, strict=True)):
@@ -77,7 +77,7 @@ def words_report(
     history: History | None = None,
     spellings: Sequence[Spelling | None] | None = None,
 ) -> WordsReport:
-    """What the features, and the evidence on a history, say of the words.
+    """Return what the features, and the evidence on a history, say of the words.
 
     spellings   of ``only_words(vocabulary).descriptions``
     """
@@ -115,30 +115,30 @@ class _Rows:
         self.directions = self.means - self.means.mean(axis=0)
 
     def siblings(self) -> list[tuple[int, int]]:
-        """Pairs of descriptions of one state."""
+        """Return pairs of descriptions of one state."""
         return [pair for own in self.of_state for pair in combinations(own.tolist(), 2)]
 
     def cosine(self, a: int, b: int, states: Sequence[int]) -> float | None:
-        """Of the contrasts of two descriptions with these states."""
+        """Return the cosine of the contrasts of two descriptions with these states."""
         if self.likeness[a, b] > SAME:
             return 1.0
         others = [self.of_state[state] for state in states]
         return contrast_cosine(self.likeness, self.likeness, a, b, others)
 
     def rest(self, q: int) -> Ints:
-        """The other descriptions of its state."""
+        """Return the other descriptions of its state."""
         own = self.of_state[self.words.labels[q]]
         rest: Ints = own[own != q]
         return rest
 
     def turned(self, q: int) -> tuple[Floats, Floats]:
-        """The direction of its state with and without a description, which is not the only one."""
+        """Return the direction of its state with and without a description, not the only one."""
         state = int(self.words.labels[q])
         others = np.delete(self.means, state, axis=0).mean(axis=0)
         return self.means[state] - others, self.unit[self.rest(q)].mean(axis=0) - others
 
     def direction_without(self, q: int) -> Floats:
-        """The latter; as ``query_directions`` has it where it vanishes."""
+        """Return the latter, or what ``query_directions`` takes where it vanishes."""
         rest = self.unit[self.rest(q)]
         fallback = (self.turned(q)[1], rest.mean(axis=0), rest[0])
         return next(row for row in fallback if np.linalg.norm(row) > FALLBACK_BELOW)
@@ -165,7 +165,7 @@ class _Seen:
 
     @staticmethod
     def _without(history: History, rows: _Rows) -> dict[int, Window]:
-        """Description → the window of its state when it is left out."""
+        """Return description → the window of its state when it is left out."""
         left = [q for q in range(len(rows.words)) if len(rows.rest(q))]
         if not left:
             return {}
@@ -176,7 +176,7 @@ class _Seen:
 
 
 def _chosen(words: Vocabulary, rows: Sequence[int]) -> Vocabulary:
-    """The vocabulary with these descriptions only."""
+    """Return the vocabulary with these descriptions only."""
     states: dict[str, list[str]] = {state: [] for state in words.states}
     for q in rows:
         states[words.state_names[q]].append(words.descriptions[q])
@@ -383,7 +383,7 @@ def _disagreeing(report: WordsReport) -> Iterator[str]:
 
 
 def _hanging(report: WordsReport) -> Iterator[str]:
-    """States whose window is another one as soon as a description is left out."""
+    """Name states whose window is another one as soon as a description is left out."""
     for state in report.states:
         texts = [
             row.text

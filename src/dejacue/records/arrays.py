@@ -38,7 +38,7 @@ def as_array(values: ArrayLike, what: str) -> NDArray[Any]:
 
 
 def feature_rows(values: ArrayLike, what: str) -> NDArray[Any]:
-    """float16 or float32 rows, contiguous, finite, none of them zero."""
+    """Return float16 or float32 rows, contiguous, finite, none of them zero."""
     array = as_array(values, what)
     if array.ndim != 2 or array.dtype.kind not in "fiu" or 0 in array.shape:
         raise InputError(

@@ -229,7 +229,7 @@ class History:
         return int(self.frames[-1]) - int(self.frames[0]) + 1
 
     def runs(self) -> list[Window]:
-        """The maximal blocks of consecutive observed frames, in order."""
+        """Return the maximal blocks of consecutive observed frames, in order."""
         first, last = self.frames[self.run_offsets[:-1]], self.frames[self.run_offsets[1:] - 1]
         return [Window(a, b) for a, b in zip(first.tolist(), last.tolist(), strict=True)]
 
