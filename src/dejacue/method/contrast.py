@@ -9,10 +9,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from dejacue.method import scan as s
 from dejacue.method import shown
 from dejacue.method._reading import in_frames, quoted
-from dejacue.method.kernel import Answers, Engine, EvidenceTables, Ragged
+from dejacue.method.kernel import Answers, EvidenceTables, Ragged
 from dejacue.method.scan import ScoredWindow
 from dejacue.method.state_readout import Known, StateReadout
 from dejacue.method.view import Batch, View
@@ -50,18 +49,14 @@ class Contrast(StateReadout):
         labels, firsts = view.vocabulary.labels, view.query_directions.firsts
         if self.pooling != 1:
             labels = firsts = np.arange(len(labels))
-        chosen = list(zip(found.start[firsts].tolist(), found.end[firsts].tolist(), strict=True))
+        start, end = found.start[firsts], found.end[firsts]
         known = self.known(view)
         if known is None:
-            responses = self.seen(view)[1].responses[0]
-            windows = s.disjoint(
-                self.bounds(view.history).tolist(),
-                chosen,
-                more,
-                lambda parts: _best_of(view.engine, responses, parts),
-                None if least is None else least[firsts].tolist(),
-            )
+            responses, cuts = self.seen(view)[1].responses[0], self.bounds(view.history)
+            wanted = np.full(len(start), -np.inf) if least is None else least[firsts]
+            windows = view.engine.further(responses, cuts, start, end, more, wanted)
         else:
+            chosen = zip(start.tolist(), end.tolist(), strict=True)
             windows = [
                 self._known_disjoint(view, known, row, window, more)
                 for row, window in enumerate(chosen)
@@ -107,19 +102,6 @@ class Contrast(StateReadout):
 
 
 State = tuple[str, int, int, float, Sequence[ScoredWindow]]  # name, window, score, further windows
-
-
-def _best_of(
-    engine: Engine, responses: Floats, parts: Sequence[s.Part]
-) -> list[ScoredWindow | None]:
-    """Return the best window of each part; outside is still all the rest of the history."""
-    rows = [responses[row : row + 1, first:end] for row, first, end in parts]
-    starts, ends, scores = engine.search_parts(rows, responses.shape[1])
-    windows = zip(parts, starts.tolist(), ends.tolist(), scores.tolist(), strict=True)
-    return [
-        (part[1] + start, part[1] + end, score) if score > 0 else None
-        for part, start, end, score in windows
-    ]
 
 
 def _shared(states: Sequence[State], frames: Ints) -> tuple[str, ...]:

@@ -22,6 +22,7 @@ from dejacue.method import _partition as plain_partition
 from dejacue.method import evidence as plain
 from dejacue.method import scan as plain_scan
 from dejacue.method import states as plain_states
+from dejacue.method.scan import ScoredWindow
 from dejacue.records import History
 from dejacue.records.arrays import Flags, Floats, Ints
 
@@ -266,6 +267,25 @@ class NumpyEngine:
         start, end, score = (np.concatenate(column) for column in zip(*found, strict=True))
         return start, end, score
 
+    def further(
+        self, responses: Floats, cuts: Ints, start: Ints, end: Ints, more: int, least: Floats
+    ) -> list[list[ScoredWindow]]:
+        """Return up to ``more`` windows of each row, best first, beside its best: start … end.
+
+        Each is the best contrast that overlaps none before it, and reaches the least score (R,).
+        """
+
+        def best_of(parts: list[plain_scan.Part]) -> list[ScoredWindow | None]:
+            rows = [responses[row : row + 1, first:last] for row, first, last in parts]
+            windows = zip(*self.search_parts(rows, responses.shape[1]), strict=True)
+            return [
+                (first + int(a), first + int(b), float(score)) if score > 0 else None
+                for (_, first, _), (a, b, score) in zip(parts, windows, strict=True)
+            ]
+
+        chosen = list(zip(start.tolist(), end.tolist(), strict=True))
+        return plain_scan.disjoint(cuts.tolist(), chosen, more, best_of, least.tolist())
+
     def contrast(
         self, batch: Ragged, centres: Float32Rows | None = None, kept: EvidenceTables | None = None
     ) -> Answers:
@@ -431,16 +451,19 @@ class CompiledEngine(NumpyEngine):
         return self._search(_CONTRAST, [responses], [cuts], total=total)
 
     def search_parts(self, parts: Sequence[Floats], total: int) -> Windows:
-        numbers = (1, 1, total, 1, 1, plain_states.MIN_SCALE)
-        cuts = list(np.array([(0, part.shape[1]) for part in parts]))
-        lists = (None, None, list(parts), cuts, *[None] * 11)  # the general way takes as long again
-        start, end = np.empty((2, len(parts)), np.int64)
-        score = np.empty(len(parts))
-        arrays = (None, None, start, end, None, None, score, None, None, None, None)
-        code, _, row = self._module.run(self.name, _CONTRAST, len(parts), numbers, lists, arrays)
-        if code:
-            raise InputError(BAD_VALUES[code].format(id="", row=row))
-        return start, end, score
+        cuts = [np.array((0, part.shape[1])) for part in parts]
+        return self._search(_CONTRAST, parts, cuts, total=total)
+
+    def further(
+        self, responses: Floats, cuts: Ints, start: Ints, end: Ints, more: int, least: Floats
+    ) -> list[list[ScoredWindow]]:
+        if not hasattr(self._module, "further"):  # a kernel that was built before there was one
+            return super().further(responses, cuts, start, end, more, least)
+        shape = len(responses), min(more, responses.shape[1])
+        starts, ends, scores = np.empty(shape, np.int64), np.empty(shape, np.int64), np.empty(shape)
+        self._module.further(self.name, responses, cuts, start, end, least, starts, ends, scores)
+        rows = zip(starts.tolist(), ends.tolist(), scores.tolist(), strict=True)
+        return [[window for window in zip(*row, strict=True) if window[2] > 0] for row in rows]
 
     def _search(
         self, operation: int, responses: Sequence[Floats], runs: list[Ints], **more: Any
