@@ -109,13 +109,11 @@ class View(Batch):
     def respond(self, smoothing: int) -> tuple[Floats, Floats, Floats]:
         """Return published responses (Q, N), centre and scale."""
 
-        def compute() -> Any:
-            responses, *calibration = self.engine.respond(self.tables(), [self.cosines], smoothing)
-            return responses[0], *calibration
+        def compute() -> tuple[Floats, Floats, Floats]:
+            found = self.engine.respond(self.tables(), [self.cosines], smoothing)
+            return found[0][0], found[1], found[2]
 
-        found: tuple[Floats, Floats, Floats]
-        found = self.once(("respond", smoothing), compute)
-        return found
+        return self.once(("respond", smoothing), compute)
 
     @cached_property
     def unit_frames(self) -> Floats:
