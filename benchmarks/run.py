@@ -24,10 +24,9 @@ from rich.console import Console
 from rich.table import Table
 
 from dejacue import History, MissingData, Vocabulary, locate, locate_many
-from dejacue.method._tables import Ragged
 from dejacue.method.coordinates import as_coordinates, query_directions
 from dejacue.method.durations import PUBLISHED, Grid, fitting
-from dejacue.method.kernel import compiled, engine
+from dejacue.method.kernel import Ragged, compiled, engine
 from dejacue.method.readouts import schedule_of
 from dejacue_paper import load_release
 
@@ -221,7 +220,7 @@ def memory(table: Table, name: str, longest: int) -> None:
         "import sys, numpy as np\n"
         "from dejacue import History\n"
         "from dejacue.method.durations import Grid\n"
-        "from dejacue.method._tables import Ragged\n"
+        "from dejacue.method.kernel import Ragged\n"
         "from dejacue.method.kernel import engine\n"
         "from dejacue.method.readouts import schedule_of\n"
         "n = int(sys.argv[1])\n"

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dejacue import InputError, Window
-from dejacue.evaluation.consistency import paraphrase_pairs
+from dejacue.evaluation.overlap import paraphrase_pairs
 
 
 def test_two_descriptions_make_one_pair() -> None:

@@ -956,7 +956,7 @@ def test_one_frame_few_frames_and_half_precision():
 
 def test_memory_is_bounded_on_a_long_history(monkeypatch):
     """Of many named frames of a long history, some are computed with; all are kept."""
-    monkeypatch.setattr(f, "MOST_CELLS", 1000)
+    monkeypatch.setattr(f, "MAX_CELLS", 1000)
     made = scene()
     named = made.vocabulary.with_examples(filled=list(range(60, 140, 2)), empty=[20, 160])
     known = f.facts_of(made.history, named)

@@ -15,9 +15,8 @@ from dejacue.method._labelling import (
     stretches,
     with_none,
 )
-from dejacue.method._tables import Labelling
 from dejacue.method.joint import Joint
-from dejacue.method.kernel import compiled, engine
+from dejacue.method.kernel import Labelling, compiled, engine
 from dejacue.method.locate import read
 from dejacue_paper.data.synthetic import generate
 
@@ -76,7 +75,7 @@ def test_the_labelling_is_the_best_of_all_that_are_allowed(stay, order, irrevers
 @pytest.mark.parametrize("name", ENGINES)
 def test_of_equal_labellings_the_one_that_stays_and_of_equal_states_the_first_wins(name):
     nodes = nodes_for(3, None, False)
-    rules = Labelling([nodes.state], [nodes.first], [nodes.follows], np.zeros(1), 1, 1)
+    rules = Labelling([nodes], np.zeros(1), 1, 1)
     cuts = np.array([0, 4])
     equal = np.zeros((3, 4))
     assert engine(name).label_responses(equal, cuts, rules)[0].tolist() == [0, 0, 0, 0]

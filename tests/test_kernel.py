@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,10 +15,17 @@ from hypothesis import strategies as st
 
 from dejacue import History, InputError
 from dejacue.method._labelling import nodes_for
-from dejacue.method._tables import Answers, EvidenceTables, Labelling, Ragged, Schedule
 from dejacue.method.durations import PUBLISHED, Grid, fitting
 from dejacue.method.evidence import fold
-from dejacue.method.kernel import engine
+from dejacue.method.kernel import (
+    Answers,
+    CompiledEngine,
+    EvidenceTables,
+    Labelling,
+    Ragged,
+    Schedule,
+    engine,
+)
 from dejacue.method.readouts import schedule_of
 from dejacue.method.states import gaussian, stretches
 
@@ -107,14 +115,7 @@ def as_states(batch: Ragged, seed: int) -> tuple[Ragged, Labelling]:
         order = tuple(rng.permutation(count)[:2].tolist()) if rng.random() < 0.3 else None
         nodes.append(nodes_for(count, order, irreversible))
         costs.append(float(rng.uniform(0, 5)))
-    rules = Labelling(
-        [own.state for own in nodes],
-        [own.first for own in nodes],
-        [own.follows for own in nodes],
-        np.array(costs),
-        stay,
-        4,
-    )
+    rules = Labelling(nodes, np.array(costs), stay, 4)
     shared = labels if rng.random() < 0.7 else None
     return Ragged(batch.histories, queries, cuts, shared, weights), rules
 
@@ -128,15 +129,18 @@ def state_steps(own, states: Ragged, rules: Labelling, centres, cosines, respons
     cuts, kept = states.runs[0], EvidenceTables.of(states)
     smoothed, *scales = own.smooth(states, cosines)
     responses = smoothed[0] if responses is None else responses
-    first = Labelling(
-        rules.states[:1], rules.first[:1], rules.follows[:1], rules.costs[:1], rules.stay, 4
-    )
+    first = Labelling(rules.nodes[:1], rules.costs[:1], rules.stay, 4)
+    half = responses.shape[1] // 2 + 1
+    found = own.search(responses, cuts, responses.shape[1])
+    further = own.further(responses, cuts, *found[:2], 5, found[2] / 4)
     return {
         "smooth": [*smoothed, *scales],
         "contrast": columns(own.contrast(states, centres)),
         "label": columns(own.label(states, rules, centres, kept)),
         "kept": [table for name in EvidenceTables.__slots__ for table in getattr(kept, name)],
         "search": own.search(responses, cuts, responses.shape[1] + 3),
+        "further": [np.array(row) for row in further],
+        "search_parts": own.search_parts([responses[:1], responses[-1:, :half]], 2 * half),
         "label_responses": own.label_responses(responses, cuts, first),
     }
 
@@ -239,6 +243,39 @@ def test_wrong_tables_of_segments_are_refused_before_they_are_read(
 ) -> None:
     with pytest.raises(ValueError, match=r"rows|cuts"):
         engine(build).partition(rows, np.array(cuts), penalty)
+
+
+@pytest.mark.parametrize("build", BUILDS)
+@pytest.mark.parametrize(
+    ("cuts", "start", "end", "least"),
+    [
+        ([0, 3], [0], [1], [0.0]),
+        ([0, 2, 2, 4], [0], [1], [0.0]),
+        ([0, 4], [-1], [1], [0.0]),
+        ([0, 4], [2], [1], [0.0]),
+        ([0, 4], [0], [4], [0.0]),
+        ([0, 4], [0, 0], [1, 1], [0.0]),
+        ([0, 4], [0], [1], [0.0, 0.0]),
+    ],
+)
+def test_wrong_windows_are_refused_before_further_ones_are_searched(
+    build, cuts, start, end, least
+) -> None:
+    cuts, start, end = (np.array(column) for column in (cuts, start, end))
+    with pytest.raises(ValueError, match="do not fit"):
+        engine(build).further(np.ones((1, 4)), cuts, start, end, 2, np.array(least))
+
+
+@pytest.mark.parametrize("build", BUILDS)
+def test_a_kernel_without_further_windows_finds_them_part_by_part(build) -> None:
+    rows = np.random.default_rng(3).normal(size=(2, 60)).cumsum(axis=1)
+    rows -= rows.mean(axis=1, keepdims=True)
+    cuts, whole = np.array([0, 25, 60]), engine(build)
+    start, end, score = whole.search(rows, cuts, 60)
+    older = CompiledEngine(SimpleNamespace(run=whole._module.run), build)
+    asked = (rows, cuts, start, end, 4, score / 10)
+    assert older.further(*asked) == whole.further(*asked)
+    assert any(whole.further(*asked))
 
 
 @pytest.mark.parametrize("build", BUILDS)

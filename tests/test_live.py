@@ -12,7 +12,7 @@ from dejacue import Contrast, History, Joint, Live, LiveReading, Vocabulary, fin
 from dejacue.data.rendered import render, write_scene
 from dejacue.errors import InputError
 from dejacue.method import _labelling as labelling
-from dejacue.method._online import Calibration, Survivors
+from dejacue.method._live_labels import Calibration, Survivors
 from dejacue.method.live import Update
 from dejacue.method.locate import read
 from dejacue.pipeline.live import _mask

@@ -11,7 +11,7 @@ import pytest
 
 import dejacue
 from dejacue import Grid, History, InputError, Scan, Vocabulary
-from dejacue.method import batch
+from dejacue.method import locate as locating
 from dejacue.method.kernel import compiled
 from dejacue_paper import generate
 
@@ -79,7 +79,7 @@ def test_other_readouts_work_in_batches_too(readout) -> None:
 
 def test_threads_share_the_work_of_a_chunk() -> None:
     histories, vocabularies = pairs(12)
-    parts = batch._split(list(zip(histories, vocabularies, strict=True)), 3)
+    parts = locating._split(list(zip(histories, vocabularies, strict=True)), 3)
     assert len(parts) == 3
     assert [h for part in parts for h, _ in part] == histories
     frames = [sum(len(h) for h, _ in part) for part in parts]
@@ -128,7 +128,7 @@ def test_diagnostics_and_alternatives_are_the_same_in_batches() -> None:
 
 
 def test_a_generator_is_read_a_chunk_at_a_time(monkeypatch) -> None:
-    monkeypatch.setattr(batch, "CHUNK_HISTORIES", 3)
+    monkeypatch.setattr(locating, "CHUNK_HISTORIES", 3)
     histories, vocabularies = pairs(9)
     read = []
 
@@ -146,13 +146,13 @@ def test_a_generator_is_read_a_chunk_at_a_time(monkeypatch) -> None:
 def test_a_chunk_holds_a_bounded_number_of_bytes(monkeypatch) -> None:
     histories, vocabularies = pairs(9)
     limit = 2 * histories[0].features.nbytes
-    monkeypatch.setattr(batch, "CHUNK_BYTES", limit)
-    held = [[h for h, _ in c] for c in batch._chunks((h, vocabularies[0]) for h in histories)]
+    monkeypatch.setattr(locating, "CHUNK_BYTES", limit)
+    held = [[h for h, _ in c] for c in locating._chunks((h, vocabularies[0]) for h in histories)]
     assert [h for c in held for h in c] == histories
     assert len(held) > 3
     assert all(len(c) == 1 or sum(h.features.nbytes for h in c) <= limit for c in held)
     alike = [histories[0]] * 7
-    held = [len(c) for c in batch._chunks((h, vocabularies[0]) for h in alike)]
+    held = [len(c) for c in locating._chunks((h, vocabularies[0]) for h in alike)]
     assert held == [2, 2, 2, 1]  # all that is allowed, not a byte less
     expected = answers(locate(h, vocabularies[0]) for h in histories)
     assert answers(locate_many(histories, vocabularies[0])) == expected

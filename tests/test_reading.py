@@ -229,7 +229,7 @@ def test_columns_lead_back_to_the_file_where_the_histories_do() -> None:
 
 @pytest.mark.parametrize("at_a_time", [1, 9])
 def test_histories_with_and_without_times_stand_in_one_batch(monkeypatch, at_a_time) -> None:
-    monkeypatch.setattr("dejacue.method.batch.CHUNK_HISTORIES", at_a_time)
+    monkeypatch.setattr("dejacue.method.locate.CHUNK_HISTORIES", at_a_time)
     made = [generate(seed, frames=80) for seed in range(3)]
     plain, rows = made[0].history, np.arange(80)
     timed = History(made[1].history.features, times_s=rows / 4, encoder="generated")

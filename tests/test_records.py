@@ -25,8 +25,7 @@ from dejacue import (
     locate,
 )
 from dejacue import records as all_records
-from dejacue.method.batch import locate_many
-from dejacue.method.locate import read
+from dejacue.method.locate import locate_many, read
 from dejacue.records import Interval, Timeline
 from dejacue_paper import generate
 

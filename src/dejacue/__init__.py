@@ -22,7 +22,6 @@ if TYPE_CHECKING:  # the same for type checkers
     from dejacue.evaluation.evaluate import evaluate as evaluate
     from dejacue.method.asking import Question as Question
     from dejacue.method.asking import ask_next as ask_next
-    from dejacue.method.batch import locate_many as locate_many
     from dejacue.method.contrast import Contrast as Contrast
     from dejacue.method.durations import Grid as Grid
     from dejacue.method.joint import Joint as Joint
@@ -30,6 +29,7 @@ if TYPE_CHECKING:  # the same for type checkers
     from dejacue.method.locate import candidates as candidates
     from dejacue.method.locate import evidence as evidence
     from dejacue.method.locate import locate as locate
+    from dejacue.method.locate import locate_many as locate_many
     from dejacue.method.readouts import Scan as Scan
     from dejacue.method.segments import segments as segments
     from dejacue.method.together import read_together as read_together
@@ -87,9 +87,8 @@ _NAMES = {
     "sources.build": "build_history",
     "sources.tracks": "track load_tracker Prompt",
     "sources.results": "read_timelines write_timelines read_references write_references",
-    "method.locate": "locate evidence candidates",
+    "method.locate": "locate locate_many evidence candidates",
     "method.asking": "ask_next Question",
-    "method.batch": "locate_many",
     "method.contrast": "Contrast",
     "method.joint": "Joint",
     "method.live": "LiveReading",

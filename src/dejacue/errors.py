@@ -44,12 +44,12 @@ class Cancelled(DejaCueError):
 
 
 def shortened(text: str, most: int = MOST_QUOTED) -> str:
-    """The text, or its beginning: what was given may be of any length."""
+    """Return the text, or its beginning: what was given may be of any length."""
     return text if len(text) <= most else f"{text[:most]}…"
 
 
 def shown(value: object, most: int = MOST_QUOTED // 2) -> str:
-    """A value in a sentence; Python writes no number of thousands of digits."""
+    """Return a value for a sentence; Python writes no number of thousands of digits."""
     try:
         return shortened(str(value), most)
     except ValueError:
@@ -69,7 +69,7 @@ def one_line(message: str) -> str:
 
 
 def first_line(error: BaseException) -> str:
-    """What the error of a library says, without its advice."""
+    """Return what the error of a library says, without its advice."""
     said = str(error).splitlines()
     return shortened(said[0], 2 * MOST_QUOTED) if said else type(error).__name__
 
@@ -81,12 +81,12 @@ def lacks_memory(error: BaseException) -> bool:
 
 
 def counted(number: int, word: str) -> str:
-    """1 frame, 2 frames."""
+    """Return "1 frame" or "2 frames"."""
     return f"{number} {word}" if number == 1 else f"{number} {word}s"
 
 
 def unknown(kind: str, given: object, known: Iterable[str]) -> InputError:
-    """The error for a name that does not exist: suggests the nearest one and lists them all."""
+    """Return the error for an unknown name: it suggests the nearest one and lists them all."""
     names = list(known)
     near = difflib.get_close_matches(str(given), names, n=1, cutoff=0.5)
     hint = f'did you mean "{near[0]}"? ' if near else ""

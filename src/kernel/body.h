@@ -438,4 +438,4 @@ EVERY(all_contrasts, 1, history_contrast)
 EVERY(all_labels, 1, history_labels)
 
 const Engine ENGINE = {ENGINE_NAME, all_cosines, all_centres, all_responses, all_windows,
-                       all_smoothed, all_contrasts, all_labels, partition};
+                       all_smoothed, all_contrasts, all_labels, partition, further};

@@ -187,3 +187,94 @@ static int search_row(Search *s, const History *h, const double *row, double *pr
     }
     return 0;
 }
+
+/* ── further windows of a row ──────────────────────────────────────────────────────────────── */
+
+/* Frames that no window taken so far touches, and the best window among them. */
+typedef struct {
+    int64_t first, end;
+    Window best;
+} Part;
+
+/* Adds the part first … end − 1, searched, unless it is empty; −1 without memory. */
+static int add_part(Search *s, const double *row, double *prefix, int64_t first, int64_t end,
+                    Part *parts, int64_t *used) {
+    if (first >= end) return 0;
+    const int64_t bounds[2] = {0, end - first};
+    const History h = {.frames = end - first, .runs = 1, .offsets = bounds};
+    Part *part = parts + (*used)++;
+    part->first = first, part->end = end;
+    if (search_row(s, &h, row + first, prefix, &part->best)) return -1;
+    part->best.start += first, part->best.end += first;
+    return 0;
+}
+
+/* Up to `more` windows, best first: each the best that overlaps none before it and reaches `least`;
+ * the rest of `out` gets score 0. As disjoint in scan.py. parts: room for stretches + more + 1. */
+static int further_of_row(Search *s, const double *row, double *prefix, const int64_t *cuts,
+                          int64_t stretches, Window taken, double least, int64_t more, Part *parts,
+                          Window *out) {
+    int64_t used = 0, found = 0;
+    for (int64_t r = 0; r < stretches; r++) {
+        const int64_t a = cuts[r], b = cuts[r + 1];
+        const int holds = a <= taken.start && taken.end < b;
+        if (add_part(s, row, prefix, a, holds ? taken.start : b, parts, &used)) return -1;
+        if (holds && add_part(s, row, prefix, taken.end + 1, b, parts, &used)) return -1;
+    }
+    while (found < more) {
+        int64_t chosen = -1;
+        double top = 0.0;
+        for (int64_t k = 0; k < used; k++)
+            if (parts[k].best.score > top) top = parts[k].best.score;
+        if (!(top > 0.0) || top < least) break;
+        for (int64_t k = 0; k < used; k++) {
+            const Window *own = &parts[k].best;
+            if (own->score > 0.0 && own->score >= tie_threshold(top) &&
+                (chosen < 0 || earlier(own, &parts[chosen].best)))
+                chosen = k;
+        }
+        const Part whole = parts[chosen];
+        parts[chosen] = parts[--used];
+        out[found++] = whole.best;
+        if (found == more) break;
+        if (add_part(s, row, prefix, whole.first, whole.best.start, parts, &used) ||
+            add_part(s, row, prefix, whole.best.end + 1, whole.end, parts, &used))
+            return -1;
+    }
+    for (; found < more; found++) out[found] = (Window){0, 0, 0.0};
+    return 0;
+}
+
+/* The same for every row (queries, frames): out (queries, more); −1 without memory. */
+static int further(const double *rows, int64_t queries, int64_t frames, const int64_t *cuts,
+                   int64_t stretches, const int64_t *start, const int64_t *end,
+                   const double *least, int64_t more, int64_t *out_start, int64_t *out_end,
+                   double *out_score) {
+    const size_t room = (size_t)frames + 1;
+    double *memory = malloc(5 * room * sizeof(double));
+    Part *parts = malloc((size_t)(stretches + more + 1) * sizeof(Part));
+    Window *out = malloc((size_t)more * sizeof(Window));
+    int failed = !memory || !parts || !out;
+    if (!failed) {
+        double *norms = memory, *prefix = memory + room;
+        const double half = sqrt((double)frames) / 2.0;
+        Search search = {.norms = norms, .total = frames, .widest = half > 1.0 ? half : 1.0,
+                         .hull = (int64_t *)(memory + 2 * room), .low = memory + 3 * room,
+                         .lowest = memory + 4 * room};
+        contrast_norms(frames, frames, norms);
+        for (int64_t q = 0; q < queries && !failed; q++) {
+            const Window taken = {start[q], end[q], 0.0};
+            failed = further_of_row(&search, rows + q * frames, prefix, cuts, stretches, taken,
+                                    least[q], more, parts, out);
+            for (int64_t k = 0; k < more && !failed; k++) {
+                out_start[q * more + k] = out[k].start, out_end[q * more + k] = out[k].end;
+                out_score[q * more + k] = out[k].score;
+            }
+        }
+        free(search.near);
+    }
+    free(memory);
+    free(parts);
+    free(out);
+    return failed ? -1 : 0;
+}

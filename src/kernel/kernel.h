@@ -89,6 +89,12 @@ typedef struct {
      * of its stretch up to it begins; −1 without memory */
     int (*partition)(const double *rows, int64_t dimension, const int64_t *cuts, int64_t stretches,
                      double penalty, int64_t *start);
+    /* responses (queries, frames) in stretches, and the best window of each row → up to `more`
+     * further ones (queries, more), score 0 where there is none; −1 without memory */
+    int (*further)(const double *rows, int64_t queries, int64_t frames, const int64_t *cuts,
+                   int64_t stretches, const int64_t *start, const int64_t *end,
+                   const double *least, int64_t more, int64_t *out_start, int64_t *out_end,
+                   double *out_score);
 } Engine;
 
 extern const Engine engine_baseline;

@@ -374,6 +374,48 @@ static PyObject *partition(PyObject *self, PyObject *args) {
     Py_RETURN_NONE;
 }
 
+/* further(name, rows (R, N), cuts, start (R), end (R), least (R), start, end, score (R, more)): see
+ * contrast.h. */
+static PyObject *further(PyObject *self, PyObject *args) {
+    (void)self;
+    const char *name;
+    PyObject *given[8];
+    if (!PyArg_ParseTuple(args, "sOOOOOOOO", &name, given, given + 1, given + 2, given + 3,
+                          given + 4, given + 5, given + 6, given + 7))
+        return NULL;
+    const Engine *engine = find_engine(name);
+    if (!engine) return NULL;
+    Py_buffer views[8];
+    Held held = {views, 0, 8};
+    int failed = -1, good = 1;
+    const char *names[] = {"rows", "cuts", "start", "end", "least", "out", "out", "out"};
+    for (int k = 0; k < 8 && good; k++)
+        good = hold(&held, given[k], k == 0 || k > 4 ? 2 : 1, 8, k > 4, names[k]) != NULL;
+    if (good) {
+        const int64_t rows = views[0].shape[0], frames = views[0].shape[1];
+        const int64_t count = views[1].shape[0], more = views[5].shape[1];
+        const int64_t *cuts = views[1].buf, *start = views[2].buf, *end = views[3].buf;
+        good = frames >= 1 && frames <= INT32_MAX && more >= 1 && more <= INT32_MAX && count >= 2 &&
+               cuts[0] == 0 && cuts[count - 1] == frames;
+        for (int64_t r = 1; good && r < count; r++) good = cuts[r - 1] < cuts[r];
+        for (int k = 2; good && k < 8; k++) good = views[k].shape[0] == rows;
+        for (int k = 6; good && k < 8; k++) good = views[k].shape[1] == more;
+        for (int64_t q = 0; good && q < rows; q++)
+            good = start[q] >= 0 && start[q] <= end[q] && end[q] < frames;
+        if (!good) refuse("rows", "do not fit the cuts, windows and outputs");
+        else {
+            Py_BEGIN_ALLOW_THREADS
+            failed = engine->further(views[0].buf, rows, frames, cuts, count - 1, start, end,
+                                     views[4].buf, more, views[5].buf, views[6].buf, views[7].buf);
+            Py_END_ALLOW_THREADS
+        }
+    }
+    for (int64_t i = 0; i < held.used; i++) PyBuffer_Release(views + i);
+    if (!good) return NULL;
+    if (failed) return PyErr_NoMemory();
+    Py_RETURN_NONE;
+}
+
 static PyObject *variants(PyObject *self, PyObject *unused) {
     (void)self, (void)unused;
     if (avx2_here) return Py_BuildValue("(ss)", "avx2", "baseline");
@@ -383,6 +425,7 @@ static PyObject *variants(PyObject *self, PyObject *unused) {
 static PyMethodDef methods[] = {
     {"run", run, METH_VARARGS, "One operation on a ragged batch; see dejacue.method.kernel."},
     {"partition", partition, METH_VARARGS, "Where the last segment of the first t frames begins."},
+    {"further", further, METH_VARARGS, "Further windows of rows of responses, best first."},
     {"variants", variants, METH_NOARGS, "The builds that this machine can run, fastest first."},
     {NULL, NULL, 0, NULL},
 };

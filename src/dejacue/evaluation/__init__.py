@@ -12,8 +12,7 @@ from dejacue.evaluation.agreement import (
     boundary_sensitivity,
     cohen_kappa,
 )
-from dejacue.evaluation.averages import group_means, nested_mean
-from dejacue.evaluation.consistency import paraphrase_pairs
+from dejacue.evaluation.averages import duration_strata, group_means, nested_mean
 from dejacue.evaluation.evaluate import Estimate, Evaluation, evaluate
 from dejacue.evaluation.identity import best_margin, best_outside, identity_correct
 from dejacue.evaluation.occurrences import average_precision, match, recurrence
@@ -23,6 +22,7 @@ from dejacue.evaluation.overlap import (
     metrics,
     oracle_tiou,
     paired_tiou,
+    paraphrase_pairs,
     recall_at,
     tiou,
 )
@@ -36,7 +36,6 @@ from dejacue.evaluation.resampling import (
     sign_flip_exact,
     stratified_interval,
 )
-from dejacue.evaluation.strata import duration_strata
 
 __all__ = [
     "METRICS",

@@ -52,7 +52,7 @@ class PassAgreement:
 
 
 def cohen_kappa(first: Labels, second: Labels) -> Agreement:
-    """Exact rate and Cohen's κ of two label sequences of one length.
+    """Return exact rate and Cohen's κ of two label sequences of one length.
 
     Where both passes use one and the same label throughout, chance is 1 and κ is 0/0. The passes
     then agree on every frame, and κ is given as 1, its value in every other full agreement.
@@ -76,10 +76,9 @@ def cohen_kappa(first: Labels, second: Labels) -> Agreement:
 
 
 def agreement(
-    passes: Mapping[str, tuple[Labels, Labels]],
-    stable: Mapping[str, Sequence[bool]] | None = None,
+    passes: Mapping[str, tuple[Labels, Labels]], stable: Mapping[str, Sequence[bool]] | None = None
 ) -> PassAgreement:
-    """Agreement over several histories, pooled over frames and as a mean over histories.
+    """Return agreement over several histories, pooled over frames and as a mean over histories.
 
     passes   history → labels of the first pass, labels of the second
     stable   history → for each of its frames, whether it is stable; every history needs one mask,
@@ -133,11 +132,9 @@ def _scope(passes: Mapping[str, Sequence[Labels]]) -> Scope:
 
 
 def boundary_sensitivity(
-    retrieved: ArrayLike,
-    reference_sets: Mapping[str, Sequence[ArrayLike]],
-    levels: Levels,
+    retrieved: ArrayLike, reference_sets: Mapping[str, Sequence[ArrayLike]], levels: Levels
 ) -> dict[str, dict[str, float]]:
-    """The same retrieved windows scored against the references of several annotators.
+    """Score the same retrieved windows against the references of several annotators.
 
     retrieved        (R, 2) windows
     reference_sets   name → for each retrieved window, its reference windows

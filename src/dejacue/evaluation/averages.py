@@ -1,19 +1,21 @@
-"""Averages over a ragged hierarchy, so that no state, history or source counts twice (§7)."""
+"""Averages over a ragged hierarchy, so that no state, history or source counts twice, and groups by
+the duration of the reference (§7)."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dejacue.errors import InputError
+from dejacue.records.arrays import Floats, Ints
 
 Levels = Sequence[Sequence[Hashable]]
 
 
-def group_means(values: ArrayLike, levels: Levels) -> tuple[list[Hashable], NDArray[np.float64]]:
-    """Mean of means: items → levels[0] → levels[1] → … → one value per group of the last level.
+def group_means(values: ArrayLike, levels: Levels) -> tuple[list[Hashable], Floats]:
+    """Average items → levels[0] → levels[1] → … → one value per group of the last level.
 
     values   (n,), or (n, k) for k metrics of the same items
     levels   for each level, from fine to coarse, the group of every item; groups of a finer
@@ -43,8 +45,25 @@ def group_means(values: ArrayLike, levels: Levels) -> tuple[list[Hashable], NDAr
 
 
 def nested_mean(values: ArrayLike, levels: Levels) -> tuple[float, dict[Hashable, float]]:
-    """Uniform mean over the groups of the last level, and the value of each of them."""
+    """Return uniform mean over the groups of the last level, and the value of each of them."""
     groups, means = group_means(values, levels)
     if means.ndim != 1:
         raise InputError("nested_mean takes one number per item; use group_means for more")
     return float(means.mean()), dict(zip(groups, means.tolist(), strict=True))
+
+
+def duration_strata(durations: ArrayLike, population: ArrayLike) -> tuple[Ints, Floats]:
+    """Return the quartile (0 shortest … 3 longest) of each duration, and the three boundaries.
+
+    durations    (n,) reference length of each item
+    population   lengths that the quartiles are taken of: published, one per state
+
+    An item belongs to the first quartile whose upper boundary its duration does not exceed.
+    """
+    lengths, all_lengths = np.asarray(durations), np.asarray(population)
+    for array in (lengths, all_lengths):
+        numbers = array.dtype.kind in "iuf" and array.ndim == 1 and len(array) > 0
+        if not numbers or not ((array >= 1) & (array < np.inf)).all():
+            raise InputError("strata need a single row of durations, each at least one frame")
+    boundaries: Floats = np.quantile(all_lengths, [0.25, 0.5, 0.75])
+    return np.searchsorted(boundaries, lengths, side="left"), boundaries

@@ -10,20 +10,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from dejacue.errors import InputError
 from dejacue.evaluation.averages import group_means
 from dejacue.evaluation.overlap import METRICS, best_tiou, metrics
 from dejacue.evaluation.resampling import Paired, bootstrap_interval, compare
 from dejacue.records import Reference, Timeline, Window
 from dejacue.records._html import escaped, table_html
+from dejacue.records.arrays import Floats
 
 EVALUATION_SCHEMA = "dejacue.evaluation/1"
 FAMILY = "Holm within the three metrics of a comparison"
 ANOTHER = "made with another vocabulary, or incomplete"
-MOST_NAMES = 5
+MAX_LISTED_NAMES = 5
 
 Query = tuple[str, str, str]  # history, state, description
 Windows = Mapping[Query, Window | None]  # None: not found
@@ -52,7 +50,7 @@ class Evaluation:
     methods: Mapping[str, Mapping[str, Estimate]]
     counts: Mapping[str, int]
     components: tuple[str, ...]
-    per_component: Mapping[str, NDArray[np.float64]]
+    per_component: Mapping[str, Floats]
     comparisons: Mapping[str, Mapping[str, Paired]]
     left_out: tuple[str, ...] = ()
 
@@ -85,7 +83,7 @@ class Evaluation:
         return table_html(title, ("", *METRICS.values()), rows, [about, *self.left_out])
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, as the command writes them to JSON."""
+        """Return plain values, as the command writes them to JSON."""
         return {
             "schema": EVALUATION_SCHEMA,
             "counts": dict(self.counts),
@@ -110,7 +108,7 @@ class Evaluation:
         }
 
     def to_rows(self) -> list[dict[str, Any]]:
-        """Flat rows for a CSV: a method's means, then the differences with p; None where
+        """Return flat rows for a CSV: a method's means, then the differences with p; None where
         there is none."""
         names = ("kind", "name", "metric", "value", "low", "high", "p", "holm_p", "family")
         rows: list[tuple[Any, ...]] = [
@@ -172,11 +170,11 @@ def evaluate(
             "the timelines and the references have nothing in common, so there is nothing to "
             "evaluate"
         )
-        raise InputError("; ".join([reason, *_sentences(problems, MOST_NAMES)]))
+        raise InputError("; ".join([reason, *_sentences(problems, MAX_LISTED_NAMES)]))
     if problems and not only_common:
         raise InputError(
-            f"{'; '.join(_sentences(problems, MOST_NAMES))}; correct the files, or evaluate only "
-            "what they share (only_common=True / --only-common)"
+            f"{'; '.join(_sentences(problems, MAX_LISTED_NAMES))}; correct the files, or evaluate "
+            "only what they share (only_common=True / --only-common)"
         )
     return _measured(windows, truth, queries, tuple(_sentences(problems)), compared)
 
@@ -215,7 +213,7 @@ def _measured(
     )
 
 
-def _estimates(values: NDArray[np.float64]) -> dict[str, Estimate]:
+def _estimates(values: Floats) -> dict[str, Estimate]:
     means = values.mean(axis=0).tolist()
     if len(values) < 2:
         return {m: Estimate(mean, None, None) for m, mean in zip(METRICS, means, strict=True)}
@@ -223,7 +221,7 @@ def _estimates(values: NDArray[np.float64]) -> dict[str, Estimate]:
     return {m: Estimate(*row) for m, *row in zip(METRICS, means, low, high, strict=True)}
 
 
-def _comparisons(values: Mapping[str, NDArray[np.float64]]) -> dict[str, dict[str, Paired]]:
+def _comparisons(values: Mapping[str, Floats]) -> dict[str, dict[str, Paired]]:
     (first, base), *later = values.items()
     if later and len(base) < 2:
         raise InputError(
@@ -292,7 +290,7 @@ def _windows(
 
 
 def _common(windows: Mapping[str, Windows], truth: Mapping[str, Reference]) -> list[Query]:
-    """What every method answered inside the frames, and the references know."""
+    """Return what every method answered inside the frames, and the references know."""
     first, *others = windows.values()
     return [key for key in first if _known(key, truth) and all(key in own for own in others)]
 
@@ -314,7 +312,7 @@ def _inside(window: Window, reference: Reference) -> bool:
 
 
 def _outside(windows: Mapping[str, Windows], truth: Mapping[str, Reference]) -> list[str]:
-    """A window where the history has no frame is a mistake, and never left out of a mean."""
+    """Name windows where the history has no frame: a mistake, never left out of a mean."""
     return [
         f"{method}: {_name(key)} {window}"
         for method, own in windows.items()
@@ -327,7 +325,7 @@ Problem = tuple[str, list[str]]  # what is wrong, and the names concerned
 
 
 def _mismatches(windows: Mapping[str, Windows], truth: Mapping[str, Reference]) -> list[Problem]:
-    """What is not shared, by method, then between the methods."""
+    """Return what is not shared, by method, then between the methods."""
     problems = [
         (f"{method}: {kind}", names)
         for method, own in windows.items()
@@ -344,12 +342,12 @@ def _mismatches(windows: Mapping[str, Windows], truth: Mapping[str, Reference]) 
 
 
 def _sentences(problems: Sequence[Problem], limit: int | None = None) -> list[str]:
-    """A sentence each, with all names or the first few."""
+    """Return a sentence each, with all names or the first few."""
     return [f"{kind}: {_shortened(names, limit)}" for kind, names in problems]
 
 
 def _unmatched(windows: Windows, truth: Mapping[str, Reference]) -> dict[str, list[str]]:
-    """What a method and the references do not share, each named once, at its coarsest level."""
+    """Return what a method and the references do not share, each once, at its coarsest level."""
     histories = dict.fromkeys(key[0] for key in windows)
     states = dict.fromkeys(key[:2] for key in windows)
     referred = {(history, state): None for history in truth for state in truth[history].states}
@@ -393,6 +391,6 @@ def _name(key: Sequence[str]) -> str:
     return " / ".join([history, state, *(f'"{text}"' for text in description)])
 
 
-def _shortened(names: Sequence[str], limit: int | None = MOST_NAMES) -> str:
+def _shortened(names: Sequence[str], limit: int | None = MAX_LISTED_NAMES) -> str:
     more = 0 if limit is None else len(names) - limit
     return ", ".join(names[:limit]) + (f" … and {more} more" if more > 0 else "")

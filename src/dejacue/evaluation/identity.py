@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dejacue.errors import InputError
 from dejacue.evaluation.overlap import as_windows, tiou
 from dejacue.records import Window
+from dejacue.records.arrays import Floats, Ints
 
 ABSOLUTE, RELATIVE = 1e-8, 1e-7
 POSITIVE = 0.5
 
 
-def identity_correct(target: ArrayLike, others: ArrayLike) -> NDArray[np.float64]:
-    """1 where the target alone has the top score.
+def identity_correct(target: ArrayLike, others: ArrayLike) -> Floats:
+    """Return 1 where the target alone has the top score.
 
     target   (Q,) best score of the target for each description
     others   (Q, K) those of K other tracks; −inf where no window fits; K may be 0
@@ -32,17 +33,14 @@ def identity_correct(target: ArrayLike, others: ArrayLike) -> NDArray[np.float64
         return np.ones(len(own))
     best = rest.max(axis=1)
     close = np.isclose(best, own, rtol=RELATIVE, atol=ABSOLUTE)
-    alone: NDArray[np.float64] = ((own > best) & ~close).astype(np.float64)
+    alone: Floats = ((own > best) & ~close).astype(np.float64)
     return alone
 
 
 def best_margin(
-    windows: ArrayLike,
-    scores: ArrayLike,
-    references: ArrayLike,
-    sibling_references: ArrayLike,
+    windows: ArrayLike, scores: ArrayLike, references: ArrayLike, sibling_references: ArrayLike
 ) -> tuple[float, float]:
-    """Best score of a right window, and of a window that shows another state; −inf if none.
+    """Return best score of a right window, and of a window that shows another state; −inf if none.
 
     windows    (C, 2) candidates of the target; scores (C,) for one description
     references, sibling_references   the true windows of its state, and of the other states
@@ -64,14 +62,14 @@ def best_margin(
 
 
 def best_outside(windows: ArrayLike, scores: ArrayLike, barred: Sequence[Window]) -> float:
-    """Best score of a window that touches none of the barred ones; −inf if there is none."""
+    """Return best score of a window that touches none of the barred ones; −inf if there is none."""
     array, values = _scored(windows, scores)
     if len(barred):
         values = values[tiou(array, [tuple(window) for window in barred]).max(axis=1) == 0]
     return float(values.max(initial=-np.inf))
 
 
-def _scored(windows: ArrayLike, scores: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def _scored(windows: ArrayLike, scores: ArrayLike) -> tuple[Ints, Floats]:
     array, values = as_windows(windows, "candidates"), np.asarray(scores, dtype=np.float64)
     if values.shape != (len(array),) or np.isnan(values).any():
         raise InputError(f"{len(array)} candidates need one number each, not {values.shape}")

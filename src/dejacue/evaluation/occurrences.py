@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dejacue.errors import InputError
 from dejacue.evaluation.overlap import as_windows, tiou
+from dejacue.records.arrays import Flags, Floats
 
 THRESHOLDS = (0.3, 0.5, 0.7)
 
 
 def match(
     retrieved: ArrayLike, scores: ArrayLike, references: ArrayLike, threshold: float
-) -> NDArray[np.bool_]:
-    """Greedy one-to-one matching: which retrieved windows find a reference, best score first.
+) -> Flags:
+    """Match one to one, greedily: return which windows find a reference, best score first.
 
     retrieved   (R, 2) windows of one state, scores (R,), references (K, 2), K ≥ 1
 
@@ -37,7 +38,7 @@ def match(
 def average_precision(
     retrieved: ArrayLike, scores: ArrayLike, references: ArrayLike, threshold: float
 ) -> float:
-    """Precision at the rank of each hit, summed over the hits, over the number of references.
+    """Return the precision at the rank of each hit, summed, over the number of references.
 
     Not interpolated; a reference that is never found adds nothing, so that missing it costs.
     """
@@ -47,7 +48,7 @@ def average_precision(
 
 
 def recurrence(retrieved: ArrayLike, scores: ArrayLike, references: ArrayLike) -> dict[str, float]:
-    """How well a ranked list of windows finds all occurrences of a state.
+    """Return how well a ranked list of windows finds all occurrences of a state.
 
     map                       average precision, mean over the tIoU thresholds .3, .5 and .7
     recall_05, precision_05   hits at .5 over references, over retrieved windows
@@ -66,10 +67,8 @@ def recurrence(retrieved: ArrayLike, scores: ArrayLike, references: ArrayLike) -
     }
 
 
-def _ranked_overlaps(
-    retrieved: ArrayLike, scores: ArrayLike, references: ArrayLike
-) -> NDArray[np.float64]:
-    """(R, K) overlaps, rows in the order of descending score."""
+def _ranked_overlaps(retrieved: ArrayLike, scores: ArrayLike, references: ArrayLike) -> Floats:
+    """Return (R, K) overlaps, rows in the order of descending score."""
     if not np.size(references):
         raise InputError("no reference window, so there is nothing to find")
     wanted = as_windows(references, "reference windows")

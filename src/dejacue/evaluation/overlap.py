@@ -1,8 +1,9 @@
-"""Temporal overlap of inclusive windows (§7)."""
+"""Temporal overlap of inclusive windows, and of the windows of two wordings of a state (§7)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -10,12 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from dejacue.errors import InputError
 from dejacue.records import Window
+from dejacue.records.arrays import Floats, Ints
 
 METRICS = {"r1_03": "R@1 .3", "r1_05": "R@1 .5", "top1_tiou": "Top-1 tIoU"}
 
 
-def as_windows(values: ArrayLike, what: str) -> NDArray[np.int64]:
-    """(n, 2) inclusive frames, from rows of numbers or Windows."""
+def as_windows(values: ArrayLike, what: str) -> Ints:
+    """Return (n, 2) inclusive frames, from rows of numbers or Windows."""
     array = _plain(values, what)
     if array.ndim != 2 or array.shape[1] != 2 or array.dtype.kind not in "iu":
         raise InputError(f"{what} must be rows of [start, end] frames, not {array.shape}")
@@ -26,7 +28,7 @@ def as_windows(values: ArrayLike, what: str) -> NDArray[np.int64]:
 
 
 def _plain(values: ArrayLike, what: str) -> NDArray[Any]:
-    """Windows as pairs of numbers; anything else as it is."""
+    """Return windows as pairs of numbers; anything else as it is."""
     try:
         if isinstance(values, Sequence) and any(isinstance(value, Window) for value in values):
             return np.asarray([tuple(value) for value in values])  # type: ignore[arg-type]
@@ -35,31 +37,31 @@ def _plain(values: ArrayLike, what: str) -> NDArray[Any]:
         raise InputError(f"{what} must be rows of [start, end] frames, two numbers each") from None
 
 
-def tiou(retrieved: ArrayLike, references: ArrayLike) -> NDArray[np.float64]:
-    """(R, K) overlaps of R retrieved with K reference windows, |∩| / |∪| in frames."""
+def tiou(retrieved: ArrayLike, references: ArrayLike) -> Floats:
+    """Return (R, K) overlaps of R retrieved with K reference windows, |∩| / |∪| in frames."""
     a = as_windows(retrieved, "retrieved windows")[:, None, :]
     b = as_windows(references, "reference windows")[None, :, :]
     return _overlap(a, b)
 
 
-def paired_tiou(first: ArrayLike, second: ArrayLike) -> NDArray[np.float64]:
-    """(n,) overlap of each window with the one in the same row of the other table."""
+def paired_tiou(first: ArrayLike, second: ArrayLike) -> Floats:
+    """Return (n,) overlap of each window with the one in the same row of the other table."""
     a, b = as_windows(first, "first windows"), as_windows(second, "second windows")
     if len(a) != len(b):
         raise InputError(f"{len(a)} windows cannot be paired with {len(b)}")
     return _overlap(a, b)
 
 
-def _overlap(a: NDArray[np.int64], b: NDArray[np.int64]) -> NDArray[np.float64]:
+def _overlap(a: Ints, b: Ints) -> Floats:
     common = np.minimum(a[..., 1], b[..., 1]) - np.maximum(a[..., 0], b[..., 0]) + 1
     common = np.maximum(common, 0)
     lengths = (a[..., 1] - a[..., 0] + 1) + (b[..., 1] - b[..., 0] + 1)
-    overlap: NDArray[np.float64] = common / (lengths - common)
+    overlap: Floats = common / (lengths - common)
     return overlap
 
 
-def best_tiou(retrieved: ArrayLike, references: Sequence[ArrayLike]) -> NDArray[np.float64]:
-    """(R,) overlap of each retrieved window with the best of its own references."""
+def best_tiou(retrieved: ArrayLike, references: Sequence[ArrayLike]) -> Floats:
+    """Return (R,) overlap of each retrieved window with the best of its own references."""
     windows = as_windows(retrieved, "retrieved windows")
     if len(windows) != len(references):
         raise InputError(
@@ -79,22 +81,22 @@ def best_tiou(retrieved: ArrayLike, references: Sequence[ArrayLike]) -> NDArray[
     return np.maximum.reduceat(overlaps, np.cumsum([0, *counts[:-1]]))
 
 
-def recall_at(threshold: float, overlaps: ArrayLike) -> NDArray[np.float64]:
-    """1 where the overlap reaches the threshold, else 0."""
+def recall_at(threshold: float, overlaps: ArrayLike) -> Floats:
+    """Return 1 where the overlap reaches the threshold, else 0."""
     values = np.asarray(overlaps, dtype=np.float64)
     if np.ndim(threshold) or np.isnan(values).any():
         raise InputError("recall needs one threshold, and overlaps that are numbers")
     return (values >= threshold).astype(np.float64)
 
 
-def metrics(overlaps: ArrayLike) -> NDArray[np.float64]:
-    """(n, 3): the METRICS of every overlap."""
+def metrics(overlaps: ArrayLike) -> Floats:
+    """Return (n, 3): the METRICS of every overlap."""
     values = np.asarray(overlaps, dtype=np.float64)
     return np.stack([recall_at(0.3, values), recall_at(0.5, values), values], axis=1)
 
 
-def oracle_tiou(windows: ArrayLike, references: Sequence[ArrayLike]) -> NDArray[np.float64]:
-    """(R,) overlap of the best of all windows with each list of references.
+def oracle_tiou(windows: ArrayLike, references: Sequence[ArrayLike]) -> Floats:
+    """Return (R,) overlap of the best of all windows with each list of references.
 
     Among windows of one length the overlap with a reference rises, stays and falls with the
     start, so the two starts beside the beginning of the plateau decide: C windows are sorted,
@@ -125,3 +127,23 @@ def oracle_tiou(windows: ArrayLike, references: Sequence[ArrayLike]) -> NDArray[
         found = np.stack([start + low, start + low + length - 1], axis=-1)
         np.maximum(best, _overlap(found, flat).max(axis=0), out=best)
     return np.maximum.reduceat(best, np.cumsum([0, *(len(own) for own in tables[:-1])]))
+
+
+def paraphrase_pairs(windows: ArrayLike, groups: Sequence[Hashable]) -> tuple[Ints, Floats, Floats]:
+    """Return all pairs of windows of the same group (state of a history), and how far they agree.
+
+    Returns the rows of each pair (P, 2), their tIoU (P,), and 1 where both ends are equal (P,).
+    """
+    array = as_windows(windows, "retrieved windows")
+    if len(groups) != len(array):
+        raise InputError(f"{len(array)} windows but {len(groups)} groups")
+    members: dict[Hashable, list[int]] = {}
+    for row, group in enumerate(groups):
+        members.setdefault(group, []).append(row)
+    pairs = [pair for rows in members.values() for pair in combinations(rows, 2)]
+    if not pairs:
+        raise InputError("no state has two descriptions, so there are no paraphrases to compare")
+    index = np.array(pairs, dtype=np.int64)
+    first, second = array[index[:, 0]], array[index[:, 1]]
+    same = (first == second).all(axis=1).astype(np.float64)
+    return index, paired_tiou(first, second), same

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dejacue.errors import InputError
 from dejacue.evaluation.overlap import as_windows, tiou
+from dejacue.records.arrays import Flags, Floats
 
 SAME_OVERLAP = 1e-12
 RANKING = (
@@ -27,8 +28,8 @@ RANKING = (
 
 def rank_candidates(
     windows: ArrayLike, scores: ArrayLike, references: Sequence[ArrayLike]
-) -> dict[str, NDArray[np.float64]]:
-    """The measures of RANKING, one value per description.
+) -> dict[str, Floats]:
+    """Return the measures of RANKING, one value per description.
 
     windows      (C, 2) candidates that all descriptions share
     scores       (Q, C); equal scores keep the order of the candidates
@@ -53,7 +54,7 @@ def rank_candidates(
     if not table.shape[1] or np.isnan(table).any():
         raise InputError("there are no candidates to rank, or a score is not a number")
     found: dict[str, list[float]] = {name: [] for name in RANKING}
-    known: dict[bytes, NDArray[np.float64]] = {}
+    known: dict[bytes, Floats] = {}
     for row, own in zip(table, references, strict=True):
         wanted = as_windows(own, "reference windows")
         if not len(wanted):
@@ -67,8 +68,8 @@ def rank_candidates(
     return {name: np.array(values) for name, values in found.items()}
 
 
-def _measures(overlaps: NDArray[np.float64]) -> dict[str, float]:
-    """Of one description; overlaps in the order of the scores."""
+def _measures(overlaps: Floats) -> dict[str, float]:
+    """Return the measures of one description; overlaps in the order of the scores."""
     selected, best = float(overlaps[0]), float(overlaps.max())
     first = int(np.argmax(overlaps >= best - SAME_OVERLAP))
     gap = best - selected
@@ -85,5 +86,5 @@ def _measures(overlaps: NDArray[np.float64]) -> dict[str, float]:
     }
 
 
-def _reciprocal(good: NDArray[np.bool_]) -> float:
+def _reciprocal(good: Flags) -> float:
     return 1.0 / (int(np.argmax(good)) + 1) if good.any() else 0.0

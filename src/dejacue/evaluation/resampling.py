@@ -14,18 +14,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dejacue.errors import InputError
+from dejacue.records.arrays import Floats
 
 SEED = 3407
 DRAWS = 10_000
 ASSIGNMENTS = 100_000
 BLOCK = 10_000
-MOST_INDICES = 1 << 20  # drawn at a time
-MOST_SIGNS = 1 << 24  # kept between tests, a byte each
-MOST_EXACT = 20  # units for which all 2ⁿ sign assignments are enumerated
+MAX_INDICES = 1 << 20  # drawn at a time
+MAX_KEPT_SIGNS = 1 << 24  # kept between tests, a byte each
+MAX_EXACT_UNITS = 20  # units for which all 2ⁿ sign assignments are enumerated
 SLACK = 1e-15
 
 
-def _units(values: ArrayLike, minimum: int = 1) -> NDArray[np.float64]:
+def _units(values: ArrayLike, minimum: int = 1) -> Floats:
     array = np.asarray(values, dtype=np.float64)
     if array.ndim not in (1, 2) or len(array) < minimum:
         raise InputError(
@@ -38,8 +39,8 @@ def _units(values: ArrayLike, minimum: int = 1) -> NDArray[np.float64]:
 
 def bootstrap_interval(
     values: ArrayLike, *, level: float = 0.95, draws: int = DRAWS, seed: int = SEED
-) -> NDArray[np.float64]:
-    """Percentile interval of the mean over units drawn with replacement: (low, high).
+) -> Floats:
+    """Return percentile interval of the mean over units drawn with replacement: (low, high).
 
     values   (n,), or (n, k) for k metrics of the same units, which share the draws → (2, k)
 
@@ -56,9 +57,9 @@ def stratified_interval(
     level: float = 0.95,
     draws: int = DRAWS,
     seed: int = SEED,
-) -> NDArray[np.float64]:
-    """The same, with units drawn within each stratum: in every draw one stratum after the other,
-    in order of first appearance."""
+) -> Floats:
+    """Return the same interval with units drawn within each stratum: in every draw one stratum
+    after the other, in order of first appearance."""
     array = _units(values)
     if not 0 < level < 1 or draws < 1:
         raise InputError(f"level {level} must be between 0 and 1, and draws {draws} at least 1")
@@ -68,17 +69,15 @@ def stratified_interval(
     own = [array[[s == stratum for s in strata]] for stratum in dict.fromkeys(strata)]
     sums = _drawn_sums(own[0], rng, draws) if len(own) == 1 else _drawn_in_turn(own, rng, draws)
     ends = [(1 - level) / 2, (1 + level) / 2]
-    quantiles: NDArray[np.float64] = np.quantile(sums / len(array), ends, axis=1)
+    quantiles: Floats = np.quantile(sums / len(array), ends, axis=1)
     return quantiles.reshape(2, *array.shape[1:])
 
 
-def _drawn_sums(
-    array: NDArray[np.float64], rng: np.random.Generator, draws: int
-) -> NDArray[np.float64]:
-    """(k, draws) sums over as many units as there are, drawn with replacement."""
+def _drawn_sums(array: Floats, rng: np.random.Generator, draws: int) -> Floats:
+    """Return (k, draws) sums over as many units as there are, drawn with replacement."""
     columns = array.reshape(len(array), -1).T
     sums = np.empty((len(columns), draws))
-    block = max(1, MOST_INDICES // len(array))  # the stream of draws does not depend on it
+    block = max(1, MAX_INDICES // len(array))  # the stream of draws does not depend on it
     for first in range(0, draws, block):
         size = min(block, draws - first)
         index = rng.integers(0, len(array), size=(size, len(array)))
@@ -87,10 +86,8 @@ def _drawn_sums(
     return sums
 
 
-def _drawn_in_turn(
-    parts: Sequence[NDArray[np.float64]], rng: np.random.Generator, draws: int
-) -> NDArray[np.float64]:
-    """The same sums over units of all parts: each draw takes from one after the other."""
+def _drawn_in_turn(parts: Sequence[Floats], rng: np.random.Generator, draws: int) -> Floats:
+    """Return the same sums over units of all parts: each draw takes from one after the other."""
     flat = [part.reshape(len(part), -1) for part in parts]
     sums = np.zeros((flat[0].shape[1], draws))
     for draw in range(draws):
@@ -101,8 +98,9 @@ def _drawn_in_turn(
 
 def sign_flip(
     differences: ArrayLike, *, assignments: int = ASSIGNMENTS, seed: int = SEED
-) -> NDArray[np.float64]:
-    """Two-sided p of the mean paired difference under random signs: (hits + 1)/(draws + 1).
+) -> Floats:
+    """Return the two-sided p of the mean paired difference under random signs:
+    (hits + 1)/(draws + 1).
 
     differences   (n,) → (), or (n, k) → (k,): k metrics of the same units share the signs
     """
@@ -111,21 +109,21 @@ def sign_flip(
         raise InputError(f"{assignments} sign assignments; at least one is needed")
     least = np.abs(array.mean(axis=0)) - _slack(array)
     hits = np.zeros(array.shape[1:])
-    few = assignments * len(array) <= MOST_SIGNS
+    few = assignments * len(array) <= MAX_KEPT_SIGNS
     for signs in (_kept_signs if few else _signs)(seed, assignments, len(array)):
         hits += (np.abs(signs.astype(np.float64) @ array / len(array)) >= least).sum(axis=0)
     return (hits + 1) / (assignments + 1)
 
 
-def _slack(array: NDArray[np.float64]) -> float:
-    """How far two orders of summation may be apart; published, for values up to one: 1e-15."""
+def _slack(array: Floats) -> float:
+    """Return how far two orders of summation may be apart; published, up to one: 1e-15."""
     return SLACK * max(1.0, float(np.abs(array).max()))
 
 
 def _signs(seed: int, assignments: int, units: int) -> Iterator[NDArray[np.int8]]:
-    """Blocks of random signs, one row per assignment, in the published order."""
+    """Return blocks of random signs, one row per assignment, in the published order."""
     rng = np.random.default_rng(seed)
-    block = max(1, min(BLOCK, MOST_INDICES // units))  # the stream does not depend on it
+    block = max(1, min(BLOCK, MAX_INDICES // units))  # the stream does not depend on it
     for first in range(0, assignments, block):
         size = (min(block, assignments - first), units)
         yield (2 * rng.integers(0, 2, size=size) - 1).astype(np.int8)  # what rng.choice draws
@@ -133,15 +131,15 @@ def _signs(seed: int, assignments: int, units: int) -> Iterator[NDArray[np.int8]
 
 @lru_cache(maxsize=2)
 def _kept_signs(seed: int, assignments: int, units: int) -> tuple[NDArray[np.int8], ...]:
-    """The same, kept: tests of the same units share their signs."""
+    """Return the same, kept: tests of the same units share their signs."""
     return tuple(_signs(seed, assignments, units))
 
 
-def sign_flip_exact(differences: ArrayLike) -> NDArray[np.float64]:
-    """The same over all 2ⁿ assignments, for up to 20 units."""
+def sign_flip_exact(differences: ArrayLike) -> Floats:
+    """Return the same over all 2ⁿ assignments, for up to 20 units."""
     array = _units(differences, minimum=2)
     n = len(array)
-    if n > MOST_EXACT:
+    if n > MAX_EXACT_UNITS:
         raise InputError(f"{n} units have too many sign assignments; use sign_flip")
     sums = np.zeros((1, *array.shape[1:]))
     for value in array:  # all signed sums, doubling unit by unit
@@ -164,7 +162,7 @@ class Paired:
 def compare(
     first: ArrayLike, second: ArrayLike, strata: Sequence[object] | None = None
 ) -> list[Paired]:
-    """first − second, (n, k) values of the same n units in k metrics: one family of k tests.
+    """Compare first − second, (n, k) values of n units in k metrics: one family of k tests.
 
     Intervals by the bootstrap (within strata, if given), p by sign-flips: exact for up to
     20 units, drawn above.
@@ -174,13 +172,13 @@ def compare(
         raise InputError(f"paired tables must have the same shape, not {a.shape} and {b.shape}")
     difference = a - b
     interval = stratified_interval(difference, [0] * len(a) if strata is None else strata)
-    p = sign_flip_exact(difference) if len(a) <= MOST_EXACT else sign_flip(difference)
+    p = sign_flip_exact(difference) if len(a) <= MAX_EXACT_UNITS else sign_flip(difference)
     columns = (difference.mean(axis=0), *interval, p, holm(p))
     return [Paired(*row) for row in np.stack(columns, axis=1).tolist()]
 
 
-def holm(p_values: ArrayLike) -> NDArray[np.float64]:
-    """Holm's corrected p-values of one family, in the order given."""
+def holm(p_values: ArrayLike) -> Floats:
+    """Return Holm's corrected p-values of one family, in the order given."""
     p = _units(p_values)
     if p.ndim != 1:
         raise InputError("Holm's correction takes a single row of p-values")

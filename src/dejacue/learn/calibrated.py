@@ -21,11 +21,11 @@ from numpy.typing import NDArray
 
 from dejacue.errors import InputError, unknown
 from dejacue.method import scan as s
-from dejacue.method._tables import Answers
-from dejacue.method.contrast import CLOSE, Contrast
+from dejacue.method.contrast import MIN_SHARE_OF_BEST, Contrast
 from dejacue.method.coordinates import as_coordinates
+from dejacue.method.kernel import Answers
 from dejacue.method.plan import DEFAULT_COORDINATES
-from dejacue.method.states import ScoredWindow
+from dejacue.method.scan import ScoredWindow
 from dejacue.method.view import PUBLISHED_WIDTH, Readout, View
 from dejacue.records import Evidence, History
 from dejacue.sources.atomic import write_text
@@ -168,7 +168,7 @@ class Calibrated(Readout):
     name: ClassVar[str] = "calibrated"
     gives_alternatives: ClassVar[bool] = True
     usual_windows: ClassVar[int] = 3
-    usual_share: ClassVar[float | None] = CLOSE
+    usual_share: ClassVar[float | None] = MIN_SHARE_OF_BEST
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "features", check_features(self.features))
@@ -245,28 +245,29 @@ class Calibrated(Readout):
         zero = "odds" if self.rule == "sum" else "mean"
         return Evidence(view.cosines, centre, scale, odds, view.history.frames, zero=zero)
 
-    def alternatives(self, view: View, found: Answers, more: int) -> list[list[ScoredWindow]]:
-        bounds = self.bounds(view.history).tolist()
-        chosen = zip(found.start.tolist(), found.end.tolist(), strict=True)
-        return [
-            s.disjoint(bounds, window, more, self._best_of(view, row))
-            for row, window in zip(self.log_odds(view), chosen, strict=True)
-        ]
+    def alternatives(
+        self, view: View, found: Answers, more: int, least: NDArray[np.float64] | None = None
+    ) -> list[list[ScoredWindow]]:
+        odds = self.log_odds(view)
+        return s.disjoint(
+            self.bounds(view.history).tolist(),
+            list(zip(found.start.tolist(), found.end.tolist(), strict=True)),
+            more,
+            lambda parts: [self._best_of(view, odds[row], *part) for row, *part in parts],
+            None if least is None else least.tolist(),
+        )
 
     def _best_of(
-        self, view: View, row: NDArray[np.float64]
-    ) -> Callable[[int, int], ScoredWindow | None]:
-        """Return a function: first position and end of a part → its best window above 0."""
-
-        def best(first: int, last: int) -> ScoredWindow | None:
-            part, cuts = row[None, first:last], np.array([0, last - first])
-            search = (
-                s.largest_sum if self.rule == "sum" else partial(view.engine.search, total=len(row))
-            )
-            start, end, score = (column[0] for column in search(np.ascontiguousarray(part), cuts))
-            return (first + int(start), first + int(end), float(score)) if score > 0 else None
-
-        return best
+        self, view: View, row: NDArray[np.float64], first: int, end: int
+    ) -> ScoredWindow | None:
+        """Return the best window of a part of a row, where that speaks for the state."""
+        part, cuts = np.ascontiguousarray(row[None, first:end]), np.array([0, end - first])
+        if self.rule == "sum":
+            found = s.largest_sum(part, cuts)
+        else:
+            found = view.engine.search(part, cuts, len(row))
+        start, last, score = (column[0] for column in found)
+        return (first + int(start), first + int(last), float(score)) if score > 0 else None
 
     def notes(self, history: History) -> tuple[str, ...]:
         return () if self.recommended else (NOT_AHEAD,)

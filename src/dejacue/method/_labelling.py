@@ -17,23 +17,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError
-from dejacue.method.states import ScoredWindow
+from dejacue.method.scan import ScoredWindow
+from dejacue.records.arrays import Flags, Floats, Ints
 
-MOST_STATES = 7  # of an irreversible change in unknown order: the solver looks at every subset
+MAX_STATES = 7  # of an irreversible change in unknown order: the solver looks at every subset
 
 
 @dataclass(frozen=True, eq=False)
 class Nodes:
     """What a path may be in: the state of each node, which may come first, what follows what."""
 
-    state: NDArray[np.int64]  # (K,)
+    state: Ints  # (K,)
     first: NDArray[np.uint8]  # (K,)
     follows: NDArray[np.uint8]  # (K, K): from row to column
 
 
 @lru_cache(maxsize=256)
 def nodes_for(count: int, order: tuple[int, ...] | None, irreversible: bool) -> Nodes:
-    """The nodes for ``count`` states: in this cyclic order, or in any; none entered twice."""
+    """Return the nodes of ``count`` states in this cyclic order, or in any; irreversible: none is
+    entered twice."""
     if order is not None:
         follows = np.zeros((len(order), len(order)), np.uint8)
         follows[np.arange(len(order) - 1), np.arange(1, len(order))] = 1
@@ -42,10 +44,10 @@ def nodes_for(count: int, order: tuple[int, ...] | None, irreversible: bool) -> 
     if not irreversible:
         others = 1 - np.eye(count, dtype=np.uint8)
         return Nodes(np.arange(count), np.ones(count, np.uint8), others)
-    if count > MOST_STATES:
+    if count > MAX_STATES:
         raise InputError(
             f"an irreversible change among {count} states needs their order; without an order, at "
-            f"most {MOST_STATES} states are possible"
+            f"most {MAX_STATES} states are possible"
         )
     pairs = [
         (mask, state) for mask in range(1 << count) for state in range(count) if mask >> state & 1
@@ -79,9 +81,9 @@ def with_none(nodes: Nodes, none: int, back: bool) -> Nodes:
 
 
 def label(
-    responses: NDArray[np.float64], nodes: Nodes, cost: float, stay: int, rounds: int
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """(N,) the state of each observed frame, and the levels (S,) that decided it."""
+    responses: Floats, nodes: Nodes, cost: float, stay: int, rounds: int
+) -> tuple[Ints, Floats]:
+    """Return (N,) the state of each observed frame, and the levels (S,) that decided it."""
     levels = np.zeros(len(responses))
     for _ in range(rounds):
         used = levels
@@ -92,11 +94,11 @@ def label(
     return path, used
 
 
-def best_path(
-    responses: NDArray[np.float64], nodes: Nodes, cost: float, stay: int
-) -> NDArray[np.int64]:
-    """(N,) states of the path with the highest sum of responses less ``cost`` per switch, in which
-    every visit lasts at least ``stay`` frames. Of equal paths the one that stays longer."""
+def best_path(responses: Floats, nodes: Nodes, cost: float, stay: int) -> Ints:
+    """Return (N,) the states of the path with the highest sum of responses less cost per switch.
+
+    Every visit lasts at least ``stay`` frames. Of equal paths the one that stays longer wins.
+    """
     count, kinds = responses.shape[1], len(nodes.state)
     sums = np.concatenate([np.zeros((1, kinds)), np.cumsum(responses[nodes.state], axis=1).T])
     best = np.full((count + 1, kinds), -np.inf)  # after t frames, in a visit that is long enough
@@ -125,8 +127,8 @@ def best_path(
     return path
 
 
-def levels_of(responses: NDArray[np.float64], path: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Half way between the mean inside and outside of each state; 0 where one of them is empty."""
+def levels_of(responses: Floats, path: Ints) -> Floats:
+    """Return half way between the means inside and outside of each state; 0 where one is empty."""
     levels = np.zeros(len(responses))
     for state, row in enumerate(responses):
         inside = path == state
@@ -135,24 +137,25 @@ def levels_of(responses: NDArray[np.float64], path: NDArray[np.int64]) -> NDArra
     return levels
 
 
-def _mean(values: NDArray[np.float64]) -> float:
-    """Summed from left to right, as the kernel does."""
+def _mean(values: Floats) -> float:
+    """Return the mean, summed from left to right as the kernel does."""
     return float(np.cumsum(values)[-1]) / len(values)
 
 
-def leads(responses: NDArray[np.float64]) -> NDArray[np.float64]:
-    """By how much each state's response exceeds that of its strongest sibling."""
+def leads(responses: Floats) -> Floats:
+    """Return by how much each state's response exceeds that of its strongest sibling."""
     siblings = np.stack(
         [np.delete(responses, row, axis=0).max(axis=0) for row in range(len(responses))]
     )
-    lead: NDArray[np.float64] = responses - siblings
+    lead: Floats = responses - siblings
     return lead
 
 
-def stretches(
-    responses: NDArray[np.float64], path: NDArray[np.int64], cuts: NDArray[np.int64]
-) -> list[list[ScoredWindow]]:
-    """All stretches of each state, best first: sums of leads. ``responses`` less their levels."""
+def stretches(responses: Floats, path: Ints, cuts: Ints) -> list[list[ScoredWindow]]:
+    """Return all stretches of each state, best first, by sums of leads.
+
+    responses   less their levels
+    """
     lead = leads(responses)
     found: list[list[ScoredWindow]] = [[] for _ in responses]
     for first, last in _pieces(path, cuts):
@@ -162,8 +165,21 @@ def stretches(
     return [sorted(windows, key=lambda window: (-window[2], window[0])) for windows in found]
 
 
-def _pieces(path: NDArray[np.int64], cuts: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-    """First and last positions of equal labels; none crosses the end of a stretch."""
+def take_best(stretches: list[list[ScoredWindow]], start: Ints, end: Ints) -> tuple[Floats, Flags]:
+    """Set start and end to the best stretch of each state that has one.
+
+    Returns the scores of these stretches (0 without one), and which states have none.
+    """
+    score, absent = np.zeros(len(start)), np.ones(len(start), bool)
+    for state, windows in enumerate(stretches):
+        if windows:
+            start[state], end[state], score[state] = windows[0]
+            absent[state] = False
+    return score, absent
+
+
+def _pieces(path: Ints, cuts: Ints) -> Iterator[tuple[int, int]]:
+    """Return first and last positions of equal labels; none crosses the end of a stretch."""
     ends = np.union1d(np.flatnonzero(np.diff(path)) + 1, cuts)
     for first, last in pairwise(ends.tolist()):
         yield first, last - 1

@@ -9,21 +9,20 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
+
+from dejacue.records.arrays import Floats, Ints
 
 ENDS_AT_A_TIME = 32
 STRANDS = 8  # partial sums of a product, as the kernel has them
 
 
-def partition(
-    rows: NDArray[np.float64], cuts: NDArray[np.int64], penalty: float
-) -> NDArray[np.int64]:
-    """(N,) positions, counted from the first frame of each one's stretch."""
+def partition(rows: Floats, cuts: Ints, penalty: float) -> Ints:
+    """Return (N,) positions, counted from the first frame of each one's stretch."""
     parts = [_stretch(rows[first:end], penalty) for first, end in pairwise(cuts.tolist())]
     return np.concatenate(parts)
 
 
-def _stretch(rows: NDArray[np.float64], penalty: float) -> NDArray[np.int64]:
+def _stretch(rows: Floats, penalty: float) -> Ints:
     count = len(rows)
     sums = np.concatenate([np.zeros((1, rows.shape[1])), np.cumsum(rows, axis=0)])
     squares = np.concatenate(([0.0], np.cumsum(_products(rows, rows))))
@@ -46,8 +45,8 @@ def _stretch(rows: NDArray[np.float64], penalty: float) -> NDArray[np.int64]:
     return start[1:]
 
 
-def _products(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Row-wise dot products of (n, d) with (n, d) or (d,), summed as the kernel does."""
+def _products(left: Floats, right: Floats) -> Floats:
+    """Return row-wise dot products of (n, d) with (n, d) or (d,), summed as the kernel does."""
     terms = left * right
     sums = np.zeros((len(terms), STRANDS))
     for first in range(0, terms.shape[1], STRANDS):

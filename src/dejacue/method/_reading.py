@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.method._tables import Answers
-from dejacue.method.coordinates import Directions, unit_rows
-from dejacue.method.states import ScoredWindow
+from dejacue.method.coordinates import Directions
+from dejacue.method.kernel import Answers
+from dejacue.method.scan import ScoredWindow
 from dejacue.records import Diagnostics, History, Timeline, Vocabulary, Window
+from dejacue.records.arrays import Ints
 from dejacue.records.example import NONE
 from dejacue.records.timeline import (
     ALTERNATIVE,
@@ -30,14 +31,12 @@ STILL = (
     "all frames look the same to the encoder, so the frames found are arbitrary; is this a still "
     "picture, or do the masks cover the background?"
 )
-_NEARLY = 1e-6  # of a cosine
-MOST_NAMED = 5  # examples of a state, in a note
-_FIRST_ROWS, _MAX_ROWS = 8, 1024  # compared at a time
+MAX_NAMED_EXAMPLES = 5  # examples of a state, in a note
 
 
 @lru_cache(maxsize=256)
 def settings_of(readout: Readout, coordinates: str, top: int | None) -> Mapping[str, Any]:
-    """All settings as plain values, for JSON."""
+    """Return all settings as plain values, for JSON."""
     settings: dict[str, Any] = {
         "coordinates": coordinates,
         "readout": {"name": readout.name, **readout.settings()},
@@ -49,22 +48,28 @@ def settings_of(readout: Readout, coordinates: str, top: int | None) -> Mapping[
 
 def batch_timeline(readout: Readout, batch: Batch, found: Answers, top: int | None) -> Timeline:
     """Return the answers of a batch: one row per state or, by the readout's level, description."""
+    settings = settings_of(readout, batch.coordinates.name, top)
+    return Timeline(_subjects(readout, batch), _answer_columns(readout, batch, found), settings)
+
+
+def _answer_columns(readout: Readout, batch: Batch, found: Answers) -> dict[str, NDArray[Any]]:
     subject, rows = _answer_rows(batch.vocabularies, readout.level == "state")
-    chosen = rows["row"]
     if found.absent is not None:
-        there = ~found.absent[chosen]
-        chosen, subject = chosen[there], subject[there]
+        there = ~found.absent[rows["row"]]
+        subject = subject[there]
         rows = {name: column[there] for name, column in rows.items()}
-    columns: dict[str, NDArray[Any]] = {name: rows[name] for name in rows if name != "row"}
-    columns |= {
+    chosen = rows["row"]
+    columns = {
         "subject": subject,
         "start": found.first[chosen],
         "end": found.last[chosen],
         "score": found.score[chosen],
+        "state": rows["state"],
+        **times_and_source(batch.histories, subject, found.start, found.end, chosen),
     }
-    columns |= times_and_source(batch.histories, subject, found.start, found.end, chosen)
-    settings = settings_of(readout, batch.coordinates.name, top)
-    return Timeline(_subjects(readout, batch), columns, settings)
+    if "description" in rows:
+        columns["description"] = rows["description"]
+    return columns
 
 
 def _subjects(readout: Readout, batch: Batch) -> list[Subject]:
@@ -78,7 +83,7 @@ def _subjects(readout: Readout, batch: Batch) -> list[Subject]:
 
 def _answer_rows(
     vocabularies: Sequence[Vocabulary], per_state: bool
-) -> tuple[NDArray[np.int64], dict[str, NDArray[np.int64]]]:
+) -> tuple[Ints, dict[str, Ints]]:
     """Return which history each answer is of, its "row" among the descriptions of all histories,
     its "state" and, where descriptions are answered by themselves, its "description"."""
     first = _rows_of(vocabularies[0], per_state)
@@ -97,11 +102,11 @@ def _answer_rows(
     return np.repeat(np.arange(len(vocabularies)), counts), each
 
 
-def _rows_of(vocabulary: Vocabulary, per_state: bool) -> dict[str, NDArray[np.int64]]:
+def _rows_of(vocabulary: Vocabulary, per_state: bool) -> dict[str, Ints]:
     """Return the answers of one vocabulary; kept with it. The first description of a state speaks
     for all of them."""
     key = ("rows", per_state)
-    known: dict[str, NDArray[np.int64]] | None = vocabulary.derived.get(key)
+    known: dict[str, Ints] | None = vocabulary.derived.get(key)
     if known is None:
         labels = vocabulary.labels
         if per_state:
@@ -114,19 +119,18 @@ def _rows_of(vocabulary: Vocabulary, per_state: bool) -> dict[str, NDArray[np.in
     return known
 
 
-def _within_state(labels: NDArray[np.int64]) -> NDArray[np.int64]:
+def _within_state(labels: Ints) -> Ints:
     """Return the number of each description within its state."""
     firsts = np.searchsorted(labels, labels)
-    numbers: NDArray[np.int64] = np.arange(len(labels)) - firsts
-    return numbers
+    return np.arange(len(labels)) - firsts
 
 
 def times_and_source(
     histories: Sequence[History],
-    subject: NDArray[np.int64],
-    start: NDArray[np.int64],
-    end: NDArray[np.int64],
-    chosen: NDArray[np.int64] | slice = slice(None),
+    subject: Ints,
+    start: Ints,
+    end: Ints,
+    chosen: Ints | slice = slice(None),
 ) -> dict[str, NDArray[Any]]:
     """Return seconds and frames of the file of windows given as positions, where they are known.
 
@@ -163,26 +167,27 @@ def read_view(
     """Return everything that a readout says of one history."""
     found = readout.find_one(view)
     more = (readout.usual_windows if top is None else top) - 1
+    share = readout.usual_share if top is None else None
+    least = None if share is None else share * found.score
     further: Sequence[Sequence[ScoredWindow]] = [()] * len(found.start)
     if more:
-        share = readout.usual_share if top is None else None
+        further = readout.alternatives(view, found, more, least)
+    if least is not None and any(further):
         further = [
-            [window for window in windows if share is None or window[2] >= share * best]
-            for best, windows in zip(
-                found.score.tolist(), readout.alternatives(view, found, more), strict=True
-            )
+            [window for window in windows if window[2] >= score]
+            for score, windows in zip(least.tolist(), further, strict=True)
         ]
-    (subject,) = _subjects(readout, view)
-    notes = subject.notes
-    if hints and _still(view.history):
-        notes += (STILL,)
+    notes: tuple[str, ...] = ()
+    if hints and view.history.still:
+        notes = (STILL,)
     elif hints:
-        notes += (*_same_windows(view.vocabulary, found), *readout.hints(view, further))
+        notes = *_same_windows(view.vocabulary, found), *readout.hints(view, found, further)
+    (subject,) = _subjects(readout, view)
+    subject = subject._replace(notes=subject.notes + notes) if notes else subject
     why = _diagnostics(readout, view, found) if diagnostics else None
     columns, reasons = _ranked_columns(readout, view, found, further, why)
     settings = settings_of(readout, view.coordinates.name, top)
-    evidence = readout.evidence(view)
-    return Timeline([subject._replace(notes=notes)], columns, settings, evidence, reasons)
+    return Timeline([subject], columns, settings, readout.evidence(view), reasons)
 
 
 def _ranked_columns(
@@ -193,30 +198,34 @@ def _ranked_columns(
     why: Sequence[Diagnostics] | None,
 ) -> tuple[dict[str, NDArray[Any]], list[Diagnostics | None] | None]:
     """Return the answers, each followed by its further windows, and the diagnostics of each row."""
+    if why is None and not any(further):
+        return _answer_columns(readout, view, found), None
     kind = OCCURRENCE if readout.lists_occurrences else ALTERNATIVE
-    answers = {
-        name: column.tolist()
-        for name, column in _rows_of(view.vocabulary, readout.level == "state").items()
-    }
-    texts = answers.get("description", [-1] * len(answers["row"]))
-    rows: list[tuple[int, int, int, int, float, int, int]] = []
+    columns = _rows_of(view.vocabulary, readout.level == "state")
+    best = list(zip(found.start.tolist(), found.end.tolist(), found.score.tolist(), strict=True))
+    absent = [False] * len(best) if found.absent is None else found.absent.tolist()
+    rows: list[tuple[int, int, int, int, int]] = []  # place among the answers, window, rank, kind
+    scores: list[float] = []
     reasons: list[Diagnostics | None] = []
-    for q, state, text in zip(answers["row"], answers["state"], texts, strict=True):
-        if found.absent is not None and found.absent[q]:
+    for at, q in enumerate(columns["row"].tolist()):
+        if absent[q]:
             continue
-        best = (int(found.start[q]), int(found.end[q]), float(found.score[q]))
-        for rank, (first, last, score) in enumerate((best, *further[q]), start=1):
-            rows.append((state, text, first, last, score, rank, kind if rank > 1 else ANSWER))
+        for rank, (first, last, score) in enumerate((best[q], *further[q]), start=1):
+            rows.append((at, first, last, rank, kind if rank > 1 else ANSWER))
+            scores.append(score)
             reasons.append(why[q] if why is not None and rank == 1 else None)
-    names = ("state", "description", "first", "last", "score", "rank", "kind")
-    columns: dict[str, NDArray[Any]] = {
-        name: np.array([row[at] for row in rows], float if name == "score" else np.int64)
-        for at, name in enumerate(names)
-    }
-    starts, ends = columns.pop("first"), columns.pop("last")
-    columns |= {"start": view.history.frames[starts], "end": view.history.frames[ends]}
-    columns |= times_and_source([view.history], np.zeros(len(rows), np.int64), starts, ends)
-    return columns, None if why is None else reasons
+    place, starts, ends, ranks, kinds = np.array(rows, np.int64).reshape(-1, 5).T
+    frames = view.history.frames
+    return {
+        "state": columns["state"][place],
+        **({"description": columns["description"][place]} if "description" in columns else {}),
+        "start": frames[starts],
+        "end": frames[ends],
+        "score": np.array(scores),
+        "rank": ranks,
+        "kind": kinds,
+        **times_and_source([view.history], np.zeros(len(rows), np.int64), starts, ends),
+    }, None if why is None else reasons
 
 
 def _notes(
@@ -234,7 +243,7 @@ def _notes(
 
 
 def _shown(vocabulary: Vocabulary) -> list[str]:
-    """What was shown, since an answer that keeps it is no independent one."""
+    """Return what was shown, since an answer that keeps it is no independent one."""
     if not vocabulary.examples and not vocabulary.changes:
         return []
     by_state: dict[str, list[str]] = {}
@@ -243,8 +252,8 @@ def _shown(vocabulary: Vocabulary) -> list[str]:
     if vocabulary.changes:
         by_state["changes at"] = [own.name for own in vocabulary.changes]
     listed = "; ".join(
-        f"{state} {', '.join(names[:MOST_NAMED])}"
-        + (f" and {len(names) - MOST_NAMED} more" if names[MOST_NAMED:] else "")
+        f"{state} {', '.join(names[:MAX_NAMED_EXAMPLES])}"
+        + (f" and {len(names) - MAX_NAMED_EXAMPLES} more" if names[MAX_NAMED_EXAMPLES:] else "")
         for state, names in by_state.items()
     )
     return [f"read with examples: {listed}"]
@@ -255,8 +264,8 @@ def _same_windows(vocabulary: Vocabulary, found: Answers) -> list[str]:
     states_of: dict[tuple[int, int], dict[str, None]] = {}
     absent = [False] * len(found.first) if found.absent is None else found.absent.tolist()
     windows = zip(found.first.tolist(), found.last.tolist(), strict=True)
-    for state, window, gone in zip(vocabulary.state_names, windows, absent, strict=True):
-        if not gone:
+    for state, window, is_absent in zip(vocabulary.state_names, windows, absent, strict=True):
+        if not is_absent:
             states_of.setdefault(window, {})[state] = None
     return [
         f"{quoted(states)} have the same window, {in_frames(*window)}; at most one of them can be "
@@ -273,17 +282,6 @@ def quoted(names: Iterable[str]) -> str:
 
 def in_frames(first: int, last: int) -> str:
     return f"frame {first}" if first == last else f"frames {first} – {last}"
-
-
-def _still(history: History) -> bool:
-    """Return whether all its frames look the same to the encoder; most videos soon show another."""
-    first, at, rows = unit_rows(history.features[:1])[0], 1, _FIRST_ROWS
-    while at < len(history):
-        block = unit_rows(history.features[at : at + rows])
-        if not (block @ first > 1 - _NEARLY).all():
-            return False
-        at, rows = at + rows, min(2 * rows, _MAX_ROWS)
-    return len(history) > 1
 
 
 def _diagnostics(readout: Readout, view: View, found: Answers) -> list[Diagnostics]:

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dejacue.errors import InputError
 from dejacue.method import _labelling as labelling
@@ -27,11 +26,12 @@ from dejacue.method.plan import Plan
 from dejacue.method.state_readout import is_count
 from dejacue.method.view import View
 from dejacue.records import History, Vocabulary
+from dejacue.records.arrays import Floats, Ints
 from dejacue.records.example import NONE
 
 MEMBERS = 96
 DRAWS = 3 * MEMBERS  # of which those are members in which every state occurs
-MOST_FRAMES = 512  # evenly spaced, that a committee looks at
+MAX_COMMITTEE_FRAMES = 512  # evenly spaced, that a committee looks at
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def ask_next(
     seed: int = 0,
     engine: str = "auto",
 ) -> tuple[Question, ...]:
-    """The frames to ask about next, together the most telling; best first.
+    """Return the frames to ask about next, together the most telling; best first.
 
     seed   of the committee; the same one gives the same questions
     """
@@ -76,7 +76,7 @@ def ask_next(
     readout = readout or Contrast()
     view = Plan.of(None, readout, None, 1, False, engine).view(history, vocabulary)
     own = readout.known(view)
-    evidence: NDArray[np.float64] | None
+    evidence: Floats | None
     if own is None:
         evidence = readout.seen(view)[1].responses[0]
         empty = np.empty(0, np.int64)
@@ -91,20 +91,15 @@ def ask_next(
     return tuple(_question(history, names, int(at[p]), paths[:, p], gain) for p, gain in chosen)
 
 
-def _looked_at(history: History, facts: Facts) -> NDArray[np.int64]:
-    even = np.linspace(0, len(history) - 1, min(MOST_FRAMES, len(history))).round()
+def _looked_at(history: History, facts: Facts) -> Ints:
+    even = np.linspace(0, len(history) - 1, min(MAX_COMMITTEE_FRAMES, len(history))).round()
     return np.union1d(even.astype(np.int64), facts.looked)
 
 
 def _committee(
-    view: View,
-    readout: Contrast,
-    facts: Facts,
-    evidence: NDArray[np.float64] | None,
-    at: NDArray[np.int64],
-    seed: int,
-) -> NDArray[np.int64]:
-    """(M, T) labellings of the frames at these positions, S for none of the states."""
+    view: View, readout: Contrast, facts: Facts, evidence: Floats | None, at: Ints, seed: int
+) -> Ints:
+    """Return (M, T) labellings of the frames at these positions, S for none of the states."""
     rng = np.random.default_rng([seed, len(facts.looked)])
     f = _drawn(view, readout, facts, evidence, at, rng)
     states, count = facts.states, len(at)
@@ -122,19 +117,18 @@ def _committee(
         ]
     )
     missing = sum((paths != state).all(axis=1).astype(int) for state in range(states))
-    members: NDArray[np.int64] = paths[np.argsort(missing, kind="stable")[:MEMBERS]]
-    return members
+    return paths[np.argsort(missing, kind="stable")[:MEMBERS]]
 
 
 def _drawn(
     view: View,
     readout: Contrast,
     facts: Facts,
-    evidence: NDArray[np.float64] | None,
-    at: NDArray[np.int64],
+    evidence: Floats | None,
+    at: Ints,
     rng: np.random.Generator,
-) -> NDArray[np.float64]:
-    """(M, S, T) draws of f given what is known. Before anything is, each label is as likely."""
+) -> Floats:
+    """Return (M, S, T) draws of f given what is known; at first each label is as likely."""
     history, states, smoothing = view.history, facts.states, readout.smoothing_of(view.history)
     rows = known.moments_of(history, at.tolist(), smoothing)
     scale = max(float(np.einsum("td,td->", rows, rows)) / len(rows), 1e-9)
@@ -162,10 +156,8 @@ def _drawn(
     return f
 
 
-def _wander(
-    history: History, at: NDArray[np.int64], shape: tuple[int, int], rng: np.random.Generator
-) -> NDArray[np.float64]:
-    """(M, S, T) what drifts over time, with variance 1."""
+def _wander(history: History, at: Ints, shape: tuple[int, int], rng: np.random.Generator) -> Floats:
+    """Return (M, S, T) what drifts over time, with variance 1."""
     reach = max(known.REACH * len(history), 1.0)
     keep = np.exp(-np.diff(history.frames[at].astype(np.float64)) / reach)
     steps = rng.standard_normal((*shape, len(at)))
@@ -176,9 +168,9 @@ def _wander(
 
 
 def _most_telling(
-    paths: NDArray[np.int64], candidates: NDArray[np.int64], count: int, states: int
+    paths: Ints, candidates: Ints, count: int, states: int
 ) -> list[tuple[int, float]]:
-    """Positions to ask about, and what each gains; one after the other, given those before it."""
+    """Return positions to ask about, and what each gains, given those before it."""
     apart = _apart(paths, states)
     groups = [np.arange(len(paths))]  # members that the answers so far do not tell apart
     before = float(apart.mean())
@@ -197,8 +189,8 @@ def _most_telling(
     return found
 
 
-def _apart(paths: NDArray[np.int64], states: int) -> NDArray[np.float64]:
-    """(M, M) 1 − the overlap of the frames that two members give to a state, mean over states."""
+def _apart(paths: Ints, states: int) -> Floats:
+    """Return (M, M): 1 − the overlap of the frames that two members give to a state, on average."""
     total = np.zeros((len(paths), len(paths)))
     for state in range(states):
         own = (paths == state).astype(np.float64)
@@ -208,7 +200,7 @@ def _apart(paths: NDArray[np.int64], states: int) -> NDArray[np.float64]:
     return total / states
 
 
-def _left(apart: NDArray[np.float64], labels: NDArray[np.int64]) -> Any:
+def _left(apart: Floats, labels: Ints) -> Any:
     """(C,) for each candidate, the sum over members of how far they are from those that give the
     same answer."""
     total = np.zeros(labels.shape[1])
@@ -219,7 +211,7 @@ def _left(apart: NDArray[np.float64], labels: NDArray[np.int64]) -> Any:
 
 
 def _question(
-    history: History, names: list[str | None], at: int, said: NDArray[np.int64], gain: float
+    history: History, names: list[str | None], at: int, said: Ints, gain: float
 ) -> Question:
     share = np.bincount(said, minlength=len(names)) / len(said)
     order = np.argsort(-share, kind="stable")

@@ -5,46 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+_WORD = re.compile(r"[^\W\d_]+")
 _FUNCTION_WORDS = frozenset(
-    (
-        "a",
-        "an",
-        "and",
-        "are",
-        "as",
-        "at",
-        "been",
-        "being",
-        "by",
-        "down",
-        "for",
-        "from",
-        "has",
-        "in",
-        "into",
-        "is",
-        "it",
-        "its",
-        "no",
-        "not",
-        "of",
-        "off",
-        "on",
-        "onto",
-        "or",
-        "out",
-        "over",
-        "that",
-        "the",
-        "this",
-        "to",
-        "up",
-        "with",
+    _WORD.findall(
+        "a an and are as at been being by down for from has in into is "
+        "it its no not of off on onto or out over that the this to up with"
     )
 )
 
 
 def content_words(texts: Iterable[str]) -> frozenset[str]:
     """Return the words in small letters, without function words."""
-    words = {word for text in texts for word in re.findall(r"[^\W\d_]+", text.lower())}
-    return frozenset(words) - _FUNCTION_WORDS
+    return (
+        frozenset(word for text in texts for word in _WORD.findall(text.lower())) - _FUNCTION_WORDS
+    )

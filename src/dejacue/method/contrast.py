@@ -9,16 +9,16 @@ from typing import ClassVar
 
 import numpy as np
 
-from dejacue.method import scan as s
 from dejacue.method import shown
 from dejacue.method._reading import in_frames, quoted
-from dejacue.method._tables import Answers, EvidenceTables, Ragged
+from dejacue.method.kernel import Answers, EvidenceTables, Ragged
+from dejacue.method.scan import ScoredWindow
 from dejacue.method.state_readout import Known, StateReadout
-from dejacue.method.states import ScoredWindow
 from dejacue.method.view import Batch, View
+from dejacue.records.arrays import Floats, Ints
 
-MOST_PAIRS = 3  # of states, in a sentence
-CLOSE = 0.5  # of the best score: what a second occurrence or an alternative must reach
+MAX_LISTED_PAIRS = 3  # of states, in a sentence
+MIN_SHARE_OF_BEST = 0.5  # of the best score, for a second occurrence or an alternative
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Contrast(StateReadout):
 
     name: ClassVar[str] = "contrast"
     usual_windows: ClassVar[int] = 3  # one to take, two to choose from
-    usual_share: ClassVar[float | None] = CLOSE
+    usual_share: ClassVar[float | None] = MIN_SHARE_OF_BEST
 
     def compute(self, batch: Batch, tables: Ragged, kept: EvidenceTables | None) -> Answers:
         return batch.engine.contrast(tables, batch.centres(), kept)
@@ -42,36 +42,31 @@ class Contrast(StateReadout):
             view, shown.windows(view.engine, known.f, known.facts, cuts, known.evidence)
         )
 
-    def alternatives(self, view: View, found: Answers, more: int) -> list[list[ScoredWindow]]:
-        """Each the best that overlaps none before it."""
-        labels = view.vocabulary.labels.tolist() if self.pooling == 1 else range(len(found.start))
-        chosen = zip(found.start.tolist(), found.end.tolist(), strict=True)
-        known: dict[int, list[ScoredWindow]] = {}
-        for row, window in zip(labels, chosen, strict=True):
-            if row not in known:
-                known[row] = self._disjoint(view, row, window, more)
-        return [known[row] for row in labels]
-
-    def _disjoint(
-        self, view: View, row: int, chosen: tuple[int, int], more: int
-    ) -> list[ScoredWindow]:
+    def alternatives(
+        self, view: View, found: Answers, more: int, least: Floats | None = None
+    ) -> list[list[ScoredWindow]]:
+        """Return further windows, each the best that overlaps none before it."""
+        labels, firsts = view.vocabulary.labels, view.query_directions.firsts
+        if self.pooling != 1:
+            labels = firsts = np.arange(len(labels))
+        start, end = found.start[firsts], found.end[firsts]
         known = self.known(view)
-        if known is not None:
-            return self._known_disjoint(view, known, row, chosen, more)
-        responses = self.seen(view)[1].responses[0][row]
-
-        def best_of(first: int, last: int) -> ScoredWindow | None:
-            cuts = np.array([0, last - first])  # outside is still all the rest
-            found = view.engine.search(responses[None, first:last], cuts, len(responses))
-            start, end, score = (column[0] for column in found)
-            return (first + int(start), first + int(end), float(score)) if score > 0 else None
-
-        return s.disjoint(self.bounds(view.history).tolist(), chosen, more, best_of)
+        if known is None:
+            responses, cuts = self.seen(view)[1].responses[0], self.bounds(view.history)
+            wanted = np.full(len(start), -np.inf) if least is None else least[firsts]
+            windows = view.engine.further(responses, cuts, start, end, more, wanted)
+        else:
+            chosen = zip(start.tolist(), end.tolist(), strict=True)
+            windows = [
+                self._known_disjoint(view, known, row, window, more)
+                for row, window in enumerate(chosen)
+            ]
+        return [windows[row] for row in labels.tolist()]
 
     def _known_disjoint(
         self, view: View, known: Known, row: int, chosen: tuple[int, int], more: int
     ) -> list[ScoredWindow]:
-        """The same where frames are known; none of them has a frame known to be something else."""
+        """Return further windows where frames are known; none has a frame known to be otherwise."""
         facts, evidence = known.facts, known.evidence
         parts = shown.open_parts(facts.barred(row), self.bounds(view.history), facts.marks)
         whole = next((p for p in parts if p[0] <= chosen[0] and chosen[1] < p[1]), None)
@@ -88,53 +83,56 @@ class Contrast(StateReadout):
         better = [window for window in found if window is not None and window[2] > 0]
         return sorted(better, key=lambda window: (-window[2], window[0]))[:more]
 
-    def hints(self, view: View, further: Sequence[Sequence[ScoredWindow]] = ()) -> tuple[str, ...]:
+    def hints(
+        self, view: View, found: Answers, further: Sequence[Sequence[ScoredWindow]]
+    ) -> tuple[str, ...]:
         """Return where states claim the same frames, and which states may occur again."""
         if self.pooling != 1:
             return ()
-        if self.known(view) is not None:
-            return tuple(self._shared(view))
-        return (*self._shared(view), *self._recurring(view, further))
-
-    def _shared(self, view: View) -> list[str]:
-        """Pairs of states whose windows overlap; those that are equal have a note of their own."""
-        found, frames = self.find_one(view), view.history.frames
-        windows = {
-            state: (found.start[q], found.end[q])
-            for q, state in enumerate(view.vocabulary.state_names)
+        firsts = view.query_directions.firsts.tolist()
+        start, end, score = found.start.tolist(), found.end.tolist(), found.score.tolist()
+        states = [
+            (state, start[q], end[q], score[q], further[q])
+            for state, q in zip(view.vocabulary.states, firsts, strict=True)
             if found.absent is None or not found.absent[q]
-        }
-        pairs = [
-            f"{quoted((one, other))} both claim {in_frames(frames[first], frames[last])}"
-            for (one, a), (other, b) in combinations(windows.items(), 2)
-            if a != b and (first := max(a[0], b[0])) <= (last := min(a[1], b[1]))
         ]
-        if not pairs:
-            return []
-        more = f", and {len(pairs) - MOST_PAIRS} more" if pairs[MOST_PAIRS:] else ""
-        shown = ", ".join(pairs[:MOST_PAIRS])
-        return [f"{shown}{more}; the joint readout gives every frame to one state"]
+        shared = _shared(states, view.history.frames)
+        recurs = any(further) and self.known(view) is None
+        return (*shared, *_recurring(states)) if recurs else shared
 
-    def _recurring(self, view: View, further: Sequence[Sequence[ScoredWindow]]) -> list[str]:
-        """Name states with a second strong window on the other side of another state's window."""
-        found, labels = self.find_one(view), view.vocabulary.labels.tolist()
-        best = {
-            state: (int(found.start[q]), int(found.end[q]), float(found.score[q]))
-            for q, state in reversed(list(enumerate(labels)))
-        }
-        middles = {state: (window[0] + window[1]) / 2 for state, window in best.items()}
-        states, names = list(view.vocabulary.states), {}
-        for q, windows in enumerate(further):
-            state = labels[q]
-            first, last, score = best[state]
-            for other_first, other_last, other_score in windows:
-                gap = (min(last, other_last), max(first, other_first))
-                parted = any(gap[0] < middles[own] < gap[1] for own in middles if own != state)
-                if parted and other_score >= CLOSE * score:
-                    names[state] = f'"{states[state]}"'
-        if not names:
-            return []
-        return [
-            f"{', '.join(names.values())} may occur more than once; the joint readout lists every "
-            "occurrence"
+
+State = tuple[str, int, int, float, Sequence[ScoredWindow]]  # name, window, score, further windows
+
+
+def _shared(states: Sequence[State], frames: Ints) -> tuple[str, ...]:
+    """Name pairs of states whose windows overlap; equal windows have a note of their own."""
+    pairs = [
+        f"{quoted((a[0], b[0]))} both claim {in_frames(frames[first], frames[last])}"
+        for a, b in combinations(states, 2)
+        if a[1:3] != b[1:3] and (first := max(a[1], b[1])) <= (last := min(a[2], b[2]))
+    ]
+    if not pairs:
+        return ()
+    more = f", and {len(pairs) - MAX_LISTED_PAIRS} more" if pairs[MAX_LISTED_PAIRS:] else ""
+    listed = ", ".join(pairs[:MAX_LISTED_PAIRS])
+    return (f"{listed}{more}; the joint readout gives every frame to one state",)
+
+
+def _recurring(states: Sequence[State]) -> tuple[str, ...]:
+    """Name states with a second strong window on the other side of another state's window."""
+    middles = {name: (start + end) / 2 for name, start, end, _, _ in states}
+    names = []
+    for name, start, end, score, further in states:
+        gaps = [
+            (min(end, last), max(start, first))
+            for first, last, other_score in further
+            if other_score >= MIN_SHARE_OF_BEST * score
         ]
+        others = [middle for other, middle in middles.items() if other != name]
+        if any(low < middle < high for low, high in gaps for middle in others):
+            names.append(f'"{name}"')
+    if not names:
+        return ()
+    return (
+        f"{', '.join(names)} may occur more than once; the joint readout lists every occurrence",
+    )

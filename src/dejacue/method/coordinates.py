@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from dejacue.errors import InputError, unknown
 from dejacue.records import History, Vocabulary
+from dejacue.records.arrays import Flags, Floats, Ints
 
 FALLBACK_BELOW = 1e-8
 WORDS = 4  # words weigh as much as so many examples from elsewhere
@@ -61,9 +62,9 @@ class Directions:
     """Unit query directions (Q, d) float32, and what they were before normalisation."""
 
     queries: NDArray[np.float32]
-    residual_norms: NDArray[np.float64]
-    fallback: NDArray[np.bool_]
-    firsts: NDArray[np.int64]  # (S,) the row of the first description of each state
+    residual_norms: Floats
+    fallback: Flags
+    firsts: Ints  # (S,) the row of the first description of each state
 
     @cached_property
     def any_fallback(self) -> bool:
@@ -75,7 +76,7 @@ class Directions:
         return self.queries[self.firsts]
 
 
-def unit_rows(rows: NDArray[np.floating]) -> NDArray[np.float64]:
+def unit_rows(rows: NDArray[np.floating]) -> Floats:
     wide = rows.astype(np.float64)
     wide /= np.sqrt(np.einsum("nd,nd->n", wide, wide))[:, None]
     return wide
@@ -84,7 +85,7 @@ def unit_rows(rows: NDArray[np.floating]) -> NDArray[np.float64]:
 def query_directions(
     vocabulary: Vocabulary, coordinates: Coordinates, pooling: float = 0.0
 ) -> Directions:
-    """ũ_q = z̄_q − c and u_q = ũ_q/‖ũ_q‖; where ũ_q vanishes, z̄_q itself (fallback).
+    """Return ũ_q = z̄_q − c and u_q = ũ_q/‖ũ_q‖; where ũ_q vanishes, z̄_q itself (fallback).
 
     pooling   share of its state's mean in each z̄_q; 0 is the paper, at 1 paraphrases are equal
 
@@ -133,19 +134,19 @@ def _spoken_directions(
     return Directions(residual.astype(np.float32), norms, fallback, firsts)
 
 
-def _pooled(unit: NDArray[np.float64], vocabulary: Vocabulary, share: float) -> NDArray[np.float64]:
+def _pooled(unit: Floats, vocabulary: Vocabulary, share: float) -> Floats:
     """Every row moved towards the mean of its state; where that leaves nothing, the state's first
     row instead."""
     labels, count = vocabulary.labels, len(vocabulary.states)
     members = np.equal.outer(np.arange(count), labels)
     means = (count * (members * vocabulary.weights) @ unit)[labels]
-    rows: NDArray[np.float64] = (1 - share) * unit + share * means
+    rows: Floats = (1 - share) * unit + share * means
     vanished = np.einsum("nd,nd->n", rows, rows) <= FALLBACK_BELOW**2
     rows[vanished] = unit[members.argmax(axis=1)[labels[vanished]]]
     return rows
 
 
-def shown_directions(vocabulary: Vocabulary) -> dict[str, tuple[NDArray[np.float64], int]]:
+def shown_directions(vocabulary: Vocabulary) -> dict[str, tuple[Floats, int]]:
     """How each state that is shown by examples from elsewhere differs from the others that are,
     at unit length, and the number of its examples; frames of one history are one, since they
     show one object.
@@ -153,7 +154,7 @@ def shown_directions(vocabulary: Vocabulary) -> dict[str, tuple[NDArray[np.float
     Pictures are measured from the mean of all pictures, in which every state weighs the same;
     frames of other histories already are measured from that of their history.
     """
-    kinds: tuple[dict[str, list[NDArray[np.float64]]], ...] = ({}, {})
+    kinds: tuple[dict[str, list[Floats]], ...] = ({}, {})
     witnesses: dict[str, set[str]] = {}
     for own in vocabulary.elsewhere:
         if own.features is None:
@@ -177,7 +178,7 @@ def shown_directions(vocabulary: Vocabulary) -> dict[str, tuple[NDArray[np.float
             f'only "{next(iter(kinds[False]))}" has pictures; add pictures of another state for '
             "comparison, or use a frame of another history"
         )
-    sums: dict[str, NDArray[np.float64]] = {}
+    sums: dict[str, Floats] = {}
     for rows in kinds:
         means = {state: np.mean(own, axis=0) for state, own in rows.items()}
         centre = np.mean(list(means.values()), axis=0) if len(means) > 1 else 0.0
@@ -194,9 +195,9 @@ def shown_directions(vocabulary: Vocabulary) -> dict[str, tuple[NDArray[np.float
 
 
 def _both(
-    vocabulary: Vocabulary, spoken: Directions, shown: dict[str, tuple[NDArray[np.float64], int]]
+    vocabulary: Vocabulary, spoken: Directions, shown: dict[str, tuple[Floats, int]]
 ) -> Directions:
-    """(WORDS words + n examples) / (WORDS + n), at unit length."""
+    """Return (WORDS · words + n examples) / (WORDS + n), at unit length."""
     queries = spoken.queries.astype(np.float64)
     for q, state in enumerate(vocabulary.state_names):
         if state in shown:
@@ -209,10 +210,8 @@ def _both(
     )
 
 
-def _shown_only(
-    vocabulary: Vocabulary, shown: dict[str, tuple[NDArray[np.float64], int]]
-) -> Directions:
-    """Directions without words: none (no dimensions) where frames of the history show states."""
+def _shown_only(vocabulary: Vocabulary, shown: dict[str, tuple[Floats, int]]) -> Directions:
+    """Return directions without words: no dimensions where frames of the history show states."""
     hidden = [state for state in vocabulary.states if state not in shown]
     named = {own.state for own in vocabulary.facts}
     for state in hidden and vocabulary.states:
@@ -230,7 +229,7 @@ def _shown_only(
 
 
 def check_pair(history: History, vocabulary: Vocabulary) -> None:
-    """History and vocabulary must come from one encoder space; an unnamed encoder matches any."""
+    """Refuse a pair of two encoder spaces; an unnamed encoder matches any."""
     if not isinstance(history, History) or not isinstance(vocabulary, Vocabulary):
         raise InputError(
             f"expected a History and a Vocabulary, in this order, not {type(history).__name__} "

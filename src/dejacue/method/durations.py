@@ -51,7 +51,7 @@ class Grid:
             )
 
     def lengths(self, longest: int) -> tuple[int, ...]:
-        """The grid for a run (bridged: a span) of ``longest`` frames."""
+        """Return the grid for a run (bridged: a span) of ``longest`` frames."""
         stop = longest if self.cap is None else min(longest, self.cap)
         if self.base > stop:
             return ()
@@ -73,7 +73,7 @@ SCHEDULES: dict[str, tuple[int, ...] | Grid] = {
 
 
 def as_durations(given: Durations | Iterable[int]) -> tuple[int, ...] | Grid:
-    """A schedule by name, a Grid, or ascending lengths without repeats."""
+    """Return a schedule by name, a Grid, or ascending lengths without repeats."""
     if isinstance(given, Grid):
         return given
     if isinstance(given, str):
@@ -91,7 +91,7 @@ def as_durations(given: Durations | Iterable[int]) -> tuple[int, ...] | Grid:
 
 @lru_cache(maxsize=4096)
 def fitting(durations: tuple[int, ...] | Grid, longest: int) -> tuple[int, ...]:
-    """The lengths that fit into ``longest`` frames."""
+    """Return the lengths that fit into ``longest`` frames."""
     if isinstance(durations, Grid):
         return durations.lengths(longest)
     return durations[: bisect_right(durations, longest)]

@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dejacue.records.arrays import Floats, Ints
+
 FOLDS = 16
 ROWS = 128  # rows handled at a time, so that products stay in cache
 MAD_TO_SCALE = 1.4826
@@ -21,8 +23,8 @@ SCALE_FLOOR = 1e-3
 RESIDUAL_FLOOR = 1e-12
 
 
-def fold(left: NDArray[np.float32], right: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Row-wise dot products of (n, d) with (n, d) or (d,)."""
+def fold(left: NDArray[np.float32], right: NDArray[np.float32]) -> Floats:
+    """Return row-wise dot products of (n, d) with (n, d) or (d,)."""
     totals = np.multiply(left, right, dtype=np.float64)  # exact products, then running totals
     sums = _partial_sums(totals)
     # Float64, then float32: two roundings instead of one. They differ only where a total lies
@@ -39,8 +41,8 @@ def fold(left: NDArray[np.float32], right: NDArray[np.float32]) -> NDArray[np.fl
     return sums[:, 0].astype(np.float64)
 
 
-def _partial_sums(terms: NDArray[np.float64]) -> NDArray[np.float32]:
-    """(n, 16) sums of every 16th column; terms are overwritten by the unrounded totals."""
+def _partial_sums(terms: Floats) -> NDArray[np.float32]:
+    """Return (n, 16) sums of every 16th column; terms are overwritten by the unrounded totals."""
     sums = np.zeros((len(terms), FOLDS), np.float32)
     for first in range(0, terms.shape[1], FOLDS):
         block = terms[:, first : first + FOLDS]
@@ -50,8 +52,8 @@ def _partial_sums(terms: NDArray[np.float64]) -> NDArray[np.float32]:
     return sums
 
 
-def _with_care(terms: NDArray[np.float64]) -> NDArray[np.float32]:
-    """The same with one rounding per step: on a tie, the part that float64 lost decides."""
+def _with_care(terms: Floats) -> NDArray[np.float32]:
+    """Sum with one rounding per step: on a tie, the part that float64 lost decides."""
     sums = np.zeros((len(terms), FOLDS), np.float32)
     for first in range(0, terms.shape[1], FOLDS):
         term = terms[:, first : first + FOLDS]
@@ -67,15 +69,15 @@ def _with_care(terms: NDArray[np.float64]) -> NDArray[np.float32]:
 
 
 def unit_block(rows: NDArray[Any]) -> NDArray[np.float32]:
-    """Rows at unit length, in float32."""
+    """Return rows at unit length, in float32."""
     wide = rows.astype(np.float32, copy=False)
     return wide * (1.0 / np.sqrt(fold(wide, wide))).astype(np.float32)[:, None]
 
 
 def measured_from(
     rows: NDArray[Any], centre: NDArray[np.float32] | None
-) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
-    """Rows as they are, or at unit length minus the centre; and their lengths (with a floor)."""
+) -> tuple[NDArray[np.float32], Floats]:
+    """Return rows as they are, or at unit length minus the centre; and their lengths."""
     if centre is None:
         wide = rows.astype(np.float32, copy=False)
         return wide, np.sqrt(fold(wide, wide))
@@ -84,11 +86,9 @@ def measured_from(
 
 
 def cosines(
-    features: NDArray[Any],
-    queries: NDArray[np.float32],
-    centre: NDArray[np.float32] | None = None,
+    features: NDArray[Any], queries: NDArray[np.float32], centre: NDArray[np.float32] | None = None
 ) -> NDArray[np.float32]:
-    """e[q, t] = r_t · u_q, (Q, N) float32; with a centre, r is measured from it."""
+    """Return e[q, t] = r_t · u_q, (Q, N) float32; with a centre, r is measured from it."""
     out = np.empty((len(queries), len(features)), np.float32)
     for first in range(0, len(features), ROWS):
         block, norms = measured_from(features[first : first + ROWS], centre)
@@ -98,7 +98,7 @@ def cosines(
 
 
 def trajectory_centre(features: NDArray[Any]) -> NDArray[np.float32]:
-    """Coordinate-wise median of the unit rows; even count: mean of the two middle values."""
+    """Return coordinate-wise median of the unit rows; even count: mean of the two middle values."""
     unit: NDArray[np.float32] = np.concatenate(
         [unit_block(features[i : i + ROWS]) for i in range(0, len(features), ROWS)]
     )
@@ -108,23 +108,21 @@ def trajectory_centre(features: NDArray[Any]) -> NDArray[np.float32]:
     return middle.copy() if low == high else (middle + unit[high]) / np.float32(2)
 
 
-def calibration(rows: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Median and robust scale of each row: m, max(1.4826 · median|e − m|, 1e-3)."""
+def calibration(rows: NDArray[Any]) -> tuple[Floats, Floats]:
+    """Return median and robust scale of each row: m, max(1.4826 · median|e − m|, 1e-3)."""
     wide = rows.astype(np.float64)
     centre = np.median(wide, axis=1)
     deviation = np.median(np.abs(wide - centre[:, None]), axis=1)
     return centre, np.maximum(MAD_TO_SCALE * deviation, SCALE_FLOOR)
 
 
-def run_index(run_offsets: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The run each observed frame belongs to."""
+def run_index(run_offsets: Ints) -> Ints:
+    """Return the run each observed frame belongs to."""
     return np.repeat(np.arange(len(run_offsets) - 1), np.diff(run_offsets))
 
 
-def smooth(
-    values: NDArray[np.float64], run_offsets: NDArray[np.int64], width: int, *, mean: bool = False
-) -> NDArray[np.float64]:
-    """Sum over the active offsets of each run, over √(their number) (``mean``: their number).
+def smooth(values: Floats, run_offsets: Ints, width: int, *, mean: bool = False) -> Floats:
+    """Sum over the active offsets of each run, over √(their number); mean: over their number.
 
     Never reaches across a gap; with √ the variance of white noise stays one.
     """
@@ -141,9 +139,9 @@ def smooth(
 
 
 def respond(
-    rows: NDArray[np.float32], run_offsets: NDArray[np.int64], width: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Calibrated and smoothed responses g̃ (Q, N), and the centre and scale used."""
+    rows: NDArray[np.float32], run_offsets: Ints, width: int
+) -> tuple[Floats, Floats, Floats]:
+    """Calibrate and smooth; return responses g̃ (Q, N), and the centre and scale used."""
     centre, scale = calibration(rows)
     calibrated = (rows.astype(np.float64) - centre[:, None]) * (1.0 / scale)[:, None]
     return smooth(calibrated, run_offsets, width), centre, scale

@@ -23,16 +23,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dejacue.errors import InputError
 from dejacue.method import _labelling as labelling
-from dejacue.method._tables import Labelling, Ragged
+from dejacue.method.kernel import Labelling, Ragged
 from dejacue.records import History, Vocabulary
+from dejacue.records.arrays import Flags, Floats, Ints
 
 if TYPE_CHECKING:
     from dejacue.method.view import View
 
+Smoothing = tuple[Ints, Floats]  # where stretches begin, and weights by distance
 ROUNDS = 4  # of labelling; more change next to nothing
 LOOKS, TIME, CONSTANT = 1.0, 1.0, 0.5  # prior variances of the parts of f
 WORDS, TRUST = 1.0, 0.1  # prior variance and mean of a
@@ -40,8 +41,8 @@ NOISE = 0.1  # variance of what a person says, which need not be true of the fra
 REACH = 0.15  # of the observed frames: how far time carries
 HALF = 0.5  # what f must reach
 PER_SPAN = 5  # frames of a longer span that f is computed from; all of them are kept
-MOST, MOST_CELLS = 400, 1 << 25  # frames in all that f is computed from; times those of the history
-FOR_SCALE = 256  # frames whose looks say how far apart looks are
+MAX_FRAMES, MAX_CELLS = 400, 1 << 25  # that f is computed from; times those of the history
+SCALE_FRAMES = 256  # whose looks say how far apart looks are
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,30 +56,28 @@ class Facts:
     states   S
     """
 
-    labels: NDArray[np.int64]
-    looks: NDArray[np.int64]
-    looked: NDArray[np.int64]
-    marks: NDArray[np.int64]
+    labels: Ints
+    looks: Ints
+    looked: Ints
+    marks: Ints
     states: int
 
     @property
     def shown(self) -> list[bool]:
-        """Of each state, whether a frame of it is known."""
+        """Return one flag per state: does it have a known frame?"""
         return [bool((self.labels == state).any()) for state in range(self.states)]
 
-    def barred(self, state: int) -> NDArray[np.bool_]:
-        """(N,) where something else holds."""
-        elsewhere: NDArray[np.bool_] = (self.labels >= 0) & (self.labels != state)
+    def barred(self, state: int) -> Flags:
+        """Return (N,) flags: is the frame known to show something else?"""
+        elsewhere: Flags = (self.labels >= 0) & (self.labels != state)
         return elsewhere
 
 
-def facts_of(history: History, vocabulary: Vocabulary) -> Facts | None:
-    """None where the vocabulary says nothing of frames of this history."""
-    if not vocabulary.facts and not vocabulary.changes:
-        return None
+def facts_of(history: History, vocabulary: Vocabulary) -> Facts:
+    """Return what the examples and changes of the vocabulary say of this history."""
     names = list(vocabulary.states)
     labels, looks = np.full(len(history), -1), np.zeros(len(history), np.int64)
-    looked: list[NDArray[np.int64]] = []
+    looked: list[Ints] = []
     for own in vocabulary.facts:
         first, last = own.positions(history)
         if first >= last:
@@ -100,13 +99,13 @@ def facts_of(history: History, vocabulary: Vocabulary) -> Facts | None:
         count = min(PER_SPAN, last - first)
         looked.append(np.linspace(first, last - 1, count).round().astype(np.int64))
     chosen = np.unique(np.concatenate(looked)) if looked else np.empty(0, np.int64)
-    most = min(MOST, max(1, MOST_CELLS // len(history)))
+    most = min(MAX_FRAMES, max(1, MAX_CELLS // len(history)))
     if len(chosen) > most:
         chosen = chosen[np.linspace(0, len(chosen) - 1, most).round().astype(np.int64)]
     return Facts(labels, looks, chosen, _marks(history, vocabulary), len(names))
 
 
-def _marks(history: History, vocabulary: Vocabulary) -> NDArray[np.int64]:
+def _marks(history: History, vocabulary: Vocabulary) -> Ints:
     found = [change.change_at(history) for change in vocabulary.changes]
     for change, at in zip(vocabulary.changes, found, strict=True):
         if not 0 < at < len(history):
@@ -124,13 +123,8 @@ def _where(history: History) -> str:
     return f"the object is observed in frames {seen}{more}"
 
 
-def membership(
-    view: View,
-    facts: Facts,
-    evidence: NDArray[np.float64] | None,
-    smoothing: tuple[NDArray[np.int64], NDArray[np.float64]],
-) -> NDArray[np.float64]:
-    """(S, N) f of every state and frame.
+def membership(view: View, facts: Facts, evidence: Floats | None, smoothing: Smoothing) -> Floats:
+    """Return f of every state and frame, (S, N).
 
     evidence    (S, N) r; None without words
     smoothing   cuts and weights, as evidence is smoothed: looks are those of a moment
@@ -153,77 +147,61 @@ def membership(
     squares = square + WORDS * heard[:, :, None] * heard[:, None, :]
     weights = np.linalg.solve(squares, wanted[:, :, None])[:, :, 0]
     trust = WORDS * np.einsum("se,se->s", weights, heard)
-    found: NDArray[np.float64] = expected + weights @ columns + trust[:, None] * evidence
+    found: Floats = expected + weights @ columns + trust[:, None] * evidence
     return found
 
 
-def _levels(
-    view: View, evidence: NDArray[np.float64], cuts: NDArray[np.int64]
-) -> NDArray[np.float64]:
-    """(S,) half way between what words say inside each state and outside, by one labelling; kept
-    with the history, since each click asks for the same ones again."""
+def _levels(view: View, evidence: Floats, cuts: Ints) -> Floats:
+    """Return (S,) half way between what words say inside each state and outside, by one labelling.
+
+    They are kept with the history, since each click asks for the same ones again.
+    """
     known = view.history.derived.get("levels")
     if known is None or known[0] is not evidence:
-        known = view.history.derived["levels"] = (evidence, _half_way(view, evidence, cuts))
-    levels: NDArray[np.float64] = known[1]
-    return levels
+        states, count = evidence.shape
+        nodes = labelling.nodes_for(states, None, False)
+        rules = Labelling([nodes], np.array([math.log(count)]), 1, ROUNDS)
+        levels = view.engine.label_responses(evidence, cuts, rules)[1]
+        known = view.history.derived["levels"] = (evidence, levels)
+    return known[1]
 
 
-def _half_way(
-    view: View, evidence: NDArray[np.float64], cuts: NDArray[np.int64]
-) -> NDArray[np.float64]:
-    states, count = evidence.shape
-    nodes = labelling.nodes_for(states, None, False)
-    rules = Labelling(
-        [nodes.state], [nodes.first], [nodes.follows], np.array([math.log(count)]), 1, ROUNDS
-    )
-    return view.engine.label_responses(evidence, cuts, rules)[1]
-
-
-def covariances(
-    view: View, at: NDArray[np.int64], smoothing: tuple[NDArray[np.int64], NDArray[np.float64]]
-) -> NDArray[np.float64]:
-    """(E, N) of looks, time and the constant, between the frames at these positions and all."""
+def covariances(view: View, at: Ints, smoothing: Smoothing) -> Floats:
+    """Return (E, N): of looks, time and the constant, between frames at these positions and all."""
     frames = view.history.frames.astype(np.float64)
     reach = max(REACH * len(frames), 1.0)
     apart = np.abs(frames[at][:, None] - frames[None, :]) / reach
     return LOOKS * likeness(view, at, smoothing) + TIME * np.exp(-apart) + CONSTANT
 
 
-def likeness(
-    view: View, at: NDArray[np.int64], smoothing: tuple[NDArray[np.int64], NDArray[np.float64]]
-) -> NDArray[np.float64]:
-    """(E, N) x_e · x_t over their mean square; x: unit frames, smoothed, less their mean.
+def likeness(view: View, at: Ints, smoothing: Smoothing) -> Floats:
+    """Return (E, N) x_e · x_t over their mean square; x: unit frames, smoothed, less their mean.
 
     Only what is new is computed: the columns of frames that were named before are kept.
     """
     history = view.history
     key = ("likeness", *(part.tobytes() for part in smoothing))
     known = history.derived.setdefault(key, {})
-    if len(known) * len(history) > 2 * MOST_CELLS:
+    if len(known) * len(history) > 2 * MAX_CELLS:
         known.clear()
     missing = [e for e in at.tolist() if e not in known]
     if missing:
         rows = moments_of(history, missing, smoothing)
         known.update(zip(missing, _products(view, rows, smoothing), strict=True))
     if "scale" not in known:
-        count = min(FOR_SCALE, len(history))
+        count = min(SCALE_FRAMES, len(history))
         some = np.linspace(0, len(history) - 1, count).round().astype(np.int64)
         rows = moments_of(history, some.tolist(), smoothing)
         known["scale"] = float(np.einsum("ed,ed->", rows, rows)) / count
     scale = known["scale"]
     if scale < 1e-9:  # a still picture: nothing looks different
         return np.zeros((len(at), len(history)))
-    found: NDArray[np.float64] = np.stack([known[e] for e in at.tolist()]) / scale
+    found: Floats = np.stack([known[e] for e in at.tolist()]) / scale
     return found
 
 
-def moments_of(
-    history: History,
-    at: Sequence[int],
-    smoothing: tuple[NDArray[np.int64], NDArray[np.float64]],
-) -> NDArray[np.float64]:
-    """(E, d) x of these positions."""
+def moments_of(history: History, at: Sequence[int], smoothing: Smoothing) -> Floats:
+    """Return x of these positions, (E, d)."""
     cuts, weights = smoothing
     found = np.empty((len(at), history.dimension))
     for row, e in enumerate(at):
@@ -241,19 +219,13 @@ def moments_of(
     return found
 
 
-def _products(
-    view: View,
-    rows: NDArray[np.float64],
-    smoothing: tuple[NDArray[np.int64], NDArray[np.float64]],
-) -> NDArray[np.float64]:
-    """(E, N) row · x_t, by the engine: cosines of frames with the row, smoothed."""
+def _products(view: View, rows: Floats, smoothing: Smoothing) -> Floats:
+    """Return row · x_t, (E, N), by the engine: cosines of frames with the row, smoothed."""
     history = view.history
     lengths = np.linalg.norm(rows, axis=1)
     queries = (rows / np.maximum(lengths, 1e-12)[:, None]).astype(np.float32)
     tables = Ragged([history], [queries], [smoothing[0]], None, [smoothing[1]])
     responses, centre, scale = view.engine.smooth(tables, view.engine.cosines(tables, None))
     smoothed = responses[0] * scale[:, None] + centre[:, None]
-    found: NDArray[np.float64] = lengths[:, None] * (
-        smoothed - (queries @ history.mean_direction)[:, None]
-    )
+    found: Floats = lengths[:, None] * (smoothed - (queries @ history.mean_direction)[:, None])
     return found

@@ -20,18 +20,18 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dejacue.errors import InputError, unknown
 from dejacue.method import _labelling as labelling
 from dejacue.method import shown
 from dejacue.method._reading import quoted
-from dejacue.method._tables import Answers, EvidenceTables, Labelling, Ragged
 from dejacue.method.facts import HALF, ROUNDS
+from dejacue.method.kernel import Answers, EvidenceTables, Labelling, Ragged
+from dejacue.method.scan import ScoredWindow
 from dejacue.method.state_readout import Known, StateReadout, is_count, is_number
-from dejacue.method.states import ScoredWindow
 from dejacue.method.view import Batch, View
 from dejacue.records import History, Vocabulary
+from dejacue.records.arrays import Floats, Ints
 
 ALL = 1000  # occurrences
 
@@ -78,8 +78,7 @@ class Joint(StateReadout):
 
     @property
     def has_none(self) -> bool:
-        """Whether a frame beside known ones may be in none of the states: a known order has no
-        room for it."""
+        """Whether a frame beside known ones may be in none of the states (not with an order)."""
         return self.order is None and not self.irreversible
 
     def compute(self, batch: Batch, tables: Ragged, kept: EvidenceTables | None) -> Answers:
@@ -87,37 +86,25 @@ class Joint(StateReadout):
         return batch.engine.label(tables, rules, batch.centres(), kept)
 
     def rules(
-        self,
-        histories: Sequence[History],
-        vocabularies: Sequence[Vocabulary],
-        cuts: Sequence[NDArray[np.int64]],
+        self, histories: Sequence[History], vocabularies: Sequence[Vocabulary], cuts: Sequence[Ints]
     ) -> Labelling:
-        """How paths may go, for the engine."""
-        if self.stay > 1:
-            for history, own in zip(histories, cuts, strict=True):
-                self._check_stay(history, int(np.diff(own).max()))
+        """Return how paths may go, for the engine."""
+        for history, bounds in zip(histories, cuts, strict=True) if self.stay > 1 else ():
+            longest = int(np.diff(bounds).max())
+            if self.stay > longest:
+                raise InputError(
+                    f"history {history.id}: a stay of {self.stay} frames is longer than every "
+                    f"stretch; the longest has {longest}; use a shorter stay"
+                )
         nodes = [self.nodes(vocabulary) for vocabulary in vocabularies]
-        return Labelling(
-            [own.state for own in nodes],
-            [own.first for own in nodes],
-            [own.follows for own in nodes],
-            np.array([self._cost(history) for history in histories]),
-            self.stay,
-            ROUNDS,
-        )
+        costs = np.array([self._cost(history) for history in histories])
+        return Labelling(nodes, costs, self.stay, ROUNDS)
 
     def _cost(self, history: History) -> float:
         return self.switch * math.log(len(history))
 
-    def _check_stay(self, history: History, longest: int) -> None:
-        if self.stay > longest:
-            raise InputError(
-                f"history {history.id}: a stay of {self.stay} frames is longer than every "
-                f"stretch; the longest has {longest}; use a shorter stay"
-            )
-
     def nodes(self, vocabulary: Vocabulary) -> labelling.Nodes:
-        """What a path may be in, and what may follow what."""
+        """Return what a path may be in, and what may follow what."""
         names = list(vocabulary.states)
         for name in self.order or ():
             if name not in names:
@@ -126,37 +113,37 @@ class Joint(StateReadout):
         return labelling.nodes_for(len(names), order, self.irreversible)
 
     def _nodes_and_none(self, vocabulary: Vocabulary) -> labelling.Nodes:
-        """The last row is none of the states."""
+        """Return the nodes where the last row of responses is none of the states."""
         count = len(vocabulary.states)
         if self.order is None and not self.irreversible:
             return labelling.nodes_for(count + 1, None, False)
         return labelling.with_none(self.nodes(vocabulary), count, not self.irreversible)
 
     def find_known(self, view: View, known: Known) -> Answers:
-        """The best stretch of each state; where it has none, the best contrast of words."""
+        """Return the best stretch of each state; where it has none, the best contrast of words."""
         cuts, facts = self.bounds(view.history), known.facts
-        found: list[ScoredWindow | None] = []
-        every = self.occurrences(view)
-        for state, own in enumerate(every):
-            if own or known.evidence is None:
-                found.append(own[0] if own else None)
+        windows: list[ScoredWindow | None] = []
+        occurrences = self.occurrences(view)
+        for state, stretches in enumerate(occurrences):
+            if stretches or known.evidence is None:
+                windows.append(stretches[0] if stretches else None)
                 continue
             parts = shown.open_parts(facts.barred(state), cuts, facts.marks)
             window = shown.window_of_words(view.engine, known.evidence[state], parts)
-            found.append(window and (*window[:2], 0.0))  # it is none of the labelling's
-        return self.answers(view, found, [not own for own in every])
+            windows.append(window and (*window[:2], 0.0))  # it is none of the labelling's
+        return self.answers(view, windows, [not stretches for stretches in occurrences])
 
     def _rows(
-        self, view: View, responses: NDArray[np.float64], levels: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], labelling.Nodes]:
-        """What a labelling sums, and its nodes."""
+        self, view: View, responses: Floats, levels: Floats
+    ) -> tuple[Floats, labelling.Nodes]:
+        """Return the rows that a labelling sums, and its nodes."""
         return responses - levels[:, None], self.nodes(view.vocabulary)
 
-    def _known_rows(
-        self, view: View, known: Known
-    ) -> tuple[NDArray[np.float64], labelling.Nodes, float]:
-        """The same for a history of which frames are known, and the cost of a switch. There is a
-        row for none of the states, but where an order has no room for it."""
+    def _known_rows(self, view: View, known: Known) -> tuple[Floats, labelling.Nodes, float]:
+        """Return rows, nodes and the cost of a switch for a history of which frames are known.
+
+        The last row is none of the states, except where an order has no room for it.
+        """
         facts, cost = known.facts, self._cost(view.history)
         if not len(facts.looked) and known.evidence is not None:  # changes only
             kept = self.words_seen(view)
@@ -172,7 +159,7 @@ class Joint(StateReadout):
         return rows, self.nodes(view.vocabulary), shown.SWITCH * cost
 
     def occurrences(self, view: View) -> list[list[ScoredWindow]]:
-        """All stretches of each state, best first; none where it does not occur."""
+        """Return all stretches of each state, best first; none where it does not occur."""
         return view.once(("occurrences", self), lambda: self._occurrences(view))
 
     def _occurrences(self, view: View) -> list[list[ScoredWindow]]:
@@ -188,33 +175,30 @@ class Joint(StateReadout):
         return self._stretches(view, kept.responses[0], kept.paths[0], kept.levels[0])
 
     def _stretches(
-        self,
-        view: View,
-        responses: NDArray[np.float64],
-        path: NDArray[np.int64],
-        levels: NDArray[np.float64],
+        self, view: View, responses: Floats, path: Ints, levels: Floats
     ) -> list[list[ScoredWindow]]:
-        """Of a labelling in which every frame is in a state."""
+        """Return the stretches of a labelling in which every frame is in a state."""
         rows = self._rows(view, responses, levels)[0]
         return labelling.stretches(rows, path, self.bounds(view.history))
 
-    def hints(self, view: View, further: Sequence[Sequence[ScoredWindow]] = ()) -> tuple[str, ...]:
-        """The states that get no frame, which formats of other tools leave out."""
-        left_out = [
-            state
-            for state, own in zip(view.vocabulary.states, self.occurrences(view), strict=True)
-            if not own
-        ]
+    def hints(
+        self, view: View, found: Answers, further: Sequence[Sequence[ScoredWindow]]
+    ) -> tuple[str, ...]:
+        """Name the states that get no frame, which formats of other tools leave out."""
+        pairs = zip(view.vocabulary.states, self.occurrences(view), strict=True)
+        left_out = [state for state, stretches in pairs if not stretches]
         if not left_out:
             return ()
         return (f"not found: {quoted(left_out)} (no frame in the labelling)",)
 
-    def alternatives(self, view: View, found: Answers, more: int) -> list[list[ScoredWindow]]:
-        """The further occurrences of the state, best first."""
-        every = self.occurrences(view)
-        return [every[state][1 : 1 + more] for state in view.vocabulary.labels.tolist()]
+    def alternatives(
+        self, view: View, found: Answers, more: int, least: Floats | None = None
+    ) -> list[list[ScoredWindow]]:
+        """Return the further occurrences of each state, best first."""
+        occurrences = self.occurrences(view)
+        return [occurrences[state][1 : 1 + more] for state in view.vocabulary.labels.tolist()]
 
 
-def and_none(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+def and_none(rows: Floats) -> Floats:
     """Return the rows and, below them, that of none of the states."""
     return np.concatenate([rows, np.zeros((1, rows.shape[1]))])

@@ -8,33 +8,363 @@ from __future__ import annotations
 
 import importlib
 import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dejacue.errors import InputError, unknown
-from dejacue.method._numpy_engine import NumpyEngine
-from dejacue.method._tables import (
-    BAD_VALUES,
-    Answers,
-    EvidenceTables,
-    Float32Rows,
-    Labelling,
-    Offsets,
-    Ragged,
-    Responses,
-    Rows,
-    Schedule,
-    Windows,
-)
-from dejacue.method.states import LEAST_SCALE
+from dejacue.method import _labelling as labelling
+from dejacue.method import _partition as plain_partition
+from dejacue.method import evidence as plain
+from dejacue.method import scan as plain_scan
+from dejacue.method import states as plain_states
+from dejacue.method.scan import ScoredWindow
+from dejacue.records import History
+from dejacue.records.arrays import Flags, Floats, Ints
+
+Float32Rows = NDArray[np.float32]
+Windows = tuple[Ints, Ints, Floats]  # first and last positions, scores
+# a table per history; centre and scale of every answer
+Responses = tuple[list[Floats], Floats, Floats]
+
+BAD_VALUES = {  # by the kernel's codes
+    2: "features of history {id} are not finite at row {row}; they were changed after the "
+    "history was created",
+    3: "a cosine of history {id} is not finite at observed frame {row}",
+    4: "responses contain a non-finite value at position {row}",
+}
+
+
+@dataclass(eq=False, slots=True)
+class Ragged:
+    """Histories and their queries, laid out for one call.
+
+    queries   one (R, d) table of directions per history, or a single one for all
+    runs      per history, the positions at which runs (or stretches) begin, and N
+    labels    per history, the row of ``queries`` that each answer is of; None: one answer a row
+    weights   state evidence: per history, weights of the smoothing by distance in frames
+    """
+
+    histories: Sequence[History]
+    queries: list[NDArray[np.float32]]
+    runs: list[Ints]
+    labels: list[Ints] | None = None
+    weights: list[Floats] | None = None
+
+    @classmethod
+    def of(cls, histories: Sequence[History], queries: list[NDArray[np.float32]]) -> Ragged:
+        """Lay out a scan: observed runs, one answer per query."""
+        return cls(histories, queries, [history.run_offsets for history in histories])
+
+    @property
+    def answers(self) -> int:
+        """Rows of the outputs."""
+        given: Sequence[NDArray[Any]] = self.queries if self.labels is None else self.labels
+        times = len(self.histories) if len(given) == 1 else 1
+        return times * sum(map(len, given))
+
+    def entry(self, column: str, h: int) -> Any:
+        """Return what a list holds for one history."""
+        given = getattr(self, column)
+        return given[0 if len(given) == 1 else h]
+
+    def features(self) -> list[NDArray[Any]]:
+        return [history.features for history in self.histories]
+
+    def empty(self, dtype: Any) -> list[NDArray[Any]]:
+        """Return one (R, N) table per history."""
+        if len(self.histories) == 1:
+            return [np.empty((len(self.queries[0]), len(self.histories[0].frames)), dtype)]
+        return [
+            np.empty((len(self.entry("queries", h)), len(history)), dtype)
+            for h, history in enumerate(self.histories)
+        ]
+
+
+@dataclass(eq=False, slots=True)
+class Schedule:
+    """Lengths to try, ascending, and what sums are divided by: one array each per history, or a
+    single one for all."""
+
+    lengths: list[Ints]
+    norms: list[Floats]
+
+
+@dataclass(eq=False, slots=True)
+class Labelling:
+    """How a path through the states may go.
+
+    nodes    of each history: what a path may be in
+    costs    (H,) of a switch
+    stay     least number of frames of a visit
+    rounds   of labelling, in which the levels of states are found
+    """
+
+    nodes: list[labelling.Nodes]
+    costs: Floats
+    stay: int
+    rounds: int
+
+
+@dataclass(eq=False, slots=True)
+class EvidenceTables:
+    """Tables that an engine fills on the way, one per history: what a reading shows.
+
+    paths    (N,) a labelling: the state of each observed frame
+    levels   (R,) what the labelling measured responses from
+    """
+
+    cosines: list[NDArray[np.float32]]
+    responses: list[Floats]
+    paths: list[Ints]
+    levels: list[Floats]
+
+    @classmethod
+    def of(cls, batch: Ragged) -> EvidenceTables:
+        cosines, responses = batch.empty(np.float32), batch.empty(np.float64)
+        paths = [np.empty(table.shape[1], np.int64) for table in cosines]
+        return cls(cosines, responses, paths, [np.empty(len(table)) for table in cosines])
+
+
+@dataclass(eq=False, slots=True)
+class Answers:
+    """One row per answer: windows as positions among the observed frames and as frame numbers."""
+
+    start: Ints
+    end: Ints
+    first: Ints
+    last: Ints
+    score: Floats
+    centre: Floats | None = None  # the calibration, where the readout has made one
+    scale: Floats | None = None
+    absent: Flags | None = None  # where the readout itself says that it does not occur
+
+    @classmethod
+    def empty(cls, rows: int, absent: bool = False) -> Answers:
+        positions, numbers = np.empty((4, rows), np.int64), np.empty((3, rows))
+        start, end, first, last = positions
+        score, centre, scale = numbers
+        gone = np.zeros(rows, bool) if absent else None
+        return cls(start, end, first, last, score, centre, scale, gone)
+
+    @classmethod
+    def at(cls, frames: Ints, start: Ints, end: Ints, score: Floats, *more: Any) -> Answers:
+        """Make answers from positions among these frames; more: centre, scale, absent."""
+        return cls(start, end, frames[start], frames[end], score, *more)
+
+    def rows(self, at: Ints) -> Answers:
+        """Return these rows: several descriptions may share one."""
+        columns = [getattr(self, name) for name in Answers.__slots__]
+        chosen: list[Any] = [None if column is None else column[at] for column in columns]
+        return Answers(*chosen)
+
+    @classmethod
+    def joined(cls, parts: Sequence[Answers]) -> Answers:
+        """Put answers of one readout one after the other."""
+        if len(parts) == 1:
+            return parts[0]
+
+        def column(name: str) -> Any:
+            values = [getattr(part, name) for part in parts]
+            if all(value is None for value in values):
+                return None
+            if name == "absent":  # a part that says nothing of it has no such answer
+                lengths = [len(part.start) for part in parts]
+                pairs = zip(values, lengths, strict=True)
+                values = [np.zeros(n, bool) if value is None else value for value, n in pairs]
+            return np.concatenate(values)
+
+        return cls(*map(column, cls.__slots__))
+
+
+class NumpyEngine:
+    """Every operation of the kernel in plain numpy: the same bits, more slowly."""
+
+    name = "numpy"
+
+    def centres(self, batch: Ragged) -> Float32Rows:
+        """Return (H, d) the trajectory centre of each history."""
+        return np.stack([plain.trajectory_centre(h.features) for h in batch.histories])
+
+    def cosines(self, batch: Ragged, centres: Float32Rows | None) -> list[Float32Rows]:
+        """Return frame · query of each history, (R, N)."""
+        found = []
+        for h, history in enumerate(batch.histories):
+            centre = None if centres is None else centres[h]
+            rows = plain.cosines(history.features, batch.entry("queries", h), centre)
+            _check_finite(rows, 2, history.id)
+            found.append(rows)
+        return found
+
+    def respond(self, batch: Ragged, cosines: list[Float32Rows], smoothing: int) -> Responses:
+        """Calibrate and smooth inside runs; return also the centre and scale of every row."""
+        parts = []
+        for h, (rows, history) in enumerate(zip(cosines, batch.histories, strict=True)):
+            _check_finite(rows, 3, history.id)
+            parts.append(plain.respond(rows, batch.entry("runs", h), smoothing))
+        responses, centres, scales = zip(*parts, strict=True)
+        return list(responses), np.concatenate(centres), np.concatenate(scales)
+
+    def scan(self, responses: Floats, run_offsets: Ints, schedule: Schedule) -> Windows:
+        """Return the best window of each row of responses."""
+        _check_finite(responses, 4)
+        lengths, norms = schedule.lengths[0].tolist(), schedule.norms[0]
+        return plain_scan.scan(responses, run_offsets, lengths, norms)
+
+    def locate(
+        self,
+        batch: Ragged,
+        schedule: Schedule,
+        smoothing: int,
+        centres: Float32Rows | None = None,
+        cosines: list[Float32Rows] | None = None,
+    ) -> Answers:
+        """Apply the published method: from features (or their cosines) to windows."""
+        if cosines is None:
+            cosines = self.cosines(batch, centres)
+        responses, centre, scale = self.respond(batch, cosines, smoothing)
+        parts, row = [], 0
+        for h, history in enumerate(batch.histories):
+            own = responses[h]
+            at = 0 if len(schedule.lengths) == 1 else h
+            start, end, score = plain_scan.scan(
+                own, batch.entry("runs", h), schedule.lengths[at].tolist(), schedule.norms[at]
+            )
+            rows = slice(row, row + len(own))
+            row += len(own)
+            none = start < 0
+            first, last = np.where(none, -1, history.frames[start]), history.frames[end]
+            parts.append(
+                Answers(
+                    start, end, first, np.where(none, -1, last), score, centre[rows], scale[rows]
+                )
+            )
+        return Answers.joined(parts)
+
+    def smooth(self, batch: Ragged, cosines: list[Float32Rows]) -> Responses:
+        """Return state evidence of these cosines, with centre and scale of every answer."""
+        tables, centres, scales = [], [], []
+        for h, rows in enumerate(cosines):
+            responses, centre, scale = _smoothed(batch, h, rows)
+            at = slice(None) if batch.labels is None else batch.entry("labels", h)
+            tables.append(responses)
+            centres.append(centre[at])
+            scales.append(scale[at])
+        return tables, np.concatenate(centres), np.concatenate(scales)
+
+    def search(self, responses: Floats, cuts: Ints, total: int) -> Windows:
+        """Return the best contrast of each row; total: observed frames of the whole history."""
+        _check_finite(responses, 4)
+        return plain_states.search(responses, cuts, total)
+
+    def search_parts(self, parts: Sequence[Floats], total: int) -> Windows:
+        """Return the best contrast of rows (1, n), contiguous, each a part of one stretch."""
+        found = [self.search(part, np.array([0, part.shape[1]]), total) for part in parts]
+        start, end, score = (np.concatenate(column) for column in zip(*found, strict=True))
+        return start, end, score
+
+    def further(
+        self, responses: Floats, cuts: Ints, start: Ints, end: Ints, more: int, least: Floats
+    ) -> list[list[ScoredWindow]]:
+        """Return up to ``more`` windows of each row, best first, beside its best: start … end.
+
+        Each is the best contrast that overlaps none before it, and reaches the least score (R,).
+        """
+
+        def best_of(parts: list[plain_scan.Part]) -> list[ScoredWindow | None]:
+            rows = [responses[row : row + 1, first:last] for row, first, last in parts]
+            windows = zip(*self.search_parts(rows, responses.shape[1]), strict=True)
+            return [
+                (first + int(a), first + int(b), float(score)) if score > 0 else None
+                for (_, first, _), (a, b, score) in zip(parts, windows, strict=True)
+            ]
+
+        chosen = list(zip(start.tolist(), end.tolist(), strict=True))
+        return plain_scan.disjoint(cuts.tolist(), chosen, more, best_of, least.tolist())
+
+    def contrast(
+        self, batch: Ragged, centres: Float32Rows | None = None, kept: EvidenceTables | None = None
+    ) -> Answers:
+        """Return the best contrast of each row of state evidence, from features."""
+        return self._from_features(batch, None, centres, kept)
+
+    def label(
+        self,
+        batch: Ragged,
+        rules: Labelling,
+        centres: Float32Rows | None = None,
+        kept: EvidenceTables | None = None,
+    ) -> Answers:
+        """Return the best stretch of each state in one labelling, from features."""
+        return self._from_features(batch, rules, centres, kept)
+
+    def _from_features(
+        self,
+        batch: Ragged,
+        rules: Labelling | None,
+        centres: Float32Rows | None,
+        kept: EvidenceTables | None,
+    ) -> Answers:
+        parts = []
+        for h, rows in enumerate(self.cosines(batch, centres)):
+            responses, centre, scale = _smoothed(batch, h, rows)
+            if kept is not None:
+                kept.cosines[h][:], kept.responses[h][:] = rows, responses
+            cuts, absent = batch.entry("runs", h), None
+            start, end, score = plain_states.search(responses, cuts, responses.shape[1])
+            if rules is not None:
+                path, levels = _labelled(responses, rules, h)
+                stretches = labelling.stretches(responses - levels[:, None], path, cuts)
+                score, absent = labelling.take_best(stretches, start, end)
+                if kept is not None:
+                    kept.paths[h][:], kept.levels[h][:] = path, levels
+            frames = batch.histories[h].frames
+            found = Answers.at(frames, start, end, score, centre, scale, absent)
+            parts.append(found if batch.labels is None else found.rows(batch.entry("labels", h)))
+        return Answers.joined(parts)
+
+    def label_responses(
+        self, responses: Floats, cuts: Ints, rules: Labelling
+    ) -> tuple[Ints, Floats]:
+        """Return the labelling of one history, (N,) states and (S,) levels, from state evidence."""
+        _check_finite(responses, 4)
+        return _labelled(responses, rules, 0)
+
+    def partition(self, rows: Floats, cuts: Ints, penalty: float) -> Ints:
+        """Return (N,) where the last segment of a stretch up to each of its frames begins."""
+        return plain_partition.partition(rows, cuts, penalty)
+
+
+def _smoothed(batch: Ragged, h: int, rows: Float32Rows) -> tuple[Floats, Floats, Floats]:
+    """Return the state evidence of one history from its cosines, with centre and scale."""
+    _check_finite(rows, 3, batch.histories[h].id)
+    frames = batch.histories[h].frames
+    return plain_states.smooth(rows, frames, batch.entry("runs", h), batch.entry("weights", h))
+
+
+def _labelled(responses: Floats, rules: Labelling, h: int) -> tuple[Ints, Floats]:
+    cost = float(rules.costs[h])
+    return labelling.label(responses, rules.nodes[h], cost, rules.stay, rules.rounds)
+
+
+def _check_finite(rows: NDArray[np.floating], code: int, id: str = "") -> None:
+    bad = ~np.isfinite(rows).all(axis=0)
+    if bad.any():
+        raise InputError(BAD_VALUES[code].format(id=id, row=int(bad.argmax())))
+
 
 _COSINES, _CENTRES, _RESPOND, _LOCATE, _SMOOTH, _CONTRAST, _LABEL = range(7)
+_TABLES = ("features", "cosines", "responses", "runs", "numbers", "queries", "labels")
+_SETTINGS = ("lengths", "norms", "weights", "states", "first", "follows", "paths", "levels")
+_LISTS = (*_TABLES, *_SETTINGS)  # in the order of the kernel
 
 
-class CompiledEngine:
-    """The C kernel, in the build named by ``name`` ("avx2" or "baseline")."""
+class CompiledEngine(NumpyEngine):
+    """The same operations by the C kernel, in the build named by ``name``: "avx2" or "baseline"."""
 
     def __init__(self, module: Any, name: str) -> None:
         self._module, self.name = module, name
@@ -43,69 +373,44 @@ class CompiledEngine:
         self,
         operation: int,
         batch: Ragged | None,
-        histories: int = 1,
+        found: Answers | None,
+        lists: dict[str, Any],
         *,
-        dimension: int = 1,
+        count: int = 1,
         smoothing: int = 1,
         total: int = 0,
-        stay: int = 1,
-        rounds: int = 1,
-        features: Any = None,
-        cosines: Any = None,
-        responses: Any = None,
-        runs: Any = None,
-        numbers: Any = None,
-        queries: Any = None,
-        labels: Any = None,
         schedule: Schedule | None = None,
-        weights: Any = None,
         rules: Labelling | None = None,
-        paths: Any = None,
-        levels: Any = None,
-        centres: Any = None,
-        found: Answers | None = None,
-        out: Any = None,
+        centres: Float32Rows | None = None,
+        out: Float32Rows | None = None,
     ) -> None:
-        """One call of the kernel; what an operation does not use is None."""
-        lengths, norms = (None, None) if schedule is None else (schedule.lengths, schedule.norms)
-        states = first = follows = costs = None
+        """Call the kernel once; what an operation does not use is None.
+
+        lists   of arrays by their names in _LISTS; those of a batch are added
+        """
+        dimension, stay, rounds, costs = 1, 1, 1, None
+        if batch is not None:
+            count, dimension = len(batch.histories), batch.histories[0].dimension
+            lists["runs"], lists["numbers"] = batch.runs, [h.frames for h in batch.histories]
+            lists["labels"], lists["weights"] = batch.labels, batch.weights
+        if schedule is not None:
+            lists["lengths"], lists["norms"] = schedule.lengths, schedule.norms
         if rules is not None:
-            states, first, follows = rules.states, rules.first, rules.follows
+            lists["states"] = [nodes.state for nodes in rules.nodes]
+            lists["first"] = [nodes.first for nodes in rules.nodes]
+            lists["follows"] = [nodes.follows for nodes in rules.nodes]
             costs, stay, rounds = rules.costs, rules.stay, rules.rounds
         answers: tuple[Any, ...] = (None,) * 8
         if found is not None:
-            answers = (
-                found.start,
-                found.end,
-                None if numbers is None else found.first,
-                found.last,
-                found.score,
-                found.centre,
-                found.scale,
-                found.absent,
-            )
+            first = found.first if batch is not None else None
+            answers = (found.start, found.end, first, found.last, found.score)
+            answers += (found.centre, found.scale, found.absent)
         code, history, row = self._module.run(
             self.name,
             operation,
-            histories,
-            (dimension, smoothing, total, stay, rounds, LEAST_SCALE),
-            (
-                features,
-                cosines,
-                responses,
-                runs,
-                numbers,
-                queries,
-                labels,
-                lengths,
-                norms,
-                weights,
-                states,
-                first,
-                follows,
-                paths,
-                levels,
-            ),
+            count,
+            (dimension, smoothing, total, stay, rounds, plain_states.MIN_SCALE),
+            tuple(map(lists.get, _LISTS)),
             (centres, costs, *answers, out),
         )
         if code:
@@ -113,62 +418,59 @@ class CompiledEngine:
             raise InputError(BAD_VALUES[code].format(id=id, row=row))
 
     def centres(self, batch: Ragged) -> Float32Rows:
-        """(H, d) the trajectory centre of each history."""
-        histories = batch.histories
-        out = np.empty((len(histories), histories[0].dimension), np.float32)
-        self._run(
-            _CENTRES,
-            batch,
-            len(histories),
-            dimension=out.shape[1],
-            out=out,
-            features=[h.features for h in histories],
-        )
+        out = np.empty((len(batch.histories), batch.histories[0].dimension), np.float32)
+        self._run(_CENTRES, batch, None, {"features": batch.features()}, out=out)
         return out
 
     def cosines(self, batch: Ragged, centres: Float32Rows | None) -> list[Float32Rows]:
-        """Per history (R, N): frame · query."""
         out = batch.empty(np.float32)
-        self._run(
-            _COSINES,
-            batch,
-            len(batch.histories),
-            dimension=batch.histories[0].dimension,
-            features=[h.features for h in batch.histories],
-            queries=batch.queries,
-            centres=centres,
-            cosines=out,
-        )
+        lists = {"features": batch.features(), "queries": batch.queries, "cosines": out}
+        self._run(_COSINES, batch, None, lists, centres=centres)
         return out
 
     def respond(self, batch: Ragged, cosines: list[Float32Rows], smoothing: int) -> Responses:
-        """Calibrated and smoothed inside runs; with centre and scale of every row."""
+        return self._respond(_RESPOND, batch, cosines, smoothing)
+
+    def smooth(self, batch: Ragged, cosines: list[Float32Rows]) -> Responses:
+        return self._respond(_SMOOTH, batch, cosines)
+
+    def _respond(
+        self, operation: int, batch: Ragged, cosines: list[Float32Rows], smoothing: int = 1
+    ) -> Responses:
         out, found = batch.empty(np.float64), Answers.empty(batch.answers)
-        self._run(
-            _RESPOND,
-            batch,
-            len(batch.histories),
-            smoothing=smoothing,
-            cosines=cosines,
-            runs=batch.runs,
-            responses=out,
-            found=found,
-        )
+        lists = {"cosines": cosines, "responses": out}
+        self._run(operation, batch, found, lists, smoothing=smoothing)
         assert found.centre is not None
         assert found.scale is not None
         return out, found.centre, found.scale
 
-    def scan(self, responses: Rows, run_offsets: Offsets, schedule: Schedule) -> Windows:
-        """The best window of each row of responses that are already there."""
-        found = Answers.empty(len(responses))
-        self._run(
-            _LOCATE,
-            None,
-            responses=[np.ascontiguousarray(responses)],
-            runs=[run_offsets],
-            schedule=schedule,
-            found=found,
-        )
+    def scan(self, responses: Floats, run_offsets: Ints, schedule: Schedule) -> Windows:
+        return self._search(_LOCATE, [responses], [run_offsets], schedule=schedule)
+
+    def search(self, responses: Floats, cuts: Ints, total: int) -> Windows:
+        return self._search(_CONTRAST, [responses], [cuts], total=total)
+
+    def search_parts(self, parts: Sequence[Floats], total: int) -> Windows:
+        cuts = [np.array((0, part.shape[1])) for part in parts]
+        return self._search(_CONTRAST, parts, cuts, total=total)
+
+    def further(
+        self, responses: Floats, cuts: Ints, start: Ints, end: Ints, more: int, least: Floats
+    ) -> list[list[ScoredWindow]]:
+        if not hasattr(self._module, "further"):  # a kernel that was built before there was one
+            return super().further(responses, cuts, start, end, more, least)
+        shape = len(responses), min(more, responses.shape[1])
+        starts, ends, scores = np.empty(shape, np.int64), np.empty(shape, np.int64), np.empty(shape)
+        self._module.further(self.name, responses, cuts, start, end, least, starts, ends, scores)
+        rows = zip(starts.tolist(), ends.tolist(), scores.tolist(), strict=True)
+        return [[window for window in zip(*row, strict=True) if window[2] > 0] for row in rows]
+
+    def _search(
+        self, operation: int, responses: Sequence[Floats], runs: list[Ints], **more: Any
+    ) -> Windows:
+        found = Answers.empty(sum(map(len, responses)))
+        lists = {"responses": [np.ascontiguousarray(rows) for rows in responses], "runs": runs}
+        self._run(operation, None, found, lists, count=len(runs), **more)
         return found.start, found.end, found.score
 
     def locate(
@@ -179,130 +481,48 @@ class CompiledEngine:
         centres: Float32Rows | None = None,
         cosines: list[Float32Rows] | None = None,
     ) -> Answers:
-        """The published method: from features (or their cosines) to windows."""
-        histories, found = batch.histories, Answers.empty(batch.answers)
-        seen = cosines is None
-        self._run(
-            _LOCATE,
-            batch,
-            len(histories),
-            dimension=histories[0].dimension,
-            smoothing=smoothing,
-            features=[h.features for h in histories] if seen else None,
-            cosines=cosines,
-            queries=batch.queries if seen else None,
-            runs=batch.runs,
-            numbers=[h.frames for h in histories],
-            schedule=schedule,
-            centres=centres if seen else None,
-            found=found,
-        )
+        found = Answers.empty(batch.answers)
+        lists: dict[str, Any] = {"cosines": cosines}
+        if cosines is None:
+            lists = {"features": batch.features(), "queries": batch.queries}
+        settings: dict[str, Any] = {"schedule": schedule, "smoothing": smoothing}
+        self._run(_LOCATE, batch, found, lists, centres=None if cosines else centres, **settings)
         return found
 
-    def smooth(self, batch: Ragged, cosines: list[Float32Rows]) -> Responses:
-        """State evidence of these cosines; with centre and scale of every answer."""
-        out, found = batch.empty(np.float64), Answers.empty(batch.answers)
-        self._run(
-            _SMOOTH,
-            batch,
-            len(batch.histories),
-            cosines=cosines,
-            runs=batch.runs,
-            numbers=[h.frames for h in batch.histories],
-            labels=batch.labels,
-            weights=batch.weights,
-            responses=out,
-            found=found,
-        )
-        assert found.centre is not None
-        assert found.scale is not None
-        return out, found.centre, found.scale
-
-    def search(self, responses: Rows, cuts: Offsets, total: int) -> Windows:
-        """The best contrast of each row; ``total``: observed frames of the whole history."""
-        found = Answers.empty(len(responses))
-        self._run(
-            _CONTRAST,
-            None,
-            total=total,
-            responses=[np.ascontiguousarray(responses)],
-            runs=[cuts],
-            found=found,
-        )
-        return found.start, found.end, found.score
-
-    def contrast(
-        self, batch: Ragged, centres: Float32Rows | None = None, kept: EvidenceTables | None = None
-    ) -> Answers:
-        """State evidence and the best contrast of each of its rows, from features."""
-        return self._states(_CONTRAST, batch, centres, kept, None)
-
-    def label(
+    def _from_features(
         self,
         batch: Ragged,
-        rules: Labelling,
-        centres: Float32Rows | None = None,
-        kept: EvidenceTables | None = None,
+        rules: Labelling | None,
+        centres: Float32Rows | None,
+        kept: EvidenceTables | None,
     ) -> Answers:
-        """State evidence and the best stretch of each state in one labelling, from features."""
-        return self._states(_LABEL, batch, centres, kept, rules)
+        operation, found = _CONTRAST, Answers.empty(batch.answers, rules is not None)
+        lists: dict[str, Any] = {"features": batch.features(), "queries": batch.queries}
+        if kept is not None:
+            lists["cosines"], lists["responses"] = kept.cosines, kept.responses
+        if rules is not None:
+            operation = _LABEL
+            if kept is not None:
+                lists["paths"], lists["levels"] = kept.paths, kept.levels
+        self._run(operation, batch, found, lists, rules=rules, centres=centres)
+        return found
 
     def label_responses(
-        self, responses: Rows, cuts: Offsets, rules: Labelling
-    ) -> tuple[Offsets, Rows]:
-        """The labelling of one history, (N,) states and (S,) levels, from state evidence that is
-        already there."""
+        self, responses: Floats, cuts: Ints, rules: Labelling
+    ) -> tuple[Ints, Floats]:
         path, levels = np.empty(responses.shape[1], np.int64), np.empty(len(responses))
-        self._run(
-            _LABEL,
-            None,
-            responses=[np.ascontiguousarray(responses)],
-            runs=[cuts],
-            rules=rules,
-            paths=[path],
-            levels=[levels],
-            found=Answers.empty(len(responses), absent=True),
-        )
+        rows = np.ascontiguousarray(responses)
+        lists = {"responses": [rows], "runs": [cuts], "paths": [path], "levels": [levels]}
+        self._run(_LABEL, None, Answers.empty(len(rows), absent=True), lists, rules=rules)
         return path, levels
 
-    def partition(self, rows: Rows, cuts: Offsets, penalty: float) -> Offsets:
-        """(N,) where the last segment of a stretch up to each of its frames begins."""
+    def partition(self, rows: Floats, cuts: Ints, penalty: float) -> Ints:
         out = np.empty(len(rows), np.int64)
         self._module.partition(self.name, np.ascontiguousarray(rows), cuts, penalty, out)
         return out
 
-    def _states(
-        self,
-        operation: int,
-        batch: Ragged,
-        centres: Float32Rows | None,
-        kept: EvidenceTables | None,
-        rules: Labelling | None,
-    ) -> Answers:
-        histories, found = batch.histories, Answers.empty(batch.answers, rules is not None)
-        self._run(
-            operation,
-            batch,
-            len(histories),
-            dimension=histories[0].dimension,
-            features=[h.features for h in histories],
-            queries=batch.queries,
-            runs=batch.runs,
-            numbers=[h.frames for h in histories],
-            labels=batch.labels,
-            weights=batch.weights,
-            cosines=None if kept is None else kept.cosines,
-            responses=None if kept is None else kept.responses,
-            paths=None if kept is None else kept.paths,
-            levels=None if kept is None else kept.levels,
-            rules=rules,
-            centres=centres,
-            found=found,
-        )
-        return found
 
-
-Engine = NumpyEngine | CompiledEngine
+Engine = NumpyEngine
 
 
 @cache
@@ -314,19 +534,19 @@ def _load() -> tuple[Any, str]:
 
 
 def compiled() -> tuple[str, ...]:
-    """The compiled builds that this machine can run, fastest first; empty without the kernel."""
+    """Return the compiled builds that this machine can run, fastest first."""
     module, _ = _load()
     return tuple(module.variants()) if module else ()
 
 
 def why_not() -> str:
-    """Why there is no compiled kernel; empty when there is one."""
+    """Return why there is no compiled kernel; empty when there is one."""
     return _load()[1]
 
 
 @cache
 def engine(name: str = "auto") -> Engine:
-    """An engine by name: "auto" (the fastest there is), "avx2", "baseline" or "numpy"."""
+    """Return an engine by name: "auto" (the fastest there is), "avx2", "baseline" or "numpy"."""
     builds = compiled()
     if name == "numpy":
         return NumpyEngine()

@@ -24,8 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dejacue.errors import InputError
-from dejacue.method._live_labels import NOTHING, Labeller, Labels, Span
-from dejacue.method._online import Calibration, Row
+from dejacue.method._live_labels import NOTHING, Calibration, Labeller, Labels, Span
 from dejacue.method.coordinates import Coordinates, check_pair, query_directions
 from dejacue.method.joint import Joint
 from dejacue.method.kernel import engine
@@ -40,12 +39,14 @@ from dejacue.method.state_readout import (
 )
 from dejacue.method.view import Readout, View
 from dejacue.records import History, Interval, Timeline, Vocabulary, Window
-from dejacue.records.arrays import NORM_RANGE, as_array
+from dejacue.records.arrays import NORM_RANGE, Floats, as_array
 from dejacue.records.history import MOST_FRAME
 
 DELAY_S = 4.0
 INTERVAL_S = SMOOTHING_S / FRAMES_WITHOUT_TIMES  # what a frame is taken to last without times
-MOST_WIDTH = 250.0  # frames: deviation of the smoothing, 0.8 s at more than 300 frames a second
+MAX_WIDTH_FRAMES = (
+    250.0  # frames: deviation of the smoothing, 0.8 s at more than 300 frames a second
+)
 READY = 2  # deviations of the smoothing that are looked at before anything is said
 RATE_FROM = 5  # frames that tell the rate, where the calibration is known
 
@@ -89,7 +90,7 @@ class Update:
     waits: int = 0
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON; what is not known or empty is left out, but for the state."""
+        """Return plain values for JSON; what is unknown or empty is left out, except the state."""
         found = {
             "time_s": self.time_s,
             "since": self.since,
@@ -150,7 +151,7 @@ class LiveReading:
         self.delay, self.horizon = delay, horizon
         self._like, self._nodes = like, self._rules.nodes(vocabulary)
         self._labeller: Labeller | None = None
-        self._early: list[tuple[int, float | None, Row]] = []  # before the rate is known
+        self._early: list[tuple[int, float | None, Floats]] = []  # before the rate is known
         self._kept: deque[tuple[int, float | None, NDArray[Any], int]]
         self._kept = deque(maxlen=horizon)
         self.observed = 0
@@ -166,7 +167,7 @@ class LiveReading:
         time_s: float | None = None,
         source: int | None = None,
     ) -> Update:
-        """The next frame: its features (d,), or None where the object is not seen.
+        """Take the next frame: its features (d,), or None where the object is not seen.
 
         frame    its number; default: one more than the last. Those that are left out count as not
                  seen
@@ -186,7 +187,7 @@ class LiveReading:
         return self._next(at, time_s, cosines)
 
     def flush(self) -> Update:
-        """Settles all labels and closes the last window, as when nothing more comes; of the last
+        """Settle all labels and closes the last window, as when nothing more comes; of the last
         frame it says again what is known."""
         frame, time_s = self._now or (0, None)
         if not self.observed:
@@ -198,7 +199,7 @@ class LiveReading:
         return self._update(self._labeller.conclude(ending=True), frame, time_s, seen)
 
     def history(self, id: str = "live", **more: Any) -> History:
-        """What was observed, as far as it is kept; ``more`` as History takes it."""
+        """Return what was observed, as far as it is kept; ``more`` as History takes it."""
         if not self._kept:
             raise InputError(
                 "the object was not seen in any frame; is it where the box or the masks say?"
@@ -217,7 +218,7 @@ class LiveReading:
         )
 
     def finish(self, history: History | None = None) -> Timeline:
-        """What ``read`` says of the history: the answer of the offline method for what is kept.
+        """Return what ``read`` says of the history: the offline answer for what is kept.
 
         history   as ``history()`` gives it, where it is there already
         """
@@ -241,7 +242,7 @@ class LiveReading:
         return self.observed - len(self._kept)
 
     def _checked(self, frame: int | None, time_s: float | None) -> int:
-        """The number of the frame; refuses one that is not after the last."""
+        """Return the number of the frame; refuse one that is not after the last."""
         before, then_s = self._now or (-1, None)
         at = before + 1 if frame is None else frame
         if not is_count(at, 0) or at > MOST_FRAME:
@@ -261,8 +262,8 @@ class LiveReading:
             )
         return int(at)
 
-    def _cosines(self, features: ArrayLike, frame: int) -> tuple[NDArray[Any], Row]:
-        """A row as a history keeps it, and its cosines with the states."""
+    def _cosines(self, features: ArrayLike, frame: int) -> tuple[NDArray[Any], Floats]:
+        """Return a row as a history keeps it, and its cosines with the states."""
         what = f"frame {frame}: features"
         given = as_array(features, what)
         if given.dtype.kind not in "fiu":
@@ -282,7 +283,7 @@ class LiveReading:
             raise InputError(f"{what} are {reason}; encode the frame again, or push None instead")
         return row, (self._directions @ wide).astype(np.float64) / length
 
-    def _next(self, frame: int, time_s: float | None, cosines: Row | None) -> Update:
+    def _next(self, frame: int, time_s: float | None, cosines: Floats | None) -> Update:
         labeller = self._labeller
         if labeller is not None:
             _feed(labeller, frame, time_s, cosines)
@@ -294,7 +295,7 @@ class LiveReading:
         return self._update(labeller.conclude(), frame, time_s, cosines is not None)
 
     def _waits(self) -> int:
-        """Frames with the object that are needed before the calibration means anything."""
+        """Return frames with the object that are needed before the calibration means anything."""
         if self._like is None:
             needed = math.ceil(READY * self._width())
         else:
@@ -302,7 +303,7 @@ class LiveReading:
         return max(0, needed - len(self._early))
 
     def _interval_s(self) -> float | None:
-        """Seconds from one frame to the next, of those that came first."""
+        """Return seconds from one frame to the next, of those that came first."""
         if self._early[0][1] is None or len(self._early) < 2:
             return None
         frames, times, _ = zip(*self._early, strict=True)
@@ -310,15 +311,15 @@ class LiveReading:
         return interval if interval > 0 else None
 
     def _width(self) -> float:
-        """Deviation of the smoothing in frames."""
+        """Return deviation of the smoothing in frames."""
         if self._rules.width is not None:
-            return min(self._rules.width, MOST_WIDTH)
+            return min(self._rules.width, MAX_WIDTH_FRAMES)
         interval = self._interval_s()
         wide = FRAMES_WITHOUT_TIMES if interval is None else self._rules.smoothing_s / interval
-        return min(wide, MOST_WIDTH)
+        return min(wide, MAX_WIDTH_FRAMES)
 
     def _begin(self) -> Labeller:
-        """With what the first frames say of the rate."""
+        """Make the labeller, with what the first frames say of the rate."""
         interval, width = self._interval_s() or INTERVAL_S, self._width()
         delay_s, horizon_s = self._wanted
         self.delay = round(delay_s / interval) if self.delay is None else self.delay
@@ -346,7 +347,7 @@ class LiveReading:
         return self._labeller
 
     def _learn(self, calibration: Calibration, like: History) -> None:
-        """The calibration of a history, labelled as offline."""
+        """Begin with the calibration of a history, labelled as offline."""
         view = View(like, self.vocabulary, self.coordinates, 1.0, engine("auto"))
         found, tables = self._rules.seen(view)
         firsts = view.query_directions.firsts
@@ -391,14 +392,14 @@ class LiveReading:
         )
 
 
-def _feed(labeller: Labeller, frame: int, time_s: float | None, cosines: Row | None) -> None:
-    """One frame, after those that were left out."""
+def _feed(labeller: Labeller, frame: int, time_s: float | None, cosines: Floats | None) -> None:
+    """Give a frame to the labeller, after those that were left out."""
     labeller.skip(frame - 1)
     labeller.tick(frame, time_s, cosines)
 
 
 def _labelling_of(plan: Plan) -> Joint:
-    """How frames are labelled while the readout's own answer is not there yet."""
+    """Return how frames are labelled while the readout's own answer is not there yet."""
     if plan.coordinates.centred_frames:
         raise InputError(
             f"{plan.coordinates.name} coordinates measure frames from the middle of a whole "

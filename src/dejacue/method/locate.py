@@ -1,16 +1,22 @@
-"""locate(): the whole path, from a history and a vocabulary to the window of every description."""
+"""locate(), read() and locate_many(): from histories and vocabularies to the windows of states."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from itertools import pairwise, repeat
+
 import numpy as np
-from numpy.typing import NDArray
 
 from dejacue.errors import InputError
 from dejacue.method.coordinates import Coordinates, check_pair
-from dejacue.method.plan import DEFAULT_READOUT, Plan
+from dejacue.method.plan import DEFAULT_READOUT, Pair, Plan
 from dejacue.method.readouts import Scan
 from dejacue.method.view import Readout
-from dejacue.records import Evidence, History, Timeline, Vocabulary
+from dejacue.records import Evidence, History, Timeline, Timelines, Vocabulary
+from dejacue.records.arrays import Floats, Ints
+
+CHUNK_BYTES = 256 << 20  # features that locate_many holds at a time, unless one history is larger
+CHUNK_HISTORIES = 4096
 
 
 def locate(
@@ -54,26 +60,13 @@ def read(
     diagnostics: bool = False,
     engine: str = "auto",
 ) -> Timeline:
-    """All that a readout says of a history, computed once: windows, evidence, occurrences, hints.
+    """Return all that a readout says of a history: windows, evidence, occurrences, hints.
 
     top   None: as many windows as suit the readout; the other options are those of ``locate``
     """
     plan = Plan.of(coordinates, readout, smoothing, top, diagnostics, engine)
     check_pair(history, vocabulary)
     return plan.read(plan.view(history, vocabulary), hints=True)
-
-
-def check_reading(
-    *,
-    coordinates: str | Coordinates | None = None,
-    readout: str | Readout = DEFAULT_READOUT,
-    smoothing: int | None = None,
-    top: int | None = None,
-    diagnostics: bool = False,
-    engine: str = "auto",
-) -> None:
-    """Refuses settings of ``read`` that do not fit, before anything is looked at."""
-    Plan.of(coordinates, readout, smoothing, top, diagnostics, engine)
 
 
 def evidence(
@@ -85,7 +78,7 @@ def evidence(
     smoothing: int | None = None,
     engine: str = "auto",
 ) -> Evidence:
-    """What a readout sees: cosines, their calibration, and the smoothed responses."""
+    """Return what a readout sees: cosines, their calibration, and the smoothed responses."""
     plan = Plan.of(coordinates, readout, smoothing, 1, False, engine)
     check_pair(history, vocabulary)
     return plan.readout.evidence(plan.view(history, vocabulary))
@@ -99,11 +92,114 @@ def candidates(
     readout: str | Readout = "scan",
     smoothing: int | None = None,
     engine: str = "auto",
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Every window a scan considers, (C, 2) frames length by length, and its scores (Q, C)."""
+) -> tuple[Ints, Floats]:
+    """Return every window of a scan, (C, 2) frames length by length, and its scores (Q, C)."""
     plan = Plan.of(coordinates, readout, smoothing, 1, False, engine)
     check_pair(history, vocabulary)
     if not isinstance(plan.readout, Scan):
         raise InputError(f"only a scan has candidates, not {plan.readout.name}")
     starts, ends, scores = plan.readout.candidates(plan.view(history, vocabulary))
     return np.stack([history.frames[starts], history.frames[ends]], axis=1), scores
+
+
+def locate_many(
+    histories: Iterable[History],
+    vocabularies: Vocabulary | Iterable[Vocabulary],
+    *,
+    coordinates: str | Coordinates | None = None,
+    readout: str | Readout = DEFAULT_READOUT,
+    smoothing: int | None = None,
+    top: int = 1,
+    diagnostics: bool = False,
+    engine: str = "auto",
+    threads: int = 1,
+) -> Timelines:
+    """Apply ``locate`` to many histories, lazily and in order: the same answers, much faster.
+
+    histories      any iterable, also a generator: read a chunk at a time
+    vocabularies   one for all, or one per history
+    threads        chunks are cut into this many kernel calls that run side by side
+
+    Iterate over it for one Timeline after the other, or take ``columns()``, ``to_dataframe()`` or
+    ``to_arrow()``.
+    """
+    plan = Plan.of(coordinates, readout, smoothing, top, diagnostics, engine)
+    if not isinstance(threads, int) or threads < 1:
+        raise InputError(f"threads {threads} must be at least 1")
+    if isinstance(histories, History):
+        raise InputError("locate_many takes several histories; use locate for one")
+    return Timelines(_run(plan, _chunks(_pairs(histories, vocabularies)), threads))
+
+
+def description_windows(
+    histories: Iterable[History],
+    vocabularies: Vocabulary | Iterable[Vocabulary],
+    *,
+    coordinates: str | Coordinates | None = None,
+    readout: str | Readout = DEFAULT_READOUT,
+    engine: str = "auto",
+) -> tuple[Ints, Floats]:
+    """Return the window (n, 2) and the score (n,) of every description, history after history.
+
+    This is what the paper evaluates; a state that a readout does not find has some window, too.
+    """
+    plan = Plan.of(coordinates, readout, None, 1, False, engine)
+    chunks = _chunks(_pairs(histories, vocabularies))
+    tables = [plan.readout.find(plan.batch(chunk)) for chunk in chunks]
+    windows = [np.stack([table.first, table.last], axis=1) for table in tables]
+    scores = [table.score for table in tables]
+    return (
+        np.concatenate([np.empty((0, 2), np.int64), *windows]),
+        np.concatenate([np.empty(0), *scores]),
+    )
+
+
+def _run(plan: Plan, chunks: Iterator[list[Pair]], threads: int) -> Iterator[Timeline]:
+    if threads == 1:
+        yield from map(plan.run, chunks)
+        return
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(threads) as pool:
+        for chunk in chunks:
+            yield from pool.map(plan.run, _split(chunk, threads))
+
+
+def _pairs(
+    histories: Iterable[History], vocabularies: Vocabulary | Iterable[Vocabulary]
+) -> Iterator[Pair]:
+    shared = isinstance(vocabularies, Vocabulary)
+    given = iter(repeat(vocabularies) if isinstance(vocabularies, Vocabulary) else vocabularies)
+    for count, history in enumerate(histories):
+        vocabulary = next(given, None)
+        if vocabulary is None:
+            raise InputError(f"there are more histories than vocabularies ({count})")
+        check_pair(history, vocabulary)
+        yield history, vocabulary
+    if not shared and next(given, None) is not None:
+        raise InputError("there are more vocabularies than histories")
+
+
+def _chunks(pairs: Iterable[Pair]) -> Iterator[list[Pair]]:
+    """Return consecutive pairs that one kernel call can take, up to CHUNK_BYTES of features."""
+    chunk: list[Pair] = []
+    held, kind = 0, None
+    for pair in pairs:
+        size = pair[0].features.nbytes
+        now = pair[0].features.shape[1]
+        full = held + size > CHUNK_BYTES or len(chunk) == CHUNK_HISTORIES
+        if chunk and (full or now != kind):
+            yield chunk
+            chunk, held = [], 0
+        chunk.append(pair)
+        held, kind = held + size, now
+    if chunk:
+        yield chunk
+
+
+def _split(chunk: list[Pair], parts: int) -> list[list[Pair]]:
+    """Return consecutive parts of about equal numbers of frames."""
+    ends = np.cumsum([len(history) for history, _ in chunk])
+    cuts = np.searchsorted(ends, ends[-1] * np.arange(1, parts) / parts) + 1
+    bounds = [0, *cuts.tolist(), len(chunk)]
+    return [chunk[a:b] for a, b in pairwise(bounds) if a < b]

@@ -41,7 +41,7 @@ DEFAULT_READOUT, DEFAULT_COORDINATES = "contrast", "vocabulary"
 def chosen(
     coordinates: str | Coordinates | None, readout: str | Readout
 ) -> tuple[Coordinates, Readout]:
-    """Coordinates and readout by name, or of a preset."""
+    """Return coordinates and readout by name, or of a preset."""
     if isinstance(readout, str) and readout in PRESETS:
         system, preset = PRESETS[readout]
         if coordinates is not None and as_coordinates(coordinates).name != system:
@@ -59,7 +59,7 @@ def chosen(
 
 
 def as_readout(given: str | Readout) -> Readout:
-    """A readout by name, or that of a preset."""
+    """Return a readout by name, or that of a preset."""
     return chosen(None, given)[1]
 
 
@@ -81,7 +81,7 @@ def as_read(settings: Mapping[str, Any]) -> Readout | None:
 
 
 def with_smoothing(readout: Readout, smoothing: int | None, name: str) -> Readout:
-    """The readout with this width of smoothing; refused by name where it has no such setting."""
+    """Return the readout with this width of smoothing; refuse one that has no such setting."""
     if smoothing is None:
         return readout
     if name in PRESETS:
@@ -118,7 +118,7 @@ class Plan:
         return _plan(coordinates, readout, smoothing, top, diagnostics, engine)
 
     def check_examples(self, vocabulary: Vocabulary) -> None:
-        """Refuses examples where nothing reads them, rather than to leave them unread."""
+        """Refuse examples where nothing reads them, rather than to leave them unread."""
         if not vocabulary.examples and not vocabulary.changes:
             return
         if not self.readout.takes_examples or self.readout.query_pooling != 1:
@@ -168,7 +168,7 @@ def _plan(
     diagnostics: bool,
     engine: str,
 ) -> Plan:
-    """Plans are immutable: the same settings give the same one."""
+    """Return the plan of these settings; plans are immutable, so equal settings share one."""
     system, found = chosen(coordinates, readout)
     found = with_smoothing(found, smoothing, readout if isinstance(readout, str) else found.name)
     if top is not None and not is_count(top, 1):

@@ -7,17 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dejacue.errors import InputError, unknown
 from dejacue.method import durations as d
 from dejacue.method import scan as s
-from dejacue.method._tables import Answers, Schedule
-from dejacue.method.states import ScoredWindow
+from dejacue.method.kernel import Answers, Schedule
+from dejacue.method.scan import ScoredWindow
 from dejacue.method.view import (
     PUBLISHED_WIDTH,
     Batch,
@@ -27,20 +26,20 @@ from dejacue.method.view import (
     check_width,
 )
 from dejacue.records import History
-from dejacue.records.arrays import frozen
+from dejacue.records.arrays import Floats, Ints, frozen
 
 RUNS = ("strict", "bridged")
 
 
 @lru_cache(maxsize=4096)
-def _schedule(lengths: tuple[int, ...], norm: str) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """The lengths and their norms as the engines take them."""
+def _schedule(lengths: tuple[int, ...], norm: str) -> tuple[Ints, Floats]:
+    """Return the lengths and their norms as the engines take them."""
     flat = np.array(lengths, dtype=np.int64)
     return frozen(flat), frozen(np.ascontiguousarray(s.norm_values(norm, flat)))
 
 
 def schedule_of(per_history: Sequence[tuple[int, ...]], norm: str) -> Schedule:
-    """One schedule per history."""
+    """Return one schedule per history."""
     pairs = [_schedule(lengths, norm) for lengths in per_history]
     return Schedule([lengths for lengths, _ in pairs], [norms for _, norms in pairs])
 
@@ -94,14 +93,12 @@ class Scan(ScheduledReadout):
         score = scores[np.arange(len(best)), best]
         return Answers.at(view.history.frames, starts[best], ends[best], score)
 
-    def bounds(self, history: History) -> NDArray[np.int64]:
+    def bounds(self, history: History) -> Ints:
         whole = np.array([0, len(history)])
         return whole if self.runs == "bridged" else history.run_offsets
 
-    def candidates(
-        self, view: View
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-        """All windows (start, end positions; length by length) and their scores (Q, C)."""
+    def candidates(self, view: View) -> tuple[Ints, Ints, Floats]:
+        """Return all windows (start, end positions; length by length) and their scores (Q, C)."""
         history, responses = view.history, view.respond(self.smoothing)[0]
         lengths = self.lengths(history)
         if self.runs == "bridged":
@@ -111,22 +108,24 @@ class Scan(ScheduledReadout):
         return starts, ends, scores
 
     def _bridged(
-        self, responses: NDArray[np.float64], frames: NDArray[np.int64], lengths: tuple[int, ...]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+        self, responses: Floats, frames: Ints, lengths: tuple[int, ...]
+    ) -> tuple[Ints, Ints, Floats]:
         starts, ends = s.bridged_windows(frames, lengths)
         whole = np.array([0, len(frames)], dtype=np.int64)
         return starts, ends, s.score_windows(responses, whole, starts, ends, self.norm)
 
-    def alternatives(self, view: View, found: Answers, more: int) -> list[list[ScoredWindow]]:
-        bounds = self.bounds(view.history).tolist()
-        chosen = zip(found.start.tolist(), found.end.tolist(), strict=True)
-        return [
-            s.disjoint(bounds, window, more, partial(self._best_of, view, query))
-            for query, window in enumerate(chosen)
-        ]
+    def alternatives(
+        self, view: View, found: Answers, more: int, least: Floats | None = None
+    ) -> list[list[ScoredWindow]]:
+        return s.disjoint(
+            self.bounds(view.history).tolist(),
+            list(zip(found.start.tolist(), found.end.tolist(), strict=True)),
+            more,
+            lambda parts: [self._best_of(view, *part) for part in parts],
+        )
 
     def _best_of(self, view: View, query: int, first: int, last: int) -> ScoredWindow | None:
-        """The best window inside a part of the history, with the lengths of the whole."""
+        """Return the best window inside a part of the history, with the lengths of the whole."""
         responses = view.respond(self.smoothing)[0][query : query + 1, first:last]
         lengths = self.lengths(view.history)
         if self.runs == "bridged":

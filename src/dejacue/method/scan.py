@@ -9,7 +9,7 @@ neither the order of enumeration nor the order of summation can change the answe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -17,18 +17,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import unknown
+from dejacue.records.arrays import Floats, Ints
 
 TIE = 1e-9
+Part = tuple[int, int, int]  # of a row: its number, first position and end (exclusive)
+ScoredWindow = tuple[int, int, float]  # first and last position, score
 
-NORMS: dict[str, Callable[[NDArray[Any]], NDArray[np.float64]]] = {
+NORMS: dict[str, Callable[[NDArray[Any]], Floats]] = {
     "sqrt": lambda count: np.sqrt(count),
     "sum": lambda count: np.ones(len(count)),
     "mean": lambda count: np.asarray(count, dtype=np.float64),
 }
 
 
-def norm_values(norm: str, counts: NDArray[Any]) -> NDArray[np.float64]:
-    """What a window's sum is divided by, from its number of (observed) frames."""
+def norm_values(norm: str, counts: NDArray[Any]) -> Floats:
+    """Return what a window's sum is divided by, from its number of (observed) frames."""
     if norm not in NORMS:
         raise unknown("norm", norm, NORMS)
     return NORMS[norm](counts)
@@ -38,10 +41,8 @@ def tie_threshold(best: float) -> float:
     return best - TIE * max(1.0, abs(best))
 
 
-def select(
-    starts: NDArray[np.int64], ends: NDArray[np.int64], scores: NDArray[np.float64]
-) -> NDArray[np.int64]:
-    """For each row of scores (Q, C), the index of the winning candidate under the tie rule."""
+def select(starts: Ints, ends: Ints, scores: Floats) -> Ints:
+    """Return, for each row of scores (Q, C), the index of the winner under the tie rule."""
     chosen = np.empty(len(scores), np.int64)
     for q, row in enumerate(scores):
         close = np.flatnonzero(row >= tie_threshold(float(row.max())))
@@ -49,25 +50,22 @@ def select(
     return chosen
 
 
-def prefix_sums(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(Q, N+1): a zero, then sums from left to right."""
+def prefix_sums(values: Floats) -> Floats:
+    """Return (Q, N+1): a zero, then sums from left to right."""
     out = np.zeros((len(values), values.shape[1] + 1))
     np.cumsum(values, axis=1, out=out[:, 1:])
     return out
 
 
 def scan(
-    responses: NDArray[np.float64],
-    run_offsets: NDArray[np.int64],
-    lengths: Sequence[int],
-    norms: NDArray[np.float64],
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-    """Best window of every row: start and end positions and score; start −1 if no length fits.
+    responses: Floats, run_offsets: Ints, lengths: Sequence[int], norms: Floats
+) -> tuple[Ints, Ints, Floats]:
+    """Return the best window of every row: start, end and score; start −1 if no length fits.
 
     ``lengths`` ascend. O(N · lengths) time, O(N) memory per row.
     """
     queries = len(responses)
-    pieces: list[tuple[int, int, NDArray[np.float64], float, NDArray[np.float64]]] = []
+    pieces: list[tuple[int, int, Floats, float, Floats]] = []
     top = np.full(queries, -np.inf)
     for first, last in pairwise(run_offsets.tolist()):
         prefix = prefix_sums(responses[:, first:last])
@@ -93,10 +91,8 @@ def scan(
     return start, end, score
 
 
-def candidate_windows(
-    run_offsets: NDArray[np.int64], lengths: Sequence[int]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Start and end positions of every window: length by length, then by start."""
+def candidate_windows(run_offsets: Ints, lengths: Sequence[int]) -> tuple[Ints, Ints]:
+    """Return start and end positions of every window: length by length, then by start."""
     left = np.repeat(run_offsets[1:], np.diff(run_offsets)) - np.arange(run_offsets[-1])
     starts = [np.flatnonzero(left >= length) for length in lengths]  # left in the run, from here
     ends = [own + (length - 1) for own, length in zip(starts, lengths, strict=True)]
@@ -104,10 +100,8 @@ def candidate_windows(
     return np.concatenate([*starts, nothing]), np.concatenate([*ends, nothing])
 
 
-def bridged_windows(
-    frames: NDArray[np.int64], lengths: Sequence[int]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Windows that may cross missing frames: both ends observed, the length counts all frames."""
+def bridged_windows(frames: Ints, lengths: Sequence[int]) -> tuple[Ints, Ints]:
+    """Return windows that may cross missing frames: both ends are observed."""
     starts, ends = [], []
     for length in lengths:
         last = np.searchsorted(frames, frames + (length - 1))
@@ -120,68 +114,84 @@ def bridged_windows(
 
 def disjoint(
     bounds: Sequence[int],
-    chosen: tuple[int, int],
+    chosen: Sequence[tuple[int, int]],
     more: int,
-    best_of: Callable[[int, int], tuple[int, int, float] | None],
-) -> list[tuple[int, int, float]]:
-    """Up to ``more`` windows, best first: each the best that overlaps none before it.
+    best_of: Callable[[list[Part]], Iterable[ScoredWindow | None]],
+    least: Sequence[float] | None = None,
+) -> list[list[ScoredWindow]]:
+    """Return up to ``more`` windows of each row, best first: each overlaps none before it.
 
-    bounds    where parts begin, and the end: no window crosses one
-    best_of   first position and end of a part → its best window, or None
+    bounds    where stretches begin, and the end: no window crosses one
+    chosen    first and last position of the best window of each row
+    best_of   parts → the best window of each, or None
+    least     score of each row below which no window is wanted; None: all are
     """
-    known: dict[tuple[int, int], tuple[int, int, float] | None] = {}
-    parts = list(pairwise(bounds))
-    taken: list[tuple[int, int, float]] = []
-    start, end = chosen
-    while len(taken) < more:
-        part = next(p for p in parts if p[0] <= start and end < p[1])
-        parts.remove(part)
-        parts += [p for p in ((part[0], start), (end + 1, part[1])) if p[0] < p[1]]
-        known = {p: known[p] if p in known else best_of(*p) for p in parts}
-        found = [window for window in known.values() if window is not None]
-        if not found:
+    taken: list[list[ScoredWindow]] = [[] for _ in chosen]
+    searched: list[list[tuple[ScoredWindow, Part]]] = [[] for _ in chosen]
+    new: list[Part] = []  # parts that are not searched yet
+    for row, (start, end) in enumerate(chosen):
+        for first, last in pairwise(bounds):
+            if first <= start and end < last:
+                _cut_out(start, end, (row, first, last), new)
+            else:
+                new.append((row, first, last))
+    rows: Iterable[int] = range(len(chosen))
+    for _ in range(more):
+        for part, found in zip(new, best_of(new) if new else (), strict=True):
+            if found is not None:
+                searched[part[0]].append((found, part))
+        open_rows, rows, new = rows, [], []
+        for row in open_rows:
+            top = max([window[2] for window, _ in searched[row]], default=-np.inf)
+            if top > -np.inf and (least is None or top >= least[row]):
+                threshold = tie_threshold(top)
+                best = min(pair for pair in searched[row] if pair[0][2] >= threshold)
+                searched[row].remove(best)
+                taken[row].append(best[0])
+                _cut_out(best[0][0], best[0][1], best[1], new)
+                rows.append(row)
+        if not rows:
             break
-        threshold = tie_threshold(max(score for _, _, score in found))
-        best = min(window for window in found if window[2] >= threshold)
-        taken.append(best)
-        start, end, _ = best
     return taken
 
 
-def run_prefix(values: NDArray[np.float64], run_offsets: NDArray[np.int64]) -> NDArray[np.float64]:
-    """(…, N + runs): prefix sums restarted at every run, each with its own leading zero."""
+def _cut_out(start: int, end: int, part: Part, rest: list[Part]) -> None:
+    """Add to the rest what is left of a part before and after the window start … end."""
+    row, first, last = part
+    if first < start:
+        rest.append((row, first, start))
+    if end + 1 < last:
+        rest.append((row, end + 1, last))
+
+
+def run_prefix(values: Floats, run_offsets: Ints) -> Floats:
+    """Return (…, N + runs): prefix sums restarted at every run, each with its own leading zero."""
     return np.concatenate(
         [prefix_sums(values[:, first:last]) for first, last in pairwise(run_offsets.tolist())],
         axis=1,
     )
 
 
-def run_of(positions: NDArray[np.int64], run_offsets: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The run that each position lies in."""
+def run_of(positions: Ints, run_offsets: Ints) -> Ints:
+    """Return the run that each position lies in."""
     return np.searchsorted(run_offsets, positions, side="right") - 1
 
 
 def score_windows(
-    responses: NDArray[np.float64],
-    run_offsets: NDArray[np.int64],
-    starts: NDArray[np.int64],
-    ends: NDArray[np.int64],
-    norm: str,
-) -> NDArray[np.float64]:
-    """(Q, C) scores: sum of the responses over norm(number of observed frames).
+    responses: Floats, run_offsets: Ints, starts: Ints, ends: Ints, norm: str
+) -> Floats:
+    """Return (Q, C) scores: sum of the responses over norm(number of observed frames).
 
     No window may cross a run; bridged callers pass a single one.
     """
     run, prefix = run_of(starts, run_offsets), run_prefix(responses, run_offsets)
-    sums: NDArray[np.float64] = prefix[:, ends + 1 + run] - prefix[:, starts + run]
+    sums: Floats = prefix[:, ends + 1 + run] - prefix[:, starts + run]
     sums /= norm_values(norm, ends - starts + 1)
     return sums
 
 
-def largest_sum(
-    responses: NDArray[np.float64], run_offsets: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-    """The window of every row with the highest sum, over all lengths, and that sum: O(N).
+def largest_sum(responses: Floats, run_offsets: Ints) -> tuple[Ints, Ints, Floats]:
+    """Return the window of every row with the highest sum, over all lengths, and that sum: O(N).
 
     From prefix sums P, the best window that starts at a ends where P is highest from there on.
     """

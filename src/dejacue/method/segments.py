@@ -13,19 +13,18 @@ from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dejacue.errors import InputError
 from dejacue.method.contrast import Contrast
 from dejacue.method.kernel import engine
 from dejacue.method.state_readout import AUTO, is_count, is_number
 from dejacue.records import History, Window
-from dejacue.records.arrays import frozen
+from dejacue.records.arrays import Floats, Ints, frozen
 
 DIMENSIONS = 64
 ROWS_AT_A_TIME = 1024
 PENALTY = 0.35
-MOST_CORRELATED = 0.9  # neighbouring frames, as far as noise explains it
+MAX_CORRELATION = 0.9  # neighbouring frames, as far as noise explains it
 STILL = 1e-7  # squared distance of frames that look the same: rounding, or one frame shown twice
 
 Edges = list[int]  # positions at which segments begin, and N
@@ -38,7 +37,7 @@ def segments(
     penalty: float = PENALTY,
     bridge: int | str = AUTO,
 ) -> tuple[Window, ...]:
-    """Windows that cover all observed frames, in order, each of frames that look alike.
+    """Return windows that cover all observed frames, in order, each of frames that look alike.
 
     count     about so many, instead of what the penalty gives: of all cuts that are right under
               some penalty, the nearest in number. A long gap ends a segment, whatever the count
@@ -69,8 +68,8 @@ def _segments(
     return tuple(Window(frames[a], frames[b - 1]) for a, b in pairwise(edges))
 
 
-def reduced(history: History) -> NDArray[np.float64]:
-    """(N, k) unit frames, projected where they have many dimensions, less their mean."""
+def reduced(history: History) -> Floats:
+    """Return (N, k) unit frames, projected where they have many dimensions, less their mean."""
     directions = _directions(history.dimension)
     parts = []
     for first in range(0, len(history), ROWS_AT_A_TIME):
@@ -83,28 +82,28 @@ def reduced(history: History) -> NDArray[np.float64]:
 
 
 @lru_cache(maxsize=8)
-def _directions(dimension: int) -> NDArray[np.float64] | None:
-    """(d, k); None where there is nothing to save."""
+def _directions(dimension: int) -> Floats | None:
+    """Return the directions (d, k) to project to; None where there is nothing to save."""
     if dimension <= DIMENSIONS:
         return None
     drawn = np.random.default_rng(0).standard_normal((dimension, DIMENSIONS))
     return frozen(drawn / math.sqrt(DIMENSIONS))
 
 
-def noise(rows: NDArray[np.float64], cuts: NDArray[np.int64]) -> float:
-    """By how much frames wander around their mean by noise alone: its long-run variance.
+def noise(rows: Floats, cuts: Ints) -> float:
+    """Return by how much frames wander around their mean by noise alone: its long-run variance.
 
     Noise in which neighbours correlate by ρ has d₁ = σ²(1 − ρ) as half the squared distance of
     neighbours and d₂ = σ²(1 − ρ²) two frames apart, and σ²(1 + ρ)/(1 − ρ) in the long run. Both
     are medians over frames that differ, so that the few frames around a change do not move them.
     """
     one, two = _apart(rows, cuts, 1), _apart(rows, cuts, 2)
-    correlation = min(max(two / one - 1, 0.0), MOST_CORRELATED)
+    correlation = min(max(two / one - 1, 0.0), MAX_CORRELATION)
     return one * (1 + correlation) / (1 - correlation) ** 2
 
 
-def _apart(rows: NDArray[np.float64], cuts: NDArray[np.int64], steps: int) -> float:
-    """Half the median squared distance of frames so many steps apart, in one stretch."""
+def _apart(rows: Floats, cuts: Ints, steps: int) -> float:
+    """Return half the median squared distance of frames so many steps apart, in one stretch."""
     moves = rows[steps:] - rows[:-steps]
     squares = np.einsum("td,td->t", moves, moves)
     stretch = np.searchsorted(cuts, np.arange(len(rows)), side="right")
@@ -112,8 +111,8 @@ def _apart(rows: NDArray[np.float64], cuts: NDArray[np.int64], steps: int) -> fl
     return float(np.median(squares)) / 2 if len(squares) else STILL / 2
 
 
-def partition(rows: NDArray[np.float64], cuts: NDArray[np.int64], penalty: float) -> Edges:
-    """The cheapest segments; of equal ones those that begin first."""
+def partition(rows: Floats, cuts: Ints, penalty: float) -> Edges:
+    """Return the cheapest segments; of equal ones those that begin first."""
     start = engine().partition(rows, cuts, penalty)
     edges: Edges = [0]
     for first, end in pairwise(cuts.tolist()):
@@ -124,22 +123,22 @@ def partition(rows: NDArray[np.float64], cuts: NDArray[np.int64], penalty: float
     return edges
 
 
-def cost(rows: NDArray[np.float64], edges: Edges) -> float:
-    """Of segments, without penalties."""
+def cost(rows: Floats, edges: Edges) -> float:
+    """Return the cost of segments without their penalties."""
     sums, squares = _prefixes(rows)
     steps = np.diff(sums[edges], axis=0)
     inside = np.diff(squares[edges]) - np.einsum("sd,sd->s", steps, steps) / np.diff(edges)
     return float(inside.sum())
 
 
-def _prefixes(rows: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Sums of the rows and of their squared lengths, before each of them and after the last."""
+def _prefixes(rows: Floats) -> tuple[Floats, Floats]:
+    """Return sums of the rows and of their squared lengths, before each and after the last."""
     sums = np.concatenate([np.zeros((1, rows.shape[1])), np.cumsum(rows, axis=0)])
     return sums, np.concatenate(([0.0], np.cumsum(np.einsum("td,td->t", rows, rows))))
 
 
-def _about(rows: NDArray[np.float64], cuts: NDArray[np.int64], count: int) -> Edges:
-    """Of all cuts that are the cheapest under some penalty, the nearest in number.
+def _about(rows: Floats, cuts: Ints, count: int) -> Edges:
+    """Return, of all cuts that are the cheapest under some penalty, the nearest in number.
 
     They are the corners of a convex line, cost over number: the slope of a chord is the penalty
     under which a corner between its ends is the cheapest, if there is one.

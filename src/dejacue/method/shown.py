@@ -5,55 +5,50 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dejacue.method import _labelling as labelling
-from dejacue.method._tables import Labelling
 from dejacue.method.facts import HALF, Facts
-from dejacue.method.kernel import Engine
-from dejacue.method.states import ScoredWindow
+from dejacue.method.kernel import Engine, Labelling
+from dejacue.method.scan import ScoredWindow
+from dejacue.records.arrays import Flags, Floats, Ints
 
 SWITCH = 0.5  # cost of a switch in units of log n, where f says what is inside
 
 
-def leads(f: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(S, N) by how much f exceeds one half, and that of every sibling."""
-    every = np.concatenate([f, np.full((1, f.shape[1]), HALF)])
-    return labelling.leads(every)[:-1]
+def leads(f: Floats) -> Floats:
+    """Return (S, N) by how much f exceeds one half, and that of every sibling."""
+    with_half = np.concatenate([f, np.full((1, f.shape[1]), HALF)])
+    return labelling.leads(with_half)[:-1]
 
 
-def open_parts(
-    barred: NDArray[np.bool_], cuts: NDArray[np.int64], marks: NDArray[np.int64]
-) -> list[tuple[int, int]]:
-    """First position and end of the parts in which a window may lie."""
+def open_parts(barred: Flags, cuts: Ints, marks: Ints) -> list[tuple[int, int]]:
+    """Return first position and end of the parts in which a window may lie."""
     edges = np.flatnonzero(np.diff(barred.astype(np.int8))) + 1
-    every = np.union1d(np.union1d(edges, marks), cuts).tolist()
-    return [(a, b) for a, b in pairwise(every) if not barred[a]]
+    bounds = np.union1d(np.union1d(edges, marks), cuts).tolist()
+    return [(a, b) for a, b in pairwise(bounds) if not barred[a]]
 
 
 def window_around(
-    lead: NDArray[np.float64],
-    own: NDArray[np.bool_],
-    looks: NDArray[np.int64],
-    parts: list[tuple[int, int]],
+    lead: Floats, known: Flags, looks: Ints, parts: list[tuple[int, int]]
 ) -> ScoredWindow | None:
-    """The highest sum of leads of a window that has a known frame of the state, and all that lie
-    in the same part; None where no frame is known.
+    """Return the highest sum of leads of a window that has a known frame of the state, and all that
+    lie in the same part; None where no frame is known.
 
+    known   (N,) which frames are known to be in the state
     looks   (N,) how many examples of the state begin at each position; where there are several,
             how far they are apart has as much say as what they look like (``goes_on``)
     """
     best: ScoredWindow | None = None
     for first, end in parts:
-        known = np.flatnonzero(own[first:end])
-        if not len(known):
+        named = np.flatnonzero(known[first:end])
+        if not len(named):
             continue
-        low, high = int(known[0]), int(known[-1])
-        own_lead = lead[first:end]
+        low, high = int(named[0]), int(named[-1])
+        part_lead = lead[first:end]
         count = int(looks[first:end].sum())
         if count > 1 and high > low:
-            own_lead = (own_lead + goes_on(end - first, low, high, count) - HALF) / 2
-        prefix = np.concatenate(([0.0], np.cumsum(own_lead)))
+            part_lead = (part_lead + goes_on(end - first, low, high, count) - HALF) / 2
+        prefix = np.concatenate(([0.0], np.cumsum(part_lead)))
         start = low - int(prefix[low::-1].argmin())  # of equal ones the nearest
         stop = high + 1 + int(prefix[high + 1 :].argmax())
         score = float(prefix[stop] - prefix[start])
@@ -62,20 +57,19 @@ def window_around(
     return best
 
 
-def goes_on(count: int, low: int, high: int, known: int) -> NDArray[np.float64]:
-    """(count,) how likely a state, of which frames from low to high are known, still holds.
+def goes_on(count: int, low: int, high: int, known: int) -> Floats:
+    """Return (count,) how likely a state whose frames from low to high are known still holds.
 
     n frames drawn evenly from a stretch, R apart, leave more than d of it out at one end with
     probability (1 + d/R)^−(n−1), when its length may be anything.
     """
     at = np.arange(count)
     beyond = np.maximum(0, np.maximum(low - at, at - high))
-    chance: NDArray[np.float64] = (1 + beyond / (high - low)) ** -(known - 1.0)
-    return chance
+    return (1 + beyond / (high - low)) ** -(known - 1.0)
 
 
-def window_of(lead: NDArray[np.float64], first: int, end: int) -> ScoredWindow | None:
-    """The highest sum of leads inside a part; None where no frame leads."""
+def window_of(lead: Floats, first: int, end: int) -> ScoredWindow | None:
+    """Return the highest sum of leads inside a part; None where no frame leads."""
     prefix = np.concatenate(([0.0], np.cumsum(lead[first:end])))
     low = np.minimum.accumulate(prefix[:-1])
     gain = prefix[1:] - low
@@ -87,50 +81,47 @@ def window_of(lead: NDArray[np.float64], first: int, end: int) -> ScoredWindow |
 
 
 def window_of_words(
-    engine: Engine, evidence: NDArray[np.float64], parts: list[tuple[int, int]]
+    engine: Engine, evidence: Floats, parts: list[tuple[int, int]]
 ) -> ScoredWindow | None:
-    """The best contrast of a state of which no frame is known, where nothing else is known."""
-    best: ScoredWindow | None = None
-    for first, end in parts:
-        found = engine.search(evidence[None, first:end], np.array([0, end - first]), len(evidence))
-        start, stop, score = (column[0] for column in found)
-        if best is None or score > best[2]:
-            best = first + int(start), first + int(stop), float(score)
-    return best
+    """Return the best contrast of a state of which no frame is known, inside these parts."""
+    if not parts:
+        return None
+    rows = [evidence[None, first:end] for first, end in parts]
+    starts, ends, scores = engine.search_parts(rows, len(evidence))
+    at = int(scores.argmax())
+    first = parts[at][0]
+    return first + int(starts[at]), first + int(ends[at]), float(scores[at])
 
 
 def windows(
-    engine: Engine,
-    f: NDArray[np.float64],
-    facts: Facts,
-    cuts: NDArray[np.int64],
-    evidence: NDArray[np.float64] | None,
+    engine: Engine, f: Floats, facts: Facts, cuts: Ints, evidence: Floats | None
 ) -> list[ScoredWindow | None]:
-    """The window of each state: around its known frames, else the best of words."""
-    lead, found = leads(f), []
-    for state, shown in enumerate(facts.shown):
+    """Return the window of each state: around its known frames, else the best of words."""
+    lead, windows = leads(f), []
+    for state, is_shown in enumerate(facts.shown):
         parts = open_parts(facts.barred(state), cuts, facts.marks)
-        if shown:
-            own = facts.labels == state
-            found.append(window_around(lead[state], own, np.where(own, facts.looks, 0), parts))
+        if is_shown:
+            known = facts.labels == state
+            looks = np.where(known, facts.looks, 0)
+            windows.append(window_around(lead[state], known, looks, parts))
         elif evidence is not None:
-            found.append(window_of_words(engine, evidence[state], parts))
+            windows.append(window_of_words(engine, evidence[state], parts))
         else:
-            found.append(None)
-    return found
+            windows.append(None)
+    return windows
 
 
 def path(
     engine: Engine,
-    rows: NDArray[np.float64],
+    rows: Floats,
     facts: Facts,
-    cuts: NDArray[np.int64],
+    cuts: Ints,
     nodes: labelling.Nodes,
     cost: float,
     stay: int,
-) -> NDArray[np.int64]:
-    """(N,) the best labelling by the rows' sums that keeps every known label, and changes at every
-    mark.
+) -> Ints:
+    """Return (N,) the best labelling by the rows' sums that keeps every known label, and changes at
+    every mark.
 
     Other labels lose more at a known frame than a path can gain. After a mark the path goes on in
     a second set of nodes, which is entered from other states only.
@@ -145,9 +136,9 @@ def path(
         later = np.searchsorted(facts.marks, np.arange(count), side="right") % 2 == 1
         kept = np.concatenate([kept - against * later, kept - against * ~later])
         nodes = _twice(nodes, kinds)
-    rules = Labelling([nodes.state], [nodes.first], [nodes.follows], np.array([cost]), stay, 1)
-    found: NDArray[np.int64] = engine.label_responses(kept, cuts, rules)[0] % kinds
-    return found
+    rules = Labelling([nodes], np.array([cost]), stay, 1)
+    labels: Ints = engine.label_responses(kept, cuts, rules)[0] % kinds
+    return labels
 
 
 def _twice(nodes: labelling.Nodes, kinds: int) -> labelling.Nodes:

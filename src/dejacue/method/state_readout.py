@@ -14,15 +14,15 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dejacue.errors import InputError
 from dejacue.method import states
-from dejacue.method._tables import Answers, EvidenceTables, Ragged
 from dejacue.method.facts import HALF, Facts, facts_of, membership
-from dejacue.method.states import ScoredWindow
+from dejacue.method.kernel import Answers, EvidenceTables, Ragged
+from dejacue.method.scan import ScoredWindow
 from dejacue.method.view import Batch, Readout, View
 from dejacue.records import Evidence, History
+from dejacue.records.arrays import Floats, Ints
 
 FRAMES_WITHOUT_TIMES = 4.0  # 0.8 s at the 5 frames a second of VOST
 SMOOTHING_S = 0.8
@@ -34,8 +34,8 @@ class Known:
     """What is known of a history; f and the evidence of words, (S, N), None without words."""
 
     facts: Facts
-    f: NDArray[np.float64]
-    evidence: NDArray[np.float64] | None
+    f: Floats
+    evidence: Floats | None
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class StateReadout(Readout):
     smoothing_in: ClassVar[str] = "smoothing_s=0.8"
     gives_alternatives: ClassVar[bool] = True
     takes_examples: ClassVar[bool] = True
-    scale_floor: ClassVar[float] = states.LEAST_SCALE
+    scale_floor: ClassVar[float] = states.MIN_SCALE
 
     def __post_init__(self) -> None:
         if not is_number(self.pooling, 0, 1):
@@ -84,11 +84,11 @@ class StateReadout(Readout):
 
     @abstractmethod
     def compute(self, batch: Batch, tables: Ragged, kept: EvidenceTables | None) -> Answers:
-        """The windows of a batch, from features, in one call of the engine."""
+        """Return the windows of a batch, from features, in one call of the engine."""
 
     @abstractmethod
     def find_known(self, view: View, known: Known) -> Answers:
-        """The windows of a history of which frames are known."""
+        """Return the windows of a history of which frames are known."""
 
     @property
     def in_one_call(self) -> bool:
@@ -107,13 +107,13 @@ class StateReadout(Readout):
         return view.once(("found", self), lambda: self.find_known(view, known))
 
     def known(self, view: View) -> Known | None:
-        """What is known of the history, and f; None where nothing is."""
+        """Return what is known of the history, and f; None where nothing is."""
+        if not view.vocabulary.facts and not view.vocabulary.changes:
+            return None
         return view.once(("known", self), lambda: self._known(view))
 
-    def _known(self, view: View) -> Known | None:
+    def _known(self, view: View) -> Known:
         facts = facts_of(view.history, view.vocabulary)
-        if facts is None:
-            return None
         evidence = None
         if view.query_directions.queries.shape[1]:
             evidence = self.words_seen(view).responses[0]
@@ -121,36 +121,27 @@ class StateReadout(Readout):
         return Known(facts, f, evidence)
 
     def words_seen(self, view: View) -> EvidenceTables:
-        """The evidence of words, kept with the history: each click asks for the same one again."""
+        """Return the evidence of words; the history keeps it, since each click asks again."""
         key = (self, view.engine.name, view.query_directions.states.tobytes())
         known = view.history.derived.get("words seen")
         if known is None or known[0] != key:
             known = view.history.derived["words seen"] = (key, self.seen(view)[1])
-        tables: EvidenceTables = known[1]
-        return tables
+        return known[1]
 
     def answers(
         self, view: View, windows: Sequence[ScoredWindow | None], absent: Sequence[bool] = ()
     ) -> Answers:
-        """One row per description; a state without a window is absent, at the first frame."""
+        """Return one row per description; a state without window is absent, at the first frame."""
         rows = view.vocabulary.labels
-        start, end, score = (
-            np.array([(0, 0, 0.0)[k] if own is None else own[k] for own in windows])[rows]
-            for k in range(3)
-        )
-        gone = np.array(absent or [own is None for own in windows])[rows]
-        return Answers.at(
-            view.history.frames,
-            start,
-            end,
-            score,
-            centre=np.full(len(rows), HALF),
-            scale=np.ones(len(rows)),
-            absent=gone if gone.any() else None,
-        )
+        columns = zip(*(window or (0, 0, 0.0) for window in windows), strict=True)
+        start, end, score = (np.array(column)[rows] for column in columns)
+        is_absent = np.array(absent or [window is None for window in windows])[rows]
+        calibration = np.full(len(rows), HALF), np.ones(len(rows))
+        flags = is_absent if is_absent.any() else None
+        return Answers.at(view.history.frames, start, end, score, *calibration, flags)
 
     def seen(self, view: View) -> tuple[Answers, EvidenceTables]:
-        """Windows and the tables behind them, computed once."""
+        """Return windows and the tables behind them, computed once."""
 
         def compute() -> tuple[Answers, EvidenceTables]:
             tables = self.tables(view)
@@ -160,29 +151,29 @@ class StateReadout(Readout):
         return view.once(("states", self), compute)
 
     def tables(self, batch: Batch) -> Ragged:
-        """A row per state where descriptions speak with one voice, else one per description."""
-        distinct = batch.distinct
-        shown = batch.directions[distinct]
-        settings = [self.smoothing_of(history) for history in batch.histories]
-        cuts = [own[0] for own in settings]
-        weights = [own[1] for own in settings]
+        """Lay out a row per state where descriptions share a window, else one per description."""
+        directions = batch.directions[batch.distinct]
+        smoothing = [self.smoothing_of(history) for history in batch.histories]
+        cuts, weights = [cuts for cuts, _ in smoothing], [weights for _, weights in smoothing]
         if self.pooling != 1:
-            return Ragged(batch.histories, [own.queries for own in shown], cuts, None, weights)
-        labels = [vocabulary.labels for vocabulary in batch.vocabularies[distinct]]
-        return Ragged(batch.histories, [own.states for own in shown], cuts, labels, weights)
+            queries = [table.queries for table in directions]
+            return Ragged(batch.histories, queries, cuts, None, weights)
+        labels = [vocabulary.labels for vocabulary in batch.vocabularies[batch.distinct]]
+        queries = [table.states for table in directions]
+        return Ragged(batch.histories, queries, cuts, labels, weights)
 
-    def bounds(self, history: History) -> NDArray[np.int64]:
+    def bounds(self, history: History) -> Ints:
         return self.smoothing_of(history)[0]
 
-    def smoothing_of(self, history: History) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Where stretches begin, and the weights of smoothing; kept with the history."""
+    def smoothing_of(self, history: History) -> tuple[Ints, Floats]:
+        """Return where stretches begin, and the weights of smoothing; the history keeps both."""
         key = (self.smoothing_s, self.width, self.bridge)
-        known: tuple[NDArray[np.int64], NDArray[np.float64]] | None = history.derived.get(key)
+        known: tuple[Ints, Floats] | None = history.derived.get(key)
         if known is None:
             known = history.derived[key] = self._settings_of(history)
         return known
 
-    def _settings_of(self, history: History) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def _settings_of(self, history: History) -> tuple[Ints, Floats]:
         if len(history.run_offsets) == 2:  # a single run, as most are: nothing to bridge
             return history.run_offsets, states.gaussian(self.deviation(history), len(history))
         auto = isinstance(self.bridge, str)
@@ -192,7 +183,7 @@ class StateReadout(Readout):
         return cuts, states.gaussian(self.deviation(history), int(spans.max()))
 
     def deviation(self, history: History) -> float:
-        """Of the Gaussian, in frames of this history."""
+        """Return the deviation of the Gaussian in frames of this history."""
         if self.width is not None:
             return float(self.width)
         interval = history.frame_interval_s
@@ -203,20 +194,18 @@ class StateReadout(Readout):
         if known is not None:
             return self._evidence_of(view, known)
         found, kept = self.seen(view)
-        rows = view.vocabulary.labels if self.pooling == 1 else slice(None)
+        cosines, responses = kept.cosines[0], kept.responses[0]
+        if self.pooling == 1:
+            cosines, responses = cosines[view.vocabulary.labels], responses[view.vocabulary.labels]
         assert found.centre is not None
         assert found.scale is not None
-        return Evidence(
-            kept.cosines[0][rows],
-            found.centre,
-            found.scale,
-            kept.responses[0][rows],
-            view.history.frames,
-            zero="mean",
-        )
+        for array in (cosines, found.centre, found.scale, responses):
+            array.setflags(write=False)  # Evidence makes a view of what can be written to
+        frames = view.history.frames
+        return Evidence(cosines, found.centre, found.scale, responses, frames, zero="mean")
 
     def _evidence_of(self, view: View, known: Known) -> Evidence:
-        """f less one half: what is above 0 is in the state."""
+        """Return f less one half: what is above 0 is in the state."""
         rows, history = view.vocabulary.labels, view.history
         cosines = np.zeros((len(rows), len(history)), np.float32)
         if known.evidence is not None:

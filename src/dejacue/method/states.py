@@ -21,26 +21,24 @@ from numpy.typing import NDArray
 from dejacue.errors import InputError
 from dejacue.method import scan as s
 from dejacue.records import History
-from dejacue.records.arrays import frozen
+from dejacue.records.arrays import Floats, Ints, frozen
 
 REACH = 4  # deviations of the Gaussian that are summed
-LEAST_SCALE = 1e-4  # a deviation of cosines below this is rounding, not evidence
+MIN_SCALE = 1e-4  # a deviation of cosines below this is rounding, not evidence
 FREQUENT = 0.63  # √(1 − 4 · 0.15), rounded down: a little more than 15 of 100 frames begin a gap
 NOTHING = 1e-9  # responses that are rounding errors
 STARTS_AT_A_TIME = 128
-MOST_REACH = 1 << 24  # frames that a smoothing may reach across
-
-ScoredWindow = tuple[int, int, float]  # first and last position, score
+MAX_REACH_FRAMES = 1 << 24  # frames that a smoothing may reach across
 
 
-def stretches(frames: NDArray[np.int64], limit: int) -> NDArray[np.int64]:
-    """Positions at which stretches begin, and N: a gap of more than ``limit`` frames ends one."""
+def stretches(frames: Ints, limit: int) -> Ints:
+    """Return where stretches begin, and N: a gap of more than ``limit`` frames ends one."""
     breaks = np.flatnonzero(np.diff(frames) > limit + 1) + 1
     return np.concatenate(([0], breaks, [len(frames)])).astype(np.int64)
 
 
 def auto_bridge(history: History) -> int:
-    """The longest gap that losing frames at random explains, at the history's own rate.
+    """Return the longest gap that losing frames at random explains, at the history's own rate.
 
     A share p of frames lost independently interrupts p(1 − p) of them, and of the gaps about
     span · (1 − p) · p^(g+1) are longer than g frames. The limit is the least g ≥ 1 for which that
@@ -63,12 +61,12 @@ def auto_bridge(history: History) -> int:
     return limit if 2 * np.count_nonzero(gaps <= limit) >= len(gaps) else 0
 
 
-def gaussian(deviation: float, span: int) -> NDArray[np.float64]:
-    """Weights by distance in frames, 0 … REACH deviations, inside a stretch of ``span`` frames."""
+def gaussian(deviation: float, span: int) -> Floats:
+    """Return weights by distance, 0 … REACH deviations, inside a stretch of ``span`` frames."""
     if REACH * deviation < 1:
         return _weights(1.0, 0)  # not even a neighbour
     reach = span - 1 if REACH * deviation >= span - 1 else math.ceil(REACH * deviation)
-    if reach > MOST_REACH:
+    if reach > MAX_REACH_FRAMES:
         raise InputError(
             f"smoothing over {reach} frames is too wide; smooth less, or bridge shorter gaps"
         )
@@ -76,18 +74,15 @@ def gaussian(deviation: float, span: int) -> NDArray[np.float64]:
 
 
 @lru_cache(maxsize=256)
-def _weights(deviation: float, reach: int) -> NDArray[np.float64]:
-    weights: NDArray[np.float64] = np.exp(-0.5 * (np.arange(reach + 1) / deviation) ** 2)
+def _weights(deviation: float, reach: int) -> Floats:
+    weights: Floats = np.exp(-0.5 * (np.arange(reach + 1) / deviation) ** 2)
     return frozen(weights)
 
 
 def smooth(
-    cosines: NDArray[np.float32],
-    frames: NDArray[np.int64],
-    cuts: NDArray[np.int64],
-    weights: NDArray[np.float64],
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Weighted means over the observed frames of a stretch, then mean 0 and deviation 1 over all.
+    cosines: NDArray[np.float32], frames: Ints, cuts: Ints, weights: Floats
+) -> tuple[Floats, Floats, Floats]:
+    """Take weighted means over the frames of a stretch, then mean 0 and deviation 1 over all.
 
     Returns responses (R, N), their centre and scale (R,).
     """
@@ -96,18 +91,13 @@ def smooth(
     count = out.shape[1]
     centre = np.cumsum(out, axis=1)[:, -1] / count  # from left to right, as the kernel sums
     out -= centre[:, None]
-    scale = np.maximum(np.sqrt(np.cumsum(out * out, axis=1)[:, -1] / count), LEAST_SCALE)
+    scale = np.maximum(np.sqrt(np.cumsum(out * out, axis=1)[:, -1] / count), MIN_SCALE)
     out /= scale[:, None]
     return out, centre, scale
 
 
-def _weighted(
-    rows: NDArray[np.float64],
-    frames: NDArray[np.int64],
-    cuts: NDArray[np.int64],
-    weights: NDArray[np.float64],
-) -> NDArray[np.float64]:
-    """Sums of weight · value over each frame's neighbours, in the order of the frames."""
+def _weighted(rows: Floats, frames: Ints, cuts: Ints, weights: Floats) -> Floats:
+    """Return sums of weight · value over each frame's neighbours, in the order of the frames."""
     out = np.zeros_like(rows)
     for first, last in pairwise(cuts.tolist()):
         numbers = frames[first:last]
@@ -120,18 +110,16 @@ def _weighted(
     return out
 
 
-def contrast_norms(count: int) -> NDArray[np.float64]:
-    """√(ℓ · max(1 − ℓ/n, 1/n)) for ℓ = 0 … n (the first is never used)."""
+def contrast_norms(count: int) -> Floats:
+    """Return √(ℓ · max(1 − ℓ/n, 1/n)) for ℓ = 0 … n (the first is never used)."""
     length = np.arange(count + 1, dtype=np.float64)
-    norms: NDArray[np.float64] = np.sqrt(length * np.maximum(1 - length / count, 1 / count))
+    norms: Floats = np.sqrt(length * np.maximum(1 - length / count, 1 / count))
     norms[0] = 1.0
     return norms
 
 
-def search(
-    responses: NDArray[np.float64], cuts: NDArray[np.int64], total: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-    """The best window of each row inside a stretch, under the tie rule of scan.py.
+def search(responses: Floats, cuts: Ints, total: int) -> tuple[Ints, Ints, Floats]:
+    """Return the best window of each row inside a stretch, under the tie rule of scan.py.
 
     responses   (R, n): all ``total`` observed frames of a history, or a part of them
 
@@ -145,11 +133,11 @@ def search(
     return start, end, score
 
 
-def _best(row: NDArray[np.float64], cuts: list[int], norms: NDArray[np.float64]) -> ScoredWindow:
-    """Every window, some starts at a time."""
+def _best(row: Floats, cuts: list[int], norms: Floats) -> s.ScoredWindow:
+    """Try every window, some starts at a time."""
     prefix = np.concatenate(([0.0], np.cumsum(row)))
     best = -np.inf
-    near: list[ScoredWindow] = []
+    near: list[s.ScoredWindow] = []
     for first, last in pairwise(cuts):
         for low in range(first, last, STARTS_AT_A_TIME):
             starts = np.arange(low, min(low + STARTS_AT_A_TIME, last))

@@ -24,7 +24,7 @@ OBJECT = "object"
 
 
 def suggest(vocabulary: Vocabulary) -> dict[str, list[str]]:
-    """State → descriptions that it does not have yet, made of its name and the object's."""
+    """Return state → descriptions that it does not have yet, of its name and the object's."""
     thing = object_of(vocabulary)
     names = {state: in_words(state) for state in vocabulary.states}
     taken = set(vocabulary.descriptions)
@@ -42,7 +42,7 @@ def suggest(vocabulary: Vocabulary) -> dict[str, list[str]]:
 
 
 def object_of(vocabulary: Vocabulary) -> str:
-    """The vocabulary's; else the first word that all descriptions share; else "object"."""
+    """Return the vocabulary's object, else the first word that all descriptions share."""
     if vocabulary.object:
         return vocabulary.object
     texts = [text for own in vocabulary.states.values() for text in own]
@@ -54,7 +54,7 @@ def object_of(vocabulary: Vocabulary) -> str:
 
 
 def in_words(state: str) -> str:
-    """post_unscrew → post unscrew"""
+    """Return post_unscrew as "post unscrew"."""
     return " ".join(re.split(r"[\s_-]+", state.strip("_- \t\r\n"))) or state
 
 

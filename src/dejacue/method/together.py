@@ -8,18 +8,18 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dejacue.errors import InputError
 from dejacue.method import _labelling as labelling
-from dejacue.method._tables import Answers, EvidenceTables
 from dejacue.method.coordinates import check_pair
 from dejacue.method.joint import Joint
+from dejacue.method.kernel import Answers, EvidenceTables
 from dejacue.method.plan import DEFAULT_READOUT, Plan
 from dejacue.method.state_readout import StateReadout
-from dejacue.method.states import LEAST_SCALE
+from dejacue.method.states import MIN_SCALE
 from dejacue.method.view import Readout, View
 from dejacue.records import History, Timeline, Vocabulary
+from dejacue.records.arrays import Floats, Ints
 
 
 def read_together(
@@ -29,7 +29,7 @@ def read_together(
     top: int | None = None,
     engine: str = "auto",
 ) -> Timeline:
-    """All that contrast or joint say of one object that several encoders have seen.
+    """Return all that contrast or joint say of one object that several encoders have seen.
 
     pairs   its history and the vocabulary by each encoder: the same states and descriptions, the
             same frames (those that only some have are left out)
@@ -44,7 +44,7 @@ def read_together(
     views = [plan.view(*pair) for pair in pairs]
     mean = np.mean([own.seen(view)[1].responses[0] for view in views], axis=0)
     mean -= mean.mean(axis=1, keepdims=True)
-    mean /= np.maximum(mean.std(axis=1, keepdims=True), LEAST_SCALE)
+    mean /= np.maximum(mean.std(axis=1, keepdims=True), MIN_SCALE)
     first = views[0]
     first.put(("states", own), _found(own, first, mean))
     found = plan.read(first, hints=True)
@@ -76,7 +76,7 @@ def _common(pairs: Sequence[tuple[History, Vocabulary]]) -> list[tuple[History, 
     return [(_only(history, frames), vocabulary) for history, vocabulary in pairs]
 
 
-def _only(history: History, frames: NDArray[np.int64]) -> History:
+def _only(history: History, frames: Ints) -> History:
     if len(frames) == len(history):
         return history
     at = np.searchsorted(history.frames, frames)
@@ -87,33 +87,17 @@ def _only(history: History, frames: NDArray[np.int64]) -> History:
     return replace(history, features=history.features[at], frames=frames, **columns)
 
 
-def _found(
-    readout: StateReadout, view: View, mean: NDArray[np.float64]
-) -> tuple[Answers, EvidenceTables]:
-    """What the readout gives of this evidence, as it keeps it."""
-    cuts, count = readout.bounds(view.history), mean.shape[1]
-    kept = readout.seen(view)[1]
-    start, end, score = view.engine.search(mean, cuts, count)
-    path, levels = kept.paths[0], np.zeros(len(mean))
-    absent = None
+def _found(readout: StateReadout, view: View, mean: Floats) -> tuple[Answers, EvidenceTables]:
+    """Return what the readout gives of this evidence, as it keeps it."""
+    cuts, kept = readout.bounds(view.history), readout.seen(view)[1]
+    start, end, score = view.engine.search(mean, cuts, mean.shape[1])
+    path, levels, absent = kept.paths[0], np.zeros(len(mean)), None
     if isinstance(readout, Joint):
         rules = readout.rules([view.history], [view.vocabulary], [cuts])
         path, levels = view.engine.label_responses(mean, cuts, rules)
         stretches = labelling.stretches(mean - levels[:, None], path, cuts)
-        absent = np.array([not own for own in stretches])
-        score = np.where(absent, 0.0, score)
-        for state, own in enumerate(stretches):
-            if own:
-                start[state], end[state], score[state] = own[0]
-    rows = view.vocabulary.labels
-    ones = np.ones(len(rows))
-    answers = Answers.at(
-        view.history.frames,
-        start[rows],
-        end[rows],
-        score[rows],
-        centre=0 * ones,
-        scale=ones,
-        absent=None if absent is None else absent[rows],
-    )
-    return answers, EvidenceTables(kept.cosines, [mean], [path], [levels])
+        score, absent = labelling.take_best(stretches, start, end)
+    calibration = np.zeros(len(mean)), np.ones(len(mean))
+    answers = Answers.at(view.history.frames, start, end, score, *calibration, absent)
+    tables = EvidenceTables(kept.cosines, [mean], [path], [levels])
+    return answers.rows(view.vocabulary.labels), tables

@@ -20,11 +20,11 @@ from dejacue.errors import InputError
 from dejacue.method import durations as d
 from dejacue.method import evidence as plain
 from dejacue.method._reading import read_view
-from dejacue.method._tables import Answers, Ragged
 from dejacue.method.coordinates import Coordinates, Directions, query_directions
-from dejacue.method.kernel import Engine
-from dejacue.method.states import ScoredWindow
+from dejacue.method.kernel import Answers, Engine, Ragged
+from dejacue.method.scan import ScoredWindow
 from dejacue.records import Evidence, History, Timeline, Vocabulary
+from dejacue.records.arrays import Floats, Ints
 
 T = TypeVar("T")
 
@@ -53,11 +53,11 @@ class Batch:
         return slice(1) if shared else slice(None)
 
     def tables(self) -> Ragged:
-        """For a scan: every description in every observed run."""
+        """Lay out a scan: every description in every observed run."""
         return Ragged.of(self.histories, [own.queries for own in self.directions[self.distinct]])
 
     def centres(self) -> NDArray[np.float32] | None:
-        """(H, d) trajectory centres, where the coordinates have them."""
+        """Return (H, d) trajectory centres, where the coordinates have them."""
         if not self.coordinates.centred_frames:
             return None
         return self.engine.centres(self.tables())
@@ -83,14 +83,14 @@ class View(Batch):
         self._known: dict[Hashable, Any] = {}
 
     def once(self, key: Hashable, compute: Callable[[], T]) -> T:
-        """What ``compute`` gives, kept under the key as long as the view is."""
-        if key not in self._known:
-            self._known[key] = compute()
-        known: T = self._known[key]
+        """Return what ``compute`` gives, kept under the key as long as the view is."""
+        known: T | None = self._known.get(key)
+        if known is None:
+            known = self._known[key] = compute()
         return known
 
     def put(self, key: Hashable, known: Any) -> None:
-        """Something that was computed elsewhere, in place of what ``once`` would."""
+        """Keep something that was computed elsewhere, in place of what ``once`` would."""
         self._known[key] = known
 
     @property
@@ -106,21 +106,17 @@ class View(Batch):
         """(Q, N)"""
         return self.engine.cosines(self.tables(), self.centre_rows)[0]
 
-    def respond(
-        self, smoothing: int
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        """Published responses (Q, N), centre and scale."""
+    def respond(self, smoothing: int) -> tuple[Floats, Floats, Floats]:
+        """Return published responses (Q, N), centre and scale."""
 
-        def compute() -> Any:
-            responses, *calibration = self.engine.respond(self.tables(), [self.cosines], smoothing)
-            return responses[0], *calibration
+        def compute() -> tuple[Floats, Floats, Floats]:
+            found = self.engine.respond(self.tables(), [self.cosines], smoothing)
+            return found[0][0], found[1], found[2]
 
-        found: tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
-        found = self.once(("respond", smoothing), compute)
-        return found
+        return self.once(("respond", smoothing), compute)
 
     @cached_property
-    def unit_frames(self) -> NDArray[np.float64]:
+    def unit_frames(self) -> Floats:
         """(N, d): frames at unit length in the view's coordinates."""
         centre = None if self.centre_rows is None else self.centre_rows[0]
         rows, norms = plain.measured_from(self.history.features, centre)
@@ -160,7 +156,7 @@ class Readout(ABC):
         return "description"
 
     def settings(self) -> dict[str, Any]:
-        """Its fields as plain values: what a timeline says of how it was made."""
+        """Return its fields as plain values: what a timeline says of how it was made."""
         return asdict(self)
 
     def timeline(
@@ -171,33 +167,38 @@ class Readout(ABC):
 
     @abstractmethod
     def find_one(self, view: View) -> Answers:
-        """The window of each description, from what the view has computed."""
+        """Return the window of each description, from what the view has computed."""
 
     def find(self, batch: Batch) -> Answers:
-        """The windows of a whole batch; readouts with a kernel make it one call."""
+        """Return the windows of a whole batch; readouts with a kernel make it one call."""
         return Answers.joined([self.find_one(view) for view in batch.views()])
 
     def evidence(self, view: View) -> Evidence:
-        """What it looks at: here, that of the published method."""
+        """Return what it looks at: here, the evidence of the published method."""
         responses, centre, scale = view.respond(getattr(self, "smoothing", PUBLISHED_WIDTH))
         return Evidence(view.cosines, centre, scale, responses, view.history.frames)
 
-    def bounds(self, history: History) -> NDArray[np.int64]:
-        """Positions that no window crosses."""
+    def bounds(self, history: History) -> Ints:
+        """Return positions that no window crosses."""
         return history.run_offsets
 
     def alternatives(
-        self, view: View, found: Answers, more: int
+        self, view: View, found: Answers, more: int, least: Floats | None = None
     ) -> Sequence[Sequence[ScoredWindow]]:
-        """Further windows of each description, none overlapping, best first."""
+        """Return further windows of each description, none overlapping, best first.
+
+        least   score of each description below which none is wanted; None: all are
+        """
         return list(repeat((), len(found.start)))
 
     def notes(self, history: History) -> tuple[str, ...]:
-        """What a reader should know of its answer for this history."""
+        """Return what a reader should know of its answer for this history."""
         return ()
 
-    def hints(self, view: View, further: Sequence[Sequence[ScoredWindow]] = ()) -> tuple[str, ...]:
-        """Return what else may be worth a look, given the further windows of each description."""
+    def hints(
+        self, view: View, found: Answers, further: Sequence[Sequence[ScoredWindow]]
+    ) -> tuple[str, ...]:
+        """Return what else may be worth a look, given the windows of each description."""
         return ()
 
 
@@ -216,11 +217,11 @@ class ScheduledReadout(Readout):
             object.__setattr__(self, "durations", resolved)
 
     def longest(self, history: History) -> int:
-        """Frames of the longest stretch that a window may fill."""
+        """Return frames of the longest stretch that a window may fill."""
         return history.longest_run
 
     def lengths(self, history: History) -> tuple[int, ...]:
-        """The lengths that fit."""
+        """Return the lengths that fit."""
         longest = self.longest(history)
         lengths = d.fitting(d.as_durations(self.durations), longest)
         if not lengths:

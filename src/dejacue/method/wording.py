@@ -8,15 +8,17 @@ contrasts is about 0 where they share nothing, and so is the correlation of thei
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.errors import InputError
-from dejacue.method._wording_notes import left_out, notes_of
+from dejacue.errors import InputError, shortened
+from dejacue.method._reading import in_frames
+from dejacue.method._reading import quoted as quoted_whole
 from dejacue.method.contrast import Contrast
 from dejacue.method.coordinates import (
     COORDINATES,
@@ -27,6 +29,7 @@ from dejacue.method.coordinates import (
 )
 from dejacue.method.locate import locate, read
 from dejacue.records import History, Vocabulary, Window
+from dejacue.records.arrays import Floats, Ints
 from dejacue.records.words import (
     DescriptionPair,
     DescriptionWords,
@@ -34,16 +37,20 @@ from dejacue.records.words import (
     StatePair,
     StateWords,
     WordsReport,
+    decimal,
 )
 
-Table = NDArray[np.float64]
 VOCABULARY = COORDINATES["vocabulary"]
+MAX_LISTED = 5  # sentences of a kind, and descriptions in one
+MAX_LETTERS = 60  # of a description in a sentence
+MOSTLY_SAME = 0.5  # tIoU of windows that are mostly the same frames
+HARD_TO_TELL = 0.5  # cosine of directions, or correlation of evidence, that are hardly told apart
 SAME = 1 - 1e-6  # cosine of rows that are the same to an encoder
 NOTHING = 1e-12  # share of the squared length of a row that is rounding
 
 
 def check_spoken(vocabulary: Vocabulary) -> None:
-    """Refuses a vocabulary without words."""
+    """Refuse a vocabulary without words."""
     silent = [state for state, texts in vocabulary.states.items() if not texts]
     if len(silent) == len(vocabulary.states):
         raise InputError("its states have only examples, so there are no words to check")
@@ -55,7 +62,7 @@ def check_spoken(vocabulary: Vocabulary) -> None:
 
 
 def only_words(vocabulary: Vocabulary) -> Vocabulary:
-    """Without examples, and every description once."""
+    """Return the vocabulary without examples, and every description once."""
     check_spoken(vocabulary)
     rows, seen = [], set()
     for q, own in enumerate(zip(vocabulary.state_names, vocabulary.descriptions, strict=True)):
@@ -70,7 +77,7 @@ def words_report(
     history: History | None = None,
     spellings: Sequence[Spelling | None] | None = None,
 ) -> WordsReport:
-    """What the features, and the evidence on a history, say of the words.
+    """Return what the features, and the evidence on a history, say of the words.
 
     spellings   of ``only_words(vocabulary).descriptions``
     """
@@ -92,7 +99,7 @@ def words_report(
         None if history is None else history.id,
     )
     alike = [(int(a), int(b)) for a, b in np.argwhere(np.triu(rows.likeness > SAME, 1))]
-    return replace(report, notes=(*left_out(vocabulary), *notes_of(report, words, alike)))
+    return replace(report, notes=(*left_out(vocabulary), *_notes(report, words, alike)))
 
 
 class _Rows:
@@ -108,30 +115,30 @@ class _Rows:
         self.directions = self.means - self.means.mean(axis=0)
 
     def siblings(self) -> list[tuple[int, int]]:
-        """Pairs of descriptions of one state."""
+        """Return pairs of descriptions of one state."""
         return [pair for own in self.of_state for pair in combinations(own.tolist(), 2)]
 
     def cosine(self, a: int, b: int, states: Sequence[int]) -> float | None:
-        """Of the contrasts of two descriptions with these states."""
+        """Return the cosine of the contrasts of two descriptions with these states."""
         if self.likeness[a, b] > SAME:
             return 1.0
         others = [self.of_state[state] for state in states]
         return contrast_cosine(self.likeness, self.likeness, a, b, others)
 
-    def rest(self, q: int) -> NDArray[np.int64]:
-        """The other descriptions of its state."""
+    def rest(self, q: int) -> Ints:
+        """Return the other descriptions of its state."""
         own = self.of_state[self.words.labels[q]]
-        rest: NDArray[np.int64] = own[own != q]
+        rest: Ints = own[own != q]
         return rest
 
-    def turned(self, q: int) -> tuple[Table, Table]:
-        """The direction of its state with and without a description, which is not the only one."""
+    def turned(self, q: int) -> tuple[Floats, Floats]:
+        """Return the direction of its state with and without a description, not the only one."""
         state = int(self.words.labels[q])
         others = np.delete(self.means, state, axis=0).mean(axis=0)
         return self.means[state] - others, self.unit[self.rest(q)].mean(axis=0) - others
 
-    def direction_without(self, q: int) -> Table:
-        """The latter; as ``query_directions`` has it where it vanishes."""
+    def direction_without(self, q: int) -> Floats:
+        """Return the latter, or what ``query_directions`` takes where it vanishes."""
         rest = self.unit[self.rest(q)]
         fallback = (self.turned(q)[1], rest.mean(axis=0), rest[0])
         return next(row for row in fallback if np.linalg.norm(row) > FALLBACK_BELOW)
@@ -158,7 +165,7 @@ class _Seen:
 
     @staticmethod
     def _without(history: History, rows: _Rows) -> dict[int, Window]:
-        """Description → the window of its state when it is left out."""
+        """Return description → the window of its state when it is left out."""
         left = [q for q in range(len(rows.words)) if len(rows.rest(q))]
         if not left:
             return {}
@@ -169,7 +176,7 @@ class _Seen:
 
 
 def _chosen(words: Vocabulary, rows: Sequence[int]) -> Vocabulary:
-    """The vocabulary with these descriptions only."""
+    """Return the vocabulary with these descriptions only."""
     states: dict[str, list[str]] = {state: [] for state in words.states}
     for q in rows:
         states[words.state_names[q]].append(words.descriptions[q])
@@ -178,7 +185,7 @@ def _chosen(words: Vocabulary, rows: Sequence[int]) -> Vocabulary:
 
 
 def contrast_cosine(
-    likeness: Table, products: Table, a: int, b: int, others: Sequence[NDArray[np.int64]]
+    likeness: Floats, products: Floats, a: int, b: int, others: Sequence[Ints]
 ) -> float | None:
     """Cosine of rows a and b, each less the mean of the rows of other states that are most like
     it; the same row for both only where a state has no other. None where one vanishes.
@@ -281,3 +288,133 @@ def _state_pair(rows: _Rows, seen: _Seen | None, s: int, t: int) -> StatePair:
         correlation=_cosine(seen.state_evidence[s], seen.state_evidence[t]),
         overlap=seen.windows[s].iou(seen.windows[t]),
     )
+
+
+# What a report says in sentences: what to look at, and nothing where nothing is wrong.
+
+
+def quoted(texts: Iterable[str]) -> str:
+    """Return texts in quotes, so few and so short that a sentence stays readable."""
+    short = [shortened(text, MAX_LETTERS) for text in texts]
+    if len(short) <= MAX_LISTED:
+        return quoted_whole(short)
+    listed = ", ".join(f'"{text}"' for text in short[:MAX_LISTED])
+    return f"{listed} and {len(short) - MAX_LISTED} more"
+
+
+def left_out(vocabulary: Vocabulary) -> Iterator[str]:
+    """Yield sentences on what of a vocabulary is not looked at."""
+    if vocabulary.examples or vocabulary.changes:
+        yield "the examples of the vocabulary are ignored: this check covers only its words"
+    yield from _limited(_repeated(vocabulary))
+
+
+def _notes(
+    report: WordsReport, words: Vocabulary, alike: Sequence[tuple[int, int]]
+) -> Iterator[str]:
+    yield from _limited(_same(words, alike))
+    for kind in (_unread, _disagreeing, _hanging, _confused):
+        yield from _limited(list(kind(report)))
+    single = [state for state, texts in words.states.items() if len(texts) == 1]
+    if single:
+        yield (
+            f"{quoted(single)} {'has' if len(single) == 1 else 'have'} only one description, so "
+            "there is no way to tell whether the encoder understands it as you mean it; dejacue "
+            "words --suggest prints more"
+        )
+
+
+def _limited(sentences: Sequence[str]) -> Iterator[str]:
+    yield from sentences[:MAX_LISTED]
+    if sentences[MAX_LISTED:]:
+        yield f"… and {len(sentences) - MAX_LISTED} more like these"
+
+
+def _repeated(vocabulary: Vocabulary) -> list[str]:
+    counts = Counter(zip(vocabulary.state_names, vocabulary.descriptions, strict=True))
+    return [
+        f'{quoted([text])} appears {times} times in "{state}"; it counts once'
+        for (state, text), times in counts.items()
+        if times > 1
+    ]
+
+
+def _same(words: Vocabulary, alike: Sequence[tuple[int, int]]) -> list[str]:
+    sentences = []
+    for a, b in alike:
+        states = words.state_names[a], words.state_names[b]
+        both = quoted((words.descriptions[a], words.descriptions[b]))
+        if states[0] == states[1]:
+            sentences.append(f'{both} ("{states[0]}") are the same to the encoder; one is enough')
+        else:
+            sentences.append(
+                f"{both} are the same to the encoder, so it cannot tell {quoted(states)} apart by "
+                "them; choose other words"
+            )
+    return sentences
+
+
+def _unread(report: WordsReport) -> Iterator[str]:
+    for row in report.descriptions:
+        spelling = row.spelling
+        if spelling is None:
+            continue
+        if spelling.unknown:
+            yield f"{quoted([row.text])}: the encoder does not know {quoted(spelling.unknown)}"
+        if spelling.in_pieces:
+            yield (
+                f"{quoted([row.text])}: the encoder splits {quoted(spelling.in_pieces)} into "
+                "three or more pieces, so it may not know it as one word; is there a more common "
+                "one?"
+            )
+        if spelling.cut:
+            cut = quoted([spelling.cut])
+            yield f"{quoted([row.text])} is too long: {cut} is cut off; shorten it"
+
+
+def _disagreeing(report: WordsReport) -> Iterator[str]:
+    for row in report.pairs:
+        if row.cosine is not None and row.cosine < 0:
+            seen = f'{quoted((row.first, row.second))} disagree about "{row.state}"'
+            yield f"{seen} (cosine {decimal(row.cosine)})"
+        elif row.correlation is not None and row.correlation < 0:
+            seen = f'{quoted((row.first, row.second))} disagree about "{row.state}"'
+            yield f"{seen} on this history (correlation {decimal(row.correlation)})"
+
+
+def _hanging(report: WordsReport) -> Iterator[str]:
+    """Name states whose window is another one as soon as a description is left out."""
+    for state in report.states:
+        texts = [
+            row.text
+            for row in report.descriptions
+            if row.state == state.state and row.without is not None and row.without < MOSTLY_SAME
+        ]
+        if texts and state.window is not None:
+            each = "each of " if len(texts) > 1 else ""
+            yield (
+                f'the window of "{state.state}", {in_frames(*state.window)}, depends on '
+                f"{each}{quoted(texts)}: without it, another window is found (tIoU below "
+                f"{MOSTLY_SAME})"
+            )
+
+
+def _confused(report: WordsReport) -> Iterator[str]:
+    for row in report.state_pairs:
+        both = quoted((row.first, row.second))
+        several = len(report.states) > 2  # of two states, the pairs of descriptions say it
+        if several and row.agreement is not None and row.agreement < 0:
+            yield (
+                f"the descriptions of {both} disagree on the difference between the two (cosine "
+                f"{decimal(row.agreement)})"
+            )
+        if row.correlation is not None and row.correlation > HARD_TO_TELL:
+            yield (
+                f"{both} are hard to tell apart on this history: their evidence rises and falls "
+                f"together (correlation {decimal(row.correlation)})"
+            )
+        elif row.cosine is not None and row.cosine > HARD_TO_TELL:
+            yield f"{both} point the same way (cosine {decimal(row.cosine)})"
+        if row.overlap is not None and row.overlap >= MOSTLY_SAME:
+            same = "the same frames" if row.overlap == 1 else "mostly the same frames"
+            yield f"{both} get {same} of this history (tIoU {decimal(row.overlap)})"

@@ -15,7 +15,7 @@ from typing import Any
 from dejacue.data.layouts import Clip, Dataset, clip_rows, open_dataset
 from dejacue.errors import InputError, unknown
 from dejacue.evaluation.evaluate import Evaluation, evaluate
-from dejacue.method.batch import locate_many
+from dejacue.method.locate import locate_many
 from dejacue.method.plan import Plan
 from dejacue.method.view import Readout
 from dejacue.pipeline._read import Words

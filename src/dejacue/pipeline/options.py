@@ -8,7 +8,8 @@ from typing import Any
 
 from dejacue.errors import InputError
 from dejacue.method.coordinates import Coordinates
-from dejacue.method.locate import check_reading, read
+from dejacue.method.locate import read
+from dejacue.method.plan import Plan
 from dejacue.method.view import Readout
 from dejacue.records import History, Timeline, Vocabulary
 from dejacue.records.history import EVERY
@@ -92,7 +93,7 @@ class ReadOptions:
 
     def check(self) -> None:
         """Refuses what does not fit before anything is looked at."""
-        check_reading(**vars(self))
+        Plan.of(**vars(self))
 
     def read(self, history: History, vocabulary: Vocabulary) -> Timeline:
         return read(history, vocabulary, **vars(self))

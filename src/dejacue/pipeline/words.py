@@ -6,9 +6,8 @@ import os
 from dataclasses import replace
 
 from dejacue.errors import InputError
-from dejacue.method._wording_notes import left_out
 from dejacue.method.coordinates import check_pair
-from dejacue.method.wording import only_words, words_report
+from dejacue.method.wording import left_out, only_words, words_report
 from dejacue.pipeline._encode import mini_warning
 from dejacue.pipeline._find import saved_finding
 from dejacue.pipeline._read import Given, Words

@@ -40,19 +40,19 @@ class Row(NamedTuple):
 
 
 def printable(text: str) -> str:
-    """The same without characters that HTML and XML may not hold."""
+    """Return the same without characters that HTML and XML may not hold."""
     return _CONTROL.sub("\ufffd", text.encode("utf-8", "replace").decode())
 
 
 def escaped(text: str) -> str:
-    """Text as HTML: nothing in it is markup."""
+    """Return text as HTML: nothing in it is markup."""
     return html.escape(printable(text))
 
 
 def table_html(
     title: str, head: Sequence[str], rows: Iterable[Sequence[str]], notes: Iterable[str] = ()
 ) -> str:
-    """A table; title, head and notes are text, the cells HTML already."""
+    """Return a table; title, head and notes are text, the cells HTML already."""
     top = "".join(f'<th style="{_CELL};opacity:.7">{escaped(name)}</th>' for name in head)
     lines = ("".join(f'<td style="{_CELL}">{cell}</td>' for cell in row) for row in rows)
     body = "".join(f'<tr style="background:none">{line}</tr>' for line in lines)

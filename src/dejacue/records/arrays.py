@@ -9,6 +9,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from dejacue.errors import InputError
 
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
 NORM_RANGE = (1e-15, 1e15)  # outside it a squared length leaves float32
 ROWS_PER_CHECK = 4096
 
@@ -35,7 +38,7 @@ def as_array(values: ArrayLike, what: str) -> NDArray[Any]:
 
 
 def feature_rows(values: ArrayLike, what: str) -> NDArray[Any]:
-    """float16 or float32 rows, contiguous, finite, none of them zero."""
+    """Return float16 or float32 rows, contiguous, finite, none of them zero."""
     array = as_array(values, what)
     if array.ndim != 2 or array.dtype.kind not in "fiu" or 0 in array.shape:
         raise InputError(

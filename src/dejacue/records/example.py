@@ -72,7 +72,7 @@ class Example:
         return first if first == last else f"{first}-{last}"
 
     def positions(self, history: History) -> tuple[int, int]:
-        """First position among the observed frames, and the end; equal where it is not observed.
+        """Return first position among the observed frames, and the end; equal: not observed.
 
         Of frames of the file and of seconds, the nearest one that was sampled is meant.
         """
@@ -89,13 +89,13 @@ class Example:
         )
 
     def change_at(self, history: History) -> int:
-        """The first observed position from there on."""
+        """Return the first observed position from there on."""
         assert self.span is not None
         column, _ = self._counted(history)
         return int(np.searchsorted(column, self.span[0] - 1e-9 * abs(self.span[0])))
 
     def _counted(self, history: History) -> tuple[NDArray[Any], float]:
-        """What it counts, and from one frame to the next."""
+        """Return what it counts, and from one frame to the next."""
         if self.unit == "seconds" and history.times_s is None:
             raise InputError(
                 f"history {history.id} has no times, so the example {self.name} cannot be found; "
@@ -154,7 +154,7 @@ def _example(state: str | None, one: Any) -> Example:
 
 
 def from_text(state: str | None, text: str) -> Example:
-    """120, 120-180, 4.5s, 4.5s-6s, 1:30 (minutes): of the history that is read; else a source."""
+    """Read 120, 120-180, 4.5s, 4.5s-6s, 1:30 (minutes) as frames; anything else as a source."""
     text = text.strip()
     if not text:
         raise InputError(f"an example of {state or NONE} is empty")
@@ -176,7 +176,7 @@ def _seconds(text: str) -> float:
 
 
 def from_history(state: str | None, history: History, frame: int) -> Example:
-    """A frame of another history, measured from the mean of its frames."""
+    """Make an example of a frame of another history, measured from the mean of its frames."""
     at = int(np.searchsorted(history.frames, frame))
     if at == len(history) or history.frames[at] != frame:
         raise InputError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -16,6 +16,7 @@ from dejacue.records.arrays import as_array, check_names, feature_rows, frozen, 
 from dejacue.records.window import Window
 
 MOST_FRAME = 1 << 53  # what every format counts exactly, and differences of which fit 64 bits
+SAME_LOOK = 1 - 1e-6  # cosine above which two frames look the same
 EVERY = "every"  # in made_with: one of so many frames was looked at, where nobody said which
 LOOKED_AT = "frames"  # in made_with: how many frames were looked at, observed or not
 COLUMNS = "columns"  # in made_with: which of its names are columns of a manifest, a line each
@@ -204,14 +205,23 @@ class History:
         """What the method has computed from frames and times, which never change."""
         return {}
 
+    def unit_blocks(self) -> Iterator[NDArray[np.float64]]:
+        """Yield its features at unit length, some frames at a time."""
+        for first in range(0, len(self), 1024):
+            yield _unit(self.features[first : first + 1024])
+
     @cached_property
     def mean_direction(self) -> NDArray[np.float64]:
         """(d,) the mean of its frames at unit length."""
-        total = np.zeros(self.dimension)
-        for first in range(0, len(self), 1024):
-            rows = self.features[first : first + 1024].astype(np.float64)
-            total += (rows / np.linalg.norm(rows, axis=1)[:, None]).sum(axis=0)
-        return frozen(total / len(self))
+        return frozen(sum(rows.sum(axis=0) for rows in self.unit_blocks()) / len(self))
+
+    @cached_property
+    def still(self) -> bool:
+        """Whether it has several frames, which all look the same to the encoder."""
+        first, middle = _unit(self.features[[0, len(self) // 2]])
+        if len(self) == 1 or first @ middle <= SAME_LOOK:  # most videos show another soon
+            return False
+        return all((rows @ first > SAME_LOOK).all() for rows in self.unit_blocks())
 
     @property
     def span(self) -> int:
@@ -219,7 +229,7 @@ class History:
         return int(self.frames[-1]) - int(self.frames[0]) + 1
 
     def runs(self) -> list[Window]:
-        """The maximal blocks of consecutive observed frames, in order."""
+        """Return the maximal blocks of consecutive observed frames, in order."""
         first, last = self.frames[self.run_offsets[:-1]], self.frames[self.run_offsets[1:] - 1]
         return [Window(a, b) for a, b in zip(first.tolist(), last.tolist(), strict=True)]
 
@@ -232,6 +242,12 @@ class History:
 
     def _repr_html_(self) -> str:
         return history_html(self)
+
+
+def _unit(rows: NDArray[Any]) -> NDArray[np.float64]:
+    wide = rows.astype(np.float64)
+    wide /= np.linalg.norm(wide, axis=1)[:, None]
+    return wide
 
 
 _OPTIONAL_COLUMNS: dict[str, type] = {

@@ -45,7 +45,7 @@ class Reference:
             object.__setattr__(self, "descriptions", self._checked_descriptions(self.descriptions))
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, as a file of references holds them; what is not known is left out."""
+        """Return plain values, as in a file of references; what is not known is left out."""
         row: dict[str, Any] = {"history": self.history_id}
         if self.component != self.history_id:
             row["component"] = self.component
@@ -57,7 +57,7 @@ class Reference:
         return row
 
     def to_rows(self) -> list[dict[str, Any]]:
-        """Flat rows for a CSV, one per window; frames and descriptions have no place there."""
+        """Return flat rows for a CSV, one per window, without frames and descriptions."""
         return [
             {
                 "history": self.history_id,

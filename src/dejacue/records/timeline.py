@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import copy
+import importlib.util
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple, overload
@@ -13,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError, need, unknown
-from dejacue.records._dataframe import dataframe
 from dejacue.records._html import timeline_html
 from dejacue.records.arrays import frozen
 from dejacue.records.interval import KINDS, Diagnostics, Interval
@@ -63,6 +63,15 @@ def plain(value: Any) -> Any:
     return copy.deepcopy(value)
 
 
+def dataframe(make: Callable[[], Any], library: str | None) -> Any:
+    """Return what ``make`` gives as a data frame of pandas or polars, whichever is installed."""
+    known = ("pandas", "polars")
+    if library not in (None, *known):
+        raise unknown("library", library, known)
+    name = library or next((n for n in known if importlib.util.find_spec(n)), known[0])
+    return need(name, "pip install pandas, or pip install polars").DataFrame(make())
+
+
 @dataclass(frozen=True, eq=False)
 class Evidence:
     """How strongly each frame speaks for each description, step by step.
@@ -84,7 +93,9 @@ class Evidence:
 
     def __post_init__(self) -> None:
         for name in ("cosines", "centre", "scale", "responses", "frames"):
-            object.__setattr__(self, name, frozen(getattr(self, name)))
+            array = getattr(self, name)
+            if array.flags.writeable:
+                object.__setattr__(self, name, frozen(array))
 
 
 class Subject(NamedTuple):
@@ -122,9 +133,13 @@ class Timeline:
         subject, state, description are numbers: of the history in ``subjects``, of the state in
         its ``states`` and of the description in that state (−1: it stands for the whole state).
         """
-        given = (columns, diagnostics, None, evidence, settings, subjects)
-        for name, value in zip(Timeline.__slots__, given, strict=True):
-            object.__setattr__(self, name, value)
+        store = object.__setattr__
+        store(self, "subjects", subjects)
+        store(self, "settings", settings)
+        store(self, "evidence", evidence)
+        store(self, "_columns", columns)
+        store(self, "_diagnostics", diagnostics)
+        store(self, "_made", None)
 
     subjects: Sequence[Subject]
     settings: Mapping[str, Any]
@@ -149,39 +164,28 @@ class Timeline:
         evidence: Evidence | None = None,
     ) -> Timeline:
         """Make the timeline of one history from its intervals."""
-        rows = list(intervals)
         numbers = {state: at for at, state in enumerate(states)}
-        for row in rows:
-            if row.state not in numbers:
-                raise unknown("state", row.state, states)
-        order = sorted(
-            range(len(rows)),
-            key=lambda at: (
-                numbers[rows[at].state],
-                _place(states, rows[at]),
-                rows[at].rank,
-            ),
-        )
-        rows = [rows[at] for at in order]
-
-        def column(name: str) -> NDArray[Any]:
-            if name == "state":
-                values: list[Any] = [numbers[row.state] for row in rows]
-            elif name == "description":
-                values = [_place(states, row) for row in rows]
-            elif name == "kind":
-                values = [KINDS.index(row.kind) for row in rows]
-            elif name == "subject":
-                values = [0] * len(rows)
-            else:
-                given = (getattr(row, name) for row in rows)
-                values = [_MISSING[name] if value is None else value for value in given]
-            return np.array(values, _COLUMNS[name])
-
+        placed: list[tuple[tuple[int, int, int], int, Interval]] = []
+        for interval in intervals:
+            if interval.state not in numbers:
+                raise unknown("state", interval.state, states)
+            place = numbers[interval.state], _place(states, interval), interval.rank
+            placed.append((place, len(placed), interval))
+        placed.sort(key=lambda row: row[:2])
+        rows = [interval for _, _, interval in placed]
+        columns: dict[str, list[Any]] = {
+            "subject": [0] * len(rows),
+            "state": [place[0] for place, _, _ in placed],
+            "description": [place[1] for place, _, _ in placed],
+            "kind": [KINDS.index(row.kind) for row in rows],
+        }
+        for name in _COLUMNS.keys() - columns.keys():
+            values = (getattr(row, name) for row in rows)
+            columns[name] = [_MISSING[name] if value is None else value for value in values]
         why = [row.diagnostics for row in rows]
         return cls(
             [Subject(history_id, encoder, states, tuple(notes))],
-            {name: column(name) for name in _COLUMNS},
+            {name: np.array(columns[name], dtype) for name, dtype in _COLUMNS.items()},
             settings,
             evidence,
             why if any(why) else None,
@@ -248,33 +252,19 @@ class Timeline:
         return self._made
 
     def _intervals(self) -> list[Interval]:
-        count = len(self)
-        if not count:
-            return []
-        names = [tuple(subject.states) for subject in self.subjects]
-
         def known(name: str) -> list[Any]:
             if name not in self._columns:
-                return [None] * count
-            values, column = self._columns[name].tolist(), self._columns[name]
+                return [None] * len(self)
+            column = self._columns[name]
             missing = np.isnan(column) if name.endswith("_s") else column == NO_FRAME
-            if not missing.any():
-                return list(values)
-            pairs = zip(values, missing.tolist(), strict=True)
-            return [None if gone else value for value, gone in pairs]
+            pairs = zip(column.tolist(), missing.tolist(), strict=True)
+            return [None if absent else value for value, absent in pairs]
 
-        subject, state, text = (
-            self._column(name).tolist() for name in ("subject", "state", "description")
-        )
-        texts = [
-            None if t < 0 else self.subjects[h].states[names[h][s]][t]
-            for h, s, t in zip(subject, state, text, strict=True)
-        ]
+        states, texts = self._names()
         return [
-            Interval(names[h][s], *values)
-            for h, s, *values in zip(
-                subject,
-                state,
+            Interval(*values)
+            for values in zip(
+                states,
                 self._columns["start"].tolist(),
                 self._columns["end"].tolist(),
                 self._column("score").tolist(),
@@ -285,10 +275,18 @@ class Timeline:
                 texts,
                 known("source_start"),
                 known("source_end"),
-                self._diagnostics or [None] * count,
+                self._diagnostics or [None] * len(self),
                 strict=True,
             )
         ]
+
+    def _names(self) -> tuple[list[str], list[str | None]]:
+        """Return the state of each interval, and its description where it has one."""
+        names = [tuple(subject.states) for subject in self.subjects]
+        subject, state = self._column("subject").tolist(), self._column("state").tolist()
+        states = [names[h][s] for h, s in zip(subject, state, strict=True)]
+        rows = zip(subject, states, self._column("description").tolist(), strict=True)
+        return states, [None if t < 0 else self.subjects[h].states[s][t] for h, s, t in rows]
 
     @property
     def answers(self) -> list[Interval]:
@@ -329,17 +327,12 @@ class Timeline:
             raise InputError("give a time in seconds, or a frame")
         if time_s is not None and self and all(i.times_s is None for i in self.intervals):
             raise InputError(f'history "{self.history_id}" has no times; give at(frame=…)')
-        there = [
-            interval
-            for interval in self.claimed
-            if (
-                interval.start <= frame <= interval.end
-                if frame is not None
-                else interval.times_s is not None
-                and time_s is not None
-                and interval.times_s[0] <= time_s < interval.times_s[1]
-            )
-        ]
+        there: list[Interval] = []
+        if frame is not None:
+            there = [interval for interval in self.claimed if frame in interval]
+        elif time_s is not None:
+            timed = [(interval, interval.times_s) for interval in self.claimed]
+            there = [interval for interval, s in timed if s is not None and s[0] <= time_s < s[1]]
         return max(there, key=lambda interval: interval.score).state if there else None
 
     @property
@@ -385,18 +378,14 @@ class Timeline:
         history, state, start, end, start_s and end_s (NaN where unknown), score, rank, kind;
         where there are some also description, source_start and source_end, diagnostics and notes.
         """
-        subject, state = self._column("subject").tolist(), self._column("state").tolist()
-        names = [tuple(one.states) for one in self.subjects]
+        states, texts = self._names()
+        subject = self._column("subject").tolist()
         table: dict[str, Any] = {
             "history": [self.subjects[h].id for h in subject],
-            "state": [names[h][s] for h, s in zip(subject, state, strict=True)],
+            "state": states,
         }
-        texts = self._column("description")
-        if (texts >= 0).any():
-            table["description"] = [
-                None if t < 0 else self.subjects[h].states[names[h][s]][t]
-                for h, s, t in zip(subject, state, texts.tolist(), strict=True)
-            ]
+        if any(text is not None for text in texts):
+            table["description"] = texts
         for name in ("start", "end", "start_s", "end_s"):
             table[name] = self._column(name)
         for name in ("start", "end"):
@@ -420,10 +409,7 @@ class Timeline:
         }
         rows = zip(*table.values(), strict=True)
         return [
-            {
-                name: None if value != value else value
-                for name, value in zip(table, row, strict=True)
-            }
+            {name: None if v != v else v for name, v in zip(table, row, strict=True)}
             for row in rows
         ]
 

@@ -55,7 +55,7 @@ def _checked_states(states: Mapping[str, Any], shown: set[str]) -> dict[str, tup
 
 
 def _distinct(examples: Iterable[Example]) -> tuple[Example, ...]:
-    """Each once, however often it is said."""
+    """Return each example once."""
     kept = {
         (own.state, own.span, own.unit, own.source, own.features is None or id(own)): own
         for own in examples
@@ -124,7 +124,7 @@ class Vocabulary:
         changes: Any = (),
         **states: Any,
     ) -> Vocabulary:
-        """The same, also shown: ``with_examples(empty=[12, 40], filled=Window(90, 120))``.
+        """Return the same, also shown: ``with_examples(empty=[12, 40], filled=Window(90, 120))``.
 
         Each state has a frame of the history that is read, a Window of frames, or several of them;
         or, from elsewhere: (history, frame), a row of features, the name of a picture. The state

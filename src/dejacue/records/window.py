@@ -41,16 +41,16 @@ class Window:
         return self.start <= frame <= self.end
 
     def __and__(self, other: Window) -> Window | None:
-        """The frames in both, or None."""
+        """Return the frames in both, or None."""
         start, end = max(self.start, other.start), min(self.end, other.end)
         return Window(start, end) if start <= end else None
 
     def __or__(self, other: Window) -> Window:
-        """The hull: the shortest window that holds both."""
+        """Return the hull: the shortest window that holds both."""
         return Window(min(self.start, other.start), max(self.end, other.end))
 
     def iou(self, other: Window) -> float:
-        """Frames in both over frames in either; 0 when they do not touch."""
+        """Return frames in both over frames in either; 0 when they do not touch."""
         common = min(self.end, other.end) - max(self.start, other.start) + 1
         return max(common, 0) / (self.length + other.length - max(common, 0))
 

@@ -106,7 +106,7 @@ class WordsReport:
     notes: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, as the command writes them to JSON; windows are {start, end}."""
+        """Return plain values, as the command writes them to JSON; windows are {start, end}."""
         parts = ("descriptions", "pairs", "states", "state_pairs")
         rows = {part: [asdict(own) for own in getattr(self, part)] for part in parts}
         about = {"schema": SCHEMA, "encoder": self.encoder, "history": self.history_id}
@@ -130,5 +130,5 @@ class WordsReport:
 
 
 def decimal(value: float | None) -> str:
-    """Two digits, or a dash where there is no number."""
+    """Return two digits, or a dash where there is no number."""
     return "–" if value is None else f"{value + 0.0:.2f}".replace("-", "−")

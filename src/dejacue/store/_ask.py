@@ -27,8 +27,8 @@ from numpy.typing import NDArray
 from dejacue._version import __version__
 from dejacue.cluster import check_engine, check_version, connected
 from dejacue.errors import InputError
-from dejacue.method.batch import CHUNK_BYTES, CHUNK_HISTORIES
 from dejacue.method.coordinates import unit_rows
+from dejacue.method.locate import CHUNK_BYTES, CHUNK_HISTORIES
 from dejacue.method.plan import Plan
 from dejacue.method.state_readout import is_count
 from dejacue.method.view import Readout

@@ -13,7 +13,7 @@ import numpy as np
 
 from dejacue.errors import InputError, need
 from dejacue.records import Interval, Timeline
-from dejacue.records._dataframe import dataframe
+from dejacue.records.timeline import dataframe
 from dejacue.store._output import match_rows, write_rows
 from dejacue.store._question import Chunk
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.method.batch import locate_many
+from dejacue.method.locate import locate_many
 from dejacue.method.view import Readout
 from dejacue.records import History, Timeline, Vocabulary
 

@@ -16,9 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.evaluation import best_tiou, recall_at
-from dejacue.method.batch import locate_many
 from dejacue.method.contrast import Contrast
-from dejacue.method.locate import evidence, locate
+from dejacue.method.locate import evidence, locate, locate_many
 from dejacue.method.readouts import Scan
 from dejacue.method.view import Readout
 from dejacue_paper.data.release import Entry

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from dejacue.evaluation import METRICS, compare
 from dejacue.method.asking import ask_next
-from dejacue.method.batch import description_windows
+from dejacue.method.locate import description_windows
 from dejacue.records import Vocabulary
 from dejacue_paper.data.release import Entry
 from dejacue_paper.experiments import rendered

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from dejacue.evaluation import tiou
 from dejacue.evaluation.overlap import METRICS
-from dejacue.method._tables import Ragged
 from dejacue.method.coordinates import query_directions
 from dejacue.method.durations import PUBLISHED_SINGLE, SCHEDULES
+from dejacue.method.kernel import Ragged
 from dejacue.method.locate import candidates, evidence
 from dejacue.method.plan import Plan
 from dejacue.method.readouts import Scan, schedule_of

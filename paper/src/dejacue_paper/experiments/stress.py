@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dejacue.evaluation import bootstrap_interval
 from dejacue.evaluation.overlap import METRICS
-from dejacue.method._tables import Ragged
+from dejacue.method.kernel import Ragged
 from dejacue.method.plan import Plan
 from dejacue.method.readouts import schedule_of
 from dejacue.records import History, Vocabulary

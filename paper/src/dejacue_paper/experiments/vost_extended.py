@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from dejacue.evaluation import compare
+from dejacue.evaluation.averages import duration_strata
 from dejacue.evaluation.overlap import METRICS
 from dejacue.evaluation.ranking import RANKING, rank_candidates
-from dejacue.evaluation.strata import duration_strata
 from dejacue.method.locate import candidates
 from dejacue.method.readouts import Scan
 from dejacue_paper.experiments.corpus import COORDINATES_PUBLISHED, Benchmark, Corpus, Table

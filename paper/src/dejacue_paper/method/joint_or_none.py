@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from dejacue.errors import InputError
 from dejacue.method import _labelling as labelling
-from dejacue.method._tables import Answers, Labelling
 from dejacue.method.joint import Joint, and_none
+from dejacue.method.kernel import Answers, Labelling
+from dejacue.method.scan import ScoredWindow
 from dejacue.method.state_readout import is_number
-from dejacue.method.states import ScoredWindow
 from dejacue.method.view import View
 
 LEVEL = 0.4  # deviations of the response; docs/beyond.md says how it was chosen
@@ -50,23 +50,11 @@ class JointOrNone(Joint):
         """The best stretch of each state; where it has none, the best contrast."""
         found, kept = self.seen(view)
         history, rows = view.history, view.vocabulary.labels
-        start, end, score = view.engine.search(
-            kept.responses[0], self.bounds(history), len(history)
-        )
-        every = self.occurrences(view)
-        score[:] = 0.0  # of a contrast: it is none of the labelling's
-        for state, own in enumerate(every):
-            if own:
-                start[state], end[state], score[state] = own[0]
-        return Answers.at(
-            history.frames,
-            start[rows],
-            end[rows],
-            score[rows],
-            centre=found.centre,
-            scale=found.scale,
-            absent=np.array([not own for own in every])[rows],
-        )
+        responses = kept.responses[0]
+        start, end, _ = view.engine.search(responses, self.bounds(history), len(history))
+        score, absent = labelling.take_best(self.occurrences(view), start, end)
+        windows = Answers.at(history.frames, start, end, score, None, None, absent).rows(rows)
+        return replace(windows, centre=found.centre, scale=found.scale)
 
     def _rows(
         self, view: View, responses: NDArray[np.float64], levels: NDArray[np.float64]
@@ -86,7 +74,7 @@ class JointOrNone(Joint):
         cuts = self.bounds(view.history)
         rows, nodes = self._rows(view, responses, levels)
         costs = np.array([self._cost(view.history)])
-        rules = Labelling([nodes.state], [nodes.first], [nodes.follows], costs, self.stay, 1)
+        rules = Labelling([nodes], costs, self.stay, 1)
         path = view.engine.label_responses(rows, cuts, rules)[0]
         return labelling.stretches(rows, path, cuts)[: len(responses)]
 

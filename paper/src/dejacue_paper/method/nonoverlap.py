@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dejacue.errors import InputError
 from dejacue.method import scan as s
-from dejacue.method._tables import Answers
+from dejacue.method.kernel import Answers
 from dejacue.method.readouts import Scan
 from dejacue.method.view import PUBLISHED_WIDTH, ScheduledReadout, View
 

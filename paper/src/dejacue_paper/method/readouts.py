@@ -18,7 +18,7 @@ from dejacue.errors import InputError
 from dejacue.method import durations as d
 from dejacue.method import evidence as plain
 from dejacue.method import scan as s
-from dejacue.method._tables import Answers
+from dejacue.method.kernel import Answers
 from dejacue.method.readouts import Scan, schedule_of
 from dejacue.method.view import PUBLISHED_WIDTH, Readout, ScheduledReadout, View, check_width
 from dejacue_paper.method.nonoverlap import NonOverlap

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dejacue.errors import need
-from dejacue.method._tables import Answers
+from dejacue.method.kernel import Answers
 from dejacue.method.view import Readout, View
 from dejacue.records import History
 from dejacue_paper.learn.decoders import REMEDY
