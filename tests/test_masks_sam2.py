@@ -13,7 +13,7 @@ from dejacue import InputError, Live, build_history, find, find_each, load_encod
 from dejacue.pipeline import Job
 from dejacue.pipeline.ingest import ingest
 from dejacue.sources.masks import open_masks, write_masks
-from dejacue.sources.masks._segments import SAVE
+from dejacue.sources.masks._arrays import SAVE
 from dejacue.sources.masks.objects import object_groups, parse_objects
 from dejacue.sources.video import Frame, open_video
 from dejacue.store import Store

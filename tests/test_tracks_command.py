@@ -319,7 +319,7 @@ def test_the_sheet_must_not_lie_among_the_images(folder, exact, refused) -> None
 
 
 def test_a_stopped_run_says_how_to_go_on(folder, tmp_path, monkeypatch, run, dejacue) -> None:
-    monkeypatch.setattr(_checkpoint, "EVERY_FRAMES", 4)
+    monkeypatch.setattr(_checkpoint, "SAVE_EVERY_FRAMES", 4)
     monkeypatch.setattr(follow, "load_tracker", lambda name, **_: Colour(stop=11))
     stopped = dejacue("track", folder, "--box", text(1, 0), "-o", tmp_path / "masks")
     assert stopped.code == 130

@@ -98,7 +98,7 @@ def masks(folder):
 
 
 def test_a_stopped_run_is_not_gone_on_with_for_another_number(tmp_path, write, monkeypatch) -> None:
-    monkeypatch.setattr(_checkpoint, "EVERY_FRAMES", 4)
+    monkeypatch.setattr(_checkpoint, "SAVE_EVERY_FRAMES", 4)
     with pytest.raises(Cancelled, match="8 frames are kept"):
         write(tmp_path / "masks", {1: A}, stop=9)
     notes, tracker = write(tmp_path / "masks", {2: A})
@@ -121,7 +121,7 @@ def test_a_stopped_run_is_not_gone_on_with_for_another_number(tmp_path, write, m
 def test_odd_records_of_a_stopped_run_are_not_gone_on_with(
     tmp_path, write, monkeypatch, old, new, kept
 ) -> None:
-    monkeypatch.setattr(_checkpoint, "EVERY_FRAMES", 2)
+    monkeypatch.setattr(_checkpoint, "SAVE_EVERY_FRAMES", 2)
     with pytest.raises(Cancelled):
         write(tmp_path / "m", {1: A}, stop=8)
     partial = tmp_path / ".m.partial"
@@ -140,7 +140,7 @@ def test_odd_records_of_a_stopped_run_are_not_gone_on_with(
 def test_records_of_a_stopped_run_in_another_order_are_not_gone_on_with(
     tmp_path, write, monkeypatch, changed
 ) -> None:
-    monkeypatch.setattr(_checkpoint, "EVERY_FRAMES", 4)
+    monkeypatch.setattr(_checkpoint, "SAVE_EVERY_FRAMES", 4)
     with pytest.raises(Cancelled):
         write(tmp_path / "m", {1: A}, stop=8)
     partial = tmp_path / ".m.partial"
@@ -156,7 +156,7 @@ def test_records_of_a_stopped_run_in_another_order_are_not_gone_on_with(
 def test_a_state_that_the_tracker_cannot_take_is_named_with_its_file(
     tmp_path, write, monkeypatch
 ) -> None:
-    monkeypatch.setattr(_checkpoint, "EVERY_FRAMES", 2)
+    monkeypatch.setattr(_checkpoint, "SAVE_EVERY_FRAMES", 2)
     with pytest.raises(Cancelled):
         write(tmp_path / "m", {1: A}, stop=8)
     monkeypatch.setattr(StillSession, "restore", lambda self, state: json.loads(state))
@@ -314,7 +314,7 @@ def test_notes_lie_in_the_folder_of_the_masks_or_beside_their_file(tmp_path) -> 
 
 @pytest.mark.parametrize("stopped", [False, True])
 def test_old_states_do_not_fill_the_disk(tmp_path, monkeypatch, stopped) -> None:
-    monkeypatch.setattr(_checkpoint, "MOST_OLD_BYTES", 3000)
+    monkeypatch.setattr(_checkpoint, "MAX_OLD_STATE_BYTES", 3000)
 
     class Large:
         def state(self) -> bytes:

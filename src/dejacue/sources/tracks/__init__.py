@@ -14,7 +14,7 @@ from dejacue.sources.tracks.base import Prompt, Tracker
 from dejacue.sources.tracks.loading import default_tracker, load_tracker
 from dejacue.sources.tracks.notes import Notes, match_of, read_notes
 from dejacue.sources.tracks.output import check_target, open_written, write_track
-from dejacue.sources.tracks.prompt_text import RawPrompt
+from dejacue.sources.tracks.prompts import RawPrompt
 from dejacue.sources.tracks.propagate import TrackRequest, track
 
 __all__ = [

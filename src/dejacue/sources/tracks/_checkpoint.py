@@ -18,8 +18,7 @@ from msgspec import Meta
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError, first_line
-from dejacue.sources.masks.rle import decode_rle
-from dejacue.sources.masks.write import pack
+from dejacue.sources.masks.rle import decode_rle, pack
 from dejacue.sources.partial import PartialFile
 from dejacue.sources.tracks.base import Mask, Observation, Session, bounding_box
 from dejacue.sources.tracks.doubts import colour_signature
@@ -29,8 +28,8 @@ Direction = Literal["backward", "forward"]
 BACKWARD: Direction = "backward"
 FORWARD: Direction = "forward"
 COLOURS = 64  # numbers of a colour_signature
-EVERY_FRAMES, EVERY_S = 50, 30.0  # whichever comes first
-MOST_OLD_BYTES = 64 << 20  # of states that are no longer needed, in the file
+SAVE_EVERY_FRAMES, SAVE_EVERY_S = 50, 30.0  # whichever comes first
+MAX_OLD_STATE_BYTES = 64 << 20  # of states that are no longer needed, in the file
 
 
 class PackedObservation(NamedTuple):
@@ -108,7 +107,7 @@ class Checkpoint:
             self._pending.append(msgspec.msgpack.encode(record))
 
     def resume(self, direction: Direction, session: Session) -> int:
-        """How many frames of this pass are done; the session is brought to where it was then."""
+        """Return how many frames of this pass are done; the session is restored to that point."""
         if self._state is None or self._state.direction != direction:
             return 0
         assert self._file is not None
@@ -123,24 +122,24 @@ class Checkpoint:
 
     @property
     def backward_done(self) -> bool:
-        """Whether an earlier run has done all of the backward pass."""
+        """Return whether an earlier run has done all of the backward pass."""
         return self._state is not None and self._state.direction == FORWARD
 
     def step(self, direction: Direction, done: int, session: Session) -> None:
-        """After each frame: from time to time all is written."""
-        late = time.monotonic() - self._clock >= EVERY_S
-        if len(self._pending) >= EVERY_FRAMES or late:
+        """Count a frame; from time to time all is written."""
+        late = time.monotonic() - self._clock >= SAVE_EVERY_S
+        if len(self._pending) >= SAVE_EVERY_FRAMES or late:
             self.save(direction, done, session)
 
     def save(self, direction: Direction, done: int, session: Session) -> None:
-        """Writes the frames that are not in the file yet, and the state of the session."""
+        """Write the frames that are not in the file yet, and the state of the session."""
         if self._file is None or not self._pending:
             return
         state = msgspec.msgpack.encode(_State(direction, done, session.state()))
         self._old_bytes += len(state)
-        if self._old_bytes > MOST_OLD_BYTES:
-            every = (*self.frames[BACKWARD], *self.frames[FORWARD])
-            self._file.replace([*map(msgspec.msgpack.encode, every), state])
+        if self._old_bytes > MAX_OLD_STATE_BYTES:
+            frames = (*self.frames[BACKWARD], *self.frames[FORWARD])
+            self._file.replace([*map(msgspec.msgpack.encode, frames), state])
             self._old_bytes = len(state)
         else:
             self._file.append([*self._pending, state])
@@ -157,39 +156,39 @@ class Checkpoint:
             self._file.remove()
 
     def _read(self, file: PartialFile) -> None:
-        """Takes over what an earlier run has left, up to its last state."""
+        """Take over what an earlier run has left, up to its last state."""
         records = file.read()
-        found: list[FrameRecord | _State] = []
+        decoded: list[FrameRecord | _State] = []
         with contextlib.suppress(msgspec.DecodeError, RecursionError):
-            found = [_RECORD.decode(record) for record in records]
-        if not _in_order(found):
-            found = []
-        states = [at for at, own in enumerate(found) if isinstance(own, _State)]
+            decoded = [_RECORD.decode(record) for record in records]
+        if not _in_order(decoded):
+            decoded = []
+        states = [at for at, record in enumerate(decoded) if isinstance(record, _State)]
         end = states[-1] + 1 if states else 0
-        for own in found[:end]:
-            if isinstance(own, FrameRecord):
-                self.frames[own.direction].append(own)
+        for record in decoded[:end]:
+            if isinstance(record, FrameRecord):
+                self.frames[record.direction].append(record)
             else:
-                self._state, self.kept = own, own.done
+                self._state, self.kept = record, record.done
         self._old_bytes = sum(len(records[at]) for at in states)
         if end < len(records):
             file.replace(records[:end])
 
 
-def _in_order(found: list[FrameRecord | _State]) -> bool:
-    """Whether each pass has its frames one after the other, and each state those before it."""
+def _in_order(records: list[FrameRecord | _State]) -> bool:
+    """Return whether each pass has its frames in order, and each state counts those before it."""
     count = {BACKWARD: 0, FORWARD: 0}
     last: dict[Direction, int] = {}
-    for own in found:
-        if isinstance(own, _State):
-            if own.done != count[own.direction]:
+    for record in records:
+        if isinstance(record, _State):
+            if record.done != count[record.direction]:
                 return False
             continue
-        step = 1 if own.direction == FORWARD else -1
-        if own.index != last.get(own.direction, own.index - step) + step:
+        step = 1 if record.direction == FORWARD else -1
+        if record.index != last.get(record.direction, record.index - step) + step:
             return False
-        last[own.direction] = own.index
-        count[own.direction] += 1
+        last[record.direction] = record.index
+        count[record.direction] += 1
     return last.get(FORWARD, -1) == count[FORWARD] - 1
 
 

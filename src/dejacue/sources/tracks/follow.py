@@ -1,4 +1,4 @@
-"""follow(): what was said of the objects → their masks on disk, or those that are there already."""
+"""follow(): prompts → the masks of the objects on disk, or those that are there already."""
 
 from __future__ import annotations
 
@@ -17,8 +17,15 @@ from dejacue.sources.tracks.base import Mask, Prompt, Tracker
 from dejacue.sources.tracks.loading import load_tracker
 from dejacue.sources.tracks.notes import Notes, notes_path, read_notes
 from dejacue.sources.tracks.output import check_target, write_track
-from dejacue.sources.tracks.prompt_text import Lineages, RawPrompt, TypedPrompts, read_prompts
-from dejacue.sources.tracks.prompts import check_prompts, drop_repeated_pieces, resolve_prompts
+from dejacue.sources.tracks.prompts import (
+    Lineages,
+    RawPrompt,
+    TypedPrompts,
+    check_prompts,
+    drop_repeated_pieces,
+    read_prompts,
+    resolve_prompts,
+)
 from dejacue.sources.tracks.propagate import PRESENCE, TrackRequest
 from dejacue.sources.video import Video
 
@@ -30,28 +37,28 @@ def first_prompts(
     point: Sequence[float] | None = None,
     mask: Mask | str | os.PathLike[str] | None = None,
 ) -> list[RawPrompt]:
-    """What shows one object in the first frame; a mask may be a picture."""
-    given: list[RawPrompt] = []
+    """Return what shows one object in the first frame; a mask may be a picture."""
+    prompts: list[RawPrompt] = []
     if box is not None:
         x0, y0, x1, y1 = _numbers(box, 4, "box: give (x0, y0, x1, y1)")
-        given.append(RawPrompt(1, None, box=(x0, y0, x1, y1)))
+        prompts.append(RawPrompt(1, None, box=(x0, y0, x1, y1)))
     if point is not None:
         x, y = _numbers(point, 2, "point: give (x, y)")
-        given.append(RawPrompt(1, None, point=(x, y, True)))
+        prompts.append(RawPrompt(1, None, point=(x, y, True)))
     if isinstance(mask, str | os.PathLike):
-        given.append(RawPrompt(1, None, picture=(os.fspath(mask), None)))
+        prompts.append(RawPrompt(1, None, picture=(os.fspath(mask), None)))
     elif mask is not None:
-        given.append(RawPrompt(1, None, mask=as_array(mask, "the mask").astype(bool)))
-    return given
+        prompts.append(RawPrompt(1, None, mask=as_array(mask, "the mask").astype(bool)))
+    return prompts
 
 
-def _numbers(given: Sequence[float], count: int, remedy: str) -> list[float]:
+def _numbers(values: Sequence[float], count: int, remedy: str) -> list[float]:
     try:
-        numbers = [float(one) for one in given]
+        numbers = [float(value) for value in values]
     except (TypeError, ValueError, OverflowError):
         numbers = []
     if len(numbers) != count:
-        raise InputError(f"{remedy} in pixels from the upper left corner, not {given!r:.60}")
+        raise InputError(f"{remedy} in pixels from the upper left corner, not {values!r:.60}")
     return numbers
 
 
@@ -78,7 +85,7 @@ class TrackerOptions:
             raise InputError(f"presence {self.presence} must be between 0 and 1")
 
     def load(self, tracker: Tracker | str | None) -> Tracker:
-        """``None``: the default of load_tracker."""
+        """Return a tracker by its name; None: the default of load_tracker."""
         if tracker is not None and not isinstance(tracker, str):
             if not hasattr(tracker, "session"):
                 raise InputError(f"tracker {tracker!r:.40} is neither a name nor a Tracker")
@@ -105,28 +112,24 @@ def follow(
     options: TrackerOptions | None = None,
     progress: Progress = silent,
 ) -> Followed:
-    """Follows the objects and writes their masks to ``output`` (a folder, .npz or .json), or takes
+    """Follow the objects and write their masks to ``output`` (a folder, .npz or .json), or take
     those that lie there and are up to date; a stopped run goes on where it was."""
     check_target(output)
     request, lineages = _request(video, prompts, tracker, options or TrackerOptions(), output)
-    before, followed = _noted(output), False
+    path, tracked = notes_path(output), False
+    before = path.read_bytes() if path.is_file() else b""
 
-    def told(stage: str, done: int, total: int | None = None, note: str = "") -> None:
-        nonlocal followed
-        followed = True
+    def report(stage: str, done: int, total: int | None = None, note: str = "") -> None:
+        nonlocal tracked
+        tracked = True
         progress(stage, done, total, note)
 
-    notes = write_track(output, request, lineages=lineages, progress=told)
-    if not followed and _noted(output) != before:
+    notes = write_track(output, request, lineages=lineages, progress=report)
+    if not tracked and path.read_bytes() != before:
         _log.info("%s: rewritten from the earlier tracking", output)
-    elif not followed:
+    elif not tracked:
         _log.info("reused %s: made from the same video, prompts and tracker", output)
     return Followed(notes, (*video.problems, *notes.problems))
-
-
-def _noted(output: Path) -> bytes:
-    path = notes_path(output)
-    return path.read_bytes() if path.is_file() else b""
 
 
 def _request(
@@ -136,41 +139,37 @@ def _request(
     options: TrackerOptions,
     output: Path,
 ) -> tuple[TrackRequest, Lineages]:
-    """What is wrong with the input is said before a model is loaded."""
+    """Check the input before a model is loaded."""
     before: Notes | None = None
     if isinstance(prompts, TypedPrompts):
         if prompts.adds and not prompts.first and output.exists():
             before = read_notes(output)
         known = (before.prompts, before.lineages) if before else ((), {})
-        given, lineages = read_prompts(prompts, known)
-        if not given:
+        raw, lineages = read_prompts(prompts, known)
+        if not raw:
             raise InputError(
                 f"{video.path}: show where the object is: --box x0,y0,x1,y1, --point x,y or "
                 "--mask first.png, with @FRAME if it is not in the first frame"
             )
-        placed, lineages = drop_repeated_pieces(resolve_prompts(video, given), lineages)
+        placed, lineages = drop_repeated_pieces(resolve_prompts(video, raw), lineages)
     else:
-        typed = [own for own in _listed(prompts) if isinstance(own, RawPrompt)]
-        shown = [own for own in prompts if not isinstance(own, RawPrompt)]
-        placed = [*(check_prompts(video, shown) if shown else ())]
-        placed += resolve_prompts(video, typed) if typed else ()
-        lineages = {one: (one,) for one in sorted({own.object for own in placed})}
+        if isinstance(prompts, str) or not isinstance(prompts, Iterable):
+            raise InputError(f"prompts {prompts!r:.40}: give a list of Prompt records")
+        raw = [prompt for prompt in prompts if isinstance(prompt, RawPrompt)]
+        sampled = [prompt for prompt in prompts if not isinstance(prompt, RawPrompt)]
+        placed = [*(check_prompts(video, sampled) if sampled else ())]
+        placed += resolve_prompts(video, raw) if raw else ()
+        lineages = {object: (object,) for object in sorted({own.object for own in placed})}
     loaded = options.load(before.tracker if before and tracker is None else tracker)
     if before:
         _check_same(output, before, video, loaded, options)
     return TrackRequest(video, placed, loaded, options.backward, options.presence), lineages
 
 
-def _listed(prompts: Any) -> Iterable[Any]:
-    if isinstance(prompts, str) or not isinstance(prompts, Iterable):
-        raise InputError(f"prompts {prompts!r:.40}: give a list of Prompt records")
-    return prompts
-
-
 def _check_same(
     output: Path, before: Notes, video: Video, tracker: Tracker, options: TrackerOptions
 ) -> None:
-    """What is added must be followed as the others were."""
+    """Refuse to add pieces that would be followed in another way than the others were."""
     ways = {True: "--backward", False: "--no-backward"}
     pairs = [
         (f"--tracker {before.tracker}", f"--tracker {tracker.name}"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -44,7 +44,7 @@ from dejacue.sources.tracks.notes import (
     read_notes,
     write_notes,
 )
-from dejacue.sources.tracks.prompt_text import Lineages, RawPrompt
+from dejacue.sources.tracks.prompts import Lineages
 from dejacue.sources.tracks.propagate import TrackRequest, propagate
 from dejacue.sources.video import Frame
 
@@ -63,7 +63,7 @@ def write_track(
     Masks that were made from the same video, prompts and tracker are kept; where objects were
     added, only these are followed, and those that were not written whole: in a folder, pixels of
     two objects belong to the lower number. ``lineages`` says which objects are pieces of one;
-    default: each is its own. ``progress`` is told as by ``track``. Whoever stops it (Cancelled
+    default: each is its own. ``progress`` is called as by ``track``. Whoever stops it (Cancelled
     raised in progress, or Ctrl-C) gets Cancelled, which says what is kept; the next run goes on
     from there.
     """
@@ -71,71 +71,84 @@ def write_track(
     check_target(target)
     check_place(_real(target))
     before = _before(target)
-    keys = {one: request.key(one) for one in request.firsts}
-    whole = dict(lineages or {one: (one,) for one in keys})
+    keys = {object: request.key(object) for object in request.firsts}
+    lineages = dict(lineages or {object: (object,) for object in keys})
     known = dict(before.objects) if before else {}
-    if before and keys == {one: own.key for one, own in known.items()}:
-        if before.lineages != whole:
-            before = msgspec.structs.replace(before, lineages=whole)
+    if before and keys == {object: noted.key for object, noted in known.items()}:
+        if before.lineages != lineages:
+            before = msgspec.structs.replace(before, lineages=lineages)
             write_notes(target, before)
         return before
-    kept = {one: own for one, own in known.items() if keys.get(one) == own.key and not own.cut}
+    kept = {
+        object: noted
+        for object, noted in known.items()
+        if keys.get(object) == noted.key and not noted.cut
+    }
     new = request.only(keys.keys() - kept.keys())
-    about = ",".join([__version__, *(f"{one}:{keys[one]}" for one in new.firsts)])
+    about = ",".join([__version__, *(f"{object}:{keys[object]}" for object in new.firsts)])
     checkpoint = Checkpoint(partial_path(target), about) if new.prompts else Checkpoint()
     try:
         if before and not new.prompts:
-            rows, size = _bare(before), before.size
+            rows, size = _without_objects(before), before.size
             prompts = tuple(own for own in before.prompts if own.object in keys)
         else:
             rows, size = _follow(new, checkpoint, progress)
             prompts = raw_prompts(request.prompts, {row.index: row.source for row in rows})
-        _check_same_frames(target, request, before if kept else None, rows)
-        objects = {one: kept.get(one) or _followed(rows, one, keys[one], size) for one in keys}
-        _check_seen(request, objects)
-        notes = _notes(target, request, rows, size, whole, prompts, objects)
-        old = [one for one, own in kept.items() if own.seen]
+        if before and kept and before.frames != tuple(row.source for row in rows):
+            raise DejaCueError(
+                f"{request.video.path}: its frames have changed since {target} was made; remove "
+                f"{target} and track again"
+            )
+        objects = {
+            object: kept.get(object) or _tracked_object(rows, object, key, size)
+            for object, key in keys.items()
+        }
+        if not any(noted.seen for noted in objects.values()):
+            raise InputError(
+                f"{request.video.path}: the object is not seen in any frame; mark it more "
+                "precisely, or lower --presence"
+            )
+        names = [row.name for row in rows if row.name is not None]
+        times = [row.time_s for row in rows if row.time_s is not None]
+        stems = len(set(names)) == len(rows)
+        notes = Notes(
+            request.tracker.name,
+            request.tracker.approximate,
+            dict(request.tracker.details),
+            Path(request.video.path).name,
+            request.video.key,
+            target.name,
+            "stem" if stems else "source",
+            size,
+            request.presence,
+            request.backward,
+            lineages,
+            prompts,
+            tuple(row.source for row in rows),
+            tuple(times) if len(times) == len(rows) else None,
+            tuple(names) if stems else None,
+            objects,
+        )
+        old = [object for object, noted in kept.items() if noted.seen]
         masks = None if before is None or not old else open_written(target, before)
-        pictures = _Pictures(rows, size, masks, old, notes, target.suffix == "")
-        return _write(target, pictures, checkpoint)
+        return _write(target, _MaskRows(rows, masks, old, notes, target.suffix == ""), checkpoint)
     except (Cancelled, KeyboardInterrupt):
-        raise Cancelled(_stopped(target, checkpoint.kept)) from None
+        message = "stopped before anything was kept"
+        if count := checkpoint.kept:
+            what = "1 frame is" if count == 1 else f"{count} frames are"
+            message = f"stopped; {what} kept in {partial_path(target)} and will be reused"
+        raise Cancelled(message) from None
     finally:
         checkpoint.close()
 
 
-def _check_same_frames(
-    target: Path, request: TrackRequest, before: Notes | None, rows: Sequence[FrameRecord]
-) -> None:
-    if before and before.frames != tuple(row.source for row in rows):
-        raise DejaCueError(
-            f"{request.video.path}: its frames have changed since {target} was made; remove "
-            f"{target} and track again"
-        )
-
-
-def _check_seen(request: TrackRequest, objects: Mapping[int, TrackedObject]) -> None:
-    if not any(own.seen for own in objects.values()):
-        raise InputError(
-            f"{request.video.path}: the object is not seen in any frame; mark it more precisely, "
-            "or lower --presence"
-        )
-
-
-def _stopped(target: Path, frames: int) -> str:
-    if not frames:
-        return "stopped before anything was kept"
-    what = "1 frame is" if frames == 1 else f"{frames} frames are"
-    return f"stopped; {what} kept in {partial_path(target)} and will be reused"
-
-
 def partial_path(target: Path) -> Path:
-    """The file that a stopped run leaves behind."""
+    """Return the file that a stopped run leaves behind."""
     return target.with_name(f".{target.name}.partial")
 
 
 def check_target(target: Path) -> None:
-    """Refuses what cannot be written, or must not be written over, before anything is done. What a
+    """Refuse what cannot be written, or must not be written over, before anything is done. What a
     run that was killed has left is completed or removed first."""
     if target.suffix.lower() not in WRITTEN_AS:
         raise InputError(
@@ -150,7 +163,7 @@ def check_target(target: Path) -> None:
 
 
 def _objection(target: Path) -> str | None:
-    """Why what is there must not be written over."""
+    """Return why what is there must not be written over; None: it may be."""
     if target.suffix:
         if target.is_dir():
             return "is a folder; give the name of a file"
@@ -171,12 +184,12 @@ def _objection(target: Path) -> str | None:
 
 
 def open_written(path: str | os.PathLike[str], notes: Notes) -> Masks:
-    """The masks that these notes are about."""
+    """Open the masks that these notes are about."""
     return open_masks(path, kind=WRITTEN_AS.get(Path(path).suffix.lower()), match=notes.match)
 
 
 def _before(target: Path) -> Notes | None:
-    """What an earlier run has written, if all of it is there and can be read."""
+    """Return the notes of an earlier run, if all that it has written is there and can be read."""
     try:
         notes = read_notes(target) if target.exists() else None
         whole = notes is not None and len(open_written(target, notes)) == len(notes.frames)
@@ -185,149 +198,116 @@ def _before(target: Path) -> Notes | None:
     return notes if whole else None
 
 
-def _bare(notes: Notes) -> list[FrameRecord]:
-    """The frames without their objects."""
+def _without_objects(notes: Notes) -> list[FrameRecord]:
     times: Sequence[float | None] = notes.times_s or [None] * len(notes.frames)
     names: Sequence[str | None] = notes.names or [None] * len(notes.frames)
-    known = zip(notes.frames, times, names, strict=True)
-    return [FrameRecord(FORWARD, at, *own, {}) for at, own in enumerate(known)]
+    frames = zip(notes.frames, times, names, strict=True)
+    return [FrameRecord(FORWARD, at, *frame, {}) for at, frame in enumerate(frames)]
 
 
 def _follow(
     request: TrackRequest, checkpoint: Checkpoint, progress: Progress
 ) -> tuple[list[FrameRecord], tuple[int, int]]:
+    """Return all frames with their objects, and (height, width)."""
     with closing(iter(request.video)) as frames:  # type: ignore[type-var]
         height, width = next(frames).image.shape[:2]
     for frame, earlier, seen in propagate(request, checkpoint, progress):
-        now = {one: PackedObservation.of(frame.image, own) for one, own in seen.items()}
+        now = {id: PackedObservation.of(frame.image, own) for id, own in seen.items()}
         checkpoint.add(FrameRecord.of(FORWARD, frame, {**earlier, **now}))
     checkpoint.frames[BACKWARD].clear()  # they are in the others now
     return checkpoint.frames[FORWARD], (height, width)
 
 
-def _followed(
-    rows: Sequence[FrameRecord], one: int, key: str, size: tuple[int, int]
+def _tracked_object(
+    rows: Sequence[FrameRecord], object: int, key: str, size: tuple[int, int]
 ) -> TrackedObject:
-    found = [row.objects.get(one, _UNSEEN) for row in rows]
+    observations = [row.objects.get(object, _UNSEEN) for row in rows]
     series = Series(
         np.array([row.source for row in rows]),
-        np.array([own.area for own in found]),
-        np.array([own.presence for own in found]),
-        np.array([own.box for own in found]),
-        np.array([own.signature() for own in found]),
+        np.array([own.area for own in observations]),
+        np.array([own.presence for own in observations]),
+        np.array([own.box for own in observations]),
+        np.array([own.signature() for own in observations]),
         size,
     )
-    presence = tuple(row.objects[one].presence if one in row.objects else None for row in rows)
+    presence = tuple(own.presence if own is not _UNSEEN else None for own in observations)
     return TrackedObject(key, int((series.area > 0).sum()), 0, presence, tuple(find_doubts(series)))
 
 
-def _notes(
-    target: Path,
-    request: TrackRequest,
-    rows: Sequence[FrameRecord],
-    size: tuple[int, int],
-    lineages: Lineages,
-    prompts: tuple[RawPrompt, ...],
-    objects: dict[int, TrackedObject],
-) -> Notes:
-    names = [row.name for row in rows if row.name is not None]
-    times = [row.time_s for row in rows if row.time_s is not None]
-    stems = len(set(names)) == len(rows)
-    tracker = request.tracker
-    return Notes(
-        tracker.name,
-        tracker.approximate,
-        dict(tracker.details),
-        Path(request.video.path).name,
-        request.video.key,
-        target.name,
-        "stem" if stems else "source",
-        size,
-        request.presence,
-        request.backward,
-        lineages,
-        prompts,
-        tuple(row.source for row in rows),
-        tuple(times) if len(times) == len(rows) else None,
-        tuple(names) if stems else None,
-        objects,
-    )
-
-
 @dataclass
-class _Pictures:
-    """Names or numbers, and the masks of the objects that are seen; old ones from where they are.
+class _MaskRows:
+    """Yields the name or number of each frame and the masks of its objects, as write_masks takes
+    them; those of ``old`` objects come from ``masks``.
 
     Names are file stems for a folder of images, numbers those of the file's frames for a video.
-    Where they are ``apart``, objects share no pixel: it belongs to the lower number. The objects
-    of the rows are used up, so that whoever packs the masks again holds the only copy.
+    Where ``exclusive``, objects share no pixel: it belongs to the lower number. The objects of the
+    rows are used up, so that whoever packs the masks again holds the only copy.
     """
 
     rows: Sequence[FrameRecord]
-    size: tuple[int, int]
     masks: Masks | None
     old: Sequence[int]
     notes: Notes
-    apart: bool
+    exclusive: bool
     seen: Counter[int] = field(default_factory=Counter)
     cut: Counter[int] = field(default_factory=Counter)
 
     def __iter__(self) -> Iterator[tuple[int | str, dict[int, Mask]]]:
-        blank = np.broadcast_to(np.uint8(0), (*self.size, 3))
-        lineages = [frozenset([one]) for one in self.old]
+        size = self.notes.size
+        blank = np.broadcast_to(np.uint8(0), (*size, 3))
+        lineages = [frozenset([object]) for object in self.old]
         for row in self.rows:
-            found = {one: own.mask(self.size) for one, own in row.objects.items() if own.area}
+            objects = {id: own.mask(size) for id, own in row.objects.items() if own.area}
             row.objects.clear()
             if self.masks is not None:
                 frame = Frame(row.index, row.source, row.time_s, row.name, blank)
-                there = zip(self.old, self.masks.unions(frame, lineages), strict=True)
-                found |= {one: mask for one, mask in there if mask is not None}
+                unions = zip(self.old, self.masks.unions(frame, lineages), strict=True)
+                objects |= {id: mask for id, mask in unions if mask is not None}
             key = row.name if self.notes.match == "stem" and row.name is not None else row.source
-            yield key, self._counted(dict(sorted(found.items())))
+            yield key, self._counted(dict(sorted(objects.items())))
 
-    def _counted(self, found: dict[int, Mask]) -> dict[int, Mask]:
-        taken = np.zeros(self.size, dtype=bool)
+    def _counted(self, objects: dict[int, Mask]) -> dict[int, Mask]:
+        taken = np.zeros(self.notes.size, dtype=bool)
         written = {}
-        for one, mask in found.items():
-            if self.apart and (mask & taken).any():
-                self.cut[one] += 1
+        for id, mask in objects.items():
+            if self.exclusive and (mask & taken).any():
+                self.cut[id] += 1
                 mask = mask & ~taken
             taken |= mask
             if mask.any():
-                self.seen[one] += 1
-                written[one] = mask
+                self.seen[id] += 1
+                written[id] = mask
         return written
 
-    def noted(self) -> Notes:
-        """The notes of what has been given."""
+    def counted_notes(self) -> Notes:
+        """Return the notes with the counts of what has been yielded."""
         objects = {
-            one: msgspec.structs.replace(own, seen=self.seen[one], cut=self.cut[one])
-            for one, own in self.notes.objects.items()
+            id: msgspec.structs.replace(noted, seen=self.seen[id], cut=self.cut[id])
+            for id, noted in self.notes.objects.items()
         }
         return msgspec.structs.replace(self.notes, objects=objects)
 
 
 def _real(target: Path) -> Path:
-    """Where it is: a link stays one."""
+    """Return where a link leads to, so that it stays one."""
     return resolved(target) if target.is_symlink() else target
 
 
-def _write(target: Path, pictures: _Pictures, checkpoint: Checkpoint) -> Notes:
-    """Masks and notes together: what was there is replaced only when the new is whole."""
-    real = _real(target)
-    with temporary_folder(real) as made:
-        write_masks(made / target.name, pictures, kind=WRITTEN_AS[target.suffix.lower()])
-        notes = pictures.noted()
-        write_notes(made / target.name, notes)  # from here on, a later run would go on: _recover
+def _write(target: Path, rows: _MaskRows, checkpoint: Checkpoint) -> Notes:
+    """Write masks and notes together: what was there is replaced only when the new is whole."""
+    with temporary_folder(_real(target)) as folder:
+        write_masks(folder / target.name, rows, kind=WRITTEN_AS[target.suffix.lower()])
+        notes = rows.counted_notes()
+        write_notes(folder / target.name, notes)  # from here on, a later run would go on: _recover
         checkpoint.remove()
-        _put(made, target)
+        _move(folder, target)
     return notes
 
 
-def _put(made: Path, target: Path) -> None:
-    """Masks and notes from the folder in which they were made to where they belong; what is done
-    of it already is left as it is."""
-    real, new, old = _real(target), made / target.name, made / f"{target.name}.old"
+def _move(folder: Path, target: Path) -> None:
+    """Move masks and notes from a temporary folder to where they belong; what is done of it
+    already is left as it is."""
+    real, new, old = _real(target), folder / target.name, folder / f"{target.name}.old"
     if target.suffix:
         if notes_path(target).exists():
             os.replace(notes_path(target), old)  # never new masks with old notes
@@ -346,11 +326,11 @@ def _put(made: Path, target: Path) -> None:
 
 
 def _recover(target: Path) -> None:
-    """What a killed run had made, but not put in its place, is put there; half of it goes."""
-    with left_folder(_real(target)) as made:
-        if made is None or not has_notes(made / target.name):
+    """Put in its place what a killed run had written, but not moved; half of it is removed."""
+    with left_folder(_real(target)) as folder:
+        if folder is None or not has_notes(folder / target.name):
             return
-        begun = (made / f"{target.name}.old").exists() or not (made / target.name).exists()
+        begun = (folder / f"{target.name}.old").exists() or not (folder / target.name).exists()
         if (begun and target.suffix) or _objection(target) is None:
             partial_path(target).unlink(missing_ok=True)
-            _put(made, target)
+            _move(folder, target)

@@ -41,8 +41,10 @@ from dejacue.sources.tracks.loading import load_tracker
 from dejacue.sources.tracks.prompts import check_prompts, prompt_content
 from dejacue.sources.video import Frame, Video, open_video
 
-READ = "read"  # the stage, as it is told
-_NOTHING = np.zeros((0, 0, 3), dtype=np.uint8)
+PRESENCE = 0.5
+READ = "read"  # a stage of progress
+STAGES = {BACKWARD: "follow backward", FORWARD: "follow"}  # the others
+_NO_PIXELS = np.zeros((0, 0, 3), dtype=np.uint8)
 
 
 class ReversedVideo(AbstractContextManager["ReversedVideo"]):
@@ -91,7 +93,7 @@ class ReversedVideo(AbstractContextManager["ReversedVideo"]):
                     break
                 packed = _pack(frame.image)
                 self._file.write(packed)
-                self._frames.append(replace(frame, image=_NOTHING))
+                self._frames.append(replace(frame, image=_NO_PIXELS))
                 self._ends.append(self._ends[-1] + len(packed))
                 self._shape = frame.image.shape
                 progress(READ, len(self._frames), last + 1, "")
@@ -110,7 +112,7 @@ class ReversedVideo(AbstractContextManager["ReversedVideo"]):
 
 
 def _pack(image: NDArray[np.uint8]) -> bytes:
-    """Differences from the left neighbour, which are small, then deflated."""
+    """Deflate the differences from the left neighbour, which are small."""
     steps = image.copy()
     steps[:, 1:] -= image[:, :-1]
     return zlib.compress(steps.data, 1)
@@ -119,10 +121,6 @@ def _pack(image: NDArray[np.uint8]) -> bytes:
 def _unpack(packed: bytes, shape: tuple[int, ...]) -> NDArray[np.uint8]:
     steps = np.frombuffer(zlib.decompress(packed), np.uint8).reshape(shape)
     return np.cumsum(steps, axis=1, dtype=np.uint8)
-
-
-PRESENCE = 0.5
-STAGES = {BACKWARD: "follow backward", FORWARD: "follow"}  # as progress is told
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,25 +140,25 @@ def track(
     presence: float = PRESENCE,
     progress: Progress = silent,
 ) -> Iterator[TrackedFrame]:
-    """Every frame of the video, in order, with the masks of the objects.
+    """Yield every frame of the video, in order, with the masks of the objects.
 
     video      as open_video gives it (where frames are sampled), or a path
     prompts    where the objects are; frames count the sampled ones
     tracker    as load_tracker gives it, or a name; None: SAM 2 if it is installed, else box
     backward   whether an object that is shown later is also followed back to the first frame
     presence   an object of which the tracker is less sure is not seen: its mask is empty
-    progress   told of the stages "read" and "follow backward", for an object that is shown later,
-               and "follow", in frames; the note is the area of what is seen
+    progress   called with the stages "read" and "follow backward", for an object that is shown
+               later, and "follow", in frames; the note is the area of what is seen
     """
     request = TrackRequest.of(video, prompts, tracker, backward=backward, presence=presence)
-    return _tracked(request, progress)
 
+    def tracked() -> Iterator[TrackedFrame]:
+        for frame, packed, seen in propagate(request, Checkpoint(), progress):
+            size = frame.image.shape[0], frame.image.shape[1]
+            earlier = {id: Observation(own.mask(size), own.presence) for id, own in packed.items()}
+            yield TrackedFrame(frame, dict(sorted({**earlier, **seen}.items())))
 
-def _tracked(request: TrackRequest, progress: Progress) -> Iterator[TrackedFrame]:
-    for frame, earlier, seen in propagate(request, Checkpoint(), progress):
-        size = frame.image.shape[0], frame.image.shape[1]
-        before = {one: Observation(own.mask(size), own.presence) for one, own in earlier.items()}
-        yield TrackedFrame(frame, dict(sorted({**before, **seen}.items())))
+    return tracked()  # the request is checked at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,42 +195,36 @@ class TrackRequest:
 
     @cached_property
     def firsts(self) -> dict[int, int]:
-        """The position of the first prompt of each object."""
-        found: dict[int, int] = {}
+        """Return the position of the first prompt of each object."""
+        firsts: dict[int, int] = {}
         for prompt in self.prompts:
-            found[prompt.object] = min(prompt.frame, found.get(prompt.object, prompt.frame))
-        return dict(sorted(found.items()))
+            firsts[prompt.object] = min(prompt.frame, firsts.get(prompt.object, prompt.frame))
+        return dict(sorted(firsts.items()))
 
-    def key(self, one: int) -> str:
-        """Changes with all that the masks of an object depend on."""
-        own = prompt_content(self.prompts, one)
-        others = (
-            []
-            if self.tracker.independent
-            else [(other, prompt_content(self.prompts, other)) for other in self.firsts]
-        )
+    def key(self, object: int) -> str:
+        """Return a hash of all that the masks of an object depend on."""
+        others = () if self.tracker.independent else self.firsts
         content = [
             self.video.key,
             self.tracker.name,
             sorted(self.tracker.details.items()),
             self.backward,
             self.presence,
-            own,
-            others,
+            prompt_content(self.prompts, object),
+            [(other, prompt_content(self.prompts, other)) for other in others],
         ]
         return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
     def only(self, objects: Iterable[int]) -> TrackRequest:
         chosen = set(objects)
-        prompts = [prompt for prompt in self.prompts if prompt.object in chosen]
-        return TrackRequest(self.video, prompts, self.tracker, self.backward, self.presence)
+        return replace(self, prompts=[own for own in self.prompts if own.object in chosen])
 
 
 def propagate(
     request: TrackRequest, checkpoint: Checkpoint, progress: Progress
 ) -> Iterator[tuple[Frame, dict[int, PackedObservation], dict[int, Observation]]]:
-    """Each frame, in order, with what the backward pass has found in it and what the forward pass
-    sees; where the checkpoint has frames of an earlier run, those that come after them."""
+    """Yield each frame, in order, with what the backward pass has seen in it and what the forward
+    pass sees; where the checkpoint has frames of an earlier run, those that come after them."""
     if request.backward:
         _go_back(request, checkpoint, progress)
     earlier = {record.index: record.objects for record in checkpoint.frames[BACKWARD]}
@@ -242,7 +234,7 @@ def propagate(
 
 
 def _go_back(request: TrackRequest, checkpoint: Checkpoint, progress: Progress) -> None:
-    """The backward pass; its frames are kept in the checkpoint."""
+    """Do the backward pass; its frames are kept in the checkpoint."""
     last = max(request.firsts.values())
     if last == 0 or checkpoint.backward_done:
         return
@@ -251,12 +243,12 @@ def _go_back(request: TrackRequest, checkpoint: Checkpoint, progress: Progress) 
     one_pass = _Pass(BACKWARD, request, prompts, last + 1)
     with ReversedVideo(request.video, last, progress) as reverse:
         for frame, seen in one_pass.run(reverse, checkpoint, progress):
-            own = {
-                one: PackedObservation.of(frame.image, found)
-                for one, found in seen.items()
-                if frame.index < firsts[one]
+            objects = {
+                id: PackedObservation.of(frame.image, observation)
+                for id, observation in seen.items()
+                if frame.index < firsts[id]
             }
-            checkpoint.add(FrameRecord.of(BACKWARD, frame, own))
+            checkpoint.add(FrameRecord.of(BACKWARD, frame, objects))
 
 
 @dataclass(frozen=True, eq=False)
@@ -271,7 +263,7 @@ class _Pass:
     def run(
         self, frames: Iterable[Frame], checkpoint: Checkpoint, progress: Progress
     ) -> Iterator[tuple[Frame, dict[int, Observation]]]:
-        """From where an earlier run has left it; nothing is asked before the first prompt."""
+        """Go on from where an earlier run has left it; the session starts at the first prompt."""
         by_frame: dict[int, list[Prompt]] = {}
         for prompt in self.prompts:
             by_frame.setdefault(prompt.frame, []).append(prompt)
@@ -285,20 +277,23 @@ class _Pass:
             seen: dict[int, Observation] = {}
             if begun:
                 with named(f"{self.request.video.path}, frame {frame.source}"):
-                    found = session.step(frame.image, by_frame.get(frame.index, ()))
+                    objects = session.step(frame.image, by_frame.get(frame.index, ()))
                 presence = self.request.presence
-                seen = {one: _visible(found[one], frame, presence) for one in sorted(found)}
+                seen = {id: _visible(objects[id], frame, presence) for id in sorted(objects)}
             yield frame, seen
             checkpoint.step(self.direction, at + 1, session)
+            area = sum(int(own.mask.sum()) for own in seen.values())
+            height, width = frame.image.shape[:2]
+            note = f"area {100 * area / (height * width):.1f} %" if seen else ""
             try:
-                progress(STAGES[self.direction], at + 1, self.total, _area(frame, seen))
+                progress(STAGES[self.direction], at + 1, self.total, note)
             except (Cancelled, KeyboardInterrupt):  # between two steps: all of it can be kept
                 checkpoint.save(self.direction, at + 1, session)
                 raise
 
 
 def _visible(seen: Observation, frame: Frame, presence: float) -> Observation:
-    """With an empty mask where the tracker is not sure enough."""
+    """Return the observation, with an empty mask where the tracker is not sure enough."""
     if seen.mask.shape != frame.image.shape[:2]:
         raise DejaCueError(
             f"the tracker returned a mask of shape {seen.mask.shape} for a frame of shape "
@@ -306,9 +301,3 @@ def _visible(seen: Observation, frame: Frame, presence: float) -> Observation:
         )
     sure = seen.presence >= presence
     return Observation(seen.mask if sure else np.zeros_like(seen.mask), seen.presence)
-
-
-def _area(frame: Frame, seen: Mapping[int, Observation]) -> str:
-    pixels = frame.image.shape[0] * frame.image.shape[1]
-    area = sum(int(own.mask.sum()) for own in seen.values())
-    return f"area {100 * area / pixels:.1f} %" if seen else ""
