@@ -158,6 +158,17 @@ def test_an_npz_holds_an_array_for_each_mask(tmp_path, save, mark) -> None:
         open_masks(tmp_path / "soft.npz")
 
 
+def test_a_damaged_mask_of_an_archive_is_refused_when_its_frame_comes(tmp_path) -> None:
+    path = tmp_path / "masks.npz"
+    np.savez(path, **{"0_1": np.ones((300, 400), bool)})
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    frame = Frame(0, 0, None, None, np.zeros((300, 400, 3), np.uint8))
+    with pytest.raises(InputError, match=r"masks\.npz: 0_1: cannot be read; the file is damaged"):
+        open_masks(path).unions(frame, [None])
+
+
 def test_the_line_that_saves_a_dictionary_works(tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     exec(SAVE, {"np": np, "video_segments": SEGMENTS})

@@ -67,28 +67,25 @@ class _StoredArray:
         self._stream.close()
 
     def row(self, row: int) -> NDArray[Any]:
-        try:
-            shape = self.shape[1:]
-            size = math.prod(shape) * self.dtype.itemsize
-            self._stream.seek(self._start + row * size)
-            return np.frombuffer(self._stream.read(size), self.dtype).reshape(shape)
-        except Exception as error:  # zip and its codecs raise many kinds of errors
-            raise _damaged(error) from None
+        shape = self.shape[1:]
+        return self._read(self._start + row * math.prod(shape) * self.dtype.itemsize, shape)
 
     def whole(self) -> NDArray[Any]:
-        """Return all of it, for the short columns beside the masks."""
-        size = math.prod(self.shape) * self.dtype.itemsize
-        if size > _MAX_COLUMN_BYTES:
+        """Return all of it, for one mask or the short columns beside masks."""
+        if math.prod(self.shape) * self.dtype.itemsize > _MAX_COLUMN_BYTES:
             raise InputError("is too large")
-        self._stream.seek(self._start)
-        data = self._stream.read(size)
-        if self.dtype.kind == "U" and not is_text(data, self.dtype):
+        array = self._read(self._start, self.shape)
+        if self.dtype.kind == "U" and not is_text(array.tobytes(), self.dtype):
             raise InputError("holds text that is not Unicode; the file is damaged")
-        return np.frombuffer(data, self.dtype).reshape(self.shape)
+        return array
 
-
-def _damaged(error: Exception) -> InputError:
-    return InputError(f"cannot be read; the file is damaged ({first_line(error)})")
+    def _read(self, start: int, shape: tuple[int, ...]) -> NDArray[Any]:
+        try:
+            self._stream.seek(start)
+            data = self._stream.read(math.prod(shape) * self.dtype.itemsize)
+            return np.frombuffer(data, self.dtype).reshape(shape)
+        except Exception as error:  # zip and its codecs raise many kinds of errors
+            raise InputError(f"cannot be read; the file is damaged ({first_line(error)})") from None
 
 
 def open_stack(path: Path, kind: str | None, threshold: float | None = None) -> tuple[str, Rows]:
@@ -102,12 +99,7 @@ def open_stack(path: Path, kind: str | None, threshold: float | None = None) -> 
         for name in ("frames", "names", "ids"):
             if name in arrays:
                 with named(name):
-                    try:
-                        columns[name] = arrays[name].whole()
-                    except InputError:
-                        raise
-                    except Exception as error:  # as above
-                        raise _damaged(error) from None
+                    columns[name] = arrays[name].whole()
         keys = _keys(columns, masks.shape[0])
         ids = columns.get("ids")
         if ids is not None and (ids.ndim != 1 or ids.dtype.kind not in "iu" or not ids.size):

@@ -183,16 +183,16 @@ def resolve_prompts(video: Video, raw: Sequence[RawPrompt]) -> list[Prompt]:
     if not raw:
         raise InputError("the position of the object is missing; give a box, a point or a mask")
     with named(video.path):
-        frames = _find_frames(video, {own.frame for own in raw}, lambda frame: frame.source)
+        frames = _find_frames(video, {written.frame for written in raw}, lambda frame: frame.source)
         prompts = []
-        for own in raw:
-            frame = frames[own.frame]
-            mask = own.mask
-            if own.picture is not None:
-                path, number = own.picture
+        for written in raw:
+            frame = frames[written.frame]
+            mask = written.mask
+            if written.picture is not None:
+                path, number = written.picture
                 mask = _read_mask(Path(path), number, _size(frame))
-            points = () if own.point is None else (own.point,)
-            prompts.append(Prompt(frame.index, own.object, own.box, points, mask))
+            points = () if written.point is None else (written.point,)
+            prompts.append(Prompt(frame.index, written.object, written.box, points, mask))
         return _combined(prompts, frames.values())
 
 
@@ -249,7 +249,11 @@ def drop_repeated_pieces(
         for id in pieces
         if id not in repeated
     }
-    left = [replace(own, object=numbers[own.object]) for own in prompts if own.object in numbers]
+    left = [
+        replace(prompt, object=numbers[prompt.object])
+        for prompt in prompts
+        if prompt.object in numbers
+    ]
     return left, {
         numbers[root]: tuple(numbers[id] for id in pieces if id in numbers)
         for root, pieces in lineages.items()
@@ -258,7 +262,7 @@ def drop_repeated_pieces(
 
 def prompt_content(prompts: Iterable[Prompt], object: int) -> list[tuple[Any, ...]]:
     """Return all that the prompts of an object say, to compare or to write as JSON."""
-    own = sorted((own for own in prompts if own.object == object), key=lambda own: own.frame)
+    of_object = [prompt for prompt in prompts if prompt.object == object]
     return [
         (
             prompt.frame,
@@ -266,7 +270,7 @@ def prompt_content(prompts: Iterable[Prompt], object: int) -> list[tuple[Any, ..
             prompt.points,
             None if prompt.mask is None else hashlib.sha256(prompt.mask.tobytes()).hexdigest(),
         )
-        for prompt in own
+        for prompt in sorted(of_object, key=lambda prompt: prompt.frame)
     ]
 
 
@@ -365,15 +369,15 @@ def united(prompts: Sequence[Prompt], size: tuple[int, int]) -> Prompt:
     """Return one prompt of all that is said of an object in a frame; a mask says all, and what
     agrees with it is left out."""
     frame, object = int(prompts[0].frame), int(prompts[0].object)
-    boxes = {_clipped(own.box, size): own.box for own in prompts if own.box is not None}
+    boxes = {_clipped(prompt.box, size): prompt.box for prompt in prompts if prompt.box is not None}
     if len(boxes) > 1:
         first, other, *_ = (_written(box) for box in boxes.values())
         raise InputError(f"the boxes {first} and {other} contradict each other; keep one")
     box = next(iter(boxes), None)
-    clicks = ((float(x), float(y), bool(on)) for own in prompts for x, y, on in own.points)
+    clicks = ((float(x), float(y), bool(on)) for prompt in prompts for x, y, on in prompt.points)
     points = tuple(dict.fromkeys(clicks))
     _check_points(points, box, size)
-    masks = [_plane(own.mask) for own in prompts if own.mask is not None]
+    masks = [_plane(prompt.mask) for prompt in prompts if prompt.mask is not None]
     for mask in masks:
         if mask.shape != size or mask.dtype != bool or not mask.any():
             raise InputError(
