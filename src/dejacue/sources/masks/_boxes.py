@@ -22,6 +22,7 @@ import io
 import math
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -186,7 +187,7 @@ def _rows(text: str) -> Iterator[tuple[str, dict[str, str], int]]:
                 continue
             where = f"line {reader.line_num}"
             if columns is None:
-                header = not _is_number(cells[0])
+                header = _float(cells[0]) is None
                 with named(where):
                     columns = _columns(cells) if header else list(MOT)
                 first = 0 if header else 1
@@ -227,18 +228,17 @@ def _box(row: dict[str, str]) -> Box:
     return check_box(left, top, right - left, bottom - top)
 
 
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
+def _float(cell: str | bytes) -> float | None:
+    with suppress(ValueError):
+        return float(cell)
+    return None
 
 
 def _number(cell: str, column: str) -> float:
-    if not _is_number(cell) or not math.isfinite(float(cell)):
+    value = _float(cell)
+    if value is None or not math.isfinite(value):
         raise InputError(f"{column} {cell!r:.40} is not a finite number")
-    return float(cell)
+    return value
 
 
 def _whole(row: dict[str, str], column: str) -> int:
@@ -287,12 +287,8 @@ def is_yolo(path: Path) -> bool:
         return False
     with open(path, "rb") as stream:
         first = stream.readline(_INSPECTED_BYTES)
-    cells = first.split()
-    try:
-        numbers = list(map(float, cells if len(first) < _INSPECTED_BYTES else cells[:-1]))
-    except ValueError:
-        return False
-    return not numbers or len(numbers) >= BOX_CELLS
+    cells = first.split() if len(first) < _INSPECTED_BYTES else first.split()[:-1]
+    return None not in map(_float, cells) and (not cells or len(cells) >= BOX_CELLS)
 
 
 def open_yolo(texts: list[Path]) -> ListedRows:
@@ -328,8 +324,7 @@ def _draw_outlines(outlines: list[Outline], shape: tuple[int, int]) -> Mask:
     mask = np.zeros(shape, dtype=bool)
     for outline in outlines:
         pixels = [part * shape[1 - at % 2] for at, part in enumerate(outline)]
-        is_box = len(pixels) == 4
-        mask |= box_mask(pixels, shape) if is_box else polygon_mask([pixels], shape)
+        mask |= polygon_mask([pixels], shape) if len(pixels) > 4 else box_mask(pixels, shape)
     return mask
 
 
