@@ -160,8 +160,9 @@ def test_any_picture_is_packed_without_loss() -> None:
     assert (_unpack(_pack(image), image.shape) == image).all()
 
 
-def test_the_temporary_file_leaves_no_trace(folder, tmp_path) -> None:
-    with ReversedVideo(open_video(folder), 5, folder=tmp_path) as reverse:
+def test_the_temporary_file_leaves_no_trace(folder, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with ReversedVideo(open_video(folder), 5) as reverse:
         next(iter(reverse))
     assert list(tmp_path.iterdir()) == []
 
@@ -169,11 +170,11 @@ def test_the_temporary_file_leaves_no_trace(folder, tmp_path) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        ReversedVideo(open_video(folder), 5, stop, tmp_path)
+        ReversedVideo(open_video(folder), 5, stop)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_full_disk_is_said_in_one_sentence(folder, tmp_path, monkeypatch) -> None:
+def test_a_full_disk_is_said_in_one_sentence(folder, monkeypatch) -> None:
     class Full:
         closed = False
 
@@ -183,9 +184,9 @@ def test_a_full_disk_is_said_in_one_sentence(folder, tmp_path, monkeypatch) -> N
         def close(self) -> None:
             Full.closed = True
 
-    monkeypatch.setattr(tempfile, "TemporaryFile", lambda dir: Full())
+    monkeypatch.setattr(tempfile, "TemporaryFile", Full)
     with pytest.raises(DejaCueError, match=r"no space left .*--no-backward"):
-        ReversedVideo(open_video(folder), 5, folder=tmp_path)
+        ReversedVideo(open_video(folder), 5)
     assert Full.closed
 
 

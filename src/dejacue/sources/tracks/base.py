@@ -1,4 +1,4 @@
-"""What a tracker is: a session that takes frames one after another and gives masks.
+"""The protocol of trackers: a session takes frames one after another and returns masks.
 
 ``propagate.track`` decides which frames come in which order; a session only ever sees
 the next one, so it runs forward and backward alike and holds no more than it needs.

@@ -136,7 +136,7 @@ class TrackerOptions:
 
 @dataclass(frozen=True, eq=False)
 class Followed:
-    """What is known of the masks, and what must be said of them."""
+    """The notes of the masks that were written or reused, and warnings for the user."""
 
     notes: Notes
     warnings: tuple[str, ...]

@@ -220,28 +220,20 @@ def _in_order(records: list[FrameRecord | _State]) -> bool:
 
 
 class ReversedVideo(AbstractContextManager["ReversedVideo"]):
-    """The frames of ``video`` from position ``last`` down to the first; to be closed.
+    """Yields the frames of ``video`` from position ``last`` down to the first; to be closed.
 
     Containers cannot be read backwards, and decoding from the start again for every chunk would be
     quadratic. So the frames are decoded once and written, packed without loss, to a temporary file
     that the system removes when it is closed, whatever ends the run.
 
     progress   called with "read", how many frames are written and how many there will be
-    folder     where the temporary file goes; default: where the system puts such files
     """
 
-    def __init__(
-        self,
-        video: Video,
-        last: int,
-        progress: Progress = silent,
-        folder: str | os.PathLike[str] | None = None,
-    ) -> None:
+    def __init__(self, video: Video, last: int, progress: Progress = silent) -> None:
         self._frames: list[Frame] = []  # without their pixels
         self._ends = [0]
         self._shape: tuple[int, ...] = ()
-        where = os.fspath(folder) if folder is not None else tempfile.gettempdir()
-        self._file: IO[bytes] = tempfile.TemporaryFile(dir=where)  # noqa: SIM115 (see __exit__)
+        self._file: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (see __exit__)
         try:
             self._write(video, last, progress)
         except OSError as error:
@@ -250,9 +242,9 @@ class ReversedVideo(AbstractContextManager["ReversedVideo"]):
             if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
                 raise
             raise DejaCueError(
-                f"{where}: no space left for the frames before the prompt, which are needed in "
-                f"reverse order ({self._ends[-1] >> 20} MB were written); free some, set TMPDIR "
-                "to another folder, or track the object forward only (--no-backward)"
+                f"{tempfile.gettempdir()}: no space left for the frames before the prompt, which "
+                f"are needed in reverse order ({self._ends[-1] >> 20} MB were written); free some, "
+                "set TMPDIR to another folder, or track the object forward only (--no-backward)"
             ) from None
         except BaseException:
             self._file.close()
