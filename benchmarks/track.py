@@ -24,8 +24,13 @@ import numpy as np
 from _common import Parser
 
 from dejacue.sources.tracks.base import Prompt
-from dejacue.sources.tracks.sam2 import Sam2Tracker, images
-from dejacue.sources.tracks.sam2.tracker import dtype_of
+from dejacue.sources.tracks.sam2 import (
+    Sam2Tracker,
+    dtype_of,
+    frame_input,
+    output_masks,
+    point_input,
+)
 
 HEIGHT, WIDTH = 720, 1280
 BACKBONES = {  # what differs from transformers' defaults, which are those of tiny
@@ -97,7 +102,7 @@ def theirs(model, processor, frames: list[np.ndarray], objects: int, device: str
         for k, box in enumerate(boxes(objects)):
             processor.add_inputs_to_inference_session(session, 0, k + 1, input_boxes=[[list(box)]])
     else:
-        video = torch.stack([images.pixels(frame, side, device, dtype) for frame in frames])
+        video = torch.stack([frame_input(frame, side, device, dtype) for frame in frames])
         session = transformers.Sam2VideoInferenceSession(
             video=video,
             inference_device=device,
@@ -107,7 +112,7 @@ def theirs(model, processor, frames: list[np.ndarray], objects: int, device: str
         )
         del video
         for k, box in enumerate(boxes(objects)):
-            at, labels = images.clicks(Prompt(box=box), HEIGHT, WIDTH, side)
+            at, labels = point_input(Prompt(box=box), HEIGHT, WIDTH, side)
             inputs = {"point_coords": at, "point_labels": labels}
             session.add_point_inputs(session.obj_id_to_idx(k + 1), 0, inputs)
     session.obj_with_new_inputs = list(range(1, objects + 1))
@@ -117,7 +122,7 @@ def theirs(model, processor, frames: list[np.ndarray], objects: int, device: str
             found = processor.post_process_masks([output.pred_masks], [[HEIGHT, WIDTH]])[0]
             masks = found[:, 0].cpu().numpy()
         else:
-            masks = images.masks(output.pred_masks, HEIGHT, WIDTH)
+            masks = output_masks(output.pred_masks, HEIGHT, WIDTH)
         area.append([int(mask.sum()) for mask in masks])
     return session, area
 

@@ -143,7 +143,7 @@ def test_each_mask_is_decoded_once_and_hashed_once(
     once = find_each(tmp_path / "cup" / "scene.mp4", words, **how)
     assert len(decoded) == 40
     assert len(hashed) == 40
-    monkeypatch.setattr(labels, "MAX_KEPT_BYTES", 0)  # as if they were large
+    monkeypatch.setattr(labels, "MAX_BUFFERED_BYTES", 0)  # as if they were large
     again = find_each(tmp_path / "cup" / "scene.mp4", words, **how | {"folder": None})
     assert (len(decoded) > 80) == (objects == "all")  # whose ids are asked for first
     for one, other in zip(once, again, strict=True):

@@ -19,7 +19,7 @@ from PIL import Image
 
 from dejacue import InputError
 from dejacue.sources.masks import open_masks, write_masks
-from dejacue.sources.masks.labels import LOOKED_AT
+from dejacue.sources.masks.labels import INSPECTED_ROWS
 from dejacue.sources.masks.reader import resize_nearest
 from dejacue.sources.masks.rle import decode_rle
 from dejacue.sources.masks.write import palette
@@ -135,7 +135,7 @@ def test_a_jpeg_is_binary_and_its_blurred_edge_is_cut_in_the_middle(tmp_path):
 
 
 def test_a_binary_folder_that_turns_out_to_hold_labels_is_refused(tmp_path):
-    count = 2 * LOOKED_AT  # every second one is looked at first
+    count = 2 * INSPECTED_ROWS  # every second one is looked at first
     pictures = {f"{n:03d}.png": block(255) for n in range(count)}
     pictures["001.png"] = block(255) + block(3, 5, 0)
     masks = open_masks(save(tmp_path, pictures))
@@ -146,7 +146,7 @@ def test_a_binary_folder_that_turns_out_to_hold_labels_is_refused(tmp_path):
 
 
 def test_a_folder_is_binary_even_if_few_of_its_masks_hold_the_object(tmp_path):
-    pictures = {f"{n:03d}.png": np.zeros((H, W), np.uint8) for n in range(2 * LOOKED_AT)}
+    pictures = {f"{n:03d}.png": np.zeros((H, W), np.uint8) for n in range(2 * INSPECTED_ROWS)}
     pictures["033.png"] = block(255)
     assert open_masks(save(tmp_path, pictures)).kind == "binary"
 

@@ -13,7 +13,7 @@ from dejacue import InputError, Live, build_history, find, find_each, load_encod
 from dejacue.pipeline import Job
 from dejacue.pipeline.ingest import ingest
 from dejacue.sources.masks import open_masks, write_masks
-from dejacue.sources.masks._segments import SAVE
+from dejacue.sources.masks._arrays import SAVE
 from dejacue.sources.masks.objects import object_groups, parse_objects
 from dejacue.sources.video import Frame, open_video
 from dejacue.store import Store
@@ -156,6 +156,17 @@ def test_an_npz_holds_an_array_for_each_mask(tmp_path, save, mark) -> None:
         InputError, match=r"soft\.npz: 0.1: the mask has type float64; give the value above which"
     ):
         open_masks(tmp_path / "soft.npz")
+
+
+def test_a_damaged_mask_of_an_archive_is_refused_when_its_frame_comes(tmp_path) -> None:
+    path = tmp_path / "masks.npz"
+    np.savez(path, **{"0_1": np.ones((300, 400), bool)})
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    frame = Frame(0, 0, None, None, np.zeros((300, 400, 3), np.uint8))
+    with pytest.raises(InputError, match=r"masks\.npz: 0_1: cannot be read; the file is damaged"):
+        open_masks(path).unions(frame, [None])
 
 
 def test_the_line_that_saves_a_dictionary_works(tmp_path, monkeypatch) -> None:

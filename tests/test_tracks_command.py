@@ -25,7 +25,7 @@ from dejacue.report.track_sheet import (
     with_masks,
 )
 from dejacue.sources.masks import open_masks
-from dejacue.sources.tracks import _checkpoint, follow, output, read_notes
+from dejacue.sources.tracks import follow, propagate, read_notes
 from dejacue.sources.tracks.doubts import Doubt
 from dejacue.sources.tracks.notes import Notes, TrackedObject
 from dejacue.sources.video import open_video, write_video
@@ -319,7 +319,7 @@ def test_the_sheet_must_not_lie_among_the_images(folder, exact, refused) -> None
 
 
 def test_a_stopped_run_says_how_to_go_on(folder, tmp_path, monkeypatch, run, dejacue) -> None:
-    monkeypatch.setattr(_checkpoint, "EVERY_FRAMES", 4)
+    monkeypatch.setattr(propagate, "SAVE_EVERY_FRAMES", 4)
     monkeypatch.setattr(follow, "load_tracker", lambda name, **_: Colour(stop=11))
     stopped = dejacue("track", folder, "--box", text(1, 0), "-o", tmp_path / "masks")
     assert stopped.code == 130
@@ -382,7 +382,7 @@ def locate(dejacue, cup, tmp_path, monkeypatch):
     """``dejacue locate`` from a box; there is a doubt, whatever the tracker does."""
     folder, edges = cup
     monkeypatch.setattr(
-        output, "find_doubts", lambda series: [Doubt("switch", 12, 14, "maybe another thing")]
+        follow, "find_doubts", lambda series: [Doubt("switch", 12, 14, "maybe another thing")]
     )
 
     def locate(*more: object):

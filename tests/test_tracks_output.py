@@ -11,7 +11,7 @@ from PIL import Image
 from dejacue.errors import Cancelled, InputError
 from dejacue.sources.masks import open_masks
 from dejacue.sources.partial import PartialFile
-from dejacue.sources.tracks import Prompt, TrackRequest, _checkpoint, read_notes, write_track
+from dejacue.sources.tracks import Prompt, TrackRequest, propagate, read_notes, write_track
 from dejacue.sources.tracks.base import Observation
 from dejacue.sources.tracks.notes import notes_path
 from dejacue.sources.tracks.prompts import drop_repeated_pieces
@@ -98,7 +98,7 @@ def masks(folder):
 
 
 def test_a_stopped_run_is_not_gone_on_with_for_another_number(tmp_path, write, monkeypatch) -> None:
-    monkeypatch.setattr(_checkpoint, "EVERY_FRAMES", 4)
+    monkeypatch.setattr(propagate, "SAVE_EVERY_FRAMES", 4)
     with pytest.raises(Cancelled, match="8 frames are kept"):
         write(tmp_path / "masks", {1: A}, stop=9)
     notes, tracker = write(tmp_path / "masks", {2: A})
@@ -121,7 +121,7 @@ def test_a_stopped_run_is_not_gone_on_with_for_another_number(tmp_path, write, m
 def test_odd_records_of_a_stopped_run_are_not_gone_on_with(
     tmp_path, write, monkeypatch, old, new, kept
 ) -> None:
-    monkeypatch.setattr(_checkpoint, "EVERY_FRAMES", 2)
+    monkeypatch.setattr(propagate, "SAVE_EVERY_FRAMES", 2)
     with pytest.raises(Cancelled):
         write(tmp_path / "m", {1: A}, stop=8)
     partial = tmp_path / ".m.partial"
@@ -140,7 +140,7 @@ def test_odd_records_of_a_stopped_run_are_not_gone_on_with(
 def test_records_of_a_stopped_run_in_another_order_are_not_gone_on_with(
     tmp_path, write, monkeypatch, changed
 ) -> None:
-    monkeypatch.setattr(_checkpoint, "EVERY_FRAMES", 4)
+    monkeypatch.setattr(propagate, "SAVE_EVERY_FRAMES", 4)
     with pytest.raises(Cancelled):
         write(tmp_path / "m", {1: A}, stop=8)
     partial = tmp_path / ".m.partial"
@@ -156,7 +156,7 @@ def test_records_of_a_stopped_run_in_another_order_are_not_gone_on_with(
 def test_a_state_that_the_tracker_cannot_take_is_named_with_its_file(
     tmp_path, write, monkeypatch
 ) -> None:
-    monkeypatch.setattr(_checkpoint, "EVERY_FRAMES", 2)
+    monkeypatch.setattr(propagate, "SAVE_EVERY_FRAMES", 2)
     with pytest.raises(Cancelled):
         write(tmp_path / "m", {1: A}, stop=8)
     monkeypatch.setattr(StillSession, "restore", lambda self, state: json.loads(state))
@@ -283,7 +283,7 @@ def test_a_link_stays_one(tmp_path, write, masks, name) -> None:
 
 def test_what_is_written_is_not_held_twice(folder, tmp_path, monkeypatch) -> None:
     held = []
-    monkeypatch.setattr(_checkpoint.Checkpoint, "remove", lambda self: held.append(self.frames))
+    monkeypatch.setattr(propagate.Checkpoint, "remove", lambda self: held.append(self.frames))
     write_track(tmp_path / "masks.npz", TrackRequest.of(folder, Prompt(6, 1, box=A), Still()))
     (rows,) = held
     assert rows["backward"] == []
@@ -314,20 +314,20 @@ def test_notes_lie_in_the_folder_of_the_masks_or_beside_their_file(tmp_path) -> 
 
 @pytest.mark.parametrize("stopped", [False, True])
 def test_old_states_do_not_fill_the_disk(tmp_path, monkeypatch, stopped) -> None:
-    monkeypatch.setattr(_checkpoint, "MOST_OLD_BYTES", 3000)
+    monkeypatch.setattr(propagate, "MAX_OLD_STATE_BYTES", 3000)
 
     class Large:
         def state(self) -> bytes:
             return b"x" * 1000
 
     path = tmp_path / "masks.partial"
-    checkpoint = _checkpoint.Checkpoint(path, "key")
+    checkpoint = propagate.Checkpoint(path, "key")
     for at in range(20):
-        checkpoint.add(_checkpoint.FrameRecord("forward", at, at, None, None, {}))
+        checkpoint.add(propagate.FrameRecord("forward", at, at, None, None, {}))
         checkpoint.save("forward", at + 1, Large())
         assert path.stat().st_size < 3000 + 1000 + 100 * (at + 2)
         if stopped:  # after every frame
             checkpoint.close()
-            checkpoint = _checkpoint.Checkpoint(path, "key")
+            checkpoint = propagate.Checkpoint(path, "key")
             assert [own.index for own in checkpoint.frames["forward"]] == [*range(at + 1)]
     checkpoint.close()

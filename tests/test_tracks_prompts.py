@@ -8,8 +8,12 @@ from PIL import Image
 
 from dejacue import InputError
 from dejacue.sources.tracks import Prompt, RawPrompt
-from dejacue.sources.tracks.prompt_text import TypedPrompts, read_prompts
-from dejacue.sources.tracks.prompts import check_prompts, resolve_prompts
+from dejacue.sources.tracks.prompts import (
+    TypedPrompts,
+    check_prompts,
+    read_prompts,
+    resolve_prompts,
+)
 from dejacue.sources.video import open_video
 
 

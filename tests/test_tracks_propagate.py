@@ -27,13 +27,13 @@ from dejacue.sources.masks import open_masks
 from dejacue.sources.tracks import (
     Prompt,
     TrackRequest,
-    _checkpoint,
     match_of,
+    propagate,
     read_notes,
     track,
     write_track,
 )
-from dejacue.sources.tracks.output import partial_path
+from dejacue.sources.tracks.follow import partial_path
 from dejacue.sources.tracks.propagate import ReversedVideo, _pack, _unpack
 from dejacue.sources.video import open_video
 
@@ -160,8 +160,9 @@ def test_any_picture_is_packed_without_loss() -> None:
     assert (_unpack(_pack(image), image.shape) == image).all()
 
 
-def test_the_temporary_file_leaves_no_trace(folder, tmp_path) -> None:
-    with ReversedVideo(open_video(folder), 5, folder=tmp_path) as reverse:
+def test_the_temporary_file_leaves_no_trace(folder, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with ReversedVideo(open_video(folder), 5) as reverse:
         next(iter(reverse))
     assert list(tmp_path.iterdir()) == []
 
@@ -169,11 +170,11 @@ def test_the_temporary_file_leaves_no_trace(folder, tmp_path) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        ReversedVideo(open_video(folder), 5, stop, tmp_path)
+        ReversedVideo(open_video(folder), 5, stop)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_full_disk_is_said_in_one_sentence(folder, tmp_path, monkeypatch) -> None:
+def test_a_full_disk_is_said_in_one_sentence(folder, monkeypatch) -> None:
     class Full:
         closed = False
 
@@ -183,9 +184,9 @@ def test_a_full_disk_is_said_in_one_sentence(folder, tmp_path, monkeypatch) -> N
         def close(self) -> None:
             Full.closed = True
 
-    monkeypatch.setattr(tempfile, "TemporaryFile", lambda dir: Full())
+    monkeypatch.setattr(tempfile, "TemporaryFile", Full)
     with pytest.raises(DejaCueError, match=r"no space left .*--no-backward"):
-        ReversedVideo(open_video(folder), 5, folder=tmp_path)
+        ReversedVideo(open_video(folder), 5)
     assert Full.closed
 
 
@@ -296,8 +297,8 @@ def same_as_whole(folder, tmp_path, prompts, notes) -> None:
 @pytest.mark.parametrize("most", [0, 1 << 20])  # bytes of old states: the file is written anew
 @pytest.mark.parametrize("stop", [3, 9, 17, 30, 39])
 def test_a_stopped_run_goes_on_exactly(folder, tmp_path, stop, most, monkeypatch) -> None:
-    monkeypatch.setattr(_checkpoint, "EVERY_FRAMES", 4)
-    monkeypatch.setattr(_checkpoint, "MOST_OLD_BYTES", most)
+    monkeypatch.setattr(propagate, "SAVE_EVERY_FRAMES", 4)
+    monkeypatch.setattr(propagate, "MAX_OLD_STATE_BYTES", most)
     prompts = [Prompt(0, 1, box=box(1, 0)), Prompt(15, 2, box=box(2, 15))]
     done = (stop - 1) // 4 * 4 if stop <= 16 else 16 + (stop - 17) // 4 * 4
     kept = done if done <= 16 else done - 16  # of the pass that it was in
@@ -357,7 +358,7 @@ def test_whoever_iterates_gets_what_progress_raises(folder) -> None:
 
 
 def test_a_partial_file_of_another_prompt_is_not_used(folder, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(_checkpoint, "EVERY_FRAMES", 4)
+    monkeypatch.setattr(propagate, "SAVE_EVERY_FRAMES", 4)
     with pytest.raises(Cancelled):
         write_track(
             tmp_path / "masks", request_of(folder, [Prompt(0, 1, box=box(1, 0))], Colour(20))
@@ -372,7 +373,7 @@ def test_a_partial_file_of_another_prompt_is_not_used(folder, tmp_path, monkeypa
 def test_a_partial_file_that_was_cut_short_is_taken_up_to_its_last_state(
     folder, tmp_path, left, good, monkeypatch
 ) -> None:
-    monkeypatch.setattr(_checkpoint, "EVERY_FRAMES", 4)
+    monkeypatch.setattr(propagate, "SAVE_EVERY_FRAMES", 4)
     prompts = [Prompt(0, 1, box=box(1, 0)), Prompt(0, 2, box=box(2, 0))]
     with pytest.raises(Cancelled, match="16 frames are kept"):
         write_track(tmp_path / "masks", request_of(folder, prompts, Colour(20)))
@@ -404,7 +405,7 @@ def test_a_failure_in_writing_leaves_the_old_masks(folder, tmp_path, monkeypatch
     def fail(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("dejacue.sources.tracks.output.write_notes", fail)
+    monkeypatch.setattr("dejacue.sources.tracks.follow.write_notes", fail)
     with pytest.raises(OSError, match="No space"):
         write_track(tmp_path / name, request_of(folder, [Prompt(0, 2, box=box(2, 0))]))
     assert sorted(path.name for path in tmp_path.rglob("*")) == before

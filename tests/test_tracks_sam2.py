@@ -21,8 +21,7 @@ transformers = pytest.importorskip("transformers")
 from helpers.tiny_sam2 import MEMORIES, POINTERS, SIDE, random_model  # noqa: E402
 
 from dejacue.sources.tracks import sam2  # noqa: E402
-from dejacue.sources.tracks.sam2 import images, loading  # noqa: E402
-from dejacue.sources.tracks.sam2.tracker import Memory, Reach  # noqa: E402
+from dejacue.sources.tracks.sam2 import Memory, Reach  # noqa: E402
 
 HEIGHT, WIDTH = 36, 48
 CLICK = Prompt(object=1, points=((20, 15, True),))
@@ -65,7 +64,7 @@ def same(left, right) -> bool:
 
 def everything_kept(model, images_given, prompts):
     """One object in transformers' own session, which keeps all; prompts by frame."""
-    kind = sam2.tracker.CLASSES[model.config.model_type][1]
+    kind = sam2.CLASSES[model.config.model_type][1]
     session = getattr(transformers, kind)(dtype=torch.float32)
     session.obj_id_to_idx(1)
     found = []
@@ -73,16 +72,17 @@ def everything_kept(model, images_given, prompts):
         if k in prompts:
             prompt = prompts[k]
             if prompt.mask is not None:
-                session.add_mask_inputs(0, k, images.painted(prompt.mask, SIDE))
+                session.add_mask_inputs(0, k, sam2.mask_input(prompt.mask, SIDE))
             else:
-                at, labels = images.clicks(prompt, HEIGHT, WIDTH, SIDE)
+                at, labels = sam2.point_input(prompt, HEIGHT, WIDTH, SIDE)
                 session.add_point_inputs(0, k, {"point_coords": at, "point_labels": labels})
             session.obj_with_new_inputs = [1]
-        frame = images.pixels(image, SIDE, "cpu", torch.float32)
+        frame = sam2.frame_input(image, SIDE, "cpu", torch.float32)
         model(session, frame_idx=k, frame=frame)
         kept = session.output_dict_per_obj[0]
         output = kept["cond_frame_outputs" if k in prompts else "non_cond_frame_outputs"][k]
-        mask = images.masks(output["pred_masks"].reshape(1, 1, *levels(model)), HEIGHT, WIDTH)[0]
+        logits = output["pred_masks"].reshape(1, 1, *levels(model))
+        (mask,) = sam2.output_masks(logits, HEIGHT, WIDTH)
         found.append((mask, float(output["object_score_logits"].sigmoid())))
     assert len(session.processed_frames) == len(images_given)
     return found
@@ -310,30 +310,30 @@ def test_frames_fed_backwards_are_a_pass_like_any_other() -> None:
 def test_the_whole_video_iterator_of_transformers_gives_the_same_masks() -> None:
     given = frames(25)
     model = random_model()
-    pixels = torch.stack([images.pixels(image, SIDE, "cpu", torch.float32) for image in given])
+    pixels = torch.stack([sam2.frame_input(image, SIDE, "cpu", torch.float32) for image in given])
     session = transformers.Sam2VideoInferenceSession(video=pixels, dtype=torch.float32)
-    at, labels = images.clicks(CLICK, HEIGHT, WIDTH, SIDE)
+    at, labels = sam2.point_input(CLICK, HEIGHT, WIDTH, SIDE)
     session.obj_id_to_idx(1)
     session.add_point_inputs(0, 0, {"point_coords": at, "point_labels": labels})
     session.obj_with_new_inputs = [1]
     own = tracker().session()
     for k, output in enumerate(model.propagate_in_video_iterator(session, start_frame_idx=0)):
         seen = own.step(given[k], [CLICK] if k == 0 else [])[1]
-        assert np.array_equal(seen.mask, images.masks(output.pred_masks, HEIGHT, WIDTH)[0])
+        assert np.array_equal(seen.mask, sam2.output_masks(output.pred_masks, HEIGHT, WIDTH)[0])
 
 
 def test_a_frame_is_resized_and_normalised_as_the_processor_does() -> None:
     image = frames(1)[0]
-    found = images.pixels(image, SIDE, "cpu", torch.float32).numpy()
+    found = sam2.frame_input(image, SIDE, "cpu", torch.float32).numpy()
     assert found.shape == (3, SIDE, SIDE)
-    back = found * np.reshape(images.DEVIATION, (3, 1, 1)) + np.reshape(images.MEAN, (3, 1, 1))
+    back = found * np.reshape(sam2.DEVIATION, (3, 1, 1)) + np.reshape(sam2.MEAN, (3, 1, 1))
     levels_found = 255 * back
     assert np.abs(levels_found - levels_found.round()).max() < 1e-3
     from PIL import Image
 
     expected = np.asarray(Image.fromarray(image).resize((SIDE, SIDE), Image.Resampling.BILINEAR))
     assert np.abs(levels_found - expected.transpose(2, 0, 1)).max() <= 1.01
-    white = images.pixels(np.full((SIDE, SIDE, 3), 255, np.uint8), SIDE, "cpu", torch.float32)
+    white = sam2.frame_input(np.full((SIDE, SIDE, 3), 255, np.uint8), SIDE, "cpu", torch.float32)
     assert white[:, 5, 5].tolist() == pytest.approx([2.2489, 2.4286, 2.6400], abs=1e-4)
 
 
@@ -341,20 +341,20 @@ def test_a_frame_may_be_a_view_that_cannot_be_written_to() -> None:
     image = frames(1)[0]
     mirrored = image[:, ::-1]
     mirrored.flags.writeable = False
-    found = images.pixels(mirrored, SIDE, "cpu", torch.float32)
-    assert torch.equal(found, images.pixels(mirrored.copy(), SIDE, "cpu", torch.float32))
+    found = sam2.frame_input(mirrored, SIDE, "cpu", torch.float32)
+    assert torch.equal(found, sam2.frame_input(mirrored.copy(), SIDE, "cpu", torch.float32))
 
 
 def test_clicks_and_boxes_are_scaled_to_the_models_square() -> None:
     prompt = Prompt(box=(12, 9, 36, 27), points=((24, 18, True), (0, 36, False)))
-    at, labels = images.clicks(prompt, HEIGHT, WIDTH, SIDE)
+    at, labels = sam2.point_input(prompt, HEIGHT, WIDTH, SIDE)
     assert at.tolist() == [[[[16, 16], [48, 48], [32, 32], [0, 64]]]]
     assert labels.tolist() == [[[2, 3, 1, 0]]]
 
 
 def test_masks_are_cut_at_zero_at_the_size_of_the_frame() -> None:
     logits = torch.tensor([[[[-1.0, 3.0]]], [[[2.0, 2.0]]]])
-    found = images.masks(logits, 2, 4)
+    found = sam2.output_masks(logits, 2, 4)
     # between the centres of the two pixels: -1, 0, 2, 3
     assert found[0].tolist() == [[False, False, True, True]] * 2
     assert found[1].all()
@@ -364,8 +364,8 @@ def test_masks_are_cut_at_zero_at_the_size_of_the_frame() -> None:
 def test_a_mask_thinner_than_half_a_pixel_is_not_lost() -> None:
     thin = np.zeros((640, 640), bool)
     thin[320, 320] = True
-    assert images.painted(thin, SIDE).sum() >= 1
-    assert images.painted(np.zeros((640, 640), bool), SIDE).sum() == 0
+    assert sam2.mask_input(thin, SIDE).sum() >= 1
+    assert sam2.mask_input(np.zeros((640, 640), bool), SIDE).sum() == 0
 
 
 def test_the_mask_given_is_the_mask_seen_and_presence_is_certain() -> None:
@@ -419,7 +419,9 @@ def _run_until_full(given, fallback, monkeypatch):
     monkeypatch.setattr(model, "forward", full)
     own.device = device
     session._place = (device, "fp32")
-    monkeypatch.setattr(images, "pixels", lambda *a, real=images.pixels: real(*a[:2], "cpu", a[3]))
+    monkeypatch.setattr(
+        sam2, "frame_input", lambda *a, real=sam2.frame_input: real(*a[:2], "cpu", a[3])
+    )
     try:
         seen += [session.step(image) for image in given[3:]]
     except InputError:
@@ -587,7 +589,7 @@ def test_what_is_not_installed_is_named_with_its_remedy(folder, monkeypatch) -> 
     written = (folder / "config.json").read_text()
     wrapped = written.replace("sam2_hiera_det_model", "timm_wrapper")
     (folder / "config.json").write_text(wrapped)
-    real = loading.need
+    real = sam2.need
 
     def need_without(absent: str):
         def need(module: str, remedy: str):
@@ -595,10 +597,10 @@ def test_what_is_not_installed_is_named_with_its_remedy(folder, monkeypatch) -> 
 
         return need
 
-    monkeypatch.setattr(loading, "need", need_without("timm"))
+    monkeypatch.setattr(sam2, "need", need_without("timm"))
     with pytest.raises(MissingExtra, match=r"pip install 'dejacue\[track\]' timm"):
         sam2.load("sam2", device="cpu")
     for absent in ("torch", "transformers"):
-        monkeypatch.setattr(loading, "need", need_without(absent))
+        monkeypatch.setattr(sam2, "need", need_without(absent))
         with pytest.raises(MissingExtra, match=re.escape("pip install 'dejacue[track]'")):
             sam2.load("sam2")

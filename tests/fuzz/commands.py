@@ -22,7 +22,7 @@ from dejacue import Store, write_history, write_vocabulary
 from dejacue.cli import main, options, readouts
 from dejacue.cli.annotate import _frames
 from dejacue.errors import InputError
-from dejacue.sources.tracks.prompt_text import TypedPrompts, read_prompts
+from dejacue.sources.tracks.prompts import TypedPrompts, read_prompts
 
 LONG = ("demo", "reproduce", "fetch", "studio")  # they compute long, download, or serve
 HISTORIES, VIDEOS = ["x.npz", "finding", "x.npz"], ["clip.mkv", "images", "images/*.png"]

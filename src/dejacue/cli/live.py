@@ -31,7 +31,7 @@ from dejacue.sources.documents import as_json, named
 from dejacue.sources.stream import is_stream, open_stream
 from dejacue.sources.tracks.base import Prompt
 from dejacue.sources.tracks.loading import load_tracker
-from dejacue.sources.tracks.prompt_text import TypedPrompts, read_prompts
+from dejacue.sources.tracks.prompts import TypedPrompts, read_prompts
 from dejacue.sources.tracks.propagate import PRESENCE
 from dejacue.sources.video import Frame, Video, open_video
 

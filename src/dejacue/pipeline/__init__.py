@@ -23,7 +23,7 @@ from dejacue.pipeline.options import (
 )
 from dejacue.sources.findings import Made
 from dejacue.sources.tracks.follow import TrackerOptions
-from dejacue.sources.tracks.prompt_text import TypedPrompts
+from dejacue.sources.tracks.prompts import TypedPrompts
 
 __all__ = [
     "Encoded",

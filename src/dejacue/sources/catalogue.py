@@ -16,7 +16,7 @@ from pathlib import Path
 from dejacue.errors import MissingData, unknown
 from dejacue.sources.encoders import SIZES, accelerated, siglip, siglip_onnx, siglip_torch
 from dejacue.sources.encoders.weights import Weights, obtain
-from dejacue.sources.tracks.sam2 import loading
+from dejacue.sources.tracks import sam2
 
 MAIN = "main"  # the latest: no revision is published that could be pinned
 OF_A_SIZE = (
@@ -108,8 +108,8 @@ def catalogue() -> dict[str, Model]:
     for name, repository in SIZES.items():
         files = Weights(repository, MAIN, dict.fromkeys(OF_A_SIZE))
         models.append(Model(name, "encoder", (files,), "torch", 4 * PARAMETERS[name]))
-    for name, repository in loading.REPOSITORIES.items():
-        files = Weights(repository, loading.REVISION, loading.FILES)
+    for name, repository in sam2.REPOSITORIES.items():
+        files = Weights(repository, sam2.REVISION, sam2.FILES)
         about = PARAMETERS.get(name)
         models.append(Model(name, "tracker", (files,), "track", about and 4 * about))
     return {own.name: own for own in models}
@@ -118,7 +118,7 @@ def catalogue() -> dict[str, Model]:
 def model_named(name: str) -> Model:
     """By its name, as --encoder and --tracker take it."""
     found = catalogue()
-    name = {"sam2": loading.DEFAULT, "siglip2:fp32": "siglip2"}.get(name, name)
+    name = {"sam2": sam2.DEFAULT, "siglip2:fp32": "siglip2"}.get(name, name)
     if name in found:
         return found[name]
     family, _, rest = name.partition(":")

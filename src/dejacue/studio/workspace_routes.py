@@ -17,7 +17,7 @@ from dejacue.sources.atomic import write_text
 from dejacue.sources.encoders import BUILT_IN, EXAMPLES, SIZES
 from dejacue.sources.files import read_vocabulary, vocabulary_yaml
 from dejacue.sources.tracks import default_tracker
-from dejacue.sources.tracks.sam2.loading import REPOSITORIES
+from dejacue.sources.tracks.sam2 import REPOSITORIES
 from dejacue.studio.models import PROBLEMS, Asked, Id, Object, Own, Text, Who, owner_only
 from dejacue.studio.workspace import WORDS
 

@@ -10,11 +10,11 @@ from typing import Any
 
 from dejacue.errors import InputError
 from dejacue.sources.documents import as_json, named, parse_documents, parse_json
-from dejacue.sources.formats.spans import Marks, Span, times
+from dejacue.sources.formats.spans import Marks, Span, member, times
 
 
 def write_qvhighlights(marks: Marks) -> str:
-    """A line for each state of an object; the query is its first description, or the state."""
+    """Return a line for each state of a video; its query is the first description or the state."""
     rows: dict[tuple[str, str], dict[str, Any]] = {}
     for span in marks.spans:
         video = marks.video_of(span.object)
@@ -34,28 +34,29 @@ def write_qvhighlights(marks: Marks) -> str:
 
 def read_qvhighlights(text: str) -> list[Span]:
     spans = []
-    for row in parse_documents(text):
-        given = row if isinstance(row, dict) else {}
-        with named(f"qid {given.get('qid')}"):
-            if "pred_relevant_windows" in given:
+    for document in parse_documents(text):
+        row = document if isinstance(document, dict) else {}
+        with named(f"qid {row.get('qid')}"):
+            if "pred_relevant_windows" in row:
                 raise InputError(
                     "holds predictions (pred_relevant_windows); give references (relevant_windows)"
                 )
-            state, video = given.get("state", given.get("query")), given.get("vid")
+            state, video = row.get("state", row.get("query")), row.get("vid")
             if not isinstance(state, str) or not isinstance(video, str):
                 raise InputError('has no "query" and "vid"')
-            for pair in _pairs(given.get("relevant_windows"), "relevant_windows"):
+            for pair in _pairs(row.get("relevant_windows"), "relevant_windows"):
                 spans.append(Span(state, None, pair, video=video))
     return spans
 
 
 def write_activitynet(marks: Marks) -> str:
-    videos: dict[str, dict[str, Any]] = {
-        marks.video_of(own): {"subset": "validation", "annotations": []} for own in marks.objects
+    videos = {
+        video: {
+            "subset": "validation",
+            "annotations": [{"label": span.state, "segment": list(span.seconds)} for span in spans],
+        }
+        for video, spans in marks.by_video().items()
     }
-    for span in marks.spans:
-        own = {"label": span.state, "segment": list(span.seconds)}
-        videos[marks.video_of(span.object)]["annotations"].append(own)
     return as_json({"version": "VERSION 1.3", "database": videos}) + "\n"
 
 
@@ -63,23 +64,23 @@ def read_activitynet(text: str) -> list[Span]:
     document = parse_json(text)
     if isinstance(document, dict) and "results" in document:
         raise InputError('holds predictions ("results"); references have a "database"')
-    videos = document.get("database") if isinstance(document, dict) else None
-    if not isinstance(videos, dict):
+    videos = member(document, "database", dict)
+    if videos is None:
         raise InputError('has no "database" of videos and their annotations')
     spans = []
-    for video, own in videos.items():
+    for video, content in videos.items():
         with named(f'video "{video}"'):
-            rows = own.get("annotations") if isinstance(own, dict) else None
-            for row in rows if isinstance(rows, list) else ():
-                if not isinstance(row, dict) or not isinstance(row.get("label"), str):
+            for row in member(content, "annotations", list) or ():
+                label = member(row, "label", str)
+                if label is None:
                     raise InputError('an annotation has no "label"')
                 (pair,) = _pairs([row.get("segment")], "segment")
-                spans.append(Span(row["label"], None, pair, video=video))
+                spans.append(Span(label, None, pair, video=video))
     return spans
 
 
-def _pairs(given: Any, what: str) -> Iterator[tuple[float, float]]:
-    for pair in given if isinstance(given, list) else [None]:
+def _pairs(pairs: Any, key: str) -> Iterator[tuple[float, float]]:
+    for pair in pairs if isinstance(pairs, list) else [None]:
         if not isinstance(pair, list) or len(pair) != 2:
-            raise InputError(f'"{what}" is not a list of pairs of start and end')
+            raise InputError(f'"{key}" is not a list of pairs of start and end')
         yield times(*pair)

@@ -25,7 +25,7 @@ from dejacue.sources.video import open_video
 def frame_ends_s(history: History, name: str | None = None) -> NDArray[np.float64]:
     """Return ``history.ends_s``; times that say no end for every frame are refused.
 
-    name   what the message calls it; default: the history with its id
+    name   how the message names it; default: the history with its id
     """
     name = name or f'history "{history.id}"'
     if history.times_s is None:
@@ -48,12 +48,15 @@ def frame_ends_s(history: History, name: str | None = None) -> NDArray[np.float6
 
 
 def average_rate(history: History) -> float | None:
-    """Frames of the file a second; None where its times do not say it."""
-    times = history.times_s
-    frames = history.frames if history.source_frames is None else history.source_frames
+    """Return the frames of the file per second; None where its times do not say it."""
+    times, frames = history.times_s, _source_frames(history)
     if times is None or not times[-1] > times[0] or frames[-1] <= frames[0]:
         return None
     return float((frames[-1] - frames[0]) / (times[-1] - times[0]))
+
+
+def _source_frames(history: History) -> NDArray[np.int64]:
+    return history.frames if history.source_frames is None else history.source_frames
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,30 +78,28 @@ class Clock:
     def of_history(cls, history: History) -> Clock:
         ends = frame_ends_s(history)
         assert history.times_s is not None
-        frames = history.frames if history.source_frames is None else history.source_frames
-        return cls(f'history "{history.id}"', frames, history.times_s, ends)
+        return cls(f'history "{history.id}"', _source_frames(history), history.times_s, ends)
 
     @classmethod
     def of_video(cls, path: str) -> Clock:
-        """All frames are decoded, since some containers tell their times in no other way."""
-        seen = [(frame.source, frame.time_s) for frame in open_video(path).late()]
-        if any(time is None for _, time in seen):
+        """Decode all frames, since some containers tell their times in no other way."""
+        read = [(frame.source, frame.time_s) for frame in open_video(path).late()]
+        if any(time is None for _, time in read):
             raise InputError(
                 f"{path}: has no timestamps; give a video, or a history made with a rate"
             )
-        frames, times = np.array([source for source, _ in seen]), np.array([t for _, t in seen])
-        whole = History(np.ones((len(seen), 1)), frames, times_s=times.astype(float))
-        assert whole.times_s is not None
-        return cls(path, whole.frames, whole.times_s, frame_ends_s(whole, path), whole=True)
+        frames, times = np.array([source for source, _ in read]), np.array([t for _, t in read])
+        history = History(np.ones((len(read), 1)), frames, times_s=times.astype(float))
+        assert history.times_s is not None
+        return cls(path, history.frames, history.times_s, frame_ends_s(history, path), whole=True)
 
     @property
     def rate(self) -> float:
-        """Frames a second, on average."""
-        lasting = self.starts[-1] - self.starts[0]
-        return float((self.frames[-1] - self.frames[0]) / lasting)
+        """Return the frames per second, on average."""
+        return float((self.frames[-1] - self.frames[0]) / (self.starts[-1] - self.starts[0]))
 
     def times_s(self, window: Window) -> tuple[float, float]:
-        """From the start of its first frame to the end of its last."""
+        """Return the start of the window's first frame and the end of its last."""
         first, last = np.searchsorted(self.frames, tuple(window)).tolist()
         if last >= len(self.frames) or tuple(self.frames[[first, last]].tolist()) != tuple(window):
             raise InputError(
@@ -107,7 +108,7 @@ class Clock:
         return float(self.starts[first]), float(self.ends[last])
 
     def window(self, times_s: tuple[float, float], tolerance_s: float) -> Window:
-        """The frames that start in a span; ``tolerance_s`` is how exact its times are."""
+        """Return the frames that start in a span; ``tolerance_s`` is how exact its times are."""
         start, end = times_s
         if self.whole and end > self.ends[-1] + max(tolerance_s, self.ends[-1] - self.starts[-1]):
             raise InputError(
@@ -120,7 +121,7 @@ class Clock:
         return Window(int(self.frames[first]), int(self.frames[last - 1]))
 
     def check(self, window: Window) -> None:
-        """Refuses what lies behind the last frame of a video."""
+        """Refuse a window that ends after the last frame of a video."""
         if self.whole and window.end > self.frames[-1]:
             raise InputError(
                 f"frames {window} are beyond the end of {self.name}, frame {self.frames[-1]}; "
@@ -131,48 +132,49 @@ class Clock:
 class Clocks:
     """The clocks of the objects of a file.
 
-    given   a video or a history (itself, or the path of either) that serves all, several that are
-            found by their names, a mapping of objects to them, or None: the videos that files name
+    source   a video or a history (itself, or the path of either) that serves all, several that are
+             found by their names, a mapping of objects to them, or None: the videos that files name
     """
 
-    def __init__(self, given: Any = None) -> None:
-        self._named: dict[str, Any] = {}
-        self._only: Any = None
-        if isinstance(given, Mapping):
-            self._named = dict(given)
-        elif isinstance(given, Sequence) and not isinstance(given, str):
-            for own in given:
-                self._named[own.id if isinstance(own, History) else stem(os.fspath(own))] = own
-            self._only = given[0] if len(given) == 1 else None
+    def __init__(self, source: Any = None) -> None:
+        self._by_name: dict[str, Any] = {}
+        self._for_all: Any = None
+        if isinstance(source, Mapping):
+            self._by_name = dict(source)
+        elif isinstance(source, Sequence) and not isinstance(source, str):
+            for item in source:
+                self._by_name[item.id if isinstance(item, History) else stem(os.fspath(item))] = (
+                    item
+                )
+            self._for_all = source[0] if len(source) == 1 else None
         else:
-            self._only = given
-        self._made: dict[str, Clock] = {}
+            self._for_all = source
+        self._clocks: dict[str, Clock] = {}
 
-    def of(self, object: str, video: str | None, beside: Path) -> Clock | None:
-        """That of an object; ``beside`` is the folder of the file that names the video."""
-        given = self._given(object, video)
-        if given is None and video is not None and not self._named:
-            places = (Path(video), beside / video, beside / Path(video).name)
-            given = next((place for place in places if os.path.exists(place)), None)
-        if given is None:
+    def of(self, object: str, video: str | None, folder: Path) -> Clock | None:
+        """Return the clock of an object; ``folder`` is that of the file that names the video."""
+        source = self._source(object, video)
+        if source is None and video is not None and not self._by_name:
+            places = (Path(video), folder / video, folder / Path(video).name)
+            source = next((place for place in places if os.path.exists(place)), None)
+        if source is None:
             return None
-        key = given.id if isinstance(given, History) else os.fspath(given)
-        if key not in self._made:
-            history = given if isinstance(given, History) else None
-            if history is None and key.lower().endswith(".npz"):
-                history = read_history(key)
-            made = Clock.of_history(history) if history is not None else Clock.of_video(key)
-            self._made[key] = made
-        return self._made[key]
+        key = source.id if isinstance(source, History) else os.fspath(source)
+        if key not in self._clocks:
+            if not isinstance(source, History) and key.lower().endswith(".npz"):
+                source = read_history(key)
+            is_history = isinstance(source, History)
+            self._clocks[key] = Clock.of_history(source) if is_history else Clock.of_video(key)
+        return self._clocks[key]
 
     def video(self, object: str) -> str | None:
-        """The path of the video that was given for an object."""
-        given = self._given(object, None)
-        path = None if given is None or isinstance(given, History) else os.fspath(given)
+        """Return the path of the video that was given for an object."""
+        source = self._source(object, None)
+        path = None if source is None or isinstance(source, History) else os.fspath(source)
         return None if path is None or path.lower().endswith(".npz") else path
 
-    def _given(self, object: str, video: str | None) -> Any:
+    def _source(self, object: str, video: str | None) -> Any:
         for name in (object, f"{object}.history", video, stem(video or "")):
-            if name in self._named:
-                return self._named[name]
-        return self._only
+            if name in self._by_name:
+                return self._by_name[name]
+        return self._for_all

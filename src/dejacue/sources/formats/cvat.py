@@ -6,12 +6,13 @@ span without a box: here it is the whole picture where the video can be opened, 
 
 from __future__ import annotations
 
+from itertools import groupby, zip_longest
 from pathlib import PurePath
 from xml.etree.ElementTree import Element
 
 from dejacue.errors import DejaCueError, InputError
 from dejacue.sources.documents import named
-from dejacue.sources.formats.markup import add, as_xml, parse_xml
+from dejacue.sources.formats.markup import add, add_texts, as_xml, parse_xml
 from dejacue.sources.formats.spans import Marks, Span, clean, frames
 from dejacue.sources.video import open_video
 
@@ -26,61 +27,57 @@ def write(marks: Marks) -> str:
     add(root, "version", "1.1")
     meta = add(root, "meta")
     task = add(meta, "task")
-    for tag, text in (
-        ("name", clean(PurePath(video or next(iter(marks.objects), "")).name)),
-        ("size", str(last + 1)),
-        ("mode", "interpolation"),
-        ("overlap", "0"),
-        ("start_frame", "0"),
-        ("stop_frame", str(last)),
-        ("frame_filter", ""),
-    ):
-        add(task, tag, text)
+    add_texts(
+        task,
+        name=clean(PurePath(video or next(iter(marks.objects), "")).name),
+        size=str(last + 1),
+        mode="interpolation",
+        overlap="0",
+        start_frame="0",
+        stop_frame=str(last),
+        frame_filter="",
+    )
     labels = add(task, "labels")
+    values = "\n".join(_one_line(state) for state in marks.states)
     for object in marks.objects:
         label = add(labels, "label")
         add(label, "name", clean(object))
-        attribute = add(add(label, "attributes"), "attribute")
-        values = "\n".join(" ".join(clean(state).split()) for state in marks.states)
-        for tag, text in (
-            ("name", ATTRIBUTE),
-            ("mutable", "True"),
-            ("input_type", "select"),
-            ("default_value", ""),
-            ("values", f"\n{values}"),
-        ):
-            add(attribute, tag, text)
-    size = add(task, "original_size")
-    add(size, "width", str(width))
-    add(size, "height", str(height))
+        add_texts(
+            add(add(label, "attributes"), "attribute"),
+            name=ATTRIBUTE,
+            mutable="True",
+            input_type="select",
+            default_value="",
+            values=f"\n{values}",
+        )
+    add_texts(add(task, "original_size"), width=str(width), height=str(height))
     for note in marks.notes:
         add(meta, "note", clean(note))
     for number, span in enumerate(marks.spans):
-        _track(root, number, span, width, height)
+        track = add(root, "track", id=str(number), label=clean(span.object or ""), source="auto")
+        ends = [(span.frames.start, "0"), (span.frames.end + 1, "1")]
+        if span.frames.length > 1:  # readers that do not interpolate see the last frame as well
+            ends.insert(1, (span.frames.end, "0"))
+        for frame, outside in ends:
+            box = add(
+                track,
+                "box",
+                frame=str(frame),
+                outside=outside,
+                occluded="0",
+                keyframe="1",
+                xtl="0.0",
+                ytl="0.0",
+                xbr=f"{width}.0",
+                ybr=f"{height}.0",
+                z_order="0",
+            )
+            add(box, "attribute", _one_line(span.state), name=ATTRIBUTE)
     return as_xml(root)
 
 
-def _track(root: Element, number: int, span: Span, width: int, height: int) -> None:
-    label = clean(span.object or "")
-    track = add(root, "track", id=str(number), label=label, source="auto")
-    ends = [(span.frames.start, "0"), (span.frames.end + 1, "1")]
-    if span.frames.length > 1:  # readers that do not interpolate see the last frame as well
-        ends.insert(1, (span.frames.end, "0"))
-    for frame, outside in ends:
-        box = add(
-            track,
-            "box",
-            frame=str(frame),
-            outside=outside,
-            occluded="0",
-            keyframe="1",
-            xtl="0.0",
-            ytl="0.0",
-            xbr=f"{width}.0",
-            ybr=f"{height}.0",
-            z_order="0",
-        )
-        add(box, "attribute", " ".join(clean(span.state).split()), name=ATTRIBUTE)
+def _one_line(text: str) -> str:
+    return " ".join(clean(text).split())
 
 
 def _size(video: str | None) -> tuple[int, int]:
@@ -95,7 +92,7 @@ def _size(video: str | None) -> tuple[int, int]:
 
 
 def read(text: str) -> list[Span]:
-    """The runs of frames in which the attribute "state" of a track stays the same.
+    """Return the runs of frames in which the attribute "state" of a track stays the same.
 
     A box holds until the next one of its track; the last one that is not outside, as CVAT writes
     every frame, for its own frame.
@@ -105,30 +102,29 @@ def read(text: str) -> list[Span]:
         raise InputError('holds images, not tracks; export it as "CVAT for video 1.1"')
     spans = []
     for track in root.iter("track"):
-        with named(f'track {track.get("id")} of "{track.get("label")}"'):
-            spans += _spans(track)
+        label = track.get("label")
+        with named(f'track {track.get("id")} of "{label}"'):
+            shapes = sorted(map(_shape, track), key=lambda shape: shape[0])
+            runs = [
+                (state, [frame for frame, _ in run])
+                for state, run in groupby(shapes, key=lambda shape: shape[1])
+            ]
+            for (state, numbers), following in zip_longest(runs, runs[1:]):
+                if state:
+                    last = following[1][0] - 1 if following else numbers[-1]
+                    spans.append(Span(state, frames(numbers[0], last), object=label))
     return spans
 
 
-def _spans(track: Element) -> list[Span]:
-    shapes: list[tuple[int, str | None]] = []
-    for box in track:
-        try:
-            frame = int(box.get("frame", ""))
-        except ValueError:
-            raise InputError(f'frame "{box.get("frame")}" is not a whole number') from None
-        states = [own.text or "" for own in box.iter("attribute") if own.get("name") == ATTRIBUTE]
-        if not states and box.get("outside") != "1":
-            raise InputError(f'frame {frame} has no attribute "{ATTRIBUTE}"; add it to the label')
-        shapes.append((frame, None if box.get("outside") == "1" else states[0].strip()))
-    shapes.sort(key=lambda own: own[0])
-    spans: list[Span] = []
-    begun: tuple[int, str | None] = -1, None
-    for at, (frame, state) in enumerate(shapes):
-        if state != begun[1]:
-            if begun[1]:
-                spans.append(Span(begun[1], frames(begun[0], frame - 1), object=track.get("label")))
-            begun = frame, state
-        if at == len(shapes) - 1 and state:
-            spans.append(Span(state, frames(begun[0], frame), object=track.get("label")))
-    return spans
+def _shape(box: Element) -> tuple[int, str | None]:
+    """Return the frame of a box and its state; None: the object is outside."""
+    try:
+        frame = int(box.get("frame", ""))
+    except ValueError:
+        raise InputError(f'frame "{box.get("frame")}" is not a whole number') from None
+    if box.get("outside") == "1":
+        return frame, None
+    for attribute in box.iter("attribute"):
+        if attribute.get("name") == ATTRIBUTE:
+            return frame, (attribute.text or "").strip()
+    raise InputError(f'frame {frame} has no attribute "{ATTRIBUTE}"; add it to the label')

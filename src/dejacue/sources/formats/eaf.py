@@ -8,6 +8,7 @@ header. The date is always the same, so that the same answer gives the same byte
 from __future__ import annotations
 
 import re
+from itertools import count
 from pathlib import Path
 from xml.etree.ElementTree import Element
 
@@ -19,9 +20,9 @@ from dejacue.sources.formats.spans import Marks, Span, clean, local, times
 _SCHEMA = "http://www.mpi.nl/tools/elan/EAFv2.8.xsd"
 _XSI = "http://www.w3.org/2001/XMLSchema-instance"
 _TYPES = {".mp4": "video/mp4", ".mov": "video/quicktime", ".mpg": "video/mpeg"}
-_FURTHER = re.compile(r"(?s)(.*) \(\d+\)")
-NOTE = "dejacue.note"
-TYPE = "state"  # of our tiers
+_NUMBERED_TIER = re.compile(r"(?s)(.*) \(\d+\)")
+_NOTE = "dejacue.note"
+_TIER_TYPE = "state"  # of tiers that dejacue writes
 
 
 def write(marks: Marks) -> str:
@@ -49,28 +50,28 @@ def write(marks: Marks) -> str:
             RELATIVE_MEDIA_URL=f"./{clean(Path(video).name)}",
         )
     for note in marks.notes:
-        add(header, "PROPERTY", clean(note), NAME=NOTE)
+        add(header, "PROPERTY", clean(note), NAME=_NOTE)
     order = add(root, "TIME_ORDER")
-    count = 0
+    number = 0
     for (object, name), spans in _tiers(marks).items():
-        tier = add(root, "TIER", LINGUISTIC_TYPE_REF=TYPE, TIER_ID=name, PARTICIPANT=object)
+        tier = add(root, "TIER", LINGUISTIC_TYPE_REF=_TIER_TYPE, TIER_ID=name, PARTICIPANT=object)
         for span in spans:
-            count += 1
-            slots = f"ts{2 * count - 1}", f"ts{2 * count}"
+            number += 1
+            slots = f"ts{2 * number - 1}", f"ts{2 * number}"
             for slot, value in zip(slots, span.milliseconds, strict=True):
                 add(order, "TIME_SLOT", TIME_SLOT_ID=slot, TIME_VALUE=str(value))
-            own = add(
+            annotation = add(
                 add(tier, "ANNOTATION"),
                 "ALIGNABLE_ANNOTATION",
-                ANNOTATION_ID=f"a{count}",
+                ANNOTATION_ID=f"a{number}",
                 TIME_SLOT_REF1=slots[0],
                 TIME_SLOT_REF2=slots[1],
             )
-            add(own, "ANNOTATION_VALUE", clean(" / ".join(span.descriptions)))
+            add(annotation, "ANNOTATION_VALUE", clean(" / ".join(span.descriptions)))
     add(
         root,
         "LINGUISTIC_TYPE",
-        LINGUISTIC_TYPE_ID=TYPE,
+        LINGUISTIC_TYPE_ID=_TIER_TYPE,
         TIME_ALIGNABLE="true",
         GRAPHIC_REFERENCES="false",
     )
@@ -78,72 +79,66 @@ def write(marks: Marks) -> str:
 
 
 def _tiers(marks: Marks) -> dict[tuple[str, str], list[Span]]:
-    """(object, name) → spans that do not overlap, in the order of time."""
+    """Return (object, name) → spans that do not overlap, in the order of time."""
     tiers: dict[tuple[str, str], list[Span]] = {}
     several = len(marks.objects) > 1
     for state in marks.states:
-        for span in sorted(
-            (own for own in marks.spans if own.state == state), key=lambda own: own.milliseconds
-        ):
+        spans = [span for span in marks.spans if span.state == state]
+        for span in sorted(spans, key=lambda span: span.milliseconds):
             object = clean(span.object or "")
             name = f"{object}/{clean(state)}" if several else clean(state)
-            number = 1
-            while True:
+            for number in count(1):
                 key = object, name if number == 1 else f"{name} ({number})"
-                own = tiers.setdefault(key, [])
-                if not own or own[-1].milliseconds[1] <= span.milliseconds[0]:
+                tier = tiers.setdefault(key, [])
+                if not tier or tier[-1].milliseconds[1] <= span.milliseconds[0]:
+                    tier.append(span)
                     break
-                number += 1
-            own.append(span)
     return tiers
 
 
 def read(text: str) -> list[Span]:
-    """A tier is a state; or it is an object, where its annotations have different values, which
-    are the states then (but not in tiers of our own, whose values are descriptions)."""
+    """Return the annotations of all tiers.
+
+    A tier is a state; or it is an object, where its annotations have different values, which are
+    the states then (but not in tiers that dejacue wrote, whose values are descriptions).
+    """
     root = parse_xml(text, "ANNOTATION_DOCUMENT", "an ELAN file")
     header = root.find("HEADER")
     unit = "milliseconds" if header is None else header.get("TIME_UNITS", "milliseconds")
     if unit != "milliseconds":
         raise InputError(f'uses the time unit "{unit:.40}"; save it in ELAN with milliseconds')
     video, shift = _video(root)
-    slots = {own.get("TIME_SLOT_ID"): own.get("TIME_VALUE") for own in root.iter("TIME_SLOT")}
+    slots = {slot.get("TIME_SLOT_ID"): slot.get("TIME_VALUE") for slot in root.iter("TIME_SLOT")}
     names = {tier.get("TIER_ID", "") for tier in root.iter("TIER")}
-    valued = [tier for tier in root.iter("TIER") if _holds_states(tier)]
+    with_states = [tier for tier in root.iter("TIER") if _holds_states(tier)]
     spans = []
     for tier in root.iter("TIER"):
-        object, state = tier.get("PARTICIPANT") or None, tier.get("TIER_ID", "")
-        further = _FURTHER.fullmatch(state)
-        if further and further[1] in names:
-            state = further[1]
-        state = state.removeprefix(f"{object}/")
-        if tier in valued and len(valued) > 1:
-            object = state
-        for own in tier.iter("ALIGNABLE_ANNOTATION"):
-            with named(f'tier "{state}", annotation {own.get("ANNOTATION_ID")}'):
-                ends = [slots.get(own.get(key)) for key in ("TIME_SLOT_REF1", "TIME_SLOT_REF2")]
-                if None in ends:
-                    raise InputError("has no time; align it in ELAN")
-                start, end = times(ends[0], ends[1], scale=1e-3)
-            told, when = _value(own), (start + shift, end + shift)
-            if tier in valued:
-                spans.append(Span(told, None, when, object, video))
-                continue
-            spans.append(
-                Span(
-                    state,
-                    None,
-                    when,
-                    object,
-                    video,
-                    descriptions=tuple(filter(None, told.split(" / "))),
+        object, name = tier.get("PARTICIPANT") or None, tier.get("TIER_ID", "")
+        numbered = _NUMBERED_TIER.fullmatch(name)
+        if numbered and numbered[1] in names:
+            name = numbered[1]
+        name = name.removeprefix(f"{object}/")
+        if tier in with_states and len(with_states) > 1:
+            object = name
+        for annotation in tier.iter("ALIGNABLE_ANNOTATION"):
+            with named(f'tier "{name}", annotation {annotation.get("ANNOTATION_ID")}'):
+                start, end = (
+                    slots.get(annotation.get(key)) for key in ("TIME_SLOT_REF1", "TIME_SLOT_REF2")
                 )
-            )
+                if start is None or end is None:
+                    raise InputError("has no time; align it in ELAN")
+                first, last = times(start, end, scale=1e-3)
+            state, sentences = name, _value(annotation)
+            if tier in with_states:
+                state, sentences = sentences, ""
+            texts = tuple(filter(None, sentences.split(" / ")))
+            seconds = first + shift, last + shift
+            spans.append(Span(state, None, seconds, object, video, descriptions=texts))
     return spans
 
 
 def _video(root: Element) -> tuple[str | None, float]:
-    """Its path, and the second of it that is the zero of the annotations."""
+    """Return the path, and the second of the video at which the annotations count 0."""
     media = root.find("HEADER/MEDIA_DESCRIPTOR")
     if media is None:
         return None, 0.0
@@ -155,8 +150,8 @@ def _video(root: Element) -> tuple[str | None, float]:
 
 
 def _holds_states(tier: Element) -> bool:
-    values = {_value(own) for own in tier.iter("ALIGNABLE_ANNOTATION")}
-    return tier.get("LINGUISTIC_TYPE_REF") != TYPE and len(values) > 1 and "" not in values
+    values = {_value(annotation) for annotation in tier.iter("ALIGNABLE_ANNOTATION")}
+    return tier.get("LINGUISTIC_TYPE_REF") != _TIER_TYPE and len(values) > 1 and "" not in values
 
 
 def _value(annotation: Element) -> str:

@@ -7,83 +7,84 @@ confidence is the score between 0 and 1.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from dejacue.errors import InputError, need, shown
 from dejacue.sources.documents import as_json, named, parse_json
-from dejacue.sources.formats.spans import Marks, Span, frames, squashed, stem, times
+from dejacue.sources.formats.spans import Marks, Span, frames, member, squashed, stem, times
 
 
 def write(marks: Marks) -> str:
     classes = marks.states
-    labels: dict[str, list[dict[str, Any]]] = {
-        stem(marks.video_of(object)): [] for object in marks.objects
-    }
-    for span in marks.spans:
-        labels[stem(marks.video_of(span.object))].append(
+    labels = {
+        name: [
             {
                 "label": classes.index(span.state),
-                **_values(span),
+                **_support(span),
                 "attributes": {
                     "object": span.object,
                     "descriptions": " / ".join(span.descriptions),
                 },
             }
-        )
-    document = {"classes": classes, "labels": labels, "notes": list(marks.notes)}
-    return as_json(document) + "\n"
+            for span in spans
+        ]
+        for name, spans in marks.by_video(stem).items()
+    }
+    return as_json({"classes": classes, "labels": labels, "notes": list(marks.notes)}) + "\n"
 
 
-def _values(span: Span) -> dict[str, Any]:
+def _support(span: Span) -> dict[str, Any]:
     start, end = span.frames
-    found: dict[str, Any] = {"support": [start + 1, end + 1]}
-    return found if span.score is None else found | {"confidence": squashed(span.score)}
+    support: dict[str, Any] = {"support": [start + 1, end + 1]}
+    return support if span.score is None else support | {"confidence": squashed(span.score)}
 
 
 def temporal_detections(marks: Marks) -> dict[str, Any]:
-    """Video → ``fiftyone.TemporalDetections``; needs the package."""
+    """Return video → ``fiftyone.TemporalDetections``; needs the package."""
     fiftyone = need("fiftyone", "pip install fiftyone")
-    found: dict[str, list[Any]] = {marks.video_of(object): [] for object in marks.objects}
-    for span in marks.spans:
-        one = fiftyone.TemporalDetection(label=span.state, **_values(span), object=span.object)
-        found[marks.video_of(span.object)].append(one)
-    return {video: fiftyone.TemporalDetections(detections=rows) for video, rows in found.items()}
+    return {
+        video: fiftyone.TemporalDetections(
+            detections=[
+                fiftyone.TemporalDetection(label=span.state, **_support(span), object=span.object)
+                for span in spans
+            ]
+        )
+        for video, spans in marks.by_video().items()
+    }
 
 
 def read(text: str) -> list[Span]:
     document = parse_json(text)
-    if isinstance(document, dict) and isinstance(document.get("samples"), list):
-        return _of_samples(document["samples"])
-    labels = document.get("labels") if isinstance(document, dict) else None
-    if not isinstance(labels, dict):
+    if (samples := member(document, "samples", list)) is not None:
+        return _read_samples(samples)
+    labels = member(document, "labels", dict)
+    if labels is None:
         raise InputError('has no "labels" by video; check that it is a temporal detection dataset')
     for video, rows in labels.items():
         if not isinstance(rows, list | None):
             raise InputError(f'labels of "{video}" are not a list')
     return [
-        span
+        _span(row, document.get("classes"), video, f'labels of "{video}", {at}')
         for video, rows in labels.items()
         for at, row in enumerate(rows or (), start=1)
-        for span in _span(row, document.get("classes"), video, f'labels of "{video}", {at}')
     ]
 
 
-def _of_samples(samples: list[Any]) -> list[Span]:
-    """The temporal detections of videos, in whichever field they are; two fields are refused."""
+def _read_samples(samples: list[Any]) -> list[Span]:
+    """Return the temporal detections of videos, in whichever field; two fields are refused."""
     spans: list[Span] = []
     fields: dict[str, None] = {}
     for at, sample in enumerate(samples, start=1):
-        if not isinstance(sample, dict) or not isinstance(sample.get("filepath"), str):
+        video = member(sample, "filepath", str)
+        if video is None:
             raise InputError(
                 f'sample {at} has no "filepath"; check that it is the samples.json of a dataset'
             )
-        video = sample["filepath"]
-        for name, own in sample.items():
-            if isinstance(own, dict) and own.get("_cls") == "TemporalDetections":
+        for name, value in sample.items():
+            if isinstance(value, dict) and value.get("_cls") == "TemporalDetections":
                 fields[name] = None
-                for row in own.get("detections") or ():
-                    spans += _span(row, None, video, f'"{name}" of {video}')
+                rows = value.get("detections") or ()
+                spans += [_span(row, None, video, f'"{name}" of {video}') for row in rows]
     if len(fields) > 1:
         raise InputError(
             f"has temporal detections in the fields {', '.join(fields)}; export the dataset with "
@@ -92,7 +93,7 @@ def _of_samples(samples: list[Any]) -> list[Span]:
     return spans
 
 
-def _span(row: Any, classes: Any, video: str, where: str) -> Iterator[Span]:
+def _span(row: Any, classes: Any, video: str, where: str) -> Span:
     with named(where):
         if not isinstance(row, dict) or ("support" in row) == ("timestamps" in row):
             raise InputError(
@@ -106,8 +107,8 @@ def _span(row: Any, classes: Any, video: str, where: str) -> Iterator[Span]:
         pair = row.get("support", row.get("timestamps"))
         if not isinstance(pair, list) or len(pair) != 2:
             raise InputError(f"{shown(pair)} is not a pair [first, last]")
-        more = row.get("attributes")
-        object = more.get("object") if isinstance(more, dict) else row.get("object")
+        attributes = member(row, "attributes", dict)
+        object = member(row if attributes is None else attributes, "object", str)
         window = frames(pair[0], pair[1], base=1) if "support" in row else None
         seconds = None if window else times(pair[0], pair[1])
-        yield Span(label, window, seconds, object if isinstance(object, str) else None, video)
+    return Span(label, window, seconds, object, video)

@@ -3,36 +3,41 @@
 from __future__ import annotations
 
 from xml.etree import ElementTree
+from xml.etree.ElementTree import Element
 
 from dejacue.errors import InputError, first_line
 
-Element = ElementTree.Element
-
 
 def parse_xml(text: str, root: str, what: str) -> Element:
-    """The root of a document; definitions, which can grow without bounds, are refused."""
+    """Return the root of a document; definitions, which can grow without bounds, are refused."""
     if "<!DOCTYPE" in text or "<!ENTITY" in text:
         raise InputError("defines entities (<!DOCTYPE>), which such files do not need; remove them")
     try:
-        found = ElementTree.fromstring(text)
+        element = ElementTree.fromstring(text)
     except (ElementTree.ParseError, ValueError) as error:
         raise InputError(f"not valid XML, or cut short ({first_line(error)})") from None
-    if found.tag != root:
+    if element.tag != root:
         raise InputError(
-            f"begins with <{found.tag:.40}>, not with <{root}>; check that it is {what}"
+            f"begins with <{element.tag:.40}>, not with <{root}>; check that it is {what}"
         )
-    return found
+    return element
 
 
-def as_xml(root: Element, *, declared: bool = True) -> str:
-    """``declared``: with the line that says that it is XML, which not every tool takes."""
+def as_xml(root: Element, *, declaration: bool = True) -> str:
+    """Return a document as text, with or without the <?xml …?> line that not every tool takes."""
     ElementTree.indent(root)
-    head = '<?xml version="1.0" encoding="UTF-8"?>\n' if declared else ""
+    head = '<?xml version="1.0" encoding="UTF-8"?>\n' if declaration else ""
     return f"{head}{ElementTree.tostring(root, 'unicode')}\n"
 
 
 def add(parent: Element, tag: str, text: str | None = None, **attributes: str) -> Element:
-    """A child."""
+    """Append a child element and return it."""
     child = ElementTree.SubElement(parent, tag, attributes)
     child.text = text
     return child
+
+
+def add_texts(parent: Element, **texts: str) -> None:
+    """Append a child with text for each keyword, which is its tag."""
+    for tag, text in texts.items():
+        add(parent, tag, text)

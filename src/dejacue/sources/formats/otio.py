@@ -11,33 +11,31 @@ from typing import Any
 
 from dejacue.errors import InputError
 from dejacue.sources.documents import as_json, named, parse_json
-from dejacue.sources.formats.spans import Marks, Span, local, times
+from dejacue.sources.formats.spans import Marks, Span, local, member, times
 
-_EXACT_S = 1e-6
-_TICKS = 1_000_000
+_TOLERANCE_S = 1e-6
+_MICROSECONDS = 1_000_000  # as a rate
 
 
 def write(marks: Marks) -> str:
-    clips = [_clip(marks, video) for video in dict.fromkeys(map(marks.video_of, marks.objects))]
+    clips = [_clip(marks, video, spans) for video, spans in marks.by_video().items()]
     track = {"OTIO_SCHEMA": "Track.1", "name": "states", "kind": "Video", "children": clips}
-    stack = {"OTIO_SCHEMA": "Stack.1", "name": "tracks", "children": [track]}
     document = {
         "OTIO_SCHEMA": "Timeline.1",
         "name": "dejacue",
-        "tracks": stack,
+        "tracks": {"OTIO_SCHEMA": "Stack.1", "name": "tracks", "children": [track]},
         "metadata": {"dejacue": {"notes": list(marks.notes)}},
     }
     return as_json(document) + "\n"
 
 
-def _clip(marks: Marks, video: str) -> dict[str, Any]:
-    objects = [own for own in marks.objects if marks.video_of(own) == video]
-    spans = [span for span in marks.spans if span.object in objects]
-    rate = _rate(marks, objects, spans)
-    known = marks.objects[objects[0]]
+def _clip(marks: Marks, video: str, spans: list[Span]) -> dict[str, Any]:
+    first = next(name for name in marks.objects if marks.video_of(name) == video)
+    rate = _rate(marks.rates.get(first, 0.0), spans)
+    path = marks.objects[first]
     media: dict[str, Any] = {"OTIO_SCHEMA": "MissingReference.1"}
-    if known is not None:
-        media = {"OTIO_SCHEMA": "ExternalReference.1", "target_url": known}
+    if path is not None:
+        media = {"OTIO_SCHEMA": "ExternalReference.1", "target_url": path}
     end = max((span.seconds[1] for span in spans), default=0.0)
     return {
         "OTIO_SCHEMA": "Clip.2",
@@ -64,33 +62,29 @@ def _clip(marks: Marks, video: str) -> dict[str, Any]:
     }
 
 
-def _rate(marks: Marks, objects: list[str], spans: list[Span]) -> float:
-    """That of the video, if counting frames by it gives the times that they have."""
-    rate = marks.rates.get(objects[0], 0.0)
+def _rate(rate: float, spans: list[Span]) -> float:
+    """Return the video's rate if counting frames by it gives the times of all spans."""
     for span in spans:
         if rate and span.window is not None:
             start, end = span.window.start / rate, (span.window.end + 1) / rate
-            if max(abs(start - span.seconds[0]), abs(end - span.seconds[1])) < _EXACT_S:
+            if max(abs(start - span.seconds[0]), abs(end - span.seconds[1])) < _TOLERANCE_S:
                 continue
-        return _TICKS
-    return rate or _TICKS
+        return _MICROSECONDS
+    return rate or _MICROSECONDS
 
 
 def _range(start: float, end: float, rate: float) -> dict[str, Any]:
     first = round(start * rate)
+    time = {"OTIO_SCHEMA": "RationalTime.1", "rate": rate}
     return {
         "OTIO_SCHEMA": "TimeRange.1",
-        "start_time": {"OTIO_SCHEMA": "RationalTime.1", "rate": rate, "value": first},
-        "duration": {
-            "OTIO_SCHEMA": "RationalTime.1",
-            "rate": rate,
-            "value": round(end * rate) - first,
-        },
+        "start_time": {**time, "value": first},
+        "duration": {**time, "value": round(end * rate) - first},
     }
 
 
 def read(text: str) -> list[Span]:
-    """The markers of clips, which count the time of their media."""
+    """Return the markers of clips, which count the time of their media."""
     document = parse_json(text)
     if not isinstance(document, dict) or "OTIO_SCHEMA" not in document:
         raise InputError("is not an OpenTimelineIO document: it has no OTIO_SCHEMA")
@@ -98,9 +92,8 @@ def read(text: str) -> list[Span]:
 
 
 def _markers(item: Any) -> Iterator[Span]:
-    if isinstance(item, list):
-        for own in item:
-            yield from _markers(own)
+    for child in item if isinstance(item, list) else ():
+        yield from _markers(child)
     if not isinstance(item, dict):
         return
     is_clip = str(item.get("OTIO_SCHEMA")).startswith("Clip.")
@@ -117,28 +110,18 @@ def _markers(item: Any) -> Iterator[Span]:
 
 def _video(clip: dict[str, Any]) -> str | None:
     media = clip.get("media_reference")
-    several = clip.get("media_references")
-    if isinstance(several, dict):
-        media = several.get(str(clip.get("active_media_reference_key")))
-    url = media.get("target_url") if isinstance(media, dict) else None
-    return local(url) if isinstance(url, str) and url else None
+    if (by_key := member(clip, "media_references", dict)) is not None:
+        media = by_key.get(str(clip.get("active_media_reference_key")))
+    url = member(media, "target_url", str)
+    return local(url) if url else None
 
 
 def _span(marker: dict[str, Any], video: str | None) -> Span:
     try:
-        start, lasting = (marker["marked_range"][key] for key in ("start_time", "duration"))
+        start, duration = (marker["marked_range"][key] for key in ("start_time", "duration"))
         first = start["value"] / start["rate"]
-        last = first + lasting["value"] / lasting["rate"]
+        last = first + duration["value"] / duration["rate"]
     except (KeyError, TypeError, ZeroDivisionError):
         raise InputError("has no range with a start, a duration and their rates") from None
-    more = marker.get("metadata", {})
-    own = more.get("dejacue") if isinstance(more, dict) else None
-    own = own if isinstance(own, dict) else {}
-    object = own.get("object")
-    return Span(
-        str(marker.get("name")),
-        None,
-        times(first, last),
-        object if isinstance(object, str) else None,
-        video,
-    )
+    object = member(member(marker.get("metadata"), "dejacue", dict), "object", str)
+    return Span(str(marker.get("name")), None, times(first, last), object, video)

@@ -13,47 +13,46 @@ from itertools import pairwise
 from typing import Any
 
 from dejacue.errors import InputError, first_line, need
-from dejacue.sources.formats.spans import MOST_SECONDS, Marks, Span, times
+from dejacue.sources.formats.spans import MAX_SECONDS, Marks, Span, times
 
 TIMELINE = "video"
-REMEDY = "pip install rerun-sdk"
+_REMEDY = "pip install rerun-sdk"
 _LANE = "state"
 _COLUMN = "StateChange:state"
 
 
 def write(marks: Marks) -> bytes:
-    rr = need("rerun", REMEDY)
+    rr = need("rerun", _REMEDY)
     recording = rr.RecordingStream("dejacue", recording_id="dejacue", send_properties=False)
     memory = recording.memory_recording()
     if marks.notes:
         recording.log("notes", rr.TextDocument("\n".join(marks.notes)), static=True)
     for object in marks.objects:
-        own = [span for span in marks.spans if span.object == object]
-        if any(abs(time) > MOST_SECONDS for span in own for time in span.seconds):
-            raise InputError(f'history "{object}": Rerun holds at most {MOST_SECONDS:g} s')
-        for lane, spans in _lanes(own).items():
+        of_object = [span for span in marks.spans if span.object == object]
+        if any(abs(time) > MAX_SECONDS for span in of_object for time in span.seconds):
+            raise InputError(f'history "{object}": Rerun holds at most {MAX_SECONDS:g} s')
+        for lane, spans in _lanes(of_object).items():
             changes = _changes(spans)
             recording.send_columns(
                 rr.new_entity_path([object, lane]),
                 indexes=[rr.TimeColumn(TIMELINE, duration=[time for time, _ in changes])],
                 columns=rr.StateChange.columns(state=[state for _, state in changes]),
             )
-    made: bytes = memory.drain_as_bytes()
-    return made
+    content: bytes = memory.drain_as_bytes()
+    return content
 
 
 def _lanes(spans: Sequence[Span]) -> dict[str, list[Span]]:
-    ordered = sorted(spans, key=lambda own: own.seconds)
-    lanes: dict[str, list[Span]] = {_LANE: ordered} if ordered else {}
-    if any(b.seconds[0] < a.seconds[1] for a, b in pairwise(ordered)):
-        lanes = {}
-        for span in ordered:
-            lanes.setdefault(span.state, []).append(span)
+    ordered = sorted(spans, key=lambda span: span.seconds)
+    overlap = any(b.seconds[0] < a.seconds[1] for a, b in pairwise(ordered))
+    lanes: dict[str, list[Span]] = {}
+    for span in ordered:
+        lanes.setdefault(span.state if overlap else _LANE, []).append(span)
     return lanes
 
 
 def _changes(spans: Sequence[Span]) -> list[tuple[float, str]]:
-    """(seconds, state or "") in the order of time, for spans that overlap only in one state."""
+    """Return (seconds, state or "") in the order of time; only spans of one state may overlap."""
     changes: list[tuple[float, str]] = []
     for span in spans:
         start, end = span.seconds
@@ -67,15 +66,15 @@ def _changes(spans: Sequence[Span]) -> list[tuple[float, str]]:
 
 
 def read(path: str) -> list[Span]:
-    chunk = need("rerun.chunk", REMEDY)
+    chunk = need("rerun.chunk", _REMEDY)
     rows: dict[str, list[tuple[float, str]]] = {}
     try:
-        for own in chunk.RrdReader(path).stream():
-            table = own.to_record_batch()
-            if TIMELINE in own.timeline_names and _COLUMN in table.schema.names:
+        for piece in chunk.RrdReader(path).stream():
+            table = piece.to_record_batch()
+            if TIMELINE in piece.timeline_names and _COLUMN in table.schema.names:
                 when = table.column(TIMELINE).cast("int64").to_pylist()
                 states = table.column(_COLUMN).to_pylist()
-                rows.setdefault(own.entity_path, []).extend(
+                rows.setdefault(piece.entity_path, []).extend(
                     (time / 1e9, str(state[0]) if state else "")
                     for time, state in zip(when, states, strict=True)
                 )
@@ -89,11 +88,12 @@ def read(path: str) -> list[Span]:
 def _spans(entity: str, changes: Sequence[tuple[float, Any]]) -> list[Span]:
     parts = re.findall(r"(?:\\.|[^/\\])+", entity)
     object = re.sub(r"\\(.)", r"\1", "/".join(parts[:-1])) or None
-    ordered = sorted(changes, key=lambda own: own[0])
-    spans = []
-    for (start, state), (end, _) in pairwise(ordered):
-        if state and end > start:
-            spans.append(Span(state, None, times(start, end), object))
+    ordered = sorted(changes, key=lambda change: change[0])
+    spans = [
+        Span(state, None, times(start, end), object)
+        for (start, state), (end, _) in pairwise(ordered)
+        if state and end > start
+    ]
     if ordered[-1][1]:
         raise InputError(
             f'{entity}: the state "{ordered[-1][1]}" never ends; log a change to "" at its end'

@@ -11,9 +11,11 @@ from typing import Any
 from dejacue.errors import InputError, unknown
 from dejacue.records import Reference, Window
 from dejacue.sources.documents import named
-from dejacue.sources.formats.clock import Clock, Clocks
+from dejacue.sources.formats.clock import Clocks
 from dejacue.sources.formats.registry import Format
 from dejacue.sources.formats.spans import Marks, Span, stem
+
+_NEED_TIMES = "is in seconds, and only the video tells the time of each frame; give the video or"
 
 
 def read(
@@ -24,34 +26,43 @@ def read(
     states: Collection[str] | None = None,
     history: str | None = None,
 ) -> list[Reference]:
-    """The references of a file; the arguments are those of ``read_references``."""
+    """Read the references of a file; the arguments are those of ``read_references``."""
     name = os.fspath(path)
     spans = format.spans(path)
     clocks = Clocks(times)
     with named(name):
         if not spans:
             raise InputError("marks no state; mark at least one span")
-        found: dict[str, dict[str, list[Window]]] = {}
-        only = len({(span.object, span.video) for span in spans}) == 1
+        references: dict[str, dict[str, list[Window]]] = {}
+        single = len({(span.object, span.video) for span in spans}) == 1
         for span in spans:
-            told = span.descriptions[0] if span.descriptions else ""
-            if states is not None and span.state not in states and told in states:
-                span = replace(span, state=told)  # in ELAN: a tier for the object, not the state
+            text = span.descriptions[0] if span.descriptions else ""
+            if states is not None and span.state not in states and text in states:
+                span = replace(span, state=text)  # in ELAN: a tier for the object, not the state
             if not span.state.strip():
                 raise InputError("a span has no state; give it a label")
             check_state(span.state, states)
-            own = span.object or (stem(span.video) if span.video else None) or stem(name)
-            own = history if history is not None and only else own
-            windows = found.setdefault(own, {}).setdefault(span.state, [])
+            object = span.object or (stem(span.video) if span.video else None) or stem(name)
+            object = history if history is not None and single else object
+            windows = references.setdefault(object, {}).setdefault(span.state, [])
             with named(f'state "{span.state}"'):
-                named_video = span.video if span.window is None else None  # frames need no times
-                clock = clocks.of(own, named_video, Path(name).parent)
-                window = _window(span, clock, format)
+                video = span.video if span.window is None else None  # frames need no times
+                clock = clocks.of(object, video, Path(name).parent)
+                if span.window is not None:
+                    window = span.window
+                    if clock is not None:
+                        clock.check(window)
+                elif clock is None:
+                    raise InputError(f"{_NEED_TIMES} history it belongs to (--times FILE, times=)")
+                else:
+                    window = clock.window(span.seconds, format.tolerance_s or 1e-6)
             if window not in windows:
                 windows.append(window)
         return [
-            Reference(own, {state: tuple(sorted(some)) for state, some in of.items()})
-            for own, of in found.items()
+            Reference(
+                object, {state: tuple(sorted(windows)) for state, windows in by_state.items()}
+            )
+            for object, by_state in references.items()
         ]
 
 
@@ -62,21 +73,8 @@ def check_state(state: str, states: Collection[str] | None) -> None:
         )
 
 
-def _window(span: Span, clock: Clock | None, format: Format) -> Window:
-    if span.window is not None:
-        if clock is not None:
-            clock.check(span.window)
-        return span.window
-    if clock is None:
-        raise InputError(
-            "is in seconds, and only the video tells the time of each frame; give the video or "
-            "history it belongs to (--times FILE, times=)"
-        )
-    return clock.window(span.seconds, format.tolerance_s or 1e-6)
-
-
 def write(references: Iterable[Reference], format: Format, *, times: Any = None) -> bytes:
-    """The bytes of a file of references; ``times`` as in ``read_references``."""
+    """Return the bytes of a file of references; ``times`` as in ``read_references``."""
     clocks = Clocks(times)
     spans, rates, objects = [], {}, {}
     for reference in references:
@@ -84,23 +82,20 @@ def write(references: Iterable[Reference], format: Format, *, times: Any = None)
         clock = clocks.of(object, reference.component, Path())
         if clock is None and format.timed:
             raise InputError(
-                f'history "{object}": {format.suffix} is in seconds, and only the video tells the '
-                "time of each frame; give the video or history (--times FILE, times=)"
+                f'history "{object}": {format.suffix} {_NEED_TIMES} history (--times FILE, times=)'
             )
         objects[object] = clocks.video(object)
         if clock is not None:
             rates[object] = clock.rate
         for state, windows in reference.states.items():
-            told = (reference.descriptions or {}).get(state, ())
+            texts = tuple((reference.descriptions or {}).get(state, ()))
             for window in windows:
                 with named(f'history "{object}", state "{state}"'):
                     seconds = clock.times_s(window) if clock and format.timed else None
                     if clock is not None:
                         clock.check(window)
-                spans.append(
-                    Span(state, window, seconds, object, objects[object], None, tuple(told))
-                )
+                spans.append(Span(state, window, seconds, object, objects[object], None, texts))
     if not objects:
         raise InputError("there are no references to write")
-    made = format.write(Marks(spans, objects, rates=rates, truth=True))
-    return made if isinstance(made, bytes) else made.encode()
+    content = format.write(Marks(spans, objects, rates=rates, truth=True))
+    return content if isinstance(content, bytes) else content.encode()

@@ -21,9 +21,7 @@ from dejacue.sources.formats import (
 )
 from dejacue.sources.formats.spans import Marks, Span
 
-MOST_BYTES = 256 << 20
-MILLISECOND = 1e-3
-EXACT = 1e-6
+MAX_BYTES = 256 << 20
 
 
 @dataclass(frozen=True)
@@ -58,144 +56,99 @@ class Format:
         return self.tolerance_s is not None
 
     def spans(self, path: str | os.PathLike[str]) -> list[Span]:
-        """What a file says."""
+        """Read a file."""
         name = os.fspath(path)
-        given = name if self.binary else read_text(name, MOST_BYTES, "split it")
+        content = name if self.binary else read_text(name, MAX_BYTES, "split it")
         with named(name):
-            return self.read(given)
+            return self.read(content)
 
 
-_PLAIN = (".json", ".jsonl", ".xml")
-_ROOTS = {"ANNOTATION_DOCUMENT": "eaf", "annotations": "cvat"}  # of XML
-_KEYS = {  # that a JSON document, or the first of a list, has
-    ("relevant_windows", "pred_relevant_windows"): "qvhighlights",
-    ("database",): "activitynet",
-    ("annotations", "predictions"): "label-studio",
-    ("labels", "samples"): "fiftyone",
-    ("OTIO_SCHEMA",): "otio",
-}
-_LAST = "last frame, included"
-_AFTER = "end of the last frame"
+# base, end and tolerance_s of a Format
+_END = "end of the last frame"
+_MILLISECONDS = ("milliseconds", _END, 1e-3)
+_SECONDS = ("seconds", _END, 1e-6)
+_TICKS = ("frames from 0 at the rate, or microseconds", _END, 1e-6)
+_FROM_1 = ("frames from 1", "last frame, included", None)
+_FROM_0 = ("frames from 0", "first frame outside", None)
+_LABEL_STUDIO = (".labelstudio.json", ".label-studio.json")
 FORMATS: Registry[Format] = Registry(
     "formats",
     {
-        own.name: own
-        for own in (
-            Format(
-                "vtt",
-                (".vtt",),
-                "milliseconds",
-                _AFTER,
-                MILLISECOND,
-                subtitles.write_vtt,
-                subtitles.read,
-            ),
-            Format(
-                "srt",
-                (".srt",),
-                "milliseconds",
-                _AFTER,
-                MILLISECOND,
-                subtitles.write_srt,
-                subtitles.read,
-            ),
-            Format(
-                "eaf",
-                (".eaf",),
-                "milliseconds",
-                _AFTER,
-                MILLISECOND,
-                eaf.write,
-                eaf.read,
-                opens=True,
-            ),
-            Format(
-                "otio",
-                (".otio",),
-                "frames from 0 at the rate, or microseconds",
-                _AFTER,
-                EXACT,
-                otio.write,
-                otio.read,
-                opens=True,
-            ),
+        format.name: format
+        for format in (
+            Format("vtt", (".vtt",), *_MILLISECONDS, subtitles.write_vtt, subtitles.read),
+            Format("srt", (".srt",), *_MILLISECONDS, subtitles.write_srt, subtitles.read),
+            Format("eaf", (".eaf",), *_MILLISECONDS, eaf.write, eaf.read, opens=True),
+            Format("otio", (".otio",), *_TICKS, otio.write, otio.read, opens=True),
             Format(
                 "rerun",
                 (".rrd",),
-                "seconds",
-                _AFTER,
-                EXACT,
+                *_SECONDS,
                 recording.write,
                 recording.read,
-                package="rerun-sdk",
+                "rerun-sdk",
                 binary=True,
             ),
             Format(
-                "fiftyone",
-                (".fiftyone.json",),
-                "frames from 1",
-                _LAST,
-                None,
-                fiftyone.write,
-                fiftyone.read,
-                opens=True,
+                "fiftyone", (".fiftyone.json",), *_FROM_1, fiftyone.write, fiftyone.read, opens=True
             ),
             Format(
                 "label-studio",
-                (".labelstudio.json", ".label-studio.json"),
-                "frames from 1",
-                _LAST,
-                None,
+                _LABEL_STUDIO,
+                *_FROM_1,
                 label_studio.write,
                 label_studio.read,
                 opens=True,
             ),
-            Format(
-                "cvat",
-                (".cvat.xml",),
-                "frames from 0",
-                "first frame outside",
-                None,
-                cvat.write,
-                cvat.read,
-                opens=True,
-            ),
+            Format("cvat", (".cvat.xml",), *_FROM_0, cvat.write, cvat.read, opens=True),
             Format(
                 "qvhighlights",
                 (".qvhighlights.jsonl",),
-                "seconds",
-                _AFTER,
-                EXACT,
+                *_SECONDS,
                 benchmarks.write_qvhighlights,
                 benchmarks.read_qvhighlights,
             ),
             Format(
                 "activitynet",
                 (".activitynet.json",),
-                "seconds",
-                _AFTER,
-                EXACT,
+                *_SECONDS,
                 benchmarks.write_activitynet,
                 benchmarks.read_activitynet,
             ),
         )
     },
 )
+_XML_ROOTS = {"ANNOTATION_DOCUMENT": "eaf", "annotations": "cvat"}
+_JSON_KEYS = {  # of the document or, in a list, of the first one
+    ("relevant_windows", "pred_relevant_windows"): "qvhighlights",
+    ("database",): "activitynet",
+    ("annotations", "predictions"): "label-studio",
+    ("labels", "samples"): "fiftyone",
+    ("OTIO_SCHEMA",): "otio",
+}
 
 
 def format_in(path: str | os.PathLike[str]) -> Format | None:
-    """The format of a file that is there: by its ending or, since tools call their exports as they
-    like (labels.json, annotations.xml), by what it holds; None: it is none of another tool."""
+    """Return the format of a file that is there; None: it is none of another tool.
+
+    Its ending tells or, since tools call their exports as they like (labels.json,
+    annotations.xml), what it holds.
+    """
     name = os.fspath(path)
     if os.path.isdir(name) or name.lower().endswith(".zip"):
         what = "a folder;" if os.path.isdir(name) else "an archive; unpack it and"
         raise InputError(f"{name}: is {what} give the file inside: labels.json, annotations.xml …")
-    if (own := format_of(name)) is not None or not name.lower().endswith(_PLAIN):
-        return own
-    text = read_text(name, MOST_BYTES, "split it")
+    format = format_of(name)
+    if format is not None or not name.lower().endswith((".json", ".jsonl", ".xml")):
+        return format
+    kind = _kind_of(read_text(name, MAX_BYTES, "split it"))
+    return None if kind is None else FORMATS[kind]
+
+
+def _kind_of(text: str) -> str | None:
+    """Return the name of the format that a text is in, by its root or its keys."""
     if text.lstrip().startswith("<"):
-        found = next((kind for root, kind in _ROOTS.items() if f"<{root}" in text[:4096]), None)
-        return None if found is None else FORMATS[found]
+        return next((kind for root, kind in _XML_ROOTS.items() if f"<{root}" in text[:4096]), None)
     if any(f'"{key}"' in text for key in ("histories", "intervals", "moments")):  # ours
         return None
     try:
@@ -206,14 +159,11 @@ def format_in(path: str | os.PathLike[str]) -> Format | None:
     first = first[0] if isinstance(first, list) and first else first
     if not isinstance(first, dict):
         return None
-    found = next((kind for keys, kind in _KEYS.items() if first.keys() & set(keys)), None)
-    return None if found is None else FORMATS[found]
+    return next((kind for keys, kind in _JSON_KEYS.items() if first.keys() & set(keys)), None)
 
 
 def format_of(path: str | os.PathLike[str]) -> Format | None:
-    """The format that the ending of a name tells; None: it is none of another tool."""
+    """Return the format that the ending of a name tells; None: it is none of another tool."""
     name = os.fspath(path).lower()
-    for own in FORMATS.loaded().values():
-        if name.endswith(own.suffixes):
-            return own
-    return None
+    formats = FORMATS.loaded().values()
+    return next((format for format in formats if name.endswith(format.suffixes)), None)

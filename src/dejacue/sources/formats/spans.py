@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import unquote
 
 from dejacue.errors import InputError, shown
 from dejacue.records import Window
 from dejacue.sources.documents import MOST_FRAME
 
-MOST_SECONDS = 1e9
-_NOT_TEXT = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")  # what XML cannot hold
+MAX_SECONDS = 1e9
+T = TypeVar("T")
+_NOT_IN_XML = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 
 
 @dataclass(frozen=True)
@@ -39,19 +40,17 @@ class Span:
 
     @property
     def frames(self) -> Window:
-        """Its window, where the format counts frames."""
         assert self.window is not None, "a format in frames is given windows"
         return self.window
 
     @property
     def seconds(self) -> tuple[float, float]:
-        """Its times, where the format counts seconds."""
         assert self.times_s is not None, "a format in seconds is given times"
         return self.times_s
 
     @property
     def milliseconds(self) -> tuple[int, int]:
-        """Not before 0, and not empty: no format of milliseconds has a place for that."""
+        """Return the times in whole milliseconds: not before 0, and at least one long."""
         start, end = self.seconds
         first = max(round(1000 * start), 0)
         return first, max(round(1000 * end), first + 1)
@@ -79,11 +78,18 @@ class Marks:
         return list(dict.fromkeys(span.state for span in self.spans))
 
     def video_of(self, object: str | None) -> str:
-        """Its video, or the name of the object where that is not known."""
+        """Return the video of an object, or its own name where the video is not known."""
         return self.objects.get(object or "") or object or ""
 
+    def by_video(self, key: Callable[[str], str] = str) -> dict[str, list[Span]]:
+        """Return the spans of each video, also of one without spans, under ``key(video)``."""
+        videos: dict[str, list[Span]] = {key(self.video_of(name)): [] for name in self.objects}
+        for span in self.spans:
+            videos[key(self.video_of(span.object))].append(span)
+        return videos
+
     def one_video(self, what: str) -> str | None:
-        """The video of all; None: not known."""
+        """Return the video of all objects (None: not known); several are refused."""
         known = {video for video in self.objects.values() if video is not None}
         if len(known) > 1:
             raise InputError(f"{what} belong to one video, not to {', '.join(sorted(known))}")
@@ -91,43 +97,49 @@ class Marks:
 
 
 def squashed(score: float) -> float:
-    """A score, which has no bounds, between 0 and 1 in the same order; no probability."""
+    """Map an unbounded score to 0 … 1 in the same order; it is no probability."""
     return 0.5 + 0.5 * score / (1 + abs(score))
 
 
 def clean(text: str) -> str:
-    """As any file can hold it: no control characters, no half characters."""
-    return _NOT_TEXT.sub("\ufffd", text.encode("utf-8", "replace").decode())
+    """Replace what XML cannot hold: control characters and half characters."""
+    return _NOT_IN_XML.sub("\ufffd", text.encode("utf-8", "replace").decode())
 
 
 def stem(video: str) -> str:
-    """kitchen, of clips/kitchen.mp4."""
+    """Return the name of a video without folder and ending."""
     return PurePath(video.replace("\\", "/").rstrip("/")).stem or video
 
 
 def local(url: str) -> str:
-    """The path that a file:// address leads to; anything else as it is."""
+    """Return the path that a file:// address leads to; anything else stays as it is."""
     return unquote(url.removeprefix("file://")) if url.startswith("file://") else url
 
 
+def member(item: object, key: str, kind: type[T]) -> T | None:
+    """Return ``item[key]`` of a JSON object; None where it is missing or of another type."""
+    value = item.get(key) if isinstance(item, dict) else None
+    return value if isinstance(value, kind) else None
+
+
 def times(start: Any, end: Any, scale: float = 1.0) -> tuple[float, float]:
-    """Seconds that a file gives, checked; ``scale`` of them are its unit."""
-    found = []
+    """Check the times of a span in a file and return them in seconds; ``scale`` is their unit."""
+    seconds = []
     for value in (start, end):
         try:
-            number = float("nan") if isinstance(value, bool) else scale * float(value)
+            number = math.nan if isinstance(value, bool) else scale * float(value)
         except (TypeError, ValueError):
             number = math.nan
-        if not math.isfinite(number) or abs(number) > MOST_SECONDS:
+        if not math.isfinite(number) or abs(number) > MAX_SECONDS:
             raise InputError(f"time {shown(value)} is not a finite number; correct it")
-        found.append(number)
-    if found[1] <= found[0]:
-        raise InputError(f"ends at {found[1]:g} s, not after its start at {found[0]:g} s")
-    return found[0], found[1]
+        seconds.append(number)
+    if seconds[1] <= seconds[0]:
+        raise InputError(f"ends at {seconds[1]:g} s, not after its start at {seconds[0]:g} s")
+    return seconds[0], seconds[1]
 
 
 def frames(first: Any, last: Any, base: int = 0) -> Window:
-    """A window of frames that a file counts from ``base``, both ends inclusive, checked."""
+    """Check the frames of a span, counted from ``base`` with both ends inclusive."""
     for value in (first, last):
         if type(value) is not int or not base <= value <= MOST_FRAME:
             raise InputError(f"frame {shown(value)} is not a whole number, {base} or more")

@@ -19,7 +19,7 @@ def is_table(path: str | os.PathLike[str]) -> bool:
 
 
 def table_rows(path: str, needed: Sequence[str]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The place of each row, and those of its values that are there, by column."""
+    """Yield the place of each row, and its values that are not null, by column."""
     pyarrow = need("pyarrow", _REMEDY)
     try:
         if path.lower().endswith(".parquet"):

@@ -1,8 +1,18 @@
-"""Boxes as masks: MOT text (frame, id, x, y, w, h, …) and CSV whose first line names the columns.
+"""Boxes as masks: MOT text (frame, id, x, y, w, h, …), CSV whose first line names the columns, and
+YOLO's tracks.
 
 A box covers the pixels whose centres lie in it. Frames of MOT count from 1, those of a CSV with
 named columns from 0. As in MOT, a row of confidence 0 is not to be considered. Where no row has an
 id all are one object; where some have, the others were not tracked and are left out.
+
+YOLO writes a folder with one text for each frame, a line for each box or outline:
+
+    class cx cy w h [confidence] [track]         centre and sides as fractions of the frame
+    class x y x y x y … [confidence] [track]     three corners or more, as fractions of the frame
+
+Ultralytics calls the text of a video's frame video_12.txt and counts from 1, that of an image as
+the image; frames without boxes have no text. Where one number follows, it is a track if it is a
+whole one throughout. As in MOT, a track of −1 is none.
 """
 
 from __future__ import annotations
@@ -10,21 +20,21 @@ from __future__ import annotations
 import csv
 import io
 import math
+import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dejacue.errors import InputError, shown
 from dejacue.sources.documents import MOST_FRAME, named, read_text
-from dejacue.sources.masks._matching import Keys
-from dejacue.sources.masks.reader import ListedRows, Objects
+from dejacue.sources.masks.reader import Keys, ListedRows, Mask
+from dejacue.sources.masks.rle import polygon_mask
 
 Box = tuple[float, float, float, float]
-Shape = tuple[float, ...]  # a Box, or the corners of an outline: x, y, x, y, …
-Frames = dict[int, dict[int, list[Shape]]]
+Outline = tuple[float, ...]  # a Box, or the corners of a polygon: x, y, x, y, …
 MOT = ("frame", "id", "x", "y", "w", "h", "conf")
 SIDES, CORNERS = MOT[2:6], ("x1", "y1", "x2", "y2")
 NAMES = {  # what other tools call our columns; the first that is there counts
@@ -40,60 +50,43 @@ NAMES = {  # what other tools call our columns; the first that is there counts
     "x2": ("x2", "x_max", "xmax"),
     "y2": ("y2", "y_max", "ymax"),
 }
-NOTHING = ("", "none", "nan")
-MOST_BYTES = 1 << 30
+NO_VALUE = ("", "none", "nan")
+NO_TRACK = -1
+MAX_BYTES = 1 << 30
+YOLO_LINE = "class cx cy w h [conf] [id], or an outline: class x y x y x y … [conf] [id]"
+BOX_CELLS, TRIANGLE_CELLS = 5, 7  # numbers of YOLO's shortest lines
+_OTHER_TEXTS = ("classes.txt", "labels.txt", "readme.txt")
+_INSPECTED_BYTES = 1000
+_VIDEO_FRAME = re.compile(r"(.*)_([1-9][0-9]*)")
 
 
-class BoxRow(NamedTuple):
+class _BoxRow(NamedTuple):
     """One box of a file: its place there, its frame, and its object if the file says so."""
 
     where: str
     frame: int
     id: int | None
-    box: Shape
+    box: Outline
 
 
-class Boxes(ListedRows):
-    """Rows of boxes by object, drawn on access."""
-
-    complete = False  # a frame without boxes is not in the file
-
-    def __init__(self, keys: Keys, files: list[Path], rows: list[dict[int, list[Shape]]]) -> None:
-        self.keys, self.files, self._objects = keys, files, rows
-
-    def read(self, row: int, shape: tuple[int, int], wanted: frozenset[int] | None) -> Objects:
-        found: Objects = {}
-        for one, boxes in self._wanted(row, wanted):
-            found[one] = np.zeros(shape, dtype=bool)
-            for box in boxes:
-                found[one] |= self.draw(box, shape)
-        return found
-
-    def draw(self, box: Shape, size: tuple[int, int]) -> NDArray[np.bool_]:
-        """The mask of one of them in a frame of this (height, width)."""
-        x, y, width, height = box
-        return box_mask((x, y, width, height), size)
-
-
-def box_mask(box: Box, shape: tuple[int, int]) -> NDArray[np.bool_]:
-    """The pixels of a frame whose centres lie in a box (x, y, width, height)."""
+def box_mask(box: Sequence[float], shape: tuple[int, int]) -> Mask:
+    """Return the pixels of a frame whose centres lie in a box (x, y, width, height)."""
+    x, y, width, height = box
+    rows, columns = (
+        slice(*(min(max(math.ceil(end - 0.5), 0), length) for end in (low, high)))
+        for low, high, length in ((y, y + height, shape[0]), (x, x + width, shape[1]))
+    )
     mask = np.zeros(shape, dtype=bool)
-    mask[_pixels(box, shape)] = True
+    mask[rows, columns] = True
     return mask
 
 
-def _pixels(box: Box, shape: tuple[int, int]) -> tuple[slice, slice]:
-    x, y, width, height = box
-    ends = (y, y + height, shape[0]), (x, x + width, shape[1])
-    rows, columns = (
-        slice(*(min(max(math.ceil(end - 0.5), 0), most) for end in (low, high)))
-        for low, high, most in ends
-    )
-    return rows, columns
+def _draw_boxes(boxes: list[Outline], shape: tuple[int, int]) -> Mask:
+    return np.asarray(np.logical_or.reduce([box_mask(box, shape) for box in boxes]))
 
 
 def check_box(x: Any, y: Any, width: Any, height: Any) -> Box:
-    """The four numbers of a box, finite, with sides that are not negative."""
+    """Return the four numbers of a box: finite, with sides that are not negative."""
     values = (x, y, width, height)
     for value in values:
         if type(value) not in (int, float) or not abs(value) <= 1e12:
@@ -103,60 +96,61 @@ def check_box(x: Any, y: Any, width: Any, height: Any) -> Box:
     return float(x), float(y), float(width), float(height)
 
 
-def group_boxes(rows: Sequence[BoxRow]) -> Frames:
-    """Boxes by frame and object."""
-    frames: Frames = {}
-    tracked = any(each.id is not None for each in rows)
-    for where, frame, one, box in rows:
-        if tracked and one is None:
+def _by_frame(rows: Sequence[_BoxRow]) -> dict[int, dict[int, list[Outline]]]:
+    """Return the boxes by frame and object."""
+    frames: dict[int, dict[int, list[Outline]]] = {}
+    tracked = any(row.id is not None for row in rows)
+    for row in rows:
+        if tracked and row.id is None:
             continue
-        objects = frames.setdefault(frame, {})
+        objects = frames.setdefault(row.frame, {})
         if not tracked and objects:
             raise InputError(
-                f"{where}: is a second box in the same frame, without an id; give every box an "
+                f"{row.where}: is a second box in the same frame, without an id; give every box an "
                 "id, or keep one box per frame"
             )
-        objects.setdefault(1 if one is None else one, []).append(box)
+        objects.setdefault(1 if row.id is None else row.id, []).append(row.box)
     if not frames:
         raise InputError("contains no boxes")
     return frames
 
 
-def open_boxes(path: Path) -> Boxes:
-    """The boxes of a MOT text or a CSV, by frame and object."""
-    text = read_text(path, MOST_BYTES)
+def open_boxes(path: Path) -> ListedRows:
+    """Read a MOT text or a CSV."""
+    text = read_text(path, MAX_BYTES)
     with named(str(path)):
-        return _listed(path, _rows(text))
+        return _from_cells(path, _rows(text))
 
 
-def is_sunk(document: Any) -> bool:
-    """Whether a document is what supervision's JSONSink writes: a list of detections."""
+def is_json_sink(document: Any) -> bool:
+    """Return whether a document is what supervision's JSONSink writes: a list of detections."""
     first = document[0] if isinstance(document, list) and document else None
     return isinstance(first, dict) and {"x_min", "y_min", "x_max", "y_max"} <= first.keys()
 
 
-def sunk_boxes(path: Path, document: list[Any]) -> Boxes:
-    """The boxes of such a document, whose ``frame_index`` is what its user has added."""
+def json_sink_boxes(path: Path, document: list[Any]) -> ListedRows:
+    """Read such a document, whose ``frame_index`` is what its user has added."""
 
     def rows() -> Iterator[tuple[str, dict[str, str], int]]:
-        for at, own in enumerate(document, start=1):
+        for at, detection in enumerate(document, start=1):
             where = f"detection {at}"
             with named(where):
-                if not isinstance(own, dict):
+                if not isinstance(detection, dict):
                     raise InputError("is not an object, as the first one is")
-                if not set(NAMES["frame"]) & own.keys():
+                if not set(NAMES["frame"]) & detection.keys():
                     raise InputError(
                         "has no frame; write it with sink.append(detections, "
                         'custom_data={"frame_index": index})'
                     )
-                cells = ("" if value is None else shown(value) for value in own.values())
-                yield where, dict(zip(_columns(list(own)), cells, strict=True)), 0
+                cells = ("" if value is None else shown(value) for value in detection.values())
+                yield where, dict(zip(_columns(list(detection)), cells, strict=True)), 0
 
-    return _listed(path, rows())
+    return _from_cells(path, rows())
 
 
-def _listed(path: Path, rows: Iterator[tuple[str, dict[str, str], int]]) -> Boxes:
-    found = []
+def _from_cells(path: Path, rows: Iterator[tuple[str, dict[str, str], int]]) -> ListedRows:
+    """Read boxes of which each row has its place, its cells by column and the first frame."""
+    boxes = []
     for where, row, first in rows:
         with named(where):
             frame = _whole(row, "frame") - first
@@ -165,17 +159,20 @@ def _listed(path: Path, rows: Iterator[tuple[str, dict[str, str], int]]) -> Boxe
                 raise InputError(f"frame {frame + first} is not a frame number{hint}")
             box = _box(row)
             confidence = row.get("conf", "")
-            if confidence.lower() in NOTHING or _number(confidence, "conf") != 0:
-                found.append(BoxRow(where, frame, _id(row), box))
-    frames = group_boxes(found)
+            if confidence.lower() in NO_VALUE or _number(confidence, "conf") != 0:
+                tracked = row.get("id", "").lower() not in NO_VALUE
+                track = _whole(row, "id") if tracked else NO_TRACK
+                boxes.append(_BoxRow(where, frame, None if track == NO_TRACK else track, box))
+    frames = _by_frame(boxes)
     numbers = sorted(frames)
     firm = numbers != list(range(1, len(numbers) + 1))  # 1 … n may well count from one
     keys = Keys(numbers=tuple(numbers), firm=firm)
-    return Boxes(keys, [path], [frames[number] for number in numbers])
+    objects = [frames[number] for number in numbers]
+    return ListedRows(keys, [path], objects, _draw_boxes, complete=False)
 
 
 def _rows(text: str) -> Iterator[tuple[str, dict[str, str], int]]:
-    """The line of each row, its cells by column, and the number of the first frame."""
+    """Yield the line of each row, its cells by column, and the number of the first frame."""
     lines = text.splitlines()
     top = next(line for line in lines if line.strip())
     separator = next((mark for mark in ",;" if mark in top), None)
@@ -190,7 +187,7 @@ def _rows(text: str) -> Iterator[tuple[str, dict[str, str], int]]:
                 continue
             where = f"line {reader.line_num}"
             if columns is None:
-                header = not _is_number(cells[0])
+                header = _float(cells[0]) is None
                 with named(where):
                     columns = _columns(cells) if header else list(MOT)
                 first = 0 if header else 1
@@ -206,7 +203,7 @@ def _rows(text: str) -> Iterator[tuple[str, dict[str, str], int]]:
 
 
 def _columns(cells: list[str]) -> list[str]:
-    """The columns under the names that are used here."""
+    """Return the columns under the names that are used here."""
     columns = [cell.lower() for cell in cells]
     for ours, names in NAMES.items():
         theirs = next((name for name in names if name in columns), ours)
@@ -231,26 +228,17 @@ def _box(row: dict[str, str]) -> Box:
     return check_box(left, top, right - left, bottom - top)
 
 
-def _id(row: dict[str, str]) -> int | None:
-    """The object; None where there is none, for which MOT writes −1."""
-    if row.get("id", "").lower() in NOTHING:
-        return None
-    one = _whole(row, "id")
-    return None if one == -1 else one
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
+def _float(cell: str | bytes) -> float | None:
+    with suppress(ValueError):
+        return float(cell)
+    return None
 
 
 def _number(cell: str, column: str) -> float:
-    if not _is_number(cell) or not math.isfinite(float(cell)):
+    value = _float(cell)
+    if value is None or not math.isfinite(value):
         raise InputError(f"{column} {cell!r:.40} is not a finite number")
-    return float(cell)
+    return value
 
 
 def _whole(row: dict[str, str], column: str) -> int:
@@ -258,3 +246,116 @@ def _whole(row: dict[str, str], column: str) -> int:
     if not value.is_integer():  # trackers write 1 as 1.0, too
         raise InputError(f"{column} {row[column]!r:.40} is not a whole number")
     return int(value)
+
+
+class _Line(NamedTuple):
+    where: str
+    row: int
+    cells: list[float]
+
+
+class _YoloColumns:
+    """What the numbers of a line mean; a line alone does not always tell, all together do."""
+
+    def __init__(self, lines: list[_Line]) -> None:
+        lengths = [len(line.cells) for line in lines]
+        triangles = [0 < line.cells[-1] < 1 for line in lines if len(line.cells) == TRIANGLE_CELLS]
+        self._outlines = any(triangles) or max(lengths, default=0) > TRIANGLE_CELLS
+        single = [line.cells[-1] for line in lines if len(line.cells) % 2 == 0]
+        self._single = all(map(_is_track, single))
+        pairs = [line for line in lines if len(line.cells) > TRIANGLE_CELLS and len(line.cells) % 2]
+        tracks = {(line.row, line.cells[-1]) for line in pairs}  # a track is in a frame once
+        self._pair = len(tracks) == len(pairs) and all(_is_track(last) for _, last in tracks)
+
+    def split(self, cells: list[float]) -> tuple[list[float], int | None]:
+        """Return the numbers of the box or outline, and the track."""
+        if len(cells) < BOX_CELLS:
+            raise InputError(f"{len(cells)} numbers; a line is {YOLO_LINE}")
+        if len(cells) < TRIANGLE_CELLS or not self._outlines:
+            tracked = len(cells) == TRIANGLE_CELLS or (len(cells) > BOX_CELLS and self._single)
+            return cells[1:BOX_CELLS], _track(cells[-1]) if tracked else None
+        if len(cells) % 2 == 0:
+            return cells[1:-1], _track(cells[-1]) if self._single else None
+        if len(cells) > TRIANGLE_CELLS and self._pair:
+            return cells[1:-2], _track(cells[-1])
+        return cells[1:], None
+
+
+def is_yolo(path: Path) -> bool:
+    """Return whether a text looks like one of YOLO's, by its first line."""
+    if path.suffix.lower() != ".txt" or path.name.lower() in _OTHER_TEXTS or not path.is_file():
+        return False
+    with open(path, "rb") as stream:
+        first = stream.readline(_INSPECTED_BYTES)
+    cells = first.split() if len(first) < _INSPECTED_BYTES else first.split()[:-1]
+    return None not in map(_float, cells) and (not cells or len(cells) >= BOX_CELLS)
+
+
+def open_yolo(texts: list[Path]) -> ListedRows:
+    """Read the boxes and outlines of all texts of a folder."""
+    lines = [
+        _Line(f"{path}: line {at}", row, cells)
+        for row, path in enumerate(texts)
+        for at, cells in enumerate(_lines(path), start=1)
+        if cells
+    ]
+    columns = _YoloColumns(lines)
+    boxes = []
+    for where, row, cells in lines:
+        with named(where):
+            numbers, track = columns.split(cells)
+            boxes.append(_BoxRow(where, row, track, _outline(numbers)))
+            if not all(map(math.isfinite, cells)):
+                raise InputError("nan and inf are not allowed; remove or correct the line")
+    with named(str(texts[0].parent)):
+        frames = _by_frame(boxes)
+    names = tuple(path.stem for path in texts)
+    matches = [_VIDEO_FRAME.fullmatch(name) for name in names]
+    numbers_in_video = None  # where all names are those of one video's frames, counted from 1
+    if len({match and match[1] for match in matches}) == 1 and None not in matches:
+        numbers_in_video = tuple(int(match[2]) - 1 for match in matches if match)
+    objects = [frames.get(row, {}) for row in range(len(texts))]
+    keys = Keys(names, numbers_in_video)
+    return ListedRows(keys, texts, objects, _draw_outlines, complete=False)
+
+
+def _draw_outlines(outlines: list[Outline], shape: tuple[int, int]) -> Mask:
+    """Draw boxes and polygons that are given as fractions of the frame."""
+    mask = np.zeros(shape, dtype=bool)
+    for outline in outlines:
+        pixels = [part * shape[1 - at % 2] for at, part in enumerate(outline)]
+        mask |= polygon_mask([pixels], shape) if len(pixels) > 4 else box_mask(pixels, shape)
+    return mask
+
+
+def _lines(path: Path) -> list[list[float]]:
+    if not path.read_bytes().strip():
+        return []  # a frame without boxes
+    with named(str(path)):
+        text = read_text(path)
+        try:
+            return [[float(cell) for cell in line.split()] for line in text.splitlines()]
+        except ValueError:
+            raise InputError(f"a YOLO line holds only numbers: {YOLO_LINE}") from None
+
+
+def _outline(numbers: list[float]) -> Outline:
+    """Return a box from its corner, or the corners of a polygon."""
+    if not all(abs(part) <= 2 for part in numbers):
+        what = "box" if len(numbers) == 4 else "outline"
+        first = ", ".join(f"{part:g}" for part in numbers[:4])
+        raise InputError(f"{what} [{first}]: YOLO's are fractions of the frame, 0 to 1")
+    if len(numbers) > 4:
+        return tuple(numbers)
+    x, y, width, height = numbers
+    return check_box(x - width / 2, y - height / 2, width, height)
+
+
+def _is_track(value: float) -> bool:
+    return value.is_integer() and (value >= 1 or value == NO_TRACK)
+
+
+def _track(value: float) -> int | None:
+    if not value.is_integer() or not abs(value) <= MOST_FRAME:
+        raise InputError(f"track {value:g} is not a whole number")
+    return None if value == NO_TRACK else int(value)

@@ -10,27 +10,31 @@ without that its id.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dejacue.errors import InputError, need
+from dejacue.errors import InputError
 from dejacue.sources.documents import check_object, named, parse_documents, read_text, whole_number
-from dejacue.sources.masks._boxes import box_mask, check_box, is_sunk, sunk_boxes
-from dejacue.sources.masks._matching import Keys
-from dejacue.sources.masks.reader import ListedRows, Objects, resize_nearest
-from dejacue.sources.masks.rle import decode_rle, rle_size
+from dejacue.sources.masks._boxes import (
+    MAX_BYTES,
+    box_mask,
+    check_box,
+    is_json_sink,
+    json_sink_boxes,
+)
+from dejacue.sources.masks.reader import Keys, ListedRows, Mask, resize_nearest
+from dejacue.sources.masks.rle import decode_rle, polygon_mask, rle_size
 
-MOST_BYTES = 1 << 30
-OWNERS = ("track_id", "instance_id", "category_id", "id")
-NUMBERS = ("frame_index", "frame_id", "frame")
-READ = (
+ID_KEYS = ("track_id", "instance_id", "category_id", "id")
+FRAME_KEYS = ("frame_index", "frame_id", "frame")
+ACCEPTED = (
     "COCO's images and annotations, YouTube-VIS, SAM 2's frame_index and results, or a list of "
     '{"frame", "id", "segmentation"}'
 )
-FAR = 1e5  # polygons are traced edge by edge, so distant corners would take forever
+MAX_COORDINATE = 1e5  # polygons are traced edge by edge, so distant corners would take forever
 
 
 class _Segment(NamedTuple):
@@ -41,50 +45,55 @@ class _Segment(NamedTuple):
     size: tuple[int, int] | None
 
 
-class _SegmentRows(ListedRows):
-    """Rows of annotations, drawn on access."""
-
-    def __init__(
-        self, path: Path, keys: Keys, frames: list[dict[int, list[_Segment]]], complete: bool = True
-    ) -> None:
-        self.keys, self.files, self.complete = keys, [path], complete
-        self._path, self._objects = path, frames
-
-    def read(self, row: int, shape: tuple[int, int], wanted: frozenset[int] | None) -> Objects:
-        found: Objects = {}
-        for one, segments in self._wanted(row, wanted):
-            for segment in segments:
-                with named(f"{self._path}: {segment.where}"):
-                    mask = draw(segment.segmentation, segment.size or shape)
-                if one in found:
-                    mask = found[one] | resize_nearest(mask, found[one].shape)
-                found[one] = mask
-        return found
+Frames = list[dict[int, list[_Segment]]]  # the annotations of each object, row by row
 
 
 def open_coco(path: Path) -> ListedRows:
-    """The annotations of a JSON file; each is checked, and drawn only when its frame comes."""
-    text = read_text(path, MOST_BYTES)
+    """Read the annotations of a JSON file; each is checked, and drawn only when its frame comes."""
+    text = read_text(path, MAX_BYTES)
     with named(str(path)):
         documents = parse_documents(text)
         document = documents[0] if len(documents) == 1 else documents
+        complete = True
         if (streamed := _streamed(document)) is not None:
-            return _SegmentRows(path, *_sam2(streamed))
-        if is_sunk(document):
-            return sunk_boxes(path, document)
-        if isinstance(document, list):
-            return _SegmentRows(path, *_plain(document), complete=False)
-        if not isinstance(document, dict) or not isinstance(document.get("annotations"), list):
-            held = f"the keys {', '.join(list(document)[:6])}" if isinstance(document, dict) else ""
-            raise InputError(f"holds no masks{' but ' if held else ''}{held}; masks are {READ}")
-        lists = [isinstance(a, dict) and "segmentations" in a for a in document["annotations"]]
-        if isinstance(document.get("videos"), list) and ("images" not in document or any(lists)):
-            return _SegmentRows(path, *_youtube_vis(document))
-        return _SegmentRows(path, *_coco(document))
+            keys, frames = _sam2(streamed)
+        elif is_json_sink(document):
+            return json_sink_boxes(path, document)
+        elif isinstance(document, list):
+            (keys, frames), complete = _plain(document), False
+        elif not isinstance(document, dict) or not isinstance(document.get("annotations"), list):
+            is_object = isinstance(document, dict)
+            held = f" but the keys {', '.join(list(document)[:6])}" if is_object else ""
+            raise InputError(f"holds no masks{held}; masks are {ACCEPTED}")
+        elif _is_youtube_vis(document):
+            keys, frames = _youtube_vis(document)
+        else:
+            keys, frames = _coco(document)
+        return ListedRows(keys, [path], frames, partial(_draw, path), complete=complete)
+
+
+def _is_youtube_vis(document: Mapping[str, Any]) -> bool:
+    lists = [isinstance(row, dict) and "segmentations" in row for row in document["annotations"]]
+    return isinstance(document.get("videos"), list) and ("images" not in document or any(lists))
+
+
+def _draw(path: Path, segments: list[_Segment], shape: tuple[int, int]) -> Mask:
+    """Draw the annotations of one object, at the size of the first."""
+    masks: list[Mask] = []
+    for where, segmentation, size in segments:
+        with named(f"{path}: {where}"):
+            if isinstance(segmentation, dict):
+                mask = decode_rle(segmentation)
+            elif isinstance(segmentation, tuple):
+                mask = box_mask(segmentation, size or shape)
+            else:
+                mask = polygon_mask(segmentation, size or shape)
+        masks.append(resize_nearest(mask, masks[0].shape) if masks else mask)
+    return masks[0] if len(masks) == 1 else np.asarray(np.logical_or.reduce(masks))
 
 
 def _streamed(document: Any) -> list[Any] | None:
-    """The results frame by frame, if that is what a document holds; they may be in one list."""
+    """Return SAM 2's results frame by frame, if a document holds them; they may be in one list."""
     if isinstance(document, dict) and "results" not in document and len(document) == 1:
         document = next(iter(document.values()))
     rows = document if isinstance(document, list) else [document]
@@ -92,8 +101,9 @@ def _streamed(document: Any) -> list[Any] | None:
     return rows if isinstance(first, dict) and {"frame_index", "results"} <= first.keys() else None
 
 
-def _sam2(rows: list[Any]) -> tuple[Keys, list[dict[int, list[_Segment]]]]:
-    """A frame that comes again, as when an object is followed both ways, has its latest masks."""
+def _sam2(rows: list[Any]) -> tuple[Keys, Frames]:
+    """Read the SAM 2 demo's stream; a frame that comes again, as when an object is followed both
+    ways, has its latest masks."""
     frames: dict[int, dict[int, list[_Segment]]] = {}
     for at, row in enumerate(rows):
         with named(f"result {at + 1}"):
@@ -103,30 +113,34 @@ def _sam2(rows: list[Any]) -> tuple[Keys, list[dict[int, list[_Segment]]]]:
                 raise InputError('"results" must be a list of {"object_id", "mask"}')
             for result in row["results"]:
                 check_object(result, ("object_id", "mask"))
-                one = _whole(result, "object_id")
-                where = f"frame {row['frame_index']}, object {one}"
+                object = _whole(result, "object_id")
+                where = f"frame {row['frame_index']}, object {object}"
                 with named(where):
-                    frame[one] = [_segment({"segmentation": result.get("mask")}, where, None)]
-    return Keys(numbers=tuple(sorted(frames))), [frames[frame] for frame in sorted(frames)]
+                    frame[object] = [_segment({"segmentation": result.get("mask")}, where, None)]
+    return _in_order(frames)
 
 
-def _plain(rows: list[Any]) -> tuple[Keys, list[dict[int, list[_Segment]]]]:
+def _plain(rows: list[Any]) -> tuple[Keys, Frames]:
     frames: dict[int, dict[int, list[_Segment]]] = {}
     for at, row in enumerate(rows):
         where = f"mask {at + 1}"
         with named(where):
             check_object(row, ("frame", "id", "segmentation"))
             if "frame" not in row:
-                raise InputError(f'has no "frame"; masks are {READ}')
+                raise InputError(f'has no "frame"; masks are {ACCEPTED}')
             frame = whole_number(row["frame"], "frame")
             segment = _segment(row, where, None)
             frames.setdefault(frame, {}).setdefault(_whole(row, "id"), []).append(segment)
     if not frames:
         raise InputError("is an empty list; it holds no masks")
+    return _in_order(frames)
+
+
+def _in_order(frames: Mapping[int, dict[int, list[_Segment]]]) -> tuple[Keys, Frames]:
     return Keys(numbers=tuple(sorted(frames))), [frames[frame] for frame in sorted(frames)]
 
 
-def _coco(document: Mapping[str, Any]) -> tuple[Keys, list[dict[int, list[_Segment]]]]:
+def _coco(document: Mapping[str, Any]) -> tuple[Keys, Frames]:
     images = document.get("images")
     if not isinstance(images, list) or not images:
         raise InputError(
@@ -145,9 +159,14 @@ def _coco(document: Mapping[str, Any]) -> tuple[Keys, list[dict[int, list[_Segme
     videos = {image.get("video_id") for image in images}
     if len(videos) > 1:
         raise InputError(f"holds images of {len(videos)} videos; give the masks of one")
-    frames: list[dict[int, list[_Segment]]] = [{} for _ in images]
+    frames: Frames = [{} for _ in images]
     annotations = document["annotations"]
-    owner = _owner(annotations)
+    for at, annotation in enumerate(annotations):
+        with named(f"annotation {at + 1}"):
+            check_object(annotation, ("image_id", "id", "segmentation"))
+    owner = next((key for key in ID_KEYS if all(key in row for row in annotations)), None)
+    if owner is None:
+        raise InputError(f"some annotations have none of {', '.join(ID_KEYS)}; name their objects")
     for at, annotation in enumerate(annotations):
         where = f"annotation {at + 1}"
         with named(where):
@@ -160,7 +179,7 @@ def _coco(document: Mapping[str, Any]) -> tuple[Keys, list[dict[int, list[_Segme
     return _image_keys(images), frames
 
 
-def _youtube_vis(document: Mapping[str, Any]) -> tuple[Keys, list[dict[int, list[_Segment]]]]:
+def _youtube_vis(document: Mapping[str, Any]) -> tuple[Keys, Frames]:
     videos = document["videos"]
     if len(videos) != 1:
         raise InputError(f"holds {len(videos)} videos; give the masks of one")
@@ -171,25 +190,25 @@ def _youtube_vis(document: Mapping[str, Any]) -> tuple[Keys, list[dict[int, list
             raise InputError('has no "file_names"')
         keys = _image_keys([{"file_name": name} for name in names])
         size = _size(videos[0])
-    frames: list[dict[int, list[_Segment]]] = [{} for _ in names]
+    frames: Frames = [{} for _ in names]
     for at, annotation in enumerate(document["annotations"]):
         with named(f"annotation {at + 1}"):
             check_object(annotation, ("id", "segmentations"))
-            given = annotation.get("segmentations")
-            if not isinstance(given, list) or len(given) != len(names):
+            segmentations = annotation.get("segmentations")
+            if not isinstance(segmentations, list) or len(segmentations) != len(names):
                 raise InputError(f"must have a list of {len(names)} segmentations, one per frame")
-            one = _whole(annotation, "id")
-            for row, segmentation in enumerate(given):
+            object = _whole(annotation, "id")
+            for row, segmentation in enumerate(segmentations):
                 if segmentation is not None:
                     where = f"annotation {at + 1}, frame {row}"
                     segment = _segment({"segmentation": segmentation}, where, size)
-                    frames[row].setdefault(one, []).append(segment)
+                    frames[row].setdefault(object, []).append(segment)
     return keys, frames
 
 
 def _image_keys(images: list[Any]) -> Keys:
-    """Numbers where every image has one, names where every image has one, else their order."""
-    field = next((key for key in NUMBERS if all(key in image for image in images)), None)
+    """Return numbers where every image has one, and names likewise; else their order."""
+    field = next((key for key in FRAME_KEYS if all(key in image for image in images)), None)
     numbers = None
     if field is not None:
         numbers = tuple(whole_number(image[field], field) for image in images)
@@ -200,54 +219,32 @@ def _image_keys(images: list[Any]) -> Keys:
     return Keys(None, numbers or tuple(range(len(images))), firm)
 
 
-def _owner(annotations: list[Any]) -> str:
-    for at, annotation in enumerate(annotations):
-        with named(f"annotation {at + 1}"):
-            check_object(annotation, ("image_id", "id", "segmentation"))
-    for key in OWNERS:
-        if all(key in annotation for annotation in annotations):
-            return key
-    raise InputError(f"some annotations have none of {', '.join(OWNERS)}; name their objects")
-
-
 def _segment(row: Mapping[str, Any], where: str, size: tuple[int, int] | None) -> _Segment:
-    """The checked segmentation of an annotation, or its box."""
-    given = row.get("segmentation")
-    if isinstance(given, dict):
-        own = rle_size(given)
-        if size is not None and own != size:
-            raise InputError(f"its mask is {own[1]}×{own[0]}, its image {size[1]}×{size[0]}")
-        return _Segment(where, given, own)
-    if isinstance(given, list) and given:
-        for corners in given:
+    """Return the checked segmentation of an annotation, or its box."""
+    segmentation = row.get("segmentation")
+    if isinstance(segmentation, dict):
+        height, width = rle_size(segmentation)
+        if size is not None and (height, width) != size:
+            raise InputError(f"its mask is {width}×{height}, its image {size[1]}×{size[0]}")
+        return _Segment(where, segmentation, (height, width))
+    if isinstance(segmentation, list) and segmentation:
+        for corners in segmentation:
             if (
                 not isinstance(corners, list)
                 or len(corners) < 6
                 or len(corners) % 2
-                or any(type(value) not in (int, float) or abs(value) > FAR for value in corners)
+                or any(type(x) not in (int, float) or abs(x) > MAX_COORDINATE for x in corners)
             ):
                 raise InputError("a polygon is a list of at least three corners: x, y, x, y, …")
-        return _Segment(where, given, size)
-    if given is not None and given != []:
+        return _Segment(where, segmentation, size)
+    if segmentation is not None and segmentation != []:
         raise InputError(
-            f"segmentation {given!r:.40} is neither a run-length mask nor a list of polygons"
+            f"segmentation {segmentation!r:.40} is neither a run-length mask nor a list of polygons"
         )
     box = row.get("bbox")
     if not isinstance(box, list) or len(box) != 4:
         raise InputError("has neither a segmentation nor a bbox [x, y, width, height]")
     return _Segment(where, check_box(*box), size)
-
-
-def draw(segmentation: Any, size: tuple[int, int]) -> NDArray[np.bool_]:
-    """(H, W) mask of a checked run-length mask, list of polygons, or box."""
-    if isinstance(segmentation, dict):
-        return decode_rle(segmentation)
-    if isinstance(segmentation, tuple):
-        return box_mask(segmentation, size)
-    coco = need("pycocotools.mask", "pip install pycocotools")
-    parts = [[float(value) for value in corners] for corners in segmentation]
-    packed = coco.merge(coco.frPyObjects(parts, *size))
-    return decode_rle({"size": list(size), "counts": packed["counts"].decode("ascii")})
 
 
 def _size(image: Mapping[str, Any]) -> tuple[int, int] | None:

@@ -1,23 +1,234 @@
-"""Masks: for one frame, the union of each lineage of objects at the frame's size."""
+"""Masks: for one frame, the union of each lineage of objects at the frame's size.
+
+``Matching`` finds which mask belongs to a frame: by file stem, by source ordinal, or by position in
+the sample. Nothing is guessed: where two interpretations of the numbers give a frame different
+masks, the error explains both and asks the user to choose.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import hashlib
+import math
+import re
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
-
-from dejacue.errors import InputError, counted
-from dejacue.sources.masks._matching import Matching
-from dejacue.sources.masks.reader import Objects, Rows, resize_nearest
+from dejacue.errors import InputError, counted, shortened, unknown
+from dejacue.sources.masks.reader import Keys, Mask, Rows, resize_nearest
 
 if TYPE_CHECKING:
     from dejacue.sources.video import Frame
+
+MATCHES = ("auto", "stem", "source", "one-based", "index")
+CHOOSE = 'choose the match "source" or "index" (--match)'
+MAX_NAME_LETTERS = 255  # of a file whose name is searched for numbers
+MAX_LISTED_IDS = 9  # in a sentence
+MAX_STRETCH = 0.02  # by which the aspect ratio of a mask may differ from that of its frame
+_DIGITS = re.compile(r"\d+")
+
+
+class Matching:
+    """Finds the row of each frame.
+
+    stem       the name of the row is the name of the frame
+    source     the number of the row is the ordinal of the frame in its source, counted from 0
+    one-based  the same, counted from 1
+    index      the number of the row is the position of the frame in the sampled sequence; file
+               names may start anywhere and count in steps: the first belongs to the first frame
+    auto       stem where names of that form are given; else source and index, which must agree.
+               Masks numbered exactly 1 … n for frames 0, 1, … count from one; when a frame n comes
+               as well, they may count from 0 and that is said.
+
+    frames     how many frames are to be expected, if it is known: with n frames named from 0 on,
+               masks named 1 … n count from one, too; and more masks than frames of a video file
+               are numbered as the frames of the file
+    """
+
+    def __init__(self, keys: Keys, match: str, where: str, frames: int | None = None) -> None:
+        if match not in MATCHES:
+            raise unknown("match", match, MATCHES)
+        self.keys, self.match, self.where, self.frames = keys, match, where, frames
+        names = keys.names or ()
+        if long := next((name for name in names if len(name) > MAX_NAME_LETTERS), None):
+            raise InputError(
+                f'{where}: a mask is named "{shortened(long)}"; names have at most '
+                f"{MAX_NAME_LETTERS} characters"
+            )
+        self.every = 1  # of the frames that are meant, one of so many is looked at
+        self._stems = {name: row for row, name in enumerate(names)}
+        if len(self._stems) < len(names):
+            twice = next(name for row, name in enumerate(names) if self._stems[name] != row)
+            raise InputError(f'{where}: two masks are named "{twice}"; keep one')
+        self._forms = {_form(name) for name in names}
+        if match == "stem" and not names:
+            raise InputError(f"{where}: these masks have no names; {CHOOSE}")
+
+    def row(self, frame: Frame) -> int | None:
+        """Return the row of this frame, or None if it has no mask."""
+        if self.match == "stem" and frame.name is None:
+            raise InputError(
+                f"{self.where}: frames of a video file have no names to match; {CHOOSE}"
+            )
+        if self.match == "stem":
+            return self._stems.get(frame.name or "")
+        if self.match == "source":
+            return self.sources.get(frame.source)
+        if self.match == "one-based":
+            return self.sources.get(frame.source + 1)
+        if self.match == "index":
+            return self.positions.get(frame.index * self.every)
+        if frame.name is not None:
+            if _form(frame.name) in self._forms:
+                return self._named(frame, frame.name)
+            if self.keys.names and not any(map(_DIGITS.search, self.keys.names)):
+                raise InputError(
+                    f"{self.where}: the masks are named {_examples(self.keys.names)}, but the "
+                    f'frames "{frame.name}" and so on; use the same names, or choose the match '
+                    '"index" (--match) to take them in order'
+                )
+        return self._numbered(frame)
+
+    def label(self, row: int | None) -> str:
+        """Return what a row is called in a sentence."""
+        if row is None:
+            return "no mask"
+        if self.keys.names:
+            return f'mask "{self.keys.names[row]}"'
+        assert self.keys.numbers is not None
+        return f"mask {self.keys.numbers[row]}"
+
+    @cached_property
+    def sources(self) -> dict[int, int]:
+        """Return the row of each number that a row carries."""
+        numbers: Sequence[int] | None = self.keys.numbers
+        if numbers is None:
+            numbers = _numbers(self.keys.names or (), self.where)
+        rows = {number: row for row, number in enumerate(numbers)}
+        if len(rows) < len(numbers):
+            row = next(row for row, number in enumerate(numbers) if rows[number] != row)
+            both = f"{self.label(row)} and {self.label(rows[numbers[row]])}"
+            raise InputError(f"{self.where}: {both} have the same number; keep one for each frame")
+        return rows
+
+    @cached_property
+    def positions(self) -> dict[int, int]:
+        """Return the row of each position; numbers in names are counted from the first and in their
+        own steps, so that a missing file leaves a gap instead of moving all that follow."""
+        if self.keys.numbers is not None and self.keys.firm:
+            return self.sources
+        if self.keys.numbers is None and not any(map(_DIGITS.search, self.keys.names or ())):
+            return {row: row for row in range(len(self.keys))}
+        first = min(self.sources)
+        step = math.gcd(*(number - first for number in self.sources)) or 1
+        return {(n - first) // step: row for n, row in self.sources.items()}
+
+    @cached_property
+    def counted_from_one(self) -> bool:
+        """Return whether the rows are numbered exactly 1 … n, so that n frames could be meant."""
+        if self.keys.numbers is not None and self.keys.firm:
+            return False
+        with contextlib.suppress(InputError):
+            return min(self.sources) == 1 and max(self.sources) == len(self.keys)
+        return False
+
+    def _named(self, frame: Frame, name: str) -> int | None:
+        """Return the row whose name is the frame's; 7 is 007."""
+        if (
+            self.frames == len(self.keys)
+            and self.counted_from_one
+            and frame.source in map(int, _DIGITS.findall(name))  # so the frames count from 0
+        ):
+            return self._numbered(frame)
+        return self._stems.get(name, self._by_name_without_zeros.get(_without_zeros(name)))
+
+    @cached_property
+    def _by_name_without_zeros(self) -> dict[tuple[str | int, ...], int]:
+        """Return the row of each name without leading zeros; names of two masks are left out."""
+        rows: dict[tuple[str | int, ...], list[int]] = {}
+        for row, name in enumerate(self.keys.names or ()):
+            rows.setdefault(_without_zeros(name), []).append(row)
+        return {name: same[0] for name, same in rows.items() if len(same) == 1}
+
+    def _numbered(self, frame: Frame) -> int | None:
+        at = frame.index * self.every
+        source, index = self.sources.get(frame.source), self.positions.get(at)
+        if self.counted_from_one and at == frame.source:
+            if frame.source >= len(self.keys):
+                count = len(self.keys)
+                raise InputError(
+                    f"{self.where}: the masks are numbered 1 to {count}, but there are more than "
+                    f"{count} frames, so the numbers may start at 0 or at 1; choose the match "
+                    '"source" (from 0) or "index" (from 1) (--match)'
+                )
+            return index
+        if source == index:
+            return source
+        more = self.frames is not None and len(self.keys) > self.frames
+        if more and frame.name is None and not self.counted_from_one:
+            return source
+        raise self._ambiguous(frame, source, index)
+
+    def _ambiguous(self, frame: Frame, source: int | None, index: int | None) -> InputError:
+        choose = CHOOSE
+        at = frame.index * self.every
+        if min(self.sources) == 1 and at != frame.source:
+            choose = 'choose the match "source", "one-based" or "index" (--match)'
+        return InputError(
+            f"{self.where}: the numbers of the masks are ambiguous: as frames of the source, "
+            f"where sampled frame {at} (source frame {frame.source}) has {self.label(source)}, or "
+            f"as positions in the sampled sequence, where it has {self.label(index)}; {choose}"
+        )
+
+    def other_frames(self, seen: Sequence[str]) -> InputError:
+        """Return the error for masks of which none belongs to any frame, with examples of both."""
+        masks = _examples(self.keys.names or [str(number) for number in self.keys.numbers or ()])
+        return InputError(
+            f"{self.where}: no mask belongs to any of these frames: the masks are named {masks}, "
+            f"the frames {_examples(seen)}; give the masks of this video, or a match other than "
+            f'"{self.match}" (--match)'
+        )
+
+
+def _form(name: str) -> str:
+    """Return a name without its numbers: frames and masks that are named alike share it."""
+    return _DIGITS.sub("0", name)
+
+
+def _without_zeros(name: str) -> tuple[str | int, ...]:
+    return (_form(name), *map(int, _DIGITS.findall(name)))
+
+
+def _examples(names: Sequence[str]) -> str:
+    more = ", …" if len(names) > 2 else ""
+    return ", ".join(f'"{name}"' for name in names[:2]) + more
+
+
+def _numbers(names: Sequence[str], where: str) -> list[int]:
+    """Return the number in each name: of several, the one in which the names differ."""
+    groups = [_DIGITS.findall(name) for name in names]
+    for name, numbers in zip(names, groups, strict=True):
+        if not numbers:
+            raise InputError(
+                f'{where}: mask "{name}" has no number in its name that could be a frame; rename '
+                'it, or choose the match "stem" (--match) if frames have the same names'
+            )
+        if len(numbers) != len(groups[0]):
+            raise InputError(
+                f'{where}: the masks "{names[0]}" and "{name}" follow different naming patterns, '
+                "so their frame numbers are ambiguous; name all masks the same way"
+            )
+    columns = list(zip(*groups, strict=True))
+    differ = [column for column in columns if len(set(column)) > 1] or columns[-1:]
+    if len(differ) > 1:
+        raise InputError(
+            f"{where}: {_examples(names)} differ in {len(differ)} numbers, so the frame number is "
+            "ambiguous; keep one mask file per frame, with all its objects"
+        )
+    return [int(number) for number in differ[0]]
 
 
 class Coverage:
@@ -52,30 +263,20 @@ class Coverage:
             self._first_missing = frame.source
 
     def problems(self) -> list[str]:
-        """Warnings, one sentence each."""
+        """Return warnings, one sentence each."""
         rows, unused = len(self._used), self._used.count(0)
-        found = []
+        sentences = []
         if self._complete and self.frames and 2 * self.matched <= self.frames:
             few = f"only {self.matched}" if self.matched else "none"
             has = "has" if self.matched < 2 else "have"
-            found.append(f"{few} of {counted(self.frames, 'frame')} {has} a mask")
+            sentences.append(f"{few} of {counted(self.frames, 'frame')} {has} a mask")
         if self.frames and self.unsampled and 2 * unused > rows:
             belong = "belongs" if unused == 1 else "belong"
-            found.append(
+            sentences.append(
                 f"{unused} of {counted(rows, 'mask')} {belong} to no frame that was read; check "
                 "that they are for this video, and --end"
             )
-        if not found and self._one_apart(unused):
-            found.append(
-                "the masks are numbered from 1 and the frames from 0, so the last mask is "
-                'unused; if the first mask belongs to the first frame, choose the match "index" '
-                "(--match)"
-            )
-        return found
-
-    def _one_apart(self, unused: int) -> bool:
-        """Names alike, but all of them one apart: 00000 … 00084 and 00001 … 00085."""
-        return (
+        one_apart = (  # names alike: 00000 … 00084 and 00001 … 00085
             self._matching.match == "auto"
             and self.unsampled
             and unused == 1
@@ -83,10 +284,13 @@ class Coverage:
             and self.matched == self.frames - 1
             and self._matching.counted_from_one
         )
-
-
-SHOWN_IDS = 9  # in a sentence
-STRETCH = 0.02  # by how much the shape of a mask may differ from that of its frame
+        if not sentences and one_apart:
+            sentences.append(
+                "the masks are numbered from 1 and the frames from 0, so the last mask is "
+                'unused; if the first mask belongs to the first frame, choose the match "index" '
+                "(--match)"
+            )
+        return sentences
 
 
 class Masks:
@@ -104,125 +308,117 @@ class Masks:
         self._rows = rows
         self._matching = Matching(rows.keys, match, str(path), frames)
         self._coverage = Coverage(self._matching, rows.complete)
-        self._found: set[int] = set()  # ids that are known to occur
-        self._looked = 0  # rows whose ids are among the found
-        self._asked: list[str] = []  # the first two frames, for an example
+        self._known: set[int] = set()  # ids that occur, as far as rows were looked at
+        self._looked = 0  # rows whose ids are known
+        self._first_frames: list[str] = []  # two of them, for an example
         self._matched = False
-        self._resized: list[str] = []  # a sentence about the first one
-        self._one = False
+        self._resized: list[str] = []  # a sentence about the first that is
+        self._single = False  # several objects are refused
 
     def __len__(self) -> int:
-        """For how many frames there are masks."""
+        """Return for how many frames there are masks."""
         return len(self._rows.keys)
 
     @cached_property
     def key(self) -> str:
-        """Changes when what the files hold, their kind or the matching do; independent of where
+        """Return a hash of what the files hold, their kind and the matching; independent of where
         they lie and of when they were written: masks that are tracked again are the same ones."""
         digest = hashlib.sha256(f"{self.kind}\0{self.match}{self._rows.content}".encode())
         for path in self._rows.files:
             with open(path, "rb") as stream:
-                held = hashlib.file_digest(stream, "sha256").hexdigest()
-            digest.update(f"\0{path.name}\0{held}".encode())
+                content = hashlib.file_digest(stream, "sha256").hexdigest()
+            digest.update(f"\0{path.name}\0{content}".encode())
         return digest.hexdigest()
 
     @property
     def in_memory(self) -> bool:
-        """Whether they were given as they are, not by a path."""
+        """Return whether they were given as they are, not by a path."""
         return not self._rows.files
 
     def thinned(self, every: int) -> Masks:
-        """The same masks for every n-th of the frames that they are for (``Video.thinned``)."""
+        """Return the same masks for every n-th of their frames (``Video.thinned``)."""
         if every == 1:
             return self
-        made = copy.copy(self)
-        made._matching = copy.copy(self._matching)
-        made._matching.every = every
-        made._coverage = Coverage(made._matching, self._rows.complete)
-        return made
+        thinned = copy.copy(self)
+        thinned._matching = copy.copy(self._matching)
+        thinned._matching.every = every
+        thinned._coverage = Coverage(thinned._matching, self._rows.complete)
+        return thinned
 
     def ids(self) -> tuple[int, ...]:
-        """All object ids, ascending. Looks through all masks where the source lists no ids."""
+        """Return all object ids, ascending; looks through all masks if the source lists no ids."""
         self._look_for(None)
-        return tuple(sorted(self._found))
+        return tuple(sorted(self._known))
 
     def check_one_object(self) -> None:
-        """Refuses masks of several objects: at once, as far as no mask has to be decoded twice for
+        """Refuse masks of several objects: at once, as far as no mask has to be decoded twice for
         it, else as soon as a second one is seen in ``unions``."""
-        self._one = True
+        self._single = True
         self._look_for(None, once=True)
-        if len(self._found) > 1:
+        if len(self._known) > 1:
             raise self._several()
 
     def _several(self) -> InputError:
-        there = sorted(self._found)
-        names = ", ".join(map(str, there[:SHOWN_IDS])) + (", …" if len(there) > SHOWN_IDS else "")
-        first, second = there[:2]
+        ids = sorted(self._known)
+        more = ", …" if len(ids) > MAX_LISTED_IDS else ""
+        names = ", ".join(map(str, ids[:MAX_LISTED_IDS])) + more
+        first, second = ids[:2]
         return InputError(
             f"{self.path}: holds the objects {names}; choose one with --object {first} "
             f"(objects=[{first}]), join pieces of one with --object {first}+{second}, or take "
             f"several with --objects {first},{second} or --objects all (find_each)"
         )
 
-    def unions(
-        self, frame: Frame, lineages: Sequence[frozenset[int] | None]
-    ) -> list[NDArray[np.bool_] | None]:
-        """For each lineage the (H, W) union of its ids in this frame; None as lineage: any object.
+    def unions(self, frame: Frame, lineages: Sequence[frozenset[int] | None]) -> list[Mask | None]:
+        """Return for each lineage the (H, W) union of its ids in this frame; a lineage None is any
+        object.
 
-        None where the object is not observed: no mask for this frame, or an empty one. An id that
-        occurs in no mask is refused, and the ids that do are listed.
+        A union is None where the object is not observed: no mask for this frame, or an empty one.
+        An id that occurs in no mask is refused, and the ids that do are listed.
         """
-        self._require(one for lineage in lineages if lineage is not None for one in lineage)
+        self._require(id for lineage in lineages if lineage is not None for id in lineage)
         row = self._matching.row(frame)
         self._coverage.count(frame, row)
-        if len(self._asked) < 2:
-            self._asked.append(frame.name or str(frame.source))
+        if len(self._first_frames) < 2:
+            self._first_frames.append(frame.name or str(frame.source))
         if row is None:
             return [None] * len(lineages)
         self._matched = True
-        shape = frame.shape
-        return [self._union(row, shape, lineage) for lineage in lineages]
+        return [self._union(row, frame.shape, lineage) for lineage in lineages]
 
     @property
     def problems(self) -> list[str]:
-        """Sentences about the last pass, where masks and frames do not seem to belong together:
+        """Return sentences about the last pass, if masks and frames do not seem to belong together:
         half of the frames have no mask (an empty one is ordinary), or most masks no frame; and
         where masks of another size were made to fit."""
         return [f"{self.path}: {text}" for text in (*self._coverage.problems(), *self._resized)]
 
     def check_matched(self) -> None:
-        """After a pass: refuses masks that belong to none of the frames."""
-        if self._asked and not self._matched:
-            raise self._matching.other_frames(self._asked)
+        """Refuse, after a pass, masks that belong to none of the frames."""
+        if self._first_frames and not self._matched:
+            raise self._matching.other_frames(self._first_frames)
 
     def _union(
         self, row: int, shape: tuple[int, int], lineage: frozenset[int] | None
-    ) -> NDArray[np.bool_] | None:
+    ) -> Mask | None:
         objects = self._rows.read(row, shape, lineage)
-        if self._one and lineage is None:
-            self._found |= self._rows.ids_of(row)
-            if len(self._found) > 1:
+        if self._single and lineage is None:
+            self._known |= self._rows.ids_of(row)
+            if len(self._known) > 1:
                 raise self._several()
         if lineage is not None:
-            objects = {one: objects[one] for one in lineage if one in objects}
-        return self._united(objects, row, shape)
-
-    def _united(
-        self, objects: Objects, row: int, shape: tuple[int, int]
-    ) -> NDArray[np.bool_] | None:
-        union: NDArray[np.bool_] | None = None
+            objects = {id: objects[id] for id in lineage if id in objects}
+        union: Mask | None = None
         for mask in objects.values():
             mask = mask if mask.shape == shape else self._fitted(mask, row, shape)
             union = mask if union is None else union | mask
         return union if union is not None and union.any() else None
 
-    def _fitted(
-        self, mask: NDArray[np.bool_], row: int, shape: tuple[int, int]
-    ) -> NDArray[np.bool_]:
-        (height, width), (own_height, own_width) = shape, mask.shape
+    def _fitted(self, mask: Mask, row: int, shape: tuple[int, int]) -> Mask:
+        (height, width), (mask_height, mask_width) = shape, mask.shape
         label = self._matching.label(row)
-        sizes = f"{label} is {own_width}×{own_height}, but the frame is {width}×{height}"
-        if abs(own_width * height / (own_height * width) - 1) > STRETCH:
+        sizes = f"{label} is {mask_width}×{mask_height}, but the frame is {width}×{height}"
+        if abs(mask_width * height / (mask_height * width) - 1) > MAX_STRETCH:
             raise InputError(
                 f"{self.path}: {sizes}, a different aspect ratio; give the masks of this video"
             )
@@ -231,26 +427,26 @@ class Masks:
         return resize_nearest(mask, shape)
 
     def _require(self, wanted: Iterable[int]) -> None:
-        missing = set(wanted) - self._found
+        missing = set(wanted) - self._known
         if missing:
             self._look_for(missing)
-            missing -= self._found
+            missing -= self._known
         if missing:
-            held = ", ".join(map(str, sorted(self._found))) or "none"
+            held = ", ".join(map(str, sorted(self._known))) or "none"
             absent = ", ".join(map(str, sorted(missing)))
             raise InputError(
                 f"{self.path}: has no object {absent}; the ids in these masks are {held}"
             )
 
     def _look_for(self, wanted: set[int] | None, once: bool = False) -> None:
-        """Look through the rows, each once, until the wanted ids (None: all) are found; ``once``:
+        """Look through the rows, each once, until the wanted ids (None: all) are known; ``once``:
         or until rows would have to be decoded again."""
         known = self._rows.known_ids()
         if known is not None:
-            self._found |= known
+            self._known |= known
             return
-        while self._looked < len(self) and (wanted is None or wanted - self._found):
+        while self._looked < len(self) and (wanted is None or wanted - self._known):
             if once and not self._rows.keeps():
                 return
-            self._found |= self._rows.ids_of(self._looked)
+            self._known |= self._rows.ids_of(self._looked)
             self._looked += 1

@@ -6,74 +6,22 @@ import glob
 import math
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dejacue.errors import InputError, unknown
 from dejacue.plugins import Registry
 from dejacue.sources.documents import read_json
 from dejacue.sources.images import natural
-from dejacue.sources.masks._boxes import open_boxes
+from dejacue.sources.masks._arrays import IN_MEMORY, SAVE, from_mapping, open_stack, stack_kind
+from dejacue.sources.masks._boxes import YOLO_LINE, is_yolo, open_boxes, open_yolo
 from dejacue.sources.masks._coco import open_coco
 from dejacue.sources.masks._masks import Masks
-from dejacue.sources.masks._matching import Keys
-from dejacue.sources.masks._segments import IN_MEMORY, SAVE, from_mapping
-from dejacue.sources.masks._stacks import open_stack
-from dejacue.sources.masks._yolo import FORMS, is_yolo, open_yolo
 from dejacue.sources.masks.labels import LOSSY, PICTURES, VOID, folder_labels, read_picture
-from dejacue.sources.masks.reader import ListedRows, Objects, Rows
-
-_OBJECT = re.compile(r"(?:obj|object)?[ _-]?([0-9]+)", re.IGNORECASE)
-
-
-class Folders(ListedRows):
-    """Rows of pictures that are each of one object; whatever is not 0 is the object."""
-
-    def __init__(self, folders: dict[int, list[Path]]) -> None:
-        pictures: dict[str, dict[int, Path]] = {}
-        for one, paths in folders.items():
-            for path in paths:
-                if pictures.setdefault(path.stem, {}).setdefault(one, path) != path:
-                    raise InputError(f'{path.parent}: two masks are named "{path.stem}"; keep one')
-        names = [path.name for path in natural(f"{name}.png" for name in pictures)]
-        names = [name.removesuffix(".png") for name in names]
-        self.keys = Keys(names=tuple(names))
-        self.files = [path for paths in folders.values() for path in paths]
-        self._objects = [pictures[name] for name in names]
-
-    def read(self, row: int, shape: tuple[int, int], wanted: frozenset[int] | None) -> Objects:
-        return {one: _mask(path) for one, path in self._wanted(row, wanted)}
-
-
-def object_number(folder: Path) -> int | None:
-    """The object that a folder is named after: 2, obj_2, object-2."""
-    match = _OBJECT.fullmatch(folder.name)
-    return int(match[1]) if match else None
-
-
-def is_of_one_object(path: Path) -> bool:
-    return _is_single(read_picture(path, binary=True), path)
-
-
-def _mask(path: Path) -> NDArray[np.bool_]:
-    picture = read_picture(path, binary=True)
-    if not _is_single(picture, path):
-        raise InputError(
-            f"{path}: holds several values, but its folder is for one object; save the mask in "
-            "black and white"
-        )
-    return np.asarray(picture != 0)
-
-
-def _is_single(picture: NDArray[Any], path: Path) -> bool:
-    """Whether a picture holds one number, or 255 with soft edges."""
-    held = picture[picture != 0]
-    return path.suffix.lower() in LOSSY or not held.size or held.min() == held.max() or VOID in held
-
+from dejacue.sources.masks.reader import Keys, ListedRows, Mask, Rows
 
 KINDS = ("indexed", "binary", "youtube-vos", "stack", "coco", "boxes", "logits")
 READERS: Registry[Callable[[Path], Rows]] = Registry("mask_readers", {})
@@ -87,6 +35,7 @@ _BY_SUFFIX = {
     ".csv": "boxes",
 }
 _NUMBER = re.compile("[0-9]{1,9}")
+_OBJECT_FOLDER = re.compile(r"(?:obj|object)?[ _-]?([0-9]+)", re.IGNORECASE)  # 2, obj_2, object-2
 
 
 def open_masks(
@@ -96,7 +45,7 @@ def open_masks(
     match: str = "auto",
     frames: int | None = None,
 ) -> Masks:
-    """The masks in a folder of pictures, one folder for each object, a glob pattern of pictures, a
+    """Open masks: a folder of pictures, one folder for each object, a glob pattern of pictures, a
     stack (.npz, .npy), a COCO file (.json, .jsonl), a table of boxes (.txt, .csv) or a folder of
     YOLO's texts; or a dictionary {frame: {object: mask}}, SAM 2's video_segments.
 
@@ -111,26 +60,31 @@ def open_masks(
     threshold = check_kind(kind)
     check_path(path)
     if isinstance(path, Mapping):
-        found = "stack" if threshold is None else f"logits:{threshold:g}"
-        return Masks(IN_MEMORY, found, from_mapping(path, threshold), match, frames)
+        rows: Rows = from_mapping(path, threshold)
+        return Masks(IN_MEMORY, stack_kind(threshold), rows, match, frames)
     place = Path(path)
+    exists = os.path.exists(place)
     if threshold is not None:
-        found, rows = _open_logits(place, threshold)
-    elif os.path.exists(place) and (plug_in := _plug_in(place, kind)) is not None:
-        found, rows = plug_in, READERS[plug_in](place)
+        if exists and place.suffix.lower() not in (".npz", ".npy"):
+            raise InputError(
+                f"{path}: logits are read from an .npz or .npy file; leave the kind out"
+            )
+        actual, rows = open_stack(place, None, threshold)
+    elif exists and (plug_in := _plug_in(place, kind)) is not None:
+        actual, rows = plug_in, READERS[plug_in](place)
     elif os.path.isdir(place):
-        found, rows = _open_folder(place, kind)
-    elif os.path.exists(place):
-        found, rows = _open_file(place, kind)
+        actual, rows = _open_folder(place, kind)
+    elif exists:
+        actual, rows = _open_file(place, kind)
     elif glob.has_magic(os.fspath(path)):
-        found, rows = _open_pattern(place, kind)
+        actual, rows = _open_pattern(place, kind)
     else:
         raise InputError(f"{path}: no such file or folder of masks")
-    return Masks(place, found, rows, match, frames)
+    return Masks(place, actual, rows, match, frames)
 
 
 def check_kind(kind: str | None) -> float | None:
-    """Refuses a kind that there is not; the threshold, if it is one of logits."""
+    """Refuse an unknown kind; return the threshold, if it is one of logits."""
     name, mark, number = (kind or "").partition(":")
     if kind is None or (name in KINDS and name != "logits" and not mark):
         return None
@@ -148,14 +102,14 @@ def check_kind(kind: str | None) -> float | None:
 
 
 def check_path(masks: Any) -> None:
-    """Refuses what is neither a path nor a dictionary; arrays are saved first, so that a run says
+    """Refuse what is neither a path nor a dictionary; arrays are saved first, so that a run says
     what it was made of."""
     if isinstance(masks, str | os.PathLike | Mapping):
         return
     shape = getattr(masks, "shape", None)
-    given = type(masks).__name__ if shape is None else f"an array of shape {shape}"
+    what = type(masks).__name__ if shape is None else f"an array of shape {shape}"
     raise InputError(
-        f'masks are given as a path, not as {given}; np.savez("masks.npz", masks=array) saves an '
+        f'masks are given as a path, not as {what}; np.savez("masks.npz", masks=array) saves an '
         "array (N, H, W), one mask for each of N frames, and open_masks reads it; the mask of "
         "the first frame alone, (H, W), is the option mask"
     )
@@ -167,12 +121,6 @@ def _plug_in(path: Path, kind: str | None) -> str | None:
         return kind if kind in READERS else None
     suffix = path.suffix.lower()
     return suffix[1:] if suffix not in _BY_SUFFIX and suffix[1:] in READERS else None
-
-
-def _open_logits(path: Path, threshold: float) -> tuple[str, Rows]:
-    if os.path.exists(path) and path.suffix.lower() not in (".npz", ".npy"):
-        raise InputError(f"{path}: logits are read from an .npz or .npy file; leave the kind out")
-    return open_stack(path, None, threshold)
 
 
 def _open_file(path: Path, kind: str | None) -> tuple[str, Rows]:
@@ -214,13 +162,13 @@ def _open_folder(path: Path, kind: str | None) -> tuple[str, Rows]:
         _check_folder_kind(path, kind)
         objects = _object_folders(path) if kind in (None, "binary") else None
         if objects is not None:
-            return "binary", Folders(objects)
+            return "binary", _folder_rows(objects)
     folder = _descend(path)
     pictures = _pictures(folder)
     if kind == "boxes" or not pictures:
         texts = natural(entry for entry in folder.iterdir() if is_yolo(entry))
         if not texts:
-            raise InputError(f"{folder}: holds no YOLO text files ({FORMS})")
+            raise InputError(f"{folder}: holds no YOLO text files ({YOLO_LINE})")
         return "boxes", open_yolo(texts)
     return _open_pictures(pictures, kind, path)
 
@@ -231,7 +179,7 @@ def _check_folder_kind(path: Path, kind: str | None) -> None:
 
 
 def _open_pictures(pictures: list[Path], kind: str | None, path: Path) -> tuple[str, Rows]:
-    objects = _youtube_vos(pictures[0].parent)
+    objects = _youtube_vos(pictures[0].parent.absolute())
     if objects is None and kind == "youtube-vos":
         raise InputError(
             f"{path}: no meta.json above it lists this video; check that it is from YouTube-VOS"
@@ -243,13 +191,15 @@ def _open_pictures(pictures: list[Path], kind: str | None, path: Path) -> tuple[
 
 
 def _object_folders(folder: Path) -> dict[int, list[Path]] | None:
-    """The pictures by object, if the folder holds one folder for each and nothing else to read.
+    """Return the pictures by object, if the folder holds one folder for each and nothing else.
 
     In a dataset's Annotations folders are videos, whatever their names.
     """
-    inner = natural(_folders(folder))
+    inner = _folders(folder)
     objects = {
-        number: _pictures(one) for one in inner if (number := object_number(one)) is not None
+        int(match[1]): _pictures(entry)
+        for entry in inner
+        if (match := _OBJECT_FOLDER.fullmatch(entry.name))
     }
     if (
         len(inner) < 2
@@ -257,17 +207,53 @@ def _object_folders(folder: Path) -> dict[int, list[Path]] | None:
         or folder.name == "Annotations"
         or _pictures(folder)
         or not all(objects.values())
-        or not all(is_of_one_object(pictures[0]) for pictures in objects.values())
+        or any(_single_object(pictures[0]) is None for pictures in objects.values())
     ):
         return None
     return objects
 
 
+def _folder_rows(folders: dict[int, list[Path]]) -> ListedRows:
+    """Return rows of pictures that are each of one object; whatever is not 0 is the object."""
+    pictures: dict[str, dict[int, Path]] = {}
+    for object, paths in folders.items():
+        for path in paths:
+            if pictures.setdefault(path.stem, {}).setdefault(object, path) != path:
+                raise InputError(f'{path.parent}: two masks are named "{path.stem}"; keep one')
+    names = [path.name.removesuffix(".png") for path in natural(f"{n}.png" for n in pictures)]
+    files = [path for paths in folders.values() for path in paths]
+    return ListedRows(
+        Keys(names=tuple(names)),
+        files,
+        [pictures[name] for name in names],
+        lambda path, shape: _read_single_object(path),
+    )
+
+
+def _read_single_object(path: Path) -> Mask:
+    mask = _single_object(path)
+    if mask is None:
+        raise InputError(
+            f"{path}: holds several values, but its folder is for one object; save the mask in "
+            "black and white"
+        )
+    return mask
+
+
+def _single_object(path: Path) -> Mask | None:
+    """Return the mask of a picture that holds one number, or 255 with soft edges; else None."""
+    picture = read_picture(path, binary=True)
+    values = picture[picture != 0]
+    lossy = path.suffix.lower() in LOSSY
+    single = lossy or not values.size or values.min() == values.max() or VOID in values
+    return np.asarray(picture != 0) if single else None
+
+
 def _descend(folder: Path) -> Path:
-    """The folder with the pictures or texts of one video, from the root of a dataset on."""
+    """Return the folder with the pictures or texts of one video, below the root of a dataset."""
     if any(_is_picture(entry) or is_yolo(entry) for entry in folder.iterdir()):
         return folder
-    inner = natural(_folders(folder))
+    inner = _folders(folder)
     annotations = [entry for entry in inner if entry.name == "Annotations"]
     if annotations or len(inner) == 1:
         return _descend((annotations or inner)[0])
@@ -277,32 +263,28 @@ def _descend(folder: Path) -> Path:
     raise InputError(f"{folder}: is empty, or holds no mask pictures")
 
 
-def _folders(folder: Path) -> Iterable[Path]:
-    return (e for e in folder.iterdir() if e.is_dir() and not e.name.startswith("."))
+def _folders(folder: Path) -> list[Path]:
+    return natural(e for e in folder.iterdir() if e.is_dir() and not e.name.startswith("."))
 
 
 def _pictures(folder: Path) -> list[Path]:
     return natural(entry for entry in folder.iterdir() if _is_picture(entry))
 
 
-def _youtube_vos(folder: Path) -> frozenset[int] | None:
-    """The objects that a YouTube-VOS meta.json names for the video of this folder."""
-    for above in list(folder.absolute().parents)[:2]:
-        meta = above / "meta.json"
-        if meta.is_file():
-            return _objects(read_json(meta), folder.absolute().name, meta)
-    return None
-
-
-def _objects(document: Any, video: str, meta: Path) -> frozenset[int] | None:
-    videos = document.get("videos") if isinstance(document, dict) else None
-    if not isinstance(videos, dict) or video not in videos:
-        return None  # some other meta.json
-    objects = videos[video].get("objects") if isinstance(videos[video], dict) else None
-    if not isinstance(objects, dict) or not all(map(_NUMBER.fullmatch, objects)):
-        raise InputError(f'{meta}: video "{video}" has no "objects" with their numbers')
-    return frozenset(map(int, objects))
-
-
 def _is_picture(path: Path) -> bool:
     return path.suffix.lower() in PICTURES and not path.name.startswith(".") and path.is_file()
+
+
+def _youtube_vos(folder: Path) -> frozenset[int] | None:
+    """Return the objects that a YouTube-VOS meta.json names for the video of this folder."""
+    metas = (parent / "meta.json" for parent in list(folder.parents)[:2])
+    meta = next((path for path in metas if path.is_file()), None)
+    document = None if meta is None else read_json(meta)
+    videos = document.get("videos") if isinstance(document, dict) else None
+    if not isinstance(videos, dict) or folder.name not in videos:
+        return None  # no meta.json, or some other one
+    video = videos[folder.name]
+    objects = video.get("objects") if isinstance(video, dict) else None
+    if not isinstance(objects, dict) or not all(map(_NUMBER.fullmatch, objects)):
+        raise InputError(f'{meta}: video "{folder.name}" has no "objects" with their numbers')
+    return frozenset(map(int, objects))

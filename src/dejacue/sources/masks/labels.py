@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 from dejacue.errors import InputError, first_line
 from dejacue.sources.crops import compiled
 from dejacue.sources.documents import named
-from dejacue.sources.masks._matching import Keys
-from dejacue.sources.masks.reader import Objects, Rows
+from dejacue.sources.masks.reader import Keys, Objects, Rows
 from dejacue.sources.sizes import check_size, open_picture
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
@@ -29,9 +28,22 @@ DEPTHS = {GREY: (8,), PALETTE: (1, 2, 4, 8)}  # Pillow spreads a grey of fewer b
 MAX_PNG_BYTES = 1 << 24  # bytes of a file; a mask has some thousands
 
 
+VOID = 255
+PICTURES = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp")
+LOSSY = (".jpg", ".jpeg", ".webp")
+INSPECTED_ROWS = 32  # tell binary from indexed; a later row that contradicts is refused
+MAX_LABELS = 32  # more numbers in one grey picture look like soft edges, not like objects
+INSPECTED_LINES = 64  # of a picture, to recognise a photograph
+PHOTOGRAPH_SHARE = 0.25  # of neighbouring pixels that differ; masks are flat
+MAX_BLURRED_SHARE = 0.05  # of the pixels of a lossy mask, at its edges
+MIN_WHITE = 128  # a lossy mask has its object in white
+MAX_BUFFERED_BYTES = 64 << 20  # of rows that were looked at, so that they are decoded once
+A_MASK = "a mask has flat values: 0 where there is no object, and one number (or 255) where it is"
+
+
 def read_flat_png(path: Path) -> NDArray[np.uint8] | None:
-    """The (H, W) numbers of a palette or grey PNG; None where it is another picture, or damaged:
-    Pillow reads it, or says what is wrong."""
+    """Return the (H, W) numbers of a palette or grey PNG; None where it is another picture, or
+    damaged: Pillow reads it, or says what is wrong."""
     if compiled is None or path.suffix.lower() != ".png":
         return None
     with open(path, "rb") as file:
@@ -49,8 +61,8 @@ def read_flat_png(path: Path) -> NDArray[np.uint8] | None:
 
 
 def _parts(content: bytes) -> tuple[bytes, Any] | None:
-    """The header and the compressed rows, if every chunk is whole and they are the only ones that
-    must be understood, beside the palette."""
+    """Return the header and the compressed rows, if every chunk is whole and they are the only ones
+    that must be understood, beside the palette."""
     header, stream, at = b"", [], len(SIGNATURE)
     if not content.startswith(SIGNATURE):
         return None
@@ -74,24 +86,11 @@ def _parts(content: bytes) -> tuple[bytes, Any] | None:
     return None
 
 
-VOID = 255
-PICTURES = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp")
-LOSSY = (".jpg", ".jpeg", ".webp")
-LOOKED_AT = 32  # rows read to tell binary from indexed; a later row that contradicts is refused
-MOST_LABELS = 32  # more numbers in one grey picture look like soft edges, not like objects
-ROWS = 64  # of a picture, looked at to recognise a photograph
-TEXTURE = 0.25  # of neighbouring pixels differ in a photograph; masks are flat
-BLURRED = 0.05  # of the pixels of a lossy mask may be between black and white, at its edges
-DARKEST = 128  # a lossy mask has its object in white
-MAX_KEPT_BYTES = 64 << 20  # of rows that were looked at, so that they are decoded once
-A_MASK = "a mask has flat values: 0 where there is no object, and one number (or 255) where it is"
-
-
 class Labels(Rows):
     """Rows of which each is one array of numbers.
 
-    read    gives the (H, W) array of a row
-    label   what a row is called in a sentence
+    read    returns the (H, W) array of a row
+    label   returns what a row is called in a sentence
     """
 
     def __init__(
@@ -107,8 +106,8 @@ class Labels(Rows):
         self._read_row, self._label = read, label
         self._values: dict[int, frozenset[int]] = {}
         self._last: tuple[int, NDArray[Any]] | None = None
-        self._kept: dict[int, NDArray[Any]] = {}  # looked at, and not yet read
-        self._kept_bytes = 0
+        self._buffered: dict[int, NDArray[Any]] = {}  # looked at, and not yet read
+        self._buffered_bytes = 0
         self._detected = kind is None
         self.binary = self._looks_binary() if kind is None else kind == "binary"
         if self.binary:
@@ -119,13 +118,18 @@ class Labels(Rows):
         array = self._array(row)
         if self.binary:
             if self._detected and ((array != 0) & (array != VOID)).any():
-                raise self._contradiction(row)
+                others = sorted(self._row_values(row) - {VOID})
+                raise InputError(
+                    f"{self._label(row)}: holds {', '.join(map(str, others[:4]))} but other masks "
+                    'hold only 0 and 255; choose the kind "indexed" (255 is void) or "binary" (255 '
+                    "is the object) (--kind)"
+                )
             return dict.fromkeys(self._known or (), array != 0)
         if wanted is None:
             if array.dtype == np.uint8:
                 return {0: array - np.uint8(1) < VOID - 1}  # neither 0 nor void, in two passes
             return {0: (array != VOID) & (array > 0)}
-        return {one: array == one for one in wanted}
+        return {id: array == id for id in wanted}
 
     def ids_of(self, row: int) -> frozenset[int]:
         values = self._row_values(row)
@@ -136,35 +140,35 @@ class Labels(Rows):
 
     def _array(self, row: int) -> NDArray[Any]:
         if self._last is None or self._last[0] != row:
-            array = self._kept.pop(row, None)
+            array = self._buffered.pop(row, None)
             if array is None:
                 array = self._read_row(row)
             else:
-                self._kept_bytes -= array.nbytes
+                self._buffered_bytes -= array.nbytes
             self._last = (row, array)
         return self._last[1]
 
     def keeps(self) -> bool:
-        return self._kept_bytes < MAX_KEPT_BYTES
+        return self._buffered_bytes < MAX_BUFFERED_BYTES
 
     def _row_values(self, row: int) -> frozenset[int]:
-        """The numbers above 0 in a row; each row is counted once."""
+        """Return the numbers above 0 in a row; each row is counted once."""
         if row not in self._values:
             new = self._last is None or self._last[0] != row
             array = self._array(row)
             if new and self.keeps():
-                self._kept[row] = array
-                self._kept_bytes += array.nbytes
-            self._values[row] = frozenset(v for v in occurring(array).tolist() if v > 0)
+                self._buffered[row] = array
+                self._buffered_bytes += array.nbytes
+            self._values[row] = frozenset(v for v in _occurring(array).tolist() if v > 0)
         return self._values[row]
 
     def _looks_binary(self) -> bool:
         count = len(self.keys)
-        step = max(1, -(-count // LOOKED_AT))
+        step = max(1, -(-count // INSPECTED_ROWS))
         seen = False
         for row in range(0, count, step):
             values = self._row_values(row)
-            if len(values) > MOST_LABELS and VOID in values:
+            if len(values) > MAX_LABELS and VOID in values:
                 raise InputError(
                     f"{self._label(row)}: holds {len(values)} different values, which may be "
                     'object labels or the soft edge of one object; choose the kind "indexed" or '
@@ -173,24 +177,13 @@ class Labels(Rows):
             if values - {VOID}:
                 return False
             seen = seen or bool(values)
-        return seen or self._any_left(step)
-
-    def _any_left(self, step: int) -> bool:
-        """None of the rows looked at holds anything: the first other that does decides."""
-        rest = (row for row in range(len(self.keys)) if row % step)
-        return next((v == {VOID} for v in map(self._row_values, rest) if v), False)
-
-    def _contradiction(self, row: int) -> InputError:
-        others = sorted(self._row_values(row) - {VOID})
-        return InputError(
-            f"{self._label(row)}: holds {', '.join(map(str, others[:4]))} but other masks hold "
-            'only 0 and 255; choose the kind "indexed" (255 is void) or "binary" (255 is the '
-            "object) (--kind)"
-        )
+        # where none of these rows holds anything, the first other that does decides
+        rest = (row for row in range(count) if row % step)
+        return seen or next((v == {VOID} for v in map(self._row_values, rest) if v), False)
 
 
-def occurring(array: NDArray[Any]) -> NDArray[Any]:
-    """The different numbers, ascending; small ones without the memory that sorting takes."""
+def _occurring(array: NDArray[Any]) -> NDArray[Any]:
+    """Return the different numbers, ascending; small ones without the memory of sorting."""
     if array.dtype.itemsize != 1:
         return np.unique(array)
     small = array.view(np.uint8)
@@ -200,7 +193,7 @@ def occurring(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def folder_labels(pictures: list[Path], kind: str | None, known: frozenset[int] | None) -> Labels:
-    """The pictures of a folder, in their order; a lossy picture can only be binary."""
+    """Return the pictures of a folder as rows; a lossy picture can only be binary."""
     lossy = next((path for path in pictures if path.suffix.lower() in LOSSY), None)
     if lossy is not None and kind == "indexed":
         raise InputError(
@@ -220,7 +213,7 @@ def folder_labels(pictures: list[Path], kind: str | None, known: frozenset[int] 
 
 
 def read_picture(path: Path, *, binary: bool = False) -> NDArray[Any]:
-    """The numbers of a palette or grey picture, (H, W).
+    """Return the numbers of a palette or grey picture, (H, W).
 
     A colour picture is taken if it is grey or ``binary``, a photograph never. JPEG blurs edges:
     there, what is darker than half of the brightest pixel counts as 0.
@@ -253,18 +246,18 @@ def read_picture(path: Path, *, binary: bool = False) -> NDArray[Any]:
 
 
 def refuse_photograph(array: NDArray[Any]) -> None:
-    """Refuses a picture with many different numbers and hardly any flat area."""
-    some = array[:: max(1, len(array) // ROWS)]
-    some = some if some.ndim == 2 else some[..., :3].max(axis=-1)
-    differ = some[:, 1:] != some[:, :-1]
-    if differ.size and differ.mean() > TEXTURE and len(np.unique(some)) > MOST_LABELS:
+    """Refuse a picture with many different numbers and hardly any flat area."""
+    lines = array[:: max(1, len(array) // INSPECTED_LINES)]
+    lines = lines if lines.ndim == 2 else lines[..., :3].max(axis=-1)
+    differ = lines[:, 1:] != lines[:, :-1]
+    if differ.size and differ.mean() > PHOTOGRAPH_SHARE and len(np.unique(lines)) > MAX_LABELS:
         raise InputError(f"is a photograph, not a mask; {A_MASK}")
 
 
 def _without_blur(array: NDArray[Any], path: Path) -> NDArray[Any]:
     top = int(array.max())
     between = (array > top // 4) & (array < top - top // 4)
-    if 0 < top < DARKEST or between.mean() > BLURRED:
+    if 0 < top < MIN_WHITE or between.mean() > MAX_BLURRED_SHARE:
         raise InputError(
             f"{path}: holds more than black and white, but JPEG and WebP blur object numbers; "
             f"save it as PNG ({A_MASK})"

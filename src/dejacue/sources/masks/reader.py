@@ -3,16 +3,33 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.sources.masks._matching import Keys
+Mask = NDArray[np.bool_]
+Objects = dict[int, Mask]
 
-Objects = dict[int, NDArray[np.bool_]]
+
+@dataclass(frozen=True)
+class Keys:
+    """What the rows of a mask source say about their frames.
+
+    names     the stem of each row's file, or None
+    numbers   the frame number of each row, or None: then it is in the name
+    firm      whether ``numbers`` count from 0 for sure; numbers in names never do
+    """
+
+    names: tuple[str, ...] | None = None
+    numbers: tuple[int, ...] | None = None
+    firm: bool = True
+
+    def __len__(self) -> int:
+        return len(self.names or self.numbers or ())
 
 
 class Rows(ABC):
@@ -31,45 +48,62 @@ class Rows(ABC):
 
     @abstractmethod
     def read(self, row: int, shape: tuple[int, int], wanted: frozenset[int] | None) -> Objects:
-        """Masks of the wanted objects (None: of all; then any ids will do) in this row, each of
-        its own size; ``shape`` is the frame's, for masks that have none. Absent ones are left
-        out or empty."""
+        """Return the masks of the wanted objects (None: of all; then any ids will do) in this row,
+        each of its own size; ``shape`` is the frame's, for masks that have none. Absent ones are
+        left out or empty."""
 
     @abstractmethod
     def ids_of(self, row: int) -> frozenset[int]:
-        """The ids of the objects in a row."""
+        """Return the ids of the objects in a row."""
 
     def keeps(self) -> bool:
-        """Whether the next row whose ids are asked for is kept until it is read."""
+        """Return whether the next row whose ids are asked for is kept until it is read."""
         return True
 
     def known_ids(self) -> frozenset[int] | None:
-        """All ids, where the source lists them; else None: they are found by looking."""
+        """Return all ids, where the source lists them; else None: they are found by looking."""
         return None
 
 
 class ListedRows(Rows):
-    """Rows whose objects are all known when the source is opened: ``_objects`` has, for each row,
-    whatever the mask of an object is made from."""
+    """Rows whose objects are all known when the source is opened.
 
-    _objects: Sequence[Mapping[int, Any]]
+    objects   for each row and object, what its mask is drawn from
+    draw      draws it for a frame of (height, width)
+    """
+
+    def __init__(
+        self,
+        keys: Keys,
+        files: list[Path],
+        objects: Sequence[Mapping[int, Any]],
+        draw: Callable[[Any, tuple[int, int]], Mask],
+        *,
+        complete: bool = True,
+        content: str = "",
+    ) -> None:
+        self.keys, self.files, self.complete, self.content = keys, files, complete, content
+        self._objects, self._draw = objects, draw
+
+    def read(self, row: int, shape: tuple[int, int], wanted: frozenset[int] | None) -> Objects:
+        return {
+            object: self._draw(source, shape)
+            for object, source in self._objects[row].items()
+            if wanted is None or object in wanted
+        }
 
     def ids_of(self, row: int) -> frozenset[int]:
         return frozenset(self._objects[row])
 
     def known_ids(self) -> frozenset[int]:
-        return frozenset(one for objects in self._objects for one in objects)
-
-    def _wanted(self, row: int, wanted: frozenset[int] | None) -> list[tuple[int, Any]]:
-        """What the wanted objects (None: all) of a row are made from."""
-        return [(k, v) for k, v in self._objects[row].items() if wanted is None or k in wanted]
+        return frozenset(object for objects in self._objects for object in objects)
 
 
-def resize_nearest(mask: NDArray[np.bool_], shape: tuple[int, int]) -> NDArray[np.bool_]:
-    """Every pixel takes the value of the one under its centre; exact in whole numbers."""
+def resize_nearest(mask: Mask, shape: tuple[int, int]) -> Mask:
+    """Give every pixel the value of the one under its centre; exact in whole numbers."""
     rows, columns = (
         (2 * np.arange(new) + 1) * old // (2 * new)
         for old, new in zip(mask.shape, shape, strict=True)
     )
-    resized: NDArray[np.bool_] = mask[rows[:, None], columns]
+    resized: Mask = mask[rows[:, None], columns]
     return resized

@@ -1,4 +1,4 @@
-"""COCO's run-length encoding; untrusted input is checked.
+"""COCO's run-length encoding and polygons; untrusted input is checked.
 
 pycocotools leaves pixels undefined where the runs do not fill the mask, so runs are counted here
 first. Masks are stored column by column.
@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.errors import InputError
+from dejacue.errors import InputError, need
 from dejacue.sources.documents import check_object
 from dejacue.sources.sizes import check_size
 
 
 def rle_size(value: Any) -> tuple[int, int]:
-    """(height, width) of a run-length encoded mask."""
+    """Return (height, width) of a run-length encoded mask."""
     check_object(value, ("size", "counts"))
     size = value.get("size")
     if (
@@ -31,7 +31,7 @@ def rle_size(value: Any) -> tuple[int, int]:
 
 
 def decode_rle(value: Any) -> NDArray[np.bool_]:
-    """(H, W) mask of {"size": [H, W], "counts": runs as a list of numbers, or COCO's text}."""
+    """Return the (H, W) mask of {"size": [H, W], "counts": list of numbers, or COCO's text}."""
     height, width = rle_size(value)
     counts = value.get("counts")
     if isinstance(counts, str):
@@ -47,6 +47,23 @@ def decode_rle(value: Any) -> NDArray[np.bool_]:
         )
     values = np.arange(len(runs)) % 2 == 1  # runs of background and object take turns
     return np.repeat(values, runs).reshape(width, height).T
+
+
+def pack(mask: NDArray[np.bool_]) -> dict[str, Any]:
+    """Return COCO's run lengths, as in its files; ``decode_rle`` gives the mask back."""
+    packed = _coco().encode(np.asfortranarray(mask, dtype=np.uint8))
+    return {"size": list(mask.shape), "counts": packed["counts"].decode("ascii")}
+
+
+def polygon_mask(polygons: Any, size: tuple[int, int]) -> NDArray[np.bool_]:
+    """Return the (H, W) mask of polygons, each a list x, y, x, y, …"""
+    parts = [[float(value) for value in corners] for corners in polygons]
+    packed = _coco().merge(_coco().frPyObjects(parts, *size))
+    return decode_rle({"size": list(size), "counts": packed["counts"].decode("ascii")})
+
+
+def _coco() -> Any:
+    return need("pycocotools.mask", "pip install pycocotools")
 
 
 def _runs(text: str) -> NDArray[np.int64]:

@@ -13,16 +13,16 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.errors import InputError, counted, need, unknown
+from dejacue.errors import InputError, counted, unknown
 from dejacue.sources.atomic import check_place, temporary_folder, write_whole
 from dejacue.sources.documents import MOST_FRAME, as_json, write_document
 from dejacue.sources.images import natural
 from dejacue.sources.masks.labels import VOID
-from dejacue.sources.masks.rle import decode_rle
+from dejacue.sources.masks.reader import Mask
+from dejacue.sources.masks.rle import decode_rle, pack
 
-WRITTEN = ("indexed", "stack", "coco")
-Mask = NDArray[np.bool_]
 WRITTEN_AS = {"": "indexed", ".npz": "stack", ".json": "coco"}
+PackedFrames = Mapping[int | str, Mapping[int, dict[str, Any]]]  # run lengths by object
 
 
 def write_masks(
@@ -50,8 +50,8 @@ def write_masks(
             raise InputError(
                 f"{path}: masks are written to a folder, .npz or .json; give one of those"
             )
-    if kind not in WRITTEN:
-        raise unknown("kind of written masks", kind, WRITTEN)
+    if kind not in WRITTEN_AS.values():
+        raise unknown("kind of written masks", kind, WRITTEN_AS.values())
     check_place(target)
     there = kind == "indexed" and os.path.lexists(target)
     if there and (not target.is_dir() or any(target.iterdir())):
@@ -59,12 +59,12 @@ def write_masks(
     checked = _CheckedFrames(frames)
     if kind == "indexed":
         return _write_folder(target, checked)
-    packed = {key: {one: pack(mask) for one, mask in row.items()} for key, row in checked}
-    keys = _ordered(packed)
-    objects = [packed[key] for key in keys]
-    ids = sorted({one for row in objects for one in row})
+    packed = {key: {id: pack(mask) for id, mask in row.items()} for key, row in checked}
+    numbers = sorted(key for key in packed if isinstance(key, int))
+    names = natural(f"{key}.png" for key in packed if isinstance(key, str))
+    keys: list[int | str] = [*numbers, *(path.name.removesuffix(".png") for path in names)]
     write = _write_coco if kind == "coco" else _write_stack
-    return write(target, keys, ids, objects, checked.size)
+    return write(target, {key: packed[key] for key in keys}, checked.size)
 
 
 class _CheckedFrames:
@@ -84,19 +84,19 @@ class _CheckedFrames:
             if type(key) is int and key < 0:
                 raise InputError(f"frame {key}: frames count from 0")
             planes = {
-                one: mask[0] if mask.shape[:-2] == (1,) else mask for one, mask in masks.items()
+                id: mask[0] if mask.shape[:-2] == (1,) else mask for id, mask in masks.items()
             }
-            for one, mask in planes.items():
+            for id, mask in planes.items():
                 self._size = self._size or (mask.shape[0], mask.shape[1])
                 if mask.shape != self._size or mask.dtype != bool:
                     raise InputError(
-                        f"frame {key}, object {one}: the mask has type {mask.dtype} and shape "
+                        f"frame {key}, object {id}: the mask has type {mask.dtype} and shape "
                         f"{mask.shape}; give bool masks, all of size {self._size}"
                     )
             if key in seen or (seen and type(key) is not type(next(iter(seen)))):
                 raise InputError("frames are given twice, or some by number and some by name")
             seen.add(key)
-            yield key, {int(one): mask for one, mask in planes.items()}
+            yield key, {int(id): mask for id, mask in planes.items()}
 
     @property
     def size(self) -> tuple[int, int]:
@@ -105,52 +105,35 @@ class _CheckedFrames:
         return self._size
 
 
-def _ordered(keys: Iterable[int | str]) -> list[int | str]:
-    """Numbers ascending, names as files are sorted."""
-    numbers = sorted(key for key in keys if isinstance(key, int))
-    names = natural(f"{key}.png" for key in keys if isinstance(key, str))
-    return [*numbers, *(path.name.removesuffix(".png") for path in names)]
+def _ids(frames: PackedFrames) -> list[int]:
+    return sorted({id for objects in frames.values() for id in objects})
 
 
-def pack(mask: Mask) -> dict[str, Any]:
-    """COCO's run lengths, as in its files; ``decode_rle`` gives the mask back."""
-    coco = need("pycocotools.mask", "pip install pycocotools")
-    packed = coco.encode(np.asfortranarray(mask, dtype=np.uint8))
-    return {"size": list(mask.shape), "counts": packed["counts"].decode("ascii")}
-
-
-def _write_coco(
-    path: Path,
-    keys: list[int | str],
-    ids: list[int],
-    objects: list[dict[int, dict[str, Any]]],
-    size: tuple[int, int],
-) -> Path:
+def _write_coco(path: Path, frames: PackedFrames, size: tuple[int, int]) -> Path:
     images = [
         {"id": at, "height": size[0], "width": size[1]}
         | ({"frame_index": key} if isinstance(key, int) else {"file_name": f"{key}.png"})
-        for at, key in enumerate(keys)
+        for at, key in enumerate(frames)
     ]
-    pieces = [(at, one, packed) for at, row in enumerate(objects) for one, packed in row.items()]
+    pieces = [
+        (image, track, packed)
+        for image, objects in enumerate(frames.values())
+        for track, packed in objects.items()
+    ]
     annotations = (
-        {"id": at, "image_id": image, "track_id": one, "category_id": 1, "segmentation": packed}
-        for at, (image, one, packed) in enumerate(pieces, start=1)
+        {"id": at, "image_id": image, "track_id": track, "category_id": 1, "segmentation": packed}
+        for at, (image, track, packed) in enumerate(pieces, start=1)
     )
     head = {
         "images": images,
-        "tracks": [{"id": one} for one in ids],
+        "tracks": [{"id": id} for id in _ids(frames)],
         "categories": [{"id": 1, "name": "object"}],
     }
     return write_document(path, head, "annotations", map(as_json, annotations))
 
 
-def _write_stack(
-    path: Path,
-    keys: list[int | str],
-    ids: list[int],
-    objects: list[dict[int, dict[str, Any]]],
-    size: tuple[int, int],
-) -> Path:
+def _write_stack(path: Path, frames: PackedFrames, size: tuple[int, int]) -> Path:
+    keys, ids = list(frames), _ids(frames)
     numbered = isinstance(keys[0], int)
     columns = {"frames" if numbered else "names": np.array(keys), "ids": np.array(ids)}
 
@@ -164,9 +147,10 @@ def _write_stack(
                 header = {"descr": "|b1", "fortran_order": False, "shape": shape}
                 np.lib.format.write_array_header_1_0(member, header)
                 empty = bytes(size[0] * size[1])
-                for row in objects:
-                    for one in ids:
-                        member.write(decode_rle(row[one]).tobytes() if one in row else empty)
+                for objects in frames.values():
+                    for id in ids:
+                        packed = objects.get(id)
+                        member.write(empty if packed is None else decode_rle(packed).tobytes())
 
     return write_whole(path, write)
 
@@ -174,20 +158,26 @@ def _write_stack(
 def _write_folder(path: Path, frames: _CheckedFrames) -> Path:
     overlapping, empty = [], []
     with temporary_folder(path) as temporary:
-        made = temporary / path.name
-        made.mkdir()
+        folder = temporary / path.name
+        folder.mkdir()
         for key, row in frames:
             if not row:
                 empty.append(key)  # of the size of the others, which need not be known yet
                 continue
-            labels, overlaps = _labelled(row, frames.size)
+            labels = np.zeros(frames.size, dtype=np.uint8)
+            overlaps = False
+            for id, mask in row.items():
+                if not 0 < id < VOID:
+                    raise InputError(f"object {id}: an indexed folder holds the ids 1 to 254")
+                overlaps = overlaps or bool(labels[mask].any())
+                labels[mask] = id
             if overlaps:
                 overlapping.append(key)
-            _save(made, key, labels)
+            _save(folder, key, labels)
         background = np.zeros(frames.size, dtype=np.uint8)
         for key in empty:
-            _save(made, key, background)
-        os.replace(made, path)  # in place of an empty folder, too
+            _save(folder, key, background)
+        os.replace(folder, path)  # in place of an empty folder, too
     if overlapping:
         number = counted(len(overlapping), "frame")
         warnings.warn(
@@ -196,17 +186,6 @@ def _write_folder(path: Path, frames: _CheckedFrames) -> Path:
             stacklevel=3,
         )
     return path
-
-
-def _labelled(row: Mapping[int, Mask], size: tuple[int, int]) -> tuple[NDArray[np.uint8], bool]:
-    labels = np.zeros(size, dtype=np.uint8)
-    overlaps = False
-    for one, mask in row.items():
-        if not 0 < one < VOID:
-            raise InputError(f"object {one}: an indexed folder holds the ids 1 to 254")
-        overlaps = overlaps or bool(labels[mask].any())
-        labels[mask] = one
-    return labels, overlaps
 
 
 def _save(folder: Path, key: int | str, labels: NDArray[np.uint8]) -> None:
@@ -218,8 +197,8 @@ def _save(folder: Path, key: int | str, labels: NDArray[np.uint8]) -> None:
 
 
 def palette() -> Iterator[tuple[int, int, int]]:
-    """The 256 colours of PASCAL VOC, which DAVIS and VOST use: the bits of the number, dealt to
-    red, green and blue in turn, from the top bit of each down."""
+    """Yield the 256 colours of PASCAL VOC, which DAVIS and VOST use: the bits of the number, dealt
+    to red, green and blue in turn, from the top bit of each down."""
     for number in range(256):
         yield tuple(  # type: ignore[misc]  # three of them
             sum((number >> (3 * bit + channel) & 1) << (7 - bit) for bit in range(3))

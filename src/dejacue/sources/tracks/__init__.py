@@ -3,18 +3,18 @@
     Prompt         where an object is, in one frame                       base.py
     load_tracker   a name → a Tracker (base.py): box or sam2             loading.py
     track          a video and prompts → the masks of each frame          propagate.py
-    write_track    the same into files; goes on, and redoes only what changed   output.py
+    write_track    the same into files; goes on, and redoes only what changed   follow.py
     read_notes     what is known of such masks: presence, doubts          notes.py
     match_of       how open_masks is to find the masks of frames          notes.py
 
-What people write (prompt_text.py) becomes prompts in prompts.py; doubts.py says where to look.
+What people write becomes prompts in prompts.py; doubts.py says where to look.
 """
 
 from dejacue.sources.tracks.base import Prompt, Tracker
+from dejacue.sources.tracks.follow import check_target, open_written, write_track
 from dejacue.sources.tracks.loading import default_tracker, load_tracker
 from dejacue.sources.tracks.notes import Notes, match_of, read_notes
-from dejacue.sources.tracks.output import check_target, open_written, write_track
-from dejacue.sources.tracks.prompt_text import RawPrompt
+from dejacue.sources.tracks.prompts import RawPrompt
 from dejacue.sources.tracks.propagate import TrackRequest, track
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""What a tracker is: a session that takes frames one after another and gives masks.
+"""The protocol of trackers: a session takes frames one after another and returns masks.
 
 ``propagate.track`` decides which frames come in which order; a session only ever sees
 the next one, so it runs forward and backward alike and holds no more than it needs.
@@ -51,12 +51,12 @@ class Session(Protocol):
     def step(
         self, image: NDArray[np.uint8], prompts: Sequence[Prompt] = ()
     ) -> Mapping[int, Observation]:
-        """The next frame (H, W, 3 RGB) and the prompts given for it → what is seen of each object
-        that has joined, by id."""
+        """Take the next frame (H, W, 3 RGB) and the prompts for it; return what is seen of each
+        object that has joined, by id."""
         ...
 
     def state(self) -> bytes:
-        """All that the next step depends on, so that a stopped run goes on exactly."""
+        """Return all that the next step depends on, so that a stopped run goes on exactly."""
         ...
 
     def restore(self, state: bytes) -> None: ...
@@ -81,7 +81,7 @@ class Tracker(Protocol):
 
 
 def bounding_box(mask: Mask) -> tuple[int, int, int, int] | None:
-    """x0, y0, x1, y1 around a mask, ends not included; None where it is empty."""
+    """Return x0, y0, x1, y1 around a mask, ends not included; None where it is empty."""
     rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
     if not len(rows):
         return None

@@ -1,28 +1,74 @@
-"""follow(): what was said of the objects → their masks on disk, or those that are there already."""
+"""follow(): prompts → the masks of the objects on disk with notes, or those that are there already.
+
+write_track() is its engine: what is there and up to date is not made again, and what was there is
+replaced only when the new is whole.
+"""
 
 from __future__ import annotations
 
 import itertools
 import logging
 import os
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dejacue.errors import InputError
+import msgspec
+import numpy as np
+
+from dejacue._version import __version__
+from dejacue.errors import Cancelled, DejaCueError, InputError
 from dejacue.progress import Progress, silent
 from dejacue.records.arrays import as_array
+from dejacue.sources.atomic import (
+    check_place,
+    is_temporary,
+    left_folder,
+    resolved,
+    temporary_folder,
+    write_bytes,
+)
+from dejacue.sources.images import is_image
+from dejacue.sources.masks import Masks, open_masks, write_masks
+from dejacue.sources.masks.write import WRITTEN_AS
 from dejacue.sources.tracks.base import Mask, Prompt, Tracker
+from dejacue.sources.tracks.doubts import Series, find_doubts
 from dejacue.sources.tracks.loading import load_tracker
-from dejacue.sources.tracks.notes import Notes, notes_path, read_notes
-from dejacue.sources.tracks.output import check_target, write_track
-from dejacue.sources.tracks.prompt_text import Lineages, RawPrompt, TypedPrompts, read_prompts
-from dejacue.sources.tracks.prompts import check_prompts, drop_repeated_pieces, resolve_prompts
-from dejacue.sources.tracks.propagate import PRESENCE, TrackRequest
-from dejacue.sources.video import Video
+from dejacue.sources.tracks.notes import (
+    Notes,
+    TrackedObject,
+    has_notes,
+    notes_path,
+    raw_prompts,
+    read_notes,
+    write_notes,
+)
+from dejacue.sources.tracks.prompts import (
+    Lineages,
+    RawPrompt,
+    TypedPrompts,
+    check_prompts,
+    drop_repeated_pieces,
+    read_prompts,
+    resolve_prompts,
+)
+from dejacue.sources.tracks.propagate import (
+    BACKWARD,
+    FORWARD,
+    PRESENCE,
+    Checkpoint,
+    FrameRecord,
+    PackedObservation,
+    TrackRequest,
+    propagate,
+)
+from dejacue.sources.video import Frame, Video
 
 _log = logging.getLogger("dejacue")
+_UNSEEN = PackedObservation("", 0.0, 0, (0, 0, 0, 0), bytes(64))
 
 
 def first_prompts(
@@ -30,28 +76,28 @@ def first_prompts(
     point: Sequence[float] | None = None,
     mask: Mask | str | os.PathLike[str] | None = None,
 ) -> list[RawPrompt]:
-    """What shows one object in the first frame; a mask may be a picture."""
-    given: list[RawPrompt] = []
+    """Return what shows one object in the first frame; a mask may be a picture."""
+    prompts: list[RawPrompt] = []
     if box is not None:
         x0, y0, x1, y1 = _numbers(box, 4, "box: give (x0, y0, x1, y1)")
-        given.append(RawPrompt(1, None, box=(x0, y0, x1, y1)))
+        prompts.append(RawPrompt(1, None, box=(x0, y0, x1, y1)))
     if point is not None:
         x, y = _numbers(point, 2, "point: give (x, y)")
-        given.append(RawPrompt(1, None, point=(x, y, True)))
+        prompts.append(RawPrompt(1, None, point=(x, y, True)))
     if isinstance(mask, str | os.PathLike):
-        given.append(RawPrompt(1, None, picture=(os.fspath(mask), None)))
+        prompts.append(RawPrompt(1, None, picture=(os.fspath(mask), None)))
     elif mask is not None:
-        given.append(RawPrompt(1, None, mask=as_array(mask, "the mask").astype(bool)))
-    return given
+        prompts.append(RawPrompt(1, None, mask=as_array(mask, "the mask").astype(bool)))
+    return prompts
 
 
-def _numbers(given: Sequence[float], count: int, remedy: str) -> list[float]:
+def _numbers(values: Sequence[float], count: int, remedy: str) -> list[float]:
     try:
-        numbers = [float(one) for one in given]
+        numbers = [float(value) for value in values]
     except (TypeError, ValueError, OverflowError):
         numbers = []
     if len(numbers) != count:
-        raise InputError(f"{remedy} in pixels from the upper left corner, not {given!r:.60}")
+        raise InputError(f"{remedy} in pixels from the upper left corner, not {values!r:.60}")
     return numbers
 
 
@@ -78,7 +124,7 @@ class TrackerOptions:
             raise InputError(f"presence {self.presence} must be between 0 and 1")
 
     def load(self, tracker: Tracker | str | None) -> Tracker:
-        """``None``: the default of load_tracker."""
+        """Return a tracker by its name; None: the default of load_tracker."""
         if tracker is not None and not isinstance(tracker, str):
             if not hasattr(tracker, "session"):
                 raise InputError(f"tracker {tracker!r:.40} is neither a name nor a Tracker")
@@ -90,7 +136,7 @@ class TrackerOptions:
 
 @dataclass(frozen=True, eq=False)
 class Followed:
-    """What is known of the masks, and what must be said of them."""
+    """The notes of the masks that were written or reused, and warnings for the user."""
 
     notes: Notes
     warnings: tuple[str, ...]
@@ -105,28 +151,24 @@ def follow(
     options: TrackerOptions | None = None,
     progress: Progress = silent,
 ) -> Followed:
-    """Follows the objects and writes their masks to ``output`` (a folder, .npz or .json), or takes
+    """Follow the objects and write their masks to ``output`` (a folder, .npz or .json), or take
     those that lie there and are up to date; a stopped run goes on where it was."""
     check_target(output)
     request, lineages = _request(video, prompts, tracker, options or TrackerOptions(), output)
-    before, followed = _noted(output), False
+    path, tracked = notes_path(output), False
+    before = path.read_bytes() if path.is_file() else b""
 
-    def told(stage: str, done: int, total: int | None = None, note: str = "") -> None:
-        nonlocal followed
-        followed = True
+    def report(stage: str, done: int, total: int | None = None, note: str = "") -> None:
+        nonlocal tracked
+        tracked = True
         progress(stage, done, total, note)
 
-    notes = write_track(output, request, lineages=lineages, progress=told)
-    if not followed and _noted(output) != before:
+    notes = write_track(output, request, lineages=lineages, progress=report)
+    if not tracked and path.read_bytes() != before:
         _log.info("%s: rewritten from the earlier tracking", output)
-    elif not followed:
+    elif not tracked:
         _log.info("reused %s: made from the same video, prompts and tracker", output)
     return Followed(notes, (*video.problems, *notes.problems))
-
-
-def _noted(output: Path) -> bytes:
-    path = notes_path(output)
-    return path.read_bytes() if path.is_file() else b""
 
 
 def _request(
@@ -136,41 +178,37 @@ def _request(
     options: TrackerOptions,
     output: Path,
 ) -> tuple[TrackRequest, Lineages]:
-    """What is wrong with the input is said before a model is loaded."""
+    """Check the input before a model is loaded."""
     before: Notes | None = None
     if isinstance(prompts, TypedPrompts):
         if prompts.adds and not prompts.first and output.exists():
             before = read_notes(output)
         known = (before.prompts, before.lineages) if before else ((), {})
-        given, lineages = read_prompts(prompts, known)
-        if not given:
+        raw, lineages = read_prompts(prompts, known)
+        if not raw:
             raise InputError(
                 f"{video.path}: show where the object is: --box x0,y0,x1,y1, --point x,y or "
                 "--mask first.png, with @FRAME if it is not in the first frame"
             )
-        placed, lineages = drop_repeated_pieces(resolve_prompts(video, given), lineages)
+        placed, lineages = drop_repeated_pieces(resolve_prompts(video, raw), lineages)
     else:
-        typed = [own for own in _listed(prompts) if isinstance(own, RawPrompt)]
-        shown = [own for own in prompts if not isinstance(own, RawPrompt)]
-        placed = [*(check_prompts(video, shown) if shown else ())]
-        placed += resolve_prompts(video, typed) if typed else ()
-        lineages = {one: (one,) for one in sorted({own.object for own in placed})}
+        if isinstance(prompts, str) or not isinstance(prompts, Iterable):
+            raise InputError(f"prompts {prompts!r:.40}: give a list of Prompt records")
+        raw = [prompt for prompt in prompts if isinstance(prompt, RawPrompt)]
+        sampled = [prompt for prompt in prompts if not isinstance(prompt, RawPrompt)]
+        placed = [*(check_prompts(video, sampled) if sampled else ())]
+        placed += resolve_prompts(video, raw) if raw else ()
+        lineages = {object: (object,) for object in sorted({prompt.object for prompt in placed})}
     loaded = options.load(before.tracker if before and tracker is None else tracker)
     if before:
         _check_same(output, before, video, loaded, options)
     return TrackRequest(video, placed, loaded, options.backward, options.presence), lineages
 
 
-def _listed(prompts: Any) -> Iterable[Any]:
-    if isinstance(prompts, str) or not isinstance(prompts, Iterable):
-        raise InputError(f"prompts {prompts!r:.40}: give a list of Prompt records")
-    return prompts
-
-
 def _check_same(
     output: Path, before: Notes, video: Video, tracker: Tracker, options: TrackerOptions
 ) -> None:
-    """What is added must be followed as the others were."""
+    """Refuse to add pieces that would be followed in another way than the others were."""
     ways = {True: "--backward", False: "--no-backward"}
     pairs = [
         (f"--tracker {before.tracker}", f"--tracker {tracker.name}"),
@@ -192,3 +230,292 @@ def _check_same(
 def _frames(sources: Iterable[int], count: int | None) -> str:
     first = ", ".join(str(source) for source in itertools.islice(sources, 3))
     return f"frames {first}, …" + ("" if count is None else f" ({count} of them)")
+
+
+def write_track(
+    path: str | os.PathLike[str],
+    request: TrackRequest,
+    *,
+    lineages: Lineages | None = None,
+    progress: Progress = silent,
+) -> Notes:
+    """Follow the objects and write their masks, with notes: into a folder of PNG, .npz or .json.
+
+    Masks that were made from the same video, prompts and tracker are kept; where objects were
+    added, only these are followed, and those that were not written whole: in a folder, pixels of
+    two objects belong to the lower number. ``lineages`` says which objects are pieces of one;
+    default: each is its own. ``progress`` is called as by ``track``. Whoever stops it (Cancelled
+    raised in progress, or Ctrl-C) gets Cancelled, which says what is kept; the next run goes on
+    from there.
+    """
+    target = Path(path)
+    check_target(target)
+    check_place(_real(target))
+    before = _before(target)
+    keys = {object: request.key(object) for object in request.firsts}
+    lineages = dict(lineages or {object: (object,) for object in keys})
+    known = dict(before.objects) if before else {}
+    if before and keys == {object: noted.key for object, noted in known.items()}:
+        if before.lineages != lineages:
+            before = msgspec.structs.replace(before, lineages=lineages)
+            write_notes(target, before)
+        return before
+    kept = {
+        object: noted
+        for object, noted in known.items()
+        if keys.get(object) == noted.key and not noted.cut
+    }
+    new = request.only(keys.keys() - kept.keys())
+    about = ",".join([__version__, *(f"{object}:{keys[object]}" for object in new.firsts)])
+    checkpoint = Checkpoint(partial_path(target), about) if new.prompts else Checkpoint()
+    try:
+        if before and not new.prompts:
+            rows, size = _without_objects(before), before.size
+            prompts = tuple(prompt for prompt in before.prompts if prompt.object in keys)
+        else:
+            rows, size = _follow(new, checkpoint, progress)
+            prompts = raw_prompts(request.prompts, {row.index: row.source for row in rows})
+        if before and kept and before.frames != tuple(row.source for row in rows):
+            raise DejaCueError(
+                f"{request.video.path}: its frames have changed since {target} was made; remove "
+                f"{target} and track again"
+            )
+        objects = {
+            object: kept.get(object) or _tracked_object(rows, object, key, size)
+            for object, key in keys.items()
+        }
+        if not any(noted.seen for noted in objects.values()):
+            raise InputError(
+                f"{request.video.path}: the object is not seen in any frame; mark it more "
+                "precisely, or lower --presence"
+            )
+        names = [row.name for row in rows if row.name is not None]
+        times = [row.time_s for row in rows if row.time_s is not None]
+        stems = len(set(names)) == len(rows)
+        notes = Notes(
+            request.tracker.name,
+            request.tracker.approximate,
+            dict(request.tracker.details),
+            Path(request.video.path).name,
+            request.video.key,
+            target.name,
+            "stem" if stems else "source",
+            size,
+            request.presence,
+            request.backward,
+            lineages,
+            prompts,
+            tuple(row.source for row in rows),
+            tuple(times) if len(times) == len(rows) else None,
+            tuple(names) if stems else None,
+            objects,
+        )
+        old = [object for object, noted in kept.items() if noted.seen]
+        masks = None if before is None or not old else open_written(target, before)
+        return _write(target, _MaskRows(rows, masks, old, notes, target.suffix == ""), checkpoint)
+    except (Cancelled, KeyboardInterrupt):
+        message = "stopped before anything was kept"
+        if count := checkpoint.kept:
+            what = "1 frame is" if count == 1 else f"{count} frames are"
+            message = f"stopped; {what} kept in {partial_path(target)} and will be reused"
+        raise Cancelled(message) from None
+    finally:
+        checkpoint.close()
+
+
+def partial_path(target: Path) -> Path:
+    """Return the file that a stopped run leaves behind."""
+    return target.with_name(f".{target.name}.partial")
+
+
+def check_target(target: Path) -> None:
+    """Refuse what cannot be written, or must not be written over, before anything is done. What a
+    run that was killed has left is completed or removed first."""
+    if target.suffix.lower() not in WRITTEN_AS:
+        raise InputError(
+            f"{target}: masks are written to a folder, .npz or .json; give one of those"
+        )
+    if target.name in ("", ".."):
+        raise InputError(f"{target}: give the folder for the masks a name, such as masks")
+    check_place(target)
+    _recover(target)
+    if objection := _objection(target):
+        raise InputError(f"{target}: {objection}")
+
+
+def _objection(target: Path) -> str | None:
+    """Return why what is there must not be written over; None: it may be."""
+    if target.suffix:
+        if target.is_dir():
+            return "is a folder; give the name of a file"
+        if target.exists() and not has_notes(target):
+            return "was not written by dejacue track; remove it, or give another name"
+        return None
+    if target.exists() and not target.is_dir():
+        return "is a file; give another name for the folder"
+    if not target.is_dir():
+        return None
+    notes = notes_path(target)
+    entries = [entry for entry in target.iterdir() if not is_temporary(entry)]
+    foreign = [entry.name for entry in entries if entry != notes and not is_image(entry)]
+    if entries and (foreign or not has_notes(target)):
+        what = f"holds {foreign[0]}" if foreign else "holds pictures"
+        return f"{what}, which was not written by dejacue track; choose another folder"
+    return None
+
+
+def open_written(path: str | os.PathLike[str], notes: Notes) -> Masks:
+    """Open the masks that these notes are about."""
+    return open_masks(path, kind=WRITTEN_AS.get(Path(path).suffix.lower()), match=notes.match)
+
+
+def _before(target: Path) -> Notes | None:
+    """Return the notes of an earlier run, if all that it has written is there and can be read."""
+    try:
+        notes = read_notes(target) if target.exists() else None
+        whole = notes is not None and len(open_written(target, notes)) == len(notes.frames)
+    except InputError:
+        return None  # whatever it is, it will be made again
+    return notes if whole else None
+
+
+def _without_objects(notes: Notes) -> list[FrameRecord]:
+    times: Sequence[float | None] = notes.times_s or [None] * len(notes.frames)
+    names: Sequence[str | None] = notes.names or [None] * len(notes.frames)
+    frames = zip(notes.frames, times, names, strict=True)
+    return [FrameRecord(FORWARD, at, *frame, {}) for at, frame in enumerate(frames)]
+
+
+def _follow(
+    request: TrackRequest, checkpoint: Checkpoint, progress: Progress
+) -> tuple[list[FrameRecord], tuple[int, int]]:
+    """Return all frames with their objects, and (height, width)."""
+    with closing(iter(request.video)) as frames:  # type: ignore[type-var]
+        height, width = next(frames).image.shape[:2]
+    for frame, earlier, seen in propagate(request, checkpoint, progress):
+        now = {
+            id: PackedObservation.of(frame.image, observation) for id, observation in seen.items()
+        }
+        checkpoint.add(FrameRecord.of(FORWARD, frame, {**earlier, **now}))
+    checkpoint.frames[BACKWARD].clear()  # they are in the others now
+    return checkpoint.frames[FORWARD], (height, width)
+
+
+def _tracked_object(
+    rows: Sequence[FrameRecord], object: int, key: str, size: tuple[int, int]
+) -> TrackedObject:
+    observations = [row.objects.get(object, _UNSEEN) for row in rows]
+    series = Series(
+        np.array([row.source for row in rows]),
+        np.array([observation.area for observation in observations]),
+        np.array([observation.presence for observation in observations]),
+        np.array([observation.box for observation in observations]),
+        np.array([observation.signature() for observation in observations]),
+        size,
+    )
+    presence = tuple(
+        observation.presence if observation is not _UNSEEN else None for observation in observations
+    )
+    return TrackedObject(key, int((series.area > 0).sum()), 0, presence, tuple(find_doubts(series)))
+
+
+@dataclass
+class _MaskRows:
+    """Yields the name or number of each frame and the masks of its objects, as write_masks takes
+    them; those of ``old`` objects come from ``masks``.
+
+    Names are file stems for a folder of images, numbers those of the file's frames for a video.
+    Where ``exclusive``, objects share no pixel: it belongs to the lower number. The objects of the
+    rows are used up, so that whoever packs the masks again holds the only copy.
+    """
+
+    rows: Sequence[FrameRecord]
+    masks: Masks | None
+    old: Sequence[int]
+    notes: Notes
+    exclusive: bool
+    seen: Counter[int] = field(default_factory=Counter)
+    cut: Counter[int] = field(default_factory=Counter)
+
+    def __iter__(self) -> Iterator[tuple[int | str, dict[int, Mask]]]:
+        size = self.notes.size
+        blank = np.broadcast_to(np.uint8(0), (*size, 3))
+        lineages = [frozenset([object]) for object in self.old]
+        for row in self.rows:
+            objects = {id: packed.mask(size) for id, packed in row.objects.items() if packed.area}
+            row.objects.clear()
+            if self.masks is not None:
+                frame = Frame(row.index, row.source, row.time_s, row.name, blank)
+                unions = zip(self.old, self.masks.unions(frame, lineages), strict=True)
+                objects |= {id: mask for id, mask in unions if mask is not None}
+            key = row.name if self.notes.match == "stem" and row.name is not None else row.source
+            yield key, self._counted(dict(sorted(objects.items())))
+
+    def _counted(self, objects: dict[int, Mask]) -> dict[int, Mask]:
+        taken = np.zeros(self.notes.size, dtype=bool)
+        written = {}
+        for id, mask in objects.items():
+            if self.exclusive and (mask & taken).any():
+                self.cut[id] += 1
+                mask = mask & ~taken
+            taken |= mask
+            if mask.any():
+                self.seen[id] += 1
+                written[id] = mask
+        return written
+
+    def counted_notes(self) -> Notes:
+        """Return the notes with the counts of what has been yielded."""
+        objects = {
+            id: msgspec.structs.replace(noted, seen=self.seen[id], cut=self.cut[id])
+            for id, noted in self.notes.objects.items()
+        }
+        return msgspec.structs.replace(self.notes, objects=objects)
+
+
+def _real(target: Path) -> Path:
+    """Return where a link leads to, so that it stays one."""
+    return resolved(target) if target.is_symlink() else target
+
+
+def _write(target: Path, rows: _MaskRows, checkpoint: Checkpoint) -> Notes:
+    """Write masks and notes together: what was there is replaced only when the new is whole."""
+    with temporary_folder(_real(target)) as folder:
+        write_masks(folder / target.name, rows, kind=WRITTEN_AS[target.suffix.lower()])
+        notes = rows.counted_notes()
+        write_notes(folder / target.name, notes)  # from here on, a later run would go on: _recover
+        checkpoint.remove()
+        _move(folder, target)
+    return notes
+
+
+def _move(folder: Path, target: Path) -> None:
+    """Move masks and notes from a temporary folder to where they belong; what is done of it
+    already is left as it is."""
+    real, new, old = _real(target), folder / target.name, folder / f"{target.name}.old"
+    if target.suffix:
+        if notes_path(target).exists():
+            os.replace(notes_path(target), old)  # never new masks with old notes
+        if new.exists():
+            os.replace(new, real)
+        write_bytes(notes_path(target), notes_path(new).read_bytes())
+        return
+    if real.exists():
+        os.rename(real, old)
+    try:
+        os.rename(new, real)
+    except BaseException:
+        if old.exists():
+            os.rename(old, real)
+        raise
+
+
+def _recover(target: Path) -> None:
+    """Put in its place what a killed run had written, but not moved; half of it is removed."""
+    with left_folder(_real(target)) as folder:
+        if folder is None or not has_notes(folder / target.name):
+            return
+        begun = (folder / f"{target.name}.old").exists() or not (folder / target.name).exists()
+        if (begun and target.suffix) or _objection(target) is None:
+            partial_path(target).unlink(missing_ok=True)
+            _move(folder, target)

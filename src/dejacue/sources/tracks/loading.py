@@ -49,16 +49,14 @@ class BoxSession:
         self, image: NDArray[np.uint8], prompts: Sequence[Prompt] = ()
     ) -> Mapping[int, Observation]:
         self._boxes |= {prompt.object: _box_of(prompt) for prompt in prompts}
-        return {
-            number: Observation(box_mask(box, image), 1.0)
-            for number, box in sorted(self._boxes.items())
-        }
+        boxes = sorted(self._boxes.items())
+        return {object: Observation(box_mask(box, image), 1.0) for object, box in boxes}
 
     def state(self) -> bytes:
         return json.dumps(list(self._boxes.items())).encode()
 
     def restore(self, state: bytes) -> None:
-        self._boxes = {number: (x0, y0, x1, y1) for number, (x0, y0, x1, y1) in json.loads(state)}
+        self._boxes = {object: (x0, y0, x1, y1) for object, (x0, y0, x1, y1) in json.loads(state)}
 
 
 def _box_of(prompt: Prompt) -> Box:
@@ -74,25 +72,24 @@ def _box_of(prompt: Prompt) -> Box:
 
 
 def box_mask(box: Box, image: NDArray[np.uint8]) -> Mask:
-    """The pixels of a frame that a box touches; it may stick out."""
+    """Return the pixels of a frame that a box touches; it may stick out."""
+    rows, columns = (
+        slice(max(math.floor(start), 0), max(math.ceil(end), 0))
+        for start, end in ((box[1], box[3]), (box[0], box[2]))
+    )
     mask = np.zeros(image.shape[:2], dtype=bool)
-    mask[_whole(box[1], box[3]), _whole(box[0], box[2])] = True
+    mask[rows, columns] = True
     return mask
-
-
-def _whole(start: float, end: float) -> slice:
-    """All pixels that the side touches."""
-    return slice(max(math.floor(start), 0), max(math.ceil(end), 0))
 
 
 TRACKERS: Registry[Callable[..., Tracker]] = Registry("trackers", {})
 
 
 def default_tracker() -> str:
-    """The name of the tracker that is taken where none is named: sam2 if what the extra ``track``
-    brings is installed, otherwise box."""
-    there = all(importlib.util.find_spec(name) for name in ("torch", "transformers"))
-    return "sam2" if there else "box"
+    """Return the name of the tracker that is taken where none is named: sam2 if what the extra
+    ``track`` brings is installed, otherwise box."""
+    installed = all(importlib.util.find_spec(name) for name in ("torch", "transformers"))
+    return "sam2" if installed else "box"
 
 
 def load_tracker(
@@ -102,7 +99,7 @@ def load_tracker(
     precision: str | None = None,
     **options: Any,
 ) -> Tracker:
-    """A tracker by its name; None: the one that default_tracker names.
+    """Load a tracker by its name; None: the one that default_tracker names.
 
     box                           the prompt's box, which stays where it is; in the base install
     sam2, sam2-tiny, edgetam, …   SAM 2.1 and others through transformers (dejacue[track])
@@ -111,8 +108,8 @@ def load_tracker(
     unnamed = name is None
     name = default_tracker() if name is None else name
     if name == "box":
-        given = {"device": device, "precision": precision, **options}
-        unused = [option for option, value in given.items() if value is not None]
+        options = {"device": device, "precision": precision, **options}
+        unused = [option for option, value in options.items() if value is not None]
         if unused:
             raise InputError(f"the tracker box has no option {', '.join(unused)}; leave it out")
         return BoxTracker()

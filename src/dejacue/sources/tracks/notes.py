@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
@@ -17,11 +17,10 @@ from msgspec import Meta
 from dejacue.errors import InputError, first_line
 from dejacue.sources.atomic import write_text
 from dejacue.sources.documents import as_json
-from dejacue.sources.masks.rle import decode_rle
-from dejacue.sources.masks.write import pack
+from dejacue.sources.masks.rle import decode_rle, pack
 from dejacue.sources.tracks.base import Prompt
 from dejacue.sources.tracks.doubts import Doubt
-from dejacue.sources.tracks.prompt_text import Lineages, RawPrompt
+from dejacue.sources.tracks.prompts import Lineages, RawPrompt
 
 KIND = "dejacue.track/"
 SCHEMA = f"{KIND}2"
@@ -82,62 +81,61 @@ class Notes(
     objects: Mapping[int, TrackedObject]
 
     def __post_init__(self) -> None:
-        of_frames = [self.times_s, self.names, *(own.presence for own in self.objects.values())]
-        if any(own is not None and len(own) != len(self.frames) for own in of_frames):
+        columns = [self.times_s, self.names, *(noted.presence for noted in self.objects.values())]
+        if any(column is not None and len(column) != len(self.frames) for column in columns):
             raise ValueError("frames, times_s, names and presence differ in length")
 
     @property
     def shown(self) -> Lineages:
-        """The lineages, of ids that are in the masks."""
+        """Return the lineages of ids that are in the masks."""
         seen = {
-            root: tuple(one for one in pieces if one in self.objects and self.objects[one].seen)
+            root: tuple(id for id in pieces if id in self.objects and self.objects[id].seen)
             for root, pieces in self.lineages.items()
         }
         return {root: pieces for root, pieces in seen.items() if pieces}
 
     @property
     def problems(self) -> list[str]:
-        """Sentences about how the tracker worked, and what is not, or not wholly, in the masks."""
-        found = [f"{self.tracker}: {self.details['note']}"] if "note" in self.details else []
-        for one, own in self.objects.items():
-            if own.cut:
-                left = f"in {own.cut} frames" if own.seen else "throughout, and nothing is left"
-                found.append(
-                    f"object {one} lies under others {left}: these masks hold one object per "
+        """Return sentences about how the tracker worked, and what is not wholly in the masks."""
+        sentences = [f"{self.tracker}: {self.details['note']}"] if "note" in self.details else []
+        for id, noted in self.objects.items():
+            if noted.cut:
+                left = f"in {noted.cut} frames" if noted.seen else "throughout, and nothing is left"
+                sentences.append(
+                    f"object {id} lies under others {left}: these masks hold one object per "
                     "pixel, the lower number; .npz keeps overlapping objects whole"
                 )
-            elif not own.seen:
-                found.append(f"object {one} never appears; check its prompt, or lower --presence")
-        return found
+            elif not noted.seen:
+                sentences.append(
+                    f"object {id} never appears; check its prompt, or lower --presence"
+                )
+        return sentences
 
     def presence_of(self, objects: Iterable[int] | None = None) -> dict[int, float]:
-        """By frame of the file, how sure the tracker was of the pieces together: of the surest.
-
-        objects   ids; None: all
-        """
-        chosen = [self.objects[one] for one in objects or self.objects if one in self.objects]
-        found: dict[int, float] = {}
-        for own in chosen:
-            for frame, value in zip(self.frames, own.presence, strict=True):
-                if value is not None:
-                    found[frame] = max(value, found.get(frame, 0.0))
-        return found
+        """Return, by frame of the file, the presence of the surest of these objects (None: all)."""
+        presence: dict[int, float] = {}
+        for id in objects or self.objects:
+            if id in self.objects:
+                for frame, value in zip(self.frames, self.objects[id].presence, strict=True):
+                    if value is not None:
+                        presence[frame] = max(value, presence.get(frame, 0.0))
+        return presence
 
     def doubts_of(self, objects: Iterable[int] | None = None) -> list[tuple[int, Doubt]]:
-        """The object and the doubt, in the order of frames; ``objects`` as above."""
-        chosen = [one for one in objects or self.objects if one in self.objects]
-        found = [(one, doubt) for one in chosen for doubt in self.objects[one].doubts]
-        return sorted(found, key=lambda item: (item[1].first, item[0]))
+        """Return (object, doubt) of these objects (None: all), in the order of frames."""
+        chosen = [id for id in objects or self.objects if id in self.objects]
+        doubts = [(id, doubt) for id in chosen for doubt in self.objects[id].doubts]
+        return sorted(doubts, key=lambda item: (item[1].first, item[0]))
 
     def time_s(self, frame: int) -> float | None:
-        """The second of a frame of the file."""
+        """Return the second of a frame of the file."""
         if self.times_s is None or frame not in self.frames:
             return None
         return self.times_s[self.frames.index(frame)]
 
 
 def notes_path(masks: str | os.PathLike[str]) -> Path:
-    """Where the notes of these masks lie."""
+    """Return where the notes of these masks lie."""
     path = Path(masks)
     if os.path.isdir(path) or not path.suffix:
         return path / "track.json"
@@ -145,24 +143,28 @@ def notes_path(masks: str | os.PathLike[str]) -> Path:
 
 
 def has_notes(masks: str | os.PathLike[str]) -> bool:
-    """Whether notes of ours lie there, sound or not; another's track.json is none."""
+    """Return whether notes of dejacue lie there, sound or not; another's track.json is none."""
     path = notes_path(masks)
     return os.path.isfile(path) and KIND.encode() in path.read_bytes()
 
 
 def match_of(masks: str | os.PathLike[str]) -> str | None:
-    """How open_masks finds the mask of a frame; None where the masks were not tracked."""
+    """Return how open_masks finds the mask of a frame; None where the masks were not tracked."""
     notes = read_notes(masks)
     return None if notes is None else notes.match
 
 
 def read_notes(masks: str | os.PathLike[str]) -> Notes | None:
-    """The notes of a file or folder of masks; None where there are none of ours."""
+    """Read the notes of a file or folder of masks; None where there are none of dejacue."""
     if not has_notes(masks):
         return None
     path = notes_path(masks)
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Notes, dec_hook=_unpack)
+        return msgspec.json.decode(
+            path.read_bytes(),
+            type=Notes,
+            dec_hook=lambda _, mask: decode_rle(mask),  # that of a prompt, kept as run lengths
+        )
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(
             f"{path}: was not written by dejacue track ({first_line(error)}); remove it, or track "
@@ -175,27 +177,19 @@ def write_notes(masks: str | os.PathLike[str], notes: Notes) -> Path:
     head = msgspec.to_builtins(notes, str_keys=True, enc_hook=pack)
     objects = head.pop("objects")
     opening = "".join(f"  {as_json(name)}: {as_json(value)},\n" for name, value in head.items())
-    rows = ",\n".join(f"    {as_json(one)}: {as_json(own)}" for one, own in objects.items())
+    rows = ",\n".join(f"    {as_json(id)}: {as_json(noted)}" for id, noted in objects.items())
     text = f'{{\n{opening}  "objects": {{\n{rows}\n  }}\n}}\n'
     return write_text(notes_path(masks), text)
 
 
-def _unpack(kind: type, value: Any) -> Any:
-    """The mask of a prompt, which is kept as COCO's run lengths."""
-    return decode_rle(value)
-
-
 def raw_prompts(prompts: Sequence[Prompt], sources: Mapping[int, int]) -> tuple[RawPrompt, ...]:
-    """Prompts as they are noted: in frames of the file.
-
-    sources   by position
-    """
-    found = []
-    for own in prompts:
-        frame = sources[own.frame]
-        if own.box is not None:
-            found.append(RawPrompt(own.object, frame, box=own.box))
-        found += [RawPrompt(own.object, frame, point=point) for point in own.points]
-        if own.mask is not None:
-            found.append(RawPrompt(own.object, frame, mask=own.mask))
-    return tuple(found)
+    """Return prompts in frames of the file, which ``sources`` has by position, to be noted."""
+    raw = []
+    for prompt in prompts:
+        object, frame = prompt.object, sources[prompt.frame]
+        if prompt.box is not None:
+            raw.append(RawPrompt(object, frame, box=prompt.box))
+        raw += [RawPrompt(object, frame, point=point) for point in prompt.points]
+        if prompt.mask is not None:
+            raw.append(RawPrompt(object, frame, mask=prompt.mask))
+    return tuple(raw)

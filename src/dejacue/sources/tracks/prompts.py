@@ -1,10 +1,12 @@
-"""Prompts that a tracker takes, checked against the video.
+"""Where the object is: as people write it, and as a tracker takes it, checked against the video.
 
+    read_prompts           text of the command line → RawPrompt
     resolve_prompts        RawPrompt, in frames of the file → Prompt, at sampled positions
     check_prompts          prompts made in Python, checked in the same way
     drop_repeated_pieces   without pieces that are given twice
 
-What people write becomes RawPrompt in prompt_text.py.
+People count the frames of the file, as a player or the names of pictures show them; a Prompt counts
+positions in the sampled sequence.
 """
 
 from __future__ import annotations
@@ -12,79 +14,217 @@ from __future__ import annotations
 import hashlib
 import math
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from dejacue.errors import InputError, shown
 from dejacue.records.arrays import as_array
 from dejacue.sources.documents import named
-from dejacue.sources.masks.labels import LOSSY, MOST_LABELS, VOID, read_picture
+from dejacue.sources.masks.labels import LOSSY, MAX_LABELS, VOID, read_picture
+from dejacue.sources.masks.objects import is_id
 from dejacue.sources.masks.reader import resize_nearest
 from dejacue.sources.tracks.base import Box, Mask, Prompt
-from dejacue.sources.tracks.prompt_text import MOST_OBJECT, Lineages, RawPrompt
 from dejacue.sources.video import Frame, Video
 
+MAX_OBJECT = VOID - 1  # what an indexed picture holds
+Lineages = Mapping[int, tuple[int, ...]]  # the first id of an object and all its pieces
+_BAD_FRAME = re.compile(r"[\d.,\s]+@.*", re.DOTALL)  # numbers, and a frame that is none
+_TEXT = re.compile(r"\s*(?:(\d{1,9}):)?(.*?)(?:@(\d{1,15}))?\s*", re.DOTALL)
+_PICTURE_ID = re.compile(r"(.+)#(\d{1,9})", re.DOTALL)
 
-def resolve_prompts(video: Video, given: Sequence[RawPrompt]) -> list[Prompt]:
-    """The prompts at their positions in the sampled sequence, one for each object and frame.
+
+class RawPrompt(
+    msgspec.Struct, frozen=True, eq=False, omit_defaults=True, forbid_unknown_fields=True
+):
+    """One prompt as it was written.
+
+    frame     of the file; None: the first one that is looked at
+    picture   the path of one with the mask of the object, and which number in it is the object
+              (None: there is only one)
+    mask      or its pixels
+    """
+
+    object: int
+    frame: int | None
+    box: Box | None = None
+    point: tuple[float, float, bool] | None = None
+    picture: tuple[str, int | None] | None = None
+    mask: np.ndarray | None = None
+
+
+@dataclass(frozen=True)
+class TypedPrompts:
+    """Where the object is, as it is typed on the command line.
+
+    box ``2:120,80,300,260@15``; point ``2:200,150@15``; mask ``2:first.png#3@15``: object and frame
+    may be left out (object 1; frame ``at``, or the first); an add is any of them, and its number is
+    the object that it is a piece of.
+    """
+
+    boxes: Sequence[str] = ()
+    points: Sequence[str] = ()
+    not_points: Sequence[str] = ()
+    masks: Sequence[str] = ()
+    at: int | None = None
+    adds: Sequence[str] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.first or self.adds)
+
+    @property
+    def first(self) -> tuple[str, ...]:
+        """Return those that show an object, not a piece to add to one."""
+        return (*self.boxes, *self.points, *self.not_points, *self.masks)
+
+
+def read_prompts(
+    typed: TypedPrompts, before: tuple[Iterable[RawPrompt], Lineages] = ((), {})
+) -> tuple[list[RawPrompt], Lineages]:
+    """Return the prompts, and the lineages: an add is a piece of an object, with a new id. Where
+    only adds are given, they are added to what was given ``before``."""
+    at = typed.at
+    if at is not None and at < 0:
+        raise InputError(f"--at {at} is negative; frames count from 0")
+    prompts = [_read("--box", text, at, _box) for text in typed.boxes]
+    prompts += [_read("--point", text, at, _point) for text in typed.points]
+    prompts += [_read("--not-point", text, at, _not_point) for text in typed.not_points]
+    prompts += [_read("--mask", text, at, _mask) for text in typed.masks]
+    lineages: dict[int, tuple[int, ...]] = {
+        object: (object,) for object in sorted({prompt.object for prompt in prompts})
+    }
+    if not prompts and typed.adds:
+        prompts, lineages = list(before[0]), dict(before[1])
+    known = ", ".join(map(str, lineages))
+    ids = [id for pieces in lineages.values() for id in pieces]
+    for number, text in enumerate(typed.adds, start=max(ids, default=0) + 1):
+        prompt = _read("--add", text, at, _any)
+        with named(f"--add {text}"):
+            if not lineages:
+                raise InputError("there is no object yet; show it with --box, --point or --mask")
+            names_object = (match := _TEXT.fullmatch(text)) is not None and match[1] is not None
+            if not names_object and len(lineages) > 1:
+                example = f"{next(iter(lineages))}:{text}"
+                raise InputError(f"name the object it is a piece of ({known}), as in {example}")
+            root = prompt.object if names_object else next(iter(lineages))
+            if root not in lineages:
+                raise InputError(f"there is no object {root}; known: {known}")
+            if number > MAX_OBJECT:
+                raise InputError(f"objects and pieces have the numbers 1 to {MAX_OBJECT}")
+        prompts.append(msgspec.structs.replace(prompt, object=number))
+        lineages[root] = (*lineages[root], number)
+    return prompts, lineages
+
+
+def _read(option: str, text: str, at: int | None, parse: Callable[[str], RawPrompt]) -> RawPrompt:
+    match = _TEXT.fullmatch(text)
+    assert match is not None  # anything matches
+    with named(f"{option} {text}"):
+        number = int(match[1] or 1)
+        if not 1 <= number <= MAX_OBJECT:
+            raise InputError(f"objects have the numbers 1 to {MAX_OBJECT}")
+        if _BAD_FRAME.fullmatch(match[2]):
+            raise InputError("@ must be followed by a frame of the file, counted from 0, as in @45")
+        frame = at if match[3] is None else int(match[3])
+        return msgspec.structs.replace(parse(match[2]), object=number, frame=frame)
+
+
+def _box(text: str) -> RawPrompt:
+    x0, y0, x1, y1 = _numbers(text, 4, "a box is x0,y0,x1,y1, as in 120,80,300,260@0")
+    return RawPrompt(1, None, box=(x0, y0, x1, y1))
+
+
+def _point(text: str, inside: bool = True) -> RawPrompt:
+    x, y = _numbers(text, 2, "a point is x,y, as in 200,150@0")
+    return RawPrompt(1, None, point=(x, y, inside))
+
+
+def _not_point(text: str) -> RawPrompt:
+    return _point(text, inside=False)
+
+
+def _mask(text: str) -> RawPrompt:
+    match = _PICTURE_ID.fullmatch(text)
+    path, number = (match[1], int(match[2])) if match else (text, None)
+    if not path:
+        raise InputError("names no picture, as in first.png@0")
+    return RawPrompt(1, None, picture=(path, number))
+
+
+def _any(text: str) -> RawPrompt:
+    commas = text.count(",")
+    if commas in (1, 3) and not os.path.exists(text):
+        return _box(text) if commas == 3 else _point(text)
+    return _mask(text)
+
+
+def _numbers(text: str, count: int, form: str) -> list[float]:
+    try:
+        numbers = [float(part) for part in text.split(",")]
+    except ValueError:
+        numbers = []
+    if len(numbers) != count or not all(map(math.isfinite, numbers)):
+        raise InputError(f"{form}; pixels from the upper left corner")
+    return numbers
+
+
+def resolve_prompts(video: Video, raw: Sequence[RawPrompt]) -> list[Prompt]:
+    """Return the prompts at their positions in the sampled sequence, one per object and frame.
 
     Reads the video as far as the last of them: which frames are taken, and their size, is then
     known, not guessed.
     """
-    if not given:
+    if not raw:
         raise InputError("the position of the object is missing; give a box, a point or a mask")
-    wanted = {own.frame for own in given}
     with named(video.path):
-        found = _find_frames(video, wanted, lambda frame: frame.source)
+        frames = _find_frames(video, {written.frame for written in raw}, lambda frame: frame.source)
         prompts = []
-        for own in given:
-            frame = found[own.frame]
-            mask = own.mask
-            if own.picture is not None:
-                path, number = own.picture
+        for written in raw:
+            frame = frames[written.frame]
+            mask = written.mask
+            if written.picture is not None:
+                path, number = written.picture
                 mask = _read_mask(Path(path), number, _size(frame))
-            points = () if own.point is None else (own.point,)
-            prompts.append(Prompt(frame.index, own.object, own.box, points, mask))
-        return _combined(prompts, {frame.index: frame for frame in found.values()})
+            points = () if written.point is None else (written.point,)
+            prompts.append(Prompt(frame.index, written.object, written.box, points, mask))
+        return _combined(prompts, frames.values())
 
 
 def check_prompts(video: Video, prompts: Sequence[Prompt]) -> list[Prompt]:
-    """The same prompts, one for each object and frame, boxes clipped; or what is wrong."""
+    """Return the same prompts, one for each object and frame, boxes clipped; or raise."""
     if not prompts:
         raise InputError("the position of the object is missing; give at least one Prompt")
     with named(video.path):
         for prompt in prompts:
             _check_fields(prompt)
-        found = _find_frames(video, {prompt.frame for prompt in prompts}, lambda frame: frame.index)
-        return _combined(prompts, {frame.index: frame for frame in found.values()})
+        wanted = {prompt.frame for prompt in prompts}
+        frames = _find_frames(video, wanted, lambda frame: frame.index)
+        return _combined(prompts, frames.values())
 
 
 def _check_fields(prompt: Any) -> None:
     if not isinstance(prompt, Prompt):
         raise InputError(f"prompts are Prompt records, not {prompt!r:.40}")
-    if not _is_whole(prompt.frame):
+    if not is_id(prompt.frame):
         raise InputError(
             f"frame {prompt.frame!r:.40}: give the position of a frame, counted from 0"
         )
-    if not _is_whole(prompt.object) or not 1 <= prompt.object <= MOST_OBJECT:
-        raise InputError(f"object {shown(prompt.object)}: objects are numbered 1 to {MOST_OBJECT}")
+    if not is_id(prompt.object) or not 1 <= prompt.object <= MAX_OBJECT:
+        raise InputError(f"object {shown(prompt.object)}: objects are numbered 1 to {MAX_OBJECT}")
     if prompt.box is not None and not _are_numbers([prompt.box], 4):
         raise InputError(f"box {prompt.box!s:.60}: a box is (x0, y0, x1, y1)")
     if not _are_numbers(prompt.points, 3):
         raise InputError(f"points {prompt.points!s:.60}: a point is (x, y, inside)")
 
 
-def _is_whole(value: object) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)
-
-
 def _are_numbers(rows: Any, count: int) -> bool:
-    """Whether each row is so many numbers."""
+    """Return whether each row is so many numbers."""
     try:
         return all(len([float(value) for value in row]) == count for row in rows)
     except (TypeError, ValueError, OverflowError):
@@ -94,31 +234,35 @@ def _are_numbers(rows: Any, count: int) -> bool:
 def drop_repeated_pieces(
     prompts: Sequence[Prompt], lineages: Lineages
 ) -> tuple[list[Prompt], Lineages]:
-    """Without pieces that their lineage has already, as when an add is repeated; the numbers of
+    """Drop pieces that their lineage has already, as when an add is repeated; the numbers of
     those after them close up."""
-    again: list[int] = []
+    repeated: list[int] = []
     for pieces in lineages.values():
         known: list[object] = []
-        for one in pieces:
-            said = prompt_content(prompts, one)
-            again += [one] if said in known else []
-            known.append(said)
+        for id in pieces:
+            content = prompt_content(prompts, id)
+            repeated += [id] if content in known else []
+            known.append(content)
     numbers = {
-        one: one - sum(other < one for other in again)
+        id: id - sum(other < id for other in repeated)
         for pieces in lineages.values()
-        for one in pieces
-        if one not in again
+        for id in pieces
+        if id not in repeated
     }
-    left = [replace(own, object=numbers[own.object]) for own in prompts if own.object in numbers]
+    left = [
+        replace(prompt, object=numbers[prompt.object])
+        for prompt in prompts
+        if prompt.object in numbers
+    ]
     return left, {
-        numbers[root]: tuple(numbers[one] for one in pieces if one in numbers)
+        numbers[root]: tuple(numbers[id] for id in pieces if id in numbers)
         for root, pieces in lineages.items()
     }
 
 
-def prompt_content(prompts: Iterable[Prompt], one: int) -> list[tuple[object, ...]]:
-    """All that the prompts of an object say, to compare or to write as JSON."""
-    own = sorted((own for own in prompts if own.object == one), key=lambda prompt: prompt.frame)
+def prompt_content(prompts: Iterable[Prompt], object: int) -> list[tuple[Any, ...]]:
+    """Return all that the prompts of an object say, to compare or to write as JSON."""
+    of_object = [prompt for prompt in prompts if prompt.object == object]
     return [
         (
             prompt.frame,
@@ -126,40 +270,38 @@ def prompt_content(prompts: Iterable[Prompt], one: int) -> list[tuple[object, ..
             prompt.points,
             None if prompt.mask is None else hashlib.sha256(prompt.mask.tobytes()).hexdigest(),
         )
-        for prompt in own
+        for prompt in sorted(of_object, key=lambda prompt: prompt.frame)
     ]
 
 
 def _find_frames(
     video: Video, wanted: Iterable[int | None], number: Callable[[Frame], int]
 ) -> dict[int | None, Frame]:
-    """The frames of these numbers (None: the first); each must be there."""
+    """Return the frames of these numbers (None: the first); each must be there."""
     left = set(wanted)
-    found: dict[int | None, Frame] = {}
+    frames: dict[int | None, Frame] = {}
     before: int | None = None
-    with closing(iter(video)) as frames:  # type: ignore[type-var]
-        for frame in frames:
+    with closing(iter(video)) as stream:  # type: ignore[type-var]
+        for frame in stream:
             here = number(frame)
-            for one in left & ({here} if found or before is not None else {here, None}):
-                found[one] = frame
-                left.discard(one)
-            passed = min((one for one in left if one is not None and one < here), default=None)
+            for key in left & ({here} if frames or before is not None else {here, None}):
+                frames[key] = frame
+                left.discard(key)
+            passed = min((key for key in left if key is not None and key < here), default=None)
+            if passed is not None and before is None:
+                raise InputError(
+                    f"frame {passed} is not sampled; the first sampled frame is {here}"
+                )
             if passed is not None:
-                raise _not_taken(passed, before, here)
+                raise InputError(
+                    f"frame {passed} is not used (not sampled, or it cannot be decoded); give one "
+                    f"of its neighbours, {before} or {here}"
+                )
             if not left:
-                return found
+                return frames
             before = here
-    past = min(one for one in left if one is not None)
+    past = min(key for key in left if key is not None)
     raise InputError(f"frame {past} is past the end; the last frame is {before}")
-
-
-def _not_taken(wanted: int, before: int | None, after: int) -> InputError:
-    if before is None:
-        return InputError(f"frame {wanted} is not sampled; the first sampled frame is {after}")
-    return InputError(
-        f"frame {wanted} is not used (not sampled, or it cannot be decoded); give one of its "
-        f"neighbours, {before} or {after}"
-    )
 
 
 def _size(frame: Frame) -> tuple[int, int]:
@@ -167,7 +309,7 @@ def _size(frame: Frame) -> tuple[int, int]:
 
 
 def _read_mask(path: Path, number: int | None, size: tuple[int, int]) -> Mask:
-    """The object in a picture, at the size of the frame."""
+    """Return the mask of an object in a picture, at the size of the frame."""
     with named(str(path)):
         if os.path.isdir(path):
             raise InputError(
@@ -175,24 +317,23 @@ def _read_mask(path: Path, number: int | None, size: tuple[int, int]) -> Mask:
                 "all frames"
             )
         labels = read_picture(path, binary=path.suffix.lower() in LOSSY)
-        there = [int(value) for value in np.unique(labels) if value > 0]
-        objects = [value for value in there if value != VOID] or there
-        if number is not None and number not in there:
-            held = ", ".join(map(str, objects[:9])) or "none"
-            raise InputError(f"has no object {number}; the numbers in this picture are {held}")
-        if number is None and 1 < len(objects) <= MOST_LABELS:
-            held = ", ".join(map(str, objects[:9]))
+        values = [int(value) for value in np.unique(labels) if value > 0]
+        objects = [value for value in values if value != VOID] or values
+        listed = ", ".join(map(str, objects[:9])) or "none"
+        if number is not None and number not in values:
+            raise InputError(f"has no object {number}; the numbers in this picture are {listed}")
+        if number is None and 1 < len(objects) <= MAX_LABELS:
             raise InputError(
-                f"holds the objects {held}; choose one, as in {path.name}#{objects[0]}"
+                f"holds the objects {listed}; choose one, as in {path.name}#{objects[0]}"
             )
         if number is not None or len(objects) == 1:
             mask = labels == (objects[0] if number is None else number)
         else:
             mask = labels > VOID // 2  # a soft edge, not objects
-        (height, width), (own_height, own_width) = size, mask.shape
-        if abs(own_width * height - own_height * width) > max(height, width) * 2:
+        (height, width), (mask_height, mask_width) = size, mask.shape
+        if abs(mask_width * height - mask_height * width) > max(height, width) * 2:
             raise InputError(
-                f"is {own_width} × {own_height}, but the frame is {width} × {height}, another "
+                f"is {mask_width} × {mask_height}, but the frame is {width} × {height}, another "
                 "shape; give a mask of the whole frame"
             )
         mask = resize_nearest(mask, size)
@@ -201,41 +342,42 @@ def _read_mask(path: Path, number: int | None, size: tuple[int, int]) -> Mask:
         return mask
 
 
-def _combined(prompts: Sequence[Prompt], frames: Mapping[int, Frame]) -> list[Prompt]:
-    """One prompt for each object and frame, in the order of frames."""
-    together: dict[tuple[int, int], list[Prompt]] = {}
+def _combined(prompts: Iterable[Prompt], frames: Iterable[Frame]) -> list[Prompt]:
+    """Return one prompt for each object and frame, in the order of frames."""
+    groups: dict[tuple[int, int], list[Prompt]] = {}
     for prompt in prompts:
-        together.setdefault((prompt.frame, prompt.object), []).append(prompt)
-    made = []
+        groups.setdefault((prompt.frame, prompt.object), []).append(prompt)
+    by_index = {frame.index: frame for frame in frames}
+    combined = []
     known: set[int] = set()
-    for (index, object), own in sorted(together.items(), key=lambda item: item[0]):
-        frame = frames[index]
+    for (index, object), group in sorted(groups.items(), key=lambda item: item[0]):
+        frame = by_index[index]
         with named(f"object {object}, frame {frame.source}"):
-            one = united(own, _size(frame))
-            inside = one.box or one.mask is not None or any(inside for *_, inside in one.points)
-            if object not in known and not inside:
+            prompt = united(group, _size(frame))
+            clicked = any(inside for *_, inside in prompt.points)
+            if object not in known and not (prompt.box or prompt.mask is not None or clicked):
                 raise InputError(
                     "only clicks outside the object are given; show where it is with a box or a "
                     "point"
                 )
         known.add(object)
-        made.append(one)
-    return made
+        combined.append(prompt)
+    return combined
 
 
 def united(prompts: Sequence[Prompt], size: tuple[int, int]) -> Prompt:
-    """All that is said of one object in one frame; a mask says all, what agrees with it is left
-    out."""
-    frame, one = int(prompts[0].frame), int(prompts[0].object)
-    boxes = {_clipped(own.box, size): own.box for own in prompts if own.box is not None}
+    """Return one prompt of all that is said of an object in a frame; a mask says all, and what
+    agrees with it is left out."""
+    frame, object = int(prompts[0].frame), int(prompts[0].object)
+    boxes = {_clipped(prompt.box, size): prompt.box for prompt in prompts if prompt.box is not None}
     if len(boxes) > 1:
         first, other, *_ = (_written(box) for box in boxes.values())
         raise InputError(f"the boxes {first} and {other} contradict each other; keep one")
     box = next(iter(boxes), None)
-    given = ((float(x), float(y), bool(on)) for own in prompts for x, y, on in own.points)
-    points = tuple(dict.fromkeys(given))
+    clicks = ((float(x), float(y), bool(on)) for prompt in prompts for x, y, on in prompt.points)
+    points = tuple(dict.fromkeys(clicks))
     _check_points(points, box, size)
-    masks = [_single(own.mask) for own in prompts if own.mask is not None]
+    masks = [_plane(prompt.mask) for prompt in prompts if prompt.mask is not None]
     for mask in masks:
         if mask.shape != size or mask.dtype != bool or not mask.any():
             raise InputError(
@@ -246,14 +388,14 @@ def united(prompts: Sequence[Prompt], size: tuple[int, int]) -> Prompt:
             raise InputError("two different masks are given; keep one")
         _check_mask(mask, box, points)
     if masks:
-        return Prompt(frame, one, mask=masks[0])
+        return Prompt(frame, object, mask=masks[0])
     if box is None and not points:
         raise InputError("the prompt is empty; give a box, points or a mask")
-    return Prompt(frame, one, box, points)
+    return Prompt(frame, object, box, points)
 
 
-def _single(mask: Any) -> Mask:
-    """One mask (H, W); models give it as (1, H, W), too."""
+def _plane(mask: Any) -> Mask:
+    """Return a mask as (H, W); models give it as (1, H, W), too."""
     array = as_array(mask, "the mask")
     while array.ndim > 2 and len(array) == 1:
         array = array[0]
@@ -286,13 +428,13 @@ def _check_points(
     points: Iterable[tuple[float, float, bool]], box: Box | None, size: tuple[int, int]
 ) -> None:
     height, width = size
-    said: dict[tuple[int, int], bool] = {}
+    clicked: dict[tuple[int, int], bool] = {}
     for x, y, inside in points:
         if not (0 <= x < width and 0 <= y < height):
             raise InputError(
                 f"the point {x:g},{y:g} lies outside the frame of {width} × {height} pixels"
             )
-        if said.setdefault((int(x), int(y)), inside) != inside:
+        if clicked.setdefault((int(x), int(y)), inside) != inside:
             raise InputError(
                 f"the point {x:g},{y:g} is given both as inside and as outside; keep one"
             )

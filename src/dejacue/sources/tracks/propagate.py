@@ -5,7 +5,12 @@
 
 An object is followed forward from its first prompt on and, in the pass before, from there back to
 the first frame. With a tracker that sees each object for itself, one that was added later is
-followed alone, and the masks of the others stay as they are (output.py).
+followed alone, and the masks of the others stay as they are (follow.py).
+
+What a run keeps of each frame lies in a Checkpoint, in memory and in a file (sources/partial.py),
+so that a stopped one goes on: a record for each frame done and, from time to time, the state of the
+session after the last of them. A run goes on from the last state that is there; the frames after it
+are done again.
 """
 
 from __future__ import annotations
@@ -15,59 +20,220 @@ import hashlib
 import json
 import os
 import tempfile
+import time
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import IO
+from typing import IO, Annotated, Literal, NamedTuple
 
+import msgspec
 import numpy as np
+from msgspec import Meta
 from numpy.typing import NDArray
 
-from dejacue.errors import Cancelled, DejaCueError, InputError
+from dejacue.errors import Cancelled, DejaCueError, InputError, first_line
 from dejacue.progress import Progress, silent
 from dejacue.sources.documents import named
-from dejacue.sources.tracks._checkpoint import (
-    BACKWARD,
-    FORWARD,
-    Checkpoint,
-    Direction,
-    FrameRecord,
-    PackedObservation,
-)
-from dejacue.sources.tracks.base import Observation, Prompt, Tracker
+from dejacue.sources.masks.rle import decode_rle, pack
+from dejacue.sources.partial import PartialFile
+from dejacue.sources.tracks.base import Mask, Observation, Prompt, Session, Tracker, bounding_box
+from dejacue.sources.tracks.doubts import colour_signature
 from dejacue.sources.tracks.loading import load_tracker
 from dejacue.sources.tracks.prompts import check_prompts, prompt_content
 from dejacue.sources.video import Frame, Video, open_video
 
-READ = "read"  # the stage, as it is told
-_NOTHING = np.zeros((0, 0, 3), dtype=np.uint8)
+Direction = Literal["backward", "forward"]
+BACKWARD: Direction = "backward"
+FORWARD: Direction = "forward"
+COLOURS = 64  # numbers of a colour_signature
+SAVE_EVERY_FRAMES, SAVE_EVERY_S = 50, 30.0  # whichever comes first
+MAX_OLD_STATE_BYTES = 64 << 20  # of states that are no longer needed, in the file
+PRESENCE = 0.5
+READ = "read"  # a stage of progress
+STAGES = {BACKWARD: "follow backward", FORWARD: "follow"}  # the others
+_NO_PIXELS = np.zeros((0, 0, 3), dtype=np.uint8)
+
+
+class PackedObservation(NamedTuple):
+    """One object in one frame: the mask as COCO's runs, and what doubts are made of.
+
+    colours   as colour_signature gives them, in 255ths
+    """
+
+    counts: str
+    presence: float
+    area: int
+    box: tuple[int, int, int, int]
+    colours: Annotated[bytes, Meta(min_length=COLOURS, max_length=COLOURS)]
+
+    @classmethod
+    def of(cls, image: NDArray[np.uint8], seen: Observation) -> PackedObservation:
+        colours = np.rint(255 * colour_signature(image, seen.mask)).astype(np.uint8)
+        return cls(
+            pack(seen.mask)["counts"],
+            round(float(seen.presence), 4),
+            int(seen.mask.sum()),
+            bounding_box(seen.mask) or (0, 0, 0, 0),
+            colours.tobytes(),
+        )
+
+    def mask(self, size: tuple[int, int]) -> Mask:
+        return decode_rle({"size": list(size), "counts": self.counts})
+
+    def signature(self) -> NDArray[np.float64]:
+        return np.frombuffer(self.colours, np.uint8) / 255
+
+
+class FrameRecord(msgspec.Struct, tag="frame"):
+    """A frame without its pixels, and the objects that are seen in it by the pass ``direction``."""
+
+    direction: Direction
+    index: int
+    source: int
+    time_s: float | None
+    name: str | None
+    objects: dict[int, PackedObservation]
+
+    @classmethod
+    def of(
+        cls, direction: Direction, frame: Frame, objects: dict[int, PackedObservation]
+    ) -> FrameRecord:
+        return cls(direction, frame.index, frame.source, frame.time_s, frame.name, objects)
+
+
+class _State(msgspec.Struct, tag="state"):
+    """The session of the pass ``direction``, after ``done`` of its frames."""
+
+    direction: Direction
+    done: int
+    session: bytes
+
+
+_RECORD = msgspec.msgpack.Decoder(FrameRecord | _State)
+
+
+class Checkpoint:
+    """The frames of both passes; kept in the file ``path``, where one is given, under ``key``."""
+
+    def __init__(self, path: str | os.PathLike[str] | None = None, key: str = "") -> None:
+        self.frames: dict[Direction, list[FrameRecord]] = {BACKWARD: [], FORWARD: []}
+        self.kept = 0  # frames of the pass that was last in the file
+        self._file = None if path is None else PartialFile(path, key)
+        self._pending: list[bytes] = []
+        self._old_bytes = 0
+        self._state: _State | None = None
+        self._clock = time.monotonic()
+        if self._file is not None:
+            self._read(self._file)
+
+    def add(self, record: FrameRecord) -> None:
+        self.frames[record.direction].append(record)
+        if self._file is not None:
+            self._pending.append(msgspec.msgpack.encode(record))
+
+    def resume(self, direction: Direction, session: Session) -> int:
+        """Return how many frames of this pass are done; the session is restored to that point."""
+        if self._state is None or self._state.direction != direction:
+            return 0
+        assert self._file is not None
+        try:
+            session.restore(self._state.session)
+        except (ValueError, TypeError, LookupError) as error:
+            raise InputError(
+                f"{self._file.path}: cannot resume from this file of an earlier run "
+                f"({first_line(error)}); remove it"
+            ) from None
+        return self._state.done
+
+    @property
+    def backward_done(self) -> bool:
+        """Return whether an earlier run has done all of the backward pass."""
+        return self._state is not None and self._state.direction == FORWARD
+
+    def step(self, direction: Direction, done: int, session: Session) -> None:
+        """Count a frame; from time to time all is written."""
+        late = time.monotonic() - self._clock >= SAVE_EVERY_S
+        if len(self._pending) >= SAVE_EVERY_FRAMES or late:
+            self.save(direction, done, session)
+
+    def save(self, direction: Direction, done: int, session: Session) -> None:
+        """Write the frames that are not in the file yet, and the state of the session."""
+        if self._file is None or not self._pending:
+            return
+        state = msgspec.msgpack.encode(_State(direction, done, session.state()))
+        self._old_bytes += len(state)
+        if self._old_bytes > MAX_OLD_STATE_BYTES:
+            frames = (*self.frames[BACKWARD], *self.frames[FORWARD])
+            self._file.replace([*map(msgspec.msgpack.encode, frames), state])
+            self._old_bytes = len(state)
+        else:
+            self._file.append([*self._pending, state])
+        self._pending = []
+        self.kept = done
+        self._clock = time.monotonic()
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def remove(self) -> None:
+        if self._file is not None:
+            self._file.remove()
+
+    def _read(self, file: PartialFile) -> None:
+        """Take over what an earlier run has left, up to its last state."""
+        records = file.read()
+        decoded: list[FrameRecord | _State] = []
+        with suppress(msgspec.DecodeError, RecursionError):
+            decoded = [_RECORD.decode(record) for record in records]
+        if not _in_order(decoded):
+            decoded = []
+        states = [at for at, record in enumerate(decoded) if isinstance(record, _State)]
+        end = states[-1] + 1 if states else 0
+        for record in decoded[:end]:
+            if isinstance(record, FrameRecord):
+                self.frames[record.direction].append(record)
+            else:
+                self._state, self.kept = record, record.done
+        self._old_bytes = sum(len(records[at]) for at in states)
+        if end < len(records):
+            file.replace(records[:end])
+
+
+def _in_order(records: list[FrameRecord | _State]) -> bool:
+    """Return whether each pass has its frames in order, and each state counts those before it."""
+    count = {BACKWARD: 0, FORWARD: 0}
+    last: dict[Direction, int] = {}
+    for record in records:
+        if isinstance(record, _State):
+            if record.done != count[record.direction]:
+                return False
+            continue
+        step = 1 if record.direction == FORWARD else -1
+        if record.index != last.get(record.direction, record.index - step) + step:
+            return False
+        last[record.direction] = record.index
+        count[record.direction] += 1
+    return last.get(FORWARD, -1) == count[FORWARD] - 1
 
 
 class ReversedVideo(AbstractContextManager["ReversedVideo"]):
-    """The frames of ``video`` from position ``last`` down to the first; to be closed.
+    """Yields the frames of ``video`` from position ``last`` down to the first; to be closed.
 
     Containers cannot be read backwards, and decoding from the start again for every chunk would be
     quadratic. So the frames are decoded once and written, packed without loss, to a temporary file
     that the system removes when it is closed, whatever ends the run.
 
     progress   called with "read", how many frames are written and how many there will be
-    folder     where the temporary file goes; default: where the system puts such files
     """
 
-    def __init__(
-        self,
-        video: Video,
-        last: int,
-        progress: Progress = silent,
-        folder: str | os.PathLike[str] | None = None,
-    ) -> None:
+    def __init__(self, video: Video, last: int, progress: Progress = silent) -> None:
         self._frames: list[Frame] = []  # without their pixels
         self._ends = [0]
         self._shape: tuple[int, ...] = ()
-        where = os.fspath(folder) if folder is not None else tempfile.gettempdir()
-        self._file: IO[bytes] = tempfile.TemporaryFile(dir=where)  # noqa: SIM115 (see __exit__)
+        self._file: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (see __exit__)
         try:
             self._write(video, last, progress)
         except OSError as error:
@@ -76,9 +242,9 @@ class ReversedVideo(AbstractContextManager["ReversedVideo"]):
             if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
                 raise
             raise DejaCueError(
-                f"{where}: no space left for the frames before the prompt, which are needed in "
-                f"reverse order ({self._ends[-1] >> 20} MB were written); free some, set TMPDIR "
-                "to another folder, or track the object forward only (--no-backward)"
+                f"{tempfile.gettempdir()}: no space left for the frames before the prompt, which "
+                f"are needed in reverse order ({self._ends[-1] >> 20} MB were written); free some, "
+                "set TMPDIR to another folder, or track the object forward only (--no-backward)"
             ) from None
         except BaseException:
             self._file.close()
@@ -91,7 +257,7 @@ class ReversedVideo(AbstractContextManager["ReversedVideo"]):
                     break
                 packed = _pack(frame.image)
                 self._file.write(packed)
-                self._frames.append(replace(frame, image=_NOTHING))
+                self._frames.append(replace(frame, image=_NO_PIXELS))
                 self._ends.append(self._ends[-1] + len(packed))
                 self._shape = frame.image.shape
                 progress(READ, len(self._frames), last + 1, "")
@@ -110,7 +276,7 @@ class ReversedVideo(AbstractContextManager["ReversedVideo"]):
 
 
 def _pack(image: NDArray[np.uint8]) -> bytes:
-    """Differences from the left neighbour, which are small, then deflated."""
+    """Deflate the differences from the left neighbour, which are small."""
     steps = image.copy()
     steps[:, 1:] -= image[:, :-1]
     return zlib.compress(steps.data, 1)
@@ -119,10 +285,6 @@ def _pack(image: NDArray[np.uint8]) -> bytes:
 def _unpack(packed: bytes, shape: tuple[int, ...]) -> NDArray[np.uint8]:
     steps = np.frombuffer(zlib.decompress(packed), np.uint8).reshape(shape)
     return np.cumsum(steps, axis=1, dtype=np.uint8)
-
-
-PRESENCE = 0.5
-STAGES = {BACKWARD: "follow backward", FORWARD: "follow"}  # as progress is told
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,25 +304,27 @@ def track(
     presence: float = PRESENCE,
     progress: Progress = silent,
 ) -> Iterator[TrackedFrame]:
-    """Every frame of the video, in order, with the masks of the objects.
+    """Yield every frame of the video, in order, with the masks of the objects.
 
     video      as open_video gives it (where frames are sampled), or a path
     prompts    where the objects are; frames count the sampled ones
     tracker    as load_tracker gives it, or a name; None: SAM 2 if it is installed, else box
     backward   whether an object that is shown later is also followed back to the first frame
     presence   an object of which the tracker is less sure is not seen: its mask is empty
-    progress   told of the stages "read" and "follow backward", for an object that is shown later,
-               and "follow", in frames; the note is the area of what is seen
+    progress   called with the stages "read" and "follow backward", for an object that is shown
+               later, and "follow", in frames; the note is the area of what is seen
     """
     request = TrackRequest.of(video, prompts, tracker, backward=backward, presence=presence)
-    return _tracked(request, progress)
 
+    def tracked() -> Iterator[TrackedFrame]:
+        for frame, packed, seen in propagate(request, Checkpoint(), progress):
+            size = frame.image.shape[0], frame.image.shape[1]
+            earlier = {
+                id: Observation(kept.mask(size), kept.presence) for id, kept in packed.items()
+            }
+            yield TrackedFrame(frame, dict(sorted({**earlier, **seen}.items())))
 
-def _tracked(request: TrackRequest, progress: Progress) -> Iterator[TrackedFrame]:
-    for frame, earlier, seen in propagate(request, Checkpoint(), progress):
-        size = frame.image.shape[0], frame.image.shape[1]
-        before = {one: Observation(own.mask(size), own.presence) for one, own in earlier.items()}
-        yield TrackedFrame(frame, dict(sorted({**before, **seen}.items())))
+    return tracked()  # the request is checked at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,42 +361,36 @@ class TrackRequest:
 
     @cached_property
     def firsts(self) -> dict[int, int]:
-        """The position of the first prompt of each object."""
-        found: dict[int, int] = {}
+        """Return the position of the first prompt of each object."""
+        firsts: dict[int, int] = {}
         for prompt in self.prompts:
-            found[prompt.object] = min(prompt.frame, found.get(prompt.object, prompt.frame))
-        return dict(sorted(found.items()))
+            firsts[prompt.object] = min(prompt.frame, firsts.get(prompt.object, prompt.frame))
+        return dict(sorted(firsts.items()))
 
-    def key(self, one: int) -> str:
-        """Changes with all that the masks of an object depend on."""
-        own = prompt_content(self.prompts, one)
-        others = (
-            []
-            if self.tracker.independent
-            else [(other, prompt_content(self.prompts, other)) for other in self.firsts]
-        )
+    def key(self, object: int) -> str:
+        """Return a hash of all that the masks of an object depend on."""
+        others = () if self.tracker.independent else self.firsts
         content = [
             self.video.key,
             self.tracker.name,
             sorted(self.tracker.details.items()),
             self.backward,
             self.presence,
-            own,
-            others,
+            prompt_content(self.prompts, object),
+            [(other, prompt_content(self.prompts, other)) for other in others],
         ]
         return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
     def only(self, objects: Iterable[int]) -> TrackRequest:
         chosen = set(objects)
-        prompts = [prompt for prompt in self.prompts if prompt.object in chosen]
-        return TrackRequest(self.video, prompts, self.tracker, self.backward, self.presence)
+        return replace(self, prompts=[prompt for prompt in self.prompts if prompt.object in chosen])
 
 
 def propagate(
     request: TrackRequest, checkpoint: Checkpoint, progress: Progress
 ) -> Iterator[tuple[Frame, dict[int, PackedObservation], dict[int, Observation]]]:
-    """Each frame, in order, with what the backward pass has found in it and what the forward pass
-    sees; where the checkpoint has frames of an earlier run, those that come after them."""
+    """Yield each frame, in order, with what the backward pass has seen in it and what the forward
+    pass sees; where the checkpoint has frames of an earlier run, those that come after them."""
     if request.backward:
         _go_back(request, checkpoint, progress)
     earlier = {record.index: record.objects for record in checkpoint.frames[BACKWARD]}
@@ -242,21 +400,21 @@ def propagate(
 
 
 def _go_back(request: TrackRequest, checkpoint: Checkpoint, progress: Progress) -> None:
-    """The backward pass; its frames are kept in the checkpoint."""
+    """Do the backward pass; its frames are kept in the checkpoint."""
     last = max(request.firsts.values())
     if last == 0 or checkpoint.backward_done:
         return
     firsts = request.firsts
-    prompts = [own for own in request.prompts if 0 < own.frame == firsts[own.object]]
+    prompts = [prompt for prompt in request.prompts if 0 < prompt.frame == firsts[prompt.object]]
     one_pass = _Pass(BACKWARD, request, prompts, last + 1)
     with ReversedVideo(request.video, last, progress) as reverse:
         for frame, seen in one_pass.run(reverse, checkpoint, progress):
-            own = {
-                one: PackedObservation.of(frame.image, found)
-                for one, found in seen.items()
-                if frame.index < firsts[one]
+            objects = {
+                id: PackedObservation.of(frame.image, observation)
+                for id, observation in seen.items()
+                if frame.index < firsts[id]
             }
-            checkpoint.add(FrameRecord.of(BACKWARD, frame, own))
+            checkpoint.add(FrameRecord.of(BACKWARD, frame, objects))
 
 
 @dataclass(frozen=True, eq=False)
@@ -271,7 +429,7 @@ class _Pass:
     def run(
         self, frames: Iterable[Frame], checkpoint: Checkpoint, progress: Progress
     ) -> Iterator[tuple[Frame, dict[int, Observation]]]:
-        """From where an earlier run has left it; nothing is asked before the first prompt."""
+        """Go on from where an earlier run has left it; the session starts at the first prompt."""
         by_frame: dict[int, list[Prompt]] = {}
         for prompt in self.prompts:
             by_frame.setdefault(prompt.frame, []).append(prompt)
@@ -285,20 +443,23 @@ class _Pass:
             seen: dict[int, Observation] = {}
             if begun:
                 with named(f"{self.request.video.path}, frame {frame.source}"):
-                    found = session.step(frame.image, by_frame.get(frame.index, ()))
+                    objects = session.step(frame.image, by_frame.get(frame.index, ()))
                 presence = self.request.presence
-                seen = {one: _visible(found[one], frame, presence) for one in sorted(found)}
+                seen = {id: _visible(objects[id], frame, presence) for id in sorted(objects)}
             yield frame, seen
             checkpoint.step(self.direction, at + 1, session)
+            area = sum(int(observation.mask.sum()) for observation in seen.values())
+            height, width = frame.image.shape[:2]
+            note = f"area {100 * area / (height * width):.1f} %" if seen else ""
             try:
-                progress(STAGES[self.direction], at + 1, self.total, _area(frame, seen))
+                progress(STAGES[self.direction], at + 1, self.total, note)
             except (Cancelled, KeyboardInterrupt):  # between two steps: all of it can be kept
                 checkpoint.save(self.direction, at + 1, session)
                 raise
 
 
 def _visible(seen: Observation, frame: Frame, presence: float) -> Observation:
-    """With an empty mask where the tracker is not sure enough."""
+    """Return the observation, with an empty mask where the tracker is not sure enough."""
     if seen.mask.shape != frame.image.shape[:2]:
         raise DejaCueError(
             f"the tracker returned a mask of shape {seen.mask.shape} for a frame of shape "
@@ -306,9 +467,3 @@ def _visible(seen: Observation, frame: Frame, presence: float) -> Observation:
         )
     sure = seen.presence >= presence
     return Observation(seen.mask if sure else np.zeros_like(seen.mask), seen.presence)
-
-
-def _area(frame: Frame, seen: Mapping[int, Observation]) -> str:
-    pixels = frame.image.shape[0] * frame.image.shape[1]
-    area = sum(int(own.mask.sum()) for own in seen.values())
-    return f"area {100 * area / pixels:.1f} %" if seen else ""
