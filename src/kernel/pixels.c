@@ -413,7 +413,7 @@ static PyObject *values(PyObject *self, PyObject *args) {
 static PyMethodDef methods[] = {
     {"picture", picture, METH_VARARGS, "Frame and mask to picture; see dejacue.sources.crops."},
     {"box", box, METH_VARARGS, "Tight box of a mask of 0 and 1; see dejacue.sources.crops."},
-    {"labels", labels, METH_VARARGS, "Numbers of a PNG; see dejacue.sources.masks.png."},
+    {"labels", labels, METH_VARARGS, "Numbers of a PNG; see dejacue.sources.masks.labels."},
     {"values", values, METH_VARARGS, "256 marks: which bytes occur."},
     {NULL, NULL, 0, NULL},
 };

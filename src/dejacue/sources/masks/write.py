@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
+import functools
 import os
 import warnings
 import zipfile
@@ -192,15 +192,16 @@ def _save(folder: Path, key: int | str, labels: NDArray[np.uint8]) -> None:
     from PIL import Image
 
     picture = Image.fromarray(labels).convert("P")
-    picture.putpalette(list(itertools.chain(*palette())))
+    picture.putpalette(palette())
     picture.save(folder / (f"{key:05d}.png" if isinstance(key, int) else f"{key}.png"))
 
 
-def palette() -> Iterator[tuple[int, int, int]]:
-    """Yield the 256 colours of PASCAL VOC, which DAVIS and VOST use: the bits of the number, dealt
+@functools.cache  # for each picture of a folder
+def palette() -> bytes:
+    """Return the 256 colours of PASCAL VOC, which DAVIS and VOST use: the bits of the number, dealt
     to red, green and blue in turn, from the top bit of each down."""
-    for number in range(256):
-        yield tuple(  # type: ignore[misc]  # three of them
-            sum((number >> (3 * bit + channel) & 1) << (7 - bit) for bit in range(3))
-            for channel in range(3)
-        )
+    return bytes(
+        sum((number >> (3 * bit + channel) & 1) << (7 - bit) for bit in range(3))
+        for number in range(256)
+        for channel in range(3)
+    )
