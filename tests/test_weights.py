@@ -23,7 +23,7 @@ from dejacue.pipeline import EncoderOptions
 from dejacue.sources import catalogue as models
 from dejacue.sources.catalogue import catalogue, model_named
 from dejacue.sources.encoders import encoder_name, siglip
-from dejacue.sources.encoders.siglip_onnx import REPOSITORY as ONNX_REPOSITORY
+from dejacue.sources.encoders.siglip import ONNX_REPOSITORY
 from dejacue.sources.encoders.weights import Weights
 from dejacue.sources.tracks import loading as trackers
 from dejacue.sources.trial import try_model

@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from dejacue.errors import MissingData, unknown
-from dejacue.sources.encoders import SIZES, accelerated, siglip, siglip_onnx, siglip_torch
+from dejacue.sources.encoders import SIZES, accelerated, siglip
 from dejacue.sources.encoders.weights import Weights, obtain
 from dejacue.sources.tracks.sam2 import loading
 
@@ -100,10 +100,10 @@ def catalogue() -> dict[str, Model]:
     """Every model by its name, encoders first."""
     models = [Model("mini", "encoder", (), licence="as dejacue")]
     for precision, size in BYTES.items():
-        parts = siglip_onnx.export_of(precision), siglip.TOKENIZER
+        parts = siglip.onnx_export(precision), siglip.TOKENIZER
         name = "siglip2" if precision == "fp32" else f"siglip2:{precision}"
         models.append(Model(name, "encoder", parts, about=size * OF_SIGLIP2))
-    published = Weights(siglip.REPOSITORY, siglip.REVISION, siglip_torch.FILES)
+    published = Weights(siglip.REPOSITORY, siglip.REVISION, siglip.TORCH_FILES)
     models.append(Model("siglip2:torch", "encoder", (published,), "torch", 4 * OF_SIGLIP2))
     for name, repository in SIZES.items():
         files = Weights(repository, MAIN, dict.fromkeys(OF_A_SIZE))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dejacue.errors import MissingData
 from dejacue.sources.catalogue import Model, catalogue
 from dejacue.sources.encoders import Encoder, load_encoder
-from dejacue.sources.encoders.siglip_onnx import cosines
+from dejacue.sources.encoders.siglip import cosines
 from dejacue.sources.encoders.weights import sha256
 from dejacue.sources.tracks import Prompt, load_tracker
 

@@ -209,7 +209,7 @@ def files_in(folder: Path, names: Iterable[str]) -> dict[str, Path]:
 
 
 @dataclass(frozen=True)
-class Model:
+class ModelFiles:
     """A folder, the files in it that are the weights, and what to call it."""
 
     name: str
@@ -231,7 +231,7 @@ class Model:
 
 def find_model(
     name: str, called: str, weights: Sequence[str], *, revision: str | None = None
-) -> Model:
+) -> ModelFiles:
     """Where a model is.
 
     name      a folder, or a repository of the hub
@@ -249,12 +249,12 @@ def find_model(
                     f"with: hf download REPOSITORY --local-dir {folder}"
                 )
             called_so = folder.resolve().name if folder is not own else name
-            return Model(called_so, folder, tuple(folder / file for file in files))
+            return ModelFiles(called_so, folder, tuple(folder / file for file in files))
     if "\\" in name or name.startswith((".", "~", "/")) or name.count("/") > 1:
         raise MissingData(f"{called}: the folder {name} does not exist")
     folder = _snapshot(name, called, weights, revision)
     files = chosen((path.name for path in folder.iterdir()), weights)
-    return Model(name, folder, tuple(folder / file for file in files))
+    return ModelFiles(name, folder, tuple(folder / file for file in files))
 
 
 def chosen(names: Iterable[str], patterns: Sequence[str]) -> list[str]:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from dejacue.errors import InputError, first_line, need, shown, unknown
-from dejacue.sources.encoders.siglip_torch import choose_device, dtype_of
+from dejacue.sources.encoders.torch_models import choose_device, dtype_of
 from dejacue.sources.encoders.weights import Weights, commit, files_in, sha256
 from dejacue.sources.tracks.sam2.images import REMEDY
 from dejacue.sources.tracks.sam2.tracker import CLASSES, Sam2Tracker

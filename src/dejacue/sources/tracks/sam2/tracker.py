@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from dejacue.errors import InputError, need
 from dejacue.sources.documents import named
-from dejacue.sources.encoders.siglip_torch import dtype_of
+from dejacue.sources.encoders.torch_models import dtype_of
 from dejacue.sources.tracks.base import Observation, Prompt
 from dejacue.sources.tracks.prompts import united
 from dejacue.sources.tracks.sam2 import images
