@@ -31,7 +31,7 @@ from dejacue.errors import DejaCueError, InputError, unknown
 from dejacue.progress import Progress, silent
 from dejacue.records import History
 from dejacue.records.history import EVERY, LOOKED_AT, PROBLEMS
-from dejacue.sources.crops import crop, frame_picture, picture
+from dejacue.sources.crops import crop, picture
 from dejacue.sources.encoders.base import Encoder
 from dejacue.sources.partial import PartialRows
 
@@ -108,9 +108,7 @@ class EncoderInfo:
         if self.fit is not None:
             image = frame if isinstance(frame, np.ndarray) else frame.image
             return self.fit(crop(image, mask, padding, minimum))
-        if isinstance(frame, np.ndarray):
-            return picture(frame, mask, self.size, padding, minimum)
-        return frame_picture(frame, mask, self.size, padding, minimum)
+        return picture(frame, mask, self.size, padding, minimum)
 
 
 def build_history(

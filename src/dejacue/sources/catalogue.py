@@ -235,9 +235,8 @@ def _try_tracker(name: str) -> Iterator[str]:
     session = loading.load(name).session()
     prompt = Prompt(box=(TRIED_SIDE / 4, TRIED_SIDE / 4, TRIED_SIDE / 2, TRIED_SIDE / 2))
     image = _tried_images(1)[0]
-    steps = ((image, [prompt]), (np.roll(image, 2, axis=1), []))
-    for at, (picture, prompts) in enumerate(steps):
-        observed = session.step(picture, prompts)[1]
+    for at, prompts in enumerate(([prompt], [])):
+        observed = session.step(np.roll(image, 2 * at, axis=1), prompts)[1]
         yield (
             f"{name}: frame {at}: a mask of {int(observed.mask.sum())} pixels, presence "
             f"{observed.presence:.2f}"

@@ -71,34 +71,33 @@ class Frame:
         return self.image.nbytes
 
     def part(self, y0: int, y1: int, x0: int, x1: int) -> tuple[NDArray[np.uint8], int, int]:
-        """RGB of at least these rows and columns, and the row and column where it begins."""
+        """Return RGB of at least these rows and columns, and the row and column where it begins."""
         return self.image, 0, 0
 
 
 class LateFrame(Frame):
     """A frame that becomes RGB when it is asked for: all of it, or a part."""
 
+    _decoded: Undisplayed
+
     def __init__(self, index: int, source: int, picture: Picture, decoded: Undisplayed) -> None:
         vars(self).update(index=index, source=source, time_s=picture.time_s, name=picture.name)
-        vars(self)["_decoded"] = decoded
+        vars(self).update(_decoded=decoded)
 
     @cached_property
     def image(self) -> NDArray[np.uint8]:
-        found: NDArray[np.uint8] = vars(self)["_decoded"].image()
-        return found
+        return self._decoded.image()
 
     @property
     def shape(self) -> tuple[int, int]:
-        size: tuple[int, int] = vars(self)["_decoded"].shape
-        return size
+        return self._decoded.shape
 
     @property
     def nbytes(self) -> int:
-        return int(vars(self)["_decoded"].nbytes)
+        return self._decoded.nbytes
 
     def part(self, y0: int, y1: int, x0: int, x1: int) -> tuple[NDArray[np.uint8], int, int]:
-        found: tuple[NDArray[np.uint8], int, int] = vars(self)["_decoded"].part(y0, y1, x0, x1)
-        return found
+        return self._decoded.part(y0, y1, x0, x1)
 
 
 class Video:
@@ -148,7 +147,12 @@ class Video:
             chosen = itertools.islice(self._sampling.select(pictures), 0, None, self.every)
             for index, (source, picture) in enumerate(chosen):
                 try:
-                    frame = _frame(index, source, picture, late)
+                    decoded = picture.late() if late and picture.late is not None else None
+                    if decoded is not None:
+                        frame: Frame = LateFrame(index, source, picture, decoded)
+                    else:
+                        time_s, name = picture.time_s, picture.name
+                        frame = Frame(index, source, time_s, name, picture.load())
                 except Unreadable as reason:
                     place = _place(source, picture)
                     self._report(
@@ -161,7 +165,7 @@ class Video:
                         f"frame {first[0]} has {_size(first[1])} pixels, but frame {source} has "
                         f"{_size(frame.shape)}; resize all frames to one size"
                     )
-                del picture  # while the next is decoded, the taker decides what is kept
+                del picture, decoded  # while the next is decoded, the taker decides what is kept
                 yield frame
                 del frame
             if first is None:
@@ -269,13 +273,6 @@ def _source(name: str, rate: float | None, threads: int | None, hardware: bool) 
             return Images(found[0].absolute().parent.name, found, rate)
         raise InputError("no image matches this pattern; check it, and quote it in the shell")
     raise InputError("no such file or folder; check the path")
-
-
-def _frame(index: int, source: int, picture: Picture, late: bool) -> Frame:
-    decoded = picture.late() if late and picture.late is not None else None
-    if decoded is not None:
-        return LateFrame(index, source, picture, decoded)
-    return Frame(index, source, picture.time_s, picture.name, picture.load())
 
 
 def _place(source: int, picture: Picture) -> str:
