@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from dejacue.errors import InputError, shown
 
 if TYPE_CHECKING:
-    from dejacue.sources._display import Undisplayed
+    from dejacue.sources._containers import Undisplayed
 
 _CLOSE_S = 1e-9  # a grid point in the middle between two frames goes to the earlier one
 _MOST_FPS = 1e9

@@ -20,8 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError
-from dejacue.sources._containers import Container, video_stream
-from dejacue.sources._display import DisplayConverter
+from dejacue.sources._containers import Container, DisplayConverter, video_stream
 from dejacue.sources._sampling import Unreadable
 from dejacue.sources.documents import named
 from dejacue.sources.images import images_in, is_image, read_rgb

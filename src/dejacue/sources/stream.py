@@ -16,8 +16,7 @@ from functools import partial
 from typing import Any
 
 from dejacue.errors import InputError
-from dejacue.sources._containers import video_stream
-from dejacue.sources._display import DisplayConverter
+from dejacue.sources._containers import DisplayConverter, video_stream
 from dejacue.sources._sampling import Picture, Sampling
 from dejacue.sources.documents import named
 from dejacue.sources.video import Video

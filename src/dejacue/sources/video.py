@@ -24,8 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError, shown, unknown
-from dejacue.sources._containers import Container
-from dejacue.sources._display import Undisplayed
+from dejacue.sources._containers import Container, Undisplayed
 from dejacue.sources._sampling import (
     Picture,
     Sampling,
