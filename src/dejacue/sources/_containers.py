@@ -58,7 +58,7 @@ class Container:
             self._try_hardware()
 
     def expected(self, sampling: Sampling) -> int | None:
-        """How many frames will be taken, as far as the header says."""
+        """Return how many frames will be taken, as far as the header says."""
         about = self._seconds * (self.rate or 0)
         if about and self._count and (sampling.start or 0) >= max(self._count, about):
             raise InputError(
@@ -69,18 +69,18 @@ class Container:
         return sampling.expected(count, self.rate) if count else None
 
     def pictures(self, report: Callable[[str], None]) -> Generator[Picture]:
-        """All frames in order, as a stream; one that cannot be decoded keeps its place."""
-        given = 0
+        """Yield all frames in order; one that cannot be decoded keeps its place."""
+        count = 0
         with closing(self._decode("AUTO", report)) as fast:
             try:
                 for picture in fast:
-                    given += 1
+                    count += 1
                     yield picture
                 return
             except _Damage:
                 pass  # threads may lose good frames next to a bad one: decode again, one at a time
         with closing(self._decode("SLICE", report)) as exact:
-            yield from itertools.islice(exact, given, None)
+            yield from itertools.islice(exact, count, None)
 
     def _decode(self, threads: str, report: Callable[[str], None]) -> Generator[Picture]:
         import av
@@ -119,7 +119,7 @@ class Container:
                 report(shortfall)
 
     def _try_hardware(self) -> None:
-        """Decodes one frame on the GPU, or says why not."""
+        """Decode one frame on the GPU; refuse a video of which that fails."""
         import av
 
         self._hardware = True
@@ -127,8 +127,8 @@ class Container:
             with self.opened() as container:
                 stream = video_stream(container)
                 next(container.decode(stream))
-                found = stream.codec_context.is_hwaccel
-            reason = "" if found else f"not for {stream.codec_context.name}"
+                used = stream.codec_context.is_hwaccel
+            reason = "" if used else f"not for {stream.codec_context.name}"
         except (av.FFmpegError, InputError, RuntimeError, NotImplementedError, ValueError) as error:
             reason = first_line(error)
         if reason:
@@ -178,7 +178,7 @@ class _Timestamps:
             self._broken = max(packet.pts, packet.pts if self._broken is None else self._broken)
 
     def missing_before(self, frame: Any) -> list[int | None]:
-        """The frames that should have come before this one, which came."""
+        """Return the timestamps that should have come before this frame, which came."""
         passed = []
         while self.waiting and frame.pts is not None and self.waiting[0] < frame.pts:
             passed.append(heapq.heappop(self.waiting))
@@ -212,7 +212,7 @@ class _StreamEnd:
             self._seconds = float(stream.frames / stream.average_rate)
 
     def packets(self) -> Iterator[Any]:
-        """The packets of the stream, and finally an empty one that flushes the decoder."""
+        """Yield the packets of the stream, and finally an empty one that flushes the decoder."""
         import av
 
         try:
@@ -234,7 +234,7 @@ class _StreamEnd:
         return float((pts - self._zero) * base.numerator / base.denominator)
 
     def shortfall(self) -> str:
-        """What is wrong where the file ends before its header says; else nothing."""
+        """Return what is wrong if the file ends before its header says; else nothing."""
         last_s = float(self._last * self._stream.time_base)
         slack_s = max(_SLACK_S, 2 / (self._stream.average_rate or 1))
         if self._failure:
@@ -250,7 +250,7 @@ class _StreamEnd:
 
 
 def _clock_time(text: str) -> float:
-    """Seconds of "00:01:02.5", 0 for anything else."""
+    """Return the seconds of "00:01:02.5", 0 for anything else."""
     try:
         hours, minutes, seconds = text.split(":")
         return 3600 * int(hours) + 60 * int(minutes) + float(seconds)
@@ -287,17 +287,16 @@ class Undisplayed:
         return _rgb(self._frame)
 
     def part(self, y0: int, y1: int, x0: int, x1: int) -> tuple[NDArray[np.uint8], int, int]:
-        """RGB of at least these rows and columns, and the row and column where it begins."""
+        """Return RGB of at least these rows and columns, and the row and column of its start."""
         if self._converter.parts_equal is False:
             return self.image(), 0, 0
-        found = self._part(y0, y1, x0, x1)
-        pixels, top, left = found
+        pixels, top, left = self._part(y0, y1, x0, x1)
         if self._converter.parts_equal is None and pixels.shape[:2] != self.shape:
             whole = self.image()
             same = whole[top : top + pixels.shape[0], left : left + pixels.shape[1]]
             self._converter.parts_equal = bool(np.array_equal(pixels, same))
             return whole, 0, 0
-        return found
+        return pixels, top, left
 
     def _part(self, y0: int, y1: int, x0: int, x1: int) -> tuple[NDArray[np.uint8], int, int]:
         import av
@@ -308,21 +307,21 @@ class Undisplayed:
         width = min(frame.width - left, -(-(x1 - left) // GROUP) * GROUP)
         name = PLANES[0] if frame.format.name == HARDWARE else frame.format.name
         part: Any = av.VideoFrame(width, height, name)
-        for at, (plane, own) in enumerate(zip(self._planes, part.planes, strict=True)):
+        for at, (plane, target) in enumerate(zip(self._planes, part.planes, strict=True)):
             step = 2 if at else 1  # colours have half of the rows and columns
             rows, columns = -(-height // step), -(-width // step)
             y, x = top // step, left // step
-            _array(own)[:rows, :columns] = plane[y : y + rows, x : x + columns]
+            _array(target)[:rows, :columns] = plane[y : y + rows, x : x + columns]
         part.colorspace, part.color_range = frame.colorspace, frame.color_range
         return _rgb(part), top, left
 
 
 def _planes(frame: Any) -> list[NDArray[np.uint8]]:
-    """Brightness and two colours; a GPU gives the colours side by side."""
-    found = [_array(plane) for plane in frame.planes]
+    """Return brightness and two colours; a GPU gives the colours side by side."""
+    planes = [_array(plane) for plane in frame.planes]
     if frame.format.name == HARDWARE:
-        found = [found[0], found[1][:, ::2], found[1][:, 1::2]]
-    return found
+        planes = [planes[0], planes[1][:, ::2], planes[1][:, 1::2]]
+    return planes
 
 
 def _array(plane: Any) -> NDArray[np.uint8]:
@@ -330,11 +329,11 @@ def _array(plane: Any) -> NDArray[np.uint8]:
 
 
 def _rgb(frame: Any) -> NDArray[np.uint8]:
-    """With a converter of its own: one of many threads cannot be shared."""
+    """Convert a frame with a new converter: one of many threads cannot be shared."""
     from av.video.reformatter import VideoReformatter
 
-    made: Any = VideoReformatter().reformat(frame, format="rgb24", threads=1)
-    return np.ascontiguousarray(made.to_ndarray())
+    converted: Any = VideoReformatter().reformat(frame, format="rgb24", threads=1)
+    return np.ascontiguousarray(converted.to_ndarray())
 
 
 class DisplayConverter:
@@ -375,8 +374,8 @@ class DisplayConverter:
         return np.ascontiguousarray(image)
 
     def late(self, frame: Any) -> Undisplayed | None:
-        """The frame, of which parts are converted when they are asked for; None where that would
-        not give the same pixels."""
+        """Return the frame, of which parts are converted when they are asked for; None where that
+        would not give the same pixels."""
         if frame.is_corrupt:
             raise Unreadable("damaged data")
         known = (*PLANES, HARDWARE) if self._hardware else PLANES
@@ -392,6 +391,6 @@ class DisplayConverter:
         # only hundreds of frames later; so it is read once, and again if the rotation changes
         rotation = frame.rotation
         if rotation not in self._matrices:
-            found = frame.side_data.get("DISPLAYMATRIX")
-            self._matrices[rotation] = found and np.frombuffer(found, np.int32)[:5].tolist()
+            data = frame.side_data.get("DISPLAYMATRIX")
+            self._matrices[rotation] = data and np.frombuffer(data, np.int32)[:5].tolist()
         return self._matrices[rotation]

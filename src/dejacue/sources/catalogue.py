@@ -68,12 +68,12 @@ class Model:
 
     @cached_property
     def damaged(self) -> list[Path]:
-        """The files that are here but not whole, as far as a short look tells."""
+        """Return the files that are here but not whole, as far as a short look tells."""
         return [path for part in self.parts for path in part.damaged()]
 
     @cached_property
     def state(self) -> str:
-        """absent, partial, damaged or ready."""
+        """Return absent, partial, damaged or ready."""
         paths = [path for _, _, path in self.files()]
         if all(paths):
             return "damaged" if self.damaged else "ready"

@@ -320,8 +320,8 @@ def _our_references(name: str) -> list[Reference]:
                 "give them last"
             )
         document = {"schema": REFERENCES_SCHEMA, **documents[0]}
-        rows = declared(document, _References, schema=REFERENCES_SCHEMA).histories
-        return list(_check_unique(map(_reference, rows, _places(rows, "history"))))
+        histories = declared(document, _References, schema=REFERENCES_SCHEMA).histories
+        return list(_check_unique(map(_reference, histories, _places(histories, "history"))))
 
 
 def write_references(

@@ -43,7 +43,7 @@ class WordTokenizer:
         return {word: at for at, word in enumerate(self.known, start=2)}
 
     def __len__(self) -> int:
-        """With padding and the unknown word."""
+        """Return the number of words, with padding and the unknown word."""
         return len(self.known) + 2
 
     def __call__(self, texts: Sequence[str]) -> NDArray[np.int64]:
