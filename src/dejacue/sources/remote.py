@@ -90,11 +90,11 @@ def put(here: Path, url: str) -> None:
     with _in_one_sentence(url):
         system, path = _opened(url)
         root = path.rstrip("/")
-        for path in sorted(here.rglob("*")) if here.is_dir() else [here]:
-            if path.is_file():
-                target = root if path == here else f"{root}/{path.relative_to(here).as_posix()}"
+        for file in sorted(here.rglob("*")) if here.is_dir() else [here]:
+            if file.is_file():
+                target = root if file == here else f"{root}/{file.relative_to(here).as_posix()}"
                 system.makedirs(target.rpartition("/")[0], exist_ok=True)
-                system.put_file(str(path), target)
+                system.put_file(str(file), target)
 
 
 def _opened(url: str) -> tuple[Any, str]:
