@@ -7,12 +7,15 @@ object in mid-grey; then squashed to a square.
 from __future__ import annotations
 
 from types import ModuleType
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError
+
+if TYPE_CHECKING:
+    from dejacue.sources.video import Frame
 
 compiled: ModuleType | None
 try:
@@ -22,18 +25,6 @@ except ImportError:  # no compiler where it was installed
 LARGEST = 8192  # pixels of a side that the compiled code takes
 FILL = 127  # mid-grey, of what is not the object
 EMPTY = "the mask is empty; a frame without the object has no crop"
-
-
-class Pixels(Protocol):
-    """A frame, of which parts can be had: see dejacue.sources.video.Frame."""
-
-    @property
-    def image(self) -> NDArray[np.uint8]: ...
-
-    @property
-    def shape(self) -> tuple[int, int]: ...
-
-    def part(self, y0: int, y1: int, x0: int, x1: int) -> tuple[NDArray[np.uint8], int, int]: ...
 
 
 def crop(
@@ -75,7 +66,7 @@ def fit(crop: NDArray[np.uint8], size: int) -> NDArray[np.uint8]:
 
 
 def picture(
-    frame: NDArray[np.uint8] | Pixels,
+    frame: NDArray[np.uint8] | Frame,
     mask: NDArray[np.bool_],
     size: int,
     padding: float = 0.20,

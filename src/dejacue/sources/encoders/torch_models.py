@@ -15,7 +15,7 @@ import logging
 import threading
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -449,21 +449,6 @@ OPEN_CLIP_FILES = (
 )
 
 
-@dataclass(frozen=True)
-class _OpenClipModel:
-    """A model as open_clip knows it.
-
-    source   what open_clip.create_model takes: an architecture, or local-dir:FOLDER
-    images   how they are resized and scaled
-    quick    whether its activation is QuickGELU, which the name of an architecture does not tell
-    """
-
-    files: ModelFiles
-    source: str
-    images: dict[str, Any]
-    quick: bool = False
-
-
 class OpenClip(TorchEncoder):
     """open_clip's own tokenizer, which also strips punctuation for SigLIP models."""
 
@@ -479,19 +464,16 @@ class OpenClip(TorchEncoder):
         need("torch", REMEDY)
         open_clip = need("open_clip", OPEN_CLIP_REMEDY)
         super().__init__(called, device, precision, batch)
-        found = _find_open_clip(open_clip, name, called)
-        options: dict[str, Any] = {"require_pretrained": True}
-        if not found.source.startswith("local-dir:"):
-            weights = str(found.files.weights[0])
-            options = {"pretrained": weights, "force_quick_gelu": found.quick}
-        model = load_model(called, lambda: open_clip.create_model(found.source, **options))
-        self._tokenizer = load_model(called, lambda: _open_clip_tokenizer(open_clip, found))
+        files, source, options, config = _find_open_clip(open_clip, name, called)
+        model = load_model(called, lambda: open_clip.create_model(source, **options))
+        self._tokenizer = load_model(
+            called, lambda: _open_clip_tokenizer(open_clip, source, files.folder)
+        )
         size = model.visual.image_size
         sides = set(size) if isinstance(size, tuple) else {size}
         if len(sides) != 1:
             raise InputError(f"{called}: takes images of {size} pixels, not squares")
-        images = of_open_clip(found.images, int(sides.pop()), called)
-        self.prepare(model, found.files, images, "open_clip")
+        self.prepare(model, files, of_open_clip(config, int(sides.pop()), called), "open_clip")
 
     def image_rows(self, images: Any) -> Any:
         return self._model.encode_image(images)
@@ -500,8 +482,14 @@ class OpenClip(TorchEncoder):
         return self._model.encode_text(self._tokenizer(list(texts)).to(self.device))
 
 
-def _find_open_clip(open_clip: Any, name: str, called: str) -> _OpenClipModel:
-    """Look in open_clip's list; or in a folder or repository with its own configuration."""
+def _find_open_clip(
+    open_clip: Any, name: str, called: str
+) -> tuple[ModelFiles, str, dict[str, Any], dict[str, Any]]:
+    """Look in open_clip's list; or in a folder or repository with its own configuration.
+
+    Return the files, what open_clip.create_model takes (an architecture or local-dir:FOLDER, and
+    options), and the configuration that says how images are resized and scaled.
+    """
     place = name.removeprefix(HUB)
     if place != name or Path(name).expanduser().is_dir():
         files = find_model(place, called, OPEN_CLIP_FILES)
@@ -512,7 +500,8 @@ def _find_open_clip(open_clip: Any, name: str, called: str) -> _OpenClipModel:
         if not isinstance(config, dict) or not isinstance(config.get("preprocess_cfg"), dict):
             raise InputError(f"{path}: has no preprocess_cfg, which says how images are scaled")
         files = replace(files, name=f"openclip:{HUB if place != name else ''}{files.name}")
-        return _OpenClipModel(files, f"local-dir:{files.folder}", config["preprocess_cfg"])
+        options: dict[str, Any] = {"require_pretrained": True}
+        return files, f"local-dir:{files.folder}", options, config["preprocess_cfg"]
     architecture, tag = _listed_open_clip(open_clip, name)
     config = open_clip.get_pretrained_cfg(architecture, tag)
     repository, _, file = (config.get("hf_hub") or "").rpartition("/")
@@ -522,15 +511,18 @@ def _find_open_clip(open_clip: Any, name: str, called: str) -> _OpenClipModel:
         path = Path(load_model(called, lambda: open_clip.download_pretrained(config)))
         files = ModelFiles(name, path.parent, (path,))
     files = replace(files, name=f"openclip:{architecture}/{tag}")
-    return _OpenClipModel(files, architecture, config, bool(config.get("quick_gelu")))
+    # the name of an architecture does not tell whether its activation is QuickGELU
+    quick = bool(config.get("quick_gelu"))
+    options = {"pretrained": str(files.weights[0]), "force_quick_gelu": quick}
+    return files, architecture, options, config
 
 
-def _open_clip_tokenizer(open_clip: Any, found: _OpenClipModel) -> Any:
+def _open_clip_tokenizer(open_clip: Any, source: str, folder: Path) -> Any:
     """Take it from the folder of the weights where the model has a tokenizer of the hub."""
-    folder, config = found.files.folder, open_clip.get_model_config(found.source)
+    config = open_clip.get_model_config(source)
     if config["text_cfg"].get("hf_tokenizer_name") and (folder / OPEN_CLIP_CONFIG).is_file():
         return open_clip.get_tokenizer(f"local-dir:{folder}")
-    return open_clip.get_tokenizer(found.source)
+    return open_clip.get_tokenizer(source)
 
 
 def _listed_open_clip(open_clip: Any, name: str) -> tuple[str, str]:
