@@ -161,16 +161,16 @@ def offline(small, monkeypatch, tmp_path):
     """The small files stand where the published ones would; their hashes are those expected."""
     import hashlib
 
-    from dejacue.sources.encoders import siglip, siglip_torch
+    from dejacue.sources.encoders import siglip
     from dejacue.sources.encoders.weights import Weights
 
     monkeypatch.setenv("DEJACUE_WEIGHTS", str(small))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     own = {
         name: hashlib.sha256((small / siglip.REPOSITORY / name).read_bytes()).hexdigest()
-        for name in siglip_torch.FILES
+        for name in siglip.TORCH_FILES
     }
-    monkeypatch.setattr(siglip_torch, "FILES", own)
+    monkeypatch.setattr(siglip, "TORCH_FILES", own)
     tokenizer = Weights(
         siglip.REPOSITORY, siglip.REVISION, {"tokenizer.json": own["tokenizer.json"]}
     )

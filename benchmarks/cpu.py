@@ -17,7 +17,7 @@ import numpy as np
 from _common import Parser
 
 from dejacue.sources.encoders.base import unit
-from dejacue.sources.encoders.siglip_onnx import run, session
+from dejacue.sources.encoders.siglip import run, session
 
 
 def export(path: Path, layers: int) -> None:

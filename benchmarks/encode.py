@@ -16,7 +16,7 @@ from _common import Parser, timed
 
 from dejacue.sources.build import build_history
 from dejacue.sources.crops import crop, picture
-from dejacue.sources.encoders.siglip_torch import TorchSiglip
+from dejacue.sources.encoders.siglip import TorchSiglip
 from dejacue.sources.video import Frame
 
 

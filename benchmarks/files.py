@@ -217,7 +217,7 @@ def report(results: dict, name: str, value: float, note: str = "") -> None:
 
 def run(options: argparse.Namespace, folder: Path) -> dict:
     from dejacue.sources import crops
-    from dejacue.sources.encoders.siglip_torch import TorchSiglip
+    from dejacue.sources.encoders.siglip import TorchSiglip
 
     cores = options.cores or os.cpu_count() or 1
     results: dict = {"cores": cores, "compiled crops": crops.compiled is not None}

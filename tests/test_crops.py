@@ -94,12 +94,11 @@ def test_a_crop_is_the_naive_one_pixel_by_pixel(mask, seed):
     mask=masks().filter(np.any),
     padding=st.sampled_from([0.0, 0.1, 0.5, 1.0]),
     minimum=st.integers(0, 9),
-    fill=st.sampled_from([0, 1, 128, 255]),
 )
-def test_padding_minimum_and_fill_are_honoured(mask, padding, minimum, fill):
+def test_padding_and_minimum_are_honoured(mask, padding, minimum):
     image = picture(mask.shape)
-    found = crop(image, mask, padding, minimum, fill)
-    expected = naive_crop(image, mask, fill, padding=padding, minimum=minimum)
+    found = crop(image, mask, padding, minimum)
+    expected = naive_crop(image, mask, padding=padding, minimum=minimum)
     assert np.array_equal(found, expected)
 
 

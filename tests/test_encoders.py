@@ -22,13 +22,11 @@ from dejacue.sources.encoders import (
     load_encoder,
     mini,
     siglip,
-    siglip_onnx,
     weights,
 )
 from dejacue.sources.encoders.base import Encoder, unit
 from dejacue.sources.encoders.mini import WordTokenizer
-from dejacue.sources.encoders.siglip_onnx import REPOSITORY as ONNX_REPOSITORY
-from dejacue.sources.encoders.siglip_onnx import run
+from dejacue.sources.encoders.siglip import ONNX_REPOSITORY, run
 from dejacue.sources.encoders.weights import Weights
 
 TEXTS = ["empty cup", "Cup filled with espresso", "a photo of the empty cup"]
@@ -294,7 +292,7 @@ def test_smaller_exports_are_near_the_whole_one(
     assert len(encoder.details[f"sha256 onnx/vision_model_{precision}.onnx"]) == 64
     exact = load_encoder("siglip2", backend="onnx")
     assert not np.array_equal(exact.encode_images(crops()), encoder.encode_images(crops()))
-    images, texts = siglip_onnx.cosines(precision)
+    images, texts = siglip.cosines(precision)
     assert 0.95 < images < 1
     assert 0.95 < texts < 1
     ran = dejacue("weights", "check", f"siglip2:{precision}")
@@ -328,11 +326,11 @@ def test_mini_names_words_that_it_does_not_know_and_refuses_nothing_but_such() -
 
 
 def test_of_few_cores_only_those_are_used(monkeypatch) -> None:
-    monkeypatch.setattr(siglip_onnx.os, "cpu_count", lambda: 8)
-    monkeypatch.setattr(siglip_onnx.os, "sched_getaffinity", lambda _: {1, 5}, raising=False)
-    assert siglip_onnx._threads() == 2
-    monkeypatch.setattr(siglip_onnx.os, "sched_getaffinity", lambda _: set(range(8)))
-    assert siglip_onnx._threads() == 0  # as many as there are
+    monkeypatch.setattr(siglip.os, "cpu_count", lambda: 8)
+    monkeypatch.setattr(siglip.os, "sched_getaffinity", lambda _: {1, 5}, raising=False)
+    assert siglip._threads() == 2
+    monkeypatch.setattr(siglip.os, "sched_getaffinity", lambda _: set(range(8)))
+    assert siglip._threads() == 0  # as many as there are
 
 
 def test_a_hub_that_cannot_be_reached_is_asked_once_and_not_for_long(monkeypatch) -> None:
@@ -455,11 +453,11 @@ def test_the_default_back_end_is_torch_where_there_is_an_accelerator(
     monkeypatch, device, backend
 ) -> None:
     pytest.importorskip("transformers")
-    from dejacue.sources.encoders import siglip_onnx, siglip_torch
+    from dejacue.sources.encoders import torch_models
 
-    monkeypatch.setattr(siglip_torch, "choose_device", lambda asked: asked or device)
-    monkeypatch.setattr(siglip_torch, "TorchSiglip", lambda **_: "torch")
-    monkeypatch.setattr(siglip_onnx, "OnnxSiglip", lambda **_: "onnx")
+    monkeypatch.setattr(torch_models, "choose_device", lambda asked: asked or device)
+    monkeypatch.setattr(siglip, "TorchSiglip", lambda **_: "torch")
+    monkeypatch.setattr(siglip, "OnnxSiglip", lambda **_: "onnx")
     assert load_encoder("siglip2") == backend
     assert load_encoder("siglip2", backend="onnx") == "onnx"
 

@@ -10,8 +10,9 @@ import pytest
 from helpers.small_models import crops, save_dinov2, save_siglip, torch
 
 from dejacue import load_encoder
-from dejacue.sources.encoders import siglip_torch
-from dejacue.sources.encoders.siglip_torch import MIN_COMPILED_IMAGES, TorchSiglip, Tower
+from dejacue.sources.encoders import torch_models
+from dejacue.sources.encoders.siglip import TorchSiglip
+from dejacue.sources.encoders.torch_models import MIN_COMPILED_IMAGES, Tower
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # what torch and transformers deprecate
 
@@ -91,7 +92,7 @@ def test_it_is_compiled_after_so_many_images_that_it_pays(
     monkeypatch, device, wanted, expected
 ) -> None:
     monkeypatch.setattr(torch, "compile", lambda function, **_: lambda images: function(images) * 2)
-    monkeypatch.setattr(siglip_torch, "MIN_COMPILED_IMAGES", 40)
+    monkeypatch.setattr(torch_models, "MIN_COMPILED_IMAGES", 40)
     assert MIN_COMPILED_IMAGES >= 100_000
     tower = Tower(lambda images: images, 8, device, wanted)
     found = [float(tower(torch.ones(8, 1)).mean()) for _ in range(8)]

@@ -271,11 +271,11 @@ def test_a_tokenizer_whose_words_are_missing_is_refused(saved, tmp_path) -> None
 
 
 def test_a_text_tower_without_a_length_is_refused(saved, tmp_path) -> None:
-    from dejacue.sources.encoders._transformers import _length
+    from dejacue.sources.encoders.torch_models import text_length
 
     encoder = load_encoder(f"hf:{saved['siglip']}", device="cpu")
     with pytest.raises(InputError, match="it: its files do not state how many tokens it reads"):
-        _length("it", object(), encoder._tokenizer)
+        text_length("it", object(), encoder._tokenizer)
 
 
 def test_code_of_a_model_is_neither_run_nor_asked_about(saved, tmp_path, monkeypatch) -> None:

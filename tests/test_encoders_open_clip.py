@@ -222,11 +222,11 @@ def test_a_package_that_does_not_fit_the_others_is_told_in_one_sentence(
 
 
 def test_extras_that_are_named_exist() -> None:
-    from dejacue.sources.encoders import _open_clip, _timm, siglip_torch
+    from dejacue.sources.encoders import torch_models
 
     text = (Path(__file__).parent.parent / "pyproject.toml").read_text(encoding="utf-8")
     extras = tomllib.loads(text)["project"]["optional-dependencies"]
-    for remedy in (_open_clip.EXTRA, _timm.EXTRA, siglip_torch.REMEDY):
+    for remedy in (torch_models.OPEN_CLIP_REMEDY, torch_models.TIMM_REMEDY, torch_models.REMEDY):
         assert remedy.removeprefix("pip install 'dejacue[").removesuffix("]'") in extras
 
 

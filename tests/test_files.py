@@ -472,7 +472,7 @@ def bomb(path, members):
 
 
 def test_a_file_that_unpacks_a_hundredfold_is_refused_before_it_is_unpacked(tmp_path, monkeypatch):
-    monkeypatch.setattr("dejacue.sources.npz.ALWAYS_UNPACKED", 1 << 24)
+    monkeypatch.setattr("dejacue.sources.npz.ALWAYS_UNPACKED_BYTES", 1 << 24)
     shape = (10_000, 768)
     path = bomb(tmp_path / "x.npz", {"features": (shape, "<f4"), "frames": (shape[:1], "<i8")})
     tracemalloc.start()

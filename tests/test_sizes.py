@@ -16,7 +16,7 @@ from PIL import Image
 from dejacue import InputError
 from dejacue.report.thumbnails import thumbnail
 from dejacue.report.track_sheet import Shot, contact_sheet, with_masks
-from dejacue.sources.build import HELD, ahead
+from dejacue.sources.build import MAX_BUFFERED_BYTES, ahead
 from dejacue.sources.masks import open_masks
 from dejacue.sources.sizes import pixel_limit
 from dejacue.sources.video import open_video, write_video
@@ -110,7 +110,8 @@ def test_small_pictures_are_made_of_any_shape(shape) -> None:
 def test_of_large_items_few_wait() -> None:
     made, waiting = [], []
     items = (made.append(k) or k for k in range(40))
-    for taken, item in enumerate(ahead(lambda x: x, items, 2, 8, lambda _: HELD // 3)):
+    size = MAX_BUFFERED_BYTES // 3
+    for taken, item in enumerate(ahead(lambda x: x, items, 2, 8, lambda _: size)):
         assert item == taken
         waiting.append(len(made) - taken)
     assert max(waiting) <= 5

@@ -22,9 +22,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from dejacue.errors import InputError
-from dejacue.sources import _display
-from dejacue.sources._containers import Container
-from dejacue.sources._display import DisplayConverter, Undisplayed
+from dejacue.sources._containers import Container, DisplayConverter, Undisplayed
 from dejacue.sources._sampling import Picture, Sampling
 from dejacue.sources.images import natural
 from dejacue.sources.video import Frame, LateFrame, open_video, write_video
@@ -1078,13 +1076,13 @@ def test_parts_of_frames_are_equal_whatever_the_size(tmp_path, size, pixels, cod
 
 
 def test_parts_that_differ_from_the_whole_are_not_used(made, monkeypatch) -> None:
-    exact = _display.Undisplayed._part
+    exact = Undisplayed._part
 
     def shifted(self, *box: int):
         part, top, left = exact(self, *box)
         return part + np.uint8(part.shape[:2] != self.shape), top, left
 
-    monkeypatch.setattr(_display.Undisplayed, "_part", shifted)
+    monkeypatch.setattr(Undisplayed, "_part", shifted)
     video = open_video(made("mp4").path)
     for now, late in zip(video, video.late(), strict=True):
         height, width = now.image.shape[:2]

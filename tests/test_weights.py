@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -21,12 +22,11 @@ from helpers.published_model import add_smaller
 from dejacue import History, InputError, MissingData, Store, find, load_encoder
 from dejacue.pipeline import EncoderOptions
 from dejacue.sources import catalogue as models
-from dejacue.sources.catalogue import catalogue, model_named
+from dejacue.sources.catalogue import catalogue, model_named, try_model
 from dejacue.sources.encoders import encoder_name, siglip
-from dejacue.sources.encoders.siglip_onnx import REPOSITORY as ONNX_REPOSITORY
+from dejacue.sources.encoders.siglip import ONNX_REPOSITORY
 from dejacue.sources.encoders.weights import Weights
 from dejacue.sources.tracks import loading as trackers
-from dejacue.sources.trial import try_model
 
 COMMIT = "c" * 40
 
@@ -214,15 +214,17 @@ def test_check_hashes_loads_and_runs(offline, tmp_path, monkeypatch, dejacue) ->
     shutil.copytree(offline, root)
     monkeypatch.setenv("DEJACUE_WEIGHTS", str(root))
     add_smaller(root, "int8")
-    trial = try_model(catalogue()["siglip2"])
-    assert [by for _, by in trial.hashes.values()] == ["nobody", "nobody", "published"]
-    assert {what: (own.rows, own.dimension) for what, own in trial.norms.items()} == {
-        "images": (4, 32),
-        "texts": (2, 32),
-    }
-    assert all(abs(own.least - 1) < 1e-5 > abs(own.most - 1) for own in trial.norms.values())
-    assert list(trial.errors) == ["siglip2:int8"]
-    assert all(0 < error < 0.05 for error in trial.errors["siglip2:int8"])
+    *hashes, images, texts, smaller, works = try_model(catalogue()["siglip2"])
+    assert [line.rpartition(", ")[2] for line in hashes] == [
+        "no known hash",
+        "no known hash",
+        "matches the published one",
+    ]
+    assert images.startswith("siglip2: 4 images, 32 numbers each, norms 1.0000 to 1.0000, cosine")
+    assert texts.startswith("siglip2: 2 texts, 32 numbers each, norms 1.0000 to 1.0000, cosine")
+    assert smaller.startswith("siglip2:int8: 1 − cosine with fp32 at most ")
+    assert all(0 < float(error) < 0.05 for error in re.findall(r"0\.\d+", smaller))
+    assert works == "siglip2: works"
     ran = dejacue("weights", "check", "siglip2", "siglip2:torch", "mini")
     assert ran.code == 0
     for name in ("siglip2", "siglip2:torch", "mini"):

@@ -50,7 +50,7 @@ MAX_CPU_S = 120  # for one mutant, which may loop forever; its tests take --seco
 MAX_WALL_S = 1800  # for one mutant that waits forever
 PACKAGES = ("records", "method", "evaluation", "sources")
 # models of torch, too slow to run once per mutant; a format whose tests need the extra peers
-EXCLUDED = ("tracks/sam2", "siglip_torch", "_clip", "formats/recording")
+EXCLUDED = ("tracks/sam2", "torch_models", "formats/recording")
 # tests that read whole corpora, or run the package in processes that coverage does not see
 OTHER_TESTS = """
     annotation benchmarks beyond docs experiments fuzz layers notebooks public ray*

@@ -144,10 +144,10 @@ def fetch(names: Names) -> None:
 def check(names: Names) -> None:
     """Check every hash, load the models and run one batch of images and texts."""
     from dejacue.cli.tables import say
-    from dejacue.sources.trial import try_model
+    from dejacue.sources.catalogue import try_model
 
     for model in _models(names):
-        for line in try_model(model).lines(model.name):
+        for line in try_model(model):
             say(line)
 
 

@@ -22,14 +22,7 @@ from dejacue.records import History
 from dejacue.records.history import EVERY, PROBLEMS
 from dejacue.report.thumbnails import PictureAlbum
 from dejacue.sources.atomic import check_place
-from dejacue.sources.build import (
-    EncoderInfo,
-    Watch,
-    crops,
-    encode_alone,
-    recipe,
-    stages,
-)
+from dejacue.sources.build import EncoderInfo, Watch, build_histories, recipe
 from dejacue.sources.encoders import Encoder
 from dejacue.sources.files import read_history, write_history
 from dejacue.sources.findings import (
@@ -203,21 +196,18 @@ def _made(
         check_place(next(iter(files.paths.values())))
         if before := kept():
             _log.info("resuming after %d encoded crops", before)
-    tell = stages(video, len(observed.objects), progress)
-    chunks = crops(
-        video,
-        observed.masks,
-        observed.objects,
-        info,
-        threads=min(16, os.cpu_count() or 1),
-        size=info.batch,
-        hashed=place is not None,
-        required=not partly,
-        watch=watch,
-        tell=tell,
-    )
     try:
-        made = encode_alone(chunks, encoder, info, place, tell)
+        made = build_histories(
+            video,
+            observed.masks,
+            encoder,
+            observed.objects,
+            partial=place,
+            progress=progress,
+            croppers=min(16, os.cpu_count() or 1),
+            required=not partly,
+            watch=watch,
+        )
     except (KeyboardInterrupt, Cancelled):
         raise _cancelled(place, kept(), video.length, len(observed.objects)) from None
     for name, history in made.items():

@@ -3,6 +3,11 @@
 A frame's ordinal counts the frames in the order in which they are shown, not stored. Its time is
 its presentation timestamp less the start time of the stream, so zero is where the stream starts,
 usually its first frame; it is never computed from a frame rate.
+
+Frames become RGB and upright when they are asked for, all of a frame or the part that is needed:
+where an object takes a tenth of the frame, a tenth is converted. Parts begin and end where the
+converter's groups of pixels do, so that they have the pixels of the whole; the first one of every
+video is compared with the whole, and if it differs none is made.
 """
 
 from __future__ import annotations
@@ -18,11 +23,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.errors import InputError, first_line
-from dejacue.sources._display import DisplayConverter
+from dejacue.errors import InputError, first_line, lacks_memory
 from dejacue.sources._sampling import Picture, Sampling, Unreadable
 from dejacue.sources.sizes import check_size
 
+PLANES = ("yuv420p", "yuvj420p")  # formats of which a part is a part of each plane
+HARDWARE = "nv12"  # the format of frames that a GPU decoded: the same numbers, laid out otherwise
+GROUP = 64  # pixels that are converted together, or a multiple
 _SLACK_S = 0.5  # headers round; a stream that ends this much early is not called truncated
 
 
@@ -51,7 +58,7 @@ class Container:
             self._try_hardware()
 
     def expected(self, sampling: Sampling) -> int | None:
-        """How many frames will be taken, as far as the header says."""
+        """Return how many frames will be taken, as far as the header says."""
         about = self._seconds * (self.rate or 0)
         if about and self._count and (sampling.start or 0) >= max(self._count, about):
             raise InputError(
@@ -62,18 +69,18 @@ class Container:
         return sampling.expected(count, self.rate) if count else None
 
     def pictures(self, report: Callable[[str], None]) -> Generator[Picture]:
-        """All frames in order, as a stream; one that cannot be decoded keeps its place."""
-        given = 0
+        """Yield all frames in order; one that cannot be decoded keeps its place."""
+        count = 0
         with closing(self._decode("AUTO", report)) as fast:
             try:
                 for picture in fast:
-                    given += 1
+                    count += 1
                     yield picture
                 return
             except _Damage:
                 pass  # threads may lose good frames next to a bad one: decode again, one at a time
         with closing(self._decode("SLICE", report)) as exact:
-            yield from itertools.islice(exact, given, None)
+            yield from itertools.islice(exact, count, None)
 
     def _decode(self, threads: str, report: Callable[[str], None]) -> Generator[Picture]:
         import av
@@ -112,7 +119,7 @@ class Container:
                 report(shortfall)
 
     def _try_hardware(self) -> None:
-        """Decodes one frame on the GPU, or says why not."""
+        """Decode one frame on the GPU; refuse a video of which that fails."""
         import av
 
         self._hardware = True
@@ -120,8 +127,8 @@ class Container:
             with self.opened() as container:
                 stream = video_stream(container)
                 next(container.decode(stream))
-                found = stream.codec_context.is_hwaccel
-            reason = "" if found else f"not for {stream.codec_context.name}"
+                used = stream.codec_context.is_hwaccel
+            reason = "" if used else f"not for {stream.codec_context.name}"
         except (av.FFmpegError, InputError, RuntimeError, NotImplementedError, ValueError) as error:
             reason = first_line(error)
         if reason:
@@ -171,7 +178,7 @@ class _Timestamps:
             self._broken = max(packet.pts, packet.pts if self._broken is None else self._broken)
 
     def missing_before(self, frame: Any) -> list[int | None]:
-        """The frames that should have come before this one, which came."""
+        """Return the timestamps that should have come before this frame, which came."""
         passed = []
         while self.waiting and frame.pts is not None and self.waiting[0] < frame.pts:
             passed.append(heapq.heappop(self.waiting))
@@ -205,7 +212,7 @@ class _StreamEnd:
             self._seconds = float(stream.frames / stream.average_rate)
 
     def packets(self) -> Iterator[Any]:
-        """The packets of the stream, and finally an empty one that flushes the decoder."""
+        """Yield the packets of the stream, and finally an empty one that flushes the decoder."""
         import av
 
         try:
@@ -227,7 +234,7 @@ class _StreamEnd:
         return float((pts - self._zero) * base.numerator / base.denominator)
 
     def shortfall(self) -> str:
-        """What is wrong where the file ends before its header says; else nothing."""
+        """Return what is wrong if the file ends before its header says; else nothing."""
         last_s = float(self._last * self._stream.time_base)
         slack_s = max(_SLACK_S, 2 / (self._stream.average_rate or 1))
         if self._failure:
@@ -243,7 +250,7 @@ class _StreamEnd:
 
 
 def _clock_time(text: str) -> float:
-    """Seconds of "00:01:02.5", 0 for anything else."""
+    """Return the seconds of "00:01:02.5", 0 for anything else."""
     try:
         hours, minutes, seconds = text.split(":")
         return 3600 * int(hours) + 60 * int(minutes) + float(seconds)
@@ -263,3 +270,127 @@ def video_stream(container: Any) -> Any:
 
 def _lost() -> NDArray[np.uint8]:
     raise Unreadable("damaged data")
+
+
+class Undisplayed:
+    """A decoded frame in its own colours; safe in any thread."""
+
+    def __init__(self, frame: Any, converter: DisplayConverter) -> None:
+        self._frame, self._converter = frame, converter
+        self._planes = _planes(frame)
+        self.shape: tuple[int, int] = (frame.height, frame.width)
+        self.nbytes: int = sum(plane.buffer_size for plane in frame.planes)
+
+    def image(self) -> NDArray[np.uint8]:
+        if self._frame.format.name == HARDWARE:
+            return self._part(0, self.shape[0], 0, self.shape[1])[0]
+        return _rgb(self._frame)
+
+    def part(self, y0: int, y1: int, x0: int, x1: int) -> tuple[NDArray[np.uint8], int, int]:
+        """Return RGB of at least these rows and columns, and the row and column of its start."""
+        if self._converter.parts_equal is False:
+            return self.image(), 0, 0
+        pixels, top, left = self._part(y0, y1, x0, x1)
+        if self._converter.parts_equal is None and pixels.shape[:2] != self.shape:
+            whole = self.image()
+            same = whole[top : top + pixels.shape[0], left : left + pixels.shape[1]]
+            self._converter.parts_equal = bool(np.array_equal(pixels, same))
+            return whole, 0, 0
+        return pixels, top, left
+
+    def _part(self, y0: int, y1: int, x0: int, x1: int) -> tuple[NDArray[np.uint8], int, int]:
+        import av
+
+        frame = self._frame
+        top, left = y0 // 2 * 2, x0 // GROUP * GROUP
+        height = min(frame.height - top, -(-(y1 - top) // 2) * 2)
+        width = min(frame.width - left, -(-(x1 - left) // GROUP) * GROUP)
+        name = PLANES[0] if frame.format.name == HARDWARE else frame.format.name
+        part: Any = av.VideoFrame(width, height, name)
+        for at, (plane, target) in enumerate(zip(self._planes, part.planes, strict=True)):
+            step = 2 if at else 1  # colours have half of the rows and columns
+            rows, columns = -(-height // step), -(-width // step)
+            y, x = top // step, left // step
+            _array(target)[:rows, :columns] = plane[y : y + rows, x : x + columns]
+        part.colorspace, part.color_range = frame.colorspace, frame.color_range
+        return _rgb(part), top, left
+
+
+def _planes(frame: Any) -> list[NDArray[np.uint8]]:
+    """Return brightness and two colours; a GPU gives the colours side by side."""
+    planes = [_array(plane) for plane in frame.planes]
+    if frame.format.name == HARDWARE:
+        planes = [planes[0], planes[1][:, ::2], planes[1][:, 1::2]]
+    return planes
+
+
+def _array(plane: Any) -> NDArray[np.uint8]:
+    return np.frombuffer(plane, np.uint8).reshape(plane.height, plane.line_size)
+
+
+def _rgb(frame: Any) -> NDArray[np.uint8]:
+    """Convert a frame with a new converter: one of many threads cannot be shared."""
+    from av.video.reformatter import VideoReformatter
+
+    converted: Any = VideoReformatter().reformat(frame, format="rgb24", threads=1)
+    return np.ascontiguousarray(converted.to_ndarray())
+
+
+class DisplayConverter:
+    """Frames as they are displayed: RGB, turned and mirrored by the display matrix."""
+
+    def __init__(self, hardware: bool = False) -> None:
+        from av.video.reformatter import VideoReformatter
+
+        self._converter = VideoReformatter()  # one for all frames: its setup is slow
+        self._matrices: dict[int, list[int] | None] = {}  # by rotation
+        self._hardware = hardware
+        self.parts_equal: bool | None = None  # whether parts have the pixels of the whole
+
+    def rgb(self, frame: Any) -> NDArray[np.uint8]:
+        import av
+
+        if frame.is_corrupt:
+            raise Unreadable("damaged data")
+        check_size(frame.width, frame.height)
+        try:
+            if self._hardware and frame.format.name == HARDWARE and not frame.height % 2:
+                image: Any = Undisplayed(frame, self).image()
+            else:
+                image = self._converter.reformat(frame, format="rgb24").to_ndarray()
+        except (av.FFmpegError, ValueError) as error:
+            if lacks_memory(error):
+                raise
+            raise Unreadable(f"pixel format {frame.format.name}: {error}") from None
+        matrix = self._matrix(frame)
+        if matrix is None:
+            return np.ascontiguousarray(image)
+        # a pixel at (x, y) is shown at (a x + c y, b x + d y); only quarter turns are honoured
+        a, b, _, c, d = matrix
+        if abs(a) >= abs(b):
+            image = image[:: 1 if d >= 0 else -1, :: 1 if a >= 0 else -1]
+        else:
+            image = image.swapaxes(0, 1)[:: 1 if b >= 0 else -1, :: 1 if c >= 0 else -1]
+        return np.ascontiguousarray(image)
+
+    def late(self, frame: Any) -> Undisplayed | None:
+        """Return the frame, of which parts are converted when they are asked for; None where that
+        would not give the same pixels."""
+        if frame.is_corrupt:
+            raise Unreadable("damaged data")
+        known = (*PLANES, HARDWARE) if self._hardware else PLANES
+        if frame.format.name not in known or frame.height % 2:  # odd ones are converted otherwise
+            return None
+        if self._matrix(frame) is not None:
+            return None
+        check_size(frame.width, frame.height)
+        return Undisplayed(frame, self)
+
+    def _matrix(self, frame: Any) -> list[int] | None:
+        # reading a frame's side data puts it in a reference cycle that the garbage collector frees
+        # only hundreds of frames later; so it is read once, and again if the rotation changes
+        rotation = frame.rotation
+        if rotation not in self._matrices:
+            data = frame.side_data.get("DISPLAYMATRIX")
+            self._matrices[rotation] = data and np.frombuffer(data, np.int32)[:5].tolist()
+        return self._matrices[rotation]

@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 from dejacue.errors import InputError, shown
 
 if TYPE_CHECKING:
-    from dejacue.sources._display import Undisplayed
+    from dejacue.sources._containers import Undisplayed
 
-_CLOSE_S = 1e-9  # a grid point in the middle between two frames goes to the earlier one
-_MOST_FPS = 1e9
-MOST_S = float(1 << 53)  # as times in a history
+_TIE_S = 1e-9  # a grid point in the middle between two frames goes to the earlier one
+_MAX_FPS = 1e9
+MAX_TIME_S = float(1 << 53)  # as times in a history
 
 
 class Unreadable(Exception):
@@ -77,7 +77,7 @@ class Sampling:
                 raise InputError(f"both {name} and {name}_s are given; keep one")
         for name in ("start_s", "end_s"):
             value = getattr(self, name)
-            if value is not None and not is_between(value, 0, MOST_S):
+            if value is not None and not is_between(value, 0, MAX_TIME_S):
                 raise InputError(f"{name} {shown(value)} is not a time; give seconds, 0 or more")
         for low, high in ((self.start, self.end), (self.start_s, self.end_s)):
             if low is not None and high is not None and low > high:
@@ -94,14 +94,14 @@ class Sampling:
         return (self.start_s, self.end_s, self.fps) != (None, None, None)
 
     def select(self, pictures: Iterable[Picture]) -> Iterator[tuple[int, Picture]]:
-        """The ordinal and the picture of each frame taken; reads no further than needed."""
+        """Yield the ordinal and the picture of each frame taken; read no further than needed."""
         chosen = self._range(pictures)
         if self.fps is not None:
-            return _nearest(chosen, min(self.fps, _MOST_FPS))
+            return _nearest(chosen, min(self.fps, _MAX_FPS))
         return itertools.islice(chosen, 0, None, self.stride)
 
     def expected(self, count: int, rate: float | None) -> int | None:
-        """How many of ``count`` frames will be taken: exact by ordinals, an estimate by times."""
+        """Return how many of ``count`` frames will be taken: by times, an estimate."""
         if self.needs_times and not rate:
             return None
         first, last = self.start or 0, count - 1 if self.end is None else min(self.end, count - 1)
@@ -130,7 +130,7 @@ class Sampling:
 
 
 def _nearest(chosen: Iterator[tuple[int, Picture]], fps: float) -> Iterator[tuple[int, Picture]]:
-    """The nearest frame of each grid point, once; decided when the time of the next is known."""
+    """Yield the nearest frame of each grid point, once, when the time of the next is known."""
     held: tuple[int, Picture] | None = None
     origin = before = time_s = 0.0
     tick = 0  # the next grid point, origin + tick / fps
@@ -139,7 +139,7 @@ def _nearest(chosen: Iterator[tuple[int, Picture]], fps: float) -> Iterator[tupl
         if held is None:
             origin = before = now
         else:
-            middle = (time_s + now) / 2 + _CLOSE_S
+            middle = (time_s + now) / 2 + _TIE_S
             if origin + tick / fps <= middle:
                 yield held
                 tick = max(tick, math.floor((middle - origin) * fps) + 1)
@@ -151,7 +151,7 @@ def _nearest(chosen: Iterator[tuple[int, Picture]], fps: float) -> Iterator[tupl
 
 
 def is_between(value: object, low: float, high: float) -> bool:
-    """Whether it is a number, and neither outside nor NaN."""
+    """Return whether a value is a number, and neither outside nor NaN."""
     try:
         return bool(low <= value <= high)  # type: ignore[operator]
     except TypeError:
@@ -166,6 +166,6 @@ def _whole(name: str, value: object) -> int:
     except TypeError:
         hint = "" if name == "stride" else f"; for seconds, use {name}_s"
         raise InputError(f"{name} {value!r:.40} is not a whole number of frames{hint}") from None
-    if abs(number) > MOST_S:
+    if abs(number) > MAX_TIME_S:
         raise InputError(f"{name} is above 2^53; no video has that many frames")
     return number

@@ -28,7 +28,7 @@ except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 TEMPORARY = ".dejacue-tmp"
-MOST_NAME = 255  # bytes of a file's name
+MAX_NAME_BYTES = 255
 _COUNTER = itertools.count()
 _WRONG_PLACE = (
     errno.EACCES,
@@ -93,8 +93,8 @@ def _sync_folder(folder: Path) -> None:
 
 @contextlib.contextmanager
 def temporary_folder(target: Path) -> Iterator[Path]:
-    """An empty folder beside ``target``, to make things in that are renamed then; it goes in the
-    end, and so does the one that a killed process has left."""
+    """Yield an empty folder beside ``target``, to make things in that are renamed then; remove it
+    in the end, and the one that a killed process has left."""
     with left_folder(target):
         pass
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -102,7 +102,7 @@ def temporary_folder(target: Path) -> Iterator[Path]:
     try:
         folder.mkdir()
     except FileExistsError:  # that of a process that is alive
-        folder = _own_name(target)
+        folder = _unique_name(target)
         folder.mkdir()
     lock = lock_folder(folder)
     try:
@@ -115,8 +115,8 @@ def temporary_folder(target: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def left_folder(target: Path) -> Iterator[Path | None]:
-    """The temporary folder that a killed process has left beside ``target``, where there is one; it
-    is removed in the end."""
+    """Yield the temporary folder that a killed process has left beside ``target``, or None; remove
+    it in the end."""
     folder = _usual_name(target)
     lock = lock_folder(folder) if folder.is_dir() and not folder.is_symlink() else None
     if lock is None:
@@ -130,8 +130,7 @@ def left_folder(target: Path) -> Iterator[Path | None]:
 
 
 def remove_left_file(target: Path) -> None:
-    """Removes the temporary file that a killed process has left beside ``target``, which is not
-    written any more."""
+    """Remove the temporary file that a killed process has left beside ``target``."""
     usual = _usual_name(target)
     with contextlib.suppress(OSError):
         lock = _locked(os.open(usual, os.O_RDONLY), usual)
@@ -152,12 +151,12 @@ def _usual_name(target: Path) -> Path:
     return target.with_name(f".{target.name}{TEMPORARY}")
 
 
-def _own_name(target: Path) -> Path:
+def _unique_name(target: Path) -> Path:
     return target.with_name(f".{target.name}.{os.getpid()}-{next(_COUNTER)}{TEMPORARY}")
 
 
 def _open_temporary(target: Path) -> tuple[IO[bytes], int | None]:
-    """An empty file, and its lock, which outlives it: the rename comes after it is closed."""
+    """Return an empty file, and its lock, which outlives it: the rename comes after the close."""
 
     def opener(name: str, flags: int) -> int:  # nothing is cut before it is known to be ours
         return os.open(name, flags & ~os.O_TRUNC | os.O_NOFOLLOW, 0o666)
@@ -171,11 +170,11 @@ def _open_temporary(target: Path) -> tuple[IO[bytes], int | None]:
                 stream.truncate(0)
                 return stream, lock
             stream.close()
-    return open(_own_name(target), "xb"), None
+    return open(_unique_name(target), "xb"), None
 
 
 def lock_folder(path: Path) -> int | None:
-    """A handle that holds the lock until it is closed; None: another process has it, or this
+    """Return a handle that holds the lock until it is closed; None: another process has it, or this
     system knows no locks."""
     with contextlib.suppress(OSError):
         return _locked(os.open(path, os.O_RDONLY), path)
@@ -183,8 +182,8 @@ def lock_folder(path: Path) -> int | None:
 
 
 def _locked(handle: int, path: Path) -> int | None:
-    """The handle of what lies at ``path``, with a lock on it; None where another process has it, or
-    has moved it away meanwhile. The lock ends when the handle is closed."""
+    """Lock the handle of what lies at ``path`` and return it; close it and return None where
+    another process has the lock or has moved the file away. The lock ends with the handle."""
     with contextlib.suppress(OSError):
         if fcntl is not None:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -195,8 +194,8 @@ def _locked(handle: int, path: Path) -> int | None:
 
 
 def unwritten(error: OSError, path: str | os.PathLike[str], made: bool = False) -> Exception:
-    """What to raise instead of an error in writing a file, so that it names the file: the place
-    is wrong, or, where the file was ``made`` and in all other cases, the disk is (full)."""
+    """Return what to raise instead of an error in writing a file, so that it names the file: the
+    place is wrong or, where the file was ``made`` and in all other cases, the disk is (full)."""
     if made or error.errno not in _WRONG_PLACE:
         return type(error)(error.errno, error.strerror, os.fspath(path))
     try:
@@ -207,7 +206,7 @@ def unwritten(error: OSError, path: str | os.PathLike[str], made: bool = False) 
 
 
 def resolved(path: str | os.PathLike[str]) -> Path:
-    """Where a path leads, through links; refuses links that lead back to themselves."""
+    """Return where a path leads, through links; refuse links that lead back to themselves."""
     try:
         os.stat(path)
     except OSError as error:
@@ -217,12 +216,12 @@ def resolved(path: str | os.PathLike[str]) -> Path:
 
 
 def check_place(path: str | os.PathLike[str], folder: bool = False) -> None:
-    """Refuses, before the work, a file (or folder) that could not be made: what lies above it is
-    no folder, or may not be written to."""
+    """Refuse, before the work, a file (or folder) that could not be made: what lies above it is no
+    folder, or may not be written to."""
     asked = place = os.path.abspath(path)
     if asked.startswith(("/proc/", "/sys/")):
         raise InputError(f"{path}: no file can be created there; give another place")
-    if any(len(os.fsencode(part)) > MOST_NAME for part in resolved(path).parts):
+    if any(len(os.fsencode(part)) > MAX_NAME_BYTES for part in resolved(path).parts):
         raise InputError(f"{path}: cannot be created (File name too long); give another place")
     while not os.path.lexists(place):
         place = os.path.dirname(place)
@@ -236,7 +235,7 @@ def check_place(path: str | os.PathLike[str], folder: bool = False) -> None:
 
 
 def cache_folder() -> Path:
-    """Where what was fetched or computed once is kept."""
+    """Return the folder for what was fetched or computed once."""
     return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "dejacue"
 
 

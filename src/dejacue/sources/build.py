@@ -16,6 +16,7 @@ import hashlib
 import inspect
 import itertools
 import json
+import math
 import os
 import threading
 from collections import deque
@@ -31,7 +32,7 @@ from dejacue.errors import DejaCueError, InputError, unknown
 from dejacue.progress import Progress, silent
 from dejacue.records import History
 from dejacue.records.history import EVERY, LOOKED_AT, PROBLEMS
-from dejacue.sources.crops import crop, frame_picture, picture
+from dejacue.sources.crops import crop, picture
 from dejacue.sources.encoders.base import Encoder
 from dejacue.sources.partial import PartialRows
 
@@ -45,13 +46,13 @@ Lineage = frozenset[int] | None  # ids that are one object; None: whatever the m
 Pixels = NDArray[np.uint8]
 Rows = NDArray[np.float32]
 Watch = Callable[["Frame", list[NDArray[np.bool_] | None]], object]
-ENCODER = ("identity", "dimension", "size", "details", "batch", "workers", "encode_images")
+ENCODER_FIELDS = ("identity", "dimension", "size", "details", "batch", "workers", "encode_images")
 PADDING, MINIMUM = 0.20, 4  # of the crop, as published
-CROPPERS = 2
+CROPPERS = 2  # threads
 CROPS_PER_TASK = 8  # that a thread takes at a time
 MAX_CHUNK_CROPS = 256
 MAX_CHUNK_BYTES = 32 << 20
-HELD = 256 << 20  # bytes of frames that wait or are being cropped
+MAX_BUFFERED_BYTES = 256 << 20  # of frames that wait or are being cropped
 
 
 @dataclass(frozen=True)
@@ -68,8 +69,8 @@ class EncoderInfo:
 
     @classmethod
     def of(cls, encoder: Encoder) -> EncoderInfo:
-        """Refuses an object that lacks what an encoder has."""
-        missing = [name for name in ENCODER if not hasattr(encoder, name)]
+        """Describe an encoder; refuse an object that lacks what one has."""
+        missing = [name for name in ENCODER_FIELDS if not hasattr(encoder, name)]
         if missing:
             raise InputError(
                 f"the encoder {type(encoder).__name__} has no {', '.join(missing)}; add what is "
@@ -87,13 +88,13 @@ class EncoderInfo:
 
     @property
     def chunk(self) -> int:
-        """Crops in a chunk for another process: whole batches, as many as are not too large."""
-        most = min(MAX_CHUNK_CROPS, MAX_CHUNK_BYTES // (3 * self.size**2))
-        return max(1, most // self.batch) * self.batch
+        """Return the crops in a chunk for another process: whole batches, not too large."""
+        largest = min(MAX_CHUNK_CROPS, MAX_CHUNK_BYTES // (3 * self.size**2))
+        return max(1, largest // self.batch) * self.batch
 
     @property
     def key(self) -> str:
-        """Changes with all that rows of the same pixels depend on."""
+        """Return a text that changes with all that rows of the same pixels depend on."""
         key = {"encoder": self.identity, **self.details, "dimension": self.dimension}
         return json.dumps(key, sort_keys=True)
 
@@ -108,9 +109,7 @@ class EncoderInfo:
         if self.fit is not None:
             image = frame if isinstance(frame, np.ndarray) else frame.image
             return self.fit(crop(image, mask, padding, minimum))
-        if isinstance(frame, np.ndarray):
-            return picture(frame, mask, self.size, padding, minimum)
-        return frame_picture(frame, mask, self.size, padding, minimum)
+        return picture(frame, mask, self.size, padding, minimum)
 
 
 def build_history(
@@ -122,7 +121,7 @@ def build_history(
     id: str | None = None,
     **options: Any,
 ) -> History:
-    """The history of one object.
+    """Return the history of one object.
 
     video, masks   as open_video and open_masks give them, or paths
     encoder        as load_encoder gives it, or a name
@@ -155,23 +154,23 @@ def build_history(
     return build_histories(opened, united, encoder, {name: lineage}, **options)[name]
 
 
-def _opened(given: Any, opener: Callable[..., Any], options: dict[str, Any]) -> Any:
-    """What a path leads to, opened with those of the options that are for it."""
-    own = {name: options.pop(name) for name in _options(opener) if name in options}
-    if isinstance(given, str | os.PathLike | Mapping):
-        return opener(given, **own)
-    if own:
+def _opened(source: Any, opener: Callable[..., Any], options: dict[str, Any]) -> Any:
+    """Open a path with those of the options that are for it; return anything else as it is."""
+    chosen = {name: options.pop(name) for name in _options(opener) if name in options}
+    if isinstance(source, str | os.PathLike | Mapping):
+        return opener(source, **chosen)
+    if chosen:
         raise InputError(
-            f"build_history: {', '.join(own)}: is an option of {opener.__name__}; give it there, "
-            "or give the path here"
+            f"build_history: {', '.join(chosen)}: is an option of {opener.__name__}; give it "
+            "there, or give the path here"
         )
-    return given
+    return source
 
 
 def _options(function: Callable[..., Any]) -> list[str]:
-    """The names that it takes by keyword only."""
-    every = inspect.signature(function).parameters.values()
-    return [one.name for one in every if one.kind is one.KEYWORD_ONLY]
+    """Return the names that a function takes by keyword only."""
+    parameters = inspect.signature(function).parameters.values()
+    return [parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY]
 
 
 def build_histories(
@@ -185,17 +184,27 @@ def build_histories(
     partial: str | os.PathLike[str] | None = None,
     progress: Progress = silent,
     croppers: int = CROPPERS,
+    required: bool = True,
+    watch: Watch | None = None,
 ) -> dict[str, History]:
-    """One history per lineage, in one pass over the video; of several objects, those that are
-    never visible are left out.
+    """Return one history per lineage, in one pass over the video; of several objects, those that
+    are never visible are left out.
 
     padding, minimum   of the crop, as published
     partial            file that keeps what is encoded until the caller has written the histories
-    progress           told of "decode", "crop" and "encode" (see dejacue.progress)
+    progress           called with "decode", "crop" and "encode" (see dejacue.progress)
     croppers           threads that crop
+    required, watch    as in ``crops``
     """
     info = EncoderInfo.of(encoder)
-    tell = stages(video, len(lineages), progress)
+    length = getattr(video, "length", None)
+    total = None if length is None else length * len(lineages)
+    done = dict.fromkeys(("decode", "crop", "encode"), 0)
+
+    def advance(stage: str, count: int) -> None:
+        done[stage] += count
+        progress(stage, done[stage], length if stage == "decode" else total, "")
+
     chunks = crops(
         video,
         masks,
@@ -206,41 +215,19 @@ def build_histories(
         threads=croppers,
         size=info.batch,
         hashed=partial is not None,
-        tell=tell,
+        required=required,
+        watch=watch,
+        advance=advance,
     )
-    return encode_alone(chunks, encoder, info, partial, tell)
-
-
-def encode_alone(
-    chunks: Iterable[Chunk | End],
-    encoder: Encoder,
-    info: EncoderInfo,
-    partial: str | os.PathLike[str] | None,
-    tell: Callable[[str, int], object],
-) -> dict[str, History]:
-    """Return the histories of one video; ``partial`` keeps what is encoded until it is removed."""
-    (made,) = encode_chunks(
-        (Incoming(None, own) for own in chunks),
+    (outcome,) = encode_chunks(
+        (Incoming(None, message) for message in chunks),
         encoder,
         info,
         lambda _: partial,
-        lambda count: tell("encode", count),
+        lambda count: advance("encode", count),
         alone=True,
     )
-    return made.histories
-
-
-def stages(video: Video, objects: int, progress: Progress) -> Callable[[str, int], None]:
-    """Return a function that counts what is done of each stage, and tells the sum."""
-    length = getattr(video, "length", None)
-    most = None if length is None else length * objects
-    done = dict.fromkeys(("decode", "crop", "encode"), 0)
-
-    def tell(stage: str, count: int) -> None:
-        done[stage] += count
-        progress(stage, done[stage], length if stage == "decode" else most, "")
-
-    return tell
+    return outcome.histories
 
 
 @dataclass(frozen=True, eq=False)
@@ -263,7 +250,7 @@ class Chunk:
         return len(self.keys)
 
     def part(self, first: int, end: int) -> Chunk:
-        return Chunk(*(own[first:end] for own in vars(self).values()))
+        return Chunk(*(column[first:end] for column in vars(self).values()))
 
     @property
     def without_crops(self) -> Chunk:
@@ -271,16 +258,17 @@ class Chunk:
 
     @property
     def names(self) -> list[bytes]:
-        """The keys, as keys of a dictionary."""
-        return [own.tobytes() for own in self.keys]
+        """Return the keys, as keys of a dictionary."""
+        return [key.tobytes() for key in self.keys]
 
 
 @dataclass(frozen=True, eq=False)
 class End:
-    """All chunks of a video are there.
+    """The message after the last chunk of a video.
 
-    ids        of the histories to make of them; those that were not visible are in made no more
-    made       made_with of each; presence: how sure a tracker was, by frame of the file
+    ids        of the histories to make of the chunks
+    made       made_with of those that were visible
+    presence   how sure a tracker was, by frame of the file
     skipped    ids of histories that are there already, made of the same
     pictures   a crop of each as JPEG, to know the object by
     """
@@ -294,7 +282,7 @@ class End:
 
 @dataclass(frozen=True)
 class Failed:
-    """Nothing of the video can be used; what is a sentence."""
+    """The message that nothing of the video can be used; ``what`` is a sentence."""
 
     what: str
 
@@ -315,46 +303,50 @@ def crops(
     hashed: bool = True,
     required: bool = True,
     watch: Watch | None = None,
-    tell: Callable[[str, int], object] = lambda stage, count: None,
+    advance: Callable[[str, int], object] = lambda stage, count: None,
 ) -> Iterator[Chunk | End]:
-    """Decode a video and crop its objects: chunks, then the End.
+    """Decode a video and crop its objects; yield chunks, then the End.
 
     threads    that crop while the next frames are decoded; 0: none
     size       crops in a chunk (default: what suits another process)
     hashed     whether keys are of the pixels; else each crop has its own
     required   whether it is refused that none of the objects is ever visible
     watch      called with each frame and the masks of its objects
-    tell       called with "decode" or "crop" and how many more are done
+    advance    called with "decode" or "crop" and how many more are done
     """
-    numbers, looked = itertools.count(), 0
+    numbers, frames = itertools.count(), 0
 
     def sightings() -> Iterator[tuple[int, Frame, NDArray[np.bool_]]]:
-        nonlocal looked
+        nonlocal frames
         wanted = list(lineages.values())
         # a video of one's own need not offer frames that become RGB later
         for frame in getattr(video, "late", video.__iter__)():
-            tell("decode", frame.index + 1 - looked)  # one that cannot be decoded counts, too
-            looked = frame.index + 1
-            found = masks.unions(frame, wanted)
+            advance("decode", frame.index + 1 - frames)  # one that cannot be decoded counts, too
+            frames = frame.index + 1
+            unions = masks.unions(frame, wanted)
             if watch is not None:
-                watch(frame, found)
-            for which, mask in enumerate(found):
+                watch(frame, unions)
+            for which, mask in enumerate(unions):
                 if mask is not None:
                     yield which, frame, mask
 
-    def cut(seen: tuple[int, Frame, NDArray[np.bool_]]) -> tuple[Any, ...]:
-        which, frame, mask = seen
+    def cut(sighting: tuple[int, Frame, NDArray[np.bool_]]) -> tuple[Any, ...]:
+        which, frame, mask = sighting
         pixels = np.ascontiguousarray(info.pixels(frame, mask, padding, minimum))
         key = hashlib.sha256(pixels.data).digest() if hashed else next(numbers).to_bytes(16, "big")
         time_s = float("nan") if frame.time_s is None else frame.time_s
         return pixels, np.frombuffer(key, np.uint8, 16), which, frame.index, frame.source, time_s
 
+    def count(row: tuple[Any, ...]) -> tuple[Any, ...]:
+        advance("crop", 1)
+        return row
+
     visible: set[int] = set()
-    made = ahead(cut, sightings(), threads, CROPS_PER_TASK, lambda seen: seen[1].nbytes)
-    for some in batches(_told(made, tell), size or info.chunk):
-        chunk = Chunk(*map(np.stack, zip(*some, strict=True)))
+    rows = ahead(cut, sightings(), threads, CROPS_PER_TASK, lambda sighting: sighting[1].nbytes)
+    for batch, _ in _batches(map(count, rows), size or info.chunk):
+        chunk = Chunk(*map(np.stack, zip(*batch, strict=True)))
         visible.update(chunk.which.tolist())
-        del some
+        del batch
         yield chunk
         del chunk  # large, and not needed while the next is decoded
     ids = tuple(lineages)
@@ -364,25 +356,17 @@ def crops(
             f"{video.path}: {ids[0]} is never visible; check the mask ids and how masks are "
             "matched to frames"
         )
-    known = (getattr(given, "problems", ()) for given in (video, masks))
-    problems = "\n".join(text for some in known for text in some)
-    of_the_pass = {LOOKED_AT: str(looked), **({PROBLEMS: problems} if problems else {})}
+    problems = "\n".join((*getattr(video, "problems", ()), *getattr(masks, "problems", ())))
+    of_the_pass = {LOOKED_AT: str(frames), **({PROBLEMS: problems} if problems else {})}
     seen = {ids[at]: lineages[ids[at]] for at in sorted(visible)}
     yield End(
         ids,
         {
-            name: {**recipe(video, masks, info, own, padding, minimum), **of_the_pass}
-            for name, own in seen.items()
+            id: {**recipe(video, masks, info, lineage, padding, minimum), **of_the_pass}
+            for id, lineage in seen.items()
         },
-        {name: sure for name, own in seen.items() if (sure := _presence(masks, own))},
+        {id: sure for id, lineage in seen.items() if (sure := _presence(masks, lineage))},
     )
-
-
-def _told(items: Iterable[T], tell: Callable[[str, int], object]) -> Iterator[T]:
-    for item in items:
-        tell("crop", 1)
-        yield item
-        del item
 
 
 def recipe(
@@ -393,7 +377,7 @@ def recipe(
     padding: float = PADDING,
     minimum: int = MINIMUM,
 ) -> dict[str, str]:
-    """What a history is made with and of: two that agree in it hold the same rows."""
+    """Return what a history is made with and of: two that agree in it hold the same rows."""
     objects = "all" if lineage is None else ",".join(str(id) for id in sorted(lineage))
     every = getattr(video, "every", 1)
     return {
@@ -408,7 +392,7 @@ def recipe(
 
 
 def _presence(masks: Masks, lineage: Lineage) -> Mapping[int, float]:
-    """How sure a tracker was, by frame of the file; empty where the masks are none of a tracker."""
+    """Return how sure a tracker was, by frame of the file; nothing for masks of no tracker."""
     from dejacue.sources.tracks import read_notes
 
     path = getattr(masks, "path", None)  # masks of one's own need no file
@@ -417,7 +401,7 @@ def _presence(masks: Masks, lineage: Lineage) -> Mapping[int, float]:
 
 
 class HistoryBuilder:
-    """What is known of a video so far: its chunks without their crops, and rows by key.
+    """The chunks of a video so far, without their crops, and the rows by key.
 
     partial   a file that keeps the rows, from which a later run takes them; None: memory only
     """
@@ -430,7 +414,7 @@ class HistoryBuilder:
         self._lock = threading.Lock()
 
     def encode(self, batch: Chunk, encoder: Encoder) -> None:
-        """All of a batch or none; a batch that is known is not encoded again."""
+        """Encode all of a batch or none; a batch that is known is not encoded again."""
         if not all(key in self.known for key in batch.names):
             rows = encoder.encode_images(list(batch.crops))
             with self._lock:
@@ -440,40 +424,40 @@ class HistoryBuilder:
         self._chunks.append(chunk.without_crops)
 
     def take(self, chunk: Chunk, rows: Rows) -> None:
-        """A chunk and all of its rows."""
+        """Add a chunk and all of its rows."""
         self.see(chunk)
         self.known.add(dict(zip(chunk.names, rows, strict=True)))
 
     def histories(self, end: End) -> dict[str, History]:
-        """Of those objects that were visible."""
+        """Return the histories of the objects that were visible."""
         if not self._chunks:
             return {}
         keys, which, frames, sources, times = (
-            np.concatenate([getattr(own, name) for own in self._chunks])
+            np.concatenate([getattr(chunk, name) for chunk in self._chunks])
             for name in ("keys", "which", "frames", "sources", "times")
         )
-        made = {}
+        histories = {}
         for at, id in enumerate(end.ids):
-            own = np.flatnonzero(which == at)
-            if not own.size:
+            rows = np.flatnonzero(which == at)
+            if not rows.size:
                 continue
-            presence, seen = end.presence.get(id, {}), sources[own].tolist()
+            presence, seen = end.presence.get(id, {}), sources[rows].tolist()
             known = all(source in presence for source in seen)
-            made[id] = History(
-                np.stack([self.known[keys[k].tobytes()] for k in own]),
-                frames[own],
+            histories[id] = History(
+                np.stack([self.known[keys[row].tobytes()] for row in rows]),
+                frames[rows],
                 id,
                 self._identity,
-                None if np.isnan(times[own]).any() else times[own],
-                sources[own],
+                None if np.isnan(times[rows]).any() else times[rows],
+                sources[rows],
                 np.array([presence[source] for source in seen]) if known else None,
                 end.made[id],
             )
-        return made
+        return histories
 
 
 class Incoming(NamedTuple):
-    """A message of a job (None: nothing comes for a moment); release: what to call when it is not
+    """A message of a job (None: nothing comes for a moment); ``release`` is called when it is not
     needed any more."""
 
     job: Any
@@ -482,7 +466,7 @@ class Incoming(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What became of a job: its histories and the End, or why there are none."""
+    """The histories of a job and the End, or why there are none."""
 
     job: Any
     histories: dict[str, History]
@@ -494,14 +478,14 @@ def encode_chunks(
     encoder: Encoder,
     info: EncoderInfo,
     partial: Callable[[Any], str | os.PathLike[str] | None],
-    tell: Callable[[int], object],
+    advance: Callable[[int], object],
     *,
     alone: bool = False,
 ) -> Generator[Outcome, None, None]:
-    """Encode the chunks of many videos, a batch at a time; give the histories of each.
+    """Encode the chunks of many videos, a batch at a time; yield the histories of each.
 
     partial   the file that keeps the rows of a job; whoever has its histories removes it
-    tell      called with how many more crops are encoded
+    advance   called with how many more crops are encoded
     alone     whether an error of a job is raised; else it fails and the others go on
 
     A batch holds crops of one video, in order: a model may give a crop other last bits beside
@@ -530,10 +514,10 @@ def encode_chunks(
             del message  # it is large, and the next one may be a while in coming
 
     def encode(
-        given: tuple[Incoming, HistoryBuilder | None],
+        item: tuple[Incoming, HistoryBuilder | None],
     ) -> tuple[Incoming, HistoryBuilder | None]:
-        """Rows are kept at once, so that a kill costs what is being encoded and no more."""
-        (_, message, _), builder = given
+        """Keep the rows at once, so that a kill costs what is being encoded and no more."""
+        (_, message, _), builder = item
         if isinstance(message, Chunk) and builder is not None:
             try:
                 builder.encode(message, encoder)
@@ -541,44 +525,31 @@ def encode_chunks(
                 if alone:
                     raise
                 builder.problem = str(error)
-        return given
+        return item
 
     try:
         with contextlib.closing(ahead(encode, batches(), encoder.workers)) as done:
             for (job, message, release), builder in done:
                 if isinstance(message, End | Failed):
-                    yield Outcome(job, *_made(job, builder, message))
-                    opened = [own for own in opened if own is not builder]
+                    yield _outcome(job, builder, message)
+                    opened = [other for other in opened if other is not builder]
                 else:
-                    tell(0 if message is None else len(message))
+                    advance(0 if message is None else len(message))
                 release()
     finally:
-        for own in opened:
-            own.known.close()
+        for builder in opened:
+            builder.known.close()
 
 
-def _made(
-    job: Any, builder: HistoryBuilder | None, end: End | Failed
-) -> tuple[dict[str, History], End | Failed]:
-    if builder is not None:
-        builder.known.close()
-    if builder is None or isinstance(end, Failed):
-        return {}, end
+def _outcome(job: Any, builder: HistoryBuilder | None, end: End | Failed) -> Outcome:
+    if builder is None:
+        return Outcome(job, {}, end)
+    builder.known.close()
+    if isinstance(end, Failed):
+        return Outcome(job, {}, end)
     if builder.problem is not None:
-        return {}, Failed(f"{job.video}: {builder.problem}")
-    return builder.histories(end), end
-
-
-def batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
-    batch: list[T] = []
-    for item in items:
-        batch.append(item)
-        del item
-        if len(batch) == size:
-            yield batch
-            batch = []
-    if batch:
-        yield batch
+        return Outcome(job, {}, Failed(f"{job.video}: {builder.problem}"))
+    return Outcome(job, builder.histories(end), end)
 
 
 def ahead(
@@ -588,32 +559,28 @@ def ahead(
     chunk: int = 1,
     size: Callable[[T], int] = lambda _: 0,
 ) -> Generator[U, None, None]:
-    """``map`` in threads, in order, a few chunks of items ahead of whoever takes the results.
+    """Yield what ``map`` would, computed in threads a few chunks of items ahead of the taker.
 
     workers   threads; 0: nothing runs ahead
     size      the bytes of an item: of large ones fewer wait
     """
     if not workers:
-        for item in items:
-            made = function(item)
-            del item
-            yield made
-            del made
+        yield from map(function, items)
         return
     running: deque[tuple[Future[list[U]], int]] = deque()
-    held = 0
+    buffered = 0
 
-    def run(own: list[T]) -> list[U]:
-        return [function(item) for item in own]
+    def run(batch: list[T]) -> list[U]:
+        return [function(item) for item in batch]
 
     with ThreadPoolExecutor(workers) as pool:
         try:
-            for own, weight in _chunks(items, chunk, size, HELD // (2 * workers)):
-                running.append((pool.submit(run, own), weight))
-                held += weight
-                while len(running) > 2 * workers or held > HELD:
+            for batch, weight in _batches(items, chunk, size, MAX_BUFFERED_BYTES // (2 * workers)):
+                running.append((pool.submit(run, batch), weight))
+                buffered += weight
+                while len(running) > 2 * workers or buffered > MAX_BUFFERED_BYTES:
                     future, done = running.popleft()
-                    held -= done
+                    buffered -= done
                     yield from future.result()
             while running:
                 yield from running.popleft()[0].result()
@@ -622,18 +589,21 @@ def ahead(
                 future.cancel()
 
 
-def _chunks(
-    items: Iterable[T], most: int, size: Callable[[T], int], most_bytes: int
+def _batches(
+    items: Iterable[T],
+    count: int,
+    size: Callable[[T], int] = lambda _: 0,
+    max_bytes: float = math.inf,
 ) -> Iterator[tuple[list[T], int]]:
-    """Lists of so many items, or of fewer where these are large, and their bytes."""
-    own: list[T] = []
+    """Yield lists of so many items, or of fewer where these are large, and their bytes."""
+    batch: list[T] = []
     weight = 0
     for item in items:
-        own.append(item)
+        batch.append(item)
         weight += size(item)
         del item  # it waits for the next one otherwise
-        if len(own) == most or weight >= most_bytes:
-            yield own, weight
-            own, weight = [], 0
-    if own:
-        yield own, weight
+        if len(batch) == count or weight >= max_bytes:
+            yield batch, weight
+            batch, weight = [], 0
+    if batch:
+        yield batch, weight

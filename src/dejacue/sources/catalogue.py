@@ -8,18 +8,26 @@ from __future__ import annotations
 
 import shutil
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 
-from dejacue.errors import MissingData, unknown
-from dejacue.sources.encoders import SIZES, accelerated, siglip, siglip_onnx, siglip_torch
-from dejacue.sources.encoders.weights import Weights, obtain
-from dejacue.sources.tracks import sam2
+import numpy as np
+from numpy.typing import NDArray
 
-MAIN = "main"  # the latest: no revision is published that could be pinned
-OF_A_SIZE = (
+from dejacue.errors import MissingData, unknown
+from dejacue.sources.encoders import SIZES, accelerated, load_encoder, siglip
+from dejacue.sources.encoders.weights import Weights, obtain, sha256
+from dejacue.sources.tracks import sam2
+from dejacue.sources.tracks.base import Prompt
+
+LATEST = "main"  # no revision is published that could be pinned
+TRIED_SIDE = 96  # pixels of the pictures that a model is tried with
+TRIED_IMAGES = 4
+TRIED_TEXTS = ("an open door", "a closed door")
+SIZE_FILES = (
     "config.json",
     "model.safetensors",
     "preprocessor_config.json",
@@ -36,8 +44,8 @@ PARAMETERS = {
     "sam2-base-plus": 80_833_714,
     "sam2-large": 224_446_642,
 }
-OF_SIGLIP2 = 375_187_970
-BYTES = {"fp32": 4, "fp16": 2, "int8": 1}
+SIGLIP2_PARAMETERS = 375_187_970
+PARAMETER_BYTES = {"fp32": 4, "fp16": 2, "int8": 1}
 APACHE = "apache-2.0"
 
 
@@ -60,81 +68,81 @@ class Model:
 
     @cached_property
     def damaged(self) -> list[Path]:
-        """The files that are here but not whole, as far as a short look tells."""
-        return [path for own in self.parts for path in own.damaged()]
+        """Return the files that are here but not whole, as far as a short look tells."""
+        return [path for part in self.parts for path in part.damaged()]
 
     @cached_property
     def state(self) -> str:
-        """absent, partial, damaged or ready."""
+        """Return absent, partial, damaged or ready."""
         paths = [path for _, _, path in self.files()]
         if all(paths):
             return "damaged" if self.damaged else "ready"
         return "damaged" if self.damaged else "partial" if any(paths) else "absent"
 
     def files(self) -> list[tuple[Weights, str, Path | None]]:
-        return [(own, name, path) for own in self.parts for name, path in own.here().items()]
+        """Return (part, name, path on this machine or None) of each file."""
+        return [(part, name, path) for part in self.parts for name, path in part.here().items()]
 
     def megabytes(self) -> float | None:
-        """Size of the files if all are here, else of the download, as far as that is known."""
+        """Return the size of the files if all are here, else of the download if it is known."""
         paths = [path for _, _, path in self.files()]
         if paths and all(paths):
             return sum(path.stat().st_size for path in paths if path) / 1e6
         return None if self.about is None else self.about / 1e6
 
     def size(self) -> str:
-        """The size in words."""
         if (known := self.megabytes()) is None:
             return "" if self.parts else "in the package"
         return f"{'about ' if self.state in ('absent', 'partial') else ''}{known:.0f} MB"
 
     def lines(self) -> list[str]:
-        """The commands that get the files on a machine with a connection."""
-        return [own.line() for own in self.parts]
+        """Return the commands that get the files on a machine with a connection."""
+        return [part.line() for part in self.parts]
 
     def fetch(self) -> None:
-        """Downloads what is missing or damaged, and checks hashes."""
+        """Download what is missing or damaged, and check hashes."""
         obtain(self.name, self.parts)
 
 
 def catalogue() -> dict[str, Model]:
-    """Every model by its name, encoders first."""
+    """Return every model by its name, encoders first."""
     models = [Model("mini", "encoder", (), licence="as dejacue")]
-    for precision, size in BYTES.items():
-        parts = siglip_onnx.export_of(precision), siglip.TOKENIZER
+    for precision, size in PARAMETER_BYTES.items():
+        parts = siglip.onnx_export(precision), siglip.TOKENIZER
         name = "siglip2" if precision == "fp32" else f"siglip2:{precision}"
-        models.append(Model(name, "encoder", parts, about=size * OF_SIGLIP2))
-    published = Weights(siglip.REPOSITORY, siglip.REVISION, siglip_torch.FILES)
-    models.append(Model("siglip2:torch", "encoder", (published,), "torch", 4 * OF_SIGLIP2))
+        models.append(Model(name, "encoder", parts, about=size * SIGLIP2_PARAMETERS))
+    published = Weights(siglip.REPOSITORY, siglip.REVISION, siglip.TORCH_FILES)
+    models.append(Model("siglip2:torch", "encoder", (published,), "torch", 4 * SIGLIP2_PARAMETERS))
     for name, repository in SIZES.items():
-        files = Weights(repository, MAIN, dict.fromkeys(OF_A_SIZE))
+        files = Weights(repository, LATEST, dict.fromkeys(SIZE_FILES))
         models.append(Model(name, "encoder", (files,), "torch", 4 * PARAMETERS[name]))
     for name, repository in sam2.REPOSITORIES.items():
         files = Weights(repository, sam2.REVISION, sam2.FILES)
         about = PARAMETERS.get(name)
         models.append(Model(name, "tracker", (files,), "track", about and 4 * about))
-    return {own.name: own for own in models}
+    return {model.name: model for model in models}
 
 
 def model_named(name: str) -> Model:
-    """By its name, as --encoder and --tracker take it."""
-    found = catalogue()
+    """Return a model by its name, as --encoder and --tracker take it."""
+    models = catalogue()
     name = {"sam2": sam2.DEFAULT, "siglip2:fp32": "siglip2"}.get(name, name)
-    if name in found:
-        return found[name]
+    if name in models:
+        return models[name]
     family, _, rest = name.partition(":")
     if family == "hf" and rest:
         raise MissingData(
             f"{name}: its files are not in this list; hf download {rest} downloads them, as does "
             f"the first use of --encoder {name}"
         )
-    raise unknown("model", name, found)
+    raise unknown("model", name, models)
 
 
 def check_default(
     backend: str | None = None, precision: str | None = None, device: str | None = None
 ) -> None:
-    """Refuses, within a moment, to go on without the weights of the encoder that is taken where
-    none is named; a download of that size is not begun unasked."""
+    """Refuse, within a moment, to go on without the weights of the encoder that is taken where none
+    is named; a download of that size is not begun unasked."""
     models = catalogue()
     name = f"siglip2:{precision}" if precision in ("fp16", "int8") else "siglip2"
     asked = backend == "torch" or (backend is None and device is not None)
@@ -150,7 +158,7 @@ def check_default(
 
 
 def check_default_tracker() -> None:
-    """Refuses to go on without the weights of the default tracker."""
+    """Refuse to go on without the weights of the default tracker."""
     instead = "--tracker box needs no weights, but its box does not move"
     _refuse_absent(model_named("sam2"), "tracker", instead)
 
@@ -170,9 +178,73 @@ def _refuse_absent(model: Model, kind: str, instead: str) -> None:
 
 
 def may_be_accelerated() -> bool:
-    """Whether siglip2 will go through torch, as far as can be told without loading that."""
+    """Return whether siglip2 will go through torch, as far as can be told without loading that."""
     if not (find_spec("torch") and find_spec("transformers")):
         return False
     devices = map(Path, ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg"))
     there = any(device.exists() for device in devices) or shutil.which("nvidia-smi") is not None
     return there or sys.platform == "darwin"
+
+
+def try_model(model: Model) -> Iterator[str]:
+    """Load a model and run it once, after all its hashes; yield what is seen, a sentence each.
+
+    A model of which a file is missing, has another hash, or that does not run is refused.
+    """
+    if model.state in ("absent", "partial"):
+        raise MissingData(
+            f"{model.name} is not on this machine ({model.state}); download it with dejacue "
+            f"weights fetch {model.name} ({model.size()})"
+        )
+    for part, name, path in model.files():
+        assert path is not None
+        part.check({name: path}, hub=True)
+        known = "no known hash"
+        if part.expected(name, path):
+            known = f"matches {'the published one' if part.files[name] else 'the hub'}"
+        yield f"{path}: sha256 {sha256(path)}, {known}"
+    yield from _try_tracker(model.name) if model.kind == "tracker" else _try_encoder(model.name)
+    yield f"{model.name}: works"
+
+
+def _try_encoder(name: str) -> Iterator[str]:
+    encoder = load_encoder(name)
+    rows = {"images": encoder.encode_images(_tried_images(TRIED_IMAGES))}
+    if encoder.has_text:
+        rows["texts"] = encoder.encode_texts(TRIED_TEXTS)
+    for what, features in rows.items():
+        norms = np.linalg.norm(features, axis=1)
+        cosines = features @ features.T - 2 * np.eye(len(features))
+        yield (
+            f"{name}: {len(features)} {what}, {features.shape[1]} numbers each, norms "
+            f"{norms.min():.4f} to {norms.max():.4f}, cosine of two different ones at most "
+            f"{cosines.max():.3f}"
+        )
+    models = catalogue()
+    for smaller in ("siglip2:fp16", "siglip2:int8"):
+        both = (smaller, "siglip2")
+        if name in both and all(models[other].state == "ready" for other in both):
+            images, texts = siglip.cosines(smaller.partition(":")[2])
+            yield (
+                f"{smaller}: 1 − cosine with fp32 at most {1 - images:.4f} (images) and "
+                f"{1 - texts:.4f} (texts)"
+            )
+
+
+def _try_tracker(name: str) -> Iterator[str]:
+    session = sam2.load(name).session()
+    prompt = Prompt(box=(TRIED_SIDE / 4, TRIED_SIDE / 4, TRIED_SIDE / 2, TRIED_SIDE / 2))
+    image = _tried_images(1)[0]
+    for at, prompts in enumerate(([prompt], [])):
+        observed = session.step(np.roll(image, 2 * at, axis=1), prompts)[1]
+        yield (
+            f"{name}: frame {at}: a mask of {int(observed.mask.sum())} pixels, presence "
+            f"{observed.presence:.2f}"
+        )
+
+
+def _tried_images(count: int) -> list[NDArray[np.uint8]]:
+    """Return coarse noise, always the same."""
+    rng = np.random.default_rng(0)
+    coarse = rng.integers(0, 256, (count, TRIED_SIDE // 12, TRIED_SIDE // 12, 3)).astype(np.uint8)
+    return [np.kron(image, np.ones((12, 12, 1), np.uint8)) for image in coarse]

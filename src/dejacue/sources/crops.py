@@ -7,66 +7,54 @@ object in mid-grey; then squashed to a square.
 from __future__ import annotations
 
 from types import ModuleType
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError
 
+if TYPE_CHECKING:
+    from dejacue.sources.video import Frame
+
 compiled: ModuleType | None
 try:
     from dejacue.sources import _pixels as compiled  # type: ignore[attr-defined, no-redef]
 except ImportError:  # no compiler where it was installed
     compiled = None
-LARGEST = 8192  # side that the compiled code takes
+LARGEST = 8192  # pixels of a side that the compiled code takes
+FILL = 127  # mid-grey, of what is not the object
 EMPTY = "the mask is empty; a frame without the object has no crop"
 
 
-class Pixels(Protocol):
-    """A frame, of which parts can be had: see dejacue.sources.video.Frame."""
-
-    @property
-    def image(self) -> NDArray[np.uint8]: ...
-
-    @property
-    def shape(self) -> tuple[int, int]: ...
-
-    def part(self, y0: int, y1: int, x0: int, x1: int) -> tuple[NDArray[np.uint8], int, int]: ...
-
-
 def crop(
-    image: NDArray[np.uint8],
-    mask: NDArray[np.bool_],
-    padding: float = 0.20,
-    minimum: int = 4,
-    fill: int = 127,
+    image: NDArray[np.uint8], mask: NDArray[np.bool_], padding: float = 0.20, minimum: int = 4
 ) -> NDArray[np.uint8]:
-    """The (H, W, 3) pixels in the box of a mask, those outside the mask replaced by ``fill``.
+    """Return the (H, W, 3) pixels in the padded box of a mask, those outside the mask in grey.
 
-    Always a new array; only pixels of the tight box are looked at. An empty mask is refused.
+    It is always a new array; only pixels of the tight box are looked at. An empty mask is refused.
     """
     if image.ndim != 3 or image.shape[:2] != mask.shape:
-        raise InputError(f"the mask has shape {mask.shape}, but the image has shape {image.shape}")
+        raise _other_shape(image, mask)
     tight = tight_box(mask)
     if tight is None:
         raise InputError(EMPTY)
     y0, y1, x0, x1 = tight
     top, bottom, left, right = _padded(tight, mask.shape, padding, minimum)
-    out = np.full((bottom - top, right - left, image.shape[2]), fill, dtype=np.uint8)
+    out = np.full((bottom - top, right - left, image.shape[2]), FILL, dtype=np.uint8)
     inner = out[y0 - top : y1 - top, x0 - left : x1 - left]
     # fill ^ ((pixel ^ fill) & keep) is the pixel where keep is 255 and fill where it is 0: three
     # passes of plain bytes are several times faster than numpy.where with a mask per pixel
     keep = np.negative(np.asarray(mask[y0:y1, x0:x1], dtype=bool).view(np.uint8))
-    np.bitwise_xor(image[y0:y1, x0:x1], np.uint8(fill), out=inner)
+    np.bitwise_xor(image[y0:y1, x0:x1], np.uint8(FILL), out=inner)
     for channel in range(image.shape[2]):
         inner[..., channel] &= keep
-    np.bitwise_xor(inner, np.uint8(fill), out=inner)
+    np.bitwise_xor(inner, np.uint8(FILL), out=inner)
     return out
 
 
 def fit(crop: NDArray[np.uint8], size: int) -> NDArray[np.uint8]:
-    """(size, size, 3): resized without keeping the aspect ratio by Pillow's antialiased
+    """Return (size, size, 3): resized without keeping the aspect ratio by Pillow's antialiased
     bilinear filter, as SigLIP's image processors do; rows first, with every version of Pillow."""
     from PIL import Image
 
@@ -78,70 +66,50 @@ def fit(crop: NDArray[np.uint8], size: int) -> NDArray[np.uint8]:
 
 
 def picture(
-    image: NDArray[np.uint8],
+    frame: NDArray[np.uint8] | Frame,
     mask: NDArray[np.bool_],
     size: int,
     padding: float = 0.20,
     minimum: int = 4,
-    fill: int = 127,
 ) -> NDArray[np.uint8]:
-    """``fit(crop(image, mask, …), size)``, in compiled code where it is available: the same
-    bytes, several times faster, and without blocking other threads."""
-    if not _is_compiled(image.shape, size):
-        return fit(crop(image, mask, padding, minimum, fill), size)
-    if image.ndim != 3 or image.shape != (*mask.shape, 3):
-        raise InputError(f"the mask has shape {mask.shape}, but the image has shape {image.shape}")
-    return _picture(image, mask, (0, 0, *mask.shape), size, padding, minimum, fill)
-
-
-def frame_picture(
-    frame: Pixels,
-    mask: NDArray[np.bool_],
-    size: int,
-    padding: float = 0.20,
-    minimum: int = 4,
-    fill: int = 127,
-) -> NDArray[np.uint8]:
-    """``picture(frame.image, mask, size, …)``, for which only the object's box is made RGB."""
-    if frame.shape != mask.shape or not _is_compiled(frame.shape, size):
-        return picture(frame.image, mask, size, padding, minimum, fill)
-    box = tight_box(mask)
-    if box is None:
-        raise InputError(EMPTY)
-    part, top, left = frame.part(*box)
-    height, width = part.shape[:2]
-    own = mask[top : top + height, left : left + width]
-    return _picture(part, own, (top, left, *frame.shape), size, padding, minimum, fill)
-
-
-def _is_compiled(shape: tuple[int, ...], size: int) -> bool:
-    return compiled is not None and max(*shape, size) <= LARGEST
-
-
-def _picture(
-    part: NDArray[np.uint8],
-    mask: NDArray[np.bool_],
-    place: tuple[int, int, int, int],
-    size: int,
-    padding: float,
-    minimum: int,
-    fill: int,
-) -> NDArray[np.uint8]:
-    """``place``: row and column of the part in the frame, height and width of the frame."""
+    """Return ``fit(crop(image, mask, …), size)`` of an image or a frame, in compiled code where it
+    is available: the same bytes, several times faster, and without blocking other threads. Of a
+    frame only the object's box is made RGB."""
+    small = compiled is not None and max(*frame.shape, size) <= LARGEST
+    if not isinstance(frame, np.ndarray) and not (small and frame.shape == mask.shape):
+        frame = frame.image
+    place = (0, 0, *mask.shape)  # row and column of the part in the frame, the frame's size
+    if isinstance(frame, np.ndarray):
+        if not small:
+            return fit(crop(frame, mask, padding, minimum), size)
+        if frame.shape != (*mask.shape, 3):
+            raise _other_shape(frame, mask)
+        part = frame
+    else:
+        box = tight_box(mask)
+        if box is None:
+            raise InputError(EMPTY)
+        part, top, left = frame.part(*box)
+        place = (top, left, *mask.shape)
+        mask = mask[top : top + part.shape[0], left : left + part.shape[1]]
     assert compiled is not None
     out = np.empty((size, size, 3), np.uint8)
     pixels = np.ascontiguousarray(part, dtype=np.uint8)
     seen = np.ascontiguousarray(mask, dtype=bool).view(np.uint8)
-    if not compiled.picture(pixels, seen, out, *mask.shape, padding, minimum, fill, size, *place):
+    if not compiled.picture(pixels, seen, out, *mask.shape, padding, minimum, FILL, size, *place):
         raise InputError(EMPTY)
     return out
 
 
+def _other_shape(image: NDArray[np.uint8], mask: NDArray[np.bool_]) -> InputError:
+    return InputError(f"the mask has shape {mask.shape}, but the image has shape {image.shape}")
+
+
 def tight_box(mask: NDArray[np.bool_]) -> tuple[int, int, int, int] | None:
-    """y0, y1, x0, x1 (half-open) of the pixels of a mask; None if there are none."""
+    """Return y0, y1, x0, x1 (half-open) of the pixels of a mask; None if there are none."""
     if compiled is not None and mask.size and mask.dtype == bool and mask.flags.c_contiguous:
-        found: tuple[int, int, int, int] | None = compiled.box(mask.view(np.uint8), *mask.shape)
-        return found
+        box: tuple[int, int, int, int] | None = compiled.box(mask.view(np.uint8), *mask.shape)
+        return box
     rows = np.flatnonzero(mask.any(axis=1))
     if not rows.size:
         return None
@@ -153,7 +121,8 @@ def tight_box(mask: NDArray[np.bool_]) -> tuple[int, int, int, int] | None:
 def _padded(
     box: tuple[int, int, int, int], shape: tuple[int, ...], padding: float, minimum: int
 ) -> tuple[int, int, int, int]:
-    """With max(minimum, round(padding · longer side)) pixels more on every side, clipped."""
+    """Return the box with max(minimum, round(padding · longer side)) pixels more on every side,
+    clipped."""
     y0, y1, x0, x1 = box
     margin = max(minimum, round(padding * max(y1 - y0, x1 - x0)))
     top, left = max(0, y0 - margin), max(0, x0 - margin)

@@ -22,7 +22,7 @@ from msgspec import Meta
 from dejacue.errors import DejaCueError, InputError, shortened, unknown
 from dejacue.sources.atomic import write_text
 
-MOST_BYTES = 64 << 20
+MAX_BYTES = 64 << 20
 TWICE = "given twice in one object; keep one"
 MOST_FRAME = 1 << 53  # what JSON numbers hold exactly everywhere
 FrameNumber = Annotated[int, Meta(ge=0, le=MOST_FRAME)]
@@ -43,7 +43,7 @@ _MAYBE_INFINITE = re.compile(r"[0-9]{200}|[eE]\+?[0-9]{3}")  # a number that flo
 
 
 class named:
-    """Prepends a name, of a file or a place in it, to an error raised inside."""
+    """Prepend a name, of a file or a place in it, to an error raised inside."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -58,10 +58,10 @@ class named:
 
 def read_text(
     path: str | os.PathLike[str],
-    limit: int = MOST_BYTES,
+    limit: int = MAX_BYTES,
     remedy: str = "check that it is the right file",
 ) -> str:
-    """The text of a UTF-8 file, which is not empty; larger than ``limit`` bytes is refused."""
+    """Read a UTF-8 file; refuse one that is empty or larger than ``limit`` bytes."""
     with named(os.fspath(path)):
         try:
             raw = bytearray()
@@ -83,14 +83,13 @@ def read_text(
 
 
 def read_json(path: str | os.PathLike[str]) -> Any:
-    """The JSON document of a file."""
     text = read_text(path)
     with named(os.fspath(path)):
         return parse_json(text)
 
 
 def parse_json(text: str, *, twice: str = TWICE) -> Any:
-    """The one JSON document that a text is."""
+    """Return the one JSON document that a text is."""
     documents = parse_documents(text, twice=twice)
     if len(documents) != 1:
         raise InputError(f"holds {len(documents)} JSON documents in a row; keep one")
@@ -98,15 +97,15 @@ def parse_json(text: str, *, twice: str = TWICE) -> Any:
 
 
 def parse_documents(text: str, *, twice: str = TWICE, remedy: str = "") -> list[Any]:
-    """The JSON documents of a text: one, or one after the other, as in JSON lines.
+    """Return the JSON documents of a text: one, or one after the other, as in JSON lines.
 
     No key is given twice in one object, no number is NaN or infinite, no text holds half a
     character. ``twice`` is the message for such a key, ``remedy`` what to do if it is not JSON.
     """
 
     def constant(word: str) -> None:  # json does not say where; the first outside a string
-        found = next(match for match in _STRING_OR_CONSTANT.finditer(text) if match[1])
-        line = text.count("\n", 0, found.start()) + 1
+        first = next(match for match in _STRING_OR_CONSTANT.finditer(text) if match[1])
+        line = text.count("\n", 0, first.start()) + 1
         raise InputError(
             f"line {line}: {word} is not a JSON number; give a finite one, or text in quotes"
         )
@@ -153,16 +152,16 @@ def parse_documents(text: str, *, twice: str = TWICE, remedy: str = "") -> list[
 
 
 def unique(pairs: Sequence[tuple[Any, Any]], twice: str) -> dict[Any, Any]:
-    """The pairs as a mapping; a key that comes twice is refused with the message ``twice``."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    """Return the pairs as a mapping; refuse a key that comes twice with the message ``twice``."""
+    mapping = dict(pairs)
+    if len(mapping) < len(pairs):
         key = Counter(key for key, _ in pairs).most_common(1)[0][0]
         raise InputError(f'"{shortened(str(key))}" is {twice}')
-    return found
+    return mapping
 
 
 def declared(value: Any, kind: type[T], *, schema: str | None = None, strict: bool = True) -> T:
-    """The value as a msgspec.Struct declares it; else one sentence says where it differs.
+    """Return the value as a msgspec.Struct declares it; else say in one sentence where it differs.
 
     schema   what its "schema" must be
     strict   if not, text is taken for the number that it spells, as in a CSV
@@ -181,7 +180,7 @@ def declared(value: Any, kind: type[T], *, schema: str | None = None, strict: bo
 
 
 def _sentence(problem: str, value: Any) -> str:
-    """What msgspec says of a value, in words: moments[3].start 'a': expected a whole number."""
+    """Return the error of msgspec in words: moments[3].start 'a': expected a whole number."""
     problem, _, path = problem.partition(" - at `$")
     path = path.removesuffix("`")
     if problem.startswith("Expected"):
@@ -208,8 +207,8 @@ def check_schema(schema: object, expected: str) -> None:
         raise InputError(f'is "{schema:.40}", not "{expected}"')
 
 
-def check_keys(given: Iterable[str], known: Sequence[str]) -> None:
-    for key in given:
+def check_keys(keys: Iterable[str], known: Sequence[str]) -> None:
+    for key in keys:
         if key not in known:
             raise unknown("key", key, known)
 
@@ -220,14 +219,14 @@ def check_object(value: object, keys: Iterable[str]) -> None:
 
 
 def whole_number(value: object, what: str) -> int:
-    """A whole number, 0 or more, such as a frame or rank; True and 3.0 are refused."""
+    """Return a whole number, 0 or more, such as a frame or rank; refuse True and 3.0."""
     if type(value) is not int or not 0 <= value <= MOST_FRAME:
         raise InputError(f"{what} {value!r:.40} is not a whole number, 0 or more")
     return value
 
 
 def as_json(value: object) -> str:
-    """One line of strict JSON: no NaN or infinity, no half characters."""
+    """Return one line of strict JSON: no NaN or infinity, no half characters."""
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False)
         text.encode()

@@ -30,36 +30,35 @@ KINDS = "a picture (cup.jpg), or a frame of a video or history (kitchen.mp4@120)
 
 
 def unseen(vocabulary: Vocabulary) -> bool:
-    """Whether some example has still to be looked up."""
-    return any(own.features is None for own in vocabulary.elsewhere)
+    """Return whether some example has still to be looked up."""
+    return any(example.features is None for example in vocabulary.elsewhere)
 
 
 def resolved(
     vocabulary: Vocabulary, load: Callable[[], Encoder | None], video: str | None = None
 ) -> Vocabulary:
-    """The vocabulary with features for examples from elsewhere; frames of ``video``, which is the
-    one that is read, become frames of its history.
+    """Return the vocabulary with features for examples from elsewhere; frames of ``video``, which
+    is the one that is read, become frames of its history.
 
     load   gives the encoder, where one is needed
     """
     if not unseen(vocabulary):
         return vocabulary
-    found: list[Example] = []
-    for own in vocabulary.examples:
-        if own.source is None or own.features is not None:
-            found.append(own)
-            continue
-        with named(f"the example {own.source} of {own.state or 'none'}"):
-            found.append(_resolved(own, own.source, load, video))
-    return replace(vocabulary, examples=tuple(found))
+    examples: list[Example] = []
+    for example in vocabulary.examples:
+        if example.source is not None and example.features is None:
+            with named(f"the example {example.source} of {example.state or 'none'}"):
+                example = _resolved(example, example.source, load, video)
+        examples.append(example)
+    return replace(vocabulary, examples=tuple(examples))
 
 
 def _resolved(
-    own: Example, source: str, load: Callable[[], Encoder | None], video: str | None
+    example: Example, source: str, load: Callable[[], Encoder | None], video: str | None
 ) -> Example:
     path, frame = _parts(source)
     if frame is not None and video is not None and _same(path, video):
-        return replace(own, source=None, span=(frame, frame), unit="source")
+        return replace(example, source=None, span=(frame, frame), unit="source")
     if not is_there(path):
         raise InputError(
             f"{path} does not exist; an example is a frame (120), frames (120-180), a time "
@@ -67,17 +66,17 @@ def _resolved(
         )
     history = None if frame is None else _history(path)
     if frame is not None and history is not None:
-        return replace(from_history(own.state, history, frame), source=source)
+        return replace(from_history(example.state, history, frame), source=source)
     encoder = load()
     if encoder is None:
         raise InputError("a picture needs an encoder; give the one that made the history")
     picture = _picture(path, frame)
     row = encoder.encode_images([picture])[0]
-    return replace(own, features=row, encoder=encoder.identity)
+    return replace(example, features=row, encoder=encoder.identity)
 
 
 def _parts(source: str) -> tuple[Path, int | None]:
-    """The file and the frame; a name may itself hold an @."""
+    """Return the file and the frame; a name may itself hold an @."""
     head, mark, tail = source.rpartition("@")
     if mark and tail.isascii() and tail.isdecimal() and len(tail) <= 15 and head:
         return Path(head), int(tail)
@@ -91,19 +90,19 @@ def _same(path: Path, video: str) -> bool:
 
 
 def _history(path: Path) -> History | None:
-    """The history in a file or a folder; None for a video."""
+    """Read the history of a file or a folder; return None for a video."""
     if path.is_dir():
-        there = sorted(path.glob("*.history.npz"))
-        if len(there) > 1:
-            raise InputError(f"{path} holds {len(there)} histories; give one of them")
-        return read_history(there[0]) if there else None
+        histories = sorted(path.glob("*.history.npz"))
+        if len(histories) > 1:
+            raise InputError(f"{path} holds {len(histories)} histories; give one of them")
+        return read_history(histories[0]) if histories else None
     return read_history(path) if path.suffix.lower() == ".npz" else None
 
 
 def _picture(path: Path, frame: int | None) -> NDArray[np.uint8]:
     if frame is not None:
-        for shown in open_video(path, start=frame, end=frame):
-            return shown.image
+        for only in open_video(path, start=frame, end=frame):
+            return only.image
         raise InputError(f"{path} has no frame {frame}")
     if not is_image(path):
         raise InputError(f"{path} is not a picture; an example is {KINDS}")

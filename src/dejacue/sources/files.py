@@ -31,8 +31,8 @@ from dejacue.sources.npz import names_in, read_npz, write_npz
 
 HISTORY_SCHEMA = "dejacue.history/1"
 VOCABULARY_SCHEMA = "dejacue.vocabulary/1"
-MOST_TEXT_BYTES = 1 << 20
-MOST_BRACKETS = 20  # within each other, in YAML; a vocabulary needs two
+MAX_TEXT_BYTES = 1 << 20
+MAX_BRACKETS = 20  # within each other, in YAML; a vocabulary needs two
 _TWICE = "given twice; list its descriptions together"
 _COLUMNS = ("times_s", "source_frames", "presence")
 _OF_HISTORY = (
@@ -64,12 +64,12 @@ _OF_VOCABULARY = (
 
 
 def file_name(text: str) -> str:
-    """A name that can be a file's."""
+    """Return a text as a name that a file can have."""
     return "".join(c if c.isalnum() or c in "-_.+" else "_" for c in text)
 
 
 def read_history(path: str | os.PathLike[str]) -> History:
-    """A ``.npz`` history of ours (features, frames, …) or of the public release
+    """Read a ``.npz`` history of ours (features, frames, …) or of the public release
     (visual_features, frame_indices)."""
     arrays = read_npz(path, _OF_HISTORY)
     name = os.fspath(path)
@@ -112,7 +112,7 @@ def _made_with(arrays: Mapping[str, NDArray[Any]]) -> dict[str, str] | None:
 
 
 def read_vocabulary(path: str | os.PathLike[str], *, prompts: str | None = None) -> Vocabulary:
-    """A vocabulary from ``.npz`` (with text features), ``.yaml``/``.yml`` or ``.json`` (without).
+    """Read a vocabulary from ``.npz`` (with text features), ``.yaml``, ``.yml`` or ``.json``.
 
     ``prompts`` picks one of the variants of a release prompt file (raw, photo, definite).
     """
@@ -122,13 +122,13 @@ def read_vocabulary(path: str | os.PathLike[str], *, prompts: str | None = None)
         return _vocabulary_from_arrays(read_npz(path, _OF_VOCABULARY), name, prompts)
     if suffix not in (".yaml", ".yml", ".json"):
         raise InputError(f"{name}: a vocabulary is an .npz, .yaml, .yml or .json file")
-    text = read_text(name, MOST_TEXT_BYTES, "check that it is a vocabulary")
+    text = read_text(name, MAX_TEXT_BYTES, "check that it is a vocabulary")
     with named(name):
-        found = Vocabulary.from_dict(
+        vocabulary = Vocabulary.from_dict(
             parse_json(text, twice=_TWICE) if suffix == ".json" else _parse_yaml(text)
         )
-        beside = tuple(_beside(own, Path(name).parent) for own in found.examples)
-        return by_file(replace(found, examples=beside))
+        examples = tuple(_beside(example, Path(name).parent) for example in vocabulary.examples)
+        return by_file(replace(vocabulary, examples=examples))
 
 
 def vocabulary_yaml(
@@ -156,12 +156,12 @@ def yaml_scalar(text: str) -> str:
 
 
 def by_file(vocabulary: Vocabulary) -> Vocabulary:
-    """The same, with frames counted as those of the file: so a list means the same, however the
-    video is sampled."""
+    """Return the vocabulary with frames counted as those of the file: so a list means the same,
+    however the video is sampled."""
 
-    def counted(own: Example) -> Example:
-        plain = own.span is not None and own.unit == "frames"
-        return replace(own, unit="source") if plain else own
+    def counted(example: Example) -> Example:
+        in_frames = example.span is not None and example.unit == "frames"
+        return replace(example, unit="source") if in_frames else example
 
     return replace(
         vocabulary,
@@ -171,20 +171,21 @@ def by_file(vocabulary: Vocabulary) -> Vocabulary:
 
 
 def is_there(path: Path) -> bool:
-    """Whether something of this name exists; any text may be asked about."""
+    """Return whether something of this name exists; any text may be asked about."""
     try:
         return path.exists()
     except (OSError, ValueError):  # too long for a name, or with a zero in it
         return False
 
 
-def _beside(own: Example, folder: Path) -> Example:
-    """A source that lies beside the list is meant, wherever the command runs."""
-    if own.source is None:
-        return own
-    head = own.source.rpartition("@")[0]
-    found = is_there(folder / own.source) or (head and is_there(folder / head))
-    return replace(own, source=str(folder / own.source)) if found else own
+def _beside(example: Example, folder: Path) -> Example:
+    """Return the example with the path of its source, if that lies beside the list: it is meant,
+    wherever the command runs."""
+    if example.source is None:
+        return example
+    head = example.source.rpartition("@")[0]
+    is_beside = is_there(folder / example.source) or (head and is_there(folder / head))
+    return replace(example, source=str(folder / example.source)) if is_beside else example
 
 
 def write_vocabulary(path: str | os.PathLike[str], vocabulary: Vocabulary) -> Path:
@@ -196,7 +197,7 @@ def write_vocabulary(path: str | os.PathLike[str], vocabulary: Vocabulary) -> Pa
         if getattr(vocabulary, key) is not None:
             arrays[key] = getattr(vocabulary, key)
     arrays["states"] = np.array(vocabulary.state_names)
-    texts = [text for own in vocabulary.states.values() for text in own or ("",)]
+    texts = [text for group in vocabulary.states.values() for text in group or ("",)]
     arrays["descriptions"] = np.array(texts)
     if vocabulary.features is not None:
         arrays["features"] = vocabulary.features
@@ -205,31 +206,9 @@ def write_vocabulary(path: str | os.PathLike[str], vocabulary: Vocabulary) -> Pa
     return write_npz(path, arrays)
 
 
-def _example_arrays(vocabulary: Vocabulary) -> dict[str, Any]:
-    """A JSON text of what is shown where, and the features of what is from elsewhere."""
-    rows = [own.features for own in vocabulary.examples if own.features is not None]
-    described = [
-        [
-            {
-                "state": own.state,
-                "span": own.span,
-                "unit": own.unit,
-                "source": own.source,
-                "centred": own.centred,
-                "encoder": own.encoder,
-                "seen": own.features is not None,
-            }
-            for own in given
-        ]
-        for given in (vocabulary.examples, vocabulary.changes)
-    ]
-    arrays: dict[str, Any] = {"examples": json.dumps(described)}
-    if rows:
-        arrays["example_features"] = np.stack(rows).astype(np.float32)
-    return arrays
+class _ExampleDocument(msgspec.Struct, forbid_unknown_fields=True):
+    """An Example without its features, which are rows of an array; ``seen``: it has some."""
 
-
-class _ShownDocument(msgspec.Struct, forbid_unknown_fields=True):
     state: str | None
     span: tuple[Finite, Finite] | None
     unit: str
@@ -239,23 +218,44 @@ class _ShownDocument(msgspec.Struct, forbid_unknown_fields=True):
     seen: bool
 
 
+_EXAMPLE_FIELDS = _ExampleDocument.__struct_fields__[:-1]
+
+
+def _example_arrays(vocabulary: Vocabulary) -> dict[str, Any]:
+    """Return a JSON text of examples and changes, and the features of those from elsewhere."""
+    rows = [example.features for example in vocabulary.examples if example.features is not None]
+    documents = [
+        [
+            {name: getattr(example, name) for name in _EXAMPLE_FIELDS}
+            | {"seen": example.features is not None}
+            for example in examples
+        ]
+        for examples in (vocabulary.examples, vocabulary.changes)
+    ]
+    arrays: dict[str, Any] = {"examples": json.dumps(documents)}
+    if rows:
+        arrays["example_features"] = np.stack(rows).astype(np.float32)
+    return arrays
+
+
 def _examples_from_arrays(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
     text = _text(arrays, "examples", None)
     if text is None:
         return {}
-    given = declared(parse_json(text), tuple[list[_ShownDocument], list[_ShownDocument]])
+    documents = declared(parse_json(text), tuple[list[_ExampleDocument], list[_ExampleDocument]])
     rows = arrays.get("example_features", np.empty((0, 1)))
     if rows.ndim != 2:
         raise InputError(f"example_features must be rows × dimensions, not of shape {rows.shape}")
     features = iter(rows)
 
-    def made(own: _ShownDocument) -> Example:
-        row = next(features, None) if own.seen else None
-        if own.seen and row is None:
+    def example(document: _ExampleDocument) -> Example:
+        row = next(features, None) if document.seen else None
+        if document.seen and row is None:
             raise InputError("example_features has fewer rows than there are examples")
-        return Example(own.state, own.span, own.unit, own.source, row, own.centred, own.encoder)
+        values: dict[str, Any] = {name: getattr(document, name) for name in _EXAMPLE_FIELDS}
+        return Example(**values, features=row)
 
-    examples, changes = (tuple(map(made, part)) for part in given)
+    examples, changes = (tuple(map(example, part)) for part in documents)
     return {"examples": examples, "changes": changes}
 
 
@@ -265,53 +265,41 @@ def _vocabulary_from_arrays(
     _check_schema(arrays, VOCABULARY_SCHEMA, name)
     what = "a vocabulary"
     with named(name):
-        shown = _examples_from_arrays(arrays)
-    if "features" not in arrays and shown:
-        return _wordless(arrays, name, shown)
-    features = _first(arrays, ("features", "text_features"), name, what)
-    states = _first(arrays, ("states", "state_ids", "state_tokens"), name, what)
-    texts = _first(arrays, ("descriptions", "state_texts"), name, what)
-    with named(name):
+        more = _examples_from_arrays(arrays)
+        more |= {key: _text(arrays, key, None) for key in ("encoder", "object")}
+        if "features" not in arrays and "examples" in more:
+            return _wordless(arrays, name, more)
+        features = _first(arrays, ("features", "text_features"), name, what)
+        states = _first(arrays, ("states", "state_ids", "state_tokens"), name, what)
+        texts = _first(arrays, ("descriptions", "state_texts"), name, what)
         features = _prompt_variant(arrays, features, prompts, name)
-    if states.ndim != 1 or texts.shape != states.shape or features.shape[:1] != states.shape:
-        raise InputError(
-            f"{name}: features of shape {features.shape}, states of shape {states.shape} and "
-            f"descriptions of shape {texts.shape}; give one state and one description per row"
-        )
-    if states.dtype.kind != "U" or texts.dtype.kind != "U":
-        raise InputError(
-            f"{name}: states ({states.dtype}) and descriptions ({texts.dtype}) must be text"
-        )
-    with named(name):
-        return grouped_vocabulary(
-            [str(s) for s in states.tolist()],
-            [str(t) for t in texts.tolist()],
-            features,
-            encoder=_text(arrays, "encoder", None),
-            object=_text(arrays, "object", None),
-            **shown,
-        )
+        if states.ndim != 1 or texts.shape != states.shape or features.shape[:1] != states.shape:
+            raise InputError(
+                f"features of shape {features.shape}, states of shape {states.shape} and "
+                f"descriptions of shape {texts.shape}; give one state and one description per row"
+            )
+        if states.dtype.kind != "U" or texts.dtype.kind != "U":
+            raise InputError(
+                f"states ({states.dtype}) and descriptions ({texts.dtype}) must be text"
+            )
+        return grouped_vocabulary(states.tolist(), texts.tolist(), features, **more)
 
 
-def _wordless(arrays: Mapping[str, NDArray[Any]], name: str, shown: dict[str, Any]) -> Vocabulary:
-    """A vocabulary whose states are told by examples."""
-    with named(name):
-        columns = [
-            _first(arrays, (key,), name, "a vocabulary") for key in ("states", "descriptions")
-        ]
-        if any(column.ndim != 1 or column.dtype.kind != "U" for column in columns):
-            raise InputError("states and descriptions must be lists of text")
-        states: dict[str, list[str]] = {}
-        for state, text in zip(*(column.tolist() for column in columns), strict=False):
-            states.setdefault(state, []).extend([text] if text else [])
-        known = {key: _text(arrays, key, None) for key in ("encoder", "object")}
-        return Vocabulary(states, **known, **shown)
+def _wordless(arrays: Mapping[str, NDArray[Any]], name: str, more: dict[str, Any]) -> Vocabulary:
+    """Return a vocabulary whose states are told by examples."""
+    columns = [_first(arrays, (key,), name, "a vocabulary") for key in ("states", "descriptions")]
+    if any(column.ndim != 1 or column.dtype.kind != "U" for column in columns):
+        raise InputError("states and descriptions must be lists of text")
+    states: dict[str, list[str]] = {}
+    for state, text in zip(*(column.tolist() for column in columns), strict=False):
+        states.setdefault(state, []).extend([text] if text else [])
+    return Vocabulary(states, **more)
 
 
 def grouped_vocabulary(
     states: list[str], texts: list[str], features: NDArray[Any], **more: Any
 ) -> Vocabulary:
-    """A vocabulary from rows in any order: states by first appearance, rows in order within."""
+    """Return a vocabulary of rows in any order: states by first appearance, rows in order."""
     groups: dict[str, list[int]] = {}
     for row, state in enumerate(states):
         groups.setdefault(state, []).append(row)
@@ -352,8 +340,8 @@ def _first(
         if key in arrays:
             return arrays[key]
     names = names_in(name)
-    held = ", ".join(names[:8]) + (", …" if len(names) > 8 else "") or "nothing"
-    raise InputError(f"{name}: no {' or '.join(keys)}; it holds {held} and is not {what}")
+    listed = ", ".join(names[:8]) + (", …" if len(names) > 8 else "") or "nothing"
+    raise InputError(f"{name}: no {' or '.join(keys)}; it holds {listed} and is not {what}")
 
 
 def _text(arrays: Mapping[str, NDArray[Any]], key: str, default: Any) -> Any:
@@ -377,7 +365,7 @@ def _parse_yaml(text: str) -> Any:
         """YAML in which a key may appear only once; plain YAML silently keeps the last."""
 
         def fetch_flow_collection_start(self, kind: Any) -> None:
-            if self.flow_level >= MOST_BRACKETS:  # the time grows with their square
+            if self.flow_level >= MAX_BRACKETS:  # the time grows with their square
                 line = self.get_mark().line + 1
                 raise InputError(f"not valid YAML (line {line}: brackets nested too deeply)")
             super().fetch_flow_collection_start(kind)

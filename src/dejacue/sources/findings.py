@@ -30,19 +30,19 @@ from dejacue.sources.files import (
     write_vocabulary,
 )
 from dejacue.sources.npz import names_in, read_npz, write_npz
-from dejacue.sources.timeline_document import RetrievalDocument, TimelineDocument
+from dejacue.sources.results import RetrievalDocument, TimelineDocument
 
 DOCUMENT = "finding.json"
 KIND, VERSION = "dejacue.finding", 2
 PIXELS = ("video", "masks", "objects")  # of how a history was made: what pictures depend on
 OF, CROP = "made_of", "crop-"
-TURNS = ("vocabulary", "evidence")  # what two names take turns for
+ALTERNATING = ("vocabulary", "evidence")  # files that two names take turns for
 _EVIDENCE = ("cosines", "centre", "scale", "responses", "frames", "zero")
 
 
 @dataclass(frozen=True)
 class Made:
-    """How a finding was made; what is not known is None.
+    """How a finding was made; None: not known.
 
     encoder   its identity; prompts: how descriptions were phrased
     options   those of video, masks, encoder and tracker that are not the default
@@ -65,13 +65,13 @@ class Pictures(NamedTuple):
 
     @property
     def middle(self) -> bytes | None:
-        """One to know the object by: it alone or, where that is not there, the whole frame."""
-        own = list((self.crops or self.thumbnails).values())
-        return own[len(own) // 2] if own else None
+        """Return one to know the object by: it alone or, without any, a whole frame."""
+        pictures = list((self.crops or self.thumbnails).values())
+        return pictures[len(pictures) // 2] if pictures else None
 
 
 class _Common(msgspec.Struct, kw_only=True):
-    """What finding.json holds in every version."""
+    """The fields of finding.json in every version."""
 
     files: dict[str, str]
     doubts: list[tuple[Window, str]] = []
@@ -119,7 +119,7 @@ def pictures_path(history: Path) -> Path:
 
 
 def write_pictures(path: Path, pictures: Pictures, of: Mapping[str, str]) -> Path:
-    """Beside the history; ``of`` says which pixels they show."""
+    """Write pictures beside the history; ``of`` says which pixels they show."""
     rows = {str(frame): data for frame, data in pictures.thumbnails.items()}
     rows |= {f"{CROP}{frame}": data for frame, data in pictures.crops.items()}
     arrays = {name: np.frombuffer(data, np.uint8) for name, data in rows.items()}
@@ -127,38 +127,41 @@ def write_pictures(path: Path, pictures: Pictures, of: Mapping[str, str]) -> Pat
 
 
 def read_pictures(path: Path, of: Mapping[str, str] | None = None) -> Pictures | None:
-    """Those in a file, if they are of the same video, masks and object (None: whatever they are
-    of); None where there are none."""
+    """Read the pictures of a file, if they are of the same video, masks and object (None: whatever
+    they are of); return None where there are none."""
     try:
         arrays = read_npz(path, names_in(path))
         made_of = parse_json(str(arrays.pop(OF)))
         if of is not None and made_of != dict(of):
             return None
-        found = Pictures({}, {})
+        pictures = Pictures({}, {})
         for name, data in arrays.items():
-            part = found.crops if name.startswith(CROP) else found.thumbnails
+            part = pictures.crops if name.startswith(CROP) else pictures.thumbnails
             part[int(name.removeprefix(CROP))] = data.tobytes()
-        return found
+        return pictures
     except (InputError, KeyError, ValueError):
         return None
 
 
 def write_finding(folder: Path, finding: Parts) -> Path:
-    """The path of the document.
+    """Write the finding and return the path of its document.
 
     Another reading of the same history gets files of other names, until the document names them:
     whoever is stopped half-way leaves the finding as it was.
     """
     path = folder / DOCUMENT
     check_place(folder, folder=True)
-    history, own = finding.history, history_path(folder, finding.history.id)
-    stem = own.name.removesuffix(".history.npz")
-    turns = {
-        what: (folder / f"{stem}.{what}.npz", folder / f"{stem}.{what}-2.npz") for what in TURNS
-    }
+    history, place = finding.history, history_path(folder, finding.history.id)
+    stem = place.name.removesuffix(".history.npz")
     used = _named_files(folder)
-    files = {"history": own, "pictures": pictures_path(own)}
-    files |= {what: other if one.name in used else one for what, (one, other) in turns.items()}
+    files = {"history": place, "pictures": pictures_path(place)}
+    replaced = []  # what the finding that is there names, or would
+    for what in ALTERNATING:
+        pair = [folder / f"{stem}.{what}.npz", folder / f"{stem}.{what}-2.npz"]
+        if pair[0].name in used:
+            pair.reverse()
+        files[what] = pair[0]
+        replaced.append(pair[1])
     evidence = finding.timeline.evidence
     if evidence is None:
         raise InputError(
@@ -177,22 +180,22 @@ def write_finding(folder: Path, finding: Parts) -> Path:
         plain = msgspec.to_builtins(document)
         as_json(plain)  # msgspec writes null for NaN and infinity
         declared(plain, _Version2)  # what could not be read again
-    if not used or not _holds(own, history):
+    if not used or not _holds(place, history):
         path.unlink(missing_ok=True)
-        write_history(own, history)
+        write_history(place, history)
     write_vocabulary(files["vocabulary"], finding.vocabulary)
     write_npz(files["evidence"], {name: getattr(evidence, name) for name in _EVIDENCE})
     known = history.made_with or {}
     of = {key: known[key] for key in PIXELS if key in known}
     write_pictures(files["pictures"], finding.pictures, of)
     write_bytes(path, msgspec.json.format(msgspec.json.encode(document), indent=2))
-    for what, both in turns.items():
-        next(one for one in both if one != files[what]).unlink(missing_ok=True)
+    for old in replaced:
+        old.unlink(missing_ok=True)
     return path
 
 
 def _named_files(folder: Path) -> set[str]:
-    """What the finding that is there names; empty where there is none that can be read."""
+    """Return the files that the finding in a folder names; none where it cannot be read."""
     try:
         return set(read_document(folder).files.values())
     except InputError:
@@ -200,31 +203,26 @@ def _named_files(folder: Path) -> set[str]:
 
 
 def _holds(path: Path, history: History) -> bool:
-    """Whether the file is this history."""
+    """Return whether the file is this history."""
     try:
         known = read_history(path)
     except InputError:
         return False
-    return all(
-        _equal(getattr(known, own.name), getattr(history, own.name)) for own in fields(History)
-    )
-
-
-def _equal(one: Any, other: Any) -> bool:
-    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
-        return one.dtype == other.dtype and np.array_equal(one, other)
-    return bool(one == other)
+    for column in fields(History):
+        first, second = getattr(known, column.name), getattr(history, column.name)
+        if isinstance(first, np.ndarray) and isinstance(second, np.ndarray):
+            if first.dtype != second.dtype or not np.array_equal(first, second):
+                return False
+        elif first != second:
+            return False
+    return True
 
 
 def _stored_path(path: str | None, folder: Path) -> str | None:
-    """Masks that lie in the folder of the finding move with it."""
+    """Return the path of masks relative to the folder, if they lie in it and move with it."""
     if path is None or not Path(path).is_relative_to(folder.absolute()):
         return path
     return os.path.relpath(path, folder)
-
-
-def _known_path(path: str | None, folder: Path) -> str | None:
-    return None if path is None else os.path.join(folder.absolute(), path)
 
 
 def holds_finding(folder: Path) -> bool:
@@ -232,7 +230,7 @@ def holds_finding(folder: Path) -> bool:
 
 
 def read_finding(folder: Path) -> Parts:
-    """What ``write_finding`` has written."""
+    """Read what ``write_finding`` has written."""
     document = read_document(folder)
     files = {}
     for what in ("history", "vocabulary", "evidence", "pictures"):
@@ -264,7 +262,9 @@ def read_finding(folder: Path) -> Parts:
                 settings=timeline.settings,
                 notes=timeline.notes,
             )
-    pictures = read_pictures(files["pictures"]) or Pictures({}, {})
+    pictures, made = read_pictures(files["pictures"]) or Pictures({}, {}), document.made
+    if made.masks is not None:
+        made = replace(made, masks=os.path.join(folder.absolute(), made.masks))
     return Parts(
         history,
         vocabulary,
@@ -272,7 +272,7 @@ def read_finding(folder: Path) -> Parts:
         pictures,
         document.doubts,
         document.warnings,
-        replace(document.made, masks=_known_path(document.made.masks, folder)),
+        made,
     )
 
 
@@ -296,20 +296,20 @@ def _placed(interval: Interval, history: History) -> Interval:
 
 
 def _is_evidence(arrays: Mapping[str, Any], history: History, vocabulary: Vocabulary) -> bool:
-    """Whether all of it is there, in numbers, for these frames and descriptions."""
+    """Return whether the arrays are all there, in numbers, for these frames and descriptions."""
     shape = len(vocabulary), len(history)
     shapes = {"cosines": shape, "responses": shape, "centre": shape[:1], "scale": shape[:1]}
     return (
         set(_EVIDENCE) <= set(arrays)
         and np.array_equal(arrays["frames"], history.frames)
-        and all(arrays[name].shape == own for name, own in shapes.items())
+        and all(arrays[name].shape == expected for name, expected in shapes.items())
         and all(arrays[name].dtype.kind == "f" for name in shapes)
         and all(bool(np.isfinite(arrays[name]).all()) for name in shapes)
     )
 
 
 def read_document(folder: Path) -> Document:
-    """The document alone, without the arrays that it names."""
+    """Read the document alone, without the arrays that it names."""
     path = folder / DOCUMENT
     if not os.path.isfile(path):
         raise InputError(
@@ -327,12 +327,12 @@ def read_document(folder: Path) -> Document:
                 f"was written by a newer dejacue (format version {version:.9}; this one reads "
                 f"{VERSION}); update dejacue to read it"
             )
-        given: _Common
+        common: _Common
         if int(version) < VERSION:
-            given = first = declared(document, _Version1)
+            common = first = declared(document, _Version1)
             timeline = first.retrieval.timeline()
         else:
-            given = second = declared(document, _Version2)
+            common = second = declared(document, _Version2)
             timeline = second.timeline.timeline()
-        doubts = tuple(given.doubts)
-        return Document(int(version), given.files, timeline, doubts, given.warnings, given.made)
+        doubts = tuple(common.doubts)
+        return Document(int(version), common.files, timeline, doubts, common.warnings, common.made)

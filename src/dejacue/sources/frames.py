@@ -20,15 +20,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError
-from dejacue.sources._containers import Container, video_stream
-from dejacue.sources._display import DisplayConverter
+from dejacue.sources._containers import Container, DisplayConverter, video_stream
 from dejacue.sources._sampling import Unreadable
 from dejacue.sources.documents import named
 from dejacue.sources.images import images_in, is_image, read_rgb
 
-STAMPED = ("mp4", "mov", "matroska", "webm")  # formats whose packets are frames with stamps
-HIDDEN = ("vp8",)  # codecs whose packets may show nothing
-MOST_SIDE = 4096  # pixels of a picture that is sent
+STAMPED_FORMATS = ("mp4", "mov", "matroska", "webm")  # formats whose packets are frames with stamps
+HIDING_CODECS = ("vp8",)  # codecs whose packets may show nothing
+MAX_SIDE = 4096  # pixels of a picture that is sent
 
 
 class FileFrames:
@@ -70,7 +69,7 @@ class FileFrames:
         return None
 
     def image(self, number: int) -> NDArray[np.uint8]:
-        """(H, W, 3) RGB, upright; refuses a frame that is not there or cannot be decoded."""
+        """Return (H, W, 3) RGB, upright; refuse a frame that is not there or cannot be decoded."""
         _check(self.path, number, len(self))
         with self._lock, named(str(self.path)):
             try:
@@ -95,18 +94,18 @@ class FileFrames:
         return self._shown
 
     def _frame(self, stamp: int, number: int) -> Any:
-        """The frame of this stamp: further on from the last one, or from a key frame before it."""
+        """Decode the frame of this stamp: on from the last one, or from a key frame before it."""
         at = bisect.bisect_right(self._keys, stamp) - 1
         ahead = self._last is not None and self._last < stamp
         if ahead and (at < 0 or self._keys[at] <= (self._last or 0)):
-            found = self._decode_to(stamp)
-            if found is not None:
-                return found
+            frame = self._decode_to(stamp)
+            if frame is not None:
+                return frame
         for key in [*self._keys[max(at - 2, 0) : at + 1][::-1], None]:
             self._seek(key)
-            found = self._decode_to(stamp)
-            if found is not None:
-                return found
+            frame = self._decode_to(stamp)
+            if frame is not None:
+                return frame
         raise Unreadable(f"nothing is shown at {self.times_s[number]:.3f} s")
 
     def _seek(self, key: int | None) -> None:
@@ -142,36 +141,37 @@ class FileFrames:
         return None
 
     def _decoded_stamps(self) -> tuple[list[int], list[int]]:
-        """From a pass that decodes all: slow, and right for every format."""
-        found: list[int] = []
+        """Return the stamps of a pass that decodes all: slow, and right for every format."""
+        stamps: list[int] = []
         with closing(self._source.pictures(lambda sentence: None)) as pictures:
             for picture in pictures:
                 if picture.time_s is None:
                     raise InputError(f"{self.path}: its frames have no timestamps; save it as .mp4")
-                found.append(round(picture.time_s / float(self._base)) + (self._zero or 0))
-        return found, []
+                stamps.append(round(picture.time_s / float(self._base)) + (self._zero or 0))
+        return stamps, []
 
 
 def _stamps(container: Any, stream: Any) -> tuple[list[int], list[int]] | None:
-    """The stamps of all frames and of key frames, in order; None where packets do not tell."""
-    if not any(kind in container.format.name for kind in STAMPED) or (
-        stream.codec_context.name in HIDDEN
+    """Return the stamps of all frames and of key frames, sorted; None if packets do not tell."""
+    if not any(kind in container.format.name for kind in STAMPED_FORMATS) or (
+        stream.codec_context.name in HIDING_CODECS
     ):
         return None
-    shown, keys = [], []
     import av
+
+    stamps, keys = [], []
 
     try:
         for packet in container.demux(stream):
             if packet.size and not packet.is_discard:
                 if packet.pts is None:
                     return None
-                shown.append(packet.pts)
+                stamps.append(packet.pts)
                 if packet.is_keyframe:
                     keys.append(packet.pts)
     except av.FFmpegError:
         pass  # cut off: what is there can be shown
-    return (sorted(shown), sorted(keys)) if len(set(shown)) == len(shown) else None
+    return (sorted(stamps), sorted(keys)) if len(set(stamps)) == len(stamps) else None
 
 
 class ImageFrames:
@@ -208,7 +208,7 @@ Frames = FileFrames | ImageFrames
 
 
 def open_frames(path: Path) -> Frames:
-    """Any frame of a video file or of a folder of images."""
+    """Open a video file or a folder of images, to get any of its frames."""
     with named(str(path)):
         if os.path.isdir(path) or is_image(path):
             return ImageFrames(path)
@@ -221,12 +221,11 @@ def _check(path: Path, number: int, count: int) -> None:
 
 
 def jpeg(image: NDArray[np.uint8], width: int | None = None) -> bytes:
-    """The picture as JPEG, not wider than asked for."""
+    """Return a picture as JPEG, not wider than asked for."""
     from PIL import Image
 
-    made = Image.fromarray(image)
-    most = min(width or MOST_SIDE, MOST_SIDE)
-    made.thumbnail((most, MOST_SIDE), reducing_gap=2.0)
+    picture = Image.fromarray(image)
+    picture.thumbnail((min(width or MAX_SIDE, MAX_SIDE), MAX_SIDE), reducing_gap=2.0)
     stream = io.BytesIO()
-    made.save(stream, "JPEG", quality=88)
+    picture.save(stream, "JPEG", quality=88)
     return stream.getvalue()

@@ -32,11 +32,11 @@ def is_image(path: str | os.PathLike[str]) -> bool:
 
 
 def images_in(folder: Path) -> list[Path]:
-    """The images of a folder in natural order; other files are ignored."""
+    """Return the images of a folder in natural order; other files are ignored."""
     entries = list(folder.iterdir())
-    found = natural(entry for entry in entries if is_image(entry) and entry.is_file())
-    if found:
-        return found
+    images = natural(entry for entry in entries if is_image(entry) and entry.is_file())
+    if images:
+        return images
     below = [e for e in natural(entries) if e.is_dir() and any(map(is_image, e.iterdir()))]
     if below:
         named = ", ".join(entry.name for entry in below[:3]) + (", …" if below[3:] else "")
@@ -46,7 +46,7 @@ def images_in(folder: Path) -> list[Path]:
 
 
 def natural(paths: Iterable[str | os.PathLike[str]]) -> list[Path]:
-    """Sorted so that digits count as numbers; equal numbers (1, 01) by their letters."""
+    """Sort paths so that digits count as numbers; equal numbers (1, 01) by their letters."""
     return sorted(map(Path, paths), key=lambda path: (_parts(os.path.splitext(path)[0]), str(path)))
 
 
@@ -75,7 +75,7 @@ class Images:
         self.identity = [(name, stat.st_size, stat.st_mtime_ns) for name, stat in stats]
 
     def expected(self, sampling: Sampling) -> int:
-        """The exact number of frames taken, all of whose headers give one size."""
+        """Return the exact number of frames taken; refuse headers that give different sizes."""
         if sampling.needs_times and self.rate is None and self._times_s is None:
             raise InputError(
                 "images have no timestamps; give their rate, or use start, end and stride"
@@ -104,7 +104,8 @@ class Images:
 
 
 def _size(file: Path) -> tuple[int, int] | None:
-    """Width and height as shown, from the header; none where it is damaged: the pass says so."""
+    """Return width and height as shown, from the header; None where it is damaged: the pass says
+    so."""
     try:
         with named(file.name), open_picture(file) as image:
             turned = image.getexif().get(_ORIENTATION, 1) in (5, 6, 7, 8)
@@ -116,7 +117,7 @@ def _size(file: Path) -> tuple[int, int] | None:
 
 
 def read_rgb(file: Path, on_white: bool = False) -> NDArray[np.uint8]:
-    """(H, W, 3): turned as EXIF says, 16 bits scaled to 8, grey and palettes as colours;
+    """Return (H, W, 3): turned as EXIF says, 16 bits scaled to 8, grey and palettes as colours;
     transparency is dropped and leaves the colours beneath it, or lets white through."""
     from PIL import Image, ImageOps
 

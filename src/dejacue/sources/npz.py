@@ -21,16 +21,16 @@ from numpy.typing import NDArray
 from dejacue.errors import InputError, first_line
 from dejacue.sources.atomic import write_whole
 
-MOST_HEADER_BYTES = 10_000
-MOST_BYTES = 64 << 30
-ALWAYS_UNPACKED = 256 << 20  # bytes; what is larger may be a bomb, and is one from
-MOST_PACKED = 100  # times its size in the file on: packed features are hardly smaller than plain
-MANY = 1 << 20  # values that take no bytes at all, which nobody needs
+MAX_HEADER_BYTES = 10_000
+MAX_BYTES = 64 << 30
+ALWAYS_UNPACKED_BYTES = 256 << 20  # what is larger may be a bomb, and is one from
+MAX_PACKING = 100  # times its size in the file on: packed features are hardly smaller than plain
+MAX_EMPTY_VALUES = 1 << 20  # that take no bytes at all, which nobody needs
 T = TypeVar("T")
 
 
 def read_npz(path: str | os.PathLike[str], wanted: Iterable[str]) -> dict[str, NDArray[Any]]:
-    """The arrays of an ``.npz`` file that have these names; others are not looked at."""
+    """Read the arrays of an ``.npz`` file that have these names; others are not looked at."""
     name, names = os.fspath(path), set(wanted)
 
     def read(archive: zipfile.ZipFile) -> dict[str, NDArray[Any]]:
@@ -41,24 +41,24 @@ def read_npz(path: str | os.PathLike[str], wanted: Iterable[str]) -> dict[str, N
                     f"{name}: {member.filename:.80} is not an array; an .npz file "
                     "holds .npy members only"
                 )
-            own = member.filename.removesuffix(".npy")
-            if own in members:
+            key = member.filename.removesuffix(".npy")
+            if key in members:
                 raise InputError(f"{name}: contains {member.filename} twice; the file is damaged")
-            if own in names:
-                members[own] = member
-        packed, size = os.path.getsize(name), sum(own.file_size for own in members.values())
-        if size > max(ALWAYS_UNPACKED, MOST_PACKED * packed):
+            if key in names:
+                members[key] = member
+        packed, size = os.path.getsize(name), sum(array.file_size for array in members.values())
+        if size > max(ALWAYS_UNPACKED_BYTES, MAX_PACKING * packed):
             raise InputError(
                 f"{name}: would unpack {packed >> 20} MB to {size >> 20} MB, far more than "
                 "features do; if the file is right, save it uncompressed with numpy.savez"
             )
-        return {own: _read_member(archive, member, name) for own, member in members.items()}
+        return {key: _read_member(archive, member, name) for key, member in members.items()}
 
     return _opened(path, read)
 
 
 def names_in(path: str | os.PathLike[str]) -> list[str]:
-    """What an ``.npz`` file holds."""
+    """Return the names of the arrays in an ``.npz`` file."""
     return _opened(path, lambda file: [m.removesuffix(".npy") for m in file.namelist()])
 
 
@@ -88,7 +88,7 @@ def _read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str) -
     with archive.open(member) as stream:
         shape, fortran, dtype, header = read_header(stream, where)
         size = math.prod(shape) * dtype.itemsize
-        if size > MOST_BYTES:
+        if size > MAX_BYTES:
             raise InputError(f"{where} declares {size} bytes; that is not a history or vocabulary")
         if size != member.file_size - header:
             raise InputError(
@@ -104,10 +104,6 @@ def _read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str) -
     return np.frombuffer(data, dtype).reshape(shape, order="F" if fortran else "C")
 
 
-def _at_least_one(length: int) -> int:
-    return max(length, 1)
-
-
 def is_text(data: bytes, dtype: Any) -> bool:
     try:
         data.decode("utf-32-be" if dtype.str.startswith(">") else "utf-32-le")
@@ -119,7 +115,7 @@ def is_text(data: bytes, dtype: Any) -> bool:
 def read_header(
     stream: IO[bytes], where: str, remedy: str = "save plain numbers and strings"
 ) -> tuple[tuple[int, ...], bool, Any, int]:
-    """Shape, whether it is stored column by column, type, and where the data starts; checked."""
+    """Return shape, whether it is stored column by column, type, and where the data starts."""
     try:
         version = np.lib.format.read_magic(stream)
         readers: dict[tuple[int, int], Any] = {
@@ -130,14 +126,15 @@ def read_header(
             raise InputError(f"{where} has the unknown array version {version}; save it again")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # numpy's remarks on headers of the Python 2 era
-            shape, fortran, dtype = readers[version](stream, max_header_size=MOST_HEADER_BYTES)
+            shape, fortran, dtype = readers[version](stream, max_header_size=MAX_HEADER_BYTES)
     except (InputError, zipfile.BadZipFile):
         raise
     except Exception as error:  # the header is parsed as Python text, which fails in many ways
         raise InputError(f"{where} has no usable array header ({first_line(error)})") from None
     if any(length < 0 for length in shape):
         raise InputError(f"{where} declares a negative length")
-    if not (math.prod(shape) and dtype.itemsize) and math.prod(map(_at_least_one, shape)) > MANY:
+    values = math.prod(max(length, 1) for length in shape)
+    if not (math.prod(shape) and dtype.itemsize) and values > MAX_EMPTY_VALUES:
         raise InputError(f"{where} declares {shape} values of size zero; the file is damaged")
     if dtype.hasobject:
         raise InputError(f"{where} holds pickled objects, which are never loaded; {remedy}")

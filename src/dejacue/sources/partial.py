@@ -38,7 +38,7 @@ class PartialFile:
         self._good = 0  # bytes of the file that are sound; 0: there is none of this key
 
     def read(self) -> list[bytes]:
-        """The records up to the first that is damaged; what comes after it is written over."""
+        """Return the records up to the first that is damaged; the next append replaces the rest."""
         try:
             data = self.path.read_bytes()
         except OSError:
@@ -56,7 +56,7 @@ class PartialFile:
         return records
 
     def append(self, records: Iterable[bytes]) -> None:
-        """Writes them at once: when this returns, they are in the file."""
+        """Write records: when this returns, they are in the file."""
         data = _packed(records) if self._good else self._head + _packed(records)
         stream = self._stream or self._open()
         try:
@@ -68,14 +68,14 @@ class PartialFile:
         self._good += len(data)
 
     def replace(self, records: Iterable[bytes]) -> None:
-        """Instead of all that is there: the file is exchanged whole."""
+        """Replace all records: the file is exchanged whole."""
         data = self._head + _packed(records)
         self.close()
         write_bytes(self.path, data)
         self._good = len(data)
 
     def close(self) -> None:
-        """A file without records of this key is removed."""
+        """Close the file; remove one without records of this key."""
         with contextlib.suppress(OSError):  # a full disk was named already
             if self._stream is not None:
                 self._stream.close()
@@ -86,7 +86,7 @@ class PartialFile:
                 self.path.unlink()
 
     def remove(self) -> None:
-        """The work is done."""
+        """Remove the file: the work is done."""
         self._good = 0
         self.close()
         remove_left_file(self.path)  # of replace()
@@ -107,18 +107,20 @@ def _packed(records: Iterable[bytes]) -> bytes:
     return b"".join(part + _NUMBER.pack(zlib.crc32(part)) for part in parts)
 
 
-class PartialRows:
+class PartialRows(dict[bytes, NDArray[np.float32]]):
     """Encoded crops by 16 bytes that their pixels determine: in memory and, where a path is given,
     in a file from which a later run takes them. Files whose names go on after that path, such as
     those of an engine that keeps each batch in its own, are read as well."""
 
     def __init__(self, path: str | os.PathLike[str] | None, key: str) -> None:
-        self.rows: dict[bytes, NDArray[np.float32]] = {}
+        super().__init__()
         self._file = None if path is None else PartialFile(path, key)
-        for own in [] if path is None else partial_files(path):
-            file = self._file if self._file and own == self._file.path else PartialFile(own, key)
+        for place in [] if path is None else partial_files(path):
+            file = self._file
+            if file is None or place != file.path:
+                file = PartialFile(place, key)
             for record in file.read():
-                self.rows[record[:16]] = np.frombuffer(record[16:], "<f4")
+                self[record[:16]] = np.frombuffer(record[16:], "<f4")
 
     def __enter__(self) -> PartialRows:
         return self
@@ -127,29 +129,21 @@ class PartialRows:
         self.close()
 
     def close(self) -> None:
-        """The file stays for a later run."""
+        """Close the file, which stays for a later run."""
         if self._file is not None:
             self._file.close()
 
-    def __contains__(self, key: bytes) -> bool:
-        return key in self.rows
-
-    def __getitem__(self, key: bytes) -> NDArray[np.float32]:
-        return self.rows[key]
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
     def add(self, rows: Mapping[bytes, NDArray[np.float32]]) -> None:
-        """Of crops with the same pixels, the first one stays."""
-        new = {key: row for key, row in rows.items() if key not in self.rows}
+        """Add rows; of crops with the same pixels, the first one stays."""
+        new = {key: row for key, row in rows.items() if key not in self}
         if self._file is not None and new:
-            own = new.items()
-            self._file.append(key + np.ascontiguousarray(row, "<f4").tobytes() for key, row in own)
-        self.rows.update(new)
+            self._file.append(
+                key + np.ascontiguousarray(row, "<f4").tobytes() for key, row in new.items()
+            )
+        self.update(new)
 
 
 def partial_files(path: str | os.PathLike[str]) -> list[Path]:
     """Return this file, if it is there, and those whose names go on after it."""
-    own = Path(path)
-    return sorted(own.parent.glob(f"{glob.escape(own.name)}*")) if own.parent.is_dir() else []
+    first = Path(path)
+    return sorted(first.parent.glob(f"{glob.escape(first.name)}*")) if first.parent.is_dir() else []

@@ -27,20 +27,20 @@ def is_remote(path: str | os.PathLike[str]) -> bool:
 
 
 def check(url: str) -> None:
-    """Refuses, before the work, an address of a kind that is not known here."""
-    with _told(url):
+    """Refuse, before the work, an address of a kind that is not known here."""
+    with _in_one_sentence(url):
         _opened(url)
 
 
 def is_there(url: str) -> bool:
-    with _told(url):
+    with _in_one_sentence(url):
         system, path = _opened(url)
         return bool(system.exists(path))
 
 
 @contextlib.contextmanager
 def local_copy(path: str) -> Iterator[str]:
-    """Where it lies on this machine: fetched, as long as the block runs, if it is a URL."""
+    """Yield a path on this machine; what a URL leads to is fetched as long as the block runs."""
     if not is_remote(path):
         yield path
         return
@@ -49,30 +49,30 @@ def local_copy(path: str) -> Iterator[str]:
 
 
 def _fetched(url: str, folder: Path) -> str:
-    """A file or a folder of files under its own name. Its time is made of what the other side says
-    of it: a file that was not changed there is the same one here, however often it is fetched."""
-    with _told(url):
+    """Fetch a file or a folder of files under its name. Its time is made of what the other side
+    says of it: a file that was not changed there is the same one here, however often fetched."""
+    with _in_one_sentence(url):
         system, path = _opened(url)
         root = path.rstrip("/")
         target = folder / (root.rpartition("/")[2] or "fetched")
         for name, info in _files(system, url, path):
-            own = target / name.removeprefix(root).lstrip("/") if name != root else target
-            own.parent.mkdir(parents=True, exist_ok=True)
-            system.get_file(name, str(own))
+            place = target / name.removeprefix(root).lstrip("/") if name != root else target
+            place.parent.mkdir(parents=True, exist_ok=True)
+            system.get_file(name, str(place))
             seconds = _stamp(info)
-            os.utime(own, (seconds, seconds))
+            os.utime(place, (seconds, seconds))
     return str(target)
 
 
 def listing(url: str) -> list[tuple[str, int | None, int]]:
-    """Name, size and stamp of what lies there: the same as long as it is not changed."""
-    with _told(url):
+    """Return name, size and stamp of what lies there: the same as long as it is not changed."""
+    with _in_one_sentence(url):
         system, path = _opened(url)
         return [(name, info.get("size"), _stamp(info)) for name, info in _files(system, url, path)]
 
 
 def _files(system: Any, url: str, path: str) -> list[tuple[str, Mapping[str, Any]]]:
-    """A file, or all files of a folder, as the other side describes them."""
+    """Return a file, or all files of a folder, as the other side describes them."""
     if not system.exists(path):
         raise InputError(f"{url}: no such file or folder; check the URL")
     if system.isdir(path):
@@ -81,20 +81,20 @@ def _files(system: Any, url: str, path: str) -> list[tuple[str, Mapping[str, Any
 
 
 def _stamp(info: Mapping[str, Any]) -> int:
-    said = next((info[key] for key in _STAMPS if info.get(key) is not None), None)
-    return int.from_bytes(hashlib.sha256(repr(said).encode()).digest()[:4], "big")
+    stamp = next((info[key] for key in _STAMPS if info.get(key) is not None), None)
+    return int.from_bytes(hashlib.sha256(repr(stamp).encode()).digest()[:4], "big")
 
 
 def put(here: Path, url: str) -> None:
-    """A file, or all files of a folder, to a URL."""
-    with _told(url):
+    """Put a file, or all files of a folder, to a URL."""
+    with _in_one_sentence(url):
         system, path = _opened(url)
         root = path.rstrip("/")
-        for own in sorted(here.rglob("*")) if here.is_dir() else [here]:
-            if own.is_file():
-                target = root if own == here else f"{root}/{own.relative_to(here).as_posix()}"
+        for file in sorted(here.rglob("*")) if here.is_dir() else [here]:
+            if file.is_file():
+                target = root if file == here else f"{root}/{file.relative_to(here).as_posix()}"
                 system.makedirs(target.rpartition("/")[0], exist_ok=True)
-                system.put_file(str(own), target)
+                system.put_file(str(file), target)
 
 
 def _opened(url: str) -> tuple[Any, str]:
@@ -104,8 +104,8 @@ def _opened(url: str) -> tuple[Any, str]:
 
 
 @contextlib.contextmanager
-def _told(url: str) -> Iterator[None]:
-    """Every file system has errors of its own kind."""
+def _in_one_sentence(url: str) -> Iterator[None]:
+    """Turn an error into one of ours: every file system has its own kinds."""
     try:
         yield
     except (InputError, MissingExtra, MemoryError):

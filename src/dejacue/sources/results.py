@@ -2,6 +2,10 @@
 
 docs/files.md describes the formats, docs/formats.md those of other tools. A problem is one sentence
 that names the file and the history or the line.
+
+Earlier versions wrote retrievals (``dejacue.retrieval/1``): a window per description, also where
+the readout had decided per state. Their ``end_s`` was the start of the last frame, which only the
+history can repair, so they become timelines without seconds.
 """
 
 from __future__ import annotations
@@ -9,16 +13,19 @@ from __future__ import annotations
 import csv
 import io
 import os
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Annotated, Any, NamedTuple
 
 import msgspec
 
-from dejacue.errors import InputError
-from dejacue.records import TIMELINE_SCHEMA, Reference, Timeline, Window
+from dejacue.errors import InputError, unknown
+from dejacue.records import TIMELINE_SCHEMA, Diagnostics, Interval, Reference, Timeline, Window
+from dejacue.records.interval import KINDS, Kind
 from dejacue.sources.atomic import write_bytes, write_text, write_whole
 from dejacue.sources.documents import (
+    Finite,
     FrameNumber,
     Name,
     as_json,
@@ -35,22 +42,191 @@ from dejacue.sources.formats.references import read as read_foreign
 from dejacue.sources.formats.references import write as foreign_bytes
 from dejacue.sources.formats.registry import format_in, format_of
 from dejacue.sources.formats.tables import is_table, table_bytes, table_rows
-from dejacue.sources.timeline_document import (
-    RETRIEVAL_SCHEMA,
-    Answer,
-    IntervalDocument,
-    RetrievalDocument,
-    TimelineDocument,
-    check_level,
-    intervals_of,
-)
 
 REFERENCES_SCHEMA = "dejacue.references/1"
-MOST_RESULT_BYTES = 256 << 20
+RETRIEVAL_SCHEMA = "dejacue.retrieval/1"
+LEVELS = ("description", "state")
+MAX_RESULT_BYTES = 256 << 20
 _REFERENCE_COLUMNS = ("history", "state", "start", "end", "component")
 _TIMELINE_COLUMNS = ("history", "state", "start", "end")
 Cells = Iterable[tuple[str, dict[str, Any]]]  # rows of a table, and where they stand
+Ranks = dict[tuple[str, str | None], int]  # the last of each state, or of its description
 _TEXT_COLUMNS = ("history", "state", "description", "component")
+
+
+Rank = Annotated[int, msgspec.Meta(ge=1)]
+
+
+class Span(msgspec.Struct):
+    """Frames and their score; a missing score is 0."""
+
+    start: FrameNumber
+    end: FrameNumber
+    score: Finite = 0.0
+    start_s: Finite | None = None
+    end_s: Finite | None = None
+    source_start: FrameNumber | None = None
+    source_end: FrameNumber | None = None
+
+    def __post_init__(self) -> None:  # msgspec says in which row it fails
+        Interval("", self.start, self.end)
+        if (self.source_start is None) != (self.source_end is None):
+            raise InputError("has only one of source_start and source_end; give both or neither")
+        if self.source_start is not None and self.source_end is not None:
+            Interval("", self.source_start, self.source_end)
+        if self.start_s is None and self.end_s is not None:
+            raise InputError("has end_s but no start_s; give both or neither")
+        if self.start_s is not None and self.end_s is not None and self.end_s < self.start_s:
+            raise InputError(f"ends at {self.end_s:g} s, before its start at {self.start_s:g} s")
+
+
+class IntervalDocument(Span, kw_only=True):
+    """The fields of an Interval, as its ``to_dict`` gives them."""
+
+    state: Name
+    description: Name | None = None
+    rank: Rank = 1
+    kind: str | None = None
+    diagnostics: Diagnostics | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.kind not in (None, *KINDS):
+            raise unknown("kind", self.kind, KINDS)
+
+    def interval(self) -> Interval:
+        fields: dict[str, Any] = {name: getattr(self, name) for name in _INTERVAL_FIELDS}
+        if self.kind is None:
+            fields["kind"] = "answer" if self.rank == 1 else "alternative"
+        return Interval(**fields)
+
+
+_INTERVAL_FIELDS = IntervalDocument.__struct_fields__
+
+
+class _HistoryDocument(msgspec.Struct, kw_only=True):
+    """The fields of a timeline but for its intervals."""
+
+    history: Name
+    settings: dict[str, Any] = {}
+    encoder: str | None = None
+    notes: tuple[str, ...] = ()
+
+    def _timeline(
+        self, answers: Iterable[Answer], states: Mapping[str, Sequence[str]] | None = None
+    ) -> Timeline:
+        known, intervals = _intervals_of(answers)
+        return Timeline.of(
+            intervals,
+            known if states is None else states,
+            history_id=self.history,
+            encoder=self.encoder,
+            settings=self.settings,
+            notes=self.notes,
+        )
+
+
+class TimelineDocument(_HistoryDocument, kw_only=True):
+    """A timeline as its ``to_dict`` gives it; without ``states``, they are those of intervals."""
+
+    intervals: list[IntervalDocument]
+    states: dict[Name, tuple[Name, ...]] | None = None
+
+    def timeline(self) -> Timeline:
+        return self._timeline((Answer(row.interval()) for row in self.intervals), self.states)
+
+
+class MomentDocument(Span, kw_only=True):
+    """The answer of a retrieval to one description."""
+
+    state: Name
+    description: Name
+    level: str = LEVELS[0]
+    absent: bool = False
+    alternatives: list[Span] = []
+    diagnostics: Diagnostics | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_level(self.level)
+
+    def answers(self, further: Kind) -> list[Answer]:
+        """Return its window and its alternatives; ``further`` is the kind of the latter."""
+        rows: list[Span] = [self, *self.alternatives]
+        return [
+            Answer(
+                Interval(
+                    self.state,
+                    row.start,
+                    row.end,
+                    row.score,
+                    rank=rank,
+                    kind="answer" if rank == 1 else further,
+                    description=self.description,
+                    source_start=row.source_start,
+                    source_end=row.source_end,
+                    diagnostics=self.diagnostics if rank == 1 else None,
+                ),
+                self.level,
+                self.absent,
+            )
+            for rank, row in enumerate(rows, start=1)
+        ]
+
+
+class RetrievalDocument(_HistoryDocument, kw_only=True):
+    """What earlier versions wrote instead of a timeline."""
+
+    moments: list[MomentDocument]
+
+    def timeline(self) -> Timeline:
+        recurs = self.settings.get("further_windows") == "occurrences"
+        further: Kind = "occurrence" if recurs else "alternative"
+        return self._timeline(
+            answer for moment in self.moments for answer in moment.answers(further)
+        )
+
+
+class Answer(NamedTuple):
+    """A window of a description in a file of an earlier version, or of a state in a table."""
+
+    interval: Interval
+    level: str = LEVELS[0]
+    absent: bool = False
+
+
+def _check_level(level: str) -> None:
+    if level not in LEVELS:
+        raise unknown("level", level, LEVELS)
+
+
+def _intervals_of(answers: Iterable[Answer]) -> tuple[dict[str, tuple[str, ...]], list[Interval]]:
+    """Return states and intervals: one answer for a state whose descriptions all share it."""
+    groups: dict[str, dict[str | None, list[Answer]]] = {}
+    for answer in answers:
+        texts = groups.setdefault(answer.interval.state, {})
+        texts.setdefault(answer.interval.description, []).append(answer)
+    intervals: list[Interval] = []
+    for texts in groups.values():
+        first, *others = texts.values()
+        shared = all(answer.level == "state" for answer in first)
+        if shared and all(_agree(first, other) for other in others):
+            intervals += [replace(row, description=None) for row in _present(first)]
+        else:
+            intervals += [row for rows in texts.values() for row in _present(rows)]
+    states = {
+        state: tuple(text for text in texts if text is not None) for state, texts in groups.items()
+    }
+    return states, intervals
+
+
+def _agree(first: list[Answer], other: list[Answer]) -> bool:
+    pairs = ([(row.interval.window, row.level) for row in rows] for rows in (first, other))
+    return next(pairs) == next(pairs) and first[0].absent == other[0].absent
+
+
+def _present(answers: list[Answer]) -> list[Interval]:
+    return [] if answers[0].absent else [answer.interval for answer in answers]
 
 
 class _References(msgspec.Struct, forbid_unknown_fields=True):
@@ -59,7 +235,7 @@ class _References(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class _Reference(msgspec.Struct, forbid_unknown_fields=True):
-    """As Reference.to_dict gives it."""
+    """The fields of a Reference, as its ``to_dict`` gives them."""
 
     history: Name
     states: dict[str, Any]
@@ -69,7 +245,7 @@ class _Reference(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class _ReferenceRow(msgspec.Struct):
-    """One window of a CSV."""
+    """A row of a table: one window."""
 
     history: Name
     state: Name
@@ -89,7 +265,7 @@ class _IntervalRow(IntervalDocument, kw_only=True):
         super().__post_init__()
         if self.level is None:
             return
-        check_level(self.level)
+        _check_level(self.level)
         if self.description is None:
             raise InputError('has a level but no "description"; add it, or remove the level')
         self.start_s = self.end_s = None  # end_s was the start of the last frame
@@ -102,9 +278,11 @@ def read_references(
     states: Collection[str] | None = None,
     history: str | None = None,
 ) -> list[Reference]:
-    """References from JSON, from a ``.csv``, ``.parquet`` or ``.arrow`` with the columns history,
-    state, start, end and, if histories share their source, component (one row per window), or from
-    a file of another tool, by its ending or by what it holds (docs/formats.md).
+    """Read references from JSON, from a table or from a file of another tool.
+
+    A ``.csv``, ``.parquet`` or ``.arrow`` has the columns history, state, start, end and, if
+    histories share their source, component: one row per window. A file of another tool is
+    recognised by its ending or by what it holds (docs/formats.md).
 
     states    the states that may occur; others are refused
 
@@ -117,20 +295,20 @@ def read_references(
     name = os.fspath(path)
     if (format := format_in(name)) is not None:
         return read_foreign(name, format, times=times, states=states, history=history)
-    found = _own_references(name)
+    references = _our_references(name)
     with named(name):
-        for reference in found:
+        for reference in references:
             for state in reference.states:
                 with named(f'history "{reference.history_id}"'):
                     check_state(state, states)
-    return found
+    return references
 
 
-def _own_references(name: str) -> list[Reference]:
+def _our_references(name: str) -> list[Reference]:
     if is_table(name):
         with named(name):
             return _references_from_rows(table_rows(name, _REFERENCE_COLUMNS[:-1]))
-    text = read_text(name, MOST_RESULT_BYTES, "split it")
+    text = read_text(name, MAX_RESULT_BYTES, "split it")
     with named(name):
         if _is_csv(name):
             rows = _rows(text, _REFERENCE_COLUMNS[:-1], allowed=_REFERENCE_COLUMNS)
@@ -142,8 +320,8 @@ def _own_references(name: str) -> list[Reference]:
                 "give them last"
             )
         document = {"schema": REFERENCES_SCHEMA, **documents[0]}
-        given = declared(document, _References, schema=REFERENCES_SCHEMA).histories
-        return list(_check_unique(map(_reference, given, _places(given, "history"))))
+        histories = declared(document, _References, schema=REFERENCES_SCHEMA).histories
+        return list(_check_unique(map(_reference, histories, _places(histories, "history"))))
 
 
 def write_references(
@@ -199,7 +377,7 @@ def read_timelines(path: str | os.PathLike[str]) -> list[Timeline]:
     if is_table(name):
         with named(name):
             return _timelines_from_rows(table_rows(name, _TIMELINE_COLUMNS))
-    text = read_text(name, MOST_RESULT_BYTES, "split it")
+    text = read_text(name, MAX_RESULT_BYTES, "split it")
     with named(name):
         if _is_csv(name):
             return _timelines_from_rows(_rows(text, _TIMELINE_COLUMNS))
@@ -233,11 +411,11 @@ def write_timelines(path: str | os.PathLike[str], timelines: Timeline | Iterable
         return write_bytes(path, table_bytes(columns, Path(path).suffix.lower()))
     lines = Path(path).suffix.lower() == ".jsonl"
     opening, between, closing = ("", "\n", "\n") if lines else ("[\n", ",\n", "\n]\n")
-    each = (own for timeline in timelines for own in timeline.split())
+    of_histories = (part for timeline in timelines for part in timeline.split())
 
     def write(stream: IO[bytes]) -> None:
         stream.write(opening.encode())
-        for at, timeline in enumerate(_check_unique(each)):
+        for at, timeline in enumerate(_check_unique(of_histories)):
             stream.write(f"{between if at else ''}{_as_line(timeline)}".encode())
         stream.write(closing.encode())
 
@@ -254,7 +432,7 @@ def _as_line(record: Reference | Timeline) -> str:
 
 
 def _places(rows: list[Any], what: str) -> Iterator[str]:
-    """What each is called in a sentence: by its history, else by its number."""
+    """Yield the name of each row for a sentence: by its history, else by its number."""
     for at, row in enumerate(rows, start=1):
         name = row.get("history") if isinstance(row, dict) else None
         yield f'history "{name}"' if isinstance(name, str) and name.strip() else f"{what} {at}"
@@ -262,11 +440,11 @@ def _places(rows: list[Any], what: str) -> Iterator[str]:
 
 def _reference(row: Any, where: str) -> Reference:
     with named(where):
-        given = declared(row, _Reference)
-        for state, pairs in given.states.items():
+        document = declared(row, _Reference)
+        for state, pairs in document.states.items():
             with named(f'state "{state}", windows'):
-                given.states[state] = declared(pairs, list[tuple[FrameNumber, FrameNumber]])
-    return Reference(*msgspec.structs.astuple(given))
+                document.states[state] = declared(pairs, list[tuple[FrameNumber, FrameNumber]])
+    return Reference(*msgspec.structs.astuple(document))
 
 
 def _references_from_rows(rows: Cells) -> list[Reference]:
@@ -275,8 +453,8 @@ def _references_from_rows(rows: Cells) -> list[Reference]:
     for where, cells in rows:
         with named(where):
             row = declared(cells, _ReferenceRow, strict=False)
-            own = states.setdefault(row.history, {}).setdefault(row.state, [])
-            own.append(Window(row.start, row.end))
+            windows = states.setdefault(row.history, {}).setdefault(row.state, [])
+            windows.append(Window(row.start, row.end))
             known = components.get(row.history, row.component)
             if row.component not in (None, known):
                 raise InputError(
@@ -286,8 +464,8 @@ def _references_from_rows(rows: Cells) -> list[Reference]:
             if row.component is not None:
                 components[row.history] = row.component
     return [
-        Reference(history, own, components.get(history))  # type: ignore[arg-type]
-        for history, own in states.items()
+        Reference(history, windows, components.get(history))  # type: ignore[arg-type]
+        for history, windows in states.items()
     ]
 
 
@@ -299,17 +477,17 @@ def _timeline(row: Any, where: str) -> Timeline:
             raise InputError("has no list of intervals but holds references; give references last")
         schema = row.get("schema", RETRIEVAL_SCHEMA if "moments" in row else TIMELINE_SCHEMA)
         if schema == RETRIEVAL_SCHEMA:
-            return _earlier(declared(row, RetrievalDocument))
+            return _retrieval(declared(row, RetrievalDocument))
         check_schema(schema, TIMELINE_SCHEMA)
         document = declared(row, TimelineDocument)
-        ranks = _Ranks()
+        ranks: Ranks = {}
         for at, interval in enumerate(document.intervals):
             with named(f"intervals[{at}]"):
-                ranks.add(interval)
+                _check_rank(interval, ranks)
         return document.timeline()
 
 
-def _earlier(document: RetrievalDocument) -> Timeline:
+def _retrieval(document: RetrievalDocument) -> Timeline:
     seen = set()
     for at, moment in enumerate(document.moments):
         key = moment.state, moment.description
@@ -321,48 +499,40 @@ def _earlier(document: RetrievalDocument) -> Timeline:
 
 def _timelines_from_rows(rows: Cells) -> list[Timeline]:
     histories: dict[str, list[Answer]] = {}
-    ranks: dict[str, _Ranks] = {}
+    ranks: dict[str, Ranks] = {}
     notes: dict[str, dict[str, None]] = {}
     for where, cells in rows:
         with named(where):
             for name in ("start_s", "end_s"):
                 if cells.get(name) != cells.get(name):  # a table may hold NaN for "not known"
                     del cells[name]
-            told = cells.get("notes")
+            text = cells.get("notes")
             row = declared(cells, _IntervalRow, strict=False)
-            if isinstance(told, str) and told:
-                notes.setdefault(row.history, {}).update(dict.fromkeys(told.split(" | ")))
-            ranks.setdefault(row.history, _Ranks()).add(row)
+            if isinstance(text, str) and text:
+                notes.setdefault(row.history, {}).update(dict.fromkeys(text.split(" | ")))
+            _check_rank(row, ranks.setdefault(row.history, {}))
             histories.setdefault(row.history, []).append(
                 Answer(row.interval(), row.level or "description", row.absent)
             )
     timelines = []
     for history, answers in histories.items():
-        states, intervals = intervals_of(answers)
-        told = tuple(notes.get(history, ()))
-        timelines.append(Timeline.of(intervals, states, history_id=history, notes=told))
+        states, intervals = _intervals_of(answers)
+        sentences = notes.get(history, ())
+        timelines.append(Timeline.of(intervals, states, history_id=history, notes=sentences))
     return timelines
 
 
-class _Ranks:
-    """Refuses a rank of a state (or of its description) that is given twice or left out."""
-
-    def __init__(self) -> None:
-        self._last: dict[tuple[str, str | None], int] = {}
-
-    def add(self, row: IntervalDocument) -> None:
-        key = row.state, row.description
-        last = self._last.get(key, 0)
-        if row.rank <= last:
-            raise InputError(
-                f"rank {row.rank} of {_quoted(*key)} is given twice; keep one interval for each "
-                "rank"
-            )
-        if row.rank != last + 1:
-            raise InputError(
-                f"rank {row.rank} of {_quoted(*key)} does not follow rank {row.rank - 1}"
-            )
-        self._last[key] = row.rank
+def _check_rank(row: IntervalDocument, ranks: Ranks) -> None:
+    """Refuse a rank of a state (or of its description) that is given twice or left out."""
+    key = row.state, row.description
+    last = ranks.get(key, 0)
+    if row.rank <= last:
+        raise InputError(
+            f"rank {row.rank} of {_quoted(*key)} is given twice; keep one interval for each rank"
+        )
+    if row.rank != last + 1:
+        raise InputError(f"rank {row.rank} of {_quoted(*key)} does not follow rank {row.rank - 1}")
+    ranks[key] = row.rank
 
 
 def _quoted(state: str, description: str | None) -> str:
@@ -371,7 +541,7 @@ def _quoted(state: str, description: str | None) -> str:
 
 
 def _check_unique(records: Iterable[Any]) -> Iterator[Any]:
-    """Yields the records; refuses a history that is given twice."""
+    """Yield the records; refuse a history that is given twice."""
     seen = set()
     for record in records:
         if record.history_id in seen:
@@ -387,7 +557,7 @@ def _is_csv(name: str) -> bool:
 def _rows(
     text: str, needed: tuple[str, ...], allowed: tuple[str, ...] | None = None
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The line of each row of a CSV, and those of its cells that are not empty, by column."""
+    """Yield the line of each row of a CSV, and its cells that are not empty, by column."""
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     try:
         columns = [column.strip() for column in next(reader)]

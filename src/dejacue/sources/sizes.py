@@ -17,44 +17,44 @@ from dejacue.errors import InputError
 if TYPE_CHECKING:
     from PIL import Image
 
-MOST_PIXELS = 1 << 26  # 8192 × 8192; 8K video has half of that
-_most: ContextVar[int] = ContextVar("dejacue_most_pixels", default=MOST_PIXELS)
+MAX_PIXELS = 1 << 26  # 8192 × 8192; 8K video has half of that
+_limit: ContextVar[int] = ContextVar("dejacue_max_pixels", default=MAX_PIXELS)
 _pillow = threading.Lock()
 
 
 @contextmanager
 def pixel_limit(pixels: int | None) -> Iterator[None]:
-    """Within it, pictures may have so many pixels; None: as many as before."""
+    """Let pictures have so many pixels within the block; None: as many as before."""
     if pixels is not None and pixels < 1:
-        raise InputError(f"max_pixels {pixels} is less than 1; the default is {MOST_PIXELS}")
-    before = _most.set(_most.get() if pixels is None else pixels)
+        raise InputError(f"max_pixels {pixels} is less than 1; the default is {MAX_PIXELS}")
+    before = _limit.set(_limit.get() if pixels is None else pixels)
     try:
         yield
     finally:
-        _most.reset(before)
+        _limit.reset(before)
 
 
 def check_size(width: int, height: int) -> None:
-    """Refuses a picture of more pixels than may be read."""
-    most = _most.get()
-    if width * height > most:
+    """Refuse a picture of more pixels than may be read."""
+    limit = _limit.get()
+    if width * height > limit:
         raise InputError(
-            f"{width} × {height} pixels exceed the limit of {most}; make it smaller, or give "
+            f"{width} × {height} pixels exceed the limit of {limit}; make it smaller, or give "
             f"--max-pixels {width * height} (in Python: sources.sizes.pixel_limit)"
         )
 
 
 @contextmanager
 def open_picture(path: str | os.PathLike[str]) -> Iterator[Image.Image]:
-    """Pillow's picture, not larger than allowed; its pixels are not yet read."""
+    """Open a picture that is not larger than allowed with Pillow; its pixels are not yet read."""
     from PIL import Image
 
     with _pillow:  # its own limit warns at one size and fails at another
-        limit, Image.MAX_IMAGE_PIXELS = Image.MAX_IMAGE_PIXELS, None
+        of_pillow, Image.MAX_IMAGE_PIXELS = Image.MAX_IMAGE_PIXELS, None
         try:
             picture = Image.open(path)
         finally:
-            Image.MAX_IMAGE_PIXELS = limit
+            Image.MAX_IMAGE_PIXELS = of_pillow
     with picture:
         check_size(*picture.size)
         yield picture

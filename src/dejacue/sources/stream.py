@@ -16,8 +16,7 @@ from functools import partial
 from typing import Any
 
 from dejacue.errors import InputError
-from dejacue.sources._containers import video_stream
-from dejacue.sources._display import DisplayConverter
+from dejacue.sources._containers import DisplayConverter, video_stream
 from dejacue.sources._sampling import Picture, Sampling
 from dejacue.sources.documents import named
 from dejacue.sources.video import Video
@@ -30,21 +29,21 @@ _DEVICES = {"linux": ("v4l2", "/dev/video{}"), "darwin": ("avfoundation", "{}")}
 
 
 def is_stream(name: str) -> bool:
-    """Whether it is a camera or an address, not a file."""
+    """Return whether a name is a camera or an address, not a file."""
     return name.startswith(CAMERA) or _ADDRESS.match(name) is not None
 
 
 def open_stream(name: str, *, fps: float | None = None, timeout_s: float = TIMEOUT_S) -> Video:
-    """The frames of a camera or an address, to be iterated once.
+    """Open a camera or an address, whose frames are iterated once.
 
     fps         take this many frames a second
     timeout_s   without a frame for so long, it has ended
     """
-    shown = _SECRET.sub("", name)  # what is written and said of it is no place for a password
-    with named(shown):
+    public = _SECRET.sub("", name)  # what is written and said of it is no place for a password
+    with named(public):
         if not timeout_s > 0:
             raise InputError(f"the timeout {timeout_s} must be more than 0 seconds")
-        return Video(shown, Stream(name, timeout_s), Sampling(fps=fps), "skip", shown)
+        return Video(public, Stream(name, timeout_s), Sampling(fps=fps), "skip", public)
 
 
 class Stream:
@@ -82,7 +81,7 @@ class Stream:
     def _packets(
         self, container: Any, stream: Any, report: Callable[[str], None]
     ) -> Generator[Any]:
-        """Until the stream ends or fails; finally one that empties the decoder."""
+        """Yield packets until the stream ends or fails; finally one that empties the decoder."""
         import av
 
         try:
@@ -98,15 +97,16 @@ class Stream:
     def _open(self) -> Any:
         import av
 
-        limit = self._timeout_s
         try:
             if self._address.startswith(CAMERA):
                 kind, device = self._device
-                return av.open(device, format=kind, timeout=limit)
+                return av.open(device, format=kind, timeout=self._timeout_s)
             options = {"rtsp_transport": "tcp"} if self._address.startswith("rtsp") else {}
-            return av.open(self._address, options=options, timeout=limit)
+            return av.open(self._address, options=options, timeout=self._timeout_s)
         except av.error.ExitError:
-            raise InputError(f"does not answer within {limit:g} s; check the address") from None
+            raise InputError(
+                f"does not answer within {self._timeout_s:g} s; check the address"
+            ) from None
         except (av.FFmpegError, ValueError, OSError) as error:
             reason = getattr(error, "strerror", None) or error
             raise InputError(f"cannot be opened ({reason}); check the address") from None

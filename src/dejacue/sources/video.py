@@ -24,8 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError, shown, unknown
-from dejacue.sources._containers import Container
-from dejacue.sources._display import Undisplayed
+from dejacue.sources._containers import Container, Undisplayed
 from dejacue.sources._sampling import (
     Picture,
     Sampling,
@@ -63,7 +62,7 @@ class Frame:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Height and width."""
+        """Return height and width."""
         return self.image.shape[0], self.image.shape[1]
 
     @property
@@ -71,34 +70,33 @@ class Frame:
         return self.image.nbytes
 
     def part(self, y0: int, y1: int, x0: int, x1: int) -> tuple[NDArray[np.uint8], int, int]:
-        """RGB of at least these rows and columns, and the row and column where it begins."""
+        """Return RGB of at least these rows and columns, and the row and column where it begins."""
         return self.image, 0, 0
 
 
 class LateFrame(Frame):
     """A frame that becomes RGB when it is asked for: all of it, or a part."""
 
+    _decoded: Undisplayed
+
     def __init__(self, index: int, source: int, picture: Picture, decoded: Undisplayed) -> None:
         vars(self).update(index=index, source=source, time_s=picture.time_s, name=picture.name)
-        vars(self)["_decoded"] = decoded
+        vars(self).update(_decoded=decoded)
 
     @cached_property
     def image(self) -> NDArray[np.uint8]:
-        found: NDArray[np.uint8] = vars(self)["_decoded"].image()
-        return found
+        return self._decoded.image()
 
     @property
     def shape(self) -> tuple[int, int]:
-        size: tuple[int, int] = vars(self)["_decoded"].shape
-        return size
+        return self._decoded.shape
 
     @property
     def nbytes(self) -> int:
-        return int(vars(self)["_decoded"].nbytes)
+        return self._decoded.nbytes
 
     def part(self, y0: int, y1: int, x0: int, x1: int) -> tuple[NDArray[np.uint8], int, int]:
-        found: tuple[NDArray[np.uint8], int, int] = vars(self)["_decoded"].part(y0, y1, x0, x1)
-        return found
+        return self._decoded.part(y0, y1, x0, x1)
 
 
 class Video:
@@ -127,18 +125,18 @@ class Video:
         return self._frames(late=False)
 
     def late(self) -> Iterator[Frame]:
-        """The same frames; where it can be, their RGB is made when it is asked for."""
+        """Iterate over the same frames; where it can be, their RGB is made when it is asked for."""
         return self._frames(late=True)
 
     def thinned(self, every: int) -> Video:
-        """Every n-th of these frames, counted anew; ``Masks.thinned`` finds their masks."""
+        """Return every n-th of these frames, counted anew; ``Masks.thinned`` finds their masks."""
         if every == 1:
             return self
-        made = copy.copy(self)
-        made.every = every
-        made.key = hashlib.sha256(f"{self.key} every {every}".encode()).hexdigest()
-        made.length = None if self.length is None else -(-self.length // every)
-        return made
+        video = copy.copy(self)
+        video.every = every
+        video.key = hashlib.sha256(f"{self.key} every {every}".encode()).hexdigest()
+        video.length = None if self.length is None else -(-self.length // every)
+        return video
 
     def _frames(self, *, late: bool) -> Iterator[Frame]:
         self.problems = []
@@ -148,7 +146,12 @@ class Video:
             chosen = itertools.islice(self._sampling.select(pictures), 0, None, self.every)
             for index, (source, picture) in enumerate(chosen):
                 try:
-                    frame = _frame(index, source, picture, late)
+                    decoded = picture.late() if late and picture.late is not None else None
+                    if decoded is not None:
+                        frame: Frame = LateFrame(index, source, picture, decoded)
+                    else:
+                        time_s, name = picture.time_s, picture.name
+                        frame = Frame(index, source, time_s, name, picture.load())
                 except Unreadable as reason:
                     place = _place(source, picture)
                     self._report(
@@ -161,7 +164,7 @@ class Video:
                         f"frame {first[0]} has {_size(first[1])} pixels, but frame {source} has "
                         f"{_size(frame.shape)}; resize all frames to one size"
                     )
-                del picture  # while the next is decoded, the taker decides what is kept
+                del picture, decoded  # while the next is decoded, the taker decides what is kept
                 yield frame
                 del frame
             if first is None:
@@ -175,9 +178,7 @@ class Video:
         self.problems.append(f"{self.path}: {sentence}{result}")
 
     def _nothing(self, taken: int) -> str:
-        if taken:
-            return "none of its frames can be decoded; re-encode it, or copy it again"
-        if self._sampling.start or self._sampling.start_s:
+        if not taken and (self._sampling.start or self._sampling.start_s):
             return "start is past the last frame; give an earlier one"
         return "none of its frames can be decoded; re-encode it, or copy it again"
 
@@ -196,7 +197,7 @@ def open_video(
     threads: int | None = None,
     decoder: str = "software",
 ) -> Video:
-    """A video file, a folder of images, or a glob pattern of images; only headers are read.
+    """Open a video file, a folder of images, or a glob pattern of images; only headers are read.
 
     ``start`` to ``fps`` are those of Sampling. ``rate`` (images per second) gives times to images.
     ``errors`` says what to do with a frame that cannot be decoded: "skip" or "fail". ``threads``
@@ -228,7 +229,7 @@ def open_images(
     errors: str = "skip",
     **sampling: Any,
 ) -> Video:
-    """Images in this order, from wherever they lie; ``sampling`` are the options of Sampling.
+    """Open images in this order, wherever they lie; ``sampling`` are the options of Sampling.
 
     times_s    of each; on_white: transparent ones are laid on white, instead of being shown with
                the colours that lie under their transparency
@@ -264,18 +265,11 @@ def _source(name: str, rate: float | None, threads: int | None, hardware: bool) 
     if place.exists():
         raise InputError("is a device or a pipe; give a file or a folder")
     if glob.has_magic(name):
-        found = natural(match for match in glob.iglob(name, recursive=True) if is_image(match))
-        if found:
-            return Images(found[0].absolute().parent.name, found, rate)
+        files = natural(match for match in glob.iglob(name, recursive=True) if is_image(match))
+        if files:
+            return Images(files[0].absolute().parent.name, files, rate)
         raise InputError("no image matches this pattern; check it, and quote it in the shell")
     raise InputError("no such file or folder; check the path")
-
-
-def _frame(index: int, source: int, picture: Picture, late: bool) -> Frame:
-    decoded = picture.late() if late and picture.late is not None else None
-    if decoded is not None:
-        return LateFrame(index, source, picture, decoded)
-    return Frame(index, source, picture.time_s, picture.name, picture.load())
 
 
 def _place(source: int, picture: Picture) -> str:
@@ -331,7 +325,7 @@ def write_video(
 def _stamped(
     frames: Iterable[NDArray[np.uint8]], times_s: Iterable[float] | None
 ) -> Iterator[tuple[int, NDArray[np.uint8]]]:
-    """Every frame with its timestamp: its number, or its time in ticks; checked, of even size."""
+    """Yield every frame, checked and of even size, with its number or its time in ticks."""
     times = None if times_s is None else iter(times_s)
     shape, before = None, -1
     for at, frame in enumerate(frames):

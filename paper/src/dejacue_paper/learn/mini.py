@@ -262,7 +262,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--device", default=None)
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     options = parser.parse_args(argv)
-    from dejacue.sources.encoders.siglip_torch import choose_device
+    from dejacue.sources.encoders.torch_models import choose_device
 
     device = choose_device(options.device)
     options.out.mkdir(parents=True, exist_ok=True)

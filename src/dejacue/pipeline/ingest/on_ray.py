@@ -270,7 +270,7 @@ class _Joined:
         known = PartialRows(self._run.writer.partial(item), self._info.key)
         self._open[item.id] = _Parts(item, known)
         here = replace(item, video=_absolute(item.video), masks=_absolute(item.masks))
-        return {"item": pickle.dumps(here), "known": b"".join(known.rows)}
+        return {"item": pickle.dumps(here), "known": b"".join(known)}
 
     def take(
         self, item: str, part: int, message: bytes, rows: bytes, problem: str, kept: bool
@@ -304,7 +304,7 @@ class _Joined:
             self._run.writer.failed(own.item, f"{own.item.video}: {what}")
         elif own.end is not None:
             builder = HistoryBuilder(self._info)
-            builder.known.add(own.known.rows)
+            builder.known.add(own.known)
             for _, (chunk, rows) in sorted(own.batches.items()):
                 if rows is None:
                     builder.see(chunk)

@@ -15,24 +15,22 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Callable, Mapping
+from importlib.util import find_spec
 from typing import Any, Protocol
 
 from dejacue.errors import InputError, unknown
 from dejacue.plugins import Registry
 from dejacue.records import Vocabulary
-from dejacue.sources.encoders.base import (
-    FORMS,
-    PROMPTS,
-    Encoder,
-    ImageEncoder,
-)
+from dejacue.sources.encoders.base import FORMS, PROMPTS, Encoder, ImageEncoder
 from dejacue.sources.encoders.base import encode_vocabulary as _encode_vocabulary
 
 UNKNOWN_WORDS = "words that mini does not know: "
 PLUG_INS: Registry[Callable[..., Encoder]] = Registry("encoders", {})
 BUILT_IN = ("siglip2", "mini")
-VARIANTS: dict[str, dict[str, str]] = {  # of siglip2, by name
-    **{f"siglip2:{own}": {"backend": "onnx", "precision": own} for own in ("fp32", "fp16", "int8")},
+VARIANTS = {  # of siglip2, by name
+    "siglip2:fp32": {"backend": "onnx", "precision": "fp32"},
+    "siglip2:fp16": {"backend": "onnx", "precision": "fp16"},
+    "siglip2:int8": {"backend": "onnx", "precision": "int8"},
     "siglip2:torch": {"backend": "torch"},
 }
 SIZES = {  # of siglip2; no revision and no hashes of them are known here: what is used is recorded
@@ -57,18 +55,18 @@ EXAMPLES = (
 
 
 def check_name(name: str) -> None:
-    """Refuses a name that no encoder has; loads nothing."""
+    """Refuse a name that no encoder has; load nothing."""
     family, _, model = name.partition(":")
     if f"{family}:" in FAMILIES:
         if not model:
-            examples = [one for one in EXAMPLES if one.startswith(name)]
+            examples = [example for example in EXAMPLES if example.startswith(name)]
             raise InputError(f'"{name}" names no model; give one, such as {examples[0]}')
     elif name not in ENCODERS and name not in PLUG_INS:
         raise _unknown_encoder(name)
 
 
 def load_encoder(name: str = "siglip2", **options: Any) -> Encoder:
-    """An encoder by name.
+    """Load an encoder by its name.
 
     options   of the encoder; for siglip2: backend ("onnx", "torch"; default: torch if a CUDA or
               MPS device and the extra are there, else onnx), precision, device, lower, …; for the
@@ -79,27 +77,28 @@ def load_encoder(name: str = "siglip2", **options: Any) -> Encoder:
     check_name(name)
     family, _, model = name.partition(":")
     if f"{family}:" in FAMILIES:
-        return _made(name, _loader(family), options, model)
+        return _load(name, _loader(family), options, model)
     if name == "siglip2":
         return _siglip(**options)
     if name in VARIANTS:
         return _variant(name, options)
     if name in SIZES:
-        return _made(name, _loader("hf"), options, SIZES[name], called=name)
+        return _load(name, _loader("hf"), options, SIZES[name], called=name)
     if name == "mini":
         from dejacue.sources.encoders.mini import Mini
 
-        return _made(name, Mini, options)
-    made = _made(name, PLUG_INS[name], options)
-    if not isinstance(made, Encoder):
-        raise InputError(f'the plug-in "{name}" returned a {type(made).__name__}, not an Encoder')
-    return made
+        return _load(name, Mini, options)
+    encoder = _load(name, PLUG_INS[name], options)
+    if not isinstance(encoder, Encoder):
+        kind = type(encoder).__name__
+        raise InputError(f'the plug-in "{name}" returned a {kind}, not an Encoder')
+    return encoder
 
 
 def encode_vocabulary(
     vocabulary: Vocabulary | Mapping[str, Any], encoder: Encoder | str, *, prompts: str = "ensemble"
 ) -> Vocabulary:
-    """The vocabulary (or states with their descriptions) with text features.
+    """Return the vocabulary (or states with their descriptions) with text features.
 
     encoder   as load_encoder gives it, or a name
     prompts   raw, photo or definite: one form of every description; ensemble (published): the
@@ -107,14 +106,14 @@ def encode_vocabulary(
     """
     if not isinstance(encoder, Encoder):
         encoder = load_encoder(encoder)
-    found = _encode_vocabulary(vocabulary, encoder, prompts=prompts)
-    if found.spoken and (strange := encoder.unknown_words(found.descriptions)):
+    encoded = _encode_vocabulary(vocabulary, encoder, prompts=prompts)
+    if encoded.spoken and (strange := encoder.unknown_words(encoded.descriptions)):
         warnings.warn(f"{UNKNOWN_WORDS}{', '.join(strange)}", stacklevel=2)
-    return found
+    return encoded
 
 
 class HasOrigin(Protocol):
-    """What tells how a history was made: a History itself, or what a store knows of one."""
+    """A History, or what a store knows of one: enough to tell how it was made."""
 
     @property
     def id(self) -> str: ...
@@ -125,7 +124,7 @@ class HasOrigin(Protocol):
 
 
 def encoder_name(history: HasOrigin) -> str:
-    """The name of the encoder that a history was made with."""
+    """Return the name of the encoder that a history was made with."""
     identity = history.encoder or ""
     model, _, revision = identity.partition("@")
     for name, repository in SIZES.items():
@@ -146,34 +145,31 @@ def encoder_name(history: HasOrigin) -> str:
 
 
 def _loader(family: str) -> Callable[..., Encoder]:
-    if family == "hf":
-        from dejacue.sources.encoders._transformers import load_transformers
+    from dejacue.sources.encoders.torch_models import OpenClip, Timm, load_transformers
 
-        return load_transformers
-    if family == "openclip":
-        from dejacue.sources.encoders._open_clip import OpenClip
-
-        return OpenClip
-    from dejacue.sources.encoders._timm import Timm
-
-    return Timm
+    loaders: dict[str, Callable[..., Encoder]] = {
+        "hf": load_transformers,
+        "openclip": OpenClip,
+        "timm": Timm,
+    }
+    return loaders[family]
 
 
-def _made(
-    name: str, load: Callable[..., Any], options: dict[str, Any], *model: str, **own: str
+def _load(
+    name: str, load: Callable[..., Any], options: dict[str, Any], *model: str, **more: str
 ) -> Encoder:
-    """An encoder with the options of its user, of which it must know all."""
+    """Load an encoder; refuse an option of the user that it does not have."""
     known = inspect.signature(load).parameters if options else {}
     strange = [option for option in options if option not in known]
-    if strange and all(one.kind is not one.VAR_KEYWORD for one in known.values()):
+    if strange and all(parameter.kind is not parameter.VAR_KEYWORD for parameter in known.values()):
         raise InputError(f"{name} has no option {', '.join(strange)}; leave it out")
-    made: Encoder = load(*model, **own, **options)
-    return made
+    encoder: Encoder = load(*model, **more, **options)
+    return encoder
 
 
 def _unknown_encoder(name: str) -> InputError:
     known = [*ENCODERS, *PLUG_INS, *(f"{family}NAME" for family in FAMILIES)]
-    near = [one for one in EXAMPLES if name and name.lower() in one.lower()]
+    near = [text for text in EXAMPLES if name and name.lower() in text.lower()]
     if near:
         return InputError(
             f'unknown encoder "{name}"; did you mean "{near[0]}"? known: {", ".join(known)}'
@@ -192,25 +188,20 @@ def _variant(name: str, options: dict[str, Any]) -> Encoder:
 
 
 def _siglip(backend: str | None = None, **options: Any) -> Encoder:
+    from dejacue.sources.encoders import siglip
+
     if backend is None:  # a device is one of torch
         backend = "torch" if "device" in options or accelerated() else "onnx"
-    if backend == "onnx":
-        from dejacue.sources.encoders.siglip_onnx import OnnxSiglip
-
-        return _made("siglip2 through onnx", OnnxSiglip, options)
-    if backend == "torch":
-        from dejacue.sources.encoders.siglip_torch import TorchSiglip
-
-        return _made("siglip2 through torch", TorchSiglip, options)
-    raise unknown("backend", backend, ("onnx", "torch"))
+    if backend not in ("onnx", "torch"):
+        raise unknown("backend", backend, ("onnx", "torch"))
+    load = siglip.OnnxSiglip if backend == "onnx" else siglip.TorchSiglip
+    return _load(f"siglip2 through {backend}", load, options)
 
 
 def accelerated() -> bool:
-    from importlib.util import find_spec
-
     if not find_spec("torch") or not find_spec("transformers"):
         return False
-    from dejacue.sources.encoders.siglip_torch import choose_device
+    from dejacue.sources.encoders.torch_models import choose_device
 
     return choose_device(None) != "cpu"
 

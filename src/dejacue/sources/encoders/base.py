@@ -15,13 +15,13 @@ from dejacue.errors import InputError, unknown
 from dejacue.records import Vocabulary
 from dejacue.records.words import Spelling
 
-MANY = 3  # pieces of a word
+MIN_PIECES = 3  # of a word that is said to be spelled in pieces
 # no piece of its own: a mark instead, or the bytes of its letters
 _UNKNOWN = re.compile(r"<unk>|\[UNK\]|<0x[0-9A-F]{2}>")
 
 
 def spelled(text: str, encoding: Any) -> Spelling:
-    """Of an encoding of the library tokenizers, which may be cut off."""
+    """Return how a text was read, from its encoding by the library tokenizers."""
     pieces = [
         (*span, token)
         for token, span in zip(encoding.tokens, encoding.offsets, strict=True)
@@ -31,10 +31,11 @@ def spelled(text: str, encoding: Any) -> Spelling:
     unknown: dict[str, None] = {}
     in_pieces: dict[str, None] = {}
     for word in re.finditer(r"\w+", text):
-        own = [token for first, last, token in pieces if first < word.end() and last > word.start()]
-        if any(_UNKNOWN.fullmatch(token) for token in own):
+        start, stop = word.span()
+        tokens = [token for first, last, token in pieces if first < stop and last > start]
+        if any(_UNKNOWN.fullmatch(token) for token in tokens):
             unknown[word[0]] = None
-        elif len(own) >= MANY:
+        elif len(tokens) >= MIN_PIECES:
             in_pieces[word[0]] = None
     cut = text[end:].strip() if encoding.overflowing else ""
     return Spelling(tuple(unknown), tuple(in_pieces), cut)
@@ -76,19 +77,19 @@ class Encoder(ABC):
 
     @abstractmethod
     def encode_images(self, crops: Crops) -> Rows:
-        """(n, dimension) rows of RGB images (H, W, 3), each of its own size."""
+        """Return (n, dimension) rows of RGB images (H, W, 3), each of its own size."""
 
     @abstractmethod
     def encode_texts(self, texts: Sequence[str]) -> Rows:
-        """(n, dimension) rows."""
+        """Return (n, dimension) rows."""
 
     def spelling(self, text: str) -> Spelling | None:
-        """How it reads a text; None: it does not say."""
+        """Return how it reads a text; None: it does not say."""
         return None
 
     def unknown_words(self, texts: Sequence[str]) -> list[str]:
-        """Words that mean nothing to it, which a reader must be told; refuses descriptions that
-        hold no others. Nothing for models that make something of any word."""
+        """Return words that mean nothing to it, which a reader must be told; refuse descriptions
+        that hold no others. Nothing for models that make something of any word."""
         return []
 
 
@@ -108,7 +109,7 @@ def _no_words(encoder: Encoder) -> InputError:
 
 
 def unit(rows: NDArray[np.floating], what: str) -> Rows:
-    """Rows at unit length; one that is not finite or zero is named."""
+    """Return the rows at unit length; refuse one that is zero or not finite."""
     wide = np.asarray(rows, dtype=np.float64)
     norms = np.linalg.norm(wide, axis=-1)
     bad = np.flatnonzero(~(np.isfinite(norms) & (norms > 0)))
@@ -122,7 +123,7 @@ def unit(rows: NDArray[np.floating], what: str) -> Rows:
 
 
 def in_batches(encode: Callable[[Crops], NDArray[np.floating]], crops: Crops, size: int) -> Rows:
-    """Unit rows of all images, encoded so many at a time."""
+    """Return unit rows of all images, encoded ``size`` at a time."""
     parts = [encode(crops[first : first + size]) for first in range(0, len(crops), size)]
     return unit(np.concatenate(parts), "image")
 
@@ -130,11 +131,8 @@ def in_batches(encode: Callable[[Crops], NDArray[np.floating]], crops: Crops, si
 def encode_vocabulary(
     vocabulary: Vocabulary | Mapping[str, Any], encoder: Encoder, *, prompts: str = "ensemble"
 ) -> Vocabulary:
-    """The vocabulary (or states with their descriptions) with text features.
-
-    prompts   raw, photo or definite: one form of every description; ensemble (published): the
-              mean of the three unit vectors, at unit length again
-    """
+    """Return the vocabulary with text features, as ``dejacue.encode_vocabulary`` does, without a
+    warning of words that the encoder does not know."""
     if prompts not in PROMPTS:
         raise unknown("prompts", prompts, PROMPTS)
     if not isinstance(vocabulary, Vocabulary):

@@ -21,8 +21,7 @@ from dejacue.errors import InputError
 from dejacue.method.content_words import content_words
 from dejacue.records.words import Spelling
 from dejacue.sources.encoders.base import Crops, Encoder, Rows, in_batches, unit
-from dejacue.sources.encoders.siglip import pixels
-from dejacue.sources.encoders.siglip_onnx import run, session
+from dejacue.sources.encoders.siglip import pixels, run, session
 
 SIZE, TOKENS = 64, 20
 PADDING, UNKNOWN = 0, 1
@@ -44,7 +43,7 @@ class WordTokenizer:
         return {word: at for at, word in enumerate(self.known, start=2)}
 
     def __len__(self) -> int:
-        """With padding and the unknown word."""
+        """Return the number of words, with padding and the unknown word."""
         return len(self.known) + 2
 
     def __call__(self, texts: Sequence[str]) -> NDArray[np.int64]:
@@ -55,7 +54,6 @@ class WordTokenizer:
         return rows
 
     def unknown_words(self, text: str) -> list[str]:
-        """The words of a text that are not known."""
         return [word for word in split(text) if word not in self._index]
 
     def spelling(self, text: str) -> Spelling:

@@ -21,9 +21,9 @@ from dejacue.sources import crops
 from dejacue.sources.documents import read_json
 
 FILTERS = {"nearest": 0, "lanczos": 1, "bilinear": 2, "bicubic": 3, "box": 4, "hamming": 5}
-LONGEST = 16  # of a strip that is longer, compared with its width, only the middle is resized
+MAX_ASPECT = 16  # of a strip that is longer, compared with its width, only the middle is resized
 # what may stand in preprocessor_config.json; another key that is set changes the image in its way
-KNOWN = {
+KNOWN_KEYS = {
     "do_resize",
     "size",
     "resample",
@@ -85,18 +85,18 @@ class Preprocessing:
 
     @property
     def usual(self) -> bool:
-        """Squashed by the bilinear filter, as crops.picture does."""
+        """Return whether images are squashed by the bilinear filter, as crops.picture does."""
         return self.squash and self.resample == "bilinear" and self.resize == self.size
 
     def fit(self, image: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        """(size, size, 3)."""
+        """Return (size, size, 3)."""
         from PIL import Image
 
         if self.usual:
             return crops.fit(image, self.size)
         shorter = min(image.shape[:2])
         if not self.squash:
-            image = _middle(image, LONGEST * shorter)
+            image = _middle(image, MAX_ASPECT * shorter)
         height, width = image.shape[:2]
         sides = (self.resize, self.resize)
         if not self.squash:
@@ -114,7 +114,7 @@ class Preprocessing:
 
 
 def _middle(image: NDArray[np.uint8], side: int, rounded: bool = False) -> NDArray[np.uint8]:
-    """At most so many rows and columns, from the middle."""
+    """Return at most ``side`` rows and columns, from the middle."""
     spare = [max(0, length - side) for length in image.shape[:2]]
     top, left = (round(length / 2) if rounded else length // 2 for length in spare)
     return image[top : top + side, left : left + side]
@@ -125,41 +125,41 @@ def _listed(values: tuple[float, ...]) -> str:
 
 
 def of_transformers(folder: Path, called: str) -> Preprocessing:
-    """From preprocessor_config.json of a folder."""
+    """Read preprocessor_config.json of a folder."""
     path = folder / "preprocessor_config.json"
     inner = folder / "processor_config.json"
     if path.is_file():
-        found = read_json(path)
+        config = read_json(path)
     elif inner.is_file():
         path = inner
-        found = read_json(path)
-        found = found.get("image_processor") if isinstance(found, dict) else None
+        config = read_json(path)
+        config = config.get("image_processor") if isinstance(config, dict) else None
     else:
         raise InputError(
             f"{called} has no preprocessor_config.json, which defines how images are scaled; copy "
             f"the authors' file to {folder}, or use another model"
         )
-    if not isinstance(found, dict):
+    if not isinstance(config, dict):
         raise InputError(f"{path}: does not state how images are scaled")
-    strange = sorted(key for key, value in found.items() if key not in KNOWN and value)
+    strange = sorted(key for key, value in config.items() if key not in KNOWN_KEYS and value)
     if strange:
         raise InputError(
             f"{path}: asks for {', '.join(strange[:3])}, which dejacue does not support; use a "
             "model whose images are resized to one size"
         )
     try:
-        return _plain(found)
+        return _image_processor(config)
     except (InputError, TypeError, ValueError, KeyError) as error:
         raise InputError(f"{path}: does not state how images are scaled ({error})") from None
 
 
-def _plain(found: Mapping[str, Any]) -> Preprocessing:
-    """The keys that most image processors of transformers share."""
-    if not found.get("do_resize", True) or not found.get("do_rescale", True):
+def _image_processor(config: Mapping[str, Any]) -> Preprocessing:
+    """Read the keys that most image processors of transformers share."""
+    if not config.get("do_resize", True) or not config.get("do_rescale", True):
         raise InputError("images that are not resized or not rescaled are not supported")
-    factor = float(found.get("rescale_factor") or 1 / 255) * 255
-    cut = bool(found.get("do_center_crop"))
-    size = found["size"]
+    factor = float(config.get("rescale_factor") or 1 / 255) * 255
+    cut = bool(config.get("do_center_crop"))
+    size = config["size"]
     if isinstance(size, int):  # old files: of a square, or of the shorter side before a cut
         size = {"shortest_edge": size} if cut else {"height": size, "width": size}
     if not isinstance(size, Mapping):
@@ -168,37 +168,33 @@ def _plain(found: Mapping[str, Any]) -> Preprocessing:
     if len(sides) != 1 or size.get("longest_edge"):
         raise InputError(f"size {dict(size)!r:.80} is not the length of one side")
     resize = int(sides.pop())
-    squash = not size.get("shortest_edge")
-    crop: Any = found["crop_size"] if cut else resize
+    crop: Any = config["crop_size"] if cut else resize
     if isinstance(crop, Mapping):
         if crop["height"] != crop["width"]:
             raise InputError(f"crop_size {dict(crop)} is not a square")
         crop = crop["height"]
-    resample = found.get("resample")
+    resample = config.get("resample")
     if resample is None:
-        kind = str(found.get("image_processor_type") or found.get("feature_extractor_type"))
+        kind = str(config.get("image_processor_type") or config.get("feature_extractor_type"))
         if not kind.startswith("ViT"):  # of the others, the file says it
             raise InputError("resample is missing")
         resample = FILTERS["bilinear"]
-    scaled = found.get("do_normalize", True)
-    mean, std = (found["image_mean"], found["image_std"]) if scaled else ([0.0] * 3, [1.0] * 3)
+    mean, std = [0.0] * 3, [1.0] * 3
+    if config.get("do_normalize", True):
+        mean, std = config["image_mean"], config["image_std"]
     return Preprocessing(
         int(crop),
         resize,
-        squash,
-        _filter(resample),
+        not size.get("shortest_edge"),
+        next((name for name, number in FILTERS.items() if number == resample), str(resample)),
         tuple(float(value) / factor for value in mean),
         tuple(float(value) / factor for value in std),
     )
 
 
-def _filter(number: Any) -> str:
-    return next((name for name, at in FILTERS.items() if at == number), str(number))
-
-
-def of_open_clip(found: Mapping[str, Any], size: int, called: str) -> Preprocessing:
-    """From preprocess_cfg, or from an entry of open_clip's list; ``size`` is the model's."""
-    mode = found.get("resize_mode", "shortest")
+def of_open_clip(config: Mapping[str, Any], size: int, called: str) -> Preprocessing:
+    """Read preprocess_cfg, or an entry of open_clip's list; ``size`` is the model's."""
+    mode = config.get("resize_mode", "shortest")
     if mode not in ("shortest", "squash"):
         raise InputError(
             f"{called}: its images are resized by {mode}, which dejacue does not support"
@@ -208,30 +204,30 @@ def of_open_clip(found: Mapping[str, Any], size: int, called: str) -> Preprocess
             size,
             size,
             mode == "squash",
-            str(found["interpolation"]),
-            tuple(map(float, found["mean"])),
-            tuple(map(float, found["std"])),
+            str(config["interpolation"]),
+            tuple(map(float, config["mean"])),
+            tuple(map(float, config["std"])),
             rounded=True,
         )
     except (InputError, TypeError, ValueError, KeyError) as error:
         raise InputError(f"{called}: does not state how images are scaled ({error})") from None
 
 
-def of_timm(found: Mapping[str, Any], called: str) -> Preprocessing:
-    """From what timm.data.resolve_model_data_config gives."""
-    mode = found.get("crop_mode", "center")
+def of_timm(config: Mapping[str, Any], called: str) -> Preprocessing:
+    """Read what timm.data.resolve_model_data_config gives."""
+    mode = config.get("crop_mode", "center")
     if mode not in ("center", "squash"):
         raise InputError(
             f"{called}: its images are cropped by {mode}, which dejacue does not support"
         )
-    height, width = found["input_size"][1:]
+    height, width = config["input_size"][1:]
     if height != width:
         raise InputError(f"{called}: takes images of {width}×{height} pixels, not squares")
-    resize = math.floor(height / found["crop_pct"])
-    scale = tuple(found["mean"]), tuple(found["std"])
+    resize = math.floor(height / config["crop_pct"])
+    scale = tuple(config["mean"]), tuple(config["std"])
     try:
         return Preprocessing(
-            height, resize, mode == "squash", found["interpolation"], *scale, rounded=True
+            height, resize, mode == "squash", config["interpolation"], *scale, rounded=True
         )
     except InputError as error:
         raise InputError(f"{called}: {error}") from None

@@ -1,8 +1,8 @@
-"""Model files: found, downloaded, and checked against the hashes that are known.
+"""Model files: looked up, downloaded, and checked against the hashes that are known.
 
-Looked for in $DEJACUE_WEIGHTS/<repository>/<file>, then in the hub's cache, then on the hub, whose
-client keeps the cache. ``Weights`` are files of ours, most with a hash; ``find_model`` takes any
-repository, whose identity is then made of the hashes of its files.
+They are looked up in $DEJACUE_WEIGHTS/<repository>/<file>, then in the hub's cache, then on the
+hub, whose client keeps the cache. ``Weights`` are files of ours, most with a hash; ``find_model``
+takes any repository, whose identity is then made of the hashes of its files.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ FOLDER = "DEJACUE_WEIGHTS"
 CONNECT_TIMEOUT_S = 1.2
 REPLY_TIMEOUT_S = 10
 MAX_HASHED_BYTES = 100 << 20  # of a file that is hashed whenever its state is asked for
-SMALL = ("*.json", "*.txt", "*.model")  # configurations and tokenizers
+SMALL_FILES = ("*.json", "*.txt", "*.model")  # configurations and tokenizers
 _NOT_JSON = (ValueError, TypeError, LookupError, AttributeError, RecursionError)  # as expected
 _SHA256 = re.compile("[0-9a-f]{64}")  # what the hub calls large files by
 
@@ -45,21 +45,20 @@ class Weights:
 
     @property
     def folder(self) -> Path | None:
-        """The user's folder for this repository, which need not exist."""
-        root = os.environ.get(FOLDER)
-        return Path(root).expanduser() / self.repository if root else None
+        """Return the user's folder for this repository, which need not exist."""
+        return _user_folder(self.repository)
 
     def fetch(self) -> dict[str, Path]:
         return fetch(self)
 
     def here(self) -> dict[str, Path | None]:
-        """Where each file is on this machine; the user's folder must hold all of them."""
+        """Return where each file is on this machine: in the user's folder if there is one, else in
+        the hub's cache."""
         from huggingface_hub import try_to_load_from_cache
 
         if (folder := self.folder) is not None and folder.is_dir():
-            return {
-                name: path if (path := folder / name).is_file() else None for name in self.files
-            }
+            paths = {name: folder / name for name in self.files}
+            return {name: path if path.is_file() else None for name, path in paths.items()}
         cached = {
             name: try_to_load_from_cache(self.repository, name, revision=self.revision)
             for name in self.files
@@ -67,8 +66,8 @@ class Weights:
         return {name: Path(at) if isinstance(at, str) else None for name, at in cached.items()}
 
     def expected(self, name: str, path: Path | None) -> str | None:
-        """The sha256 that a file must have: the published one or, where none is known here, the
-        one that the hub gave for it: its cache calls the file so, ``--local-dir`` notes it."""
+        """Return the sha256 that a file must have: the published one or, where none is known here,
+        the one that the hub gave for it: its cache calls the file so, ``--local-dir`` notes it."""
         if self.files[name] or path is None:
             return self.files[name]
         etag = path.resolve().name
@@ -79,7 +78,7 @@ class Weights:
         return etag if _SHA256.fullmatch(etag) else None
 
     def check(self, paths: Mapping[str, Path], *, hub: bool = False) -> None:
-        """Refuses a file whose hash is not the published one or, with ``hub``, the hub's."""
+        """Refuse a file whose hash is not the published one or, with ``hub``, the hub's."""
         for name, path in paths.items():
             expected = self.expected(name, path) if hub else self.files[name]
             if expected is not None and sha256(path) != expected:
@@ -89,7 +88,7 @@ class Weights:
                 )
 
     def damaged(self) -> list[Path]:
-        """Which of the files that are here are not whole, as far as a short look tells."""
+        """Return the files on this machine that are not whole, as far as a short look tells."""
         return [
             path
             for name, path in self.here().items()
@@ -97,7 +96,7 @@ class Weights:
         ]
 
     def download(self) -> None:
-        """Downloads what is missing or damaged: into the user's folder, where there is one, else
+        """Download what is missing or damaged: into the user's folder, where there is one, else
         into the hub's cache. A file is there whole or not at all; one that was stopped goes on."""
         from huggingface_hub import hf_hub_download
 
@@ -110,18 +109,18 @@ class Weights:
             if reason := no_connection():
                 raise OSError(reason)
             again = not self._resume(name, folder) and path is not None
-            found = hf_hub_download(
+            downloaded = hf_hub_download(
                 self.repository,
                 name,
                 revision=self.revision,
                 local_dir=folder,
                 force_download=again,
             )
-            self.check({name: Path(found)}, hub=True)
+            self.check({name: Path(downloaded)}, hub=True)
 
     def _resume(self, name: str, folder: Path | None) -> bool:
-        """Downloads a large file from where an earlier run was stopped to where the hub's client,
-        which itself begins anew, finds it whole. False: it is small, and not downloaded."""
+        """Download a large file from where an earlier run was stopped to where the hub's client,
+        which itself begins anew, finds it whole. Return False for a small one, left to it."""
         from huggingface_hub import constants, get_hf_file_metadata, hf_hub_url
         from huggingface_hub.file_download import http_get, repo_folder_name
 
@@ -153,63 +152,68 @@ class Weights:
         return True
 
     def line(self) -> str:
-        """The command that gets the files on a machine with a connection."""
+        """Return the command that gets the files on a machine with a connection."""
         place = f"{os.environ.get(FOLDER) or 'FOLDER'}/{self.repository}"
         pinned = ["--revision", self.revision, "--local-dir", place]
         return shlex.join(["hf", "download", self.repository, *self.files, *pinned])
 
 
 def fetch(*wanted: Weights) -> dict[str, Path]:
-    """Where the files are, by name; downloads what is missing, unless the user has a folder for
-    that repository. One sentence names all that is missing, and how to get it."""
-    absent = [own for own in wanted if not all(own.here().values())]
-    obtain(" and ".join(own.repository for own in absent), absent, damaged=False)
-    found: dict[str, Path] = {}
-    for own in wanted:
-        paths = {name: path for name, path in own.here().items() if path}
-        own.check(paths)
-        found |= paths
-    return found
+    """Return where the files are, by name; download what is missing, unless the user has a folder
+    for that repository. One sentence names all that is missing, and how to get it."""
+    absent = [weights for weights in wanted if not all(weights.here().values())]
+    obtain(" and ".join(weights.repository for weights in absent), absent, damaged=False)
+    files: dict[str, Path] = {}
+    for weights in wanted:
+        paths = {name: path for name, path in weights.here().items() if path}
+        weights.check(paths)
+        files |= paths
+    return files
 
 
 def obtain(name: str, wanted: Sequence[Weights], *, damaged: bool = True) -> None:
-    """Downloads what is missing or damaged of a model; not ``damaged``: only what is missing where
-    the user has no folder for it. Stops at the first failure: the others would fail too, slowly."""
+    """Download what is missing or damaged of a model; not ``damaged``: only what is missing where
+    the user has no folder for it. Stop at the first failure: the others would fail too, slowly."""
     reason = ""
     try:
-        for own in wanted:
-            if damaged or own.folder is None or not own.folder.is_dir():
-                own.download()
+        for weights in wanted:
+            if damaged or weights.folder is None or not weights.folder.is_dir():
+                weights.download()
     except DejaCueError:
         raise
     except Exception as error:  # the hub, its client and the cache raise their own kinds
         reason = first_sentence(error)
-    absent = [file for own in wanted for file, path in own.here().items() if path is None]
+    absent = [file for weights in wanted for file, path in weights.here().items() if path is None]
     if not reason and not absent:
         return
-    told = f" could not be downloaded ({reason})" if reason else f": has no {', '.join(absent)}"
+    problem = f" could not be downloaded ({reason})" if reason else f": has no {', '.join(absent)}"
     then = "" if os.environ.get(FOLDER) else f" and set {FOLDER} to it"
     raise MissingData(
-        f"{name}{told}; on a machine with a connection, run: "
-        f"{' && '.join(own.line() for own in wanted)}; then copy "
+        f"{name}{problem}; on a machine with a connection, run: "
+        f"{' && '.join(weights.line() for weights in wanted)}; then copy "
         f"{os.environ.get(FOLDER) or 'FOLDER'} here{then}"
     )
 
 
 def files_in(folder: Path, names: Iterable[str]) -> dict[str, Path]:
-    """The files of the user's own model."""
-    found = {name: folder.expanduser() / name for name in names}
-    for path in found.values():
+    """Return the files of the user's own model; refuse a folder that lacks one."""
+    files = {name: folder.expanduser() / name for name in names}
+    for path in files.values():
         if not path.is_file():
-            raise MissingData(f"{path}: does not exist; the folder must hold {', '.join(found)}")
-    return found
+            raise MissingData(f"{path}: does not exist; the folder must hold {', '.join(files)}")
+    return files
+
+
+def _user_folder(repository: str) -> Path | None:
+    root = os.environ.get(FOLDER)
+    return Path(root).expanduser() / repository if root else None
 
 
 # a model that is named by its user
 
 
 @dataclass(frozen=True)
-class Model:
+class ModelFiles:
     """A folder, the files in it that are the weights, and what to call it."""
 
     name: str
@@ -218,93 +222,95 @@ class Model:
 
     @property
     def identity(self) -> str:
-        """Name and hash of the weights, the same wherever they lie."""
+        """Return name and hash of the weights, the same wherever they lie."""
         hashes = "".join(sha256(path) for path in self.weights)
         return f"{self.name}@{hashlib.sha256(hashes.encode()).hexdigest()[:12]}"
 
     @property
     def details(self) -> dict[str, str]:
-        """What is recorded: that nothing was checked, the hashes, the commit if it is known."""
-        found = {f"sha256 {path.name}": sha256(path) for path in self.weights}
-        return {"unpinned": commit(self.folder) or "unknown commit", **found}
+        """Return what is recorded: that nothing was checked, the commit if known, the hashes."""
+        hashes = {f"sha256 {path.name}": sha256(path) for path in self.weights}
+        return {"unpinned": commit(self.folder) or "unknown commit", **hashes}
 
 
 def find_model(
     name: str, called: str, weights: Sequence[str], *, revision: str | None = None
-) -> Model:
-    """Where a model is.
+) -> ModelFiles:
+    """Return the files of a model, downloaded if need be.
 
     name      a folder, or a repository of the hub
     called    what its user calls it
     weights   patterns of the files that may be its weights, the best first
     """
-    root = os.environ.get(FOLDER)
-    own = Path(root).expanduser() / name if root else None
-    for folder in (Path(name).expanduser(), own):
+    of_user = _user_folder(name)
+    for folder in (Path(name).expanduser(), of_user):
         if folder is not None and folder.is_dir():
-            files = chosen((path.name for path in folder.iterdir() if path.is_file()), weights)
+            files = _chosen(folder, weights)
             if not files:
                 raise MissingData(
                     f"{folder}: holds no model weights ({', '.join(weights)}); download them "
                     f"with: hf download REPOSITORY --local-dir {folder}"
                 )
-            called_so = folder.resolve().name if folder is not own else name
-            return Model(called_so, folder, tuple(folder / file for file in files))
+            return ModelFiles(name if folder is of_user else folder.resolve().name, folder, files)
     if "\\" in name or name.startswith((".", "~", "/")) or name.count("/") > 1:
         raise MissingData(f"{called}: the folder {name} does not exist")
     folder = _snapshot(name, called, weights, revision)
-    files = chosen((path.name for path in folder.iterdir()), weights)
-    return Model(name, folder, tuple(folder / file for file in files))
+    return ModelFiles(name, folder, _chosen(folder, weights))
 
 
-def chosen(names: Iterable[str], patterns: Sequence[str]) -> list[str]:
-    """The files of the first pattern that there are any of, sorted."""
-    every = sorted(names)
-    return next((found for one in patterns if (found := fnmatch.filter(every, one))), [])
+def _chosen(folder: Path, patterns: Sequence[str]) -> tuple[Path, ...]:
+    names = [path.name for path in folder.iterdir() if path.is_file()]
+    return tuple(folder / name for name in _matching(names, patterns))
+
+
+def _matching(names: Iterable[str], patterns: Sequence[str]) -> list[str]:
+    """Return the names that match the first pattern that any name matches, sorted."""
+    names = sorted(names)
+    return next((some for pattern in patterns if (some := fnmatch.filter(names, pattern))), [])
 
 
 def _snapshot(name: str, called: str, weights: Sequence[str], revision: str | None) -> Path:
-    """The folder in the hub's cache, downloaded where no weights are in it: its small files and
-    one kind of weights, not all that there may be."""
+    """Return the folder in the hub's cache; where no weights are in it, download the small files
+    and one kind of weights, not all that there may be."""
     from huggingface_hub import HfApi, snapshot_download
     from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError
 
     with contextlib.suppress(OSError, ValueError):  # not there, or not a name
         folder = Path(snapshot_download(name, revision=revision, local_files_only=True))
-        if chosen((path.name for path in folder.iterdir()), weights):
+        if _chosen(folder, weights):
             return folder
     try:
         if reason := no_connection():
             raise OSError(reason)
-        found = HfApi().model_info(name, revision=revision, timeout=REPLY_TIMEOUT_S)
-        names = [one.rfilename for one in found.siblings or [] if "/" not in one.rfilename]
-        if wanted := chosen(names, weights):
-            patterns = [*SMALL, *wanted]
+        info = HfApi().model_info(name, revision=revision, timeout=REPLY_TIMEOUT_S)
+        names = [file.rfilename for file in info.siblings or [] if "/" not in file.rfilename]
+        if wanted := _matching(names, weights):
+            patterns = [*SMALL_FILES, *wanted]
             return Path(snapshot_download(name, revision=revision, allow_patterns=patterns))
-        told = f": has no weights on the Hub ({', '.join(weights)})"
+        problem = f": has no weights on the Hub ({', '.join(weights)})"
     except GatedRepoError:
-        told = (
+        problem = (
             " is gated: accept its terms on its page on the Hub, then run: hf auth login, and: hf "
             f"download {name}"
         )
     except RepositoryNotFoundError:
-        told = ": is not on the Hub, or needs a login (hf auth login); check the name"
+        problem = ": is not on the Hub, or needs a login (hf auth login); check the name"
     except Exception as error:  # the hub, its client and the cache raise their own kinds
         at = f" --revision {revision}" if revision else ""
-        told = (
+        problem = (
             f" is not on this machine and could not be downloaded ({first_sentence(error)}); check "
             f"the name, or on a machine with a connection run: hf download {name}{at} --local-dir "
             f"FOLDER/{name}, then set {FOLDER} to that FOLDER"
         )
-    raise MissingData(f"{called}{told}")
+    raise MissingData(f"{called}{problem}")
 
 
 # files
 
 
 def no_connection() -> str:
-    """Why the hub cannot be reached; nothing where it can. The hub's client itself would try for
-    half a minute before it gives up."""
+    """Return why the hub cannot be reached; nothing where it can. The hub's client itself would try
+    for half a minute before it gives up."""
     from huggingface_hub import constants
 
     if constants.HF_HUB_OFFLINE:
@@ -327,19 +333,19 @@ def no_connection() -> str:
 
 
 def first_sentence(error: Exception) -> str:
-    """The first sentence of an error of a library, without its advice."""
+    """Return the first sentence of an error of a library, without its advice."""
     first = re.split(r"[.:]?\s*\n|\.\s|\.$", str(error).strip(), maxsplit=1)[0]
     return first or type(error).__name__
 
 
 def commit(path: Path) -> str | None:
-    """The commit that a file of the hub's cache belongs to; None for a file elsewhere."""
-    found = re.search(r"/snapshots/([0-9a-f]{40})(/|$)", path.as_posix())
-    return found[1] if found else None
+    """Return the commit of a file in the hub's cache; None for a file elsewhere."""
+    match = re.search(r"/snapshots/([0-9a-f]{40})(/|$)", path.as_posix())
+    return match[1] if match else None
 
 
 def sha256(path: Path) -> str:
-    """The hash of a file; cached as long as its size and modification time stay the same."""
+    """Return the hash of a file; cached while its size and modification time stay the same."""
     state, key, memory = path.stat(), str(path.resolve()), cache_folder() / "hashes.json"
     stamp = [state.st_size, state.st_mtime_ns]
     known: dict[str, list[object]] = {}
@@ -355,8 +361,8 @@ def sha256(path: Path) -> str:
 
 
 def looks_whole(path: Path, expected: str | None) -> bool:
-    """Whether a file is what it should be, as far as a short look tells: a small one by its hash,
-    where that is known, another by the lengths that it states."""
+    """Return whether a file is what it should be, as far as a short look tells: a small one by its
+    hash, where that is known, another by the lengths that it states."""
     size = path.stat().st_size
     if expected is not None and size <= MAX_HASHED_BYTES:
         return sha256(path) == expected
@@ -364,14 +370,16 @@ def looks_whole(path: Path, expected: str | None) -> bool:
         if path.suffix == ".safetensors":
             length = int.from_bytes(stream.read(8), "little")
             header = json.loads(stream.read(length)) if length <= min(size, 100 << 20) else {}
-            ends = [own["data_offsets"][1] for name, own in header.items() if name[:2] != "__"]
+            tensors = [header[name] for name in header if not name.startswith("__")]
+            ends = [tensor["data_offsets"][1] for tensor in tensors]
             return bool(size == 8 + length + max(ends))
         return _is_whole_onnx(stream, size) if path.suffix == ".onnx" else size > 0
     return False
 
 
 def _is_whole_onnx(stream: IO[bytes], size: int) -> bool:
-    """Whether the fields of an ONNX file, a protocol buffer, end with it, and one is the graph."""
+    """Return whether the fields of an ONNX file, a protocol buffer, end with it, and one is the
+    graph."""
 
     def number() -> int:
         value = 0

@@ -49,7 +49,7 @@ from numpy.typing import NDArray
 
 from dejacue.errors import InputError, first_line, need, shown, unknown
 from dejacue.sources.documents import named
-from dejacue.sources.encoders.siglip_torch import choose_device, dtype_of
+from dejacue.sources.encoders.torch_models import choose_device, dtype_of
 from dejacue.sources.encoders.weights import Weights, commit, files_in, sha256
 from dejacue.sources.tracks.base import Mask, Observation, Prompt
 from dejacue.sources.tracks.prompts import united
