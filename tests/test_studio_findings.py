@@ -596,7 +596,7 @@ def test_what_is_no_video_leaves_nothing_behind(studio, client, name, data) -> N
 
 
 def test_an_upload_that_is_too_large_is_stopped_while_it_comes(studio, client, monkeypatch) -> None:
-    monkeypatch.setattr(security, "MOST_UPLOAD", 3 << 20)
+    monkeypatch.setattr(security, "MAX_UPLOAD_BYTES", 3 << 20)
     sent = 0
 
     def pieces():  # of no length that is known before

@@ -17,7 +17,7 @@ from dejacue.records import Interval, Reference, Timeline
 from dejacue.sources.findings import VERSION, Made, read_document
 from dejacue.sources.npz import read_npz
 from dejacue.sources.results import read_references
-from dejacue.studio.models import PROBLEMS, Object, Own, owner_only
+from dejacue.studio.models import PROBLEMS, Json, StudioDep, owner_only
 from dejacue.studio.state import Studio
 
 router = APIRouter(tags=["corpus"], responses=PROBLEMS, dependencies=[Depends(owner_only)])
@@ -25,11 +25,11 @@ router = APIRouter(tags=["corpus"], responses=PROBLEMS, dependencies=[Depends(ow
 
 @router.get("/api/corpus")
 def corpus(
-    studio: Own,
+    studio: StudioDep,
     filter: Annotated[str, Query(max_length=200)] = "",
     offset: Annotated[int, Query(ge=0)] = 0,
     limit: Annotated[int, Query(ge=1, le=5000)] = 500,
-) -> Object:
+) -> Json:
     """A row for each finding: object, states, scores, doubts and, with references, tIoU. filter:
     words that all occur in its id, history, object or states."""
     rows = [row(studio, id) for id in studio.workspace.contents().findings]
@@ -38,12 +38,12 @@ def corpus(
     return {"count": len(rows), "rows": rows[offset : offset + limit]}
 
 
-def _text(own: Object) -> str:
+def _text(own: Json) -> str:
     text = f"{own['id']} {own['history']} {own['object'] or ''} {' '.join(own['states'])}"
     return text.casefold()
 
 
-def row(studio: Studio, id: str) -> Object:
+def row(studio: Studio, id: str) -> Json:
     """Return one finding, from its document alone; a damaged one says what is wrong."""
     found = studio.summary(id, lambda folder: _read(folder))
     if isinstance(found, str):
@@ -88,7 +88,7 @@ def _tiou(interval: Interval, known: Reference | None) -> float | None:
     return max((float(interval.source.iou(window)) for window in true), default=None)
 
 
-def _read(folder: Path) -> tuple[Timeline, Made, Object] | str:
+def _read(folder: Path) -> tuple[Timeline, Made, Json] | str:
     try:
         document = read_document(folder)
         timeline = document.timeline
@@ -117,7 +117,7 @@ def measured(
     methods: Mapping[str, Sequence[str]] | None,
     references: str | None,
     progress: Progress,
-) -> Object:
+) -> Json:
     """What ``dejacue evaluate`` prints, of the findings of a workspace."""
     chosen = methods or {"findings": studio.workspace.contents().findings}
     given = {}

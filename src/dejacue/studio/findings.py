@@ -20,27 +20,27 @@ from dejacue.records import Example, Vocabulary
 from dejacue.report.exports import EXPORTS
 from dejacue.sources.files import file_name
 from dejacue.sources.tracks import read_notes
+from dejacue.studio.annotations import check_readable
 from dejacue.studio.errors import NotThere
-from dejacue.studio.labels import check_readable
 from dejacue.studio.models import (
     PROBLEMS,
     Compare,
     Id,
+    Json,
     Mark,
-    Object,
-    Own,
     Read,
     Reading,
     Save,
-    Who,
+    SessionDep,
+    StudioDep,
     Words,
     owner_only,
 )
 from dejacue.studio.state import Studio, Truth
 
 
-def _readable(id: Id, studio: Own, who: Who) -> None:
-    check_readable(studio, who, id)
+def _readable(id: Id, studio: StudioDep, session: SessionDep) -> None:
+    check_readable(studio, session, id)
 
 
 router = APIRouter(prefix="/api/findings", tags=["findings"], responses=PROBLEMS)
@@ -48,13 +48,13 @@ READ = [Depends(_readable)]
 
 
 @router.get("", dependencies=[Depends(owner_only)])
-def list_findings(studio: Own) -> list[Object]:
+def list_findings(studio: StudioDep) -> list[Json]:
     """The findings of the workspace."""
     return [{"id": id} for id in studio.workspace.contents().findings]
 
 
 @router.get("/{id:path}/info", dependencies=READ)
-def info(id: Id, studio: Own) -> Object:
+def info(id: Id, studio: StudioDep) -> Json:
     """How a finding was made, with its words."""
     finding = studio.finding(id)
     drawn = finding.scene(thumbnails=(), most=100)
@@ -80,27 +80,27 @@ def info(id: Id, studio: Own) -> Object:
 @router.get("/{id:path}/scene", dependencies=READ)
 def scene(
     id: Id,
-    studio: Own,
+    studio: StudioDep,
     segments: bool = False,
     questions: Annotated[int, Query(ge=0, le=20)] = 0,
     most: Annotated[int, Query(ge=100, le=100_000_000)] | None = None,
-) -> Object:
+) -> Json:
     """The scene of a finding, as a timeline draws it (dejacue.scene/1)."""
     return draw(studio, id, studio.finding(id), segments, questions, most)
 
 
 @router.post("/{id:path}/read", dependencies=READ)
-def read(id: Id, asked: Read, studio: Own) -> Object:
+def read(id: Id, asked: Read, studio: StudioDep) -> Json:
     """The same object read with other words, examples or settings: a scene; nothing is written."""
     finding = reread(studio, studio.finding(id), asked, asked)
     return draw(studio, id, finding, asked.segments, asked.questions, asked.most)
 
 
 @router.post("/{id:path}/compare", dependencies=READ)
-def compare(id: Id, asked: Compare, studio: Own) -> list[Object]:
+def compare(id: Id, asked: Compare, studio: StudioDep) -> list[Json]:
     """The same words read in several ways, each with a scene or a problem."""
     finding = studio.finding(id)
-    found: list[Object] = []
+    found: list[Json] = []
     for own in asked.readings:
         try:
             made = draw(studio, id, reread(studio, finding, asked, own), most=asked.most)
@@ -111,7 +111,7 @@ def compare(id: Id, asked: Compare, studio: Own) -> list[Object]:
 
 
 @router.put("/{id:path}", dependencies=[Depends(owner_only)])
-def save(id: Id, asked: Save, studio: Own) -> Object:
+def save(id: Id, asked: Save, studio: StudioDep) -> Json:
     """Reads as ``read`` does and writes the result: over the finding, or to another folder."""
     studio.jobs.check_free(asked.folder or id)
     finding = reread(studio, studio.finding(id), asked, asked)
@@ -127,15 +127,17 @@ def save(id: Id, asked: Save, studio: Own) -> Object:
 
 
 @router.get("/{id:path}/questions", dependencies=READ)
-def questions(id: Id, studio: Own, count: Annotated[int, Query(ge=1, le=20)] = 1) -> list[Object]:
+def questions(
+    id: Id, studio: StudioDep, count: Annotated[int, Query(ge=1, le=20)] = 1
+) -> list[Json]:
     """The frames whose labels would tell most about the rest, best first."""
-    made: list[Object] = studio.finding(id).scene(thumbnails=(), questions=count)["questions"]
+    made: list[Json] = studio.finding(id).scene(thumbnails=(), questions=count)["questions"]
     return made
 
 
 @router.get("/{id:path}/segments", dependencies=READ)
 def segments(
-    id: Id, studio: Own, count: Annotated[int, Query(ge=1, le=10_000)] | None = None
+    id: Id, studio: StudioDep, count: Annotated[int, Query(ge=1, le=10_000)] | None = None
 ) -> list[list[int]]:
     """Stretches of frames that look alike."""
     return [[window.start, window.end] for window in studio.finding(id).segments(count)]
@@ -143,7 +145,7 @@ def segments(
 
 @router.get("/{id:path}/thumbnails/{frame}.jpg", dependencies=READ, response_class=Response)
 def thumbnail(
-    id: Id, frame: Annotated[int, InPath(ge=0)], studio: Own, object: bool = False
+    id: Id, frame: Annotated[int, InPath(ge=0)], studio: StudioDep, object: bool = False
 ) -> Response:
     """A small picture of a frame with the object outlined, or of the object alone; the scene says
     of which frames."""
@@ -155,7 +157,7 @@ def thumbnail(
 
 
 @router.get("/{id:path}/export/{kind}", dependencies=READ, response_class=Response)
-def export(id: Id, kind: str, studio: Own) -> Response:
+def export(id: Id, kind: str, studio: StudioDep) -> Response:
     """The finding in the format of another tool, or the report (kind: report)."""
     finding = studio.finding(id)
     name = file_name(finding.history.id)
@@ -182,7 +184,7 @@ def draw(
     segments: bool = False,
     questions: int = 0,
     most: int | None = None,
-) -> Object:
+) -> Json:
     """The scene, with addresses of pictures and ids instead of paths."""
     place = f"/api/findings/{quote(id)}/thumbnails"
     truth = _truth(studio, id, finding)
@@ -283,7 +285,7 @@ def _example(studio: Studio, own: Vocabulary, mark: Mark) -> Example:
     return Example(state, source=f"{path}@{frame}" if numbered else str(path))
 
 
-def _mark(finding: Finding, own: Example) -> Object:
+def _mark(finding: Finding, own: Example) -> Json:
     if own.span is None:
         return {"state": own.state, "start": None, "end": None, "source": own.source}
     first, end = own.positions(finding.history)
@@ -299,7 +301,7 @@ def objects_of(finding: Finding) -> list[int] | None:
     return [int(one) for one in ids if one.isascii() and one.isdecimal()] or None
 
 
-def _prompts(studio: Studio, finding: Finding) -> list[Object]:
+def _prompts(studio: Studio, finding: Finding) -> list[Json]:
     """Where the object was shown to the tracker, in frames of the file."""
     masks = studio.masks_path(finding)
     notes = None if masks is None else read_notes(masks)

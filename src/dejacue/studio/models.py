@@ -1,4 +1,4 @@
-"""What requests hold, checked by pydantic before a route sees it; answers are plain objects."""
+"""The bodies of requests, checked by pydantic before a route sees them, and what routes share."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from dejacue.studio.errors import NotAllowed
 from dejacue.studio.security import Session
 from dejacue.studio.state import Studio
 
-MOST_FRAME = 1 << 53
-Frame = Annotated[int, Field(ge=0, le=MOST_FRAME)]
+MAX_FRAME = 1 << 53
+Frame = Annotated[int, Field(ge=0, le=MAX_FRAME)]
 Text = Annotated[str, Field(min_length=1, max_length=500)]
 Id = Annotated[str, Path(min_length=1, max_length=1024, description="A path in the workspace.")]
-Object = dict[str, Any]
+Json = dict[str, Any]
 
 
-class Asked(BaseModel):
-    """The base of all: unknown keys, NaN and infinity are refused."""
+class RequestModel(BaseModel):
+    """The base of all bodies: unknown keys, NaN and infinity are refused."""
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
@@ -35,27 +35,27 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
 }
 
 
-def current_studio(request: Request) -> Studio:
+def _studio(request: Request) -> Studio:
     studio: Studio = request.app.state.studio
     return studio
 
 
-def current_session(request: Request) -> Session:
+def _session(request: Request) -> Session:
     session: Session = request.state.session
     return session
 
 
-def owner_only(request: Request) -> None:
-    """Whoever labels sees nothing that tells what others, or a machine, say."""
-    if current_session(request).annotator is not None:
+StudioDep = Annotated[Studio, Depends(_studio)]
+SessionDep = Annotated[Session, Depends(_session)]
+
+
+def owner_only(session: SessionDep) -> None:
+    """Refuse annotators: they see nothing that tells what others, or a machine, say."""
+    if session.annotator is not None:
         raise NotAllowed("annotators see only their own pass; only the studio's owner sees this")
 
 
-Own = Annotated[Studio, Depends(current_studio)]
-Who = Annotated[Session, Depends(current_session)]
-
-
-class Mark(Asked):
+class Mark(RequestModel):
     """Frames of the history in which a state holds (None: none of them), or a picture of it that
     lies in the workspace (pictures/cup.jpg, kitchen.mp4@120)."""
 
@@ -65,7 +65,7 @@ class Mark(Asked):
     source: Text | None = None
 
 
-class Reading(Asked):
+class Reading(RequestModel):
     """How to read; fields that you omit stay as the finding was read."""
 
     readout: Text | None = None
@@ -74,7 +74,7 @@ class Reading(Asked):
     smoothing: Annotated[int, Field(ge=1, le=100_000)] | None = None
 
 
-class Words(Asked):
+class Words(RequestModel):
     """What to find: states with their descriptions, and examples; fields that you omit stay as the
     finding has them."""
 

@@ -36,7 +36,7 @@ def serve(
     need("fastapi", EXTRA)
     from dejacue.studio.app import create_app
     from dejacue.studio.state import Studio
-    from dejacue.studio.uploads import remove_left
+    from dejacue.studio.videos import remove_unfinished_uploads
 
     workspace, opened = open_workspace(places)
     with bound(host, port) as listening:
@@ -44,7 +44,7 @@ def serve(
         name = LOOPBACK[0] if host in EVERYWHERE else f"[{host}]" if ":" in host else host
         url = f"http://{name}:{number}/"
         with Lock(workspace, {"url": url}):
-            remove_left(workspace.root)
+            remove_unfinished_uploads(workspace.root)
             sessions = Sessions()
             studio = Studio(workspace, sessions, opened=opened, **options)
             # no access log: the first address holds the token

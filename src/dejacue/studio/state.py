@@ -26,7 +26,7 @@ from dejacue.sources.tracks import Tracker, match_of
 from dejacue.sources.tracks.follow import TrackerOptions
 from dejacue.sources.video import Frame
 from dejacue.studio.errors import NotThere
-from dejacue.studio.jobs import Jobs
+from dejacue.studio.jobs import TaskQueue
 from dejacue.studio.security import Sessions
 from dejacue.studio.workspace import Contents, Workspace
 
@@ -136,7 +136,7 @@ class Studio:
         self._indexed: tuple[Contents, dict[str, list[Path]]] = (Contents(), {})
         self._summaries: Get[Any] = made_once(LRUCache(MOST_SUMMARIES))
         self._made: Get[Made | None] = made_once(LRUCache(MOST_SUMMARIES))
-        self.jobs = Jobs()
+        self.jobs = TaskQueue()
 
     def close(self) -> None:
         self.jobs.close()
