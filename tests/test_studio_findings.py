@@ -19,7 +19,7 @@ from dejacue.sources.encoders import Encoder, load_encoder
 from dejacue.sources.results import write_references
 from dejacue.studio import corpus, security
 from dejacue.studio.errors import NotThere
-from dejacue.studio.state import Remembering
+from dejacue.studio.state import CachingEncoder
 from dejacue.studio.workspace import Workspace
 
 STATES = {
@@ -32,7 +32,7 @@ STATES = {
 def test_the_encoder_that_remembers_texts_is_the_encoder_otherwise() -> None:
     encoder = load_encoder("mini")
     encoder.pace, encoder.batch = 4.0, 7
-    kept = Remembering(encoder)
+    kept = CachingEncoder(encoder)
     for name in Encoder.__annotations__:
         assert getattr(kept, name) is getattr(encoder, name)
 
