@@ -62,11 +62,11 @@ def create(folder: Path, meta: Mapping[str, str]) -> None:
     temporary = folder / f"{UNFINISHED}.dejacue-tmp"
     for left in folder.glob(f"{UNFINISHED}*"):  # with SQLite's own files beside it
         left.unlink()
-    with contextlib.closing(sqlite3.connect(temporary, isolation_level=None)) as made:
-        made.executescript(_VERSION_1)
-        _migrate(made)
-        made.executemany("INSERT INTO meta VALUES (?, ?)", meta.items())
-        made.execute("PRAGMA journal_mode = WAL")
+    with contextlib.closing(sqlite3.connect(temporary, isolation_level=None)) as connection:
+        connection.executescript(_VERSION_1)
+        _migrate(connection)
+        connection.executemany("INSERT INTO meta VALUES (?, ?)", meta.items())
+        connection.execute("PRAGMA journal_mode = WAL")
     os.replace(temporary, folder / NAME)
 
 
@@ -81,7 +81,7 @@ def connect(folder: Path, write: bool = False) -> sqlite3.Connection:
     if not write and not os.access(folder, os.W_OK):  # a disc or share that may only be read
         mode = "mode=ro" if (folder / f"{NAME}-wal").exists() else "immutable=1"
     with sqlite_errors(folder):
-        made = sqlite3.connect(
+        connection = sqlite3.connect(
             f"file:{quote(str(path))}?{mode}",
             uri=True,
             timeout=WAIT_S,
@@ -90,7 +90,7 @@ def connect(folder: Path, write: bool = False) -> sqlite3.Connection:
         )
         try:
             (application,), (version,) = (
-                made.execute(f"PRAGMA {name}").fetchone()
+                connection.execute(f"PRAGMA {name}").fetchone()
                 for name in ("application_id", "user_version")
             )
             if application != APPLICATION:
@@ -100,11 +100,11 @@ def connect(folder: Path, write: bool = False) -> sqlite3.Connection:
                     f"{folder}: is a store of version {version}, but this dejacue reads versions "
                     f"up to {VERSION}; update dejacue"
                 )
-            made.execute("PRAGMA synchronous = FULL")
+            connection.execute("PRAGMA synchronous = FULL")
         except BaseException:
-            made.close()
+            connection.close()
             raise
-    return made
+    return connection
 
 
 @contextlib.contextmanager
@@ -133,31 +133,31 @@ def sqlite_errors(folder: Path) -> Iterator[None]:
 @contextlib.contextmanager
 def snapshot(folder: Path) -> Iterator[sqlite3.Connection]:
     """Read the store as it is now, whatever is written meanwhile."""
-    with sqlite_errors(folder), contextlib.closing(connect(folder)) as made:
-        made.execute("BEGIN")
-        yield made
+    with sqlite_errors(folder), contextlib.closing(connect(folder)) as connection:
+        connection.execute("BEGIN")
+        yield connection
 
 
 @contextlib.contextmanager
 def transaction(folder: Path) -> Iterator[sqlite3.Connection]:
     """Become the only writer, and commit everything or nothing."""
-    with sqlite_errors(folder), contextlib.closing(connect(folder, write=True)) as made:
-        made.execute("BEGIN IMMEDIATE")
+    with sqlite_errors(folder), contextlib.closing(connect(folder, write=True)) as connection:
+        connection.execute("BEGIN IMMEDIATE")
         try:
-            _migrate(made)
-            yield made
+            _migrate(connection)
+            yield connection
         except BaseException:
             with contextlib.suppress(sqlite3.Error):
-                made.execute("ROLLBACK")
+                connection.execute("ROLLBACK")
             raise
-        made.execute("COMMIT")
+        connection.execute("COMMIT")
 
 
-def _migrate(made: sqlite3.Connection) -> None:
-    (version,) = made.execute("PRAGMA user_version").fetchone()
+def _migrate(connection: sqlite3.Connection) -> None:
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
     for later in range(version + 1, VERSION + 1):
-        made.execute(_MIGRATIONS[later])
-        made.execute(f"PRAGMA user_version = {later}")
+        connection.execute(_MIGRATIONS[later])
+        connection.execute(f"PRAGMA user_version = {later}")
 
 
 def has_table(index: sqlite3.Connection, table: str) -> bool:

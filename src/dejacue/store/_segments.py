@@ -178,7 +178,7 @@ class SegmentWriter:
         """Remove files of no segment: a killed or failed writer has left them, or ``compact``."""
         self._folder.mkdir(exist_ok=True)
         numbers = [number for number, _, _ in index.sizes(self.transaction)]
-        used = {path(self._folder, own) for own in numbers for path in (row_path, mean_path)}
+        used = {path(self._folder, number) for number in numbers for path in (row_path, mean_path)}
         for path in self._folder.glob("*.npy"):
             if path not in used:
                 path.unlink(missing_ok=True)
@@ -214,9 +214,9 @@ class SegmentWriter:
                 for path, size in needed.items()
             ):
                 return number, rows, histories
-        made = self.transaction.execute("INSERT INTO segments (rows, histories) VALUES (0, 0)")
-        assert made.lastrowid is not None
-        return made.lastrowid, 0, 0
+        cursor = self.transaction.execute("INSERT INTO segments (rows, histories) VALUES (0, 0)")
+        assert cursor.lastrowid is not None
+        return cursor.lastrowid, 0, 0
 
     def flush(self) -> None:
         """Write the open files to the disk, then their sizes to the index."""

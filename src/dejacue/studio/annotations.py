@@ -227,7 +227,9 @@ class Target:
         passes = self.passes()
         if (self.folder / DECISIONS).is_file():
             keys = read_decisions(self.folder / DECISIONS).annotator_keys
-            passes = [own for key in keys for own in passes if annotator_key(own.annotator) == key]
+            passes = [
+                each for key in keys for each in passes if annotator_key(each.annotator) == key
+            ]
         if len(passes) != 2:
             raise Conflict(
                 f'"{self.id}": a consensus needs two passes, but there are {len(passes)}'
@@ -323,16 +325,16 @@ def check_readable(studio: Studio, session: Session, id: str) -> None:
 
 def _check_open(expected: Decisions, decisions: Decisions) -> None:
     """Refuse decisions that do not cover the frames of ``expected``; runs may be split."""
-    pairs, given = (
+    expected_pairs, pairs = (
         [(frame, (row.first, row.second)) for row in rows for frame in frames_of(row.window)]
         for rows in (expected.rows, decisions.rows)
     )
-    if [frame for frame, _ in pairs] != [frame for frame, _ in given]:
+    if [frame for frame, _ in expected_pairs] != [frame for frame, _ in pairs]:
         raise InputError(
             "decisions must cover every frame on which the passes differ, in order, each once; "
             "reload them"
         )
-    for wanted, (frame, pair) in zip(pairs, given, strict=True):
+    for wanted, (frame, pair) in zip(expected_pairs, pairs, strict=True):
         if wanted != (frame, pair):
             raise InputError(f"frame {frame}: the passes differ in another way; split the run")
 

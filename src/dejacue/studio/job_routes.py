@@ -22,19 +22,9 @@ from dejacue.sources.findings import DOCUMENT
 from dejacue.sources.masks import open_masks
 from dejacue.sources.tracks import RawPrompt
 from dejacue.studio.corpus import measured
-from dejacue.studio.findings import vocabulary
+from dejacue.studio.findings import Reading, Words, vocabulary
 from dejacue.studio.jobs import BackgroundTask, Work
-from dejacue.studio.models import (
-    PROBLEMS,
-    Frame,
-    Json,
-    Reading,
-    RequestModel,
-    StudioDep,
-    Text,
-    Words,
-    owner_only,
-)
+from dejacue.studio.models import PROBLEMS, Frame, Json, RequestModel, StudioDep, Text, owner_only
 from dejacue.studio.state import Studio
 
 router = APIRouter(

@@ -1,4 +1,4 @@
-"""The bodies of requests, checked by pydantic before a route sees them, and what routes share."""
+"""What routes share: types of parameters, the base of request bodies, who sends a request."""
 
 from __future__ import annotations
 
@@ -53,57 +53,3 @@ def owner_only(session: SessionDep) -> None:
     """Refuse annotators: they see nothing that tells what others, or a machine, say."""
     if session.annotator is not None:
         raise NotAllowed("annotators see only their own pass; only the studio's owner sees this")
-
-
-class Mark(RequestModel):
-    """Frames of the history in which a state holds (None: none of them), or a picture of it that
-    lies in the workspace (pictures/cup.jpg, kitchen.mp4@120)."""
-
-    state: Text | None = None
-    start: Frame | None = None
-    end: Frame | None = None
-    source: Text | None = None
-
-
-class Reading(RequestModel):
-    """How to read; fields that you omit stay as the finding was read."""
-
-    readout: Text | None = None
-    coordinates: Text | None = None
-    top: Annotated[int, Field(ge=1, le=100)] | None = None
-    smoothing: Annotated[int, Field(ge=1, le=100_000)] | None = None
-
-
-class Words(RequestModel):
-    """What to find: states with their descriptions, and examples; fields that you omit stay as the
-    finding has them."""
-
-    object: Text | None = None
-    states: (
-        Annotated[dict[Text, Annotated[list[Text], Field(max_length=100)]], Field(max_length=50)]
-        | None
-    ) = None
-    examples: Annotated[list[Mark], Field(max_length=10_000)] | None = None
-    changes: Annotated[list[Frame], Field(max_length=10_000)] | None = None
-
-
-class Read(Words, Reading):
-    """segments: also return stretches that look alike; questions: the number of frames worth an
-    answer to return; most: the total number of curve values, beyond which curves are thinned."""
-
-    segments: bool = False
-    questions: Annotated[int, Field(ge=0, le=20)] = 0
-    most: Annotated[int, Field(ge=100, le=100_000_000)] | None = None
-
-
-class Compare(Words):
-    """The same words, read in several ways."""
-
-    readings: Annotated[list[Reading], Field(min_length=1, max_length=12)]
-    most: Annotated[int, Field(ge=100, le=100_000_000)] | None = None
-
-
-class Save(Words, Reading):
-    """folder: where to write; default: over the finding itself."""
-
-    folder: Annotated[str, Field(min_length=1, max_length=1024)] | None = None

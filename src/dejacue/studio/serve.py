@@ -27,7 +27,7 @@ def serve(
     say: Callable[[str], object] = print,
     **options: Any,
 ) -> None:
-    """Serves a workspace until it is stopped.
+    """Serve a workspace until it is stopped.
 
     places    a folder (default: the current one), or videos
     options   encoder, tracker, encoder_options: of ``Studio``
@@ -83,19 +83,19 @@ def serve(
 
 
 def bound(host: str, port: int) -> socket.socket:
-    """A socket that listens there; port 0: any that is free."""
+    """Return a socket that listens there; port 0: any that is free."""
     if not 0 <= port <= 65535:
         raise InputError(f"--port {port}: a port is a number from 0 (any free port) to 65535")
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         # asyncio sends small answers at once where the protocol is said to be TCP
-        made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            made.bind((host, port))
-            made.listen(128)
+            listening.bind((host, port))
+            listening.listen(128)
         except BaseException:
-            made.close()
+            listening.close()
             raise
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
@@ -106,4 +106,4 @@ def bound(host: str, port: int) -> socket.socket:
         raise InputError(
             f"{host}:{port}: cannot listen there ({error.strerror}); give another --host or --port"
         ) from None
-    return made
+    return listening

@@ -261,9 +261,9 @@ def _seen(
         raise NotThere(f"the masks of {history.id} are not in the workspace")
     looked_at = history.frames_looked_at or len(frames)
     size = np.broadcast_to(np.uint8(0), (frames.height, frames.width, 3))  # masks need no pixels
-    shown = VideoFrame(index, source, None, frames.name(source), size)
+    frame = VideoFrame(index, source, None, frames.name(source), size)
     ids = objects_of(finding)
-    return frames, source, studio.mask(masks, looked_at, shown, frozenset(ids) if ids else None)
+    return frames, source, studio.mask(masks, looked_at, frame, frozenset(ids) if ids else None)
 
 
 @router.post(
