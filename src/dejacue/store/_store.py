@@ -868,7 +868,11 @@ def _settle(now: sqlite3.Connection, ids: Iterable[str]) -> None:
 
 def _span_s(history: History) -> tuple[float, float] | None:
     """Return the seconds [start_s, end_s) of a history; a single frame has no known end."""
-    if history.times_s is None:
+    times_s = history.times_s
+    if times_s is None:
         return None
+    if len(history.run_offsets) == 2 and history.frame_interval_s is not None:
+        # the median frame lasts this long, as stored: a million histories are listed in a minute
+        return float(times_s[0]), float(times_s[-1]) + history.frame_interval_s
     ends_s = history.ends_of(np.array([len(history) - 1]))
-    return float(history.times_s[0]), float((history.times_s if ends_s is None else ends_s)[-1])
+    return float(times_s[0]), float((times_s if ends_s is None else ends_s)[-1])
