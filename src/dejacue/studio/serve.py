@@ -12,7 +12,7 @@ from typing import Any
 
 from dejacue.errors import InputError, need
 from dejacue.studio.security import LOOPBACK, Sessions
-from dejacue.studio.workspace import Lock, open_workspace
+from dejacue.studio.workspace import lock, open_workspace
 
 PORT = 8765
 EVERYWHERE = ("0.0.0.0", "::")  # all addresses of the machine, and none that a browser opens
@@ -43,7 +43,7 @@ def serve(
         number = listening.getsockname()[1]
         name = LOOPBACK[0] if host in EVERYWHERE else f"[{host}]" if ":" in host else host
         url = f"http://{name}:{number}/"
-        with Lock(workspace, {"url": url}):
+        with lock(workspace, url):
             remove_unfinished_uploads(workspace.root)
             sessions = Sessions()
             studio = Studio(workspace, sessions, opened=opened, **options)

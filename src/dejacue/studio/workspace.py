@@ -8,7 +8,7 @@ import os
 import re
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PureWindowsPath
 from typing import Any
@@ -259,61 +259,54 @@ def _is_video(folder: Path) -> bool:
     return sum(map(is_image, names)) > 1 and DOCUMENT not in names
 
 
-class Lock:
-    """One studio at a time serves a workspace; the lock of one that was killed is taken over."""
-
-    def __init__(self, workspace: Workspace, about: dict[str, Any]) -> None:
-        self.path = workspace.root / LOCK
-        self._about = {"pid": os.getpid(), **about}
-        self._handle: int | None = None
-
-    def __enter__(self) -> Lock:
-        flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
-        handle = os.open(self.path, flags, 0o600)
-        if not self._acquire(handle):
-            holder = self._holder()
-            os.close(handle)
+@contextlib.contextmanager
+def lock(workspace: Workspace, url: str) -> Iterator[None]:
+    """Let one studio at a time serve a workspace; the lock of a killed one is taken over."""
+    path = workspace.root / LOCK
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
+    try:
+        holder = _holder(path)
+        if not _is_free(handle, holder):
             raise InputError(
-                f"{self.path.parent}: is used by another studio (process {holder.get('pid', '?')}, "
+                f"{workspace.root}: is used by another studio (process {holder.get('pid', '?')}, "
                 f"{holder.get('url', 'address unknown')}); use that one, or stop it"
             )
-        self._handle = handle
         os.ftruncate(handle, 0)
-        os.write(handle, json.dumps(self._about).encode())
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._handle is not None:
-            with contextlib.suppress(OSError):  # Windows removes nothing that is open
-                self.path.unlink()
-            os.close(self._handle)
-
-    def _acquire(self, handle: int) -> bool:
-        """Take the lock, which ends with its process; without locks, look for that process."""
+        os.write(handle, json.dumps({"pid": os.getpid(), "url": url}).encode())
         try:
-            if fcntl is not None:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                return True
-        except BlockingIOError:
-            return False
-        except OSError:
-            pass  # a drive without locks
-        return not _alive(self._holder().get("pid"))
-
-    def _holder(self) -> dict[str, Any]:
-        with contextlib.suppress(OSError, ValueError):
-            holder = json.loads(self.path.read_text())
-            return holder if isinstance(holder, dict) else {}
-        return {}
+            yield
+        finally:
+            with contextlib.suppress(OSError):  # Windows removes nothing that is open
+                path.unlink()
+    finally:
+        os.close(handle)
 
 
-def _alive(pid: object) -> bool:
+def _holder(path: Path) -> dict[str, Any]:
+    """Return what the last holder of a lock wrote into it."""
+    with contextlib.suppress(OSError, ValueError):
+        holder = json.loads(path.read_text())
+        return holder if isinstance(holder, dict) else {}
+    return {}
+
+
+def _is_free(handle: int, holder: Mapping[str, Any]) -> bool:
+    """Take the lock, which ends with its process; without locks, look for the holder's process."""
+    try:
+        if fcntl is not None:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+    except BlockingIOError:
+        return False
+    except OSError:
+        pass  # a drive without locks
+    pid = holder.get("pid")
     if not isinstance(pid, int) or pid <= 0 or pid == os.getpid() or os.name != "posix":
-        return False  # elsewhere, asking would end the process
+        return True  # elsewhere, asking would end the process
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
-        return False
+        return True
     except OSError:
         pass  # that of another user
-    return True
+    return False
