@@ -43,7 +43,7 @@ def equal(one: dict, other: dict) -> None:
 def test_ray_gives_the_answers_of_one_machine_to_the_last_bit(
     ray, tmp_path, monkeypatch, readout
 ) -> None:
-    monkeypatch.setattr(_segments, "MOST_BYTES", 10_000)  # two or three histories each
+    monkeypatch.setattr(_segments, "MAX_SEGMENT_BYTES", 10_000)  # two or three histories each
     monkeypatch.setattr(_query, "CHUNK_HISTORIES", 3)  # four tasks
     store = filled(tmp_path / "s")
     assert len(list((store.path / "segments").iterdir())) > 6
@@ -56,7 +56,7 @@ def test_ray_gives_the_answers_of_one_machine_to_the_last_bit(
 
 @pytest.mark.long
 def test_a_store_that_is_compacted_meanwhile_is_read_as_it_was(ray, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(_segments, "MOST_BYTES", 10_000)
+    monkeypatch.setattr(_segments, "MAX_SEGMENT_BYTES", 10_000)
     monkeypatch.setattr(_query, "CHUNK_HISTORIES", 1)
     store = filled(tmp_path / "s")
     wanted = list(store.ask(words()))

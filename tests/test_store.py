@@ -90,7 +90,7 @@ def test_rows_that_float16_cannot_hold_keep_their_direction(store) -> None:
 
 
 def test_segments_are_npy_files_of_limited_size(store, monkeypatch) -> None:
-    monkeypatch.setattr(_segments, "MOST_BYTES", 2500)  # two histories of 960 bytes
+    monkeypatch.setattr(_segments, "MAX_SEGMENT_BYTES", 2500)  # two histories of 960 bytes
     store.add([history(str(k), k) for k in range(5)])
     files = sorted((store.path / "segments").glob("?????[0-9].npy"))
     assert [len(np.load(own)) for own in files] == [60, 60, 30]
@@ -245,7 +245,7 @@ def test_a_full_disk_leaves_the_store_as_it_was(store, monkeypatch) -> None:
 
 
 def test_an_error_of_the_disk_on_the_way_is_not_missed(store, monkeypatch) -> None:
-    monkeypatch.setattr(_segments, "FLUSHED_AT_ONCE", 100)
+    monkeypatch.setattr(_segments, "FLUSH_BYTES", 100)
     errors, flushed = iter([OSError(5, "Input/output error")]), _segments.os.fsync
 
     def once(handle: int) -> None:
@@ -262,7 +262,7 @@ def test_an_error_of_the_disk_on_the_way_is_not_missed(store, monkeypatch) -> No
 
 
 def test_removed_histories_are_gone_and_compact_frees_their_bytes(store, monkeypatch) -> None:
-    monkeypatch.setattr(_segments, "MOST_BYTES", 2500)
+    monkeypatch.setattr(_segments, "MAX_SEGMENT_BYTES", 2500)
     store.add([history(str(k), k) for k in range(6)])
     with pytest.raises(InputError, match='has no history "x", so nothing was removed'):
         store.remove(["1", "x"])

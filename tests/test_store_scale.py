@@ -21,7 +21,7 @@ def store(tmp_path: Path) -> Store:
 
 
 def test_ranking_reads_the_entries_of_the_first_only(store, monkeypatch, statements) -> None:
-    monkeypatch.setattr(_segments, "MOST_BYTES", 5 * 30 * D * 2)
+    monkeypatch.setattr(_segments, "MAX_SEGMENT_BYTES", 5 * 30 * D * 2)
     store.add([history(str(k), k) for k in range(20)])
     statements.clear()
     assert len(store.ask(words(), top=3).columns()["rank"]) == 6
@@ -39,7 +39,7 @@ def test_the_highest_come_first_and_of_equal_ones_the_first(top) -> None:
 
 
 def test_removed_histories_do_not_answer_before_they_are_compacted(store, monkeypatch) -> None:
-    monkeypatch.setattr(_segments, "MOST_BYTES", 5 * 30 * D * 2)
+    monkeypatch.setattr(_segments, "MAX_SEGMENT_BYTES", 5 * 30 * D * 2)
     store.add([history(str(k), k) for k in range(20)])
     every = list(store.ask(words()))
     store.remove([str(k) for k in (0, 7, 10, 11, 12, 13, 14)])
@@ -193,7 +193,7 @@ print(len(list(Store.open(sys.argv[1]).ask(words()))))
 @pytest.mark.parametrize("allowed", ["more", "no more"])
 def test_more_segments_than_files_a_process_may_open(store, monkeypatch, allowed) -> None:
     pytest.importorskip("resource")
-    monkeypatch.setattr(_segments, "MOST_BYTES", 30 * D * 2)
+    monkeypatch.setattr(_segments, "MAX_SEGMENT_BYTES", 30 * D * 2)
     store.add([history(str(k), k) for k in range(50)])
     command = [sys.executable, "-c", FILES, store.path, Path(__file__).parent, allowed]
     ran = subprocess.run(command, capture_output=True, text=True)

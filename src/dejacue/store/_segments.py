@@ -24,9 +24,9 @@ from dejacue.errors import InputError
 from dejacue.sources.atomic import sync_folder
 from dejacue.store import _index as index
 
-MOST_BYTES = 512 << 20  # of a segment, unless one history is larger
-FLUSHED_AT_ONCE = 32 << 20  # bytes
-HEADER = 128
+MAX_SEGMENT_BYTES = 512 << 20  # unless one history is larger
+FLUSH_BYTES = 32 << 20  # written before they are flushed in the background
+HEADER = 128  # bytes
 MEANS = np.dtype("<f4")
 
 
@@ -138,7 +138,7 @@ class _GrowingFile:
         self.rows += len(rows)
         self._unflushed_bytes += rows.nbytes
         idle = self._flushing is None or self._flushing.done()
-        if idle and self._unflushed_bytes > FLUSHED_AT_ONCE:
+        if idle and self._unflushed_bytes > FLUSH_BYTES:
             self._wait()
             # the disk writes while the next histories are packed
             self._flushing = self._pool.submit(os.fsync, self._stream.fileno())
@@ -186,7 +186,7 @@ class SegmentWriter:
     def add(self, rows: NDArray[Any], mean: NDArray[np.float32]) -> Place:
         if self._open is not None:
             _, row_file, _ = self._open
-            if row_file.rows and row_file.size + rows.nbytes > MOST_BYTES:
+            if row_file.rows and row_file.size + rows.nbytes > MAX_SEGMENT_BYTES:
                 self.flush()
                 self.close()
         if self._open is None:
