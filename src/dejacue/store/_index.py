@@ -1,7 +1,7 @@
 """The index of a store: one SQLite file (WAL), in which every change is one transaction.
 
 Readers see the store as it was when they began and are never blocked; there is one writer at a
-time, and a lock of SQLite's, which ends with the process, tells a second one so.
+time, and a lock of SQLite's, which ends with the process, refuses a second one.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Rows of features in ``.npy`` files that grow at their end, and are read by memory map.
 
 A segment is two files: NUMBER.npy has the rows of its histories one after the other, and
-NUMBER.means.npy one row for each history, the mean of its frames at unit length: a question first
-asks those. How many rows count is what the index says; the header says the same for other readers
-(numpy.load). A number is never given twice, so that a map stays right as long as it is held.
+NUMBER.means.npy one row for each history, the mean of its frames at unit length, by which a query
+ranks them. The index says how many rows count; the header says the same for other readers
+(numpy.load). A number is never used twice, so that a map stays right as long as it is held.
 """
 
 from __future__ import annotations

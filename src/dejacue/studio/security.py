@@ -1,4 +1,4 @@
-"""Who may ask: a token a start, sessions, Host, Origin and Sec-Fetch-Site, headers, sizes.
+"""Who may send requests: a token a start, sessions, Host, Origin and Sec-Fetch-Site, sizes.
 
 Loopback is no boundary: any page that is open in a browser on this machine can send requests to it.
 So every request below /api needs the token (scripts: Authorization: Bearer …) or the cookie of a
