@@ -14,7 +14,7 @@ import pytest
 from helpers.stores import drawn, words
 
 from dejacue import DejaCueError, InputError, MissingExtra, Store, cluster, write_vocabulary
-from dejacue.store import _ask, _segments
+from dejacue.store import _query, _segments
 
 
 @pytest.fixture(scope="module")
@@ -43,8 +43,8 @@ def equal(one: dict, other: dict) -> None:
 def test_ray_gives_the_answers_of_one_machine_to_the_last_bit(
     ray, tmp_path, monkeypatch, readout
 ) -> None:
-    monkeypatch.setattr(_segments, "MOST_BYTES", 10_000)  # two or three histories each
-    monkeypatch.setattr(_ask, "CHUNK_HISTORIES", 3)  # four tasks
+    monkeypatch.setattr(_segments, "MAX_SEGMENT_BYTES", 10_000)  # two or three histories each
+    monkeypatch.setattr(_query, "CHUNK_HISTORIES", 3)  # four tasks
     store = filled(tmp_path / "s")
     assert len(list((store.path / "segments").iterdir())) > 6
     for options in ({}, {"top": 5}, {"where": {"camera": "c1"}}, {"threads": 2}):
@@ -56,8 +56,8 @@ def test_ray_gives_the_answers_of_one_machine_to_the_last_bit(
 
 @pytest.mark.long
 def test_a_store_that_is_compacted_meanwhile_is_read_as_it_was(ray, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(_segments, "MOST_BYTES", 10_000)
-    monkeypatch.setattr(_ask, "CHUNK_HISTORIES", 1)
+    monkeypatch.setattr(_segments, "MAX_SEGMENT_BYTES", 10_000)
+    monkeypatch.setattr(_query, "CHUNK_HISTORIES", 1)
     store = filled(tmp_path / "s")
     wanted = list(store.ask(words()))
     asked = store.ask(words(), engine="ray")
@@ -73,19 +73,19 @@ def test_a_store_that_is_compacted_meanwhile_is_read_as_it_was(ray, tmp_path, mo
 def test_errors_of_tasks_are_our_own_sentences(ray, tmp_path, monkeypatch) -> None:
     store = filled(tmp_path / "s")
     asked = store.ask(words(), engine="ray")
-    sent = _ask._Reader._sent
+    sent = _query.Query._part
 
     def elsewhere(self, *given):
         return sent(self, *given)._replace(store=tmp_path / "elsewhere")
 
     with monkeypatch.context() as changed:
-        changed.setattr(_ask._Reader, "_sent", elsewhere)
+        changed.setattr(_query.Query, "_part", elsewhere)
         with pytest.raises(
             InputError, match=r"elsewhere: no such folder on .* all machines of the cl"
         ):
             next(asked)
         changed.setattr(
-            _ask._Reader, "_sent", lambda self, *given: sent(self, *given)._replace(version="0")
+            _query.Query, "_part", lambda self, *given: sent(self, *given)._replace(version="0")
         )
         with pytest.raises(
             InputError, match="but the driver runs 0; install the same version on all"
@@ -98,13 +98,13 @@ def test_errors_of_tasks_are_our_own_sentences(ray, tmp_path, monkeypatch) -> No
     def killed(*_: object) -> None:
         os._exit(1)
 
-    monkeypatch.setattr(_ask, "read_part", unknown_there)
+    monkeypatch.setattr(_query, "read_part", unknown_there)
     with pytest.raises(DejaCueError, match=r"cannot import dejacue; install dejacue\[ray\]==\d"):
         next(store.ask(words(), engine="ray"))
-    monkeypatch.setattr(_ask, "read_part", broken)
+    monkeypatch.setattr(_query, "read_part", broken)
     with pytest.raises(DejaCueError, match=r"a Ray task failed \(ZeroDivisionError: no\); see"):
         next(store.ask(words(), engine="ray"))
-    monkeypatch.setattr(_ask, "read_part", killed)
+    monkeypatch.setattr(_query, "read_part", killed)
     with pytest.raises(DejaCueError, match=r"Ray lost a task \(.*Run the command again"):
         next(store.ask(words(), engine="ray"))
 
@@ -117,7 +117,7 @@ def unknown_there(*_: object) -> None:
 def test_a_task_that_dies_once_is_run_again(ray, tmp_path, monkeypatch) -> None:
     store = filled(tmp_path / "s")
     dead = tmp_path / "dead"
-    read_part = _ask.read_part
+    read_part = _query.read_part
 
     def dies_once(*given):
         if not dead.exists():
@@ -125,7 +125,7 @@ def test_a_task_that_dies_once_is_run_again(ray, tmp_path, monkeypatch) -> None:
             os._exit(1)
         return read_part(*given)
 
-    monkeypatch.setattr(_ask, "read_part", dies_once)
+    monkeypatch.setattr(_query, "read_part", dies_once)
     assert list(store.ask(words(), engine="ray")) == list(store.ask(words()))
     assert dead.exists()
 

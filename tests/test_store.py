@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pickle
 import sqlite3
@@ -25,7 +26,7 @@ from dejacue import (
     write_history,
     write_vocabulary,
 )
-from dejacue.store import _index, _packing, _segments, _write
+from dejacue.store import _index, _packing, _segments
 from dejacue_paper.method.joint_or_none import JointOrNone
 
 COLUMNS = ("features", "frames", "run_offsets", "times_s", "source_frames", "presence")
@@ -89,7 +90,7 @@ def test_rows_that_float16_cannot_hold_keep_their_direction(store) -> None:
 
 
 def test_segments_are_npy_files_of_limited_size(store, monkeypatch) -> None:
-    monkeypatch.setattr(_segments, "MOST_BYTES", 2500)  # two histories of 960 bytes
+    monkeypatch.setattr(_segments, "MAX_SEGMENT_BYTES", 2500)  # two histories of 960 bytes
     store.add([history(str(k), k) for k in range(5)])
     files = sorted((store.path / "segments").glob("?????[0-9].npy"))
     assert [len(np.load(own)) for own in files] == [60, 60, 30]
@@ -244,7 +245,7 @@ def test_a_full_disk_leaves_the_store_as_it_was(store, monkeypatch) -> None:
 
 
 def test_an_error_of_the_disk_on_the_way_is_not_missed(store, monkeypatch) -> None:
-    monkeypatch.setattr(_segments, "FLUSHED_AT_ONCE", 100)
+    monkeypatch.setattr(_segments, "FLUSH_BYTES", 100)
     errors, flushed = iter([OSError(5, "Input/output error")]), _segments.os.fsync
 
     def once(handle: int) -> None:
@@ -261,7 +262,7 @@ def test_an_error_of_the_disk_on_the_way_is_not_missed(store, monkeypatch) -> No
 
 
 def test_removed_histories_are_gone_and_compact_frees_their_bytes(store, monkeypatch) -> None:
-    monkeypatch.setattr(_segments, "MOST_BYTES", 2500)
+    monkeypatch.setattr(_segments, "MAX_SEGMENT_BYTES", 2500)
     store.add([history(str(k), k) for k in range(6)])
     with pytest.raises(InputError, match='has no history "x", so nothing was removed'):
         store.remove(["1", "x"])
@@ -290,9 +291,9 @@ def test_removed_histories_are_gone_and_compact_frees_their_bytes(store, monkeyp
 
 
 def test_a_question_goes_on_while_the_store_is_compacted(store, monkeypatch) -> None:
-    from dejacue.store import _ask
+    from dejacue.store import _query
 
-    monkeypatch.setattr(_ask, "CHUNK_HISTORIES", 2)
+    monkeypatch.setattr(_query, "CHUNK_HISTORIES", 2)
     store.add([history(str(k), k) for k in range(6)])
     wanted = store.ask(words()).columns()
     asked = Store.open(store.path).ask(words())
@@ -435,9 +436,9 @@ def test_a_question_as_columns(store) -> None:
 
 @pytest.mark.parametrize("readout", ["contrast", "joint", "scan"])
 def test_columns_say_what_the_matches_say(tmp_path, monkeypatch, readout) -> None:
-    from dejacue.store import _ask
+    from dejacue.store import _query
 
-    monkeypatch.setattr(_ask, "CHUNK_HISTORIES", 4)  # some chunks have no times, or no source
+    monkeypatch.setattr(_query, "CHUNK_HISTORIES", 4)  # some chunks have no times, or no source
     store = Store.create(tmp_path / "s")
     store.add([drawn(seed) for seed in range(9)], source="kitchen.mp4")
     columns = store.ask(words(), readout=readout).columns()
@@ -480,7 +481,7 @@ def test_a_question_may_look_at_some_only(store) -> None:
         assert (own.frames, own.runs) == (len(wanted), len(wanted.runs()))
         assert (own.start, own.end) == (wanted.frames[0], wanted.frames[-1])
         times = wanted.times_s
-        assert own.times_s == (None if times is None else (times[0], times[-1]))
+        assert own.times_s == (None if times is None else (times[0], wanted.ends_s[-1]))
 
 
 @pytest.mark.parametrize(
@@ -560,10 +561,10 @@ def test_object_and_source_are_exported_and_added_again(store, tmp_path, dejacue
             same(again[id], store[id])
         other = read_history(tmp_path / "out" / "h0.history.npz")
         again.add(other, source="hall.mp4", replace=True)  # what is said counts
-        assert again.told("h0") == {"object": "cup", "source": "hall.mp4"}
+        assert again.labels("h0") == {"object": "cup", "source": "hall.mp4"}
     store.export(tmp_path / "x.parquet", "parquet")
     told = pyarrow.parquet.read_table(tmp_path / "x.parquet", columns=["id", "object", "source"])
-    assert told.to_pylist() == [{"id": id, **store.told(id)} for id in store.ids()]
+    assert told.to_pylist() == [{"id": id, **store.labels(id)} for id in store.ids()]
 
 
 def test_opening_does_not_read_the_index(store, statements) -> None:
@@ -657,16 +658,18 @@ def test_words_are_encoded_with_the_encoder_of_the_store(dejacue, tmp_path) -> N
     assert asked.code == 0, asked.err
     for state in finding.vocabulary.states:
         assert state in asked.out
+    (warning,) = asked.err.splitlines()
+    output = tmp_path / "answers.jsonl"
+    assert dejacue("store", "ask", tmp_path / "s", "-v", words, "-o", output).code == 0
+    for line in output.read_text(encoding="utf-8").splitlines():
+        assert json.loads(line)["notes"] == warning.removeprefix("note: ")
 
 
-def test_writers_flush_before_they_commit(store, monkeypatch) -> None:
-    order: list[str] = []
-    real, flushed = _write._Writing._grown, _segments.os.fsync
+def test_writers_flush_before_they_commit(store, monkeypatch, statements) -> None:
+    flushed = _segments.os.fsync
     monkeypatch.setattr(
-        _write._Writing, "_grown", lambda *own: (order.append("index"), real(*own))[1]
-    )
-    monkeypatch.setattr(
-        _segments.os, "fsync", lambda handle: (order.append("flush"), flushed(handle))[1]
+        _segments.os, "fsync", lambda handle: (statements.append("flush"), flushed(handle))[1]
     )
     store.add(history("a"))
-    assert order == ["flush", "flush", "flush", "index"]
+    last = [statement.split()[0] for statement in statements[-5:]]
+    assert last == ["flush", "flush", "flush", "UPDATE", "COMMIT"]

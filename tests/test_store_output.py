@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from dejacue import History, InputError, MissingExtra, Store, Vocabulary, write_vocabulary
-from dejacue.store import Match, _ask, _index, _output
+from dejacue.store import Match, _index, _matches, _query
 
 D = 16
 COLUMNS = {"camera": "left, \u00e9"}
@@ -74,8 +74,8 @@ def flat(match: Match) -> dict[str, object]:
 def test_the_same_answers_are_in_every_format(store, tmp_path, monkeypatch) -> None:
     import pyarrow.parquet
 
-    monkeypatch.setattr(_output, "GROUP", 5)
-    monkeypatch.setattr(_ask, "CHUNK_HISTORIES", 2)
+    monkeypatch.setattr(_matches, "PARQUET_GROUP_ROWS", 5)
+    monkeypatch.setattr(_query, "CHUNK_HISTORIES", 2)
     wanted = list(store.ask(words()))
     places = {(m.interval.times_s is None, m.interval.source_start is None) for m in wanted}
     assert places == {
@@ -83,7 +83,7 @@ def test_the_same_answers_are_in_every_format(store, tmp_path, monkeypatch) -> N
         (False, True),
         (True, False),
     }
-    for suffix in _output.WRITERS:
+    for suffix in _matches.WRITERS:
         assert store.ask(words()).write(tmp_path / f"x{suffix}") == len(wanted) == 14
     file = pyarrow.parquet.ParquetFile(tmp_path / "x.parquet")
     assert file.num_row_groups == 3
@@ -102,7 +102,7 @@ def test_the_same_answers_are_in_every_format(store, tmp_path, monkeypatch) -> N
     assert [json.loads(line) for line in lines] == plain
 
 
-@pytest.mark.parametrize("suffix", list(_output.WRITERS))
+@pytest.mark.parametrize("suffix", list(_matches.WRITERS))
 def test_a_file_without_answers_is_a_file(store, tmp_path, suffix) -> None:
     import pyarrow.parquet
 
@@ -116,11 +116,11 @@ def test_a_file_without_answers_is_a_file(store, tmp_path, suffix) -> None:
         assert len(path.read_text().splitlines()) == (suffix == ".csv")
 
 
-@pytest.mark.parametrize("suffix", list(_output.WRITERS))
+@pytest.mark.parametrize("suffix", list(_matches.WRITERS))
 def test_what_fails_on_the_way_leaves_the_file_as_it_was(
     store, tmp_path, monkeypatch, suffix
 ) -> None:
-    monkeypatch.setattr(_ask, "CHUNK_HISTORIES", 2)
+    monkeypatch.setattr(_query, "CHUNK_HISTORIES", 2)
     path = tmp_path / "out" / f"x{suffix}"
     store.ask(words(), top=1).write(path)
     before = path.read_bytes()
@@ -164,7 +164,7 @@ def test_lines_are_printed_before_the_last_history_is_read(
     wanted = [answer.history for answer in store.ask(words())]
     with _index.transaction(store.path) as now:
         now.execute("UPDATE histories SET runs = zeroblob(16) WHERE id = ?", (wanted[-1],))
-    monkeypatch.setattr(_ask, "CHUNK_HISTORIES", 2)
+    monkeypatch.setattr(_query, "CHUNK_HISTORIES", 2)
     asked = dejacue("store", "ask", store.path, "-v", tmp_path / "v.npz", "--jsonl", "--top", 0)
     printed = [json.loads(line)["history"] for line in asked.out.splitlines()]
     assert len(printed) >= 8

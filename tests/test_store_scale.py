@@ -12,7 +12,7 @@ import pytest
 from helpers.stores import D, history, words
 
 from dejacue import InputError, Store
-from dejacue.store import _ask, _index, _segments, _store
+from dejacue.store import _index, _query, _segments, _store
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def store(tmp_path: Path) -> Store:
 
 
 def test_ranking_reads_the_entries_of_the_first_only(store, monkeypatch, statements) -> None:
-    monkeypatch.setattr(_segments, "MOST_BYTES", 5 * 30 * D * 2)
+    monkeypatch.setattr(_segments, "MAX_SEGMENT_BYTES", 5 * 30 * D * 2)
     store.add([history(str(k), k) for k in range(20)])
     statements.clear()
     assert len(store.ask(words(), top=3).columns()["rank"]) == 6
@@ -35,11 +35,11 @@ def test_ranking_reads_the_entries_of_the_first_only(store, monkeypatch, stateme
 @pytest.mark.parametrize("top", [1, 4, 9, 10, None])
 def test_the_highest_come_first_and_of_equal_ones_the_first(top) -> None:
     scores = np.array([3.0, 1, 2, 3, 3, 0, 1, 2, 1, 1])
-    assert _ask._best(scores, top).tolist() == [0, 3, 4, 2, 7, 1, 6, 8, 9, 5][:top]
+    assert _query.highest(scores, top).tolist() == [0, 3, 4, 2, 7, 1, 6, 8, 9, 5][:top]
 
 
 def test_removed_histories_do_not_answer_before_they_are_compacted(store, monkeypatch) -> None:
-    monkeypatch.setattr(_segments, "MOST_BYTES", 5 * 30 * D * 2)
+    monkeypatch.setattr(_segments, "MAX_SEGMENT_BYTES", 5 * 30 * D * 2)
     store.add([history(str(k), k) for k in range(20)])
     every = list(store.ask(words()))
     store.remove([str(k) for k in (0, 7, 10, 11, 12, 13, 14)])
@@ -56,7 +56,7 @@ def test_removed_histories_do_not_answer_before_they_are_compacted(store, monkey
 def test_threads_and_chunks_change_no_answer(store, monkeypatch, most) -> None:
     store.add([history(str(k), k) for k in range(20)])
     wanted = list(store.ask(words()))
-    monkeypatch.setattr(_ask, "CHUNK_HISTORIES", most)
+    monkeypatch.setattr(_query, "CHUNK_HISTORIES", most)
     for threads in (1, 2, 3):
         told: list[int] = []
         asked = store.ask(
@@ -80,10 +80,10 @@ def test_an_error_in_a_thread_is_told(store) -> None:
 
 
 def test_what_is_kept_for_the_next_question_has_a_limit(store, monkeypatch) -> None:
-    monkeypatch.setattr(_store, "MOST_KEPT", 4 * (30 + _store.AS_FRAMES))
+    monkeypatch.setattr(_store, "MAX_CACHED_FRAMES", 4 * (30 + _store.HISTORY_AS_FRAMES))
     store.add([history(str(k), k) for k in range(9)])
     wanted = list(store.ask(words()))
-    assert len(store.kept) == 4
+    assert len(store.cached) == 4
     assert list(store.ask(words())) == wanted
 
 
@@ -193,7 +193,7 @@ print(len(list(Store.open(sys.argv[1]).ask(words()))))
 @pytest.mark.parametrize("allowed", ["more", "no more"])
 def test_more_segments_than_files_a_process_may_open(store, monkeypatch, allowed) -> None:
     pytest.importorskip("resource")
-    monkeypatch.setattr(_segments, "MOST_BYTES", 30 * D * 2)
+    monkeypatch.setattr(_segments, "MAX_SEGMENT_BYTES", 30 * D * 2)
     store.add([history(str(k), k) for k in range(50)])
     command = [sys.executable, "-c", FILES, store.path, Path(__file__).parent, allowed]
     ran = subprocess.run(command, capture_output=True, text=True)

@@ -12,7 +12,7 @@ from PIL import Image
 
 from dejacue import Finding, History, InputError, Store, Vocabulary, find, locate
 from dejacue.store import _index
-from dejacue.store._thumbnails import MOST_BYTES
+from dejacue.store._store import MAX_THUMBNAIL_BYTES
 
 D = 8
 
@@ -72,7 +72,7 @@ def test_a_large_picture_is_made_small(store) -> None:
     assert len(large) > 300_000
     store.add(history("a"), thumbnails={"a": large})
     kept = store.thumbnail("a")
-    assert len(kept) <= MOST_BYTES
+    assert len(kept) <= MAX_THUMBNAIL_BYTES
     assert max(Image.open(io.BytesIO(kept)).size) <= 160
 
 
@@ -186,7 +186,7 @@ def test_a_finding_has_one_and_its_folder_is_added_with_it(tmp_path, dejacue) ->
     with Store.open(tmp_path / "s") as store:
         picture = store.thumbnail(finding.history.id)
         assert picture is not None
-        assert len(picture) <= MOST_BYTES
+        assert len(picture) <= MAX_THUMBNAIL_BYTES
 
 
 def test_a_finding_without_pictures_has_none() -> None:

@@ -102,7 +102,7 @@ def test_nothing_that_was_confirmed_is_lost_when_the_server_is_killed(made_works
 def test_what_is_worked_on_when_the_studio_stops_gets_a_sentence(ending) -> None:
     from types import SimpleNamespace
 
-    from dejacue.studio.app import AnsweredAtTheEnd
+    from dejacue.studio.app import AnswerOnShutdown
 
     sent = []
 
@@ -113,7 +113,7 @@ def test_what_is_worked_on_when_the_studio_stops_gets_a_sentence(ending) -> None
         sent.append(message)
 
     async def stopped() -> None:
-        app = AnsweredAtTheEnd(slow, SimpleNamespace(ending=ending))
+        app = AnswerOnShutdown(slow, SimpleNamespace(ending=ending))
         task = asyncio.create_task(app({"type": "http"}, None, send))
         await asyncio.sleep(0)
         task.cancel()

@@ -19,7 +19,7 @@ from dejacue.sources.encoders import Encoder, load_encoder
 from dejacue.sources.results import write_references
 from dejacue.studio import corpus, security
 from dejacue.studio.errors import NotThere
-from dejacue.studio.state import Remembering
+from dejacue.studio.state import CachingEncoder
 from dejacue.studio.workspace import Workspace
 
 STATES = {
@@ -32,7 +32,7 @@ STATES = {
 def test_the_encoder_that_remembers_texts_is_the_encoder_otherwise() -> None:
     encoder = load_encoder("mini")
     encoder.pace, encoder.batch = 4.0, 7
-    kept = Remembering(encoder)
+    kept = CachingEncoder(encoder)
     for name in Encoder.__annotations__:
         assert getattr(kept, name) is getattr(encoder, name)
 
@@ -596,7 +596,7 @@ def test_what_is_no_video_leaves_nothing_behind(studio, client, name, data) -> N
 
 
 def test_an_upload_that_is_too_large_is_stopped_while_it_comes(studio, client, monkeypatch) -> None:
-    monkeypatch.setattr(security, "MOST_UPLOAD", 3 << 20)
+    monkeypatch.setattr(security, "MAX_UPLOAD_BYTES", 3 << 20)
     sent = 0
 
     def pieces():  # of no length that is known before

@@ -15,7 +15,7 @@ from dejacue import Finding, Reference, Window, open_video
 from dejacue.errors import InputError
 from dejacue.sources.encoders.mini import Mini
 from dejacue.sources.results import read_references, write_references
-from dejacue.studio.jobs import Jobs
+from dejacue.studio.jobs import TaskQueue
 
 VIDEO, MASKS, WORDS = "scene/scene.mp4", "scene/Annotations", "scene/vocabulary.yaml"
 BOX = [{"frame": 0, "box": [40, 30, 150, 130]}]
@@ -270,7 +270,7 @@ def test_a_job_of_another_kind_is_not_known(client) -> None:
 
 
 def test_jobs_run_one_at_a_time_and_errors_of_any_kind_end_only_themselves(caplog) -> None:
-    jobs, running = Jobs(), []
+    jobs, running = TaskQueue(), []
 
     def work(progress):
         running.append(1)
@@ -320,7 +320,7 @@ def test_events_of_a_job_that_goes_on_end_with_the_server(studio) -> None:
     import asyncio
 
     from dejacue.studio.job_routes import _events
-    from dejacue.studio.jobs import Job
+    from dejacue.studio.jobs import BackgroundTask
 
     class Request:
         async def is_disconnected(self) -> bool:
@@ -328,7 +328,9 @@ def test_events_of_a_job_that_goes_on_end_with_the_server(studio) -> None:
 
     async def told() -> list[str]:
         found = []
-        async for text in _events(studio, Job("find", {}, lambda progress: None), Request()):
+        async for text in _events(
+            studio, BackgroundTask("find", {}, lambda progress: None), Request()
+        ):
             found.append(text)
             studio.ending = True
         return found

@@ -20,7 +20,7 @@ from helpers.studio_client import HOST, TOKEN, browser_of, client_of
 from dejacue import InputError
 from dejacue.studio.security import HEADERS, Guard, Session, Sessions
 from dejacue.studio.serve import bound
-from dejacue.studio.workspace import LOCK, Lock, Workspace, open_workspace
+from dejacue.studio.workspace import LOCK, Workspace, lock, open_workspace
 
 SCENE = "/api/findings/cup/scene"
 
@@ -437,11 +437,11 @@ def test_where_locks_are_not_known_the_process_is_asked_for(tmp_path, monkeypatc
     monkeypatch.setattr(module, "fcntl", None)
     workspace = Workspace(tmp_path)
     (tmp_path / LOCK).write_text(json.dumps({"pid": os.getppid(), "url": "http://x/"}))
-    with pytest.raises(InputError, match=f"process {os.getppid()}, http://x/"), Lock(workspace, {}):
+    with pytest.raises(InputError, match=f"process {os.getppid()}, http://x/"), lock(workspace, ""):
         pass
     for held in ("", "{", "[]", '{"pid": "x"}', '{"pid": 99999999}'):
         (tmp_path / LOCK).write_text(held)
-        with Lock(workspace, {}):
+        with lock(workspace, ""):
             assert json.loads((tmp_path / LOCK).read_text())["pid"] == os.getpid()
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dejacue.sources.results import read_references
-from dejacue.studio.labels import PASS
+from dejacue.studio.annotations import PASS
 
 LAST = 59
 SAVED = "() => document.querySelector('.saving')?.textContent === 'saved'"

@@ -10,7 +10,7 @@ import pytest
 from helpers.studio_page import served
 
 from dejacue import Finding
-from dejacue.studio.jobs import Jobs
+from dejacue.studio.jobs import TaskQueue
 
 SCENE = "#/track/scene%2Fscene.mp4"
 LONG = 60  # frames
@@ -221,7 +221,7 @@ def moving(path, count: int) -> None:
 @pytest.fixture
 def held(monkeypatch):
     """Jobs wait after a fifth of their first stage, until they are stopped or this is set."""
-    go_on, run = threading.Event(), Jobs._work
+    go_on, run = threading.Event(), TaskQueue._work
 
     def work_held(jobs, job) -> None:
         work = job.work
@@ -237,7 +237,7 @@ def held(monkeypatch):
         job.work = waiting
         run(jobs, job)
 
-    monkeypatch.setattr(Jobs, "_work", work_held)
+    monkeypatch.setattr(TaskQueue, "_work", work_held)
     yield go_on
     go_on.set()
 

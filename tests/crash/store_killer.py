@@ -26,7 +26,7 @@ from dejacue import History, Store
 from dejacue.store import _segments
 
 HERE = str(Path(dejacue.store.__file__).parent)
-_segments.MOST_BYTES = 3000  # several segments: each history has 1280 bytes
+_segments.MAX_SEGMENT_BYTES = 3000  # several segments: each history has 1280 bytes
 
 
 def history(id: str, seed: int) -> History:

@@ -21,8 +21,8 @@ from pathlib import Path
 import uvicorn
 
 from dejacue.data.annotation_files import read_pass
+from dejacue.studio.annotations import target
 from dejacue.studio.app import create_app
-from dejacue.studio.labels import target
 from dejacue.studio.security import Sessions
 from dejacue.studio.serve import bound
 from dejacue.studio.state import Studio

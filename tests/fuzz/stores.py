@@ -71,14 +71,14 @@ def words() -> Vocabulary:
 
 def store(folder: Path) -> None:
     """Several segments, one history removed and one replaced."""
-    before, _segments.MOST_BYTES = _segments.MOST_BYTES, 3 * 16 * D * 2
+    before, _segments.MAX_SEGMENT_BYTES = _segments.MAX_SEGMENT_BYTES, 3 * 16 * D * 2
     try:
         with Store.create(folder / "s") as made:
             made.add([history(id, k) for k, id in enumerate(IDS)], object="cup", source="k.mp4")
             made.remove("c")
             made.add(history("d", 30), replace=True, thumbnails={"d": JPEG})
     finally:
-        _segments.MOST_BYTES = before
+        _segments.MAX_SEGMENT_BYTES = before
 
 
 def use(rng: Random, folder: Path) -> None:

@@ -132,7 +132,7 @@ def show(path: Path, id: str, thumbnail: Path | None) -> None:
         runs = ", ".join(f"{run.start} – {run.end}" for run in history.runs()[:10])
         more = ", …" if len(history.runs()) > 10 else ""
         say(f"{id}: {counted(len(history), 'observed frame')} of {path}")
-        for name, text in store.told(id).items():
+        for name, text in store.labels(id).items():
             if text is not None:
                 say(f"{name}: {text}")
         say(f"frames: {runs}{more}")
@@ -240,10 +240,10 @@ def ask(
                 progress=bars,
             )
             if jsonl:
-                for row in found.rows():
+                for row in found.rows(warnings):
                     typer.echo(as_json({n: value for n, value in row.items() if value is not None}))
             elif output is not None:
-                count = found.write(output)
+                count = found.write(output, warnings)
             else:
                 answers = list(found)
         if as_table:

@@ -68,7 +68,7 @@ def write_whole(
                 os.fsync(stream.fileno())
         os.replace(temporary, target)
         if durable:
-            _sync_folder(target.parent)
+            sync_folder(target.parent)
     except BaseException as error:
         if temporary is not None:
             with contextlib.suppress(OSError):
@@ -82,7 +82,7 @@ def write_whole(
     return Path(path)
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     with contextlib.suppress(OSError):  # Windows opens no folders, and some drives sync none
         handle = os.open(folder, os.O_RDONLY)
         try:

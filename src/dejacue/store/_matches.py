@@ -2,20 +2,58 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import os
-from collections.abc import Iterator
-from itertools import groupby
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain, groupby, islice
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dejacue.errors import InputError, need
 from dejacue.records import Interval, Timeline
 from dejacue.records.timeline import dataframe
-from dejacue.store._output import match_rows, write_rows
-from dejacue.store._question import Chunk
+from dejacue.sources.atomic import check_place, write_whole
+from dejacue.sources.documents import as_json
+from dejacue.store import _index as index
+from dejacue.store._packing import manifest_columns
+
+Row = dict[str, Any]
+PARQUET_GROUP_ROWS = 1 << 16
+_INTERVAL = {
+    "state": "string",
+    "description": "string",
+    "start": "int64",
+    "end": "int64",
+    "start_s": "float64",
+    "end_s": "float64",
+    "source_start": "int64",
+    "source_end": "int64",
+    "score": "float64",
+}
+_COLUMNS = {
+    "rank": "int64",
+    "history": "string",
+    "source": "string",
+    "object_score": "float64",
+    **_INTERVAL,
+    "notes": "string",
+    "object": "string",
+    "columns": "string",
+}
+
+
+class Chunk(NamedTuple):
+    """The answers in histories that come after ``before`` others in the ranking."""
+
+    timeline: Timeline
+    sources: Sequence[str | None]
+    object_scores: NDArray[np.float64]
+    before: int
 
 
 class Match(NamedTuple):
@@ -40,7 +78,7 @@ class Matches(Iterator[Match]):
 
     def __init__(self, chunks: Iterator[Chunk], store: Path) -> None:
         self._chunks, self._store = chunks, store
-        self._now: Iterator[Match] = iter(())
+        self._matches = chain.from_iterable(map(_matches, chunks))
         self._read = False
 
     def __iter__(self) -> Matches:
@@ -55,14 +93,10 @@ class Matches(Iterator[Match]):
             )
 
     def __next__(self) -> Match:
-        while True:
-            for match in self._now:
-                return match
-            chunk = next(self._chunks, None)
-            if chunk is None:
-                self._read = True
-                raise StopIteration
-            self._now = _matches(chunk)
+        for match in self._matches:
+            return match
+        self._read = True
+        raise StopIteration
 
     def columns(self) -> dict[str, Any]:
         """Return named columns of equal length: arrays of numbers, lists of text.
@@ -93,10 +127,24 @@ class Matches(Iterator[Match]):
             if name not in ("history", "rank", "kind")
         }
 
-    def rows(self) -> Iterator[dict[str, Any]]:
-        """Give each match as a flat dict, with the object and the manifest's columns of its
-        history; None where a value is not known."""
-        return match_rows(self._store, iter(self))
+    def rows(self, notes: Sequence[str] = ()) -> Iterator[Row]:
+        """Yield each match as a flat dict, with the object and the manifest's columns of its
+        history; None where a value is not known.
+
+        notes   warnings that hold for every answer, such as those of ``encoded_words``
+        """
+        matches = iter(self)
+        query = "SELECT object, made_with FROM histories WHERE id = ? AND dead = 0"
+        with index.snapshot(self._store) as now:
+            for id, of_history in groupby(matches, lambda match: match.history):
+                object, made_with = now.execute(query, (id,)).fetchone() or (None, None)
+                columns = manifest_columns(self._store, id, made_with)
+                for match in of_history:
+                    row = match._asdict()
+                    interval = row.pop("interval")
+                    row |= {name: getattr(interval, name) for name in _INTERVAL}
+                    row["notes"] = " | ".join((*notes, *row.pop("notes"))) or None
+                    yield row | {"object": object, "columns": columns}
 
     def to_dataframe(self, library: str | None = None) -> Any:
         """Return a pandas or polars data frame, whichever is installed (pandas first) or named."""
@@ -106,11 +154,22 @@ class Matches(Iterator[Match]):
         """Return a pyarrow table."""
         return need("pyarrow", "pip install pyarrow").table(self.columns())
 
-    def write(self, path: str | os.PathLike[str]) -> int:
-        """Write the rows to a .parquet, .csv, .jsonl or .json file while they are computed, so that
+    def write(self, path: str | os.PathLike[str], notes: Sequence[str] = ()) -> int:
+        """Write ``rows`` to a .parquet, .csv, .jsonl or .json file while they are computed, so that
         memory stays flat, and return how many there were; the file is there whole, or not at all.
         """
-        return write_rows(path, self.rows())
+        check_output(path)
+        self._check_unread()
+        write, count = WRITERS[Path(path).suffix.lower()], 0
+
+        def counted() -> Iterator[Row]:
+            nonlocal count
+            for row in self.rows(notes):
+                count += 1
+                yield row
+
+        write_whole(path, lambda stream: write(stream, counted()))
+        return count
 
 
 def _matches(chunk: Chunk) -> Iterator[Match]:
@@ -122,7 +181,68 @@ def _matches(chunk: Chunk) -> Iterator[Match]:
         for rank, (subject, source, score) in enumerate(subjects, start=chunk.before + 1)
     }
     intervals = zip(timeline.columns()["history"], timeline.intervals, strict=True)
-    for id, several in groupby(intervals, itemgetter(0)):
+    for id, of_history in groupby(intervals, itemgetter(0)):
         history, notes = ranked[id]
-        for _, interval in sorted(several, key=lambda pair: -pair[1].score):
+        for _, interval in sorted(of_history, key=lambda pair: -pair[1].score):
             yield Match(*history, interval, notes)
+
+
+def check_output(path: str | os.PathLike[str]) -> None:
+    """Refuse, before a store is queried, a file that could not be written."""
+    suffix = Path(path).suffix.lower()
+    if suffix not in WRITERS:
+        raise InputError(
+            f"{path}: the file name decides the format; use one that ends in {', '.join(WRITERS)}"
+        )
+    if suffix == ".parquet":
+        need("pyarrow.parquet", f"pip install pyarrow, or write {Path(path).stem}.csv")
+    check_place(path)
+
+
+def _cells(row: Row) -> tuple[Any, ...]:
+    """Return the values in the order of the columns; the manifest's columns are a JSON text."""
+    *values, columns = row.values()
+    return (*values, as_json(columns) if columns else None)
+
+
+def _as_text(row: Row) -> str:
+    """Return the row as JSON; values that are not known are left out."""
+    return as_json({name: value for name, value in row.items() if value is not None})
+
+
+def _as_parquet(stream: IO[bytes], rows: Iterator[Row]) -> None:
+    arrow, parquet = need("pyarrow", ""), need("pyarrow.parquet", "")
+    schema = arrow.schema({name: getattr(arrow, kind)() for name, kind in _COLUMNS.items()})
+    with parquet.ParquetWriter(stream, schema) as out:
+        while group := [_cells(row) for row in islice(rows, PARQUET_GROUP_ROWS)]:
+            columns = dict(zip(_COLUMNS, zip(*group, strict=True), strict=True))
+            out.write_table(arrow.table(columns, schema))
+
+
+def _as_csv(stream: IO[bytes], rows: Iterator[Row]) -> None:
+    text = io.TextIOWrapper(stream, "utf-8", newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(_COLUMNS)
+    writer.writerows(map(_cells, rows))
+    text.detach()  # flushes; whoever opened the stream closes it
+
+
+def _as_jsonl(stream: IO[bytes], rows: Iterator[Row]) -> None:
+    for row in rows:
+        stream.write(f"{_as_text(row)}\n".encode())
+
+
+def _as_json(stream: IO[bytes], rows: Iterator[Row]) -> None:
+    between = b"[\n"
+    for row in rows:
+        stream.write(between + _as_text(row).encode())
+        between = b",\n"
+    stream.write(b"\n]\n" if between == b",\n" else b"[]\n")
+
+
+WRITERS: dict[str, Callable[[IO[bytes], Iterator[Row]], None]] = {
+    ".parquet": _as_parquet,
+    ".csv": _as_csv,
+    ".jsonl": _as_jsonl,
+    ".json": _as_json,
+}

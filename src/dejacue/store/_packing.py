@@ -1,4 +1,4 @@
-"""A history as a store keeps it, and back: rows of features, and the columns of the index."""
+"""Histories as a store keeps them, and back: rows of features, and columns of the index."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import math
 import struct
 import zlib
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,12 +15,12 @@ from numpy.typing import NDArray
 
 from dejacue.errors import InputError, shortened
 from dejacue.records import History
-from dejacue.records.history import MOST_FRAME
+from dejacue.records.history import COLUMNS, MOST_FRAME
 from dejacue.store._index import REMEDY
 
 ROWS_AT_A_TIME = 1024
-SAFE = (0.1, 1000.0)  # lengths of rows that float16 holds well
-SAME = b""  # source_frames that are the frames
+FLOAT16_NORMS = (0.1, 1000.0)  # lengths of rows that float16 holds well
+SAME_AS_FRAMES = b""  # stored source_frames that equal the frames
 
 
 class Packed(NamedTuple):
@@ -41,10 +42,9 @@ NAMES = ", ".join(Packed._fields)
 
 
 def packed(history: History, object: str | None, source: str | None) -> Packed:
-    own, source_frames = history.source_frames, None
-    if own is not None:
-        source_frames = _bytes(own, "<i8") if (own != history.frames).any() else SAME
-    made = None if history.made_with is None else json.dumps(dict(history.made_with))
+    source_frames = _bytes(history.source_frames, "<i8")
+    if history.source_frames is not None and (history.source_frames == history.frames).all():
+        source_frames = SAME_AS_FRAMES
     starts = history.frames[history.run_offsets[:-1]]
     runs = np.stack([starts, np.diff(history.run_offsets)], axis=1)
     return Packed(
@@ -52,51 +52,48 @@ def packed(history: History, object: str | None, source: str | None) -> Packed:
         object,
         source,
         history.frame_interval_s,
-        made,
-        _bytes(runs, "<i8"),
-        _optional(history.times_s, "<f8"),
+        None if history.made_with is None else json.dumps(dict(history.made_with)),
+        runs.astype("<i8", copy=False).tobytes(),
+        _bytes(history.times_s, "<f8"),
         source_frames,
-        _optional(history.presence, "<f8"),
+        _bytes(history.presence, "<f8"),
     )
 
 
-def unpacked(own: Packed, rows: NDArray[Any], encoder: str | None) -> History:
-    """The history of these rows, without looking at them: they were checked when it was added.
-    Only what could reach beyond a file is looked at."""
+def unpacked(entry: Packed, rows: NDArray[Any], encoder: str | None) -> History:
+    """Return the history of these rows. They were checked when it was added; only what could reach
+    beyond a file is checked again."""
     try:
-        frames, offsets = _frames(own.runs, len(rows))
+        frames, offsets = _frames(entry.runs, len(rows))
         columns = {
-            "times_s": _array(own.times_s, "<f8"),
-            "source_frames": _array(own.source_frames, "<i8"),
-            "presence": _array(own.presence, "<f8"),
-            "made_with": None if own.made_with is None else json.loads(own.made_with),
+            "times_s": _array(entry.times_s, "<f8", len(rows)),
+            "source_frames": _array(entry.source_frames, "<i8", len(rows)),
+            "presence": _array(entry.presence, "<f8", len(rows)),
+            "made_with": None if entry.made_with is None else json.loads(entry.made_with),
         }
-        if own.source_frames == SAME:
+        if entry.source_frames == SAME_AS_FRAMES:
             columns["source_frames"] = frames
-        for name in ("times_s", "source_frames", "presence"):
-            if columns[name] is not None and len(columns[name]) != len(rows):
-                raise ValueError
-        if own.interval_s is not None and not 0 < own.interval_s < math.inf:
+        if entry.interval_s is not None and not 0 < entry.interval_s < math.inf:
             raise ValueError
-        if not isinstance(own.id, str) or not isinstance(columns["made_with"], dict | None):
+        if not isinstance(entry.id, str) or not isinstance(columns["made_with"], dict | None):
             raise ValueError
     except (ValueError, TypeError):
         raise InputError(
-            f'the index entry of history "{shortened(own.id)}" is damaged; {REMEDY}'
+            f'the index entry of history "{shortened(entry.id)}" is damaged; {REMEDY}'
         ) from None
     return History.trusted(
         features=rows,
         frames=frames,
         run_offsets=offsets,
-        id=own.id,
+        id=entry.id,
         encoder=encoder,
         **columns,
-        frame_interval_s=own.interval_s,
+        frame_interval_s=entry.interval_s,
     )
 
 
 def _frames(data: bytes, count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Frames and where their runs begin; ValueError where they are not so many."""
+    """Return frames and where their runs begin; ValueError where they are not so many."""
     if len(data) == 16:  # a single run, as most are
         first, length = struct.unpack("<2q", data)
         if length != count or abs(first) > MOST_FRAME:
@@ -118,22 +115,21 @@ def _frames(data: bytes, count: int) -> tuple[NDArray[np.int64], NDArray[np.int6
     return frames, offsets
 
 
-def _bytes(values: NDArray[Any], dtype: str) -> bytes:
-    return values.astype(dtype, copy=False).tobytes()
+def _bytes(values: NDArray[Any] | None, dtype: str) -> bytes | None:
+    return None if values is None else values.astype(dtype, copy=False).tobytes()
 
 
-def _optional(values: NDArray[Any] | None, dtype: str) -> bytes | None:
-    return None if values is None else _bytes(values, dtype)
-
-
-def _array(data: bytes | None, dtype: str) -> Any:
-    return np.frombuffer(data, dtype) if data else None
+def _array(data: bytes | None, dtype: str, count: int) -> NDArray[Any] | None:
+    values = np.frombuffer(data, dtype) if data else None
+    if values is not None and len(values) != count:
+        raise ValueError
+    return values
 
 
 def stored_rows(
     features: NDArray[Any], dtype: np.dtype[Any]
 ) -> tuple[NDArray[Any], NDArray[np.float32]]:
-    """The rows in the type of the store, and their mean direction.
+    """Return the rows in the type of the store, and their mean direction.
 
     Rows that float16 would not hold are brought to unit length: only their direction matters.
     """
@@ -147,29 +143,49 @@ def stored_rows(
         norms = np.sqrt(np.einsum("nd,nd->n", block, block))
         mean += (1 / norms) @ block
         if rows is not features:
-            safe = (norms > SAFE[0]) & (norms < SAFE[1])
+            safe = (norms > FLOAT16_NORMS[0]) & (norms < FLOAT16_NORMS[1])
             rows[part] = block if safe.all() else block / np.where(safe, 1, norms)[:, None]
     mean /= len(features)
     return rows, mean
 
 
 def _wide(rows: NDArray[Any]) -> NDArray[np.float32]:
-    """As float32. Finite float16 are moved bit by bit, which is exact and several times faster than
-    astype: sign, exponent and fraction to their places, then 2^(127 − 15) for the other bias."""
+    """Return rows as float32. Finite float16 are moved bit by bit, which is exact and several times
+    faster than astype: sign, exponent and fraction to their places, then 2^(127 − 15) for the other
+    bias."""
     if rows.dtype != np.float16:
         return rows.astype(np.float32, copy=False)
     bits = rows.view(np.int16).astype(np.int32)
     bits <<= 13
     bits &= np.int32(-0x70002000)
-    found = bits.view(np.float32)
-    found *= np.float32(2.0**112)
-    return found
+    wide = bits.view(np.float32)
+    wide *= np.float32(2.0**112)
+    return wide
 
 
-def checksum(rows: NDArray[Any], mean: NDArray[np.float32], own: Sequence[Any]) -> int:
-    """CRC-32 of all that is kept of a history."""
-    found = zlib.crc32(mean, zlib.crc32(rows))  # type: ignore[arg-type]
-    for value in own:
+def checksum(rows: NDArray[Any], mean: NDArray[np.float32], columns: Sequence[object]) -> int:
+    """Return the CRC-32 of all that is kept of a history."""
+    crc = zlib.crc32(mean.data, zlib.crc32(rows.data))
+    for value in columns:
         data = value if isinstance(value, bytes) else repr(value).encode("utf-8", "replace")
-        found = zlib.crc32(data, found)
-    return found
+        crc = zlib.crc32(data, crc)
+    return crc
+
+
+def read_made_with(store: Path, id: str, text: str | None) -> dict[str, str]:
+    try:
+        made_with = json.loads(text or "{}")
+        if isinstance(made_with, dict) and all(isinstance(v, str) for v in made_with.values()):
+            return made_with
+    except (TypeError, ValueError):
+        pass
+    raise InputError(f'{store}: the index entry of "{shortened(id)}" is damaged; {REMEDY}')
+
+
+def manifest_columns(store: Path, id: str, text: str | None) -> dict[str, str]:
+    """Return the values in ``made_with`` that are columns of a manifest: {"camera": "left"}."""
+    if not isinstance(text, str) or f'"{COLUMNS}"' not in text:  # most have none
+        return {}
+    made_with = read_made_with(store, id, text)
+    names = made_with.get(COLUMNS, "").split("\n")
+    return {name: made_with[name] for name in names if name in made_with}

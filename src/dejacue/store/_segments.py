@@ -1,9 +1,9 @@
 """Rows of features in ``.npy`` files that grow at their end, and are read by memory map.
 
 A segment is two files: NUMBER.npy has the rows of its histories one after the other, and
-NUMBER.means.npy one row for each history, the mean of its frames at unit length: a question first
-asks those. How many rows count is what the index says; the header says the same for other readers
-(numpy.load). A number is never given twice, so that a map stays right as long as it is held.
+NUMBER.means.npy one row for each history, the mean of its frames at unit length, by which a query
+ranks them. The index says how many rows count; the header says the same for other readers
+(numpy.load). A number is never used twice, so that a map stays right as long as it is held.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import contextlib
 import errno
 import mmap
 import os
-from collections.abc import Callable
+import sqlite3
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,10 +21,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError
+from dejacue.sources.atomic import sync_folder
+from dejacue.store import _index as index
 
-MOST_BYTES = 512 << 20  # of a segment, unless one history is larger
-FLUSHED_AT_ONCE = 32 << 20  # bytes
-HEADER = 128
+MAX_SEGMENT_BYTES = 512 << 20  # unless one history is larger
+FLUSH_BYTES = 32 << 20  # written before they are flushed in the background
+HEADER = 128  # bytes
 MEANS = np.dtype("<f4")
 
 
@@ -37,7 +39,7 @@ class Place(NamedTuple):
 
 
 class Segment(NamedTuple):
-    """The mapped files."""
+    """The two mapped files of a segment."""
 
     rows: NDArray[Any]
     means: NDArray[np.float32]
@@ -52,7 +54,7 @@ def mean_path(folder: Path, number: int) -> Path:
 
 
 def header(rows: int, dtype: Any, dimension: int) -> bytes:
-    """Of an .npy file (version 1.0), always of the same length."""
+    """Return the header of an .npy file (version 1.0), always of the same length."""
     shape = f"{{'descr': '{dtype.str}', 'fortran_order': False, 'shape': ({rows}, {dimension}), }}"
     return (
         b"\x93NUMPY\x01\x00"
@@ -62,22 +64,22 @@ def header(rows: int, dtype: Any, dimension: int) -> bytes:
 
 
 def mapped(path: Path, dtype: Any, dimension: int, rows: int) -> NDArray[Any]:
-    """The first rows of a file, read-only; FileNotFoundError where it is gone."""
+    """Map the first rows of a file, read-only; FileNotFoundError where it is gone."""
     size = HEADER + rows * dimension * dtype.itemsize
     with _opened(path) as stream:
-        held = os.fstat(stream.fileno()).st_size
-        if held < size:
+        file_size = os.fstat(stream.fileno()).st_size
+        if file_size < size:
             raise InputError(
-                f"{path}: is truncated: it has {held} of {size} bytes; dejacue store verify lists "
-                "the lost histories"
+                f"{path}: is truncated: it has {file_size} of {size} bytes; dejacue store verify "
+                "lists the lost histories"
             )
         data = mmap.mmap(stream.fileno(), size, access=mmap.ACCESS_READ)
     return np.frombuffer(data, dtype, rows * dimension, HEADER).reshape(rows, dimension)
 
 
 def _opened(path: Path) -> Any:
-    """To be mapped. Python's maps keep a file open each, and systems allow a process few unless it
-    asks for more: 256 GB of segments are a thousand files."""
+    """Open a file to map it. Each of Python's maps keeps a file open, and systems allow a process
+    few unless it asks for more: 256 GB of segments are a thousand files."""
     while True:
         try:
             stream = open(path, "rb")  # noqa: SIM115 (whoever maps it closes it)
@@ -88,39 +90,39 @@ def _opened(path: Path) -> Any:
         except OSError as error:
             if error.errno != errno.EMFILE:
                 raise InputError(f"{path}: cannot be read ({error.strerror})") from None
-            if not _allowed_more_files():
+            if not _raise_file_limit():
                 raise InputError(
                     f"{path}: this process may not open as many files as the store has segments; "
                     "raise the limit (ulimit -n)"
                 ) from None
 
 
-def _allowed_more_files() -> bool:
+def _raise_file_limit() -> bool:
     try:
         import resource
 
-        now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-        wanted = 4 * now if most == resource.RLIM_INFINITY else min(4 * now, most)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        wanted = 4 * soft if hard == resource.RLIM_INFINITY else min(4 * soft, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
     except (ImportError, ValueError, OSError):
         return False
-    return wanted > now
+    return wanted > soft
 
 
-def gone(error: FileNotFoundError) -> InputError:
+def missing_file(error: FileNotFoundError) -> InputError:
     return InputError(
         f"{error.filename}: is missing; dejacue store verify lists the lost histories"
     )
 
 
-class _Growing:
-    """A file that rows are added to; what lies behind the rows that count is cut off first."""
+class _GrowingFile:
+    """An .npy file that rows are appended to; what lies behind the rows that count is cut off."""
 
     def __init__(self, path: Path, dtype: Any, dimension: int, rows: int) -> None:
         self.rows: int = rows
         self._dtype, self._dimension = dtype, dimension
         self._stream = open(path, "r+b" if path.exists() else "x+b")  # noqa: SIM115 (see close)
-        self._pool, self._unflushed = ThreadPoolExecutor(1), 0
+        self._pool, self._unflushed_bytes = ThreadPoolExecutor(1), 0
         self._flushing: Future[None] | None = None
         self._stream.truncate(self.size)
         self._stream.seek(self.size)
@@ -130,25 +132,26 @@ class _Growing:
         return HEADER + self.rows * self._dimension * int(self._dtype.itemsize)
 
     def add(self, rows: NDArray[Any]) -> int:
+        """Append rows and return the number of the first one."""
         first = self.rows
         self._stream.write(rows.data)
         self.rows += len(rows)
-        self._unflushed += rows.nbytes
-        if self._unflushed > FLUSHED_AT_ONCE and (not self._flushing or self._flushing.done()):
-            self._flush_early()
+        self._unflushed_bytes += rows.nbytes
+        idle = self._flushing is None or self._flushing.done()
+        if idle and self._unflushed_bytes > FLUSH_BYTES:
+            self._wait()
+            # the disk writes while the next histories are packed
+            self._flushing = self._pool.submit(os.fsync, self._stream.fileno())
+            self._unflushed_bytes = 0
         return first
 
-    def _flush_early(self) -> None:
-        """The disk writes while the next histories are packed."""
+    def _wait(self) -> None:
         if self._flushing:
-            self._flushing.result()  # an error is told once only, so it must not be missed
-        self._flushing = self._pool.submit(os.fsync, self._stream.fileno())
-        self._unflushed = 0
+            self._flushing.result()  # an error is reported once only, so it must not be missed
 
     def flush(self) -> None:
-        """On the disk, not only on its way."""
-        if self._flushing:
-            self._flushing.result()
+        """Return once all rows are on the disk, not only on their way."""
+        self._wait()
         self._stream.seek(0)
         self._stream.write(header(self.rows, self._dtype, self._dimension))
         self._stream.flush()
@@ -156,91 +159,78 @@ class _Growing:
 
     def close(self) -> None:
         self._pool.shutdown()
-        with contextlib.suppress(OSError):  # a full disk was told of before
+        with contextlib.suppress(OSError):  # a full disk was reported before
             self._stream.close()
 
 
 class SegmentWriter:
-    """Adds histories at the end of the last segment, or of a new one.
-
-    last        number, rows and histories of the segment to go on with; None: begin one
-    new_number  gives the number of a new one
-    told        is called with number, rows and histories of each segment, once they are flushed
-    """
+    """Appends histories to the last segment (``new_segment``: to a new one) in a transaction."""
 
     def __init__(
-        self,
-        folder: Path,
-        dtype: Any,
-        dimension: int,
-        last: tuple[int, int, int] | None,
-        new_number: Callable[[], int],
-        told: Callable[[int, int, int], object],
+        self, folder: Path, dtype: Any, transaction: sqlite3.Connection, new_segment: bool = False
     ) -> None:
-        self._folder, self._dtype, self._dimension = folder, dtype, dimension
-        self._new_number, self._told = new_number, told
-        self._open: tuple[int, _Growing, _Growing] | None = None
-        if last is not None and self._is_there(*last):
-            self._begin(*last)
+        self.transaction = transaction
+        self._folder, self._dtype, self._new_segment = folder, dtype, new_segment
+        self._open: tuple[int, _GrowingFile, _GrowingFile] | None = None
+        self._remove_unused_files()
 
-    def _is_there(self, number: int, rows: int, histories: int) -> bool:
-        """What is damaged stays as it is: nothing is added where rows are lost."""
-        for path, size in (
-            (row_path(self._folder, number), rows * self._dtype.itemsize),
-            (mean_path(self._folder, number), histories * MEANS.itemsize),
-        ):
-            if not path.is_file() or path.stat().st_size < HEADER + size * self._dimension:
-                return False
-        return True
-
-    def _begin(self, number: int, rows: int, histories: int) -> None:
-        self._open = (
-            number,
-            _Growing(row_path(self._folder, number), self._dtype, self._dimension, rows),
-            _Growing(mean_path(self._folder, number), MEANS, self._dimension, histories),
-        )
+    def _remove_unused_files(self) -> None:
+        """Remove files of no segment: a killed or failed writer has left them, or ``compact``."""
+        self._folder.mkdir(exist_ok=True)
+        numbers = [number for number, _, _ in index.sizes(self.transaction)]
+        used = {path(self._folder, number) for number in numbers for path in (row_path, mean_path)}
+        for path in self._folder.glob("*.npy"):
+            if path not in used:
+                path.unlink(missing_ok=True)
 
     def add(self, rows: NDArray[Any], mean: NDArray[np.float32]) -> Place:
         if self._open is not None:
-            _, held, _ = self._open
-            if held.rows and held.size + rows.nbytes > MOST_BYTES:
+            _, row_file, _ = self._open
+            if row_file.rows and row_file.size + rows.nbytes > MAX_SEGMENT_BYTES:
                 self.flush()
                 self.close()
         if self._open is None:
-            self._begin(self._new_number(), 0, 0)
-        assert self._open is not None
-        number, held, means = self._open
-        return Place(number, held.add(rows), means.add(mean[None]))
+            number, row_count, mean_count = self._segment_to_continue(rows.shape[1])
+            self._open = (
+                number,
+                _GrowingFile(row_path(self._folder, number), self._dtype, rows.shape[1], row_count),
+                _GrowingFile(mean_path(self._folder, number), MEANS, len(mean), mean_count),
+            )
+        number, row_file, mean_file = self._open
+        return Place(number, row_file.add(rows), mean_file.add(mean[None]))
+
+    def _segment_to_continue(self, dimension: int) -> tuple[int, int, int]:
+        """Return number, rows and histories of the last segment, or of a new one. Where rows of the
+        last one are lost, nothing is added to it: what is damaged stays as it is."""
+        sizes = [] if self._new_segment else index.sizes(self.transaction)
+        self._new_segment = True
+        for number, rows, histories in sizes[-1:]:
+            needed = {
+                row_path(self._folder, number): rows * self._dtype.itemsize,
+                mean_path(self._folder, number): histories * MEANS.itemsize,
+            }
+            if all(
+                path.is_file() and path.stat().st_size >= HEADER + size * dimension
+                for path, size in needed.items()
+            ):
+                return number, rows, histories
+        cursor = self.transaction.execute("INSERT INTO segments (rows, histories) VALUES (0, 0)")
+        assert cursor.lastrowid is not None
+        return cursor.lastrowid, 0, 0
 
     def flush(self) -> None:
+        """Write the open files to the disk, then their sizes to the index."""
         if self._open is None:
             return
-        number, rows, means = self._open
-        rows.flush()
-        means.flush()
-        flush_folder(self._folder)
-        self._told(number, rows.rows, means.rows)
+        number, row_file, mean_file = self._open
+        row_file.flush()
+        mean_file.flush()
+        sync_folder(self._folder)
+        sizes = "UPDATE segments SET rows = ?, histories = ? WHERE number = ?"
+        self.transaction.execute(sizes, (row_file.rows, mean_file.rows, number))
 
     def close(self) -> None:
         if self._open is not None:
-            for own in self._open[1:]:
-                own.close()
+            for file in self._open[1:]:
+                file.close()
             self._open = None
-
-
-def flush_folder(folder: Path) -> None:
-    """Names of new files, too, are on the disk then; where a system cannot, it does so itself."""
-    with contextlib.suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-
-
-def remove_others(folder: Path, numbers: set[int]) -> None:
-    """Removes files that belong to no segment: a killed writer has left them, or compact."""
-    kept = {path(folder, own).name for own in numbers for path in (row_path, mean_path)}
-    for path in folder.glob("*.npy"):
-        if path.name not in kept:
-            path.unlink(missing_ok=True)

@@ -1,49 +1,103 @@
-"""Store: histories of one encoder in a folder."""
+"""Store: many histories of one encoder in a folder, added once and queried often."""
 
 from __future__ import annotations
 
+import contextlib
+import io
+import json
 import os
 import sqlite3
+import tempfile
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace as replaced
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from dejacue.errors import InputError, shortened, unknown
-from dejacue.method.plan import DEFAULT_READOUT
+from dejacue.cluster import check_engine
+from dejacue.errors import InputError, need, shortened, unknown
+from dejacue.method.plan import DEFAULT_READOUT, Plan
+from dejacue.method.state_readout import is_count
 from dejacue.method.view import Readout
 from dejacue.progress import Progress, silent
 from dejacue.records import History, Vocabulary
-from dejacue.sources.atomic import check_place, unwritten
+from dejacue.sources import remote
+from dejacue.sources.atomic import check_place, unwritten, write_bytes, write_whole
+from dejacue.sources.encoders import ENCODERS, FAMILIES
+from dejacue.sources.files import file_name, write_history
 from dejacue.store import _index as index
-from dejacue.store import _write
-from dejacue.store._ask import ask
-from dejacue.store._export import export
-from dejacue.store._listing import (
-    Failure,
-    Origin,
-    Stored,
-    columns_in,
-    failed,
-    listed,
-    read_made_with,
-)
 from dejacue.store._matches import Matches
-from dejacue.store._packing import NAMES, Packed, checksum, unpacked
-from dejacue.store._segments import HEADER, MEANS, Segment, gone, mapped, mean_path, row_path
-from dejacue.store._thumbnails import damaged, get
-from dejacue.store._write import Text, check_encoder, is_unicode
+from dejacue.store._packing import (
+    NAMES,
+    Packed,
+    checksum,
+    manifest_columns,
+    packed,
+    read_made_with,
+    stored_rows,
+    unpacked,
+)
+from dejacue.store._query import Query
+from dejacue.store._segments import (
+    HEADER,
+    MEANS,
+    Segment,
+    SegmentWriter,
+    mapped,
+    mean_path,
+    missing_file,
+    row_path,
+)
 
 DTYPES: dict[str, np.dtype[Any]] = {"float16": np.dtype("<f2"), "float32": np.dtype("<f4")}
-_PLACED = f"segment, first, length, {NAMES}"
-MOST_KEPT = 5_000_000  # frames whose numbers and times are kept for the next question: 100 MB
-AS_FRAMES = 100  # what a history takes besides them
+EXPORT_KINDS = ("npz", "parquet")
+MAX_CACHED_FRAMES = 5_000_000  # whose numbers and times are kept for the next query: 100 MB
+HISTORY_AS_FRAMES = 100  # what a history takes in this cache besides its frames
+PARQUET_GROUP_BYTES = 64 << 20  # of features
+MAX_THUMBNAIL_BYTES = 8192
+THUMBNAIL_SIDES = (160, 128, 96, 64)  # pixels, tried one after the other
 Where = Mapping[str, str]
+Text = str | None | Mapping[str, str | None]  # for all histories, or by id
+_REMOVE = "UPDATE histories SET dead = 1 WHERE id = ? AND dead = 0"
+
+
+class Stored(NamedTuple):
+    """What the index says of a history: ``frames`` observed frames, in ``runs`` runs, from start to
+    end; the seconds [start_s, end_s) that they cover; the columns of its manifest."""
+
+    id: str
+    object: str | None
+    source: str | None
+    frames: int
+    runs: int
+    start: int
+    end: int
+    times_s: tuple[float, float] | None
+    thumbnail: bool
+    columns: dict[str, str]
+
+
+class Origin(NamedTuple):
+    """How a history was made."""
+
+    id: str
+    encoder: str | None
+    made_with: Mapping[str, str]
+
+
+class Failure(NamedTuple):
+    """What could not be added: the id that it would have had, its source, and why."""
+
+    id: str
+    source: str | None
+    what: str
 
 
 class Problem(NamedTuple):
-    """What verify found; id is None where no single history is meant."""
+    """Damage that ``verify`` found; id is None where no single history is meant."""
 
     id: str | None
     segment: str
@@ -58,14 +112,14 @@ class Store:
     """Histories of one encoder in a folder: ``Store.create(path)``, then ``Store.open(path)``.
 
     ``store["cup"]`` is a History whose features are the mapped file; nothing is checked or copied.
-    One process writes at a time, a second one is told; any number read meanwhile, and what they
-    hold stays as it was. A writer that is killed loses nothing that was in the store before.
+    One process writes at a time, and a second one is refused; any number read meanwhile, and what
+    they hold stays as it was. A writer that is killed loses nothing that was in the store before.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         self._reader = index.connect(self.path)
-        with index.told(self.path):
+        with index.sqlite_errors(self.path):
             self._meta = index.meta(self._reader)
         if self._meta.get("dtype") not in DTYPES:
             self._reader.close()
@@ -74,14 +128,14 @@ class Store:
             )
         self.dtype = DTYPES[self._meta["dtype"]]
         self._mapped: dict[int, Segment] = {}
-        self.kept: dict[int, tuple[History, str | None]] = {}
-        self._kept_frames = 0
+        self.cached: dict[int, tuple[History, str | None]] = {}  # by place; see _query
+        self._cached_frames = 0
 
     @classmethod
     def create(
         cls, path: str | os.PathLike[str], *, encoder: str | None = None, dtype: str = "float16"
     ) -> Store:
-        """An empty store, in a folder that is new or empty.
+        """Create an empty store in a folder that is new or empty.
 
         encoder   the identity that all its histories must have; None: that of the first one
         dtype     float16 (half the bytes; every window of VOST stays the same) or float32
@@ -89,24 +143,34 @@ class Store:
         folder = Path(path)
         if dtype not in DTYPES:
             raise unknown("dtype", dtype, DTYPES)
-        check_encoder(folder, encoder)
+        meta = {"dtype": dtype}
+        if encoder is not None:
+            if not isinstance(encoder, str) or not _is_unicode(encoder) or not encoder.strip():
+                raise InputError(
+                    f"{folder}: the encoder {encoder!r:.80} must be text: its identity"
+                )
+            if encoder in ENCODERS or (encoder.startswith(FAMILIES) and "@" not in encoder):
+                raise InputError(
+                    f'{folder}: "{shortened(encoder)}" is the name of an encoder, but a store '
+                    "needs its identity, as recorded in histories; leave it out to take it from "
+                    "the first history"
+                )
+            meta["encoder"] = encoder
         cls.check_new(folder)
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            index.create(
-                folder, {"dtype": dtype, **({} if encoder is None else {"encoder": encoder})}
-            )
+            index.create(folder, meta)
         except OSError as error:
             raise unwritten(error, folder) from None
         return cls(folder)
 
     @staticmethod
     def check_new(path: str | os.PathLike[str]) -> None:
-        """Refuses a folder in which no store can be made."""
+        """Refuse a folder in which no store can be made."""
         folder = Path(path)
         check_place(folder, folder=True)
         if folder.is_dir() and any(
-            not own.name.startswith(index.UNFINISHED) for own in folder.iterdir()
+            not file.name.startswith(index.UNFINISHED) for file in folder.iterdir()
         ):
             what = "is already a store" if Store.is_at(folder) else "is not empty"
             raise InputError(f"{folder}: {what}; give a new folder")
@@ -117,7 +181,7 @@ class Store:
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> Store:
-        """A store that is there; quick, however many histories it holds."""
+        """Open an existing store; quick, however many histories it holds."""
         return cls(path)
 
     def close(self) -> None:
@@ -140,15 +204,21 @@ class Store:
 
     @property
     def dimension(self) -> int | None:
-        """Of its features; None until the first history is there."""
+        """The dimension of its features; None until the first history is there."""
         known = self._known("dimension")
         return None if known is None else int(known)
 
     def _known(self, key: str) -> str | None:
         if key not in self._meta:  # somebody may have added the first history meanwhile
-            with index.told(self.path):
+            with index.sqlite_errors(self.path):
                 self._meta = index.meta(self._reader)
         return self._meta.get(key)
+
+    @property
+    def size(self) -> int:
+        """Bytes of its segments on the disk."""
+        files = (self.path / "segments").glob("*.npy")
+        return sum(file.stat().st_size for file in files if file.is_file())
 
     def __repr__(self) -> str:
         try:
@@ -159,77 +229,133 @@ class Store:
         return f"<Store {self.path}: {count} {'history' if count == 1 else 'histories'}, {kind}>"
 
     def __len__(self) -> int:
-        with index.told(self.path):
-            found = self._reader.execute("SELECT count(*) FROM histories WHERE dead = 0")
-            return int(found.fetchone()[0])
+        with index.sqlite_errors(self.path):
+            count = self._reader.execute("SELECT count(*) FROM histories WHERE dead = 0")
+            return int(count.fetchone()[0])
 
     def __contains__(self, id: object) -> bool:
-        if not isinstance(id, str) or not is_unicode(id):
-            return False
-        with index.told(self.path):
-            found = self._reader.execute("SELECT 1 FROM histories WHERE id = ? AND dead = 0", (id,))
-            return found.fetchone() is not None
+        return self._entry("1", id) is not None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.ids())
 
     def ids(self, where: Where | None = None) -> list[str]:
-        """Names, in the order in which they were added."""
-        with index.told(self.path):
-            wanted, values = index.condition(self._reader, where)
-            found = f"SELECT id FROM histories WHERE {wanted} ORDER BY number"
-            return [id for (id,) in self._reader.execute(found, values)]
+        """Return the ids, in the order in which they were added."""
+        with index.sqlite_errors(self.path):
+            condition, values = index.condition(self._reader, where)
+            query = f"SELECT id FROM histories WHERE {condition} ORDER BY number"
+            return [id for (id,) in self._reader.execute(query, values)]
+
+    def _entry(self, columns: str, id: object, table: str = "histories") -> Any:
+        """Return these columns of a history's index entry; None where there is none."""
+        if not isinstance(id, str) or not _is_unicode(id):
+            return None
+        with index.sqlite_errors(self.path):
+            query = f"SELECT {columns} FROM {table} WHERE id = ? AND dead = 0"
+            return self._reader.execute(query, (id,)).fetchone()
+
+    def _known_entry(self, columns: str, id: object, table: str = "histories") -> tuple[Any, ...]:
+        entry = self._entry(columns, id, table)
+        if entry is None:
+            raise InputError(
+                f'{self.path}: has no history "{shortened(str(id))}"; dejacue store ls '
+                f"{self.path} lists them"
+            )
+        return tuple(entry)
 
     def __getitem__(self, id: str) -> History:
-        name = id if isinstance(id, str) and is_unicode(id) else None
+        columns = f"segment, rows, histories, first, length, {NAMES}"
+        table = "histories JOIN segments ON segments.number = segment"
         missing = None
         while True:
-            with index.told(self.path):
-                found = self._reader.execute(
-                    f"SELECT rows, histories, {_PLACED} FROM histories JOIN segments "
-                    "ON segments.number = segment WHERE id = ? AND dead = 0",
-                    (name,),
-                ).fetchone()
-                index.whole((found or ())[:5])
-            if found is None:
-                raise self._unknown(id)
-            rows, histories, number, first, length, *own = found
+            entry = self._known_entry(columns, id, table)
+            with index.sqlite_errors(self.path):
+                number, rows, histories, first, length = index.check_counts(entry[:5])
             try:
                 features = self.segment(number, rows, histories).rows[first : first + length]
             except FileNotFoundError as error:  # compacted meanwhile: look again
                 if error.filename == missing:
-                    raise gone(error) from None
+                    raise missing_file(error) from None
                 missing = error.filename
             else:
-                return unpacked(Packed(*own), features, self.encoder)
+                return unpacked(Packed(*entry[5:]), features, self.encoder)
 
     def histories(self, where: Where | None = None) -> Iterator[History]:
-        """One after the other, in the order in which they were added."""
+        """Yield histories in the order in which they were added."""
         return map(self.__getitem__, self.ids(where))
 
     def rows(self, where: Where | None = None) -> Iterator[Stored]:
-        """What the index says of them, without their features.
+        """Yield what the index says of histories, without their features.
 
         where   {"object": "cup", "source": "kitchen*"}: id, object, source or a name in made_with
                 and what it looks like (``*`` any letters, ``?`` one, ``[ab]`` one of these)
         """
-        return listed(self.path, where)
+        with index.snapshot(self.path) as now:
+            condition, values = index.condition(now, where)
+            pictures = "EXISTS (SELECT 1 FROM thumbnails WHERE history = number)"
+            query = (
+                f"SELECT {pictures if index.has_table(now, 'thumbnails') else '0'}, made_with, "
+                "length, id, object, source, interval_s, NULL, runs, times_s, NULL, NULL "
+                f"FROM histories WHERE {condition} ORDER BY number"
+            )
+            for thumbnail, made_with, length, *columns in now.execute(query, values):
+                (count,) = index.check_counts([length])
+                entry, features = Packed(*columns), np.empty((count, 0), self.dtype)
+                history = unpacked(entry, features, None)
+                start, end = history.frames[[0, -1]].tolist()
+                yield Stored(
+                    entry.id,
+                    entry.object,
+                    entry.source,
+                    count,
+                    len(history.run_offsets) - 1,
+                    start,
+                    end,
+                    _span_s(history),
+                    bool(thumbnail),
+                    manifest_columns(self.path, entry.id, made_with),
+                )
 
     def thumbnail(self, id: str) -> bytes | None:
-        """The small JPEG that was added with a history; None where there is none."""
-        name = id if isinstance(id, str) and is_unicode(id) else None
-        with index.told(self.path):
-            query = "SELECT number FROM histories WHERE id = ? AND dead = 0"
-            found = self._reader.execute(query, (name,)).fetchone()
-            if found is None:
-                raise self._unknown(id)
-            return get(self._reader, found[0])
+        """Return the small JPEG that was added with a history; None where there is none."""
+        number = self._known_entry("number", id)
+        with index.sqlite_errors(self.path):
+            if not index.has_table(self._reader, "thumbnails"):
+                return None
+            query = "SELECT jpeg FROM thumbnails WHERE history = ?"
+            row = self._reader.execute(query, number).fetchone()
+            if row is not None and not isinstance(row[0], bytes):
+                raise sqlite3.DatabaseError("a thumbnail that is none")
+        return None if row is None else bytes(row[0])
 
-    def _unknown(self, id: object) -> InputError:
-        return InputError(
-            f'{self.path}: has no history "{shortened(str(id))}"; dejacue store ls '
-            f"{self.path} lists them"
-        )
+    def failures(self) -> list[Failure]:
+        """Return what ``ingest`` could not add, and why; until it is added."""
+        with index.snapshot(self.path) as now:
+            if not index.has_table(now, "failures"):
+                return []
+            query = "SELECT id, source, what FROM failures ORDER BY rowid"
+            return [Failure(*row) for row in now.execute(query)]
+
+    def made_with(self, id: str) -> dict[str, str] | None:
+        """Return how a history was made, without a look at its rows; None where it is not there."""
+        entry = self._entry("made_with", id)
+        return None if entry is None else read_made_with(self.path, id, entry[0])
+
+    def origin(self, id: str) -> Origin:
+        """Return how a history and its features were made, without a look at its rows."""
+        (made_with,) = self._known_entry("made_with", id)
+        return Origin(id, self.encoder, read_made_with(self.path, id, made_with))
+
+    def labels(self, id: str) -> dict[str, str | None]:
+        """Return the object and the source that a history was added with."""
+        object, source = self._known_entry("object, source", id)
+        return {"object": object, "source": source}
+
+    def columns(self, id: str) -> dict[str, str]:
+        """Return what the manifest said of a history beside what dejacue knows:
+        {"camera": "left"}."""
+        (made_with,) = self._entry("made_with", id) or (None,)
+        return manifest_columns(self.path, id, made_with)
 
     def add(
         self,
@@ -242,7 +368,7 @@ class Store:
         settled: Iterable[str] = (),
         progress: Progress = silent,
     ) -> int:
-        """Adds all of them, or none; how many.
+        """Add all of them, or none, and return how many.
 
         replace     take the place of histories of the same id, which are refused otherwise
         object      what it is (cup), and
@@ -252,65 +378,260 @@ class Store:
                     after each history, so that whoever makes them one by one may fill it meanwhile
         settled     failures that are none any more, beside those of the same ids
         """
-        given = [histories] if isinstance(histories, History) else histories
+        for name, texts in (("object", object), ("source", source)):
+            for text in texts.values() if isinstance(texts, Mapping) else (texts,):
+                if text is not None and not (isinstance(text, str) and _is_unicode(text)):
+                    raise InputError(f"{self.path}: {name} {text!r:.80} must be text")
+        if not isinstance(thumbnails, Mapping | None):
+            raise InputError(f"{self.path}: thumbnails must be a dictionary: id → bytes of a JPEG")
         pictures = {} if thumbnails is None else thumbnails
-        return _write.add(self, given, replace, object, source, pictures, progress, settled)
+        names: set[str] = set()
+        with self._writing() as writer:
+            meta = index.meta(writer.transaction)
+            for history in [histories] if isinstance(histories, History) else histories:
+                self._check(history, meta, names)
+                if "dimension" not in meta:
+                    meta = self._add_meta(writer.transaction, meta, history)
+                self._make_room(writer.transaction, history.id, replace)
+                columns = _packed(history, _of(object, history.id), _of(source, history.id))
+                number = self._add(writer, history.features, columns)
+                if (picture := pictures.get(history.id)) is not None:
+                    jpeg = self._small_jpeg(history.id, picture)
+                    query = "INSERT INTO thumbnails (history, checksum, jpeg) VALUES (?, ?, ?)"
+                    writer.transaction.execute(query, (number, zlib.crc32(jpeg), jpeg))
+                names.add(history.id)
+                progress("add", len(names))
+            for id in pictures:
+                if id not in names:
+                    raise InputError(
+                        f'{self.path}: thumbnail of "{shortened(str(id))}", but no such history; '
+                        "add a thumbnail together with its history"
+                    )
+            _settle(writer.transaction, (*names, *settled))
+        return len(names)
 
-    def failures(self) -> list[Failure]:
-        """What could not be added by ``ingest``, and why, until it is."""
-        return failed(self.path)
+    def _check(self, history: object, meta: Mapping[str, str], names: set[str]) -> None:
+        """Refuse what is no history, or not one for this store."""
+        if not isinstance(history, History):
+            raise InputError(
+                f"{self.path}: a store takes histories, not {type(history).__name__}; read them "
+                "with read_history"
+            )
+        which = f'history "{shortened(history.id)}"'
+        if not _is_unicode(history.id):
+            raise InputError(
+                f"{self.path}: the id {history.id!r:.80} is not valid Unicode; choose another one"
+            )
+        if history.id in names:
+            raise InputError(f"{self.path}: {which} is given twice; every history needs its own id")
+        wanted = meta.get("encoder")
+        if history.encoder != wanted and (wanted is not None or "dimension" in meta):
+            was, has = (
+                "an unnamed encoder" if name is None else f'"{name}"'
+                for name in (history.encoder, wanted)
+            )
+            raise InputError(
+                f"{self.path}: {which} was encoded with {was}, but the store contains {has}; use "
+                "one store per encoder"
+            )
+        if history.dimension != int(meta.get("dimension", history.dimension)):
+            raise InputError(
+                f"{self.path}: {which} has {history.dimension} dimensions, but the store has "
+                f"{meta['dimension']}; encode it with the encoder of the store"
+            )
+
+    @staticmethod
+    def _add_meta(
+        now: sqlite3.Connection, meta: Mapping[str, str], history: History
+    ) -> dict[str, str]:
+        """Record the dimension and, where it is not known, the encoder of the first history."""
+        known = {**meta, "dimension": str(history.dimension)}
+        if history.encoder is not None:
+            known["encoder"] = history.encoder
+        now.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", known.items())
+        return known
+
+    def _make_room(self, now: sqlite3.Connection, id: str, replace: bool) -> None:
+        if replace:
+            now.execute(_REMOVE, (id,))
+            return
+        query = "SELECT 1 FROM histories WHERE id = ? AND dead = 0"
+        if now.execute(query, (id,)).fetchone() is not None:
+            raise InputError(
+                f'{self.path}: already has a history "{shortened(id)}"; rename it, or replace the '
+                "other one: --replace, add(…, replace=True)"
+            )
+
+    def _add(self, writer: SegmentWriter, features: NDArray[Any], columns: Packed) -> int | None:
+        """Write the rows and the index entry of a history, and return its number."""
+        rows, mean = stored_rows(features, self.dtype)
+        place = writer.add(rows, mean)
+        return writer.transaction.execute(
+            f"INSERT INTO histories (segment, first, slot, length, checksum, {NAMES}) "
+            f"VALUES ({', '.join('?' * (5 + len(columns)))})",
+            (*place, len(rows), checksum(rows, mean, columns), *columns),
+        ).lastrowid
+
+    def _small_jpeg(self, id: str, picture: object) -> bytes:
+        """Return the picture, made smaller until it has at most MAX_THUMBNAIL_BYTES."""
+        which = f'{self.path}: the thumbnail of history "{shortened(id)}"'
+        if not isinstance(picture, bytes) or not picture.startswith(b"\xff\xd8\xff"):
+            raise InputError(f"{which} is not a JPEG; give the bytes of one")
+        if len(picture) <= MAX_THUMBNAIL_BYTES:
+            return picture
+        from PIL import Image
+
+        try:
+            with Image.open(io.BytesIO(picture), formats=["JPEG"]) as opened:
+                image = opened.convert("RGB")
+        except (OSError, ValueError, Image.DecompressionBombError) as error:
+            raise InputError(f"{which} cannot be decoded ({error}); give another one") from None
+        for side in THUMBNAIL_SIDES:
+            image.thumbnail((side, side))
+            stream = io.BytesIO()
+            image.save(stream, "JPEG", quality=75)
+            if stream.tell() <= MAX_THUMBNAIL_BYTES:
+                break
+        return stream.getvalue()
+
+    @contextlib.contextmanager
+    def _writing(self, new_segment: bool = False) -> Iterator[SegmentWriter]:
+        """Begin a transaction and give its writer of rows, which also cleans up after others."""
+        writer = None
+        try:
+            with index.transaction(self.path) as now:
+                writer = SegmentWriter(self.path / "segments", self.dtype, now, new_segment)
+                yield writer
+                writer.flush()
+        except OSError as error:
+            raise unwritten(error, self.path, made=True) from None
+        finally:
+            if writer is not None:
+                writer.close()
 
     def record(self, failures: Iterable[Failure] = (), settled: Iterable[str] = ()) -> None:
-        """Keeps what could not be added; the ids that are ``settled`` are taken out."""
-        _write.record(self, failures, settled)
-
-    def made_with(self, id: str) -> dict[str, str] | None:
-        """Of a history, without a look at its rows; None where it is not there."""
-        with index.told(self.path):
-            query = "SELECT made_with FROM histories WHERE id = ? AND dead = 0"
-            found = self._reader.execute(query, (id if is_unicode(id) else None,)).fetchone()
-        return None if found is None else read_made_with(self.path, id, found[0])
-
-    def origin(self, id: str) -> Origin:
-        """How a history was made, without a look at its rows."""
-        made_with = self.made_with(id)
-        if made_with is None:
-            raise self._unknown(id)
-        return Origin(id, self.encoder, made_with)
-
-    def told(self, id: str) -> dict[str, str | None]:
-        """The object and the source that a history was added with."""
-        with index.told(self.path):
-            query = "SELECT object, source FROM histories WHERE id = ? AND dead = 0"
-            found = self._reader.execute(query, (id if is_unicode(id) else None,)).fetchone()
-        if found is None:
-            raise self._unknown(id)
-        return dict(zip(("object", "source"), found, strict=True))
-
-    def columns(self, id: str) -> dict[str, str]:
-        """What the manifest said of a history beside what dejacue knows: {"camera": "left"}."""
-        return columns_in(self.made_with(id) or {})
+        """Keep what could not be added, the last reason of each; forget the ``settled`` ids."""
+        try:
+            with index.transaction(self.path) as now:
+                _settle(now, settled)
+                now.executemany("INSERT OR REPLACE INTO failures VALUES (?, ?, ?)", failures)
+        except OSError as error:
+            raise unwritten(error, self.path, made=True) from None
 
     def remove(self, ids: str | Iterable[str]) -> int:
-        """Takes these histories out, all or none; their bytes are freed by ``compact``."""
-        return _write.remove(self.path, [ids] if isinstance(ids, str) else list(ids))
+        """Take these histories out, all or none; their bytes are freed by ``compact``."""
+        names = dict.fromkeys([ids] if isinstance(ids, str) else ids)
+        with index.transaction(self.path) as now:
+            for id in names:
+                known = isinstance(id, str) and _is_unicode(id)
+                if not known or not now.execute(_REMOVE, (id,)).rowcount:
+                    raise InputError(
+                        f'{self.path}: has no history "{shortened(str(id))}", so nothing was '
+                        "removed"
+                    )
+        return len(names)
 
     def compact(self) -> int:
-        """Frees the bytes of removed and replaced histories: segments that hold some are written
-        again without them. How many bytes; readers that hold the old ones go on."""
+        """Free the bytes of removed and replaced histories, and return how many: segments that hold
+        some are written again without them. Readers that hold the old ones go on."""
         before = self.size
-        _write.compact(self)
+        with self._writing(new_segment=True) as writer:
+            now = writer.transaction
+            query = "SELECT DISTINCT segment FROM histories WHERE dead = 1"
+            numbers = [number for (number,) in now.execute(query)]
+            if not numbers:
+                return before - self.size
+            now.execute("DELETE FROM histories WHERE dead = 1")
+            now.execute(
+                "DELETE FROM thumbnails WHERE history NOT IN (SELECT number FROM histories)"
+            )
+            for number in numbers:
+                self._move(writer, number)
+                now.execute("DELETE FROM segments WHERE number = ?", (number,))
+            left = {number for (number,) in now.execute("SELECT number FROM segments")}
+        self.forget_but(left)
+        with contextlib.suppress(InputError), self._writing():
+            pass  # removes the files; another writer that is quicker does it, too
         return before - self.size
 
-    @property
-    def size(self) -> int:
-        """Bytes of its segments on the disk."""
-        files = (self.path / "segments").glob("*.npy")
-        return sum(own.stat().st_size for own in files if own.is_file())
+    def _move(self, writer: SegmentWriter, number: int) -> None:
+        """Copy the histories of a segment. Checksums move with the rows: what was damaged before is
+        still found to be."""
+        sizes = next((row for row in index.sizes(writer.transaction) if row[0] == number), None)
+        if sizes is None:
+            raise sqlite3.DatabaseError("an entry without a segment")
+        try:
+            segment = self.segment(*sizes)
+        except FileNotFoundError as error:
+            raise missing_file(error) from None
+        query = "SELECT number, first, length, slot FROM histories WHERE segment = ? ORDER BY slot"
+        entries = writer.transaction.execute(query, (number,)).fetchall()
+        for history, first, length, slot in map(index.check_counts, entries):
+            place = writer.add(segment.rows[first : first + length], segment.means[slot])
+            update = "UPDATE histories SET segment = ?, first = ?, slot = ? WHERE number = ?"
+            writer.transaction.execute(update, (*place, history))
 
     def verify(self, progress: Progress = silent) -> list[Problem]:
-        """Reads every byte again and names what is not as it was written; empty: all is well."""
-        return [Problem(*own) for own in verify(self, progress)]
+        """Read every byte again and return what is not as it was written."""
+        problems: list[Problem] = []
+        with index.snapshot(self.path) as now:
+            for (message,) in now.execute("PRAGMA quick_check"):
+                if message != "ok":
+                    problems.append(Problem(None, index.NAME, f"the index is damaged ({message})"))
+            segments = index.sizes(now)
+            query = (
+                "SELECT id, segment FROM histories "
+                "WHERE dead = 0 AND segment NOT IN (SELECT number FROM segments)"
+            )
+            for id, number in now.execute(query):
+                what = f"there is no segment {number}; {index.REMEDY}"
+                problems.append(Problem(id, index.NAME, what))
+            for done, (number, rows, histories) in enumerate(segments):
+                problems += self._verify_segment(now, number, rows, histories)
+                progress("verify", done + 1, len(segments))
+            if index.has_table(now, "thumbnails"):
+                query = (
+                    "SELECT id, thumbnails.checksum, jpeg FROM thumbnails "
+                    "JOIN histories ON number = history WHERE dead = 0 ORDER BY number"
+                )
+                what = f"its thumbnail has changed since it was written; {index.REMEDY}"
+                for id, wanted, jpeg in now.execute(query):
+                    if not isinstance(jpeg, bytes) or zlib.crc32(jpeg) != wanted:
+                        problems.append(Problem(id, index.NAME, what))
+        return problems
+
+    def _verify_segment(
+        self, now: sqlite3.Connection, number: int, rows: int, histories: int
+    ) -> Iterator[Problem]:
+        """A file may have been cut short: of what is there, each history is checked."""
+        folder, dimension = self.path / "segments", self.dimension or 1
+        parts, name = [], row_path(folder, number).name
+        for path, dtype, count in (
+            (row_path(folder, number), self.dtype, rows),
+            (mean_path(folder, number), MEANS, histories),
+        ):
+            size = path.stat().st_size if path.is_file() else 0
+            there = min(count, max(0, size - HEADER) // (dimension * dtype.itemsize))
+            if there < count:
+                what = "is truncated" if size else "is missing"
+                yield Problem(None, path.name, f"{what}: {there} of {count} rows are there")
+            parts.append(mapped(path, dtype, dimension, there) if there else None)
+        features, means = parts
+        query = (
+            f"SELECT first, length, slot, checksum, {NAMES} FROM histories "
+            "WHERE segment = ? AND dead = 0 ORDER BY slot"
+        )
+        for first, length, slot, wanted, id, *columns in now.execute(query, (number,)):
+            try:
+                index.check_counts((first, length, slot))
+            except sqlite3.DatabaseError:
+                yield Problem(id, name, f"its index entry is damaged; {index.REMEDY}")
+                continue
+            end = first + length
+            if features is None or means is None or end > len(features) or slot >= len(means):
+                yield Problem(id, name, f"its rows are lost; {index.REMEDY}")
+            elif checksum(features[first:end], means[slot], (id, *columns)) != wanted:
+                yield Problem(id, name, f"has changed since it was written; {index.REMEDY}")
 
     def export(
         self,
@@ -320,12 +641,97 @@ class Store:
         where: Where | None = None,
         progress: Progress = silent,
     ) -> int:
-        """Writes the histories for others to read; how many.
+        """Write the histories for others to read, and return how many.
 
         path   also a URL, such as s3://…, where fsspec is installed
         kind   npz: a folder of ``.history.npz`` files; parquet: one file with a row a history
         """
-        return export(self, os.fspath(path), kind, where, progress)
+        place = os.fspath(path)
+        if kind not in EXPORT_KINDS:
+            raise unknown("kind", kind, EXPORT_KINDS)
+        is_remote = remote.is_remote(place)
+        if not is_remote and Path(place).resolve().is_relative_to(self.path.resolve()):
+            raise InputError(f"{place}: is inside the store itself; give another place")
+        ids = self.ids(where)
+        if not ids:
+            raise InputError(f"{self.path}: no history matches, so there is nothing to export")
+        write = self._export_npz if kind == "npz" else self._export_parquet
+        if not is_remote:
+            write(Path(place), ids, progress)
+            return len(ids)
+        remote.check(place)
+        with tempfile.TemporaryDirectory(prefix="dejacue-") as folder:
+            local = Path(folder, "export")
+            write(local, ids, progress)
+            remote.put(local, place)
+        return len(ids)
+
+    def _export_npz(self, folder: Path, ids: list[str], progress: Progress) -> None:
+        names: dict[str, str] = {}
+        for id in ids:
+            other = names.setdefault(file_name(id).lower(), id)  # some disks know no capitals
+            if other != id:
+                raise InputError(
+                    f'histories "{other}" and "{id}" would get the same file name; export them one '
+                    "by one with where"
+                )
+        for done, id in enumerate(ids):
+            history = self[id]
+            labels = {name: text for name, text in self.labels(id).items() if text is not None}
+            if labels:  # add takes them out again
+                history = replaced(history, made_with={**(history.made_with or {}), **labels})
+            write_history(folder / f"{file_name(id)}.history.npz", history)
+            picture = self.thumbnail(id)
+            if picture is not None:
+                write_bytes(folder / f"{file_name(id)}.jpg", picture)
+            progress("export", done + 1, len(ids))
+
+    def _export_parquet(self, path: Path, ids: list[str], progress: Progress) -> None:
+        """Write a row a history: features as one list of N · dimension numbers, row after row."""
+        arrow = need("pyarrow", "pip install pyarrow")
+        parquet = need("pyarrow.parquet", "pip install pyarrow")
+        integers, numbers = arrow.list_(arrow.int64()), arrow.list_(arrow.float64())
+        schema = arrow.schema(
+            {
+                "id": arrow.string(),
+                "object": arrow.string(),
+                "source": arrow.string(),
+                "encoder": arrow.string(),
+                "dimension": arrow.int64(),
+                "frames": integers,
+                "times_s": numbers,
+                "source_frames": integers,
+                "presence": numbers,
+                "made_with": arrow.string(),
+                "features": arrow.list_(arrow.from_numpy_dtype(self.dtype)),
+                "thumbnail": arrow.binary(),
+            }
+        )
+
+        def row(id: str, history: History) -> dict[str, Any]:
+            made_with = None if history.made_with is None else json.dumps(dict(history.made_with))
+            special = {
+                **self.labels(id),
+                "made_with": made_with,
+                "features": history.features.ravel(),
+                "thumbnail": self.thumbnail(id),
+            }
+            return {n: special[n] if n in special else getattr(history, n) for n in schema.names}
+
+        def write(stream: IO[bytes]) -> None:
+            with parquet.ParquetWriter(stream, schema) as out:
+                group: list[dict[str, Any]] = []
+                group_bytes = 0
+                for done, id in enumerate(ids):
+                    history = self[id]
+                    group.append(row(id, history))
+                    group_bytes += history.features.nbytes
+                    if group_bytes >= PARQUET_GROUP_BYTES or done + 1 == len(ids):
+                        out.write_table(arrow.Table.from_pylist(group, schema))
+                        group, group_bytes = [], 0
+                    progress("export", done + 1, len(ids))
+
+        write_whole(path, write)
 
     def ask(
         self,
@@ -339,7 +745,7 @@ class Store:
         ray_address: str | None = None,
         progress: Progress = silent,
     ) -> Matches:
-        """Where are these states, in all histories? The likeliest objects first.
+        """Find when the states hold, in all histories; the likeliest objects come first.
 
         First: is this the object? ``object_score`` is the mean cosine of a history's frames with
         the centre of the vocabulary (every state weighs the same): how much it looks like what all
@@ -363,25 +769,62 @@ class Store:
         ``columns()``, ``to_dataframe()`` or ``to_arrow()``, or ``write`` them to a file. Each state
         has its best interval; one that the readout does not find has none.
         """
-        return ask(self, vocabulary, readout, top, where, threads, engine, ray_address, progress)
+        self._check_vocabulary(vocabulary)
+        check_engine(engine, ray_address)
+        Plan.of(None, readout, None, 1, False, "auto")  # refuses a readout that is not known
+        if top is not None and not is_count(top, 1):
+            raise InputError(f"top={top}: give the number of histories, 1 or more")
+        if not is_count(threads, 1):
+            raise InputError(f"threads {threads} must be at least 1")
+        with index.snapshot(self.path) as now:
+            index.condition(now, where)  # refuses names that are not known
+        query = Query(self, vocabulary, readout, top, where)
+        return Matches(query.chunks(threads, engine, ray_address, progress), self.path)
 
-    def keep(self, place: int, known: tuple[History, str | None]) -> None:
-        """A history and its source for the next question, by segment and slot, which are never
-        given again; as many as fit."""
-        size = len(known[0]) + AS_FRAMES
-        if self._kept_frames + size <= MOST_KEPT:
-            self.kept[place] = known
-            self._kept_frames += size
+    def _check_vocabulary(self, vocabulary: Vocabulary) -> None:
+        if not isinstance(vocabulary, Vocabulary):
+            raise InputError(
+                f"expected a Vocabulary, not {type(vocabulary).__name__}; read_vocabulary and "
+                "encode_vocabulary create one"
+            )
+        if vocabulary.features is None:
+            raise InputError(
+                f"{self.path}: a store selects histories by words, but the vocabulary has no text "
+                "features; encode its descriptions with the encoder of the store"
+            )
+        if vocabulary.facts or vocabulary.changes:
+            raise InputError(
+                "examples given as frames belong to one history; query a store with words, "
+                "pictures or frames of named histories"
+            )
+        if None not in (self.encoder, vocabulary.encoder) and self.encoder != vocabulary.encoder:
+            raise InputError(
+                f'{self.path}: histories were encoded with "{self.encoder}", but the vocabulary '
+                f'with "{vocabulary.encoder}"; encode both with the same encoder'
+            )
+        if self.dimension not in (None, vocabulary.features.shape[1]):
+            raise InputError(
+                f"{self.path}: has {self.dimension} dimensions, but the vocabulary has "
+                f"{vocabulary.features.shape[1]}; encode both with the same encoder"
+            )
+
+    def cache(self, place: int, history: History, source: str | None) -> None:
+        """Keep a history and its source for the next query, as far as they fit, by segment and
+        slot, which are never given again."""
+        size = len(history) + HISTORY_AS_FRAMES
+        if self._cached_frames + size <= MAX_CACHED_FRAMES:
+            self.cached[place] = history, source
+            self._cached_frames += size
 
     def forget_but(self, numbers: set[int]) -> None:
-        """Lets go of segments that are gone, so that their bytes are freed."""
+        """Let go of segments other than these, so that their bytes are freed."""
         for number in self._mapped.keys() - numbers:
             del self._mapped[number]
-            self.kept.clear()
-            self._kept_frames = 0
+            self.cached.clear()
+            self._cached_frames = 0
 
     def segment(self, number: int, rows: int, histories: int) -> Segment:
-        """Mapped once; again where it has grown."""
+        """Map a segment once, and again where it has grown."""
         known = self._mapped.get(number)
         if known is None or len(known.rows) < rows:
             folder, dimension = self.path / "segments", self.dimension
@@ -393,57 +836,43 @@ class Store:
         return known
 
 
-def verify(store: Store, progress: Progress) -> list[tuple[str | None, str, str]]:
-    """(id, segment, what) of each problem."""
-    found: list[tuple[str | None, str, str]] = []
-    with index.snapshot(store.path) as now:
-        for (said,) in now.execute("PRAGMA quick_check"):
-            if said != "ok":
-                found.append((None, index.NAME, f"the index is damaged ({said})"))
-        segments = index.sizes(now)
-        lost = (
-            "SELECT id, segment FROM histories "
-            "WHERE dead = 0 AND segment NOT IN (SELECT number FROM segments)"
-        )
-        for id, number in now.execute(lost):
-            found.append((id, index.NAME, f"there is no segment {number}; {index.REMEDY}"))
-        for done, (number, rows, histories) in enumerate(segments):
-            found += _segment(store, now, number, rows, histories)
-            progress("verify", done + 1, len(segments))
-        for id in damaged(now):
-            what = f"its thumbnail has changed since it was written; {index.REMEDY}"
-            found.append((id, index.NAME, what))
-    return found
+def _is_unicode(text: str) -> bool:
+    """Return whether SQLite can store it: names of files may have bytes that are no letters."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
-def _segment(
-    store: Store, now: sqlite3.Connection, number: int, rows: int, histories: int
-) -> Iterator[tuple[str | None, str, str]]:
-    """A file may have been cut short: of what is there, each history is looked at."""
-    folder, dimension = store.path / "segments", store.dimension or 1
-    parts, name = [], row_path(folder, number).name
-    for path, dtype, count in (
-        (row_path(folder, number), store.dtype, rows),
-        (mean_path(folder, number), MEANS, histories),
-    ):
-        size = path.stat().st_size if path.is_file() else 0
-        there = min(count, max(0, size - HEADER) // (dimension * dtype.itemsize))
-        if there < count:
-            what = "is truncated" if size else "is missing"
-            yield None, path.name, f"{what}: {there} of {count} rows are there"
-        parts.append(mapped(path, dtype, dimension, there) if there else None)
-    kept, means = parts
-    query = (
-        f"SELECT first, length, slot, checksum, {NAMES} FROM histories "
-        "WHERE segment = ? AND dead = 0 ORDER BY slot"
+def _of(texts: Text, id: str) -> str | None:
+    return texts.get(id) if isinstance(texts, Mapping) else texts
+
+
+def _packed(history: History, object: str | None, source: str | None) -> Packed:
+    """Pack a history; what an export has put into made_with is a column again."""
+    made_with = dict(history.made_with or {})
+    exported = made_with.pop("object", None), made_with.pop("source", None)
+    if exported != (None, None):
+        history = replaced(history, made_with=made_with or None)
+    return packed(
+        history,
+        exported[0] if object is None else object,
+        exported[1] if source is None else source,
     )
-    for first, length, slot, wanted, *own in now.execute(query, (number,)):
-        try:
-            index.whole((first, length, slot))
-        except sqlite3.DatabaseError:
-            yield own[0], name, f"its index entry is damaged; {index.REMEDY}"
-            continue
-        if kept is None or means is None or first + length > len(kept) or slot >= len(means):
-            yield own[0], name, f"its rows are lost; {index.REMEDY}"
-        elif checksum(kept[first : first + length], means[slot], own) != wanted:
-            yield own[0], name, f"has changed since it was written; {index.REMEDY}"
+
+
+def _settle(now: sqlite3.Connection, ids: Iterable[str]) -> None:
+    now.executemany("DELETE FROM failures WHERE id = ?", ((id,) for id in ids))
+
+
+def _span_s(history: History) -> tuple[float, float] | None:
+    """Return the seconds [start_s, end_s) of a history; a single frame has no known end."""
+    times_s = history.times_s
+    if times_s is None:
+        return None
+    if len(history.run_offsets) == 2 and history.frame_interval_s is not None:
+        # the median frame lasts this long, as stored: a million histories are listed in a minute
+        return float(times_s[0]), float(times_s[-1]) + history.frame_interval_s
+    ends_s = history.ends_of(np.array([len(history) - 1]))
+    return float(times_s[0]), float((times_s if ends_s is None else ends_s)[-1])

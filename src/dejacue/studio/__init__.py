@@ -1,10 +1,13 @@
 """The studio: a web page over a folder of videos and findings, and the HTTP API behind it.
 
-    workspace.py   the folder: what lies in it, ids (relative paths), one studio at a time
-    security.py    who may ask: token, sessions, Host, Origin, headers, sizes
-    app.py         create_app: routes by topic, errors as sentences
-    state.py       what is kept between requests: findings, encoders, open videos, jobs
+    serve.py        the socket, the server and the browser
+    app.py          create_app: the workspace as a whole, routes by topic, errors as sentences
+    security.py     who may send requests: token, sessions, Host, Origin, headers, sizes
+    workspace.py    the folder: its contents, ids (relative paths), one studio at a time
+    state.py        what requests share: findings, encoders, open videos, jobs
+    models.py       what routes share
+    annotations.py, corpus.py, findings.py, job_routes.py, videos.py   routes
 
-Everything that the routes do is done by the functions of the library, and everything that they
-write is a file that the command line reads.
+Routes call the functions of the library, and everything that they write is a file that the command
+line reads.
 """

@@ -1,4 +1,4 @@
-"""create_app: the routes, who may use them, and errors as sentences."""
+"""The application: the workspace as a whole, routes by topic, and errors as sentences."""
 
 from __future__ import annotations
 
@@ -7,28 +7,53 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import FastAPI, Request
+from fastapi import APIRouter, Depends, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import HTMLResponse, JSONResponse, Response
+from fastapi.responses import FileResponse, JSONResponse
 from fastapi.staticfiles import StaticFiles
+from pydantic import Field
 from starlette.exceptions import HTTPException
 
 from dejacue._version import __version__
-from dejacue.errors import DejaCueError, lacks_memory, one_line
-from dejacue.studio import annotation_routes, corpus, findings, job_routes, uploads, videos
-from dejacue.studio import workspace_routes as workspace
+from dejacue.errors import DejaCueError, InputError, lacks_memory, one_line
+from dejacue.method.coordinates import COORDINATES
+from dejacue.method.plan import PRESETS, READOUTS
+from dejacue.records import Vocabulary
+from dejacue.report.exports import EXPORTS
+from dejacue.sources.atomic import write_text
+from dejacue.sources.encoders import BUILT_IN, EXAMPLES, SIZES
+from dejacue.sources.files import read_vocabulary, vocabulary_yaml
+from dejacue.sources.tracks import default_tracker
+from dejacue.sources.tracks.sam2 import REPOSITORIES
+from dejacue.studio import annotations as annotation
+from dejacue.studio import corpus, findings, job_routes, videos
 from dejacue.studio.errors import status_of
+from dejacue.studio.models import (
+    PROBLEMS,
+    Id,
+    Json,
+    RequestModel,
+    SessionDep,
+    StudioDep,
+    Text,
+    owner_only,
+)
 from dejacue.studio.security import Guard
 from dejacue.studio.state import Studio
+from dejacue.studio.workspace import WORDS
 
 STATIC = Path(str(files("dejacue.studio"))) / "static"
-DRAWING = Path(str(files("dejacue.report"))) / "static"  # the timeline, which the report has, too
+REPORT_STATIC = Path(str(files("dejacue.report"))) / "static"  # the timeline is that of the report
+MESSAGES = {"Not Found": "there is nothing at this address"}
+MESSAGES["Method Not Allowed"] = "this address has no such method"
+router = APIRouter(tags=["workspace"], responses=PROBLEMS)
+Owner = Depends(owner_only)
 
 
 def create_app(studio: Studio, host: str = "127.0.0.1") -> Any:
-    """The studio as an ASGI application; host: the address that it is bound to."""
+    """Return the studio as an ASGI application; host: the address that it is bound to."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -44,25 +69,28 @@ def create_app(studio: Studio, host: str = "127.0.0.1") -> Any:
         lifespan=lifespan,
     )
     app.state.studio = studio
-    for topic in (workspace, annotation_routes, corpus, findings, job_routes, uploads, videos):
-        app.include_router(topic.router)
-    app.add_api_route("/", _index, include_in_schema=False)
-    for address, folder in (("/static/report", DRAWING), ("/static", STATIC)):
-        if folder.is_dir():
-            app.mount(address, StaticFiles(directory=folder))
-    app.add_exception_handler(DejaCueError, _sentence)
-    app.add_exception_handler(RequestValidationError, _invalid)
-    app.add_exception_handler(HTTPException, _http)
-    app.add_exception_handler(OSError, _system)
-    app.add_exception_handler(MemoryError, _system)
-    app.add_exception_handler(Exception, _mistake)
-    app.add_middleware(AnsweredAtTheEnd, studio=studio)
+    topics = (annotation, corpus, findings, job_routes, videos)
+    for routes in (router, *(topic.router for topic in topics)):
+        app.include_router(routes)
+    app.add_api_route("/", lambda: FileResponse(STATIC / "index.html"), include_in_schema=False)
+    app.mount("/static/report", StaticFiles(directory=REPORT_STATIC))
+    app.mount("/static", StaticFiles(directory=STATIC))
+    for kind in (
+        DejaCueError,
+        RequestValidationError,
+        HTTPException,
+        OSError,
+        MemoryError,
+        Exception,
+    ):
+        app.add_exception_handler(kind, _answer)
+    app.add_middleware(AnswerOnShutdown, studio=studio)
     return Guard(app, studio.sessions, host)
 
 
-class AnsweredAtTheEnd:
-    """What is still being worked on when the server stops gets a sentence, instead of a traceback
-    in the terminal."""
+class AnswerOnShutdown:
+    """Answer requests that are unfinished when the server stops with a sentence, instead of a
+    traceback in the terminal."""
 
     def __init__(self, app: Any, studio: Studio) -> None:
         self.app, self.studio = app, studio
@@ -81,53 +109,100 @@ class AnsweredAtTheEnd:
             if not self.studio.ending or scope["type"] != "http":
                 raise
             if not begun:
-                said = JSONResponse({"detail": "the studio was stopped in the meantime"}, 503)
-                await said(scope, receive, send)
+                answer = JSONResponse({"detail": "the studio was stopped in the meantime"}, 503)
+                await answer(scope, receive, send)
 
 
-def _index() -> Response:
-    page = STATIC / "index.html"
-    if not page.is_file():
-        return HTMLResponse("<!doctype html><title>dejacue studio</title><p>The API is under /api.")
-    return HTMLResponse(page.read_bytes())
+async def _answer(request: Request, error: Exception) -> JSONResponse:
+    """Answer an error with a sentence; paths become ids, relative to the workspace."""
+    status, sentence = _problem(error)
+    detail = one_line(request.app.state.studio.workspace.as_ids(sentence))
+    headers = error.headers if isinstance(error, HTTPException) else None
+    return JSONResponse({"detail": detail}, status, headers)
 
 
-def _said(request: Request, status: int, sentence: str) -> JSONResponse:
-    """Paths are told as ids: relative to the workspace."""
-    told = request.app.state.studio.workspace.as_ids(sentence)
-    return JSONResponse({"detail": one_line(told)}, status)
+def _problem(error: Exception) -> tuple[int, str]:
+    """Return the status and the sentence for an error."""
+    if isinstance(error, DejaCueError):
+        return status_of(error), str(error)
+    if isinstance(error, HTTPException):
+        return error.status_code, MESSAGES.get(error.detail, error.detail)
+    if isinstance(error, RequestValidationError):  # its input is not repeated: it may be anything
+        first = error.errors()[0]
+        names = [str(part) for part in first["loc"] if part not in ("body", "path", "query")]
+        where = ".".join(names).encode("ascii", "replace").decode()[:80]
+        return 422, f"{where or 'the request'}: {first['msg']}"
+    if isinstance(error, OSError | MemoryError) and lacks_memory(error):
+        return 503, "this machine is out of memory; close something"
+    if isinstance(error, OSError):
+        where = f"{error.filename}: " if error.filename else ""
+        return 503, f"{where}{error.strerror or error}"
+    kind = type(error).__name__  # a mistake of ours; the server prints where
+    return 500, f"something went wrong in the studio ({kind}); see its terminal"
 
 
-async def _sentence(request: Request, error: Any) -> Response:
-    return _said(request, status_of(error), str(error))
+class States(RequestModel):
+    """A vocabulary, as in its file."""
+
+    object: Text | None = None
+    states: Annotated[
+        dict[Text, Annotated[list[Text], Field(min_length=1, max_length=100)]],
+        Field(min_length=2, max_length=50),
+    ]
 
 
-async def _http(request: Request, error: Any) -> Response:
-    said = {404: "there is nothing at this address", 405: "this address has no such method"}
-    known = error.status_code in said and error.detail in ("Not Found", "Method Not Allowed")
-    answer = _said(
-        request, error.status_code, said[error.status_code] if known else str(error.detail)
-    )
-    answer.headers.update(error.headers or {})
-    return answer
+@router.get("/api/workspace")
+def workspace(studio: StudioDep, session: SessionDep) -> Json:
+    """The contents of the folder, and what this studio can do."""
+    contents = studio.workspace.contents()
+    blind = session.annotator is not None
+    return {
+        "name": studio.workspace.name,
+        "version": __version__,
+        "annotator": session.annotator,
+        "owner": session.owner,
+        "opened": studio.opened,
+        "whole": contents.whole,
+        "videos": contents.videos,
+        "findings": [] if blind else contents.findings,
+        "vocabularies": [] if blind else contents.vocabularies,
+        "references": [] if blind else contents.references,
+        "encoder": studio.encoder_name or "siglip2",
+        "tracker": studio.tracker_name or default_tracker(),
+        "encoders": [*BUILT_IN, *SIZES, *EXAMPLES],
+        "trackers": ["box", *REPOSITORIES],
+        "readouts": [*READOUTS, *PRESETS],
+        "coordinates": list(COORDINATES),
+        "exports": list(EXPORTS),
+    }
 
 
-async def _invalid(request: Request, error: Any) -> Response:
-    """The first thing that is wrong; what was given is not repeated, it may be anything."""
-    first = error.errors()[0]
-    where = ".".join(str(part) for part in first["loc"] if part not in ("body", "path", "query"))
-    where = where.encode("ascii", "replace").decode()[:80]
-    return _said(request, 422, f"{where or 'the request'}: {first['msg']}")
+@router.get("/api/vocabularies", dependencies=[Owner])
+def list_vocabularies(studio: StudioDep) -> list[Json]:
+    """The word lists of the workspace."""
+    return [{"id": id} for id in studio.workspace.contents().vocabularies]
 
 
-async def _system(request: Request, error: Any) -> Response:
-    if lacks_memory(error):
-        return _said(request, 503, "this machine is out of memory; close something")
-    where = f"{error.filename}: " if getattr(error, "filename", None) else ""
-    return _said(request, 503, f"{where}{getattr(error, 'strerror', None) or error}")
+@router.get("/api/vocabularies/{id:path}", dependencies=[Owner])
+def read_words(id: Id, studio: StudioDep) -> Json:
+    """The states and descriptions of a word list."""
+    path = studio.workspace.existing(id, "vocabulary")
+    if path.suffix.lower() not in WORDS:
+        raise InputError(f'"{id}" is not a word list; word lists end in .yaml')
+    words = read_vocabulary(path)
+    states = {state: list(texts) for state, texts in words.states.items()}
+    return {"id": id, "object": words.object, "states": states}
 
 
-async def _mistake(request: Request, error: Any) -> Response:
-    """A mistake of ours; the server prints where."""
-    said = f"something went wrong in the studio ({type(error).__name__}); see its terminal"
-    return _said(request, 500, said)
+@router.put("/api/vocabularies/{id:path}", dependencies=[Owner])
+def write_words(id: Id, asked: States, studio: StudioDep) -> Json:
+    """Writes a word list (.yaml), as ``dejacue locate --vocabulary`` reads it."""
+    path = studio.workspace.place(id)
+    if path.suffix.lower() not in WORDS:
+        raise InputError(f'"{id}": a word list ends in .yaml')
+    Vocabulary(asked.states, object=asked.object)  # refuses bad ones before they are written
+    text = vocabulary_yaml(asked.states, asked.object)
+    with studio.writing:
+        write_text(path, text)
+        studio.workspace.changed()
+    return {"id": id}

@@ -1,4 +1,4 @@
-"""All findings of a workspace in a table, and what they are worth where the truth is known."""
+"""All findings of a workspace in a table, and their scores where the truth is known."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dejacue.records import Interval, Reference, Timeline
 from dejacue.sources.findings import VERSION, Made, read_document
 from dejacue.sources.npz import read_npz
 from dejacue.sources.results import read_references
-from dejacue.studio.models import PROBLEMS, Object, Own, owner_only
+from dejacue.studio.models import PROBLEMS, Json, StudioDep, owner_only
 from dejacue.studio.state import Studio
 
 router = APIRouter(tags=["corpus"], responses=PROBLEMS, dependencies=[Depends(owner_only)])
@@ -25,28 +25,27 @@ router = APIRouter(tags=["corpus"], responses=PROBLEMS, dependencies=[Depends(ow
 
 @router.get("/api/corpus")
 def corpus(
-    studio: Own,
+    studio: StudioDep,
     filter: Annotated[str, Query(max_length=200)] = "",
     offset: Annotated[int, Query(ge=0)] = 0,
     limit: Annotated[int, Query(ge=1, le=5000)] = 500,
-) -> Object:
+) -> Json:
     """A row for each finding: object, states, scores, doubts and, with references, tIoU. filter:
     words that all occur in its id, history, object or states."""
-    rows = [row(studio, id) for id in studio.workspace.contents().findings]
-    wanted = filter.casefold().split()
-    rows = [own for own in rows if all(word in _text(own) for word in wanted)]
+    rows = []
+    for id in studio.workspace.contents().findings:
+        entry = row(studio, id)
+        names = (id, entry["history"], entry["object"] or "", *entry["states"])
+        text = " ".join(names).casefold()
+        if all(word in text for word in filter.casefold().split()):
+            rows.append(entry)
     return {"count": len(rows), "rows": rows[offset : offset + limit]}
 
 
-def _text(own: Object) -> str:
-    text = f"{own['id']} {own['history']} {own['object'] or ''} {' '.join(own['states'])}"
-    return text.casefold()
-
-
-def row(studio: Studio, id: str) -> Object:
-    """Return one finding, from its document alone; a damaged one says what is wrong."""
-    found = studio.summary(id, lambda folder: _read(folder))
-    if isinstance(found, str):
+def row(studio: Studio, id: str) -> Json:
+    """Return the row of a finding, from its document alone; a damaged one has a problem."""
+    summary = studio.summary(id, _read)
+    if isinstance(summary, str):
         return {
             "id": id,
             "history": "",
@@ -59,13 +58,13 @@ def row(studio: Studio, id: str) -> Object:
             "readout": None,
             "tiou": None,
             "references": None,
-            "problem": found,
+            "problem": summary,
         }
-    timeline, made, about = found
+    timeline, made, about = summary
     truth = studio.references(id, timeline.history_id, made)
     known = None if truth is None else truth.reference
-    intervals = [own.to_dict() | {"tiou": _tiou(own, known)} for own in timeline.answers]
-    overlaps = [own["tiou"] for own in intervals if own["tiou"] is not None]
+    intervals = [answer.to_dict() | {"tiou": _tiou(answer, known)} for answer in timeline.answers]
+    overlaps = [interval["tiou"] for interval in intervals if interval["tiou"] is not None]
     true = {} if known is None else known.states
     overlaps += [0.0 for state in timeline.states if true.get(state) and not timeline[state]]
     mean = sum(overlaps) / len(overlaps) if overlaps else None
@@ -88,7 +87,7 @@ def _tiou(interval: Interval, known: Reference | None) -> float | None:
     return max((float(interval.source.iou(window)) for window in true), default=None)
 
 
-def _read(folder: Path) -> tuple[Timeline, Made, Object] | str:
+def _read(folder: Path) -> tuple[Timeline, Made, Json] | str:
     try:
         document = read_document(folder)
         timeline = document.timeline
@@ -117,13 +116,13 @@ def measured(
     methods: Mapping[str, Sequence[str]] | None,
     references: str | None,
     progress: Progress,
-) -> Object:
-    """What ``dejacue evaluate`` prints, of the findings of a workspace."""
+) -> Json:
+    """Return what ``dejacue evaluate`` prints, of the findings of a workspace."""
     chosen = methods or {"findings": studio.workspace.contents().findings}
-    given = {}
+    from_file = {}
     if references is not None:
         path = studio.workspace.existing(references, "references")
-        given = {own.history_id: own for own in read_references(path)}
+        from_file = {reference.history_id: reference for reference in read_references(path)}
     names = _names(studio, chosen)
     total, done = sum(len(ids) for ids in chosen.values()), 0
     truth: dict[str, Reference] = {}
@@ -131,14 +130,14 @@ def measured(
     for method, ids in chosen.items():
         timelines[method] = []
         for id in ids:
-            found = studio.finding(id)
-            known = given.get(found.history.id)
+            finding = studio.finding(id)
+            known = from_file.get(finding.history.id)
             if references is None:
-                taken = studio.references(id, found.history.id, found.made)
-                known = None if taken is None else taken.reference
+                nearest = studio.references(id, finding.history.id, finding.made)
+                known = None if nearest is None else nearest.reference
             if known is not None:
-                truth.setdefault(names[id], _renamed(studio, found, known, names[id]))
-                timelines[method].append(found.timeline.replace(id=names[id]))
+                truth.setdefault(names[id], _renamed(studio, finding, known, names[id]))
+                timelines[method].append(finding.timeline.replace(id=names[id]))
             done += 1
             progress("measure", done, total, "")
     if not truth:
@@ -150,23 +149,23 @@ def measured(
 
 
 def _names(studio: Studio, chosen: Mapping[str, Sequence[str]]) -> dict[str, str]:
-    """What each finding is called where it is measured: after its history or, where one method has
-    two of the same name, after its video, or as it is called itself."""
-    ids = {id for own in chosen.values() for id in own}
+    """Return a name for each finding: its history or, where one method has two of the same name,
+    its video, or its id."""
+    ids = {id for of_method in chosen.values() for id in of_method}
     names = {id: row(studio, id)["history"] for id in ids}
-    if not _told_apart(chosen, names):
+    if not _are_unique(chosen, names):
         names = {id: studio.video_of(studio.finding(id).made) or id for id in ids}
-    return names if _told_apart(chosen, names) else {id: id for id in ids}
+    return names if _are_unique(chosen, names) else {id: id for id in ids}
 
 
-def _told_apart(chosen: Mapping[str, Sequence[str]], names: Mapping[str, str]) -> bool:
-    return all(len({names[id] for id in own}) == len(own) for own in chosen.values())
+def _are_unique(chosen: Mapping[str, Sequence[str]], names: Mapping[str, str]) -> bool:
+    return all(len({names[id] for id in ids}) == len(ids) for ids in chosen.values())
 
 
-def _renamed(studio: Studio, found: Finding, known: Reference, name: str) -> Reference:
-    """Findings of one video are one source, whatever they are called."""
+def _renamed(studio: Studio, finding: Finding, known: Reference, name: str) -> Reference:
+    """Return a reference under another name; findings of one video are one source."""
     if name == known.history_id:
         return known
     alone = known.component == known.history_id
-    source = studio.video_of(found.made) or name
+    source = studio.video_of(finding.made) or name
     return replace(known, history_id=name, component=source if alone else known.component)

@@ -8,30 +8,21 @@ from dejacue.errors import DejaCueError, InputError, MissingData, MissingExtra
 class NotThere(InputError):
     """Nothing of this name is in the workspace."""
 
+    status = 404
+
 
 class NotAllowed(DejaCueError):
     """It is there, but not for whoever asks."""
+
+    status = 403
 
 
 class Conflict(InputError):
     """It does not go with what is there."""
 
-
-class TooLarge(InputError):
-    """More bytes than are taken."""
-
-
-STATUS: dict[type[DejaCueError], int] = {
-    NotThere: 404,
-    NotAllowed: 403,
-    Conflict: 409,
-    TooLarge: 413,
-    MissingExtra: 503,
-    MissingData: 503,
-    InputError: 400,
-    DejaCueError: 400,
-}
+    status = 409
 
 
 def status_of(error: DejaCueError) -> int:
-    return next(code for kind, code in STATUS.items() if isinstance(error, kind))
+    missing = isinstance(error, MissingExtra | MissingData)
+    return int(getattr(error, "status", 503 if missing else 400))

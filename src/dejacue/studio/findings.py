@@ -1,4 +1,4 @@
-"""Findings: look, read again with other words, write what was read."""
+"""Findings: show, read again with other words, save what was read."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 from fastapi import APIRouter, Depends, Query, Response
 from fastapi import Path as InPath
+from pydantic import Field
 
 from dejacue.errors import DejaCueError, InputError, unknown
 from dejacue.method.plan import READOUTS, as_read
@@ -20,43 +21,97 @@ from dejacue.records import Example, Vocabulary
 from dejacue.report.exports import EXPORTS
 from dejacue.sources.files import file_name
 from dejacue.sources.tracks import read_notes
+from dejacue.studio.annotations import check_readable
 from dejacue.studio.errors import NotThere
-from dejacue.studio.labels import check_readable
 from dejacue.studio.models import (
     PROBLEMS,
-    Compare,
+    Frame,
     Id,
-    Mark,
-    Object,
-    Own,
-    Read,
-    Reading,
-    Save,
-    Who,
-    Words,
+    Json,
+    RequestModel,
+    SessionDep,
+    StudioDep,
+    Text,
     owner_only,
 )
 from dejacue.studio.state import Studio, Truth
 
+QuestionCount = Annotated[int, Field(ge=0, le=20)]
+CurveLimit = Annotated[int, Field(ge=100, le=100_000_000)]
 
-def _readable(id: Id, studio: Own, who: Who) -> None:
-    check_readable(studio, who, id)
+
+class Mark(RequestModel):
+    """Frames of the history in which a state holds (None: none of them), or a picture of it that
+    lies in the workspace (pictures/cup.jpg, kitchen.mp4@120)."""
+
+    state: Text | None = None
+    start: Frame | None = None
+    end: Frame | None = None
+    source: Text | None = None
+
+
+class Reading(RequestModel):
+    """How to read; fields that you omit stay as the finding was read."""
+
+    readout: Text | None = None
+    coordinates: Text | None = None
+    top: Annotated[int, Field(ge=1, le=100)] | None = None
+    smoothing: Annotated[int, Field(ge=1, le=100_000)] | None = None
+
+
+class Words(RequestModel):
+    """What to find: states with their descriptions, and examples; fields that you omit stay as the
+    finding has them."""
+
+    object: Text | None = None
+    states: (
+        Annotated[dict[Text, Annotated[list[Text], Field(max_length=100)]], Field(max_length=50)]
+        | None
+    ) = None
+    examples: Annotated[list[Mark], Field(max_length=10_000)] | None = None
+    changes: Annotated[list[Frame], Field(max_length=10_000)] | None = None
+
+
+class Read(Words, Reading):
+    """segments: also return stretches that look alike; questions: the number of frames worth an
+    answer to return; most: the total number of curve values, beyond which curves are thinned."""
+
+    segments: bool = False
+    questions: QuestionCount = 0
+    most: CurveLimit | None = None
+
+
+class Compare(Words):
+    """The same words, read in several ways."""
+
+    readings: Annotated[list[Reading], Field(min_length=1, max_length=12)]
+    most: CurveLimit | None = None
+
+
+class Save(Words, Reading):
+    """folder: where to write; default: over the finding itself."""
+
+    folder: Annotated[str, Field(min_length=1, max_length=1024)] | None = None
+
+
+def _finding(id: Id, studio: StudioDep, session: SessionDep) -> Finding:
+    check_readable(studio, session, id)
+    return studio.finding(id)
 
 
 router = APIRouter(prefix="/api/findings", tags=["findings"], responses=PROBLEMS)
-READ = [Depends(_readable)]
+FindingDep = Annotated[Finding, Depends(_finding)]
 
 
 @router.get("", dependencies=[Depends(owner_only)])
-def list_findings(studio: Own) -> list[Object]:
+def list_findings(studio: StudioDep) -> list[Json]:
     """The findings of the workspace."""
     return [{"id": id} for id in studio.workspace.contents().findings]
 
 
-@router.get("/{id:path}/info", dependencies=READ)
-def info(id: Id, studio: Own) -> Object:
+@router.get("/{id:path}/info")
+def info(id: Id, studio: StudioDep, finding: FindingDep) -> Json:
     """How a finding was made, with its words."""
-    finding = studio.finding(id)
     drawn = finding.scene(thumbnails=(), most=100)
     return {
         "id": id,
@@ -70,48 +125,50 @@ def info(id: Id, studio: Own) -> Object:
         "objects": objects_of(finding),
         "options": dict(finding.made.options),
         "states": {state: list(texts) for state, texts in finding.vocabulary.states.items()},
-        "examples": [_mark(finding, own) for own in finding.vocabulary.examples],
+        "examples": [_mark(finding, example) for example in finding.vocabulary.examples],
         "changes": drawn["changes"],
         "settings": drawn["settings"],
         "warnings": list(finding.warnings),
     }
 
 
-@router.get("/{id:path}/scene", dependencies=READ)
+@router.get("/{id:path}/scene")
 def scene(
     id: Id,
-    studio: Own,
+    studio: StudioDep,
+    finding: FindingDep,
     segments: bool = False,
-    questions: Annotated[int, Query(ge=0, le=20)] = 0,
-    most: Annotated[int, Query(ge=100, le=100_000_000)] | None = None,
-) -> Object:
+    questions: QuestionCount = 0,
+    most: CurveLimit | None = None,
+) -> Json:
     """The scene of a finding, as a timeline draws it (dejacue.scene/1)."""
-    return draw(studio, id, studio.finding(id), segments, questions, most)
+    return draw(studio, id, finding, segments, questions, most)
 
 
-@router.post("/{id:path}/read", dependencies=READ)
-def read(id: Id, asked: Read, studio: Own) -> Object:
+@router.post("/{id:path}/read")
+def read(id: Id, asked: Read, studio: StudioDep, finding: FindingDep) -> Json:
     """The same object read with other words, examples or settings: a scene; nothing is written."""
-    finding = reread(studio, studio.finding(id), asked, asked)
-    return draw(studio, id, finding, asked.segments, asked.questions, asked.most)
+    again = reread(studio, finding, asked, asked)
+    return draw(studio, id, again, asked.segments, asked.questions, asked.most)
 
 
-@router.post("/{id:path}/compare", dependencies=READ)
-def compare(id: Id, asked: Compare, studio: Own) -> list[Object]:
+@router.post("/{id:path}/compare")
+def compare(id: Id, asked: Compare, studio: StudioDep, finding: FindingDep) -> list[Json]:
     """The same words read in several ways, each with a scene or a problem."""
-    finding = studio.finding(id)
-    found: list[Object] = []
-    for own in asked.readings:
+    answers: list[Json] = []
+    for reading in asked.readings:
+        answer: Json = {"reading": reading.model_dump(), "scene": None, "problem": None}
         try:
-            made = draw(studio, id, reread(studio, finding, asked, own), most=asked.most)
-            found.append({"reading": own.model_dump(), "scene": made, "problem": None})
+            again = reread(studio, finding, asked, reading)
+            answer["scene"] = draw(studio, id, again, most=asked.most)
         except DejaCueError as error:
-            found.append({"reading": own.model_dump(), "scene": None, "problem": str(error)})
-    return found
+            answer["problem"] = str(error)
+        answers.append(answer)
+    return answers
 
 
 @router.put("/{id:path}", dependencies=[Depends(owner_only)])
-def save(id: Id, asked: Save, studio: Own) -> Object:
+def save(id: Id, asked: Save, studio: StudioDep) -> Json:
     """Reads as ``read`` does and writes the result: over the finding, or to another folder."""
     studio.jobs.check_free(asked.folder or id)
     finding = reread(studio, studio.finding(id), asked, asked)
@@ -126,38 +183,36 @@ def save(id: Id, asked: Save, studio: Own) -> Object:
     return draw(studio, studio.workspace.finding_id(folder), finding)
 
 
-@router.get("/{id:path}/questions", dependencies=READ)
-def questions(id: Id, studio: Own, count: Annotated[int, Query(ge=1, le=20)] = 1) -> list[Object]:
+@router.get("/{id:path}/questions")
+def questions(finding: FindingDep, count: Annotated[int, Query(ge=1, le=20)] = 1) -> list[Json]:
     """The frames whose labels would tell most about the rest, best first."""
-    made: list[Object] = studio.finding(id).scene(thumbnails=(), questions=count)["questions"]
-    return made
+    frames: list[Json] = finding.scene(thumbnails=(), questions=count)["questions"]
+    return frames
 
 
-@router.get("/{id:path}/segments", dependencies=READ)
+@router.get("/{id:path}/segments")
 def segments(
-    id: Id, studio: Own, count: Annotated[int, Query(ge=1, le=10_000)] | None = None
+    finding: FindingDep, count: Annotated[int, Query(ge=1, le=10_000)] | None = None
 ) -> list[list[int]]:
     """Stretches of frames that look alike."""
-    return [[window.start, window.end] for window in studio.finding(id).segments(count)]
+    return [[window.start, window.end] for window in finding.segments(count)]
 
 
-@router.get("/{id:path}/thumbnails/{frame}.jpg", dependencies=READ, response_class=Response)
+@router.get("/{id:path}/thumbnails/{frame}.jpg", response_class=Response)
 def thumbnail(
-    id: Id, frame: Annotated[int, InPath(ge=0)], studio: Own, object: bool = False
+    finding: FindingDep, frame: Annotated[int, InPath(ge=0)], object: bool = False
 ) -> Response:
     """A small picture of a frame with the object outlined, or of the object alone; the scene says
     of which frames."""
-    finding = studio.finding(id)
     pictures = finding.crops if object else finding.thumbnails
     if frame not in pictures:
         raise NotThere(f"there is no thumbnail of frame {frame}")
     return Response(pictures[frame], media_type="image/jpeg")
 
 
-@router.get("/{id:path}/export/{kind}", dependencies=READ, response_class=Response)
-def export(id: Id, kind: str, studio: Own) -> Response:
+@router.get("/{id:path}/export/{kind}", response_class=Response)
+def export(id: Id, kind: str, studio: StudioDep, finding: FindingDep) -> Response:
     """The finding in the format of another tool, or the report (kind: report)."""
-    finding = studio.finding(id)
     name = file_name(finding.history.id)
     if kind == "report":
         page = finding.report(references=_states(_truth(studio, id, finding)))
@@ -182,11 +237,11 @@ def draw(
     segments: bool = False,
     questions: int = 0,
     most: int | None = None,
-) -> Object:
-    """The scene, with addresses of pictures and ids instead of paths."""
+) -> Json:
+    """Return the scene, with addresses of pictures and ids instead of paths."""
     place = f"/api/findings/{quote(id)}/thumbnails"
     truth = _truth(studio, id, finding)
-    found = finding.scene(
+    scene = finding.scene(
         references=_states(truth),
         segments=segments,
         questions=questions,
@@ -200,8 +255,8 @@ def draw(
             for frame in finding.thumbnails
         ],
     )
-    notes = [*found["notes"], *(truth.notes if truth else ())]
-    return {**found, "notes": notes, "video": studio.video_of(finding.made)}
+    notes = [*scene["notes"], *(truth.notes if truth else ())]
+    return {**scene, "notes": notes, "video": studio.video_of(finding.made)}
 
 
 def _truth(studio: Studio, id: str, finding: Finding) -> Truth | None:
@@ -213,20 +268,19 @@ def _states(truth: Truth | None) -> Any:
 
 
 def reread(studio: Studio, finding: Finding, words: Words, reading: Reading) -> Finding:
-    """``Finding.ask``, with the words and examples of a request."""
-    own = finding.vocabulary
-    marks, changes = _shown(studio, own, words)
-    states = {state: list(texts) for state, texts in own.states.items()}
-    object = own.object if words.object is None else words.object
+    """Read a finding again with the words, examples and settings of a request."""
+    before = finding.vocabulary
+    examples, changes = _examples(studio, before, words)
+    object = before.object if words.object is None else words.object
     settings = _settings(finding, reading)
-    if words.states is None or words.states == states:
-        known = replace(own, examples=marks, changes=changes, object=object)
-        unseen = any(mark.features is None for mark in known.elsewhere)
+    same_words = {state: list(texts) for state, texts in before.states.items()} == words.states
+    if words.states is None or same_words:
+        known = replace(before, examples=examples, changes=changes, object=object)
+        unseen = any(example.features is None for example in known.elsewhere)
         encoder = studio.encoder_of(finding.history) if unseen else None
         return finding.ask(known, encoder=encoder, **settings)
-    given = Vocabulary(words.states, object=object, examples=marks, changes=changes)
     return finding.ask(
-        given,
+        Vocabulary(words.states, object=object, examples=examples, changes=changes),
         encoder=studio.encoder_of(finding.history),
         encoder_options=EncoderOptions(prompts=finding.made.prompts),
         **settings,
@@ -234,47 +288,46 @@ def reread(studio: Studio, finding: Finding, words: Words, reading: Reading) -> 
 
 
 def vocabulary(studio: Studio, words: Words, states: Mapping[str, Sequence[str]]) -> Vocabulary:
-    """These states, with what a request shows of them."""
-    own = Vocabulary(states, object=words.object)
-    marks, changes = _shown(studio, own, words)
-    return replace(own, examples=marks, changes=changes)
+    """Return these states, with the examples and changes of a request."""
+    plain = Vocabulary(states, object=words.object)
+    examples, changes = _examples(studio, plain, words)
+    return replace(plain, examples=examples, changes=changes)
 
 
-def _shown(
-    studio: Studio, own: Vocabulary, words: Words
+def _examples(
+    studio: Studio, known: Vocabulary, words: Words
 ) -> tuple[Sequence[Example], Sequence[Example]]:
-    """The examples and changes of a request, else those that there are."""
-    marks, changes = own.examples, own.changes
+    """Return the examples and changes of a request, else those that are known."""
+    examples, changes = known.examples, known.changes
     if words.examples is not None:
-        marks = tuple(_example(studio, own, mark) for mark in words.examples)
+        examples = tuple(_example(studio, known, mark) for mark in words.examples)
     if words.changes is not None:
         changes = tuple(Example(None, (frame, frame)) for frame in words.changes)
-    return marks, changes
+    return examples, changes
 
 
 def _settings(finding: Finding, reading: Reading) -> dict[str, Any]:
-    """The options of ``Finding.ask``: as asked for, else as the finding was read."""
+    """Return the options of ``Finding.ask``: as requested, else as the finding was read."""
     asked = reading.model_dump(include=set(Reading.model_fields))
     if asked["readout"] is not None:
         return asked
     before = finding.timeline.settings
     asked["readout"] = as_read(before.get("readout", {})) or READOUTS["contrast"]
-    if asked["coordinates"] is None:
-        asked["coordinates"] = before.get("coordinates")
-    if asked["top"] is None:
-        asked["top"] = before.get("top")
+    for name in ("coordinates", "top"):
+        if asked[name] is None:
+            asked[name] = before.get(name)
     return asked
 
 
-def _example(studio: Studio, own: Vocabulary, mark: Mark) -> Example:
-    """Frames of the history, or something in the workspace; what the finding has already is kept
-    as it is, with the features that an encoder saw."""
+def _example(studio: Studio, vocabulary: Vocabulary, mark: Mark) -> Example:
+    """Return frames of the history, or something in the workspace; an example that the finding has
+    already keeps the features that an encoder saw."""
     state = None if mark.state == "none" else mark.state
     if mark.source is None:
         if mark.start is None:
             raise InputError("an example needs a start (and an end), or a source")
         return Example(state, (mark.start, mark.start if mark.end is None else mark.end))
-    for known in own.elsewhere:
+    for known in vocabulary.elsewhere:
         if (known.state, known.source) == (state, mark.source):
             return known
     head, at, frame = mark.source.rpartition("@")
@@ -283,28 +336,29 @@ def _example(studio: Studio, own: Vocabulary, mark: Mark) -> Example:
     return Example(state, source=f"{path}@{frame}" if numbered else str(path))
 
 
-def _mark(finding: Finding, own: Example) -> Object:
-    if own.span is None:
-        return {"state": own.state, "start": None, "end": None, "source": own.source}
-    first, end = own.positions(finding.history)
+def _mark(finding: Finding, example: Example) -> Json:
+    mark = {"state": example.state, "start": None, "end": None, "source": example.source}
+    if example.span is None:
+        return mark
+    first, end = example.positions(finding.history)
     frames = finding.history.frames
     start = int(frames[min(first, len(frames) - 1)])
     last = int(frames[max(end - 1, first, 0)]) if first < len(frames) else start
-    return {"state": own.state, "start": start, "end": last, "source": None}
+    return {**mark, "start": start, "end": last, "source": None}
 
 
 def objects_of(finding: Finding) -> list[int] | None:
-    """The ids in the masks that are its object; None: all of them."""
+    """Return the ids in the masks that are its object; None: all of them."""
     ids = (finding.history.made_with or {}).get("objects", "all").split(",")
-    return [int(one) for one in ids if one.isascii() and one.isdecimal()] or None
+    return [int(id) for id in ids if id.isascii() and id.isdecimal()] or None
 
 
-def _prompts(studio: Studio, finding: Finding) -> list[Object]:
-    """Where the object was shown to the tracker, in frames of the file."""
+def _prompts(studio: Studio, finding: Finding) -> list[Json]:
+    """Return where the object was shprompt to the tracker, in frames of the file."""
     masks = studio.masks_path(finding)
     notes = None if masks is None else read_notes(masks)
     return [
-        {"object": own.object, "frame": own.frame, "box": own.box, "point": own.point}
-        for own in (notes.prompts if notes else ())
-        if own.mask is None and own.picture is None
+        {"object": prompt.object, "frame": prompt.frame, "box": prompt.box, "point": prompt.point}
+        for prompt in (notes.prompts if notes else ())
+        if prompt.mask is None and prompt.picture is None
     ]

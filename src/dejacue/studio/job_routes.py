@@ -5,44 +5,36 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import AsyncIterator, Callable
-from typing import Annotated, Any, Literal
+from collections.abc import AsyncIterator
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Literal
 
-from fastapi import APIRouter, Body, Depends, Request
+from fastapi import APIRouter, Depends, Request
 from fastapi.responses import StreamingResponse
-from pydantic import Field
+from pydantic import Field, TypeAdapter
 
 from dejacue.errors import InputError
-from dejacue.pipeline import Job as EncodingJob
-from dejacue.pipeline import ReadOptions, Search, VideoOptions, track
+from dejacue.pipeline import Job, ReadOptions, Search, VideoOptions, track
 from dejacue.progress import Progress
+from dejacue.records import Vocabulary
 from dejacue.sources.findings import DOCUMENT
 from dejacue.sources.masks import open_masks
 from dejacue.sources.tracks import RawPrompt
 from dejacue.studio.corpus import measured
-from dejacue.studio.findings import vocabulary
-from dejacue.studio.jobs import Job, Work
-from dejacue.studio.models import (
-    PROBLEMS,
-    Asked,
-    Frame,
-    Object,
-    Own,
-    Reading,
-    Text,
-    Words,
-    owner_only,
-)
+from dejacue.studio.findings import Reading, Words, vocabulary
+from dejacue.studio.jobs import BackgroundTask, Work
+from dejacue.studio.models import PROBLEMS, Frame, Json, RequestModel, StudioDep, Text, owner_only
 from dejacue.studio.state import Studio
 
 router = APIRouter(
     prefix="/api/jobs", tags=["jobs"], responses=PROBLEMS, dependencies=[Depends(owner_only)]
 )
-EVERY_S, ALIVE_S = 0.1, 15.0  # between two looks at a job; between signs of life
+POLL_S, KEEPALIVE_S = 0.1, 15.0
 Place = Annotated[str, Field(min_length=1, max_length=1024)]
 
 
-class Pointed(Asked):
+class Pointed(RequestModel):
     """Where an object is, in a frame of the file: a box (x0, y0, x1, y1), or a point (x, y, whether
     it lies on the object)."""
 
@@ -51,8 +43,13 @@ class Pointed(Asked):
     box: tuple[float, float, float, float] | None = None
     point: tuple[float, float, bool] | None = None
 
+    def prompt(self) -> RawPrompt:
+        if (self.box is None) == (self.point is None):
+            raise InputError("a prompt needs either a box or a point")
+        return RawPrompt(self.object, self.frame, box=self.box, point=self.point)
 
-class Sampled(Asked):
+
+class Sampled(RequestModel):
     """Which frames are looked at, as ``open_video`` takes them."""
 
     start: Frame | None = None
@@ -60,6 +57,9 @@ class Sampled(Asked):
     stride: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
     fps: Annotated[float, Field(gt=0, le=1000)] | None = None
     rate: Annotated[float, Field(gt=0, le=1000)] | None = None
+
+    def sampling(self) -> VideoOptions:
+        return VideoOptions(**self.model_dump(include=set(Sampled.model_fields)))
 
 
 class Track(Sampled):
@@ -70,6 +70,23 @@ class Track(Sampled):
     folder: Place
     prompts: Annotated[list[Pointed], Field(min_length=1, max_length=1000)]
     tracker: Text | None = None
+
+    def work(self, studio: Studio) -> Work:
+        prompts = [point.prompt() for point in self.prompts]
+        video = Job(video=studio.workspace.video(self.video), sampling=self.sampling())
+        folder = _folder(studio, self.folder)
+
+        def work(progress: Progress) -> Json:
+            tracker = studio.tracker(self.tracker)
+            tracked = track(video.open(), prompts, folder, tracker=tracker, progress=progress)
+            studio.workspace.changed()
+            doubts = [
+                {"object": object, "start": doubt.first, "end": doubt.last, "text": doubt.text}
+                for object, doubt in tracked.notes.doubts_of()
+            ]
+            return {"masks": self.folder, "doubts": doubts, "warnings": list(tracked.warnings)}
+
+        return work
 
 
 class Find(Sampled, Words, Reading):
@@ -86,107 +103,61 @@ class Find(Sampled, Words, Reading):
     encoder: Text | None = None
     tracker: Text | None = None
 
+    def work(self, studio: Studio) -> Work:
+        path = studio.workspace.video(self.video)
+        prompts = [point.prompt() for point in self.prompts]
+        folder, masks = _folder(studio, self.folder), None
+        if self.masks is not None:
+            masks = studio.workspace.existing(self.masks, "masks")
+            open_masks(masks)  # refuses bad ones before the job waits
+        if (masks is None) == (not prompts):
+            raise InputError("mark the object with a box, a click or masks")
+        words: Path | Vocabulary
+        if self.vocabulary is not None:
+            words = studio.workspace.existing(self.vocabulary, "vocabulary")
+            if self.examples or self.changes:
+                raise InputError(
+                    "examples and changes need states; give the states of the word list"
+                )
+        elif self.states is not None:
+            words = vocabulary(studio, self, self.states)
+        else:
+            raise InputError("give the states and their descriptions, or a word list")
+        reading = self.model_dump(include=set(Reading.model_fields), exclude_none=True)
 
-class Evaluate(Asked):
+        def work(progress: Progress) -> Json:
+            job = Job(
+                video=path,
+                sampling=self.sampling(),
+                masks=masks,
+                prompts=prompts,
+                objects=self.objects,
+                tracker=studio.tracker(self.tracker) if prompts else None,
+                encoder=studio.encoder(self.encoder),
+            )
+            options = ReadOptions(**reading)
+            search = Search(path, words, job, options, None, folder, progress=progress)
+            finding = search.finding()
+            studio.workspace.changed()
+            doubts = [{"start": w.start, "end": w.end, "text": text} for w, text in finding.doubts]
+            return {"finding": self.folder, "doubts": doubts, "warnings": list(finding.warnings)}
+
+        return work
+
+
+class Evaluate(RequestModel):
     """Measure findings against references; methods: name → findings, default: all of them."""
 
     kind: Literal["evaluate"]
     methods: dict[Text, list[Place]] | None = None
     references: Place | None = None
 
-
-New = Annotated[Track | Find | Evaluate, Body(discriminator="kind")]
-
-
-@router.get("")
-def list_jobs(studio: Own) -> list[Object]:
-    """All jobs since the studio started, latest first."""
-    return [_told(studio, job) for job in studio.jobs.all()]
+    def work(self, studio: Studio) -> Work:
+        return partial(measured, studio, self.methods, self.references)
 
 
-@router.post("", status_code=202)
-def new_job(asked: New, studio: Own) -> Object:
-    """Starts a job, or queues it behind the running one; obvious errors are reported at once."""
-    return _told(studio, _added(studio, asked))
-
-
-@router.get("/{job}")
-def one_job(job: str, studio: Own) -> Object:
-    """The progress of a job."""
-    return _told(studio, studio.jobs.get(job))
-
-
-@router.post("/{job}/again", status_code=202)
-def again(job: str, studio: Own) -> Object:
-    """The same job again: it continues from what was kept."""
-    before = studio.jobs.get(job)
-    kinds: dict[str, type[Asked]] = {"track": Track, "find": Find, "evaluate": Evaluate}
-    return _told(studio, _added(studio, kinds[before.kind].model_validate(before.asked)))
-
-
-@router.delete("/{job}")
-def cancel(job: str, studio: Own) -> Object:
-    """Stops a job; what it has done is kept and reused."""
-    return _told(studio, studio.jobs.cancel(job))
-
-
-@router.get("/{job}/events", response_class=StreamingResponse)
-async def events(job: str, request: Request, studio: Own) -> StreamingResponse:
-    """The job whenever it changes, as server-sent events; ends with the job."""
-    found = studio.jobs.get(job)
-    return StreamingResponse(_events(studio, found, request), media_type="text/event-stream")
-
-
-async def _events(studio: Studio, job: Job, request: Request) -> AsyncIterator[str]:
-    seen, quiet_s = -1, 0.0
-    while not studio.ending and not await request.is_disconnected():
-        version, ended = job.version, job.ended
-        if version != seen:
-            seen, quiet_s = version, 0.0
-            yield f"data: {json.dumps(_told(studio, job))}\n\n"
-        if ended:
-            return
-        if quiet_s >= ALIVE_S:
-            quiet_s = 0.0
-            yield ": alive\n\n"
-        await asyncio.sleep(EVERY_S)
-        quiet_s += EVERY_S
-
-
-def _told(studio: Studio, job: Job) -> Object:
-    """The job, with ids instead of places."""
-    found = job.told()
-    if job.problem is not None:
-        found["problem"] = studio.workspace.as_ids(job.problem)
-    if isinstance(job.result, dict) and "warnings" in job.result:
-        said = [studio.workspace.as_ids(text) for text in job.result["warnings"]]
-        found["result"] = {**job.result, "warnings": said}
-    return found
-
-
-def _added(studio: Studio, asked: Any) -> Job:
-    make: dict[str, Callable[[Studio, Any], Work]] = {
-        "track": _track,
-        "find": _find,
-        "evaluate": _evaluate,
-    }
-    work = make[asked.kind](studio, asked)
-    return studio.jobs.add(asked.kind, asked.model_dump(), work)
-
-
-def _prompts(given: list[Pointed]) -> list[RawPrompt]:
-    for own in given:
-        if (own.box is None) == (own.point is None):
-            raise InputError("a prompt needs either a box or a point")
-    return [RawPrompt(own.object, own.frame, box=own.box, point=own.point) for own in given]
-
-
-def _sampling(asked: Sampled) -> VideoOptions:
-    return VideoOptions(**asked.model_dump(include=set(Sampled.model_fields)))
-
-
-def _folder(studio: Studio, id: str) -> Any:
-    """A folder that is new, empty, or of an earlier run; finding.json: the workspace itself."""
+def _folder(studio: Studio, id: str) -> Path:
+    """Return a folder that is new, empty, or of an earlier run; finding.json: the workspace."""
     folder = studio.workspace.root if id == DOCUMENT else studio.workspace.place(id)
     if folder.is_dir():
         names = os.listdir(folder)
@@ -198,64 +169,74 @@ def _folder(studio: Studio, id: str) -> Any:
     return folder
 
 
-def _track(studio: Studio, asked: Track) -> Work:
-    path, prompts = studio.workspace.video(asked.video), _prompts(asked.prompts)
-    folder = _folder(studio, asked.folder)
-    video = EncodingJob(video=path, sampling=_sampling(asked))
-
-    def work(progress: Progress) -> Any:
-        tracker = studio.tracker(asked.tracker)
-        found = track(video.open(), prompts, folder, tracker=tracker, progress=progress)
-        studio.workspace.changed()
-        doubts = [
-            {"object": one, "start": own.first, "end": own.last, "text": own.text}
-            for one, own in found.notes.doubts_of()
-        ]
-        return {"masks": asked.folder, "doubts": doubts, "warnings": list(found.warnings)}
-
-    return work
+New = Annotated[Track | Find | Evaluate, Field(discriminator="kind")]
 
 
-def _find(studio: Studio, asked: Find) -> Work:
-    path, prompts = studio.workspace.video(asked.video), _prompts(asked.prompts)
-    folder, masks = _folder(studio, asked.folder), None
-    if asked.masks is not None:
-        masks = studio.workspace.existing(asked.masks, "masks")
-        open_masks(masks)  # what is wrong with them is said before the job waits
-    if (masks is None) == (not prompts):
-        raise InputError("mark the object with a box, a click or masks")
-    words: Any = None
-    if asked.vocabulary is not None:
-        words = studio.workspace.existing(asked.vocabulary, "vocabulary")
-        if asked.examples or asked.changes:
-            raise InputError("examples and changes need states; give the states of the word list")
-    elif asked.states is not None:
-        words = vocabulary(studio, asked, asked.states)
-    else:
-        raise InputError("give the states and their descriptions, or a word list")
-    given = asked.model_dump(include=set(Reading.model_fields), exclude_none=True)
-
-    def work(progress: Progress) -> Any:
-        job = EncodingJob(
-            video=path,
-            sampling=_sampling(asked),
-            masks=masks,
-            prompts=prompts,
-            objects=asked.objects,
-            tracker=studio.tracker(asked.tracker) if prompts else None,
-            encoder=studio.encoder(asked.encoder),
-        )
-        search = Search(path, words, job, ReadOptions(**given), None, folder, progress=progress)
-        found = search.finding()
-        studio.workspace.changed()
-        doubts = [{"start": w.start, "end": w.end, "text": text} for w, text in found.doubts]
-        return {"finding": asked.folder, "doubts": doubts, "warnings": list(found.warnings)}
-
-    return work
+@router.get("")
+def list_jobs(studio: StudioDep) -> list[Json]:
+    """All jobs since the studio started, latest first."""
+    return [_document(studio, job) for job in studio.jobs.all()]
 
 
-def _evaluate(studio: Studio, asked: Evaluate) -> Work:
-    def work(progress: Progress) -> Any:
-        return measured(studio, asked.methods, asked.references, progress)
+@router.post("", status_code=202)
+def new_job(asked: New, studio: StudioDep) -> Json:
+    """Starts a job, or queues it behind the running one; obvious errors are reported at once."""
+    return _add(studio, asked)
 
-    return work
+
+@router.get("/{job}")
+def one_job(job: str, studio: StudioDep) -> Json:
+    """The progress of a job."""
+    return _document(studio, studio.jobs.get(job))
+
+
+@router.post("/{job}/again", status_code=202)
+def again(job: str, studio: StudioDep) -> Json:
+    """The same job again: it continues from what was kept."""
+    return _add(studio, TypeAdapter(New).validate_python(studio.jobs.get(job).asked))
+
+
+@router.delete("/{job}")
+def cancel(job: str, studio: StudioDep) -> Json:
+    """Stops a job; what it has done is kept and reused."""
+    return _document(studio, studio.jobs.cancel(job))
+
+
+@router.get("/{job}/events", response_class=StreamingResponse)
+async def events(job: str, request: Request, studio: StudioDep) -> StreamingResponse:
+    """The job whenever it changes, as server-sent events; ends with the job."""
+    events = _events(studio, studio.jobs.get(job), request)
+    return StreamingResponse(events, media_type="text/event-stream")
+
+
+async def _events(studio: Studio, job: BackgroundTask, request: Request) -> AsyncIterator[str]:
+    seen, quiet_s = -1, 0.0
+    while not studio.ending and not await request.is_disconnected():
+        version, ended = job.version, job.ended
+        if version != seen:
+            seen, quiet_s = version, 0.0
+            yield f"data: {json.dumps(_document(studio, job))}\n\n"
+        if ended:
+            return
+        if quiet_s >= KEEPALIVE_S:
+            quiet_s = 0.0
+            yield ": alive\n\n"
+        await asyncio.sleep(POLL_S)
+        quiet_s += POLL_S
+
+
+def _document(studio: Studio, job: BackgroundTask) -> Json:
+    """Return the job as the page sees it, with ids instead of paths."""
+    document = {**vars(job)}
+    del document["work"], document["cancelled"]
+    if job.problem is not None:
+        document["problem"] = studio.workspace.as_ids(job.problem)
+    if isinstance(job.result, dict) and "warnings" in job.result:
+        warnings = [studio.workspace.as_ids(text) for text in job.result["warnings"]]
+        document["result"] = {**job.result, "warnings": warnings}
+    return document
+
+
+def _add(studio: Studio, asked: Track | Find | Evaluate) -> Json:
+    job = studio.jobs.add(asked.kind, asked.model_dump(), asked.work(studio))
+    return _document(studio, job)

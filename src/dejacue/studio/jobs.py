@@ -1,6 +1,6 @@
 """Long work in the background: one job at a time, with progress; cancelled, it keeps what it can.
 
-A job that is asked for again goes on where it was stopped: the pipeline itself takes what is done.
+A job that is requested again goes on where it was stopped: the pipeline itself reuses what is done.
 """
 
 from __future__ import annotations
@@ -19,17 +19,19 @@ from dejacue.progress import Progress
 from dejacue.studio.errors import Conflict, NotThere
 
 _log = logging.getLogger("dejacue")
-MOST_JOBS = 200  # that are remembered
-MOST_WAITING = 50
+MAX_ENDED_JOBS = 200  # that are listed
+MAX_WAITING_JOBS = 50
 ENDED = ("done", "failed", "stopped")
 Work = Callable[[Progress], Any]
 
 
 @dataclass
-class Job:
-    """state: waiting, running, done, failed or stopped; problem: the sentence of what went wrong.
+class BackgroundTask:
+    """Work in the background, and how far it is.
 
-    asked     the request, to ask for it again
+    asked     the request, to repeat it
+    state     waiting, running, done, failed or stopped
+    problem   a sentence on what went wrong
     version   grows with every change
     """
 
@@ -48,32 +50,28 @@ class Job:
     version: int = 0
     cancelled: bool = False
 
-    def told(self) -> dict[str, Any]:
-        hidden = ("work", "cancelled")
-        return {name: value for name, value in vars(self).items() if name not in hidden}
-
     @property
     def ended(self) -> bool:
         return self.state in ENDED
 
 
-class Jobs:
-    """A queue and the one thread that works on it, started with the first job."""
+class TaskQueue:
+    """A queue and its worker thread, which starts with the first task."""
 
     def __init__(self) -> None:
-        self._jobs: dict[str, Job] = {}
-        self._queue: queue.Queue[Job | None] = queue.Queue()
-        self._lock = threading.Lock()
+        self._jobs: dict[str, BackgroundTask] = {}
+        self._queue: queue.Queue[BackgroundTask | None] = queue.Queue()
+        self._lock = threading.RLock()
         self._thread: threading.Thread | None = None
 
-    def add(self, kind: str, asked: dict[str, Any], work: Work) -> Job:
+    def add(self, kind: str, asked: dict[str, Any], work: Work) -> BackgroundTask:
         with self._lock:
-            if sum(not job.ended for job in self._jobs.values()) >= MOST_WAITING:
-                raise Conflict(f"{MOST_WAITING} jobs are waiting; wait until some of them end")
-            self._check_free(asked.get("folder"))
-            job = Job(kind, asked, work)
+            if sum(not job.ended for job in self._jobs.values()) >= MAX_WAITING_JOBS:
+                raise Conflict(f"{MAX_WAITING_JOBS} jobs are waiting; wait until some of them end")
+            self.check_free(asked.get("folder"))
+            job = BackgroundTask(kind, asked, work)
             self._jobs[job.id] = job
-            for old in [one.id for one in self._jobs.values() if one.ended][:-MOST_JOBS]:
+            for old in [job.id for job in self._jobs.values() if job.ended][:-MAX_ENDED_JOBS]:
                 del self._jobs[old]
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="jobs", daemon=True)
@@ -82,28 +80,25 @@ class Jobs:
         return job
 
     def check_free(self, folder: str | None) -> None:
-        """Refuses a folder that a job writes to, or will."""
+        """Refuse a folder that a job writes to, or will."""
         with self._lock:
-            self._check_free(folder)
+            if folder is not None and any(
+                job.asked.get("folder") == folder for job in self._jobs.values() if not job.ended
+            ):
+                raise Conflict(f'a job is using "{folder}"; wait until it ends, or stop it')
 
-    def _check_free(self, folder: str | None) -> None:
-        if folder is not None and any(
-            job.asked.get("folder") == folder for job in self._jobs.values() if not job.ended
-        ):
-            raise Conflict(f'a job is using "{folder}"; wait until it ends, or stop it')
-
-    def get(self, id: str) -> Job:
+    def get(self, id: str) -> BackgroundTask:
         with self._lock:
             if id not in self._jobs:
                 raise NotThere(f'there is no job "{id[:40]}"; jobs are lost when the studio stops')
             return self._jobs[id]
 
-    def all(self) -> list[Job]:
-        """The latest first."""
+    def all(self) -> list[BackgroundTask]:
+        """Return all jobs, the latest first."""
         with self._lock:
             return list(self._jobs.values())[::-1]
 
-    def cancel(self, id: str) -> Job:
+    def cancel(self, id: str) -> BackgroundTask:
         job = self.get(id)
         job.cancelled = True
         if job.state == "waiting":
@@ -111,20 +106,19 @@ class Jobs:
         return job
 
     def close(self) -> None:
-        """Stops what runs, which keeps what it can."""
+        """Stop what runs; it keeps what it can."""
         for job in self.all():
             job.cancelled = True
-        thread = self._thread
-        if thread is not None:
+        if self._thread is not None:
             self._queue.put(None)
-            thread.join(timeout=10)
+            self._thread.join(timeout=10)
 
     def _run(self) -> None:
         while (job := self._queue.get()) is not None:
             if not job.cancelled:
                 self._work(job)
 
-    def _work(self, job: Job) -> None:
+    def _work(self, job: BackgroundTask) -> None:
         def progress(stage: str, done: int, total: int | None = None, note: str = "") -> None:
             if job.cancelled:
                 raise Cancelled("stopped")
@@ -144,12 +138,12 @@ class Jobs:
             where = f"{error.filename}: " if error.filename else ""
             self._end(job, "failed", f"{where}{error.strerror or error}")
         except Exception as error:  # the thread goes on, whatever a model or a library raises
-            if not lacks_memory(error):
+            reason = "out of memory" if lacks_memory(error) else type(error).__name__
+            if reason != "out of memory":
                 _log.exception("a job failed")
-            said = "out of memory" if lacks_memory(error) else f"{type(error).__name__}"
-            self._end(job, "failed", f"{said}: {error}")
+            self._end(job, "failed", f"{reason}: {error}")
 
-    def _end(self, job: Job, state: str, problem: str | None = None) -> None:
+    def _end(self, job: BackgroundTask, state: str, problem: str | None = None) -> None:
         job.problem = None if problem is None else one_line(problem)
         job.state = state
         job.version += 1

@@ -1,4 +1,4 @@
-"""Who may ask: a token a start, sessions, Host, Origin and Sec-Fetch-Site, headers, sizes.
+"""Who may send requests: a token a start, sessions, Host, Origin and Sec-Fetch-Site, sizes.
 
 Loopback is no boundary: any page that is open in a browser on this machine can send requests to it.
 So every request below /api needs the token (scripts: Authorization: Bearer …) or the cookie of a
@@ -9,28 +9,22 @@ from __future__ import annotations
 
 import hashlib
 import ipaddress
-import json
 import secrets
 import socket
-from collections import OrderedDict
-from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import parse_qs
 
+from cachetools import FIFOCache
+from starlette.datastructures import Headers, MutableHeaders, QueryParams
 from starlette.exceptions import HTTPException
-
-Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
+from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.types import Message, Receive, Scope, Send
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
-SAFE = ("GET", "HEAD")
-MOST_BODY = 4 << 20  # bytes of a request that is no upload
-MOST_UPLOAD = 16 << 30
-MOST_SESSIONS = 1000
-UPLOADS = "/api/uploads"
+SAFE_METHODS = ("GET", "HEAD")
+MAX_BODY_BYTES = 4 << 20  # of a request that is no upload
+MAX_UPLOAD_BYTES = 16 << 30
+MAX_SESSIONS = 1000
 HEADERS = {
     "content-security-policy": "default-src 'self'; img-src 'self' data: blob:; media-src 'self' "
     "blob:; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
@@ -45,9 +39,10 @@ HEADERS = {
 
 @dataclass(frozen=True)
 class Session:
-    """Whoever asks. annotator: who labels, and sees nothing but the own pass; None: the owner.
+    """Who sends a request.
 
-    owner   whether the session was begun with the token of the start, so that it may stop labelling
+    annotator   who labels, and sees nothing but their own pass; None: the owner
+    owner       whether the session began with the token of the start, so that it may stop labelling
     """
 
     annotator: str | None = None
@@ -60,10 +55,10 @@ class Sessions:
     def __init__(self, token: str | None = None) -> None:
         self.token = token or secrets.token_urlsafe(32)
         self._invited: dict[str, str] = {}  # token → annotator
-        self._sessions: OrderedDict[str, Session] = OrderedDict()  # hash of the cookie → who
+        self._sessions: FIFOCache[str, Session] = FIFOCache(MAX_SESSIONS)  # by hash of the cookie
 
     def invite(self, annotator: str) -> str:
-        """A token with which one annotator may label, and no more."""
+        """Return a token with which one annotator may label, and no more."""
         for token, known in self._invited.items():
             if known == annotator:
                 return token
@@ -71,20 +66,18 @@ class Sessions:
         self._invited[token] = annotator
         return token
 
-    def of_token(self, given: str) -> Session | None:
-        found = None
-        tokens = {self.token: Session(), **{t: Session(a, False) for t, a in self._invited.items()}}
-        for token, session in tokens.items():  # all of them, each in constant time
-            if secrets.compare_digest(token.encode(), given.encode("utf-8", "surrogateescape")):
-                found = session
-        return found
+    def of_token(self, token: str) -> Session | None:
+        data, session = token.encode("utf-8", "surrogateescape"), None
+        known = {self.token: Session(), **{t: Session(a, False) for t, a in self._invited.items()}}
+        for other in known:  # all of them, each in constant time
+            if secrets.compare_digest(other.encode(), data):
+                session = known[other]
+        return session
 
     def begin(self, session: Session) -> str:
-        """The value of a cookie."""
+        """Begin a session and return the value of its cookie."""
         cookie = secrets.token_urlsafe(32)
-        self._sessions[_hashed(cookie)] = session
-        while len(self._sessions) > MOST_SESSIONS:
-            self._sessions.popitem(last=False)
+        self.change(cookie, session)
         return cookie
 
     def of_cookie(self, cookie: str) -> Session | None:
@@ -99,7 +92,7 @@ def _hashed(cookie: str) -> str:
 
 
 class Guard:
-    """ASGI: refuses what does not come from the person at the machine, before a route sees it."""
+    """ASGI: refuse what does not come from the person at the machine, before a route sees it."""
 
     def __init__(self, app: Any, sessions: Sessions, host: str = "127.0.0.1") -> None:
         self.app, self.sessions, self.host = app, sessions, host
@@ -110,67 +103,63 @@ class Guard:
             return
         if scope["type"] != "http":
             raise RuntimeError("the studio speaks only HTTP")
-        headers = _headers(scope)
 
         async def guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
-                own = {name for name, _ in message["headers"]}
-                if scope["path"].startswith("/static/") and b"cache-control" not in own:
-                    message["headers"].append((b"cache-control", b"no-cache"))
-                    own.add(b"cache-control")
-                message["headers"] = [
-                    *message["headers"],
-                    *(
-                        (name.encode(), value.encode())
-                        for name, value in HEADERS.items()
-                        if name.encode() not in own
-                    ),
-                ]
+                headers = MutableHeaders(scope=message)
+                if scope["path"].startswith("/static/"):
+                    headers.setdefault("cache-control", "no-cache")
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
             await send(message)
 
-        refusal = self._refused(scope, headers)
+        refusal = self._refused(scope)
+        query = QueryParams(scope.get("query_string", b""))
         if refusal is not None:
-            await _answer(guarded, *refusal)
-        elif scope["path"] == "/" and "token" in (query := _query(scope)):
-            await self._begin(scope, guarded, query["token"][0])
+            await refusal(scope, receive, guarded)
+        elif scope["path"] == "/" and "token" in query:
+            await self._begin(scope, query["token"])(scope, receive, guarded)
         else:
             await self.app(scope, _limited(receive, scope["path"]), guarded)
 
-    def _refused(self, scope: Scope, headers: dict[str, str]) -> tuple[int, str] | None:
-        """Status and sentence, or None; sets who asks."""
-        host, path, method = headers.get("host", ""), scope["path"], scope["method"]
+    def _refused(self, scope: Scope) -> Response | None:
+        """Return a refusal, or None; set the session of the request."""
+        headers, path = Headers(scope=scope), scope["path"]
+        host, is_safe = _header(headers, "host") or "", scope["method"] in SAFE_METHODS
         if not self._is_ours(host):
-            return 400, f'Host "{host[:80]}" is not this studio; use the address that it printed'
-        origin, site = headers.get("origin"), headers.get("sec-fetch-site")
-        own = f"{scope['scheme']}://{host}".lower()
-        if origin is not None and origin.lower() != own:
-            return 403, "requests from other pages are refused (Origin)"
+            problem = f'Host "{host[:80]}" is not this studio; use the address that it printed'
+            return _refusal(400, problem)
+        origin, site = _header(headers, "origin"), _header(headers, "sec-fetch-site")
+        if origin is not None and origin.lower() != f"{scope['scheme']}://{host}".lower():
+            return _refusal(403, "requests from other pages are refused (Origin)")
         public = path == "/" or path.startswith("/static/") or path == "/favicon.ico"
-        if not (public and method in SAFE) and site not in (None, "same-origin", "none"):
-            return 403, "requests from other pages are refused (Sec-Fetch-Site)"
+        if not (public and is_safe) and site not in (None, "same-origin", "none"):
+            return _refusal(403, "requests from other pages are refused (Sec-Fetch-Site)")
         cookie = _cookie(scope, headers)
         session = None if cookie is None else self.sessions.of_cookie(cookie)
-        bearer = headers.get("authorization", "")
+        bearer = _header(headers, "authorization")
         if bearer:
             kind, _, token = bearer.partition(" ")
             session = self.sessions.of_token(token.strip()) if kind.lower() == "bearer" else None
-        elif session and method not in SAFE and origin is None and site != "same-origin":
-            return 403, "a request that changes something must say where it comes from (Origin)"
+        elif session and not is_safe and origin is None and site != "same-origin":
+            problem = "a request that changes something must say where it comes from (Origin)"
+            return _refusal(403, problem)
         if session is None and not public:
-            return 401, (
+            return _refusal(
+                401,
                 "open the address that the studio printed when it started, with its token; "
-                "scripts send it as Authorization: Bearer TOKEN"
+                "scripts send it as Authorization: Bearer TOKEN",
             )
-        most = MOST_UPLOAD if path == UPLOADS else MOST_BODY
-        length = headers.get("content-length", "0")
-        if not length.isascii() or not length.isdecimal() or int(length[:20]) > most:
-            return 413, f"a request may have at most {most >> 20} MB"
+        limit, length = _max_bytes(path), _header(headers, "content-length") or "0"
+        if not length.isascii() or not length.isdecimal() or int(length[:20]) > limit:
+            return _refusal(413, f"a request may have at most {limit >> 20} MB")
         scope.setdefault("state", {}).update(session=session, cookie=None if bearer else cookie)
         return None
 
     def _is_ours(self, host: str) -> bool:
-        """Names of this machine alone: a foreign name that leads here is another site's trick. An
-        address in numbers is no name, so where others may connect, each is ours."""
+        """Return whether a Host is a name of this machine: a foreign name that leads here is
+        another site's trick. An address in numbers is no name, so where others may connect, each is
+        ours."""
         name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
         name = name.strip("[]").lower()
         if name in LOOPBACK:
@@ -185,79 +174,61 @@ class Guard:
             return False
         return True
 
-    async def _begin(self, scope: Scope, send: Send, token: str) -> None:
+    def _begin(self, scope: Scope, token: str) -> Response:
+        """Begin the session of a token and lead to the page."""
         session = self.sessions.of_token(token)
         if session is None:
-            await _answer(
-                send,
+            return _refusal(
                 401,
-                "the token is wrong or from an earlier start; open the "
-                "address that the studio printed when it started",
+                "the token is wrong or from an earlier start; open the address that the studio "
+                "printed when it started",
             )
-            return
+        answer = RedirectResponse("/", 303)
         cookie = f"{_cookie_name(scope)}={self.sessions.begin(session)}"
-        headers = [
-            (b"location", b"/"),
-            (b"set-cookie", f"{cookie}; HttpOnly; SameSite=Strict; Path=/".encode()),
-        ]
-        await send({"type": "http.response.start", "status": 303, "headers": headers})
-        await send({"type": "http.response.body", "body": b""})
+        answer.headers["set-cookie"] = f"{cookie}; HttpOnly; SameSite=Strict; Path=/"
+        return answer
 
 
-def _headers(scope: Scope) -> dict[str, str]:
-    """Those that are looked at; one that comes twice counts as wrong."""
-    found: dict[str, str] = {}
-    for name, value in scope["headers"]:
-        key, text = name.decode("latin-1").lower(), value.decode("latin-1")
-        between = "; " if key == "cookie" else ", "
-        found[key] = f"{found[key]}{between}{text}" if key in found else text
-    return found
-
-
-def _query(scope: Scope) -> dict[str, list[str]]:
-    return parse_qs(scope.get("query_string", b"").decode("latin-1"), keep_blank_values=True)
+def _header(headers: Headers, name: str) -> str | None:
+    """Return a header; one that comes twice is joined, so that it is wrong."""
+    return ", ".join(headers.getlist(name)) if name in headers else None
 
 
 def _cookie_name(scope: Scope) -> str:
-    """Of its own for each port, since browsers send cookies to every port."""
+    """Return a name of its own for each port, since browsers send cookies to every port."""
     server = scope.get("server") or ("", 0)
     return f"dejacue-studio-{server[1]}"
 
 
-def _cookie(scope: Scope, headers: dict[str, str]) -> str | None:
-    """Ours, whatever other programs of this machine have set: they share cookies."""
-    name = _cookie_name(scope)
-    for part in headers.get("cookie", "").split(";"):
-        key, _, value = part.strip().partition("=")
-        if key == name:
+def _cookie(scope: Scope, headers: Headers) -> str | None:
+    """Return our cookie, whatever other programs of this machine have set: they share cookies."""
+    for part in ";".join(headers.getlist("cookie")).split(";"):
+        name, _, value = part.strip().partition("=")
+        if name == _cookie_name(scope):
             return value
     return None
 
 
-async def _answer(send: Send, status: int, sentence: str) -> None:
-    body = json.dumps({"detail": sentence}).encode()
-    headers = [
-        (b"content-type", b"application/json"),
-        (b"content-length", str(len(body)).encode()),
-    ]
-    if status == 401:
-        headers.append((b"www-authenticate", b"Bearer"))
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+def _refusal(status: int, sentence: str) -> Response:
+    headers = {"www-authenticate": "Bearer"} if status == 401 else None
+    return JSONResponse({"detail": sentence}, status, headers)
+
+
+def _max_bytes(path: str) -> int:
+    return MAX_UPLOAD_BYTES if path == "/api/uploads" else MAX_BODY_BYTES
 
 
 def _limited(receive: Receive, path: str) -> Receive:
-    """No more bytes than are allowed, also where their number is not said before."""
-    most = MOST_UPLOAD if path == UPLOADS else MOST_BODY
-    got = 0
+    """Refuse more bytes than are allowed, also where their number is not said before."""
+    limit, received = _max_bytes(path), 0
 
     async def counted() -> Message:
-        nonlocal got
+        nonlocal received
         message = await receive()
         if message["type"] == "http.request":
-            got += len(message.get("body", b""))
-            if got > most:
-                raise HTTPException(413, f"a request may have at most {most >> 20} MB")
+            received += len(message.get("body", b""))
+            if received > limit:
+                raise HTTPException(413, f"a request may have at most {limit >> 20} MB")
         return message
 
     return counted

@@ -12,7 +12,7 @@ from typing import Any
 
 from dejacue.errors import InputError, need
 from dejacue.studio.security import LOOPBACK, Sessions
-from dejacue.studio.workspace import Lock, open_workspace
+from dejacue.studio.workspace import lock, open_workspace
 
 PORT = 8765
 EVERYWHERE = ("0.0.0.0", "::")  # all addresses of the machine, and none that a browser opens
@@ -27,7 +27,7 @@ def serve(
     say: Callable[[str], object] = print,
     **options: Any,
 ) -> None:
-    """Serves a workspace until it is stopped.
+    """Serve a workspace until it is stopped.
 
     places    a folder (default: the current one), or videos
     options   encoder, tracker, encoder_options: of ``Studio``
@@ -36,15 +36,15 @@ def serve(
     need("fastapi", EXTRA)
     from dejacue.studio.app import create_app
     from dejacue.studio.state import Studio
-    from dejacue.studio.uploads import remove_left
+    from dejacue.studio.videos import remove_unfinished_uploads
 
     workspace, opened = open_workspace(places)
     with bound(host, port) as listening:
         number = listening.getsockname()[1]
         name = LOOPBACK[0] if host in EVERYWHERE else f"[{host}]" if ":" in host else host
         url = f"http://{name}:{number}/"
-        with Lock(workspace, {"url": url}):
-            remove_left(workspace.root)
+        with lock(workspace, url):
+            remove_unfinished_uploads(workspace.root)
             sessions = Sessions()
             studio = Studio(workspace, sessions, opened=opened, **options)
             # no access log: the first address holds the token
@@ -83,19 +83,19 @@ def serve(
 
 
 def bound(host: str, port: int) -> socket.socket:
-    """A socket that listens there; port 0: any that is free."""
+    """Return a socket that listens there; port 0: any that is free."""
     if not 0 <= port <= 65535:
         raise InputError(f"--port {port}: a port is a number from 0 (any free port) to 65535")
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         # asyncio sends small answers at once where the protocol is said to be TCP
-        made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            made.bind((host, port))
-            made.listen(128)
+            listening.bind((host, port))
+            listening.listen(128)
         except BaseException:
-            made.close()
+            listening.close()
             raise
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
@@ -106,4 +106,4 @@ def bound(host: str, port: int) -> socket.socket:
         raise InputError(
             f"{host}:{port}: cannot listen there ({error.strerror}); give another --host or --port"
         ) from None
-    return made
+    return listening

@@ -1,4 +1,4 @@
-"""What a studio keeps between requests: findings, encoders, open videos; each is made once."""
+"""What a studio keeps between requests: findings, encoders, open videos; each is loaded once."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ from dejacue.sources.tracks import Tracker, match_of
 from dejacue.sources.tracks.follow import TrackerOptions
 from dejacue.sources.video import Frame
 from dejacue.studio.errors import NotThere
-from dejacue.studio.jobs import Jobs
+from dejacue.studio.jobs import TaskQueue
 from dejacue.studio.security import Sessions
 from dejacue.studio.workspace import Contents, Workspace
 
-MOST_FINDINGS, MOST_VIDEOS, MOST_TEXTS, MOST_SUMMARIES = 4, 6, 20_000, 20_000
+MAX_FINDINGS, MAX_VIDEOS, MAX_TEXTS, MAX_SUMMARIES = 4, 6, 20_000, 20_000  # that are cached
 ANNOTATIONS = "annotations"  # folder in that of a finding
-LISTS = ("hls", "concat", "dash", "sdp", "rtsp")  # formats that name other files to be opened
+PLAYLISTS = ("hls", "concat", "dash", "sdp", "rtsp")  # formats that name other files to be opened
 T = TypeVar("T")
-Get: TypeAlias = Callable[[Hashable, Callable[[], T]], T]
+Cached: TypeAlias = Callable[[Hashable, Callable[[], T]], T]  # get(key, make)
 
 
 class Truth(NamedTuple):
-    """References of a history, the file that they were taken from, and others that have some."""
+    """References of a history, the file that they are from, and other files that have some."""
 
     reference: Reference
     file: str
@@ -46,7 +46,7 @@ class Truth(NamedTuple):
 
     @property
     def notes(self) -> list[str]:
-        """Which file was taken, where there are several."""
+        """A note on which file was taken, where there are several."""
         if not self.others:
             return []
         few = ", ".join(self.others[:3]) + (", …" if len(self.others) > 3 else "")
@@ -62,8 +62,8 @@ class ClosingCache(LRUCache[Hashable, Frames]):
         return key, frames
 
 
-def made_once(cache: LRUCache[Hashable, T]) -> Get[T]:
-    """Return get(key, make), which keeps what ``make`` returns; it is made once, others wait."""
+def cached_in(cache: LRUCache[Hashable, T]) -> Cached[T]:
+    """Return get(key, make), which calls ``make`` once for a key; other threads wait for it."""
 
     @cached(cache, key=lambda key, make: key, condition=threading.Condition())
     def get(key: Hashable, make: Callable[[], T]) -> T:
@@ -72,14 +72,14 @@ def made_once(cache: LRUCache[Hashable, T]) -> Get[T]:
     return get
 
 
-class Remembering(Encoder):
+class CachingEncoder(Encoder):
     """An encoder that encodes each text once."""
 
     def __init__(self, encoder: Encoder) -> None:
         self._encoder = encoder
         for name in Encoder.__annotations__:
             setattr(self, name, getattr(encoder, name))
-        self._rows: LRUCache[str, Any] = LRUCache(MOST_TEXTS)
+        self._rows: LRUCache[str, Any] = LRUCache(MAX_TEXTS)
         self._lock = threading.Lock()
 
     def __getattr__(self, name: str) -> Any:
@@ -105,7 +105,10 @@ class Remembering(Encoder):
 
 
 class Studio:
-    """encoder, tracker   names for what is made anew; None: those of the library"""
+    """What all requests share.
+
+    encoder, tracker   names for new findings; None: the defaults of the library
+    """
 
     def __init__(
         self,
@@ -123,53 +126,53 @@ class Studio:
         self.encoder_name, self.tracker_name = encoder, tracker
         self.encoder_options = encoder_options or EncoderOptions()
         self.ending = False  # whether the server is about to stop
-        self.writing = threading.Lock()  # one at a time changes files …
-        self.saving = threading.Lock()  # … and findings, which are many files, and not read then
-        self._findings: Get[Finding] = made_once(LRUCache(MOST_FINDINGS))
-        self._videos = ClosingCache(MOST_VIDEOS)
-        self._frames = made_once(self._videos)
-        self._masks: Get[Masks] = made_once(LRUCache(MOST_VIDEOS))
+        self.writing = threading.Lock()  # one request at a time changes files …
+        self.saving = threading.Lock()  # … or a finding, which is many files and not read then
+        self._findings: Cached[Finding] = cached_in(LRUCache(MAX_FINDINGS))
+        self._videos = ClosingCache(MAX_VIDEOS)
+        self._frames = cached_in(self._videos)
+        self._masks: Cached[Masks] = cached_in(LRUCache(MAX_VIDEOS))
         self._looking = threading.Lock()
-        self._encoders: Get[Encoder] = made_once(LRUCache(4))
-        self._trackers: Get[Tracker] = made_once(LRUCache(2))
-        self._references: Get[list[Reference]] = made_once(LRUCache(MOST_SUMMARIES))
+        self._encoders: Cached[Encoder] = cached_in(LRUCache(4))
+        self._trackers: Cached[Tracker] = cached_in(LRUCache(2))
+        self._references: Cached[list[Reference]] = cached_in(LRUCache(MAX_SUMMARIES))
         self._indexed: tuple[Contents, dict[str, list[Path]]] = (Contents(), {})
-        self._summaries: Get[Any] = made_once(LRUCache(MOST_SUMMARIES))
-        self._made: Get[Made | None] = made_once(LRUCache(MOST_SUMMARIES))
-        self.jobs = Jobs()
+        self._summaries: Cached[Any] = cached_in(LRUCache(MAX_SUMMARIES))
+        self._made: Cached[Made | None] = cached_in(LRUCache(MAX_SUMMARIES))
+        self.jobs = TaskQueue()
 
     def close(self) -> None:
         self.jobs.close()
         self._videos.clear()
 
     def folder(self, id: str) -> Path:
-        """That of a finding."""
+        """Return the folder of a finding."""
         with self.saving:  # while one is written its document is not there
             return self.workspace.finding(id)
 
-    def finding(self, id: str) -> Finding:
+    def _read(self, cache: Cached[T], id: str, read: Callable[[Path], T]) -> T:
+        """Return what ``read`` makes of the folder of a finding, until its document changes."""
         with self.saving:
             folder = self.workspace.finding(id)
-            key = folder, _stamp(folder / DOCUMENT)
-            return self._findings(key, lambda: Finding.read(folder))
+            return cache((folder, _stamp(folder / DOCUMENT)), lambda: read(folder))
+
+    def finding(self, id: str) -> Finding:
+        return self._read(self._findings, id, Finding.read)
 
     def summary(self, id: str, read: Callable[[Path], Any]) -> Any:
-        """What ``read`` makes of the folder of a finding, until its document changes."""
-        with self.saving:
-            folder = self.workspace.finding(id)
-            key = folder, _stamp(folder / DOCUMENT)
-            return self._summaries(key, lambda: read(folder))
+        """Return what ``read`` makes of the folder of a finding, until its document changes."""
+        return self._read(self._summaries, id, read)
 
     def encoder(self, name: str | None = None) -> Encoder:
-        """By name, loaded once; it encodes each text once."""
+        """Return the encoder of this name, loaded once."""
         chosen = name or self.encoder_name
         options = self.encoder_options
         if chosen == "mini":
             options = EncoderOptions(prompts=options.prompts)
-        return self._encoders(chosen or "siglip2", lambda: Remembering(options.load(chosen)))
+        return self._encoders(chosen or "siglip2", lambda: CachingEncoder(options.load(chosen)))
 
     def encoder_of(self, history: History) -> Encoder:
-        """The one that a history was made with."""
+        """Return the encoder that a history was made with."""
         try:
             name = encoder_name(history)
         except InputError:
@@ -188,7 +191,7 @@ class Studio:
     def mask(
         self, path: Path, looked_at: int, frame: Frame, objects: frozenset[int] | None
     ) -> NDArray[np.bool_] | None:
-        """Of an object in a frame of a video, of which so many were looked at; None: not seen."""
+        """Return the mask of objects in one of ``looked_at`` frames of a video; None: not seen."""
 
         def opened() -> Masks:
             self.workspace.check_links(path)
@@ -199,7 +202,7 @@ class Studio:
             return masks.unions(frame, [objects])[0]
 
     def made(self, id: str) -> Made | None:
-        """How a finding was made, from its document alone; None where that is damaged."""
+        """Return how a finding was made, from its document alone; None where that is damaged."""
 
         def read(folder: Path) -> Made | None:
             try:
@@ -207,21 +210,17 @@ class Studio:
             except InputError:
                 return None
 
-        with self.saving:
-            folder = self.workspace.finding(id)
-            key = folder, _stamp(folder / DOCUMENT)
-            return self._made(key, lambda: read(folder))
+        return self._read(self._made, id, read)
 
     def video_of(self, made: Made | None) -> str | None:
-        """The id of the video of a finding; where it is not where it was, of one of its name."""
-        known = None if made is None else made.video
-        if known is None:
+        """Return the id of the video of a finding; where it has moved, of the one of its name."""
+        if made is None or made.video is None:
             return None
-        id = self.workspace.id_of(known)
-        if id is not None and os.path.exists(known):
+        id, name = self.workspace.id_of(made.video), Path(made.video).name
+        if id is not None and os.path.exists(made.video):
             return id
-        alike = [v for v in self.workspace.contents().videos if Path(v).name == Path(known).name]
-        return alike[0] if len(alike) == 1 else None
+        same_name = [id for id in self.workspace.contents().videos if Path(id).name == name]
+        return same_name[0] if len(same_name) == 1 else None
 
     def video_path(self, finding: Finding) -> Path:
         id = self.video_of(finding.made)
@@ -233,7 +232,7 @@ class Studio:
         return self.workspace.video(id)
 
     def masks_path(self, finding: Finding) -> Path | None:
-        """Where its masks lie in the workspace; they may have been moved with the video."""
+        """Return where its masks lie in the workspace; they may have moved with the video."""
         known, video = finding.made.masks, self.video_of(finding.made)
         if known is None:
             return None
@@ -244,41 +243,44 @@ class Studio:
                 before, now = before.parent, now.parent
             if Path(known).is_relative_to(before):
                 places.append(now / Path(known).relative_to(before))
-        inside = (own for own in places if own.exists() and self.workspace.id_of(own) is not None)
+        inside = (path for path in places if path.exists() and self.workspace.id_of(path))
         return next(inside, None)
 
     def references(self, id: str, history: str, made: Made | None) -> Truth | None:
-        """True windows of the history of a finding: as annotated here, the finding or its video;
-        else of a file in its folder, else of the one nearest to its video, else to the finding."""
+        """Return the true windows of the history of a finding: as the finding or its video was
+        annotated here; else of a file in its folder, else of the one nearest to its video, else to
+        the finding."""
         root, video, folder = self.workspace.root, self.video_of(made), self.folder(id)
         beside = folder if video is None else (root / video).parent
-        here = [folder / ANNOTATIONS, *([] if video is None else [annotations_of(root / video)])]
+        annotated = [folder / ANNOTATIONS]
+        if video is not None:
+            annotated.append(annotations_of(root / video))
 
         def shared(path: Path, other: Path) -> int:
             return len(Path(os.path.commonpath([path, other])).parts)
 
-        def far(path: Path) -> tuple[int, bool, int, int]:
-            made_here = here.index(path.parent) if path.parent in here else len(here)
-            inside = folder in path.parents
-            return made_here, not inside, -shared(path, beside), -shared(path, folder)
+        def distance(path: Path) -> tuple[int, bool, int, int]:
+            here = [*annotated, path.parent].index(path.parent)
+            outside = folder not in path.parents
+            return here, outside, -shared(path, beside), -shared(path, folder)
 
-        paths = sorted(self._by_history().get(history, ()), key=far)
+        paths = sorted(self._by_history().get(history, ()), key=distance)
         for path in paths:
-            for own in self._read_references(path):
-                if own.history_id == history:
-                    file, *others = (one.relative_to(root).as_posix() for one in paths)
-                    return Truth(own, file, others)
+            for reference in self._read_references(path):
+                if reference.history_id == history:
+                    file, *others = (path.relative_to(root).as_posix() for path in paths)
+                    return Truth(reference, file, others)
         return None
 
     def _by_history(self) -> dict[str, list[Path]]:
-        """The files that have references, by history; as fresh as the list of the files."""
+        """Return the files that have references, by history; as fresh as the list of the files."""
         contents = self.workspace.contents()
         if self._indexed[0] is not contents:
-            found: dict[str, list[Path]] = {}
+            files: dict[str, list[Path]] = {}
             for path in (self.workspace.root / id for id in contents.references):
-                for name in dict.fromkeys(own.history_id for own in self._read_references(path)):
-                    found.setdefault(name, []).append(path)
-            self._indexed = contents, found
+                for name in {reference.history_id for reference in self._read_references(path)}:
+                    files.setdefault(name, []).append(path)
+            self._indexed = contents, files
         return self._indexed[1]
 
     def _read_references(self, path: Path) -> list[Reference]:
@@ -292,22 +294,22 @@ class Studio:
 
 
 def annotations_of(video: Path) -> Path:
-    """Where the annotations of a video lie that has no finding."""
+    """Return the folder for annotations of a video that has no finding."""
     name = video.stem if video.is_file() else video.name
     return video.with_name(f"{name}.{ANNOTATIONS}")
 
 
 def whole_frames(path: Path) -> Frames:
-    """The frames of a file that holds them itself."""
+    """Open a video that holds its frames itself."""
     frames = open_frames(path)
-    if frames.format in LISTS:
+    if frames.format in PLAYLISTS:
         frames.close()
         raise InputError(f"{path}: is a list of other files, not a video")
     return frames
 
 
 def _stamp(path: Path) -> tuple[int, int]:
-    """Changes when the file does."""
+    """Return what changes when the file does."""
     try:
         stat = path.stat()
     except OSError:

@@ -1,12 +1,17 @@
-"""Videos: the file itself, the time stamps of its frames, any frame as a picture, masks."""
+"""Videos: files, their time stamps, any frame as a picture, outlines of masks, uploads."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+import contextlib
+import os
+import secrets
+from pathlib import Path
+from typing import IO, Annotated, Any
 from urllib.parse import quote
 
 import numpy as np
-from fastapi import APIRouter, Depends, Query, Response
+from anyio import to_thread
+from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi import Path as InPath
 from fastapi.responses import FileResponse
 from numpy.typing import NDArray
@@ -15,36 +20,41 @@ from pydantic import Field
 from dejacue.errors import InputError
 from dejacue.pipeline import Finding
 from dejacue.report.scene import packed
+from dejacue.sources._sampling import Unreadable
+from dejacue.sources.atomic import TEMPORARY
 from dejacue.sources.crops import crop
 from dejacue.sources.frames import Frames, jpeg
+from dejacue.sources.images import SUFFIXES, read_rgb
 from dejacue.sources.tracks import Prompt
 from dejacue.sources.tracks.prompts import united
 from dejacue.sources.video import Frame as VideoFrame
-from dejacue.studio.errors import NotThere
+from dejacue.studio.errors import Conflict, NotThere
 from dejacue.studio.findings import objects_of
 from dejacue.studio.models import (
-    MOST_FRAME,
+    MAX_FRAME,
     PROBLEMS,
-    Asked,
     Frame,
     Id,
-    Object,
-    Own,
+    Json,
+    RequestModel,
+    StudioDep,
     Text,
     owner_only,
 )
-from dejacue.studio.state import Studio
+from dejacue.studio.state import Studio, whole_frames
 from dejacue.studio.workspace import MEDIA
 
-MOST_SIDE = 640  # pixels of the mask that is followed; finer steps are not seen
+MAX_OUTLINED_SIDE = 640  # pixels of the mask that is outlined; finer steps are not seen
+UPLOADS = "uploads"  # folder of the workspace
+UPLOAD_PIECE_BYTES = 1 << 20
 Polygon = list[tuple[float, float]]
 
 
 def outline(mask: NDArray[np.bool_]) -> list[Polygon]:
-    """Closed lines (x, y) around the pixels of a mask, holes included, in pixels of the frame."""
+    """Return closed lines (x, y) around the pixels of a mask, holes included, in pixels."""
     from contourpy import contour_generator
 
-    step = max(1, -(-max(mask.shape) // MOST_SIDE))
+    step = max(1, -(-max(mask.shape) // MAX_OUTLINED_SIDE))
     height, width = (-(-side // step) * step for side in mask.shape)
     whole = np.zeros((height, width), bool)
     whole[: mask.shape[0], : mask.shape[1]] = mask
@@ -55,28 +65,28 @@ def outline(mask: NDArray[np.bool_]) -> list[Polygon]:
     y, x = (np.flatnonzero(small.any(axis=axis)) for axis in (1, 0))
     part = small[y[0] : y[-1] + 1, x[0] : x[-1] + 1]
     padded = np.pad(part.astype(np.float32), 1)  # a line closes at the border, too
-    found = []
+    polygons = []
     for line in contour_generator(z=padded).lines(0.5):
         points = (np.asarray(line)[:-1] - 0.5 + (x[0], y[0])) * step
         before, after = points - np.roll(points, 1, 0), np.roll(points, -1, 0) - points
         turns = before[:, 0] * after[:, 1] - before[:, 1] * after[:, 0]
-        kept = points[np.abs(turns) > 1e-6]  # a corner, not a point on a straight line
-        if len(kept) >= 3:
+        corners = points[np.abs(turns) > 1e-6]  # not points on a straight line
+        if len(corners) >= 3:
             limit = (mask.shape[1], mask.shape[0])
-            found.append([(float(x), float(y)) for x, y in kept.clip((0, 0), limit)])
-    return found
+            polygons.append([(float(x), float(y)) for x, y in corners.clip((0, 0), limit)])
+    return polygons
 
 
 router = APIRouter(tags=["videos"], responses=PROBLEMS)
 PICTURE: dict[int | str, dict[str, Any]] = {
     200: {"content": {"image/jpeg": {}}, "description": "A JPEG picture."}
 }
-PLAYED = ("h264", "vp8", "vp9", "av1", "theora")  # codecs that browsers may have
-Number = Annotated[int, InPath(ge=0, le=MOST_FRAME)]
+PLAYABLE = ("h264", "vp8", "vp9", "av1", "theora")  # codecs that browsers may have
+Number = Annotated[int, InPath(ge=0, le=MAX_FRAME)]
 Width = Annotated[int, Query(ge=16, le=4096)]
 
 
-class Preview(Asked):
+class Preview(RequestModel):
     """Where the object is in a frame of the file: a box (x0, y0, x1, y1), or points (x, y, whether
     it lies on the object), in pixels."""
 
@@ -87,7 +97,7 @@ class Preview(Asked):
 
 
 @router.get("/api/videos")
-def list_videos(studio: Own) -> list[Object]:
+def list_videos(studio: StudioDep) -> list[Json]:
     """The videos of the workspace: files, and folders of images."""
     root = studio.workspace.root
     return [
@@ -97,7 +107,7 @@ def list_videos(studio: Own) -> list[Object]:
 
 
 @router.get("/api/videos/{id:path}/info")
-def info(id: Id, studio: Own) -> Object:
+def info(id: Id, studio: StudioDep) -> Json:
     """Size, codec, number of frames, and whether a browser is likely to play it."""
     path = studio.workspace.video(id)
     frames = studio.frames(path)
@@ -108,18 +118,18 @@ def info(id: Id, studio: Own) -> Object:
         "width": frames.width,
         "height": frames.height,
         "frames": len(frames),
-        "playable": path.is_file() and frames.codec in PLAYED and path.suffix.lower() in MEDIA,
+        "playable": path.is_file() and frames.codec in PLAYABLE and path.suffix.lower() in MEDIA,
         "seconds": None if frames.times_s is None else float(frames.times_s[-1]),
         "findings": [
-            own
-            for own in studio.workspace.contents().findings
-            if studio.video_of(studio.made(own)) == id
+            finding
+            for finding in studio.workspace.contents().findings
+            if studio.video_of(studio.made(finding)) == id
         ],
     }
 
 
 @router.get("/api/videos/{id:path}/file", response_class=FileResponse)
-def file(id: Id, studio: Own) -> FileResponse:
+def file(id: Id, studio: StudioDep) -> FileResponse:
     """The file, unchanged; supports Range. It is an attachment: it plays in our page, and nothing
     in it is shown as a page of its own."""
     path = studio.workspace.video(id)
@@ -130,20 +140,20 @@ def file(id: Id, studio: Own) -> FileResponse:
 
 
 @router.get("/api/videos/{id:path}/times")
-def times(id: Id, studio: Own) -> Object:
+def times(id: Id, studio: StudioDep) -> Json:
     """When each frame is shown, in seconds since the start of the stream (packed f64; null: images
     have no times); start: what a player adds where its clock does not begin there."""
     frames = studio.frames(studio.workspace.video(id))
-    known = frames.times_s
+    times_s = frames.times_s
     return {
         "frames": len(frames),
         "start": frames.start_s,
-        "times": None if known is None else packed(known, "f64"),
+        "times": None if times_s is None else packed(times_s, "f64"),
     }
 
 
 @router.get("/api/videos/{id:path}/frames/{number}.jpg", response_class=Response, responses=PICTURE)
-def frame(id: Id, number: Number, studio: Own, width: Width | None = None) -> Response:
+def frame(id: Id, number: Number, studio: StudioDep, width: Width | None = None) -> Response:
     """A frame of the file, decoded by the server and found by its timestamp."""
     frames = studio.frames(studio.workspace.video(id))
     _check(frames, number)
@@ -151,7 +161,7 @@ def frame(id: Id, number: Number, studio: Own, width: Width | None = None) -> Re
 
 
 @router.post("/api/videos/{id:path}/preview", dependencies=[Depends(owner_only)])
-def preview(id: Id, asked: Preview, studio: Own) -> Object:
+def preview(id: Id, asked: Preview, studio: StudioDep) -> Json:
     """The outline of the object that a tracker sees in one frame."""
     frames = studio.frames(studio.workspace.video(id))
     _check(frames, asked.frame)
@@ -175,7 +185,7 @@ def preview(id: Id, asked: Preview, studio: Own) -> Object:
     "/api/findings/{id:path}/crops/{number}.jpg", response_class=Response, responses=PICTURE
 )
 def crop_picture(
-    id: Id, number: Number, studio: Own, width: Width | None = None, file: bool = False
+    id: Id, number: Number, studio: StudioDep, width: Width | None = None, file: bool = False
 ) -> Response:
     """What the encoder saw of the object in a frame of the history; file: of the file."""
     frames, source, mask = _seen(studio, studio.finding(id), number, file)
@@ -186,7 +196,7 @@ def crop_picture(
 
 
 @router.get("/api/findings/{id:path}/outline/{number}")
-def outline_of(id: Id, number: Number, studio: Own, file: bool = False) -> Object:
+def outline_of(id: Id, number: Number, studio: StudioDep, file: bool = False) -> Json:
     """Polygons around the object in a frame of the history (file: of the file), in pixels of the
     video; none where it is not seen."""
     frames, _, mask = _seen(studio, studio.finding(id), number, file)
@@ -201,23 +211,23 @@ def outline_of(id: Id, number: Number, studio: Own, file: bool = False) -> Objec
 @router.get("/api/findings/{id:path}/outlines")
 def outlines(
     id: Id,
-    studio: Own,
-    start: Annotated[int, Query(ge=0, le=MOST_FRAME)],
+    studio: StudioDep,
+    start: Annotated[int, Query(ge=0, le=MAX_FRAME)],
     count: Annotated[int, Query(ge=1, le=100)] = 25,
     file: bool = False,
-) -> list[Object]:
+) -> list[Json]:
     """The outlines of consecutive frames, as far as there are any, for a page that plays."""
     finding = studio.finding(id)
-    found: list[Object] = []
+    frames: list[Json] = []
     for number in range(start, start + count):
         try:
             mask = _seen(studio, finding, number, file)[2]
         except NotThere:
-            if not found:
+            if not frames:
                 raise
             break  # the video has ended
-        found.append({"frame": number, "outline": [] if mask is None else outline(mask)})
-    return found
+        frames.append({"frame": number, "outline": [] if mask is None else outline(mask)})
+    return frames
 
 
 def _check(frames: Frames, number: int) -> None:
@@ -233,8 +243,8 @@ def _picture(data: bytes, cached: str = "max-age=600") -> Response:
 def _seen(
     studio: Studio, finding: Finding, number: int, of_file: bool
 ) -> tuple[Frames, int, NDArray[np.bool_] | None]:
-    """The frames of the file, which of them it is, and the mask of the object in it; the number is
-    that of the history, or of the file."""
+    """Return the frames of the file, which of them it is, and the mask of the object in it; the
+    number is that of the history, or of the file."""
     history, path = finding.history, studio.video_path(finding)
     known = (
         history.frames,
@@ -251,6 +261,84 @@ def _seen(
         raise NotThere(f"the masks of {history.id} are not in the workspace")
     looked_at = history.frames_looked_at or len(frames)
     size = np.broadcast_to(np.uint8(0), (frames.height, frames.width, 3))  # masks need no pixels
-    shown = VideoFrame(index, source, None, frames.name(source), size)
+    frame = VideoFrame(index, source, None, frames.name(source), size)
     ids = objects_of(finding)
-    return frames, source, studio.mask(masks, looked_at, shown, frozenset(ids) if ids else None)
+    return frames, source, studio.mask(masks, looked_at, frame, frozenset(ids) if ids else None)
+
+
+@router.post(
+    "/api/uploads",
+    status_code=201,
+    tags=["uploads"],
+    dependencies=[Depends(owner_only)],
+    openapi_extra={
+        "requestBody": {
+            "required": True,
+            "content": {
+                "application/octet-stream": {"schema": {"type": "string", "format": "binary"}}
+            },
+        }
+    },
+)
+async def upload(
+    request: Request, studio: StudioDep, name: Annotated[str, Query(min_length=1, max_length=200)]
+) -> Json:
+    """A video or an image as the request body; it is stored in the folder uploads."""
+    target = _target(studio, name)
+    temporary = target.with_name(f".{secrets.token_hex(8)}{TEMPORARY}{target.suffix.lower()}")
+    await to_thread.run_sync(lambda: target.parent.mkdir(exist_ok=True))
+    try:
+        with open(temporary, "xb") as stream:
+            await _receive(request, stream)
+        await to_thread.run_sync(_accept, studio, temporary, target)
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+    return {"id": studio.workspace.id_of(target)}
+
+
+def remove_unfinished_uploads(root: Path) -> None:
+    """Remove what uploads of a studio that was killed have left."""
+    for left in (root / UPLOADS).glob(f".*{TEMPORARY}*"):
+        left.unlink(missing_ok=True)
+
+
+def _target(studio: Studio, name: str) -> Path:
+    target = studio.workspace.place(f"{UPLOADS}/{name}")
+    if "/" in name or target.suffix.lower() not in {*MEDIA, *SUFFIXES}:
+        raise InputError(
+            f"upload a video ({', '.join(sorted(MEDIA))}) or an image "
+            f"({', '.join(sorted(SUFFIXES))}) whose name has one of these endings"
+        )
+    if target.exists():
+        raise Conflict(f'"{UPLOADS}/{name}" already exists; give another name')
+    return target
+
+
+async def _receive(request: Request, stream: IO[bytes]) -> None:
+    """Write the body piece by piece; its length is limited where it is received."""
+    piece = bytearray()
+    async for data in request.stream():
+        piece += data
+        if len(piece) >= UPLOAD_PIECE_BYTES:
+            await to_thread.run_sync(stream.write, bytes(piece))
+            piece.clear()
+    await to_thread.run_sync(stream.write, bytes(piece))
+
+
+def _accept(studio: Studio, temporary: Path, target: Path) -> None:
+    """Give the upload its name, if it can be decoded."""
+    try:
+        if target.suffix.lower() in SUFFIXES:
+            read_rgb(temporary)
+        else:
+            with contextlib.closing(whole_frames(temporary)) as frames:
+                frames.image(0)
+    except (InputError, Unreadable) as error:
+        reason = str(error).replace(f"{temporary}: ", "")
+        raise InputError(f"{target.name}: is not a video or an image: {reason}") from None
+    with studio.writing:
+        if target.exists():
+            raise Conflict(f'"{UPLOADS}/{target.name}" already exists; give another name')
+        os.replace(temporary, target)
+        studio.workspace.changed()

@@ -1,4 +1,4 @@
-"""The folder that a studio serves: what lies in it, by ids that are paths relative to it."""
+"""The folder that a studio serves: its contents, by ids that are paths relative to it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import os
 import re
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PureWindowsPath
 from typing import Any
@@ -43,8 +43,8 @@ MEDIA = {
     ".3gp": "video/3gpp",
 }
 WORDS = (".yaml", ".yml")
-NO_FRAMES = {"annotations", "masks", "uploads"}  # folders of pictures that are no video
-MOST_FILES = 100_000  # that are looked at
+NO_VIDEOS = {"annotations", "masks", "uploads"}  # folders whose pictures are no video
+MAX_FILES = 100_000  # that are listed
 FRESH_S = 1.0  # for which a list of the files holds
 _DEVICE = re.compile(r"(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(\..*)?", re.IGNORECASE)
 _REFERENCES = b'"dejacue.references/'
@@ -52,7 +52,7 @@ _REFERENCES = b'"dejacue.references/'
 
 @dataclass
 class Contents:
-    """The ids of what lies in a workspace; whole: whether all of it was looked at."""
+    """The ids of what lies in a workspace; whole: whether all of it is listed."""
 
     videos: list[str] = field(default_factory=list)
     findings: list[str] = field(default_factory=list)
@@ -68,31 +68,29 @@ class Workspace:
     def __init__(self, root: Path) -> None:
         self.root = root.resolve()
         self._lock = threading.Lock()
-        self._seen: tuple[float, Contents] | None = None
-        self._linked: dict[Path, int] = {}  # folders of pictures that lie inside, and since when
+        self._listed: tuple[float, Contents] | None = None
+        self._checked: dict[Path, int] = {}  # folders without links out, and their time stamps
 
     @property
     def name(self) -> str:
         return self.root.name or str(self.root)
 
     def place(self, id: str) -> Path:
-        """Where an id leads, whether something is there or not."""
-        said = shortened(id)
-        parts = id.split("/")
-        outside = PureWindowsPath(id)
+        """Return where an id leads, whether something is there or not."""
+        parts, windows = id.split("/"), PureWindowsPath(id)
         bad = (
             not id.isprintable()
             or "\\" in id
-            or outside.drive
-            or outside.root
+            or windows.drive
+            or windows.root
             or any(not part or part.startswith(".") or part != part.strip() for part in parts)
             or any(_DEVICE.fullmatch(part) or is_temporary(Path(part)) for part in parts)
             or len(id.encode("utf-8", "surrogatepass")) > 1024
         )
         if bad:
             raise NotThere(
-                f'"{said}" is not a place in the workspace; ids are paths below it, as the lists '
-                "give them"
+                f'"{shortened(id)}" is not a place in the workspace; ids are paths below it, as '
+                "the lists give them"
             )
         path = self.root.joinpath(*parts)
         try:
@@ -100,40 +98,35 @@ class Workspace:
         except (OSError, RuntimeError, ValueError):
             inside = False
         if not inside:
-            raise NotThere(f'"{said}" leads out of the workspace')
+            raise NotThere(f'"{shortened(id)}" leads out of the workspace')
         return path
 
     def existing(self, id: str, what: str) -> Path:
         path = self.place(id)
-        try:
-            there = path.exists()
-        except OSError:
-            there = False
-        if not there:
+        if not os.path.exists(path):  # unlike Path.exists, False for a name that is too long
             raise NotThere(f'there is no {what} "{shortened(id)}" in the workspace')
         return path
 
     def id_of(self, path: str | os.PathLike[str] | None) -> str | None:
-        """The id of a path; None where it does not lie in the workspace."""
+        """Return the id of a path; None where it does not lie in the workspace."""
         if path is None:
             return None
-        for one in (Path(path), Path(os.path.realpath(path))):
-            if one.is_relative_to(self.root) and one != self.root:
-                id = one.relative_to(self.root).as_posix()
-                try:
+        for candidate in (Path(path), Path(os.path.realpath(path))):
+            if candidate.is_relative_to(self.root) and candidate != self.root:
+                id = candidate.relative_to(self.root).as_posix()
+                with contextlib.suppress(NotThere):
                     self.place(id)
-                except NotThere:
-                    return None
-                return id
+                    return id
+                return None
         return None
 
     def as_ids(self, sentence: str) -> str:
-        """The same, with ids instead of the places of this machine."""
+        """Return the sentence with ids instead of paths of this machine."""
         root = str(self.root)
         return sentence.replace(f"{root}{os.sep}", "").replace(root, "the workspace")
 
     def finding(self, id: str) -> Path:
-        """The folder of a finding; that of the workspace itself is called finding.json."""
+        """Return the folder of a finding; the id finding.json is that of the workspace itself."""
         path = self.existing(id, "finding")
         folder = path.parent if path.name == DOCUMENT and path.is_file() else path
         if not (folder / DOCUMENT).is_file():
@@ -144,7 +137,7 @@ class Workspace:
         return self.id_of(folder) or DOCUMENT
 
     def video(self, id: str) -> Path:
-        """A video file, or a folder of images."""
+        """Return the path of a video file, or of a folder of images."""
         path = self.existing(id, "video")
         if path.is_file() and (path.suffix.lower() in MEDIA or is_image(path)):
             return path
@@ -153,11 +146,11 @@ class Workspace:
         raise NotThere(f'"{shortened(id)}" is neither a video nor a folder of images')
 
     def check_links(self, folder: Path) -> bool:
-        """Whether a folder holds pictures, none of which is a link that leads out."""
+        """Return whether a folder holds pictures; refuse links that lead out."""
         if not folder.is_dir():
             return False
         stamp = folder.stat().st_mtime_ns
-        if self._linked.get(folder) != stamp:
+        if self._checked.get(folder) != stamp:
             with os.scandir(folder) as entries:
                 pictures = [entry for entry in entries if is_image(entry.name)]
             for entry in pictures:
@@ -165,51 +158,55 @@ class Workspace:
                     raise NotThere(f"{folder}: {entry.name} is a link out of the workspace")
             if not pictures:
                 return False
-            self._linked[folder] = stamp
+            self._checked[folder] = stamp
         return True
 
     def contents(self) -> Contents:
-        """What lies there now, or did a moment ago."""
+        """Return what lies there now, or did a moment ago."""
         with self._lock:
-            if self._seen is None or time.monotonic() - self._seen[0] > FRESH_S:
-                self._seen = (time.monotonic(), self._look())
-            return self._seen[1]
+            if self._listed is None or time.monotonic() - self._listed[0] > FRESH_S:
+                self._listed = (time.monotonic(), self._list())
+            return self._listed[1]
 
     def changed(self) -> None:
-        """Something was written: the next list is a new one."""
+        """Forget the list of files, since something was written."""
         with self._lock:
-            self._seen = None
+            self._listed = None
 
-    def _look(self) -> Contents:
-        found, count = Contents(), 0
+    def _list(self) -> Contents:
+        contents, count = Contents(), 0
         for folder, below, names in os.walk(self.root):
             below[:] = sorted(name for name in below if not name.startswith("."))
             count += len(names)
-            if count > MOST_FILES:
-                found.whole = False
+            if count > MAX_FILES:
+                contents.whole = False
                 break
             here = Path(folder)
             if DOCUMENT in names:
-                found.findings.append(self.finding_id(here))
+                contents.findings.append(self.finding_id(here))
             pictures = sum(is_image(name) for name in names)
             parts = {part.lower() for part in here.relative_to(self.root).parts}
             id = self.id_of(here)
-            if pictures > 1 and id and DOCUMENT not in names and not parts & NO_FRAMES:
-                found.videos.append(id)
+            if pictures > 1 and id and DOCUMENT not in names and not parts & NO_VIDEOS:
+                contents.videos.append(id)
             for name in sorted(names):
-                self._sort(found, here / name)
-        found.videos.sort()
-        return found
+                kind, path = _kind(contents, name), here / name
+                if kind is None or (id := self.id_of(path)) is None or not path.is_file():
+                    continue
+                if kind is not contents.references or _REFERENCES in _head(path):
+                    kind.append(id)
+        contents.videos.sort()
+        return contents
 
-    def _sort(self, found: Contents, path: Path) -> None:
-        suffix = path.suffix.lower()
-        kinds = {**dict.fromkeys(MEDIA, found.videos), **dict.fromkeys(WORDS, found.vocabularies)}
-        kind = found.references if suffix == ".json" else kinds.get(suffix)
-        id = None if kind is None else self.id_of(path)
-        if id is None or kind is None or not path.is_file():
-            return
-        if suffix != ".json" or _REFERENCES in _head(path):
-            kind.append(id)
+
+def _kind(contents: Contents, name: str) -> list[str] | None:
+    """Return the list that a file belongs to, by its suffix."""
+    suffix = os.path.splitext(name)[1].lower()
+    if suffix in MEDIA:
+        return contents.videos
+    if suffix in WORDS:
+        return contents.vocabularies
+    return contents.references if suffix == ".json" else None
 
 
 def _head(path: Path) -> bytes:
@@ -221,14 +218,14 @@ def _head(path: Path) -> bytes:
 
 
 def open_workspace(places: Sequence[Path]) -> tuple[Workspace, list[str]]:
-    """The workspace of a folder (default: the current one), or the one that videos lie in; and the
-    ids of these videos."""
-    given = [Path(os.path.abspath(place)) for place in places] or [Path.cwd()]
-    for path in given:
+    """Return the workspace of a folder (default: the current one) or of the folder that videos lie
+    in, and the ids of these videos."""
+    paths = [Path(os.path.abspath(place)) for place in places] or [Path.cwd()]
+    for path in paths:
         if not path.exists():
             raise InputError(f"{path}: no such file or folder; check the path")
-    folders = [path for path in given if path.is_dir() and not _is_frames(path)]
-    videos = [path for path in given if path not in folders]
+    folders = [path for path in paths if path.is_dir() and not _is_video(path)]
+    videos = [path for path in paths if path not in folders]
     if folders and (videos or len(folders) > 1):
         raise InputError(
             f"{folders[0]}: is a workspace, but {(videos or folders[1:])[0]} is given too; "
@@ -243,79 +240,73 @@ def open_workspace(places: Sequence[Path]) -> tuple[Workspace, list[str]]:
         ) from None
     check_place(root, folder=True)
     workspace = Workspace(root)
-    ids = [workspace.id_of(path) for path in videos]
-    for path, id in zip(videos, ids, strict=True):
+    ids = []
+    for path in videos:
+        id = workspace.id_of(path)
         if id is None:
             raise InputError(f"{path}: is hidden or has a name that a page cannot show; rename it")
         workspace.video(id)
-    return workspace, [id for id in ids if id]
+        ids.append(id)
+    return workspace, ids
 
 
-def _is_frames(folder: Path) -> bool:
-    """Whether a folder is a video: images, and nothing that a workspace has."""
+def _is_video(folder: Path) -> bool:
+    """Return whether a folder holds the images of a video, and nothing that a workspace has."""
     try:
         names = os.listdir(folder)
     except OSError:
         return False
-    return bool(names) and sum(map(is_image, names)) > 1 and DOCUMENT not in names
+    return sum(map(is_image, names)) > 1 and DOCUMENT not in names
 
 
-class Lock:
-    """One studio at a time serves a workspace; the lock of one that was killed is taken over."""
-
-    def __init__(self, workspace: Workspace, about: dict[str, Any]) -> None:
-        self.path = workspace.root / LOCK
-        self._about = {"pid": os.getpid(), **about}
-        self._handle: int | None = None
-
-    def __enter__(self) -> Lock:
-        flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
-        handle = os.open(self.path, flags, 0o600)
-        if not self._free(handle):
-            holder = self._holder()
-            os.close(handle)
+@contextlib.contextmanager
+def lock(workspace: Workspace, url: str) -> Iterator[None]:
+    """Let one studio at a time serve a workspace; the lock of a killed one is taken over."""
+    path = workspace.root / LOCK
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
+    try:
+        holder = _holder(path)
+        if not _is_free(handle, holder):
             raise InputError(
-                f"{self.path.parent}: is used by another studio (process {holder.get('pid', '?')}, "
+                f"{workspace.root}: is used by another studio (process {holder.get('pid', '?')}, "
                 f"{holder.get('url', 'address unknown')}); use that one, or stop it"
             )
-        self._handle = handle
         os.ftruncate(handle, 0)
-        os.write(handle, json.dumps(self._about).encode())
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._handle is not None:
+        os.write(handle, json.dumps({"pid": os.getpid(), "url": url}).encode())
+        try:
+            yield
+        finally:
             with contextlib.suppress(OSError):  # Windows removes nothing that is open
-                self.path.unlink()
-            os.close(self._handle)
-
-    def _free(self, handle: int) -> bool:
-        """A lock ends with its process; where there are none, the process is asked for."""
-        try:
-            if fcntl is not None:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                return True
-        except BlockingIOError:
-            return False
-        except OSError:
-            pass  # a drive that knows no locks
-        return not _alive(self._holder().get("pid"))
-
-    def _holder(self) -> dict[str, Any]:
-        try:
-            found = json.loads(self.path.read_text())
-        except (OSError, ValueError):
-            return {}
-        return found if isinstance(found, dict) else {}
+                path.unlink()
+    finally:
+        os.close(handle)
 
 
-def _alive(pid: object) -> bool:
+def _holder(path: Path) -> dict[str, Any]:
+    """Return what the last holder of a lock wrote into it."""
+    with contextlib.suppress(OSError, ValueError):
+        holder = json.loads(path.read_text())
+        return holder if isinstance(holder, dict) else {}
+    return {}
+
+
+def _is_free(handle: int, holder: Mapping[str, Any]) -> bool:
+    """Take the lock, which ends with its process; without locks, look for the holder's process."""
+    try:
+        if fcntl is not None:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+    except BlockingIOError:
+        return False
+    except OSError:
+        pass  # a drive without locks
+    pid = holder.get("pid")
     if not isinstance(pid, int) or pid <= 0 or pid == os.getpid() or os.name != "posix":
-        return False  # elsewhere, asking would end the process
+        return True  # elsewhere, asking would end the process
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
-        return False
+        return True
     except OSError:
         pass  # that of another user
-    return True
+    return False
