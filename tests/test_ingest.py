@@ -747,7 +747,7 @@ def test_encode_adds_to_a_store(dejacue, tmp_path, videos, monkeypatch) -> None:
     assert ran.code == 0, ran.err
     assert len(stored(tmp_path / "s")["v0"]) == FRAMES
     with monkeypatch.context() as patched:
-        patched.setattr("dejacue.cli.encode.encode", None)  # nothing is decoded
+        patched.setattr("dejacue.pipeline.encode", None)  # nothing is decoded
         ran = dejacue(*words, "--store", tmp_path / "s")
         assert ran.code == 2
         assert 'already has a history "v0"; --replace' in ran.err

@@ -447,7 +447,7 @@ def test_without_weights_and_a_name_it_is_said_before_anything_is_decoded(
         "fetch siglip2 (about 1501 MB, apache-2.0)"
     )
     for command in (
-        ["locate", *given, *words],
+        ["find", *given, *words],
         ["encode", *given, "-o", tmp_path / "x.npz"],
         ["ingest", manifest, "--store", tmp_path / "store"],
         ["live", *given, *words],
@@ -461,9 +461,9 @@ def test_without_weights_and_a_name_it_is_said_before_anything_is_decoded(
     assert not (tmp_path / "store").exists()
     with pytest.raises(MissingData, match="the default encoder"):
         find(scene / "scene.mp4", scene / "vocabulary.yaml", masks=scene / "Annotations", objects=1)
-    ran = dejacue("locate", *given, *words, "--precision", "int8")
+    ran = dejacue("find", *given, *words, "--set", "precision=int8")
     assert "weights fetch siglip2:int8 (about 375 MB" in ran.err
-    assert "fetch siglip2:torch" in dejacue("locate", *given, *words, "--backend", "torch").err
+    assert "fetch siglip2:torch" in dejacue("find", *given, *words, "--set", "backend=torch").err
 
 
 def test_what_is_damaged_is_named_before_anything_is_decoded(nothing, tmp_path, monkeypatch):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 from rich.cells import cell_len
@@ -14,8 +15,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from dejacue.records import Timeline, Window
-from dejacue.sources.atomic import write_text
+if TYPE_CHECKING:
+    from dejacue.records import Timeline, Window
 
 FILE_WIDTH = 120  # letters of a line
 
@@ -114,6 +115,8 @@ def show(
     if output is None:
         typer.echo(text, nl=False)
     else:
+        from dejacue.sources.atomic import write_text  # not before: --help is quick
+
         write_text(output, text)
         say_written(output)
 

@@ -48,7 +48,7 @@ SAMPLED = (
     "frames are numbered as sampled; source frames, seconds, clips and references are those of "
     "the file"
 )
-NO_TIMES = "images have no timestamps, so there are no seconds and no .vtt; --rate 25 adds them"
+NO_TIMES = "images have no timestamps, so there are no seconds and no .vtt; --set rate=25 adds them"
 
 
 def find(

@@ -69,7 +69,7 @@ def _opened(history: History | Finding | Place) -> Finding:
     if found is None:
         raise InputError(
             f"{history}: is neither a history (.npz) nor the folder of a finding; make one from a "
-            "video with dejacue encode or dejacue locate"
+            "video with dejacue encode or dejacue find"
         )
     return found
 

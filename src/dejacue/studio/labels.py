@@ -1,7 +1,7 @@
 """Annotation in the workspace: where passes lie, who may see them, from passes to references.
 
 FINDING/annotations/       of a finding; of a video without one: NAME.annotations beside it
-    ANNOTATOR.pass.json    one for each annotator, as ``dejacue annotate template`` writes it
+    ANNOTATOR.pass.json    one for each annotator, as ``dejacue annotate start`` writes it
     decisions.json         the differences of two passes: consensus has begun, passes are closed
     consensus.json         what was decided
     references.json        the true windows of it, as ``dejacue evaluate`` reads them

@@ -80,7 +80,7 @@ def read_words(id: Id, studio: Own) -> Object:
 
 @router.put("/api/vocabularies/{id:path}", dependencies=[Owner])
 def write_words(id: Id, given: States, studio: Own) -> Object:
-    """Writes a word list (.yaml), as ``dejacue locate --vocabulary`` reads it."""
+    """Writes a word list (.yaml), as ``dejacue find --vocabulary`` reads it."""
     path = studio.workspace.place(id)
     if path.suffix.lower() not in WORDS:
         raise InputError(f'"{id}": a word list ends in .yaml')

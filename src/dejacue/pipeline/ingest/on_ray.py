@@ -196,7 +196,7 @@ class Encode:
         if made.identity != here:
             raise InputError(
                 f'{socket.gethostname()}: the encoder is "{made.identity}" there, but "{here}" '
-                "here; give --backend, --precision and --device"
+                "here; give --device, and backend and precision with --set"
             )
         return made
 

@@ -69,7 +69,7 @@ class Coverage:
             found.append(
                 "the masks are numbered from 1 and the frames from 0, so the last mask is "
                 'unused; if the first mask belongs to the first frame, choose the match "index" '
-                "(--match)"
+                "(--set match=…)"
             )
         return found
 

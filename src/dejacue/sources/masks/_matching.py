@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dejacue.sources.video import Frame
 
 MATCHES = ("auto", "stem", "source", "one-based", "index")
-CHOOSE = 'choose the match "source" or "index" (--match)'
+CHOOSE = 'choose the match "source" or "index" (--set match=…)'
 MOST_NAME = 255  # letters of a file's name; the numbers in it are read
 _DIGITS = re.compile(r"\d+")
 
@@ -179,8 +179,8 @@ class Matching:
         if self.keys.names and not any(map(_DIGITS.search, self.keys.names)):
             raise InputError(
                 f"{self.where}: the masks are named {_examples(self.keys.names)}, but the frames "
-                f'"{name}" and so on; use the same names, or choose the match "index" (--match) '
-                "to take them in order"
+                f'"{name}" and so on; use the same names, or choose the match "index" '
+                "(--set match=…) to take them in order"
             )
 
     def _too_few(self) -> InputError:
@@ -188,14 +188,14 @@ class Matching:
         return InputError(
             f"{self.where}: the masks are numbered 1 to {count}, but there are more than {count} "
             'frames, so the numbers may start at 0 or at 1; choose the match "source" (from 0) '
-            'or "index" (from 1) (--match)'
+            'or "index" (from 1) (--set match=…)'
         )
 
     def _ambiguous(self, frame: Frame, source: int | None, index: int | None) -> InputError:
         choose = CHOOSE
         at = frame.index * self.every
         if min(self.sources) == 1 and at != frame.source:
-            choose = 'choose the match "source", "one-based" or "index" (--match)'
+            choose = 'choose the match "source", "one-based" or "index" (--set match=…)'
         return InputError(
             f"{self.where}: the numbers of the masks are ambiguous: as frames of the source, "
             f"where sampled frame {at} (source frame {frame.source}) has {self.label(source)}, or "
@@ -209,7 +209,7 @@ class Matching:
         return InputError(
             f"{self.where}: no mask belongs to any of these frames: the masks are named {masks}, "
             f"the frames {_examples(seen)}; give the masks of this video, or a match other than "
-            f'"{self.match}" (--match)'
+            f'"{self.match}" (--set match=…)'
         )
 
 
@@ -234,7 +234,7 @@ def _numbers(names: Sequence[str], where: str) -> list[int]:
         if not found:
             raise InputError(
                 f'{where}: mask "{name}" has no number in its name that could be a frame; rename '
-                'it, or choose the match "stem" (--match) if frames have the same names'
+                'it, or choose the match "stem" (--set match=…) if frames have the same names'
             )
         if len(found) != len(groups[0]):
             raise InputError(

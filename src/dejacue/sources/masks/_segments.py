@@ -33,7 +33,7 @@ SAVE = (
 )
 NEED_THRESHOLD = (
     'give the value above which a pixel belongs to the object: the kind "logits" (above 0, as '
-    'SAM 2 gives them) or "logits:0.5" (--kind)'
+    'SAM 2 gives them) or "logits:0.5" (--set kind=…)'
 )
 _NAME = re.compile(r"(\d{1,9})[_/](\d{1,9})")
 Plane = NDArray[np.bool_]

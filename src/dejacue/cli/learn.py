@@ -1,37 +1,59 @@
-"""``dejacue learn fit``."""
+"""``dejacue learn``: fit readouts to labels."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
+import typer
 from rich.table import Table
 
+import dejacue
+from dejacue.cli import options as o
 from dejacue.cli.tables import notes, say, say_written, show_tables
 from dejacue.errors import InputError
-from dejacue.evaluation import METRICS
-from dejacue.learn.calibrated import Calibrated, Fitted
-from dejacue.learn.calibrated_fit import Pair, candidates, fit
-from dejacue.pipeline.finding import Finding
-from dejacue.pipeline.words import encoded_words
-from dejacue.records import History
-from dejacue.sources.atomic import check_place
-from dejacue.sources.documents import named
-from dejacue.sources.files import read_history
-from dejacue.sources.findings import holds_finding
-from dejacue.sources.results import read_references
-from dejacue.store import Store
+
+if TYPE_CHECKING:
+    from dejacue.learn.calibrated import Calibrated, Fitted
+    from dejacue.learn.calibrated_fit import Pair
+    from dejacue.records import History
+
+learn = typer.Typer(cls=o.Group, help="Fit readouts to labels.", no_args_is_help=True)
 
 
-def run(
-    files: Sequence[Path],
-    output: Path,
-    words: Path | None,
-    features: str | None,
-    rule: str | None,
-    encoder: str | None,
+@learn.command()
+def fit(
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FINDINGS... REFERENCES",
+            help="Folders of findings (or, with --words, histories or a store), then the true "
+            "windows of some of their states.",
+            show_default=False,
+        ),
+    ],
+    output: Annotated[Path, o.option("The model, a .json file.", "--output", "-o")],
+    words: Annotated[
+        Path | None, o.option("Descriptions for histories (.npz) or a store.", "--words")
+    ] = None,
+    features: Annotated[
+        str | None,
+        o.option(
+            "Evidence to weight: vocabulary,absolute,dual,sibling,share,margin,contrast "
+            "(default: chosen by cross-validation)."
+        ),
+    ] = None,
+    rule: Annotated[
+        str | None, o.option("sum or contrast (default: chosen by cross-validation).")
+    ] = None,
+    encoder: o.EncoderName = None,
 ) -> None:
-    """The last file holds the references."""
+    """Fit a few weights to labels, and report whether they beat contrast."""
+    from dejacue.learn import calibrated_fit
+    from dejacue.sources.atomic import check_place
+    from dejacue.sources.documents import named
+
     if len(files) < 2:
         raise InputError(
             "give the findings, then the references: dejacue learn fit FINDING… REFERENCES.json "
@@ -47,59 +69,64 @@ def run(
             "FINDING… REFERENCES.json -o MODEL.json"
         )
     names = None if features is None else [part.strip() for part in features.split(",")]
-    candidates(names, rule)
-    references = read_references(last)
-    wanted = {own.history_id for own in references}
+    calibrated_fit.candidates(names, rule)
+    references = dejacue.read_references(last)
+    wanted = {reference.history_id for reference in references}
     pairs = [pair for place in places for pair in _pairs(place, wanted, words, encoder)]
     with named(str(last)):
-        model = fit(pairs, references, features=names, rule=rule)
+        model = calibrated_fit.fit(pairs, references, features=names, rule=rule)
     _show(model)
     model.write(output)
     say_written(output, "model")
 
 
 def _pairs(place: Path, wanted: set[str], words: Path | None, encoder: str | None) -> list[Pair]:
-    """The histories of a finding, a file or a store that have labels, each with its words."""
+    """Return the labelled histories of a finding, a file or a store, each with its words."""
+    from dejacue.sources.findings import holds_finding
+
     if place.is_dir() and holds_finding(place):
-        own = Finding.read(place)
-        return [(own.history, own.vocabulary)]
+        finding = dejacue.Finding.read(place)
+        return [(finding.history, finding.vocabulary)]
     if place.is_dir():
-        inside = sorted(own for own in place.iterdir() if own.is_dir() and holds_finding(own))
+        inside = sorted(path for path in place.iterdir() if path.is_dir() and holds_finding(path))
         if inside:
-            return [pair for own in inside for pair in _pairs(own, wanted, words, encoder)]
-        with Store.open(place) as store:
+            return [pair for path in inside for pair in _pairs(path, wanted, words, encoder)]
+        with dejacue.Store.open(place) as store:
             return _described([store[id] for id in store.ids() if id in wanted], words, encoder)
-    return _described([read_history(place)], words, encoder)
+    return _described([dejacue.read_history(place)], words, encoder)
 
 
 def _described(histories: Iterable[History], words: Path | None, encoder: str | None) -> list[Pair]:
-    found: list[Pair] = []
+    from dejacue.pipeline.words import encoded_words
+
+    pairs: list[Pair] = []
     for history in histories:
         if words is None:
             raise InputError(f"history {history.id}: also give the descriptions, with --words")
-        known = found[0][1] if found else encoded_words(words, history, encoder)[0]
-        found.append((history, known))
-    return found
+        encoded = pairs[0][1] if pairs else encoded_words(words, history, encoder)[0]
+        pairs.append((history, encoded))
+    return pairs
 
 
 def _show(model: Calibrated) -> None:
     assert model.fitted is not None
     fitted = model.fitted
-    said = (
-        f"{fitted.moments} descriptions, {fitted.histories} histories, {fitted.components} "
-        f"components in {fitted.folds} folds: each is scored by a model that has not seen it"
-    )
     show_tables(
         _table("cross-validated, means in %", fitted.table),
         _table("candidates, means in %", fitted.candidates),
         _weights(model),
     )
-    say(said)
+    say(
+        f"{fitted.moments} descriptions, {fitted.histories} histories, {fitted.components} "
+        f"components in {fitted.folds} folds: each is scored by a model that has not seen it"
+    )
     say(_verdict(model, fitted))
     notes(*fitted.notes)
 
 
 def _table(title: str, rows: Sequence[tuple[str, float, float, float]]) -> Table:
+    from dejacue.evaluation import METRICS
+
     table = Table(title=title, title_justify="left")
     table.add_column("", overflow="fold", min_width=10)
     for metric in METRICS.values():
@@ -119,6 +146,8 @@ def _weights(model: Calibrated) -> Table:
 
 
 def _verdict(model: Calibrated, fitted: Fitted) -> str:
+    from dejacue.evaluation import METRICS
+
     differences = ", ".join(
         f"{METRICS[metric]} {100 * mean:+.1f} [{100 * low:+.1f}, {100 * high:+.1f}] (p {p:.2g})"
         for metric, mean, low, high, p in fitted.ahead
