@@ -36,8 +36,7 @@ from dejacue import (
 )
 from dejacue.data.rendered import render, write_scene
 from dejacue.method import kernel
-from dejacue.pipeline import Job, _find, _read, encode, job, read
-from dejacue.pipeline.options import EncoderOptions, ReadOptions
+from dejacue.pipeline import EncoderOptions, Job, ReadOptions, _find, _read, encode, job, read
 from dejacue.progress import NotebookBar, default_progress, silent
 from dejacue.report.exports import EXPORTS
 from dejacue.sources.encoders.mini import Mini

@@ -9,7 +9,7 @@ import pytest
 from dejacue import Store, find, ingest, load_encoder, open_masks, open_video
 from dejacue.data.rendered import render, write_scene
 from dejacue.pipeline import VideoOptions
-from dejacue.pipeline.ingest._ingest import _items
+from dejacue.pipeline.ingest import _items
 from dejacue.sources.encoders.mini import Mini
 
 SAID = (

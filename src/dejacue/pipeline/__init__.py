@@ -13,14 +13,9 @@ lies in the warnings of what is returned.
 
 from dejacue.pipeline._encode import Encoded, encode
 from dejacue.pipeline._find import Search, find, find_each
-from dejacue.pipeline._read import read
+from dejacue.pipeline._read import ReadOptions, read
 from dejacue.pipeline.finding import Finding
-from dejacue.pipeline.job import Job, Observed, track
-from dejacue.pipeline.options import (
-    EncoderOptions,
-    ReadOptions,
-    VideoOptions,
-)
+from dejacue.pipeline.job import EncoderOptions, Job, Observed, VideoOptions, track
 from dejacue.sources.findings import Made
 from dejacue.sources.tracks.follow import TrackerOptions
 from dejacue.sources.tracks.prompt_text import TypedPrompts

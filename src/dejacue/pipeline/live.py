@@ -19,7 +19,7 @@ from dejacue.method.view import Readout
 from dejacue.pipeline._encode import history_warnings
 from dejacue.pipeline._read import Given, Words
 from dejacue.pipeline.finding import Finding
-from dejacue.pipeline.options import EncoderOptions
+from dejacue.pipeline.job import EncoderOptions
 from dejacue.records import History
 from dejacue.records.history import LOOKED_AT
 from dejacue.report.thumbnails import PictureAlbum
