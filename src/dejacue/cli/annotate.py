@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.markup import escape
 from rich.table import Table
 
 import dejacue
 from dejacue.cli import options as o
 from dejacue.cli.data import check_suffix
-from dejacue.cli.tables import note, say, show_tables
+from dejacue.cli.tables import make_table, note, say, show_tables, span
 from dejacue.errors import DejaCueError, InputError, counted
+from dejacue.sources.atomic import resolved
+from dejacue.sources.documents import named
 
 if TYPE_CHECKING:
-    from dejacue.data.annotation import Change, Event
-    from dejacue.data.annotation_files import Disagreement, Pass
+    from dejacue.data.annotation import Event
+    from dejacue.data.annotation_files import Pass
     from dejacue.records import Reference, Window
 
 annotate = typer.Typer(
@@ -92,7 +93,6 @@ def _blank(
 ) -> Pass:
     """Return a pass without labels, for a history file or for the frames FIRST:LAST."""
     from dejacue.data import annotation
-    from dejacue.sources.documents import named
 
     if (history is None) == (frames is None):
         raise InputError("give either a history file or --frames FIRST:LAST")
@@ -109,7 +109,6 @@ def _blank(
 
 def _frames(text: str) -> Window:
     from dejacue.data.annotation_files import MOST_FRAMES
-    from dejacue.sources.documents import named
 
     match = re.fullmatch(r"([0-9]{1,9}):([0-9]{1,9})", text.strip())
     if not match:
@@ -132,7 +131,6 @@ def _import(
 ) -> None:
     """Write a pass from a file of another tool."""
     from dejacue.data import annotation_files as passes
-    from dejacue.sources.documents import named
 
     timed = history is not None and dejacue.read_history(history).times_s is not None
     references = dejacue.read_references(
@@ -185,7 +183,6 @@ def export_pass(
 ) -> None:
     """Export a pass for another tool, as spans of each label."""
     from dejacue.data import annotation_files as passes
-    from dejacue.sources.documents import named
 
     check_suffix(output)
     check_output(output, force, path)
@@ -214,7 +211,6 @@ def consensus(
     """Compare two passes; write their disagreements or, with decisions, the consensus."""
     from dejacue.data import annotation
     from dejacue.data import annotation_files as passes
-    from dejacue.sources.documents import named
 
     check_output(output, force, first, second, decisions)
     a, b = passes.read_pass(first), passes.read_pass(second)
@@ -239,7 +235,8 @@ def consensus(
         done += f" continue with: dejacue annotate events {output}"
     show_tables(_agreement_table(a, b))
     if to_decide.rows:
-        show_tables(_disagreement_table(a, b, to_decide.rows))
+        rows = [(span(row.window), row.first, row.second) for row in to_decide.rows]
+        show_tables(make_table("disagreements", (">frames", a.annotator, b.annotator), rows))
     say(done)
 
 
@@ -267,7 +264,6 @@ def events(
 ) -> None:
     """List the qualifying events; the earliest of each history gives the references."""
     from dejacue.data import annotation
-    from dejacue.sources.documents import named
 
     check_output(output, force, *files)
     passes = _passes(files)
@@ -292,9 +288,14 @@ def events(
     ]
     if output is not None:
         dejacue.write_references(output, references)
-    show_tables(
-        _event_table({passes[path].history: qualifying for path, qualifying in by_file.items()})
-    )
+    rows = []
+    for path, qualifying in by_file.items():
+        for number, event in enumerate(qualifying, 1):
+            spans = span(event.pre), span(event.transition), span(event.post)
+            remark = "earliest" if number == 1 else ""
+            rows.append((passes[path].history, str(number), *spans, remark))
+    columns = ("history", ">event", ">pre", ">transition", ">post", "")
+    show_tables(make_table("qualifying events", columns, rows))
     for path, qualifying in by_file.items():
         _say_notes(path, passes[path], qualifying[0], minimum, {"pre": pre, "post": post})
     for miss in misses:
@@ -316,7 +317,6 @@ def _stable(
     """Make a reference of every stable run of passes that name their states."""
     from dejacue.data import annotation
     from dejacue.data.annotation_files import CONSENSUS
-    from dejacue.sources.documents import named
 
     if renamed or any(pass_.states is None for pass_ in passes.values()):
         raise InputError(
@@ -327,29 +327,21 @@ def _stable(
     for path, pass_ in passes.items():
         with named(str(path)):
             references.append(annotation.stable_reference(pass_, minimum, component))
-            rows += [(pass_.history, change) for change in annotation.changes(pass_, minimum)]
+            for change in annotation.changes(pass_, minimum):
+                between = "" if change.between is None else span(change.between)
+                before, after = span(change.before), span(change.after)
+                cells = (change.first, before, between, change.second, after)
+                rows.append((pass_.history, *cells))
     if output is not None:
         dejacue.write_references(output, references)
-    show_tables(_change_table(rows))
+    columns = ("history", ">from", ">frames", ">between", ">to", ">frames")
+    show_tables(make_table("changes of state", columns, rows))
     for path, pass_ in passes.items():
         if pass_.annotator != CONSENSUS:
             note(f"{path}: is the pass of {pass_.annotator} only, not a consensus")
     what = references[0].history_id if len(references) == 1 else f"{len(references)} histories"
     done = "nothing was written; -o truth.json writes" if output is None else f"{output}:"
     say(f"{done} the references of {what}, with every run of a state of {minimum} frames or more")
-
-
-def _change_table(rows: Iterable[tuple[str, Change]]) -> Table:
-    table = Table(title="changes of state", title_justify="left")
-    table.add_column("history", overflow="fold")
-    for column in ("from", "frames", "between", "to", "frames"):
-        table.add_column(column, justify="right", no_wrap=True)
-    for history, change in rows:
-        between = "" if change.between is None else _span(change.between)
-        before, after = _span(change.before), _span(change.after)
-        cells = (change.first, before, between, change.second, after)
-        table.add_row(escape(history), *map(escape, cells))
-    return table
 
 
 def _passes(files: list[Path]) -> dict[Path, Pass]:
@@ -400,8 +392,6 @@ def _say_notes(
 
 def check_output(output: Path | None, force: bool, *inputs: Path | None) -> None:
     """Refuse to write over an input, or over what people have filled in by hand."""
-    from dejacue.sources.atomic import resolved
-
     if output is None:
         return
     for path in inputs:
@@ -414,14 +404,14 @@ def check_output(output: Path | None, force: bool, *inputs: Path | None) -> None
 def _agreement_table(a: Pass, b: Pass) -> Table:
     from dejacue.data.annotation import observed
 
-    title = escape(f"{a.history}: {a.annotator} and {b.annotator}")
-    table = Table(title=title, title_justify="left")
-    table.add_column("")
-    for column in ("frames", "agreed", "exact rate", "by chance", "Cohen's κ"):
-        table.add_column(column, justify="right")
-    table.add_row("all frames", *_agreement_cells(a.labels, b.labels))
-    table.add_row("observed frames", *_agreement_cells(*observed(a, b)))
-    return table
+    return make_table(
+        f"{a.history}: {a.annotator} and {b.annotator}",
+        ("", ">frames", ">agreed", ">exact rate", ">by chance", ">Cohen's κ"),
+        [
+            ("all frames", *_agreement_cells(a.labels, b.labels)),
+            ("observed frames", *_agreement_cells(*observed(a, b))),
+        ],
+    )
 
 
 def _agreement_cells(first: Sequence[str | None], second: Sequence[str | None]) -> list[str]:
@@ -433,30 +423,3 @@ def _agreement_cells(first: Sequence[str | None], second: Sequence[str | None]) 
     kappa = f"{agreement.kappa:.3f}" if agreement.chance < 1 else "–"  # one label throughout: 0/0
     shares = f"{agreement.observed:.3f}", f"{agreement.chance:.3f}"
     return [str(agreement.frames), str(agreement.agreed), *shares, kappa]
-
-
-def _disagreement_table(a: Pass, b: Pass, rows: Iterable[Disagreement]) -> Table:
-    table = Table(title="disagreements", title_justify="left")
-    table.add_column("frames", justify="right", no_wrap=True)
-    for annotator in (a.annotator, b.annotator):
-        table.add_column(escape(annotator))
-    for row in rows:
-        table.add_row(_span(row.window), row.first, row.second)
-    return table
-
-
-def _event_table(events: Mapping[str, Iterable[Event]]) -> Table:
-    table = Table(title="qualifying events", title_justify="left")
-    table.add_column("history", overflow="fold")
-    for column in ("event", "pre", "transition", "post"):
-        table.add_column(column, justify="right", no_wrap=True)
-    table.add_column("")
-    for history, qualifying in events.items():
-        for number, event in enumerate(qualifying, 1):
-            spans = (_span(window) for window in (event.pre, event.transition, event.post))
-            table.add_row(escape(history), str(number), *spans, "earliest" if number == 1 else "")
-    return table
-
-
-def _span(window: Window) -> str:
-    return f"{window.start} – {window.end}"

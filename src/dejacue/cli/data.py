@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.markup import escape
-from rich.table import Table
 
 import dejacue
 from dejacue.cli import options as o
+from dejacue.cli.bars import Bars
 from dejacue.cli.evaluate import show_evaluation
 from dejacue.cli.store import conditions
-from dejacue.cli.tables import note, notes, say, say_written, show_tables
+from dejacue.cli.tables import make_table, note, notes, say, say_written, show_tables
 from dejacue.errors import InputError, counted
+from dejacue.sources.atomic import check_place
 
 if TYPE_CHECKING:
     from dejacue.data.layouts import Dataset
@@ -68,7 +68,6 @@ def open_folder(
 ) -> None:
     """Recognise the folder of a data set (VOST, DAVIS, ChangeIt …) and show its contents."""
     from dejacue.data import layouts
-    from dejacue.sources.atomic import check_place
 
     # all that can be refused is refused before the first file is written
     if masks is not None and manifest is None:
@@ -102,7 +101,6 @@ def open_folder(
 
 def _opened(folder: Path, layout: str | None) -> Dataset:
     """Open a data set; what makes it unusable is listed before the error."""
-    from dejacue.cli.bars import Bars
     from dejacue.data.layouts import UnusableDataset
 
     try:
@@ -118,12 +116,9 @@ def _show_contents(dataset: Dataset, as_json: bool) -> None:
     if as_json:
         typer.echo(json_.dumps(contents, indent=2, ensure_ascii=False))
         return
-    table = Table(title=escape(f"{dataset.folder}: {dataset.layout}"), title_justify="left")
-    counts = {key: value for key, value in contents.items() if isinstance(value, int)}
-    for column in counts:
-        table.add_column(column, justify="right")
-    table.add_row(*map(str, counts.values()))
-    show_tables(table)
+    counts = {f">{key}": str(value) for key, value in contents.items() if isinstance(value, int)}
+    title = f"{dataset.folder}: {dataset.layout}"
+    show_tables(make_table(title, counts, [list(counts.values())]))
     notes(*dataset.notes, *(f"missing: {sentence}" for sentence in dataset.missing[:MAX_LISTED]))
     if len(dataset.missing) > MAX_LISTED:
         note(f"missing: {len(dataset.missing) - MAX_LISTED} more; --json lists all")
@@ -184,10 +179,8 @@ def evaluate_folder(
     Run it again to resume: histories already in the store are not encoded again. The exit code is
     1 where a video could not be encoded: the table is of the others.
     """
-    from dejacue.cli.bars import Bars
     from dejacue.cli.readouts import readout_named
     from dejacue.pipeline.dataset import check_name
-    from dejacue.sources.atomic import check_place
 
     names = [part.strip() for part in readouts.split(",") if part.strip()]
     chosen = {name: readout_named(name) for name in names}

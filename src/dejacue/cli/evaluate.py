@@ -10,17 +10,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.markup import escape
 from rich.table import Table
 
 import dejacue
 from dejacue.cli import options as o
-from dejacue.cli.tables import note, show
+from dejacue.cli.tables import make_table, note, show
 from dejacue.errors import InputError
 
 if TYPE_CHECKING:
     from dejacue.evaluation.evaluate import Estimate, Evaluation
-    from dejacue.evaluation.resampling import Paired
     from dejacue.records import Reference, Timeline
 
 
@@ -139,12 +137,13 @@ def _methods_table(evaluation: Evaluation, group: str = "") -> Table:
     from dejacue.evaluation import METRICS
 
     of = f"{group} ({evaluation.counts['histories']}), " if group else ""
-    table = Table(title=escape(f"{of}means in %"), title_justify="left")
-    table.add_column("method", overflow="fold", min_width=10)
-    for metric in METRICS.values():
-        table.add_column(metric, justify="right")
-    for name, estimates in evaluation.methods.items():
-        table.add_row(escape(name), *(_mean(estimates[metric]) for metric in METRICS))
+    columns = ("method", *(f">{metric}" for metric in METRICS.values()))
+    rows = [
+        (name, *(_mean(estimates[metric]) for metric in METRICS))
+        for name, estimates in evaluation.methods.items()
+    ]
+    table = make_table(f"{of}means in %", columns, rows)
+    table.columns[0].min_width = 10
     return table
 
 
@@ -152,33 +151,27 @@ def _mean(estimate: Estimate) -> str:
     mean = f"{100 * estimate.mean:.1f}"
     if estimate.low is None or estimate.high is None:
         return mean
-    return escape(f"{mean} [{100 * estimate.low:.1f}, {100 * estimate.high:.1f}]")
+    return f"{mean} [{100 * estimate.low:.1f}, {100 * estimate.high:.1f}]"
 
 
 def _differences_table(evaluation: Evaluation) -> Table:
     from dejacue.evaluation import METRICS
     from dejacue.evaluation.evaluate import FAMILY
 
-    table = Table(
-        title="paired differences, in points",
-        title_justify="left",
-        caption=FAMILY,
-        caption_justify="left",
-    )
-    table.add_column("difference", overflow="fold", min_width=12)
-    table.add_column("metric", no_wrap=True)
-    for column in ("mean", "p", "Holm p"):
-        table.add_column(column, justify="right")
+    rows = []
     for name, differences in evaluation.comparisons.items():
         for metric, title in METRICS.items():
             paired = differences[metric]
-            cells = (_difference(paired), _p(paired.p), _p(paired.holm_p))
-            table.add_row(escape(name.replace(" - ", " − ")), title, *cells)
+            low, high = 100 * paired.low, 100 * paired.high
+            mean = f"{100 * paired.delta:+.1f} [{low:+.1f}, {high:+.1f}]"
+            names = name.replace(" - ", " − "), title
+            rows.append((*names, mean, _p(paired.p), _p(paired.holm_p)))
+    columns = ("difference", "metric", ">mean", ">p", ">Holm p")
+    table = make_table("paired differences, in points", columns, rows)
+    table.caption, table.caption_justify = FAMILY, "left"
+    table.columns[0].min_width = 12
+    table.columns[1].no_wrap = True
     return table
-
-
-def _difference(paired: Paired) -> str:
-    return escape(f"{100 * paired.delta:+.1f} [{100 * paired.low:+.1f}, {100 * paired.high:+.1f}]")
 
 
 def _p(value: float) -> str:

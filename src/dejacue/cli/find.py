@@ -16,6 +16,7 @@ from rich.table import Table
 
 import dejacue
 from dejacue.cli import options as o
+from dejacue.cli.bars import Bars
 from dejacue.cli.tables import (
     as_note,
     diagnostics_table,
@@ -26,6 +27,7 @@ from dejacue.cli.tables import (
     timeline_table,
 )
 from dejacue.errors import DejaCueError, InputError, MissingExtra
+from dejacue.sources.atomic import check_place
 
 if TYPE_CHECKING:
     from dejacue.pipeline import Finding, Search
@@ -211,7 +213,6 @@ def demo(
     """Render a short video, find the states of its object, and write a report."""
     from dejacue.data.rendered import render, write_scene
     from dejacue.pipeline import Job, Search
-    from dejacue.sources.atomic import check_place
 
     check_place(output, folder=True)
     scene = output / "scene"
@@ -329,7 +330,6 @@ def _from_video(
     source: Path, search: Search, outputs: Outputs
 ) -> tuple[Path, Path | None, list[Finding]]:
     """Return the folder of the history, the file to write instead of a report, the findings."""
-    from dejacue.cli.bars import Bars
     from dejacue.cli.video import summarise_tracking
     from dejacue.sources.files import file_name
     from dejacue.sources.findings import history_path
@@ -377,7 +377,6 @@ def _default_folder(source: Path, name: str) -> Path:
 def _check(file: Path | None, folder: Path | None, outputs: Outputs, search: Search) -> None:
     """Refuse, before the work, outputs that cannot be written or that are read here."""
     from dejacue.method.plan import as_readout
-    from dejacue.sources.atomic import check_place
     from dejacue.sources.findings import DOCUMENT, holds_finding
 
     read = [search.source, search.vocabulary, search.job.masks, outputs.references]

@@ -11,8 +11,10 @@ from rich.table import Table
 
 import dejacue
 from dejacue.cli import options as o
-from dejacue.cli.tables import notes, say, say_written, show_tables
+from dejacue.cli.tables import make_table, notes, say, say_written, show_tables
 from dejacue.errors import InputError
+from dejacue.sources.atomic import check_place
+from dejacue.sources.documents import named
 
 if TYPE_CHECKING:
     from dejacue.learn.calibrated import Calibrated, Fitted
@@ -51,8 +53,6 @@ def fit(
 ) -> None:
     """Fit a few weights to labels, and report whether they beat contrast."""
     from dejacue.learn import calibrated_fit
-    from dejacue.sources.atomic import check_place
-    from dejacue.sources.documents import named
 
     if len(files) < 2:
         raise InputError(
@@ -111,10 +111,12 @@ def _described(histories: Iterable[History], words: Path | None, encoder: str | 
 def _show(model: Calibrated) -> None:
     assert model.fitted is not None
     fitted = model.fitted
+    names, values = (*model.features, "bias"), (*model.weights, model.bias)
+    weights = [(name, f"{weight:+.3f}") for name, weight in zip(names, values, strict=True)]
     show_tables(
         _table("cross-validated, means in %", fitted.table),
         _table("candidates, means in %", fitted.candidates),
-        _weights(model),
+        make_table(f"model, rule {model.rule}", ("evidence", ">weight"), weights),
     )
     say(
         f"{fitted.moments} descriptions, {fitted.histories} histories, {fitted.components} "
@@ -127,21 +129,10 @@ def _show(model: Calibrated) -> None:
 def _table(title: str, rows: Sequence[tuple[str, float, float, float]]) -> Table:
     from dejacue.evaluation import METRICS
 
-    table = Table(title=title, title_justify="left")
-    table.add_column("", overflow="fold", min_width=10)
-    for metric in METRICS.values():
-        table.add_column(metric, justify="right")
-    for name, *values in rows:
-        table.add_row(name, *(f"{100 * value:.1f}" for value in values))
-    return table
-
-
-def _weights(model: Calibrated) -> Table:
-    table = Table(title=f"model, rule {model.rule}", title_justify="left")
-    table.add_column("evidence")
-    table.add_column("weight", justify="right")
-    for name, weight in zip((*model.features, "bias"), (*model.weights, model.bias), strict=True):
-        table.add_row(name, f"{weight:+.3f}")
+    columns = ("", *(f">{metric}" for metric in METRICS.values()))
+    cells = [(name, *(f"{100 * value:.1f}" for value in values)) for name, *values in rows]
+    table = make_table(title, columns, cells)
+    table.columns[0].min_width = 10
     return table
 
 

@@ -18,6 +18,8 @@ import dejacue
 from dejacue.cli import options as o
 from dejacue.cli.tables import console, notes, say, show_tables, timeline_table
 from dejacue.errors import InputError
+from dejacue.sources.atomic import check_place
+from dejacue.sources.documents import as_json, named
 
 if TYPE_CHECKING:
     import numpy as np
@@ -71,8 +73,6 @@ def live(
     from dejacue.cli.find import write_folder
     from dejacue.cli.readouts import readout_named
     from dejacue.pipeline import Made
-    from dejacue.sources.atomic import check_place
-    from dejacue.sources.documents import as_json, named
     from dejacue.sources.stream import is_stream, open_stream
 
     values = o.settings(settings, SETTINGS)
@@ -142,7 +142,6 @@ def live(
 
 def masks_from_tracker(video: Video, box: str, tracker: str) -> Callable[[Frame], Mask]:
     """Return a function that gives the mask of each frame, one after the other."""
-    from dejacue.sources.documents import named
     from dejacue.sources.tracks.prompt_text import TypedPrompts, read_prompts
     from dejacue.sources.tracks.propagate import PRESENCE
 
@@ -245,8 +244,6 @@ def _stopping() -> Iterator[Callable[[], bool]]:
 
 
 def _print_json(update: Update) -> None:
-    from dejacue.sources.documents import as_json
-
     print(as_json(update.to_dict()), flush=True)
 
 

@@ -15,6 +15,7 @@ import typer.core
 
 from dejacue.errors import InputError, unknown
 from dejacue.plugins import check_installed
+from dejacue.sources.sizes import pixel_limit
 
 if TYPE_CHECKING:
     from dejacue.pipeline import EncoderOptions, TypedPrompts, VideoOptions
@@ -292,8 +293,6 @@ def encoder_from(texts: Iterable[str] | None, device: str | None) -> EncoderOpti
 
 def limit_pixels(context: typer.Context, values: Mapping[str, Any]) -> None:
     """Refuse larger pictures and masks as long as the command runs."""
-    from dejacue.sources.sizes import pixel_limit
-
     context.with_resource(pixel_limit(values.get("max_pixels")))
 
 

@@ -13,8 +13,12 @@ from rich.table import Table
 
 import dejacue
 from dejacue.cli import options as o
-from dejacue.cli.tables import notes, say, say_written, show_tables
+from dejacue.cli.bars import Bars
+from dejacue.cli.tables import make_table, notes, say, say_written, seconds, show_tables, span
+from dejacue.cluster import check_engine
 from dejacue.errors import InputError, counted, shortened
+from dejacue.sources.atomic import write_bytes
+from dejacue.sources.documents import as_json
 
 if TYPE_CHECKING:
     from dejacue.records import History
@@ -68,7 +72,6 @@ def ingest(
     settings: Annotated[o.Texts, o.setting(INGEST_SETTINGS)] = None,
 ) -> None:
     """Turn many videos into histories in a store; run it again to resume."""
-    from dejacue.cli.bars import Bars
     from dejacue.pipeline.ingest import ManifestError
 
     values = o.settings(settings, INGEST_SETTINGS)
@@ -135,8 +138,6 @@ def add(
 
     The store is created if it is missing.
     """
-    from dejacue.cli.bars import Bars
-
     new = not dejacue.Store.is_at(path)
     if not new and (encoder is not None or dtype is not None or not files):
         raise InputError(
@@ -196,8 +197,6 @@ def ls(
     ] = None,
 ) -> None:
     """List the histories, or show the details of one."""
-    from dejacue.sources.documents import as_json
-
     if id is not None and (where or jsonl):
         raise InputError("--where and --jsonl are for a list of histories; leave the id out")
     if id is None and thumbnail is not None:
@@ -212,20 +211,16 @@ def ls(
                 typer.echo(as_json(row._asdict()))
             return
         about = f"encoder {opened.encoder or 'unnamed'}, {_dimensions(opened)}"
-        title = escape(f"{opened.path}: {_counted(len(opened))}, {about}")
-        table = Table(title=title, title_justify="left")
+        title = f"{opened.path}: {_counted(len(opened))}, {about}"
         listed = list(islice(rows, MAX_TABLE_ROWS))
-        columns = dict.fromkeys(name for row in listed for name in row.columns)
-        for name in ("history", "object", "source", *map(escape, columns)):
-            table.add_column(name, overflow="fold")
-        for name in ("frames", "runs", "from – to", "at seconds", "thumb-\nnail"):
-            table.add_column(name, justify="right", no_wrap=True)
+        more = dict.fromkeys(name for row in listed for name in row.columns)
+        numbers = (">frames", ">runs", ">from – to", ">at seconds", ">thumb-\nnail")
+        table = make_table(title, ("history", "object", "source", *more, *numbers))
         for row in listed:
-            texts = (row.id, row.object, row.source, *map(row.columns.get, columns))
-            span = f"{row.start} – {row.end}"
-            numbers = (str(row.frames), str(row.runs), span, _seconds(row.times_s))
-            picture = "yes" if row.thumbnail else ""
-            table.add_row(*(escape(text or "") for text in texts), *numbers, picture)
+            texts = (row.id, row.object, row.source, *map(row.columns.get, more))
+            frames = (str(row.frames), str(row.runs), f"{row.start} – {row.end}")
+            times = (seconds(row.times_s), "yes" if row.thumbnail else "")
+            table.add_row(*(escape(text or "") for text in texts), *frames, *times)
         show_tables(table)
         if not listed and where:
             notes(NO_MATCH)
@@ -236,10 +231,8 @@ def ls(
 
 
 def _show_history(store: Store, id: str, thumbnail: Path | None) -> None:
-    from dejacue.sources.atomic import write_bytes
-
     history = store[id]
-    runs = ", ".join(f"{run.start} – {run.end}" for run in history.runs()[:10])
+    runs = ", ".join(map(span, history.runs()[:10]))
     more = ", …" if len(history.runs()) > 10 else ""
     say(f"{id}: {counted(len(history), 'observed frame')} of {store.path}")
     for name, text in store.told(id).items():
@@ -248,7 +241,7 @@ def _show_history(store: Store, id: str, thumbnail: Path | None) -> None:
     say(f"frames: {runs}{more}")
     if history.times_s is not None:
         ends_s = history.times_s if history.ends_s is None else history.ends_s
-        say(f"seconds: {_seconds((float(history.times_s[0]), float(ends_s[-1])))}")
+        say(f"seconds: {seconds((float(history.times_s[0]), float(ends_s[-1])))}")
     say(f"encoder: {history.encoder or 'unnamed'}, {_dimensions(store)}")
     for name, text in (history.made_with or {}).items():
         say(f"{name}: {text}")
@@ -275,8 +268,6 @@ def failures(
     ] = False,
 ) -> None:
     """List what ingest could not add, and why."""
-    from dejacue.sources.documents import as_json
-
     with dejacue.Store.open(path) as opened:
         recorded = opened.failures()
         unknown = set(ids or ()) - {failure.id for failure in recorded}
@@ -315,8 +306,6 @@ def rm(path: StorePath, ids: Ids = None, where: Where = None) -> None:
 @store.command()
 def verify(path: StorePath) -> None:
     """Read every byte and list damaged histories (then the exit code is 1)."""
-    from dejacue.cli.bars import Bars
-
     with dejacue.Store.open(path) as opened:
         with Bars() as bars:
             problems = opened.verify(bars)
@@ -345,8 +334,6 @@ def export(
     where: Where = None,
 ) -> None:
     """Export the histories as files for other tools."""
-    from dejacue.cli.bars import Bars
-
     kind = kind or ("parquet" if output.lower().endswith(".parquet") else "npz")
     with dejacue.Store.open(path) as opened, Bars() as bars:
         count = opened.export(output, kind, where=conditions(where), progress=bars)
@@ -386,11 +373,8 @@ def ask(
     with what all the words have in common. The score says how clear a window
     is within its history. Neither is a probability.
     """
-    from dejacue.cli.bars import Bars
     from dejacue.cli.readouts import readout_named
-    from dejacue.cluster import check_engine
     from dejacue.pipeline.words import encoded_words
-    from dejacue.sources.documents import as_json
     from dejacue.store import check_output
 
     options = o.encoder_from(settings, device)
@@ -442,17 +426,13 @@ def ask(
 
 def _match_table(matches: Iterable[Match]) -> Table:
     """Return a row per window, with a line between histories."""
-    table = Table(title="likeliest objects first", title_justify="left")
-    table.add_column("", justify="right", no_wrap=True)
-    for name in ("history", "source", "state"):
-        table.add_column(name, overflow="fold")
-    for name in ("frames", "seconds", "score", "object\nscore"):
-        table.add_column(name, justify="right", no_wrap=True)
+    columns = (">", "history", "source", "state", ">frames", ">seconds", ">score", ">object\nscore")
+    table = make_table("likeliest objects first", columns)
     last_rank = None
     for match in matches:
         head = (str(match.rank), escape(match.history), escape(match.source or ""))
         interval = match.interval
-        cells = [f"{interval.start} – {interval.end}", _seconds(interval.times_s)]
+        cells = [span(interval.window), seconds(interval.times_s)]
         cells += [f"{interval.score:.2f}", f"{match.object_score:.3f}"]
         if match.rank == last_rank:
             head, cells[-1] = ("", "", ""), ""
@@ -465,10 +445,6 @@ def _match_table(matches: Iterable[Match]) -> Table:
 
 def conditions(texts: Iterable[str] | None) -> dict[str, str]:
     return dict(o.pairs(texts, "--where", "NAME=PATTERN, as in --where source=kitchen*"))
-
-
-def _seconds(times_s: tuple[float, float] | None) -> str:
-    return "" if times_s is None else "{:.2f} – {:.2f}".format(*times_s)
 
 
 def _counted(count: int) -> str:

@@ -11,8 +11,10 @@ import typer
 from rich.markup import escape
 
 from dejacue.cli import options as o
+from dejacue.cli.bars import Bars
 from dejacue.cli.tables import console, notes, say
 from dejacue.errors import InputError
+from dejacue.sources.atomic import check_place
 
 if TYPE_CHECKING:
     from dejacue.sources.tracks import Notes
@@ -75,7 +77,6 @@ def track(
     settings: Annotated[o.Texts, o.setting(TRACK_SETTINGS)] = None,
 ) -> None:
     """Track an object through a video from a box, a click or a mask."""
-    from dejacue.cli.bars import Bars
     from dejacue.pipeline import Job, TrackerOptions
     from dejacue.pipeline import track as track_objects
 
@@ -146,11 +147,9 @@ def encode(
     settings: Annotated[o.Texts, o.setting(ENCODE_SETTINGS)] = None,
 ) -> None:
     """Turn a video and the masks of an object into a history of features."""
-    from dejacue.cli.bars import Bars
     from dejacue.pipeline import Job
     from dejacue.pipeline import encode as encode_objects
     from dejacue.pipeline.ingest import check_room, open_store
-    from dejacue.sources.atomic import check_place
 
     path = o.single_path(video, context.args)
     values = o.settings(settings, ENCODE_SETTINGS)

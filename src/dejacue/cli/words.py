@@ -12,7 +12,7 @@ from rich.table import Table
 
 import dejacue
 from dejacue.cli import options as o
-from dejacue.cli.tables import as_note, notes, say, show_tables
+from dejacue.cli.tables import as_note, make_table, notes, say, show_tables, span
 from dejacue.errors import InputError
 
 if TYPE_CHECKING:
@@ -69,20 +69,19 @@ def words(
 def tables(report: WordsReport) -> list[Table]:
     """Return the tables of descriptions, of their pairs, of states, and of pairs of states."""
     on_history = report.history_id is not None
-    descriptions = _table("descriptions", "state", "description")
-    _add_numbers(descriptions, "agrees", "direction\nwithout it")
-    pairs = _table("pairs of descriptions of a state", "state", "one", "another")
-    _add_numbers(pairs, "cosine")
-    states = _table("states", "state")
-    _add_numbers(states, "residual\nnorm")
-    state_pairs = _table("pairs of states", "one", "another")
-    _add_numbers(state_pairs, "similarity", "agreement")
-    if len(report.states) > 2:  # the directions of two are opposite, whatever the words
-        _add_numbers(state_pairs, "cosine", *(["correlation", "tIoU"] if on_history else []))
-    if on_history:
-        _add_numbers(descriptions, "frames\nalone", "tIoU with\nits state", "window\nwithout it")
-        _add_numbers(pairs, "correlation", "tIoU")
-        _add_numbers(states, "frames")
+    seen = (">correlation", ">tIoU") if on_history else ()
+    columns = ("state", "description", ">agrees", ">direction\nwithout it")
+    alone = (">frames\nalone", ">tIoU with\nits state", ">window\nwithout it")
+    descriptions = make_table("descriptions", (*columns, *(alone if on_history else ())))
+    columns = ("state", "one", "another", ">cosine")
+    pairs = make_table("pairs of descriptions of a state", (*columns, *seen))
+    states = make_table(
+        "states", ("state", ">residual\nnorm", *([">frames"] if on_history else []))
+    )
+    # the directions of two states are opposite, whatever the words
+    more = (">cosine", *seen) if len(report.states) > 2 else ()
+    columns = ("one", "another", ">similarity", ">agreement")
+    state_pairs = make_table("pairs of states", (*columns, *more))
     for text in report.descriptions:
         values = (text.agreement, text.kept, text.window, text.overlap, text.without)
         _add_row(descriptions, text.state, _marked(text), *values)
@@ -102,18 +101,6 @@ def tables(report: WordsReport) -> list[Table]:
     return found
 
 
-def _table(title: str, *words: str) -> Table:
-    table = Table(title=title, title_justify="left")
-    for column in words:
-        table.add_column(column, overflow="fold")
-    return table
-
-
-def _add_numbers(table: Table, *columns: str) -> None:
-    for column in columns:
-        table.add_column(column, justify="right", no_wrap=True)
-
-
 def _add_row(table: Table, *values: str | float | Window | None) -> None:
     """Add a row; values beyond the columns of the table are left out."""
     from dejacue.records.words import decimal
@@ -125,7 +112,7 @@ def _add_row(table: Table, *values: str | float | Window | None) -> None:
         elif value is None or isinstance(value, float):
             cells.append(decimal(value))
         else:
-            cells.append(f"{value.start} – {value.end}")
+            cells.append(span(value))
     table.add_row(*cells)
 
 
