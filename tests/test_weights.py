@@ -178,7 +178,7 @@ def test_a_name_that_is_none_is_refused(dejacue) -> None:
     ran = dejacue("weights", "fetch", "siglip3")
     assert ran.code == 2
     assert 'unknown model "siglip3"; did you mean "siglip2"?' in ran.err
-    assert "hf download a/b downloads them" in dejacue("weights", "path", "hf:a/b").err
+    assert "hf download a/b downloads them" in dejacue("weights", "ls", "hf:a/b", "--paths").err
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -192,7 +192,7 @@ def test_states_go_from_absent_to_ready(offline, tmp_path, monkeypatch, dejacue)
     assert state() == "absent"
     shutil.copytree(offline, root)
     assert state() == "ready"
-    out = dejacue("weights", "path", "siglip2").out.splitlines()
+    out = dejacue("weights", "ls", "siglip2", "--paths").out.splitlines()
     assert out[0] == str(root / ONNX_REPOSITORY / "onnx" / "vision_model.onnx")
     assert len(out) == 3
     Path(out[0]).write_bytes(b"junk!")
@@ -200,7 +200,7 @@ def test_states_go_from_absent_to_ready(offline, tmp_path, monkeypatch, dejacue)
     assert "damaged: " in dejacue("weights", "ls", "siglip2").out
     Path(out[0]).unlink()
     assert state() == "partial"
-    lacking = dejacue("weights", "path", "siglip2")
+    lacking = dejacue("weights", "ls", "siglip2", "--paths")
     assert lacking.code == 1
     assert "onnx/vision_model.onnx not on this machine; run dejacue weights fetch" in lacking.err
 
@@ -340,7 +340,9 @@ def test_a_fetch_that_was_stopped_goes_on_and_is_whole_or_not_there(hub, tmp_pat
     assert again.returncode == 0, again.stderr
     ranges = [given for path, given in hub.asked if path.endswith("safetensors")]
     assert ranges == [f"bytes={resumed}-"]
-    (path,) = (Path(p) for p in shell("weights", "path", "sam2-tiny", **place).stdout.split()[1:])
+    (path,) = (
+        Path(p) for p in shell("weights", "ls", "sam2-tiny", "--paths", **place).stdout.split()[1:]
+    )
     assert path.read_bytes() == whole
     assert (tmp_path / "weights" in path.parents) == own
     hub.asked.clear()
