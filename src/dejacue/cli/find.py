@@ -64,30 +64,27 @@ def find(
     ],
     vocabulary: Annotated[
         Path | None,
-        o.option(
+        o.states_option(
             "Descriptions of each state: words (.yaml, .json) or features (.npz); optional if "
             "examples show every state.",
             "--vocabulary",
             "-v",
-            panel=o.STATES,
         ),
     ] = None,
     example: Annotated[
         o.Texts,
-        o.option(
+        o.states_option(
             "STATE=EXAMPLE: a frame of the file (120), frames (120-180), a time (4.5s, 1:30), "
             "cup.jpg, other.history.npz@33; none=45: in none of the states.",
             "--example",
             "-e",
-            panel=o.STATES,
         ),
     ] = None,
     change: Annotated[
-        o.Texts, o.option("Frame (300) or time (4.5s) at which a state ends.", panel=o.STATES)
+        o.Texts, o.states_option("Frame (300) or time (4.5s) at which a state ends.")
     ] = None,
     ask: Annotated[
-        int | None,
-        o.option("Also list this many frames to ask a person about next.", panel=o.STATES),
+        int | None, o.states_option("Also list this many frames to ask a person about next.")
     ] = None,
     masks: o.Masks = None,
     objects: o.Objects = None,
@@ -114,34 +111,27 @@ def find(
     ] = None,
     top: Annotated[
         int | None,
-        o.option(
+        o.method_option(
             "Non-overlapping windows per description "
-            "(default: 3 with contrast, all with joint, else 1).",
-            panel=o.METHOD,
+            "(default: 3 with contrast, all with joint, else 1)."
         ),
     ] = None,
     references: Annotated[
         Path | None,
-        o.option(
-            "True windows (.json, .csv, .eaf, …) to show beside the results.", panel=o.RESULTS
-        ),
+        o.results_option("True windows (.json, .csv, .eaf, …) to show beside the results."),
     ] = None,
     format: o.OutputFormat = None,
     output: Annotated[
         Path | None,
-        o.option(
+        o.results_option(
             "A file (.json, .csv, .txt, .vtt, .eaf, .parquet, …), or a folder for the report.",
             "--output",
             "-o",
-            panel=o.RESULTS,
         ),
     ] = None,
-    plot: Annotated[
-        Path | None, o.option("Also plot the evidence to this PNG.", panel=o.RESULTS)
-    ] = None,
+    plot: Annotated[Path | None, o.results_option("Also plot the evidence to this PNG.")] = None,
     cut: Annotated[
-        bool,
-        o.flag("Also cut the windows found into video clips.", "--cut", panel=o.RESULTS),
+        bool, o.results_option("Also cut the windows found into video clips.", "--cut", metavar=" ")
     ] = False,
 ) -> None:
     """Find the window of frames in which each description holds.

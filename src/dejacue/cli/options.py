@@ -61,7 +61,12 @@ def option(
 
 
 flag = partial(option, metavar=" ")  # without the word bool in the help
-STATES, OBJECT, FRAMES, METHOD, RESULTS = "States", "Object", "Frames", "Method", "Results"
+METHOD = "Method"
+states_option = partial(option, panel="States")
+object_option = partial(option, panel="Object")
+frames_option = partial(option, panel="Frames")
+method_option = partial(option, panel=METHOD)
+results_option = partial(option, panel="Results")
 
 
 def _readouts() -> list[str]:
@@ -169,11 +174,8 @@ Texts = list[str] | None
 Source = Annotated[Path, typer.Argument(help="A video, a folder of images, or a quoted glob.")]
 OutputFormat = Annotated[
     Format | None,
-    option(
-        "Output format (default: by the suffix of --output, else table).",
-        "--format",
-        "-f",
-        panel=RESULTS,
+    results_option(
+        "Output format (default: by the suffix of --output, else table).", "--format", "-f"
     ),
 ]
 Times = Annotated[
@@ -211,70 +213,58 @@ Vocabulary = Annotated[
 ]
 Masks = Annotated[
     Path | None,
-    option(
-        "Masks of the object: PNG or YOLO folder, glob, .npz, .json, .jsonl, .csv or .txt.",
-        panel=OBJECT,
+    object_option(
+        "Masks of the object: PNG or YOLO folder, glob, .npz, .json, .jsonl, .csv or .txt."
     ),
 ]
 Objects = Annotated[
     str | None,
-    option(
+    object_option(
         "Mask ids: one (1), several with a history each (1,2 or all), or the pieces of one (1+2).",
         "--object",
         "--objects",
-        panel=OBJECT,
     ),
 ]
-Box = Annotated[
-    Texts, option("Box x0,y0,x1,y1@FRAME around the object; 2:… for object 2.", panel=OBJECT)
-]
-Point = Annotated[Texts, option("Point x,y@FRAME on the object.", panel=OBJECT)]
-FirstMask = Annotated[
-    Texts, option("Mask of the object: PICTURE#ID@FRAME.", "--mask", panel=OBJECT)
-]
+Box = Annotated[Texts, object_option("Box x0,y0,x1,y1@FRAME around the object; 2:… for object 2.")]
+Point = Annotated[Texts, object_option("Point x,y@FRAME on the object.")]
+FirstMask = Annotated[Texts, object_option("Mask of the object: PICTURE#ID@FRAME.", "--mask")]
 TrackerName = Annotated[
     str | None,
-    option(
+    object_option(
         "box, sam2, sam2-tiny, sam2-large, edgetam, … (default: the best installed).",
         "--tracker",
         values=_trackers,
-        panel=OBJECT,
     ),
 ]
-Start = Annotated[
-    str | None, option("First frame (120), second (4.5s) or time (1:30).", panel=FRAMES)
-]
-End = Annotated[str | None, option("Last frame, second or time, included.", panel=FRAMES)]
+Start = Annotated[str | None, frames_option("First frame (120), second (4.5s) or time (1:30).")]
+End = Annotated[str | None, frames_option("Last frame, second or time, included.")]
 Stride = Annotated[
-    int | None,
-    option("Take every n-th frame (default: all; on a CPU, about 4 per second).", panel=FRAMES),
+    int | None, frames_option("Take every n-th frame (default: all; on a CPU, about 4 per second).")
 ]
-Fps = Annotated[float | None, option("Take this many frames per second.", panel=FRAMES)]
+Fps = Annotated[float | None, frames_option("Take this many frames per second.")]
 Replace = Annotated[bool, flag("Replace histories with the same id.", "--replace")]
 ReplaceOther = Annotated[
     bool, flag("Redo histories that were made from other inputs or options.", "--replace")
 ]
 EncoderName = Annotated[
     str | None,
-    option(
+    method_option(
         "siglip2 (default), siglip2:int8, siglip2-large, siglip2-so400m, mini, hf:NAME, "
         "openclip:NAME, timm:NAME, or a plug-in.",
         "--encoder",
         values=encoders,
-        panel=METHOD,
     ),
 ]
-Device = Annotated[str | None, option("cuda, mps or cpu, with torch.", panel=METHOD)]
+Device = Annotated[str | None, method_option("cuda, mps or cpu, with torch.")]
 EncoderSettings = Annotated[Texts, setting(ENCODER_SETTINGS)]
 ReadoutName = Annotated[
     str,
-    option(
+    method_option(
         "contrast, joint (every occurrence), published (the paper), scan, whole-history, "
         "longest-run, or a plug-in; or a .json file or folder written by dejacue learn.",
         "--readout",
         "-r",
         values=_readouts,
-        panel=METHOD,
     ),
 ]
 

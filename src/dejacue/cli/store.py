@@ -360,9 +360,7 @@ def ask(
     ray_address: o.RayAddress = None,
     encoder: Annotated[
         str | None,
-        o.option(
-            "Encoder for the words (default: that of the store).", panel=o.METHOD, values=o.encoders
-        ),
+        o.method_option("Encoder for the words (default: that of the store).", values=o.encoders),
     ] = None,
     device: o.Device = None,
     settings: o.EncoderSettings = None,

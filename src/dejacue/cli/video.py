@@ -32,41 +32,34 @@ def track(
     ],
     box: o.Box = None,
     point: o.Point = None,
-    not_point: Annotated[
-        o.Texts, o.option("Point x,y@FRAME outside the object.", panel=o.OBJECT)
-    ] = None,
+    not_point: Annotated[o.Texts, o.object_option("Point x,y@FRAME outside the object.")] = None,
     mask: o.FirstMask = None,
     at: Annotated[
         int | None,
-        o.option(
-            "Frame of the file for prompts without @FRAME (default: the first).", panel=o.OBJECT
-        ),
+        o.object_option("Frame of the file for prompts without @FRAME (default: the first)."),
     ] = None,
     add: Annotated[
-        o.Texts, o.option("Another piece of the object: a box, point or mask.", panel=o.OBJECT)
+        o.Texts, o.object_option("Another piece of the object: a box, point or mask.")
     ] = None,
     tracker: o.TrackerName = None,
     presence: Annotated[
         float,
-        o.option(
-            "The object counts as seen where the tracker's confidence is at least this.",
-            panel=o.OBJECT,
+        o.object_option(
+            "The object counts as seen where the tracker's confidence is at least this."
         ),
     ] = 0.5,
     backward: Annotated[
         bool,
-        o.flag(
+        o.object_option(
             "Also track the object back to the first frame.",
             "--backward/--no-backward",
-            panel=o.OBJECT,
+            metavar=" ",
         ),
     ] = True,
     fallback: Annotated[
         bool,
-        o.flag(
-            "sam2: fall back to the CPU when the GPU runs out of memory.",
-            "--fallback",
-            panel=o.OBJECT,
+        o.object_option(
+            "sam2: fall back to the CPU when the GPU runs out of memory.", "--fallback", metavar=" "
         ),
     ] = False,
     start: o.Start = None,
