@@ -34,7 +34,7 @@ Force = Annotated[bool, o.flag("Replace an existing output.", "--force")]
 @annotate.command()
 def start(
     annotator: Annotated[str, o.option("Name of the annotator.", "--annotator", "-a")],
-    output: Annotated[Path, o.option("The pass, as JSON.", "--output", "-o")],
+    output: Annotated[Path, o.output("The pass, as JSON.")],
     history: Annotated[
         Path | None, typer.Argument(help="History of the object (.npz), which defines the frames.")
     ] = None,
@@ -45,7 +45,7 @@ def start(
     frames: Annotated[
         str | None, o.option("FIRST:LAST, both included, instead of a history file.")
     ] = None,
-    id: Annotated[str | None, o.option("Name of the history.", "--id")] = None,
+    id: Annotated[str | None, o.option("Name of the history.")] = None,
     states: Annotated[
         str | None,
         o.option(
@@ -199,10 +199,7 @@ def export_pass(
 def consensus(
     first: Annotated[Path, typer.Argument(help="The pass of one annotator.")],
     second: Annotated[Path, typer.Argument(help="The pass of the other annotator.")],
-    output: Annotated[
-        Path,
-        o.option("The consensus, or the disagreements to decide first.", "--output", "-o"),
-    ],
+    output: Annotated[Path, o.output("The consensus, or the disagreements to decide first.")],
     decisions: Annotated[
         Path | None, o.option("The decisions file, filled in.", "--decisions", "-d")
     ] = None,
@@ -250,9 +247,7 @@ def events(
             show_default=False,
         ),
     ],
-    output: Annotated[
-        Path | None, o.option("Write the references to this file.", "--output", "-o")
-    ] = None,
+    output: Annotated[Path | None, o.output("Write the references to this file.")] = None,
     pre: Annotated[str, o.option("State before the event, as named in the vocabulary.")] = "pre",
     post: Annotated[str, o.option("State after the event, as named in the vocabulary.")] = "post",
     component: Annotated[

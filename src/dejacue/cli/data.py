@@ -54,15 +54,13 @@ def open_folder(
     folder: Folder,
     layout: Layout = None,
     references: Annotated[
-        Path | None, o.option("Write the true windows to this .json, for evaluate.", "--references")
+        Path | None, o.option("Write the true windows to this .json, for evaluate.")
     ] = None,
-    manifest: Annotated[
-        Path | None, o.option("Write a manifest to this .csv, for ingest.", "--manifest")
-    ] = None,
+    manifest: Annotated[Path | None, o.option("Write a manifest to this .csv, for ingest.")] = None,
     masks: OwnMasks = None,
     vocabularies: Annotated[
         Path | None,
-        o.option("Write the words of each clip to ID.json in this folder.", "--vocabularies"),
+        o.option("Write the words of each clip to ID.json in this folder."),
     ] = None,
     json: Annotated[bool, o.flag("Print the contents as JSON.", "--json")] = False,
 ) -> None:
@@ -153,9 +151,7 @@ def evaluate_folder(
     masks: OwnMasks = None,
     where: Annotated[
         list[str] | None,
-        o.option(
-            "Only clips that match NAME=PATTERN: id, object, source, split, category …", "--where"
-        ),
+        o.option("Only clips that match NAME=PATTERN: id, object, source, split, category …"),
     ] = None,
     workers: o.Decoders = None,
     replace: o.ReplaceOther = False,
@@ -163,8 +159,7 @@ def evaluate_folder(
     device: o.Device = None,
     settings: o.EncoderSettings = None,
     output: Annotated[
-        Path | None,
-        o.option("Write the table to this .json, .csv, .md or .txt file.", "--output", "-o"),
+        Path | None, o.output("Write the table to this .json, .csv, .md or .txt file.")
     ] = None,
     by: Annotated[
         str | None, o.option("Also show a table per object, source, split, category …")

@@ -37,9 +37,7 @@ def evaluate(
     ] = False,
     times: o.Times = None,
     format: o.OutputFormat = None,
-    output: Annotated[
-        Path | None, o.option("Write to a file instead of the screen.", "--output", "-o")
-    ] = None,
+    output: Annotated[Path | None, o.output("Write to a file instead of the screen.")] = None,
 ) -> None:
     """Score timelines against references and compare methods: recall, overlap, intervals, p."""
     from dejacue.sources.formats.registry import format_in

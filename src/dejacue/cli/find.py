@@ -123,10 +123,9 @@ def find(
     format: o.OutputFormat = None,
     output: Annotated[
         Path | None,
-        o.results_option(
+        o.output(
             "A file (.json, .csv, .txt, .vtt, .eaf, .parquet, …), or a folder for the report.",
-            "--output",
-            "-o",
+            panel="Results",
         ),
     ] = None,
     plot: Annotated[Path | None, o.results_option("Also plot the evidence to this PNG.")] = None,
@@ -195,9 +194,7 @@ def _shown(examples: o.Texts, changes: o.Texts) -> Shown | None:
 
 
 def demo(
-    output: Annotated[Path, o.option("Folder for the results.", "--output", "-o")] = Path(
-        "out/demo"
-    ),
+    output: Annotated[Path, o.output("Folder for the results.")] = Path("out/demo"),
     seed: Annotated[int, o.option("Seed of the rendered video.")] = 7,
 ) -> None:
     """Render a short video, find the states of its object, and write a report."""

@@ -35,10 +35,8 @@ def fit(
             show_default=False,
         ),
     ],
-    output: Annotated[Path, o.option("The model, a .json file.", "--output", "-o")],
-    words: Annotated[
-        Path | None, o.option("Descriptions for histories (.npz) or a store.", "--words")
-    ] = None,
+    output: Annotated[Path, o.output("The model, a .json file.")],
+    words: Annotated[Path | None, o.option("Descriptions for histories (.npz) or a store.")] = None,
     features: Annotated[
         str | None,
         o.option(

@@ -65,9 +65,7 @@ def live(
     settings: Annotated[o.Texts, o.setting(SETTINGS)] = None,
     readout: o.ReadoutName = "contrast",
     jsonl: Annotated[bool, o.flag("Print a JSON object per frame and line.", "--jsonl")] = False,
-    output: Annotated[
-        Path | None, o.option("Folder for the files that find writes.", "--output", "-o")
-    ] = None,
+    output: Annotated[Path | None, o.output("Folder for the files that find writes.")] = None,
 ) -> None:
     """Show which state the object is in while it is being filmed; Ctrl-C stops."""
     from dejacue.cli.find import write_folder

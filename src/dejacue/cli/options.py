@@ -60,6 +60,10 @@ def option(
     )
 
 
+def output(help: str, panel: str | None = None) -> Any:
+    return option(help, "--output", "-o", panel=panel)
+
+
 flag = partial(option, metavar=" ")  # without the word bool in the help
 METHOD = "Method"
 states_option = partial(option, panel="States")

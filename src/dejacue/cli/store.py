@@ -326,10 +326,7 @@ def compact(path: StorePath) -> None:
 @store.command()
 def export(
     path: StorePath,
-    output: Annotated[
-        str,
-        o.option("A folder or a .parquet file; also s3://… and others.", "--output", "-o"),
-    ],
+    output: Annotated[str, o.output("A folder or a .parquet file; also s3://… and others.")],
     kind: Annotated[str | None, o.option("npz or parquet (default: by the suffix).")] = None,
     where: Where = None,
 ) -> None:
@@ -352,8 +349,7 @@ def ask(
         o.flag("Print one JSON object per answer, one per line, as answers are found.", "--jsonl"),
     ] = False,
     output: Annotated[
-        Path | None,
-        o.option("Write the answers to a .parquet, .csv, .jsonl or .json file.", "--output", "-o"),
+        Path | None, o.output("Write the answers to a .parquet, .csv, .jsonl or .json file.")
     ] = None,
     threads: Annotated[int, o.option("Number of parallel kernel calls.")] = 1,
     engine: o.Workers = "local",

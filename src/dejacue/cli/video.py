@@ -27,9 +27,7 @@ ENCODE_SETTINGS = {**o.MASK_SETTINGS, **o.VIDEO_SETTINGS, **o.ENCODER_SETTINGS}
 def track(
     context: typer.Context,
     video: o.Source,
-    output: Annotated[
-        Path, o.option("Folder for the masks, or .npz, or COCO .json.", "--output", "-o")
-    ],
+    output: Annotated[Path, o.output("Folder for the masks, or .npz, or COCO .json.")],
     box: o.Box = None,
     point: o.Point = None,
     not_point: Annotated[o.Texts, o.object_option("Point x,y@FRAME outside the object.")] = None,
@@ -125,7 +123,7 @@ def encode(
     context: typer.Context,
     video: o.Source,
     output: Annotated[
-        Path | None, o.option("x.history.npz, or a folder for several objects.", "--output", "-o")
+        Path | None, o.output("x.history.npz, or a folder for several objects.")
     ] = None,
     store: Annotated[Path | None, o.option("Store to add it to; created if missing.")] = None,
     replace: o.Replace = False,
