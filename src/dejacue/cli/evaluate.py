@@ -102,8 +102,8 @@ def _of_another_tool(
     )
 
 
-def _same(one: Path, other: Path) -> bool:
-    return one.exists() and other.exists() and one.samefile(other)
+def _same(a: Path, b: Path) -> bool:
+    return a.exists() and b.exists() and a.samefile(b)
 
 
 def _methods(paths: list[Path]) -> dict[str, Path]:

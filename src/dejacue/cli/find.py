@@ -31,7 +31,7 @@ from dejacue.sources.atomic import check_place
 
 if TYPE_CHECKING:
     from dejacue.pipeline import Finding, Search
-    from dejacue.pipeline._read import Shown
+    from dejacue.pipeline._read import MoreExamples
     from dejacue.pipeline.finding import References
     from dejacue.records import Reference
     from dejacue.report.exports import Export
@@ -175,14 +175,14 @@ def find(
         values.get("diagnostics", False),
         values.get("engine", "auto"),
     )
-    search = Search(path, vocabulary, job, reading, _shown(example, change))
+    search = Search(path, vocabulary, job, reading, _more_examples(example, change))
     outputs = Outputs(format and format.value, output, plot, references, cut, ask)
     find_and_show(search, outputs)
 
 
-def _shown(examples: o.Texts, changes: o.Texts) -> Shown | None:
+def _more_examples(examples: o.Texts, changes: o.Texts) -> MoreExamples | None:
     """Return the examples and changes that are given beside the words."""
-    from dejacue.pipeline._read import Shown
+    from dejacue.pipeline._read import MoreExamples
 
     by_state: dict[str | None, list[str]] = {}
     form = "STATE=EXAMPLE, as in --example empty=120"
@@ -190,7 +190,7 @@ def _shown(examples: o.Texts, changes: o.Texts) -> Shown | None:
         if not text.strip():
             raise InputError(f'--example "{state}=": give {form}')
         by_state.setdefault(state, []).append(text)
-    return Shown(by_state or None, tuple(changes or ())) if by_state or changes else None
+    return MoreExamples(by_state or None, tuple(changes or ())) if by_state or changes else None
 
 
 def demo(
@@ -292,7 +292,8 @@ def _references(path: Path | None, source: Path) -> list[Reference]:
 
     if path is None:
         return []
-    timed = (own := format_in(path)) is not None and own.timed
+    format = format_in(path)
+    timed = format is not None and format.timed
     folder = _is_saved(source) and source.suffix.lower() != ".npz"
     return dejacue.read_references(path, times=source if timed and not folder else None)
 

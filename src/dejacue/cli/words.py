@@ -93,12 +93,12 @@ def tables(report: WordsReport) -> list[Table]:
     for two in report.state_pairs:
         alike = two.similarity, two.agreement, two.cosine, two.correlation, two.overlap
         _add_row(state_pairs, two.first, two.second, *alike)
-    found = [descriptions, *([pairs] if report.pairs else []), states, state_pairs]
+    tables = [descriptions, *([pairs] if report.pairs else []), states, state_pairs]
     longest = max(cell_len(state.state) for state in report.states)
-    for table in found if longest <= MAX_UNBROKEN_LETTERS else ():
+    for table in tables if longest <= MAX_UNBROKEN_LETTERS else ():
         names = table.columns[0]
         names.no_wrap, names.min_width = True, longest  # else names are broken to save a line
-    return found
+    return tables
 
 
 def _add_row(table: Table, *values: str | float | Window | None) -> None:

@@ -6,9 +6,9 @@
     encode    a job → Encoded: History and pictures of each object    _encode.py
     read      a history and words → Timeline                          _read.py
 
-``find`` and ``find_each`` (_find.py) call them one after the other and give a Finding (finding.py).
-Information is logged ("dejacue"), progress is told (dejacue.progress), and what a reader must know
-lies in the warnings of what is returned.
+``find`` and ``find_each`` (_find.py) call them one after the other and return a Finding
+(finding.py). Information is logged ("dejacue"), progress is reported (dejacue.progress), and what a
+reader must know is among the warnings of what is returned.
 """
 
 from dejacue.pipeline._encode import Encoded, encode

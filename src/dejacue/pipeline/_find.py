@@ -23,7 +23,14 @@ from dejacue.method._reading import in_frames
 from dejacue.method.coordinates import Coordinates
 from dejacue.method.view import Readout
 from dejacue.pipeline._encode import Encoded, encode, history_warnings
-from dejacue.pipeline._read import Examples, Given, ReadOptions, Shown, Words, read
+from dejacue.pipeline._read import (
+    Examples,
+    MoreExamples,
+    ReadOptions,
+    VocabularySource,
+    Words,
+    read,
+)
 from dejacue.pipeline.finding import Finding
 from dejacue.pipeline.job import (
     EncoderOptions,
@@ -62,7 +69,7 @@ NO_TIMES = "images have no timestamps, so there are no seconds and no .vtt; --se
 
 def find(
     video: Source,
-    vocabulary: Given | None = None,
+    vocabulary: VocabularySource | None = None,
     *,
     examples: Examples | None = None,
     changes: Sequence[int | str] = (),
@@ -126,7 +133,11 @@ def find(
 
 
 def find_each(
-    video: Source, vocabulary: Given | None = None, *, objects: Objects = "all", **options: Any
+    video: Source,
+    vocabulary: VocabularySource | None = None,
+    *,
+    objects: Objects = "all",
+    **options: Any,
 ) -> list[Finding]:
     """Return a Finding for each object, in one pass over the video; options are those of ``find``.
 
@@ -169,7 +180,7 @@ def _search(parameters: Mapping[str, Any]) -> Search:
         parameters["vocabulary"],
         job,
         ReadOptions(**reading),
-        Shown(examples, changes) if examples or changes else None,
+        MoreExamples(examples, changes) if examples or changes else None,
         parameters["folder"],
         parameters["pictures"],
         parameters["progress"],
@@ -184,10 +195,10 @@ class Search:
     """
 
     source: Source
-    vocabulary: Given | None
+    vocabulary: VocabularySource | None
     job: Job
     reading: ReadOptions = field(default_factory=ReadOptions)
-    shown: Shown | None = None
+    shown: MoreExamples | None = None
     folder: Place | None = None
     pictures: bool = True
     progress: Progress | None = None

@@ -30,7 +30,7 @@ from dejacue.sources.examples import resolved, unseen
 from dejacue.sources.files import by_file, read_vocabulary
 
 Examples = Mapping[str | None, Any]
-Given = Vocabulary | Mapping[str, Any] | str | os.PathLike[str]
+VocabularySource = Vocabulary | Mapping[str, Any] | str | os.PathLike[str]
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class ReadOptions:
 
 
 @dataclass(frozen=True, eq=False)
-class Shown:
+class MoreExamples:
     """Examples and changes that are given beside a vocabulary, in frames of the file."""
 
     examples: Examples | None = None
@@ -89,25 +89,30 @@ class Words:
     options: EncoderOptions
 
     @classmethod
-    def of(cls, given: Given | None, options: EncoderOptions, shown: Shown | None = None) -> Words:
+    def of(
+        cls,
+        source: VocabularySource | None,
+        options: EncoderOptions,
+        more: MoreExamples | None = None,
+    ) -> Words:
         """Return the vocabulary that is given; plain frames of examples are those of the file,
         unless a Vocabulary holds them."""
-        shown = shown or Shown()
+        more = more or MoreExamples()
         name = "the vocabulary"
-        if given is None:
-            vocabulary = shown.alone()
-        elif isinstance(given, Vocabulary):
-            vocabulary = shown.added(given)
-        elif isinstance(given, Mapping):
-            vocabulary = shown.added(by_file(Vocabulary.from_dict(given)))
-        elif not isinstance(given, str | os.PathLike):
+        if source is None:
+            vocabulary = more.alone()
+        elif isinstance(source, Vocabulary):
+            vocabulary = more.added(source)
+        elif isinstance(source, Mapping):
+            vocabulary = more.added(by_file(Vocabulary.from_dict(source)))
+        elif not isinstance(source, str | os.PathLike):
             raise InputError(
-                f"vocabulary {given!r:.40}: give a path, {{state: descriptions}} or a Vocabulary"
+                f"vocabulary {source!r:.40}: give a path, {{state: descriptions}} or a Vocabulary"
             )
         else:
-            prompts = options.prompts if Path(given).suffix.lower() == ".npz" else None
-            name = os.fspath(given)
-            vocabulary = shown.added(read_vocabulary(given, prompts=prompts))
+            prompts = options.prompts if Path(source).suffix.lower() == ".npz" else None
+            name = os.fspath(source)
+            vocabulary = more.added(read_vocabulary(source, prompts=prompts))
         return cls(vocabulary, name, options)
 
     def encoder_for(self, history: HasOrigin, encoder: Encoder | str | None) -> Encoder | None:

@@ -14,7 +14,14 @@ from dejacue.method.contrast import Contrast
 from dejacue.method.plan import READOUTS, as_read
 from dejacue.method.segments import segments
 from dejacue.method.view import Readout
-from dejacue.pipeline._read import Examples, Given, ReadOptions, Shown, Words, read
+from dejacue.pipeline._read import (
+    Examples,
+    MoreExamples,
+    ReadOptions,
+    VocabularySource,
+    Words,
+    read,
+)
 from dejacue.pipeline.job import EncoderOptions, Place
 from dejacue.records import History, Interval, Timeline, Vocabulary, Window
 from dejacue.sources.atomic import write_bytes, write_text
@@ -86,12 +93,12 @@ class Finding:
 
     def ask(
         self,
-        vocabulary: Given | None = None,
+        vocabulary: VocabularySource | None = None,
         *,
         encoder: Encoder | str | None = None,
         encoder_options: EncoderOptions | None = None,
         name: str | None = None,
-        shown: Shown | None = None,
+        shown: MoreExamples | None = None,
         **reading: Any,
     ) -> Finding:
         """Read the same object with other words or another readout; nothing is decoded again.

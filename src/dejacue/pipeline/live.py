@@ -17,7 +17,7 @@ from dejacue.method.coordinates import Coordinates
 from dejacue.method.live import DELAY_S, LiveReading, Update
 from dejacue.method.view import Readout
 from dejacue.pipeline._encode import history_warnings
-from dejacue.pipeline._read import Given, Words
+from dejacue.pipeline._read import VocabularySource, Words
 from dejacue.pipeline.finding import Finding
 from dejacue.pipeline.job import EncoderOptions
 from dejacue.records import History
@@ -46,7 +46,7 @@ class Live:
 
     def __init__(
         self,
-        vocabulary: Given,
+        vocabulary: VocabularySource,
         *,
         encoder: Encoder | str | None = None,
         readout: str | Readout = "contrast",
@@ -149,18 +149,18 @@ def _mask(
     if mask is not None and box is not None:
         raise InputError("both a mask and a box are given; leave one of them out")
     if mask is not None:
-        found = np.asarray(mask) != 0
-        found = found[0] if found.shape[:-2] == (1,) else found
-        if found.shape != image.shape[:2]:
+        seen = np.asarray(mask) != 0
+        seen = seen[0] if seen.shape[:-2] == (1,) else seen
+        if seen.shape != image.shape[:2]:
             raise InputError(
-                f"the mask has shape {found.shape}, but the image has shape {image.shape}"
+                f"the mask has shape {seen.shape}, but the image has shape {image.shape}"
             )
     elif box is not None:
         corners = np.asarray(box, dtype=float) if len(box) == 4 else np.full(4, np.nan)
         x0, y0, x1, y1 = corners.tolist()
         if not (np.isfinite(corners).all() and x0 < x1 and y0 < y1):
             raise InputError(f"box {box}: give (x0, y0, x1, y1) in pixels, x0 < x1 and y0 < y1")
-        found = box_mask((x0, y0, x1, y1), image)
+        seen = box_mask((x0, y0, x1, y1), image)
     else:
         return None
-    return found if found.any() else None
+    return seen if seen.any() else None

@@ -11,7 +11,7 @@ from dejacue.method.coordinates import check_pair
 from dejacue.method.wording import only_words, words_report
 from dejacue.pipeline._encode import mini_warning
 from dejacue.pipeline._find import saved_finding
-from dejacue.pipeline._read import Given, Words
+from dejacue.pipeline._read import VocabularySource, Words
 from dejacue.pipeline.finding import Finding
 from dejacue.pipeline.job import EncoderOptions, Place
 from dejacue.records import History, Vocabulary
@@ -21,7 +21,7 @@ from dejacue.sources.encoders import FORMS, Encoder, HasOrigin
 
 
 def check_words(
-    vocabulary: Given,
+    vocabulary: VocabularySource,
     history: History | Finding | Place | None = None,
     encoder: Encoder | str | None = None,
     *,
@@ -54,7 +54,7 @@ def check_words(
 
 
 def encoded_words(
-    vocabulary: Given,
+    vocabulary: VocabularySource,
     history: HasOrigin,
     encoder: Encoder | str | None = None,
     options: EncoderOptions | None = None,

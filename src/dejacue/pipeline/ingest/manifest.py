@@ -25,19 +25,11 @@ from dejacue.sources.masks.objects import object_groups
 from dejacue.sources.video import DECODERS, ERRORS
 
 MAX_MANIFEST_BYTES = 1 << 30
-TYPES: dict[str, type] = {
-    "start": int,
-    "end": int,
-    "stride": int,
-    "start_s": float,
-    "end_s": float,
-    "fps": float,
-    "rate": float,
-    "errors": str,
-    "decoder": str,
-}
+SAMPLING = tuple(VideoOptions.__dataclass_fields__)
+TYPES: dict[str, type] = dict.fromkeys(("start", "end", "stride"), int)
+TYPES |= dict.fromkeys(("start_s", "end_s", "fps", "rate"), float)
 ADDRESS = "address"  # in made_with: Item.address
-KNOWN = ("video", "masks", "boxes", "objects", "id", "object", "source", "kind", "match", *TYPES)
+KNOWN = ("video", "masks", "boxes", "objects", "id", "object", "source", "kind", "match", *SAMPLING)
 CHOICES = {"match": MATCHES, "errors": ERRORS, "decoder": DECODERS}
 TAKEN = (  # in made_with
     "padding",
@@ -215,7 +207,7 @@ def _item(row: Mapping[str, Any], folder: str) -> tuple[Item | None, list[str]]:
 
     cells = {key: value for key, value in row.items() if value not in (None, "")}
     texts = {
-        key: checked(_text, key, cells[key]) for key in cells if key not in ("objects", *TYPES)
+        key: checked(_text, key, cells[key]) for key in cells if key not in ("objects", *SAMPLING)
     }
     video = _placed(texts.pop("video", None), folder)
     masks = [path for key in ("masks", "boxes") if (path := _placed(texts.pop(key, None), folder))]
@@ -223,7 +215,7 @@ def _item(row: Mapping[str, Any], folder: str) -> tuple[Item | None, list[str]]:
         wrong.append("has no video; put its path in the column video")
     if len(masks) != 1:
         wrong.append("give either masks or boxes, to show where the object is")
-    numbers = {key: checked(_number, key, cells[key]) for key in TYPES if key in cells}
+    numbers = {key: checked(_number, key, cells[key]) for key in SAMPLING if key in cells}
     objects = checked(_objects, cells.get("objects"))
     checked(check_kind, texts.get("kind"))
     for key, known in CHOICES.items():
@@ -258,7 +250,7 @@ def _text(key: str, value: Any) -> str:
 
 
 def _number(key: str, value: Any) -> Any:
-    kind = TYPES[key]
+    kind = TYPES.get(key, str)
     try:
         if isinstance(value, bool) or (kind is int and isinstance(value, float)):
             raise ValueError
