@@ -33,6 +33,7 @@ from dejacue import (
     write_vocabulary,
 )
 from dejacue.cli.app import app
+from dejacue.plugins import PAPER
 from dejacue.report import plots
 from dejacue.sources.atomic import write_whole
 from dejacue_paper import generate
@@ -457,6 +458,37 @@ def test_every_command_is_known_here():
         "weights fetch",
         "weights check",
     }
+
+
+def test_commands_and_the_options_of_find_stay_few():
+    ours = [path for path in EVERY_COMMAND if path and " ".join(path) not in PAPER["commands"]]
+    groups = {path[:1] for path in ours if len(path) > 1}
+    assert len({path[0] for path in ours}) <= 16
+    assert len([path for path in ours if path not in groups]) <= 30
+    find = typer.main.get_command(app).commands["find"]
+    assert len([own for own in find.params if own.param_type_name == "option"]) <= 25
+
+
+def test_the_help_begins_with_what_to_start_with(dejacue):
+    text = dejacue("--help").out
+    panels = ("Start here", "One video", "Many videos", "Evaluation", "This machine")
+    assert sorted(panels, key=text.index) == list(panels)
+    assert "Example: dejacue find kitchen.mp4" in dejacue("find", "--help").out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("find", "-r", "joint"), "smoothing, pooling, bridge, switch, stay, order, irreversible"),
+        (("find",), "known: smoothing, pooling, bridge, kind, match, rate, errors, decoder"),
+        (("encode", "-o", "x.npz"), "known: kind, match, rate, errors, decoder, max_pixels"),
+    ],
+)
+def test_an_unknown_setting_is_refused_with_a_list_of_the_known_ones(dejacue, words, message):
+    ran = dejacue(words[0], "x.mp4", *words[1:], "--set", "colour=red")
+    assert ran.code == 2
+    assert message in ran.err
+    assert ran.err.count("\n") == 1
 
 
 @pytest.mark.parametrize("path", EVERY_COMMAND, ids=" ".join)
