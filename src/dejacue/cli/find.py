@@ -50,7 +50,7 @@ def _readout_settings(name: str) -> list[str]:
     from dejacue.cli.readouts import readout_named, setting_names
     from dejacue.method.plan import as_readout
 
-    return setting_names(as_readout(readout_named(name or "contrast")))
+    return setting_names(as_readout(readout_named(name)))
 
 
 def find(

@@ -36,7 +36,7 @@ REFRESH_S = 0.1  # between two drawings of the strip
 MIN_NOTED_DELAY_S = 1.0
 MAX_SHOWN_WINDOWS = 5
 BAR, REACH = 24, 3.0  # letters, deviations
-SETTINGS = {"match": o.MASK_SETTINGS["match"], "rate": list, **o.ENCODER_SETTINGS}
+SETTINGS = {"match": o.MASK_SETTINGS["match"], "rate": [], **o.ENCODER_SETTINGS}
 
 
 def live(

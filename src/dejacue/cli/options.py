@@ -79,12 +79,6 @@ def _readouts() -> list[str]:
     return sorted({*READOUTS, "published"})
 
 
-def _coordinates() -> list[str]:
-    from dejacue.method.coordinates import COORDINATES
-
-    return list(COORDINATES)
-
-
 def _trackers() -> list[str]:
     from dejacue.sources.tracks.sam2 import REPOSITORIES
 
@@ -97,46 +91,49 @@ def encoders() -> list[str]:
     return [*ENCODERS, *FAMILIES, *EXAMPLES]
 
 
-# Settings: rarely changed, so they share the option --set. Of each, its values for the shell.
+# Settings are rarely changed, so they share the option --set; each with values for the shell.
 KERNELS = ["auto", "avx2", "baseline", "numpy"]
 MASK_SETTINGS = {
-    "kind": lambda: ["indexed", "binary", "youtube-vos", "stack", "coco", "boxes", "logits"],
-    "match": lambda: ["auto", "stem", "source", "one-based", "index"],
+    "kind": ["indexed", "binary", "youtube-vos", "stack", "coco", "boxes", "logits"],
+    "match": ["auto", "stem", "source", "one-based", "index"],
 }
-VIDEO_SETTINGS = {
-    "rate": list,
-    "errors": lambda: ["skip", "fail"],
-    "decoder": lambda: ["software", "hardware"],
-    "max_pixels": list,
+VIDEO_SETTINGS: dict[str, list[str]] = {
+    "rate": [],
+    "errors": ["skip", "fail"],
+    "decoder": ["software", "hardware"],
+    "max_pixels": [],
 }
-PRECISION = {"precision": lambda: ["fp32", "fp16", "bf16", "int8"]}
-ENCODER_SETTINGS = {"backend": lambda: ["onnx", "torch"], **PRECISION}
-PROMPT_SETTINGS = {"prompts": lambda: ["ensemble", "raw", "photo", "definite"]}
+PRECISION = {"precision": ["fp32", "fp16", "bf16", "int8"]}
+ENCODER_SETTINGS = {"backend": ["onnx", "torch"], **PRECISION}
+PROMPT_SETTINGS = {"prompts": ["ensemble", "raw", "photo", "definite"]}
 READING_SETTINGS = {
-    "coordinates": _coordinates,
-    "engine": lambda: KERNELS,
-    "diagnostics": lambda: ["true", "false"],
+    "coordinates": [
+        "vocabulary",
+        "absolute",
+        "trajectory",
+        "dual",
+        "query-uniform",
+        "dual-query-uniform",
+    ],
+    "engine": KERNELS,
+    "diagnostics": ["true", "false"],
 }
 TYPES: dict[str, Any] = {"rate": float, "max_pixels": int, "diagnostics": bool}
-KINDS_OF_VALUES = {
-    float: "a number",
-    int: "a whole number",
-    bool: "true or false",
-    float | None: "a number",
-}
-Choices = Mapping[str, Callable[[], Iterable[str]]]
+KINDS_OF_VALUES = {float: "a number", int: "a whole number", bool: "true or false"}
+Choices = Mapping[str, Sequence[str]]
 
 
-def setting(choices: Choices, help: str = "", more: Callable[[str], Iterable[str]] = str) -> Any:
-    """Return the option --set; ``more`` gives the settings of the readout that is named."""
+def setting(
+    choices: Choices, help: str = "", of_readout: Callable[[str], Iterable[str]] | None = None
+) -> Any:
+    """Return the option --set; ``of_readout`` gives the settings of the readout of that name."""
 
     def complete(context: typer.Context, incomplete: str) -> list[str]:
         key, mark, _ = incomplete.partition("=")
-        if mark:
-            found = [f"{key}={value}" for value in choices.get(key, list)()]
-        else:
-            found = [f"{key}=" for key in (*choices, *more(context.params.get("readout") or ""))]
-        return [text for text in found if text.startswith(incomplete)]
+        more = of_readout(context.params.get("readout") or "contrast") if of_readout else ()
+        known = [f"{key}=" for key in (*choices, *more)]
+        values = [f"{key}={value}" for value in choices.get(key, ())]
+        return [text for text in (values if mark else known) if text.startswith(incomplete)]
 
     return typer.Option(
         "--set",

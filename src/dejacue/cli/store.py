@@ -29,7 +29,7 @@ MAX_LISTED_PROBLEMS = 20  # all are in the store
 NO_MATCH = "no history matches --where"
 INGEST_SETTINGS = {
     "decoder": o.VIDEO_SETTINGS["decoder"],
-    "max_pixels": list,
+    "max_pixels": [],
     **o.ENCODER_SETTINGS,
 }
 
