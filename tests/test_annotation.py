@@ -608,28 +608,28 @@ def test_a_history_of_more_frames_of_the_file_than_can_be_labelled_is_refused(tm
     path = tmp_path / "h.npz"
     write_history(path, History(np.ones((2, 3)), source_frames=[0, 2**50]))
     with pytest.raises(InputError, match=r"h\.npz: 1125899906842625 frames .*at most 10000000"):
-        annotating.template(path, "A", tmp_path / "pass.json")
+        annotating.start("A", tmp_path / "pass.json", path)
 
 
-def test_template_command_reads_a_history(wide, tmp_path, capsys) -> None:
+def test_start_command_reads_a_history(wide, tmp_path, capsys) -> None:
     history = History(np.ones((3, 2)), frames=[2, 3, 6], id="cup")
     path, output = tmp_path / "cup.history.npz", tmp_path / "a.json"
     write_history(path, history)
-    annotating.template(path, "A", output)
+    annotating.start("A", output, path)
     assert json.loads(output.read_text())["runs"] == [
         run(2, 3, None),
         run(4, 5, "unobserved"),
         run(6, 6, None),
     ]
     assert "5 frames of cup for A" in capsys.readouterr().out
-    annotating.template(path, "A", tmp_path / "other.json", id="H007")
+    annotating.start("A", tmp_path / "other.json", path, id="H007")
     assert json.loads((tmp_path / "other.json").read_text())["history"] == "H007"
 
 
-def test_template_command_counts_the_frames_of_the_file_where_some_were_sampled(wide, tmp_path):
+def test_start_command_counts_the_frames_of_the_file_where_some_were_sampled(wide, tmp_path):
     history = History(np.ones((4, 2)), [0, 1, 3, 4], "cup", source_frames=[10, 15, 25, 30])
     write_history(tmp_path / "cup.npz", history)
-    annotating.template(tmp_path / "cup.npz", "A", tmp_path / "a.json")
+    annotating.start("A", tmp_path / "a.json", tmp_path / "cup.npz")
     assert json.loads((tmp_path / "a.json").read_text())["runs"] == [
         run(10, 15, None),
         run(16, 24, "unobserved"),
@@ -637,9 +637,9 @@ def test_template_command_counts_the_frames_of_the_file_where_some_were_sampled(
     ]
 
 
-def test_template_command_works_without_a_file(wide, tmp_path) -> None:
+def test_start_command_works_without_a_file(wide, tmp_path) -> None:
     output = tmp_path / "a.json"
-    annotating.template(None, "A", output, frames="5:9", id="cup")
+    annotating.start("A", output, frames="5:9", id="cup")
     written = json.loads(output.read_text())
     assert (written["history"], written["runs"]) == ("cup", [run(5, 9, None)])
 
@@ -657,10 +657,10 @@ def test_template_command_works_without_a_file(wide, tmp_path) -> None:
         ({"history": Path("not-there.npz")}, "not-there.npz: no such file"),
     ],
 )
-def test_template_command_refuses_what_it_cannot_read(tmp_path, options, message) -> None:
+def test_start_command_refuses_what_it_cannot_read(tmp_path, options, message) -> None:
     output = tmp_path / "a.json"
     with pytest.raises(InputError, match=message):
-        annotating.template(**{"history": None, "annotator": "A", "output": output} | options)
+        annotating.start(**{"history": None, "annotator": "A", "output": output} | options)
     assert not output.exists()
 
 
@@ -668,24 +668,24 @@ def test_filled_in_files_are_not_written_over(wide, tmp_path, passes) -> None:
     first, second = passes
     before = first.read_bytes()
     with pytest.raises(InputError, match=r"a\.json: already exists; .* --force"):
-        annotating.template(None, "A", first, frames="0:9", id="cup")
+        annotating.start("A", first, frames="0:9", id="cup")
     with pytest.raises(InputError, match=r"b\.json: is read by this command"):
-        annotating.consensus(first, second, None, second, force=True)
+        annotating.consensus(first, second, second, force=True)
     with pytest.raises(InputError, match=r"a\.json: is read by this command"):
         annotating.events([second, first], first, force=True)
     decisions = tmp_path / "d.json"
-    annotating.consensus(first, second, None, decisions)
+    annotating.consensus(first, second, decisions)
     with pytest.raises(InputError, match=r"d\.json: already exists"):
-        annotating.consensus(first, second, None, decisions)
+        annotating.consensus(first, second, decisions)
     assert first.read_bytes() == before
-    annotating.template(None, "A", first, frames="0:9", id="cup", force=True)
+    annotating.start("A", first, frames="0:9", id="cup", force=True)
     assert json.loads(first.read_text())["history"] == "cup"
 
 
 def test_consensus_command_asks_for_decisions_then_takes_them(wide, tmp_path, passes, capsys):
     first, second = passes
     decisions, output = tmp_path / "d.json", tmp_path / "c.json"
-    annotating.consensus(first, second, None, decisions)
+    annotating.consensus(first, second, decisions)
     shown = capsys.readouterr().out
     assert "--decisions" in shown
     assert "[b]Bob" in shown
@@ -696,10 +696,10 @@ def test_consensus_command_asks_for_decisions_then_takes_them(wide, tmp_path, pa
         assert cells(shown, scope) == ["12", "11", *(f"{rate:.3f}" for rate in rates)]
     assert re.search(r"6 – 6 +\W+ transition +\W+ post", shown)
     with pytest.raises(InputError, match=r"d\.json: frame 6 is not decided yet"):
-        annotating.consensus(first, second, decisions, output)
+        annotating.consensus(first, second, output, decisions)
     assert not output.exists()
     decisions.write_text(decisions.read_text().replace("null", '"post"'))
-    annotating.consensus(first, second, decisions, output)
+    annotating.consensus(first, second, output, decisions)
     made = read_pass(output)
     assert (letters(made), made.annotator) == ("ppppptqqqqqq", "consensus")
     last = capsys.readouterr().out.splitlines()[-1]
@@ -717,7 +717,7 @@ def cells(shown: str, name: str) -> list[str]:
 def test_consensus_command_needs_no_decisions_where_all_agree(wide, tmp_path, capsys) -> None:
     paths = [write_pass(tmp_path / f"{n}.json", labelled("ptq", n)) for n in "ab"]
     output = tmp_path / "c.json"
-    annotating.consensus(*paths, None, output)
+    annotating.consensus(*paths, output)
     assert letters(read_pass(output)) == "ptq"
     shown = capsys.readouterr().out
     assert cells(shown, "all frames") == ["3", "3", "1.000", "0.333", "1.000"]
@@ -749,7 +749,7 @@ def test_agreement_is_shown_over_all_and_over_observed_frames(
         write_pass(tmp_path / f"{name}.json", labelled(text, name))
         for name, text in (("a", first), ("b", second))
     ]
-    annotating.consensus(*paths, None, tmp_path / "c.json")
+    annotating.consensus(*paths, tmp_path / "c.json")
     shown = capsys.readouterr().out
     assert (cells(shown, "all frames"), cells(shown, "observed frames")) == (everything, seen)
 
@@ -759,14 +759,14 @@ def test_consensus_command_refuses_a_decision_on_what_is_agreed(wide, tmp_path, 
     rows = (*made.rows, row(8, 10, "t", "q", "post"))
     path = write_decisions(tmp_path / "d.json", Decisions("H001", made.annotators, rows))
     with pytest.raises(InputError, match=r"d\.json: frames \[8, 10\]: both passes say post there"):
-        annotating.consensus(*passes, path, tmp_path / "c.json")
+        annotating.consensus(*passes, tmp_path / "c.json", path)
     assert not (tmp_path / "c.json").exists()
 
 
 def test_consensus_command_names_both_files_that_do_not_belong_together(tmp_path, passes) -> None:
     other = write_pass(tmp_path / "x.json", labelled("ptq", "B", history="H002"))
     with pytest.raises(InputError, match=r"a\.json and .*x\.json: one pass is for history H001"):
-        annotating.consensus(passes[0], other, None, tmp_path / "c.json")
+        annotating.consensus(passes[0], other, tmp_path / "c.json")
 
 
 ONE_EVENT = "ppppp" + "t" + "qqqqq"
@@ -990,7 +990,7 @@ def test_the_commands_know_named_states(dejacue, tmp_path) -> None:
     for name in "AB":
         done = dejacue(
             "annotate",
-            "template",
+            "start",
             "-a",
             name,
             "--frames",

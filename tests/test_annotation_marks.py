@@ -46,7 +46,7 @@ def test_a_pass_goes_to_every_tool_and_comes_back(kind, cup, tmp_path, dejacue) 
     # no mark for frame 4: times of a frame that is not observed are not known
     write_references(file, [Reference("cup", MARKS)], times=cup)
     again = tmp_path / "again.json"
-    ran = dejacue("annotate", "import", file, cup, "-a", "Anna", "-o", again)
+    ran = dejacue("annotate", "start", cup, "--from", file, "-a", "Anna", "-o", again)
     assert ran.code == 0, ran.err
     assert read_pass(again) == own
     if kind not in FORMATS or not FORMATS[kind].timed:
@@ -54,7 +54,7 @@ def test_a_pass_goes_to_every_tool_and_comes_back(kind, cup, tmp_path, dejacue) 
         assert ran.code == 0, ran.err
         out = tmp_path / "third.json"
         words = ("-a", "Anna", "--frames", "0:10", "--id", "cup", "-o", out)
-        ran = dejacue("annotate", "import", file, *words)
+        ran = dejacue("annotate", "start", "--from", file, *words)
         assert ran.code == 0, ran.err
         assert read_pass(out) == own
 
@@ -83,7 +83,7 @@ def test_labels_of_the_protocol_make_a_pass_of_it_and_leave_the_rest_open(
     file, out = tmp_path / "marks.csv", tmp_path / "anna.json"
     marks = {"pre": [(0, 2)], "post": [(6, 10)]}
     write_references(file, [Reference("cup", marks)])
-    words = ("annotate", "import", file, cup, "-a", "Anna", "-o", out)
+    words = ("annotate", "start", cup, "--from", file, "-a", "Anna", "-o", out)
     ran = dejacue(*words)
     assert ran.code == 0, ran.err
     assert "note: 2 frames not labelled yet; mark them, or set their label with --rest" in ran.err
@@ -107,8 +107,8 @@ def test_two_annotators_of_elan_have_a_consensus(tmp_path, dejacue) -> None:
         document.add_annotation("cup", 0, edge, "empty")
         document.add_annotation("cup", edge, 5000, "full")
         document.to_file(str(tmp_path / f"{name}.eaf"))
-        words = (tmp_path / f"{name}.eaf", tmp_path / "cup.history.npz", "-a", name)
-        ran = dejacue("annotate", "import", *words, "-o", tmp_path / f"{name}.json")
+        words = ("--from", tmp_path / f"{name}.eaf", tmp_path / "cup.history.npz", "-a", name)
+        ran = dejacue("annotate", "start", *words, "-o", tmp_path / f"{name}.json")
         assert ran.code == 0, ran.err
     both = (tmp_path / "anna.json", tmp_path / "ben.json")
     ran = dejacue("annotate", "consensus", *both, "-o", tmp_path / "decide.json")
@@ -135,7 +135,7 @@ def test_two_annotators_of_elan_have_a_consensus(tmp_path, dejacue) -> None:
 def test_what_cannot_be_a_pass_is_refused(cup, tmp_path, dejacue, marks, words, sentence) -> None:
     file, out = tmp_path / "marks.csv", tmp_path / "anna.json"
     write_references(file, [Reference("cup", marks)])
-    ran = dejacue("annotate", "import", file, cup, "-a", "Anna", "-o", out, *words)
+    ran = dejacue("annotate", "start", cup, "--from", file, "-a", "Anna", "-o", out, *words)
     assert (ran.code, ran.out) == (2, "")
     assert sentence in ran.err
     assert ran.err.count("\n") == 1

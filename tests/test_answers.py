@@ -321,7 +321,7 @@ def test_the_terminal_and_a_text_file_say_it_with_the_table(
     monkeypatch.chdir(tmp_path)
     joint.write(Path("f"))
     words_file = write_vocabulary("v.npz", joint.vocabulary)
-    ran = dejacue("locate", "f", "-v", words_file, "-r", "joint", *words)
+    ran = dejacue("find", "f", "-v", words_file, "-r", "joint", *words)
     assert ran.code == 0
     shown = ran.out if not words else ran.err
     kept = [text for text in WARNINGS if "xyzzy" not in text]  # that was of the other words
@@ -403,7 +403,7 @@ def test_a_file_is_what_its_ending_says(saved, dejacue, source, kind):
     if kind == "rerun":
         need("rerun")
     path = Path(f"found{EXPORTS[kind].suffix}")
-    ran = dejacue("locate", source, "-v", "v.npz", "-r", "joint", "-o", path)
+    ran = dejacue("find", source, "-v", "v.npz", "-r", "joint", "-o", path)
     assert (ran.code, ran.out) == (0, "")
     data = path.read_bytes()
     if source == "f":
@@ -417,7 +417,7 @@ def test_a_file_is_what_its_ending_says(saved, dejacue, source, kind):
 @pytest.mark.parametrize("source", ["f", "alone.npz", "video.mp4"])
 def test_an_ending_that_names_no_format_is_refused(saved, dejacue, monkeypatch, source, name):
     before = sorted(Path().iterdir())
-    ran = dejacue("locate", source, "-v", "v.npz", "-o", name)
+    ran = dejacue("find", source, "-v", "v.npz", "-o", name)
     assert (ran.code, ran.out) == (2, "")
     assert ran.err == (
         f"dejacue: {name}: the file ending matches no format; use one of "
@@ -428,10 +428,10 @@ def test_an_ending_that_names_no_format_is_refused(saved, dejacue, monkeypatch, 
 
 def test_an_ending_and_a_format_that_differ_are_refused(saved, dejacue):
     for format, name in (("table", "x.vtt"), ("csv", "x.json"), ("json", "x.activitynet.json")):
-        ran = dejacue("locate", "f", "-v", "v.npz", "-f", format, "-o", name)
+        ran = dejacue("find", "f", "-v", "v.npz", "-f", format, "-o", name)
         assert (ran.code, Path(name).exists()) == (2, False)
         assert f"{name}: the suffix does not match --format {format}" in ran.err
-    assert dejacue("locate", "f", "-v", "v.npz", "-f", "csv", "-o", "x.log").code == 0
+    assert dejacue("find", "f", "-v", "v.npz", "-f", "csv", "-o", "x.log").code == 0
     assert Path("x.log").read_text(encoding="utf-8").startswith("history,")
 
 
@@ -444,7 +444,7 @@ def test_other_words_keep_the_pictures_and_the_video(dejacue, tmp_path, monkeypa
     write_scene(tmp_path / "cup", render(5, family="cup", topology="binary", frames=24))
     Path("other.yaml").write_text("dry: [empty cup]\nwet: [cup filled to the brim]\n")
     ran = dejacue(
-        "locate",
+        "find",
         "cup/scene.mp4",
         "--masks",
         "cup/Annotations",
@@ -468,7 +468,7 @@ def test_other_words_keep_the_pictures_and_the_video(dejacue, tmp_path, monkeypa
     if change == "no document":
         Path("out/finding.json").unlink()
     source = "out" if change == "folder" else "out/scene.history.npz"
-    ran = dejacue("locate", source, "-v", "other.yaml", "-o", "out")
+    ran = dejacue("find", source, "-v", "other.yaml", "-o", "out")
     assert ran.code == 0
     assert "note: mini only knows the rendered scenes of this project" in ran.out
     page = Path("out/report.html").read_text("utf-8")

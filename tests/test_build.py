@@ -252,7 +252,7 @@ def test_the_command_goes_from_video_to_report(dejacue, scene, tmp_path) -> None
     folder, _ = scene
     out = tmp_path / "out"
     words = (
-        "locate",
+        "find",
         folder / "scene.mp4",
         "--masks",
         folder / "Annotations",
@@ -310,7 +310,7 @@ def test_another_object_is_never_taken_from_an_earlier_run(dejacue, tmp_path) ->
     )
     rows = []
     for id in (1, 2):
-        ran = dejacue("locate", tmp_path / "scene" / "scene.mp4", *files, "--object", id)
+        ran = dejacue("find", tmp_path / "scene" / "scene.mp4", *files, "--object", id)
         assert ran.code == 0
         assert "reused" not in ran.err
         rows.append(read_history(tmp_path / "out" / "scene.history.npz"))
@@ -321,7 +321,7 @@ def test_another_object_is_never_taken_from_an_earlier_run(dejacue, tmp_path) ->
 def test_references_count_the_frames_of_the_file_also_when_it_is_sampled(dejacue, scene, tmp_path):
     folder, _ = scene
     ran = dejacue(
-        "locate",
+        "find",
         folder / "scene.mp4",
         "--masks",
         folder / "Annotations",
@@ -351,7 +351,7 @@ def test_references_count_the_frames_of_the_file_also_when_it_is_sampled(dejacue
     first = next(line for line in ran.out.splitlines() if found[0]["state"] in line)
     assert "{source_start} – {source_end}".format(**found[0]) in first
     measured = dejacue(
-        "evaluate", tmp_path / "out" / "timeline.csv", folder / "references.json", "--json"
+        "evaluate", tmp_path / "out" / "timeline.csv", folder / "references.json", "-f", "json"
     )
     mean = json.loads(measured.out)["methods"]["timeline"]["top1_tiou"]["mean"]
     assert mean == pytest.approx(np.mean(overlaps), abs=0.005)
@@ -390,7 +390,7 @@ def test_encode_and_locate_in_two_steps(dejacue, scene, tmp_path) -> None:
     assert ran.code == 0
     history = read_history(path)
     assert history.made_with["backend"] == "onnx"
-    ran = dejacue("locate", path, "-v", folder / "vocabulary.yaml", "-f", "json")
+    ran = dejacue("find", path, "-v", folder / "vocabulary.yaml", "-f", "json")
     assert ran.code == 0
     assert json.loads(ran.out)["history"] == "scene"
 
@@ -406,7 +406,7 @@ def test_encode_and_locate_in_two_steps(dejacue, scene, tmp_path) -> None:
         (("--masks", "MASKS", "--encoder", "mini", "--device", "cpu"), "mini has no option device"),
         (("--masks", "MASKS", "--start", "soon"), "give a frame"),
         (("--masks", "MASKS", "--start", "500"), "past the last of its 90 frames"),
-        (("--masks", "MASKS", "--match", "names"), "unknown"),
+        (("--masks", "MASKS", "--set", "match=names"), "unknown"),
         (("--masks", "MASKS", "-o", "x.pdf"), ".rrd, .txt (the table), or a folder"),
         (("--masks", "MASKS", "-o", "/proc/x/y"), "no file can be created there"),
     ],
@@ -418,9 +418,7 @@ def test_bad_input_from_pixels_is_one_sentence(
     monkeypatch.chdir(tmp_path)
     given = [folder / "Annotations" if word == "MASKS" else word for word in more]
     encoder = () if "--encoder" in given else ("--encoder", "mini")
-    ran = dejacue(
-        "locate", folder / "scene.mp4", "-v", folder / "vocabulary.yaml", *encoder, *given
-    )
+    ran = dejacue("find", folder / "scene.mp4", "-v", folder / "vocabulary.yaml", *encoder, *given)
     assert (ran.code, ran.out) == (2, "")
     assert message in ran.err
     assert not list(tmp_path.rglob("*.npz"))
@@ -438,8 +436,8 @@ def test_without_weights_the_command_says_which_files_to_put_where(
     monkeypatch.delenv("DEJACUE_WEIGHTS", raising=False)
     folder, _ = scene
     files = ("--masks", folder / "Annotations", "-v", folder / "vocabulary.yaml")
-    words = ("--encoder", "siglip2", "--backend", "onnx", "-o", tmp_path / "o")
-    ran = dejacue("locate", folder / "scene.mp4", *files, *words)
+    words = ("--encoder", "siglip2", "--set", "backend=onnx", "-o", tmp_path / "o")
+    ran = dejacue("find", folder / "scene.mp4", *files, *words)
     assert ran.code == 1
     assert "onnx/vision_model.onnx" in ran.err
     assert "set DEJACUE_WEIGHTS to it" in ran.err

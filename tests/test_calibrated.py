@@ -445,7 +445,7 @@ def test_the_command_fits_a_store_and_a_model_is_a_readout(dejacue, files, cups)
     )
     assert ran.code == 0, ran.err
     assert "not ahead of contrast" in ran.out
-    found = dejacue("locate", files / "generated-0.npz", "-v", words, "-r", model, "-f", "json")
+    found = dejacue("find", files / "generated-0.npz", "-v", words, "-r", model, "-f", "json")
     assert found.code == 0, found.err
     assert json.loads(found.out)["settings"]["readout"]["name"] == "calibrated"
     assert "not recommended" in found.err + found.out
@@ -488,9 +488,9 @@ def test_the_command_refuses_in_one_sentence(dejacue, files, cups) -> None:
         assert not output.exists()
     ran = dejacue("learn", "fit", files / "findings", true, "-o", files / "model.pickle")
     assert "ends in .json" in ran.err
-    ran = dejacue("locate", files / "findings" / "generated-0", "--encoder", "minni")
+    ran = dejacue("find", files / "findings" / "generated-0", "--encoder", "minni")
     assert ran.code == 2
     assert "so encoder has no effect" in ran.err
-    ran = dejacue("locate", files / "generated-0.npz", "-v", files / "cup.npz", "-r", true)
+    ran = dejacue("find", files / "generated-0.npz", "-v", files / "cup.npz", "-r", true)
     assert ran.code != 0
     assert "dejacue.calibrated/1" in ran.err

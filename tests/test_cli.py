@@ -33,6 +33,7 @@ from dejacue import (
     write_vocabulary,
 )
 from dejacue.cli.app import app
+from dejacue.plugins import PAPER
 from dejacue.report import plots
 from dejacue.sources.atomic import write_whole
 from dejacue_paper import generate
@@ -64,7 +65,7 @@ def rows_of(table: str) -> list[list[str]]:
 
 
 def test_locate_prints_one_row_per_description(dejacue, files, made):
-    ran = dejacue("locate", files[0], "-r", "scan", "-v", files[1])
+    ran = dejacue("find", files[0], "-r", "scan", "-v", files[1])
     expected = [
         [m.state, m.description, f"{m.window.start} – {m.window.end}", f"{m.score:.2f}"]
         for m in locate(made.history, made.vocabulary, readout="scan")
@@ -75,13 +76,13 @@ def test_locate_prints_one_row_per_description(dejacue, files, made):
 
 
 def test_locate_prints_json_as_the_library_makes_it(dejacue, files, made):
-    ran = dejacue("locate", files[0], "-r", "scan", "--vocabulary", files[1], "--format", "json")
+    ran = dejacue("find", files[0], "-r", "scan", "--vocabulary", files[1], "--format", "json")
     assert json.loads(ran.out) == locate(made.history, made.vocabulary, readout="scan").to_dict()
     assert (ran.code, ran.err) == (0, "")
 
 
 def test_locate_prints_csv_with_a_header(dejacue, files, made):
-    ran = dejacue("locate", files[0], "-r", "scan", "-v", files[1], "-f", "csv")
+    ran = dejacue("find", files[0], "-r", "scan", "-v", files[1], "-f", "csv")
     rows = list(csv.DictReader(io.StringIO(ran.out)))
     expected = locate(made.history, made.vocabulary, readout="scan")
     assert [row["description"] for row in rows] == [m.description for m in expected]
@@ -91,7 +92,7 @@ def test_locate_prints_csv_with_a_header(dejacue, files, made):
 
 
 def test_contrast_is_what_locate_does_unless_told_otherwise(dejacue, files, made):
-    ran = dejacue("locate", files[0], "-v", files[1], "-f", "json")
+    ran = dejacue("find", files[0], "-v", files[1], "-f", "json")
     found, expected = json.loads(ran.out), locate(made.history, made.vocabulary, readout="contrast")
     assert found["settings"]["readout"]["name"] == "contrast"
     answers = {one["state"]: one for one in found["intervals"] if one["kind"] == "answer"}
@@ -99,20 +100,23 @@ def test_contrast_is_what_locate_does_unless_told_otherwise(dejacue, files, made
         assert (answers[own.state]["start"], answers[own.state]["end"]) == tuple(own.window)
     for one in found["intervals"]:
         assert one["score"] >= 0.5 * answers[one["state"]]["score"]
-    three = dejacue("locate", files[0], "-v", files[1], "-f", "json", "--top", 3)
+    three = dejacue("find", files[0], "-v", files[1], "-f", "json", "--top", 3)
     asked = locate(made.history, made.vocabulary, readout="contrast", top=3)
     assert json.loads(three.out) == json.loads(asked.to_json())
 
 
 def test_options_of_contrast_and_joint_reach_the_library(dejacue, files, made):
-    words = "--pooling 0.5 --smoothing 2 --bridge 3 --top 1"
-    ran = dejacue("locate", files[0], "-v", files[1], "-f", "json", *words.split())
+    words = "--set pooling=0.5 --set smoothing=2 --set bridge=3 --top 1"
+    ran = dejacue("find", files[0], "-v", files[1], "-f", "json", *words.split())
     expected = locate(
         made.history, made.vocabulary, readout=Contrast(pooling=0.5, width=2.0, bridge=3)
     )
     assert json.loads(ran.out) == json.loads(expected.to_json())
-    words = "-r joint --order filled,empty --irreversible --stay 5 --smoothing 0.5s --top 2"
-    ran = dejacue("locate", files[0], "-v", files[1], "-f", "json", *words.split())
+    words = (
+        "-r joint --set order=filled,empty --set irreversible=true --set stay=5 "
+        "--set smoothing=0.5s --top 2"
+    )
+    ran = dejacue("find", files[0], "-v", files[1], "-f", "json", *words.split())
     joint = Joint(order=("filled", "empty"), irreversible=True, stay=5, smoothing_s=0.5)
     found = locate(made.history, made.vocabulary, readout=joint, top=2)
     expected = json.loads(found.to_json())
@@ -124,37 +128,44 @@ def test_joint_lists_every_occurrence(dejacue, tmp_path):
     made = generate(3, recurrences=4, frames=400)
     history = write_history(tmp_path / "h.npz", made.history)
     words = write_vocabulary(tmp_path / "v.npz", made.vocabulary)
-    out = dejacue("locate", history, "-v", words, "-r", "joint").out
+    out = dejacue("find", history, "-v", words, "-r", "joint").out
     assert out.count("and ") == 6  # three more of each of two states
 
 
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ("--durations 5,10", "--durations does not apply to the contrast readout"),
-        ("-r scan --pooling 1", "--pooling does not apply to the scan readout"),
-        ("--smoothing wide", "give seconds (0.8s) or frames (4)"),
-        ("-r scan --smoothing 0.8s", "give an odd number of frames"),
-        ("--bridge far", "give a number of frames, or auto"),
-        ("-r joint --order empty,full", 'unknown state in the order "full"'),
-        ("-r joint --stay 900", "longer than every stretch"),
+        ("--set durations=5,10", "--set durations does not apply to the contrast readout"),
+        ("-r scan --set pooling=1", "--set pooling does not apply to the scan readout"),
+        ("--set smoothing=wide", "give seconds (0.8s) or frames (4)"),
+        ("-r scan --set smoothing=0.8s", "give an odd number of frames"),
+        ("--set bridge=far", "give a number of frames, or auto"),
+        ("-r joint --set order=empty,full", 'unknown state in the order "full"'),
+        ("-r joint --set stay=900", "longer than every stretch"),
         (
-            "-r published --norm sum",
-            "--norm does not apply to the preset published; to change settings, use --readout scan",
+            "-r published --set norm=sum",
+            "--set norm does not apply to the preset published; to change settings, use "
+            "--readout scan",
         ),
-        ("-r published -c dual", "to use dual coordinates, name the readout itself: scan"),
+        (
+            "-r published --set coordinates=dual",
+            "to use dual coordinates, name the readout itself: scan",
+        ),
     ],
 )
 def test_options_of_the_method_that_do_not_fit_get_one_sentence(dejacue, files, words, sentence):
-    ran = dejacue("locate", files[0], "-v", files[1], *words.split())
+    ran = dejacue("find", files[0], "-v", files[1], *words.split())
     assert ran.code == 2
     assert sentence in ran.err
     assert ran.err.count("\n") == 1
 
 
 def test_options_of_locate_reach_the_library(dejacue, files, made):
-    words = "--coordinates absolute --norm sum --runs bridged --smoothing 5 --durations 5,10"
-    ran = dejacue("locate", files[0], "-r", "scan", "-v", files[1], "-f", "json", *words.split())
+    words = (
+        "--set coordinates=absolute --set norm=sum --set runs=bridged --set smoothing=5 "
+        "--set durations=5,10"
+    )
+    ran = dejacue("find", files[0], "-r", "scan", "-v", files[1], "-f", "json", *words.split())
     expected = locate(
         made.history,
         made.vocabulary,
@@ -167,7 +178,7 @@ def test_options_of_locate_reach_the_library(dejacue, files, made):
 
 def test_durations_are_the_only_lengths_found(dejacue, files):
     ran = dejacue(
-        "locate", files[0], "-r", "scan", "-v", files[1], "-f", "json", "--durations", "5, 10"
+        "find", files[0], "-r", "scan", "-v", files[1], "-f", "json", "--set", "durations=5, 10"
     )
     intervals = json.loads(ran.out)["intervals"]
     assert {one["end"] - one["start"] + 1 for one in intervals} <= {5, 10}
@@ -175,21 +186,21 @@ def test_durations_are_the_only_lengths_found(dejacue, files):
 
 def test_durations_can_be_a_schedule(dejacue, files):
     ran = dejacue(
-        "locate", files[0], "-r", "scan", "-v", files[1], "-f", "json", "--durations", "generated"
+        "find", files[0], "-r", "scan", "-v", files[1], "-f", "json", "--set", "durations=generated"
     )
     assert json.loads(ran.out)["settings"]["readout"]["durations"] == "generated"
 
 
 def test_every_readout_can_be_named(dejacue, files):
     for name in ("peak", "mean-window", "boxcar", "max-frame", "non-overlap", "single-median"):
-        ran = dejacue("locate", files[0], "-r", "scan", "-v", files[1], "-f", "json", "-r", name)
+        ran = dejacue("find", files[0], "-r", "scan", "-v", files[1], "-f", "json", "-r", name)
         assert ran.code == 0
         wanted = "scan" if name == "single-median" else name
         assert json.loads(ran.out)["settings"]["readout"]["name"] == wanted
 
 
 def test_top_adds_windows_that_do_not_overlap(dejacue, files):
-    words = ("locate", files[0], "-r", "scan", "-v", files[1], "--top", 3)
+    words = ("find", files[0], "-r", "scan", "-v", files[1], "--top", 3)
     intervals = json.loads(dejacue(*words, "-f", "json").out)["intervals"]
     for text in {one["description"] for one in intervals}:
         ranked = [one for one in intervals if one["description"] == text]
@@ -204,7 +215,7 @@ def test_top_adds_windows_that_do_not_overlap(dejacue, files):
 
 
 def test_diagnostics_say_why(dejacue, files):
-    words = ("locate", files[0], "-r", "scan", "-v", files[1], "--diagnostics")
+    words = ("find", files[0], "-r", "scan", "-v", files[1], "--set", "diagnostics=true")
     why = json.loads(dejacue(*words, "-f", "json").out)["intervals"][0]["diagnostics"]
     assert why["run"] in ({"start": 0, "end": 99}, {"start": 107, "end": 239})
     table = dejacue(*words).out
@@ -216,9 +227,9 @@ def test_seconds_are_shown_where_the_history_has_them(dejacue, tmp_path, made, f
     timed = replace_columns(made.history, times_s=made.history.frames / 25)
     path = write_history(tmp_path / "timed.npz", timed)
     first = locate(timed, made.vocabulary, readout="scan")[0]
-    ran = dejacue("locate", path, "-r", "scan", "-v", files[1])
+    ran = dejacue("find", path, "-r", "scan", "-v", files[1])
     assert "{:.2f} – {:.2f}".format(*first.times_s) in ran.out
-    ran = dejacue("locate", path, "-r", "scan", "-v", files[1], "-f", "csv", "--top", 2)
+    ran = dejacue("find", path, "-r", "scan", "-v", files[1], "-f", "csv", "--top", 2)
     best, second = list(csv.DictReader(io.StringIO(ran.out)))[:2]
     assert float(best["start_s"]) == first.times_s[0]
     assert second["rank"] == "2"
@@ -233,7 +244,7 @@ def replace_columns(history: History, **columns: object) -> History:
 @pytest.mark.parametrize("format", ["json", "csv", "table"])
 def test_output_goes_to_the_file_and_not_to_the_screen(dejacue, files, tmp_path, format):
     target = tmp_path / "new" / "found.txt"
-    words = ("locate", files[0], "-r", "scan", "-v", files[1], "-f", format)
+    words = ("find", files[0], "-r", "scan", "-v", files[1], "-f", format)
     ran = dejacue(*words, "-o", target)
     assert ran == (0, "", f"written: {target}\n")
     assert list(target.parent.iterdir()) == [target]
@@ -247,7 +258,7 @@ def test_output_goes_to_the_file_and_not_to_the_screen(dejacue, files, tmp_path,
 
 def test_plot_is_a_png_and_the_table_is_printed_too(dejacue, files, tmp_path):
     ran = dejacue(
-        "locate", files[0], "-r", "scan", "-v", files[1], "--plot", tmp_path / "evidence.png"
+        "find", files[0], "-r", "scan", "-v", files[1], "--plot", tmp_path / "evidence.png"
     )
     assert ran.code == 0
     assert len(rows_of(ran.out)) == 4
@@ -260,8 +271,8 @@ def test_the_plotted_evidence_is_that_of_the_call(files, made, tmp_path, dejacue
     monkeypatch.setattr(
         plots, "evidence_figure", lambda *given, **more: seen.append(given) or real(*given, **more)
     )
-    words = ("--coordinates", "absolute", "--smoothing", 5, "--plot", tmp_path / "p.png")
-    assert dejacue("locate", files[0], "-r", "scan", "-v", files[1], *words).code == 0
+    words = ("--set", "coordinates=absolute", "--set", "smoothing=5", "--plot", tmp_path / "p.png")
+    assert dejacue("find", files[0], "-r", "scan", "-v", files[1], *words).code == 0
     _, found, _ = seen[0]
     asked = {"coordinates": "absolute", "readout": Scan(smoothing=5)}
     expected = evidence(made.history, made.vocabulary, **asked)
@@ -280,7 +291,7 @@ def test_a_prompt_variant_is_chosen_by_name(dejacue, files, tmp_path, made):
         state_texts=np.array(vocabulary.descriptions),
     )
     words = (
-        "locate",
+        "find",
         files[0],
         "-r",
         "scan",
@@ -288,26 +299,26 @@ def test_a_prompt_variant_is_chosen_by_name(dejacue, files, tmp_path, made):
         tmp_path / "prompts.npz",
         "-f",
         "csv",
-        "--prompts",
+        "--set",
     )
     assert (
-        dejacue(*words, "raw").out
-        == dejacue("locate", files[0], "-r", "scan", "-v", files[1], "-f", "csv").out
+        dejacue(*words, "prompts=raw").out
+        == dejacue("find", files[0], "-r", "scan", "-v", files[1], "-f", "csv").out
     )
-    assert dejacue(*words, "photo").out != dejacue(*words, "raw").out
+    assert dejacue(*words, "prompts=photo").out != dejacue(*words, "prompts=raw").out
 
 
 def test_a_schedule_that_is_too_short_for_the_history_is_noted_on_stderr(dejacue, files):
     long = generate(3, frames=700)
     path = write_history(files[0].parent / "long.npz", long.history)
-    ran = dejacue("locate", path, "-r", "scan", "-v", files[1], "-f", "json")
+    ran = dejacue("find", path, "-r", "scan", "-v", files[1], "-f", "json")
     assert ran.code == 0
     assert ran.err.startswith(
         "note: the longest run has 700 frames, but no window is longer than 483"
     )
     assert json.loads(ran.out)["notes"]
     chosen = dejacue(
-        "locate", path, "-r", "scan", "-v", files[1], "-f", "json", "--durations", "5,10"
+        "find", path, "-r", "scan", "-v", files[1], "-f", "json", "--set", "durations=5,10"
     )
     assert chosen.err == ""  # the user's own choice needs no remark
 
@@ -317,13 +328,14 @@ def test_words_are_printed_as_they_are(dejacue, tmp_path, made):
     history = replace(made.history, id="[/x]")
     words = Vocabulary(states, made.vocabulary.features[::2], "generated")
     ran = dejacue(
-        "locate",
+        "find",
         write_history(tmp_path / "h.npz", history),
         "-r",
         "scan",
         "-v",
         write_vocabulary(tmp_path / "v.npz", words),
-        "--diagnostics",
+        "--set",
+        "diagnostics=true",
     )
     assert ran.code == 0
     assert ran.out.startswith("[/x]")
@@ -349,7 +361,7 @@ def test_demo_goes_from_pixels_to_a_report(dejacue, tmp_path):
     assert len(found["intervals"]) == len([row for row in rows_of(ran.out) if row[2]])
     assert list(found["states"]) == [row[0] for row in rows_of(ran.out) if row[0]]
     assert f"report: {folder / 'report.html'}" in ran.err
-    assert f"again: dejacue locate {folder / 'scene' / 'scene.mp4'} --masks" in ran.out
+    assert f"again: dejacue find {folder / 'scene' / 'scene.mp4'} --masks" in ran.out
     overlaps = [float(row[-1]) for row in rows_of(ran.out) if row[0]]
     assert min(overlaps) > 0.5
 
@@ -368,8 +380,8 @@ def test_info_names_versions_and_what_is_installed(dejacue, monkeypatch, tmp_pat
 @pytest.mark.parametrize(
     ("words", "remedy"),
     [
-        (("locate", "x.npz", "-v", "v.npz", "--diagnostics", "true"), "leave true out"),
-        (("locate", "x.npz", "--cut", "False", "-v", "v.npz"), "leave both out"),
+        (("find", "x.npz", "-v", "v.npz", "--cut", "true"), "leave true out"),
+        (("find", "x.npz", "--cut", "False", "-v", "v.npz"), "leave both out"),
         (("track", "--backward", "no", "x.mp4", "-o", "m"), "give --no-backward"),
         (("evaluate", "--only-common", "1", "a.json", "b.json"), "leave 1 out"),
     ],
@@ -383,7 +395,7 @@ def test_a_switch_that_is_given_a_value_is_named(dejacue, words, remedy):
 @pytest.mark.parametrize("name", ["x.json", "x.csv", "x.txt", "x.parquet"])
 def test_what_is_written_is_named(dejacue, files, tmp_path, name):
     places = ("-o", tmp_path / name, "--plot", tmp_path / "x.png")
-    ran = dejacue("locate", *files[:1], "-v", *files[1:], *places)
+    ran = dejacue("find", *files[:1], "-v", *files[1:], *places)
     assert ran.out == ""
     assert f"plot: {tmp_path / 'x.png'}\nwritten: {tmp_path / name}\n" in ran.err
 
@@ -404,7 +416,7 @@ EVERY_COMMAND = commands(typer.main.get_command(app))
 def test_every_command_is_known_here():
     assert {" ".join(path) for path in EVERY_COMMAND} == {
         "",
-        "locate",
+        "find",
         "words",
         "live",
         "encode",
@@ -423,16 +435,13 @@ def test_every_command_is_known_here():
         "data references",
         "data convert",
         "annotate",
-        "annotate template",
-        "annotate import",
+        "annotate start",
         "annotate export",
         "annotate consensus",
         "annotate events",
         "store",
-        "store create",
         "store add",
         "store ls",
-        "store show",
         "store rm",
         "store verify",
         "store compact",
@@ -448,8 +457,38 @@ def test_every_command_is_known_here():
         "weights ls",
         "weights fetch",
         "weights check",
-        "weights path",
     }
+
+
+def test_commands_and_the_options_of_find_stay_few():
+    ours = [path for path in EVERY_COMMAND if path and " ".join(path) not in PAPER["commands"]]
+    groups = {path[:1] for path in ours if len(path) > 1}
+    assert len({path[0] for path in ours}) <= 16
+    assert len([path for path in ours if path not in groups]) <= 30
+    find = typer.main.get_command(app).commands["find"]
+    assert len([own for own in find.params if own.param_type_name == "option"]) <= 25
+
+
+def test_the_help_begins_with_what_to_start_with(dejacue):
+    text = dejacue("--help").out
+    panels = ("Start here", "One video", "Many videos", "Evaluation", "This machine")
+    assert sorted(panels, key=text.index) == list(panels)
+    assert "Example: dejacue find kitchen.mp4" in dejacue("find", "--help").out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("find", "-r", "joint"), "smoothing, pooling, bridge, switch, stay, order, irreversible"),
+        (("find",), "known: smoothing, pooling, bridge, kind, match, rate, errors, decoder"),
+        (("encode", "-o", "x.npz"), "known: kind, match, rate, errors, decoder, max_pixels"),
+    ],
+)
+def test_an_unknown_setting_is_refused_with_a_list_of_the_known_ones(dejacue, words, message):
+    ran = dejacue(words[0], "x.mp4", *words[1:], "--set", "colour=red")
+    assert ran.code == 2
+    assert message in ran.err
+    assert ran.err.count("\n") == 1
 
 
 @pytest.mark.parametrize("path", EVERY_COMMAND, ids=" ".join)
@@ -549,7 +588,7 @@ def test_a_bad_file_becomes_one_sentence_that_names_it(dejacue, files, tmp_path,
     words, message = case(tmp_path, files)
     before = set(tmp_path.rglob("*"))
     ran = dejacue(
-        "locate", *words, "-f", "json", "-o", tmp_path / "o.json", "--plot", tmp_path / "p.png"
+        "find", *words, "-f", "json", "-o", tmp_path / "o.json", "--plot", tmp_path / "p.png"
     )
     assert ran.code == 2
     assert ran.out == ""
@@ -561,35 +600,41 @@ def test_a_bad_file_becomes_one_sentence_that_names_it(dejacue, files, tmp_path,
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("--coordinates vocabulry", 'unknown coordinates "vocabulry"; did you mean "vocabulary"'),
+        (
+            "--set coordinates=vocabulry",
+            'unknown coordinates "vocabulry"; did you mean "vocabulary"',
+        ),
         ("--readout scna", 'unknown readout "scna"; did you mean "scan"'),
-        ("--durations publishd", 'unknown durations "publishd"; did you mean "published"'),
-        ("--norm squrt", 'unknown norm "squrt"; did you mean "sqrt"'),
-        ("--runs brigded", 'unknown runs "brigded"; did you mean "bridged"'),
-        ("--engine nunpy", 'unknown engine "nunpy"; did you mean "numpy"'),
-        ("--smoothing 4", "smoothing width 4 must be an odd number"),
-        ("--smoothing 100000000000000000001", "smoothing width 1.*1 must be an odd number"),
-        ("--smoothing 0", "smoothing width 0 must be an odd number"),
-        ("--smoothing -3", "smoothing width -3 must be an odd number"),
-        ("--durations 5000", r"cup\.history\.npz: .*no duration fits.* has 133 frames; add short"),
-        ("--durations ,", "durations: give at least one length"),
-        ("--durations 0", "durations: give at least one length, each at least one frame"),
-        ("--durations 5,-3", "durations: give at least one length, each at least one frame"),
-        ("--durations=--5", 'unknown durations "--5"'),
-        ("--durations 5²", 'unknown durations "5²"'),
-        ("--durations 2.5", 'unknown durations "2.5"'),
-        ("--readout peak --norm sum", "--norm does not apply to the peak readout"),
-        ("--readout peak --durations 5", "--durations does not apply to the peak readout"),
-        ("--readout boxcar --runs bridged", "--runs does not apply to the boxcar readout"),
+        ("--set durations=publishd", 'unknown durations "publishd"; did you mean "published"'),
+        ("--set norm=squrt", 'unknown norm "squrt"; did you mean "sqrt"'),
+        ("--set runs=brigded", 'unknown runs "brigded"; did you mean "bridged"'),
+        ("--set engine=nunpy", 'unknown engine "nunpy"; did you mean "numpy"'),
+        ("--set smoothing=4", "smoothing width 4 must be an odd number"),
+        ("--set smoothing=100000000000000000001", "smoothing width 1.*1 must be an odd number"),
+        ("--set smoothing=0", "smoothing width 0 must be an odd number"),
+        ("--set smoothing=-3", "smoothing width -3 must be an odd number"),
+        (
+            "--set durations=5000",
+            r"cup\.history\.npz: .*no duration fits.* has 133 frames; add short",
+        ),
+        ("--set durations=,", "durations: give at least one length"),
+        ("--set durations=0", "durations: give at least one length, each at least one frame"),
+        ("--set durations=5,-3", "durations: give at least one length, each at least one frame"),
+        ("--set durations=--5", 'unknown durations "--5"'),
+        ("--set durations=5²", 'unknown durations "5²"'),
+        ("--set durations=2.5", 'unknown durations "2.5"'),
+        ("--readout peak --set norm=sum", "--set norm does not apply to the peak readout"),
+        ("--readout peak --set durations=5", "--set durations does not apply to the peak readout"),
+        ("--readout boxcar --set runs=bridged", "--set runs does not apply to the boxcar readout"),
         ("--readout peak --top 2", "top=2: the peak readout has one window per description"),
         ("--top 0", "top=0"),
-        ("--prompts raw", r"cup\.vocabulary\.npz: holds one form of each description"),
+        ("--set prompts=raw", r"cup\.vocabulary\.npz: holds one form of each description"),
     ],
 )
 def test_a_bad_option_becomes_one_sentence(dejacue, files, tmp_path, words, message):
     before = set(tmp_path.rglob("*"))
     ran = dejacue(
-        "locate",
+        "find",
         files[0],
         "-r",
         "scan",
@@ -610,7 +655,7 @@ def test_a_bad_option_becomes_one_sentence(dejacue, files, tmp_path, words, mess
 
 
 def test_empty_durations_are_refused(dejacue, files):
-    ran = dejacue("locate", files[0], "-r", "scan", "-v", files[1], "--durations", "")
+    ran = dejacue("find", files[0], "-r", "scan", "-v", files[1], "--set", "durations=")
     assert ran.code == 2
     assert ran.err.startswith("dejacue: durations: give at least one length")
 
@@ -620,7 +665,7 @@ def test_a_folder_is_not_overwritten(dejacue, files, tmp_path, option):
     (tmp_path / "results.png").mkdir()
     before = set(tmp_path.rglob("*"))
     target = tmp_path / "results.png"
-    ran = dejacue("locate", files[0], "-r", "scan", "-v", files[1], "-f", "json", option, target)
+    ran = dejacue("find", files[0], "-r", "scan", "-v", files[1], "-f", "json", option, target)
     assert ran.code == 2
     assert ran.out == ""
     assert ran.err.startswith(f"dejacue: {target}: is a folder or a device")
@@ -634,7 +679,7 @@ def test_a_bad_seed_is_refused(dejacue, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("words", [["locate"], ["loacte"], ["locate", "x.npz", "--fromat", "json"]])
+@pytest.mark.parametrize("words", [["find"], ["loacte"], ["find", "x.npz", "--fromat", "json"]])
 def test_a_wrong_command_line_exits_with_2(dejacue, words):
     ran = dejacue(*words)
     assert (ran.code, ran.out) == (2, "")
@@ -656,13 +701,13 @@ def process(*words: object, **environment: str) -> subprocess.CompletedProcess[s
 
 
 def test_the_shell_sees_0_for_success(files, made):
-    ran = process("locate", files[0], "-r", "scan", "-v", files[1], "-f", "json")
+    ran = process("find", files[0], "-r", "scan", "-v", files[1], "-f", "json")
     assert (ran.returncode, ran.stderr) == (0, "")
     assert json.loads(ran.stdout) == locate(made.history, made.vocabulary, readout="scan").to_dict()
 
 
 def test_the_shell_sees_2_for_bad_input(files, tmp_path):
-    ran = process("locate", tmp_path / "nowhere.npz", "-v", files[1])
+    ran = process("find", tmp_path / "nowhere.npz", "-v", files[1])
     assert (ran.returncode, ran.stdout) == (2, "")
     assert ran.stderr == f"dejacue: {tmp_path / 'nowhere.npz'}: no such file\n"
 
@@ -682,7 +727,7 @@ def test_a_full_disk_is_one_sentence(files):
                 sys.executable,
                 "-c",
                 "from dejacue.cli import main; main()",
-                "locate",
+                "find",
                 str(files[0]),
                 "-r",
                 "scan",
@@ -702,7 +747,7 @@ def test_a_full_disk_is_one_sentence(files):
 
 def test_diagnostics_are_columns_of_the_csv(dejacue, files):
     out = dejacue(
-        "locate", files[0], "-r", "scan", "-v", files[1], "-f", "csv", "--diagnostics"
+        "find", files[0], "-r", "scan", "-v", files[1], "-f", "csv", "--set", "diagnostics=true"
     ).out
     rows = list(csv.DictReader(io.StringIO(out)))
     assert {"residual_norm", "scale", "run_start", "run_end", "touches_run_edge"} <= set(rows[0])
@@ -718,7 +763,7 @@ def test_the_package_runs_as_a_module():
 
 def test_a_narrow_code_page_prints_a_question_mark_instead_of_failing(files):
     done = subprocess.run(
-        [sys.executable, "-m", "dejacue", "locate", str(files[0]), "-v", str(files[1])],
+        [sys.executable, "-m", "dejacue", "find", str(files[0]), "-v", str(files[1])],
         capture_output=True,
         check=True,
         env={**os.environ, "PYTHONIOENCODING": "ascii"},
@@ -728,7 +773,7 @@ def test_a_narrow_code_page_prints_a_question_mark_instead_of_failing(files):
 
 @pytest.mark.parametrize("name", ["/dev/stdout", "/dev/stderr"])
 def test_a_device_is_not_a_file_to_replace(dejacue, files, name):
-    ran = dejacue("locate", files[0], "-r", "scan", "-v", files[1], "-f", "csv", "-o", name)
+    ran = dejacue("find", files[0], "-r", "scan", "-v", files[1], "-f", "csv", "-o", name)
     assert ran == (
         2,
         "",
@@ -740,15 +785,13 @@ def test_a_device_is_not_a_file_to_replace(dejacue, files, name):
     ("name", "start"), [("o.json", "{"), ("o.csv", "history,"), ("o.txt", "gen")]
 )
 def test_the_name_of_the_output_gives_its_format(dejacue, files, tmp_path, name, start):
-    assert (
-        dejacue("locate", files[0], "-r", "scan", "-v", files[1], "-o", tmp_path / name).code == 0
-    )
+    assert dejacue("find", files[0], "-r", "scan", "-v", files[1], "-o", tmp_path / name).code == 0
     assert (tmp_path / name).read_text(encoding="utf-8").startswith(start)
 
 
 def test_a_plot_is_a_png(dejacue, files, tmp_path):
     ran = dejacue(
-        "locate", files[0], "-r", "scan", "-v", files[1], "--plot", tmp_path / "evidence.pdf"
+        "find", files[0], "-r", "scan", "-v", files[1], "--plot", tmp_path / "evidence.pdf"
     )
     assert ran.code == 2
     assert "ends in .png" in ran.err
@@ -760,7 +803,7 @@ def test_a_vocabulary_given_as_the_history_is_recognised(dejacue, files, tmp_pat
     np.savez(
         bare, states=np.array(["a", "b"]), descriptions=np.array(["x", "y"]), features=np.eye(2)
     )
-    ran = dejacue("locate", bare, "-v", bare)
+    ran = dejacue("find", bare, "-v", bare)
     assert ran.code == 2
     assert "is a vocabulary; give a history" in ran.err
 
@@ -779,7 +822,7 @@ def test_words_in_a_note_are_printed_as_they_are(dejacue, tmp_path):
     history = write_history(tmp_path / "h.npz", History(np.eye(5)))
     same = Vocabulary({"a": "[bold]lamp[/x]", "b": "y"}, np.ones((2, 5)))
     words = write_vocabulary(tmp_path / "v.npz", same)
-    ran = dejacue("locate", history, "-r", "scan", "-v", words, "-f", "json")
+    ran = dejacue("find", history, "-r", "scan", "-v", words, "-f", "json")
     assert ran.code == 0
     assert 'nothing sets "[bold]lamp[/x]", "y" apart' in ran.err
 
@@ -802,15 +845,15 @@ def test_what_is_read_is_never_written_over(dejacue, files, tmp_path, option, na
     shutil.copy(files[1], tmp_path / "v.npz")
     os.link(tmp_path / "v.npz", words)
     before = words.read_bytes()
-    ran = dejacue("locate", files[0], "-v", tmp_path / "v.npz", option, words)
+    ran = dejacue("find", files[0], "-v", tmp_path / "v.npz", option, words)
     assert ran.code == 2
     assert "is read by this command; give another output" in ran.err
     assert words.read_bytes() == before
 
 
-@pytest.mark.parametrize("words", ["--stride 3", "--start 5", "--rate 5", "--object 1"])
+@pytest.mark.parametrize("words", ["--stride 3", "--start 5", "--set rate=5", "--object 1"])
 def test_options_of_a_video_are_refused_with_a_history(dejacue, files, words):
-    ran = dejacue("locate", files[0], "-v", files[1], *words.split())
+    ran = dejacue("find", files[0], "-v", files[1], *words.split())
     assert ran.code == 2
     assert "is a history, so" in ran.err
     assert "has no effect" in ran.err
@@ -818,7 +861,7 @@ def test_options_of_a_video_are_refused_with_a_history(dejacue, files, words):
 
 def test_a_path_of_thousands_of_letters_is_shortened(dejacue) -> None:
     long = "[" * 6000
-    ran = dejacue("annotate", "template", "-a", "ann", "-o", long, "--frames", "0:9", "--id", "h")
+    ran = dejacue("annotate", "start", "-a", "ann", "-o", long, "--frames", "0:9", "--id", "h")
     assert ran.code == 1
     assert ran.err.endswith("[: File name too long\n")
     assert len(ran.err) < 700

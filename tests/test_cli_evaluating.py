@@ -38,11 +38,11 @@ def test_evaluate_prints_means_differences_and_the_family(dejacue, files):
     assert "4 histories, 8 states, 16 descriptions, 4 components" in ran.out
 
 
-@pytest.mark.parametrize("shape", ["--json", "--csv"])
+@pytest.mark.parametrize("shape", ["json", "csv"])
 def test_evaluate_writes_json_and_csv(dejacue, files, shape):
-    ran = dejacue("evaluate", files / "vocabulary.json", files / "truth.json", shape)
+    ran = dejacue("evaluate", files / "vocabulary.json", files / "truth.json", "-f", shape)
     assert (ran.code, ran.err) == (0, "")
-    if shape == "--json":
+    if shape == "json":
         assert json.loads(ran.out)["counts"]["histories"] == 4
     else:
         assert [row["metric"] for row in csv.DictReader(ran.out.splitlines())] == [
@@ -108,7 +108,7 @@ def labelled(path, *runs):
 def test_two_passes_lead_to_references(dejacue, tmp_path):
     first, second = tmp_path / "ann.json", tmp_path / "bob.json"
     for path in (first, second):
-        words = ("annotate", "template", "--frames", "0:29", "--id", "cup", "-a", path.stem)
+        words = ("annotate", "start", "--frames", "0:29", "--id", "cup", "-a", path.stem)
         assert dejacue(*words, "-o", path).code == 0
     labelled(first, (9, "pre"), (14, "transition"), (29, "post"))
     labelled(second, (10, "pre"), (14, "transition"), (29, "post"))

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from dejacue import Finding
+from dejacue import Finding, open_video
 from dejacue.cli import live as command
 from dejacue.data.rendered import render, write_scene
 from dejacue.method.live import Update
@@ -107,7 +107,7 @@ def test_every_frame_is_a_line_of_json_and_the_last_is_what_locate_finds(live, d
     assert sum(len(line.get("closed", ())) for line in lines) >= 2
     words = ("-v", scene / "vocabulary.yaml", "--encoder", "mini", "-f", "json")
     where = ("--masks", scene / "Annotations", "--object", 1)
-    found = dejacue("locate", scene / "scene.mp4", *words, *where)
+    found = dejacue("find", scene / "scene.mp4", *words, *where)
     offline = json.loads(found.out)
     windows = [
         [(m["state"], m["start"], m["end"], m["start_s"]) for m in own["intervals"]]
@@ -206,7 +206,7 @@ def test_images_without_a_rate_cannot_be_played_at_it(live, scene, tmp_path):
         where=("--masks", tmp_path / "s" / "Annotations"),
     )
     assert ran.code == 2
-    assert "has no timestamps to play by; for images, give --rate" in ran.err
+    assert "has no timestamps to play by; for images, give --set rate=25" in ran.err
 
 
 # How it ends
@@ -363,13 +363,10 @@ def test_a_camera_is_a_device_by_number(monkeypatch):
 
 
 def test_masks_are_pixels_of_the_frame(scene):
-    shown = command.Shown(
-        str(scene / "scene.mp4"), scene / "Annotations", "auto", [1], None, "box", None, None, 1.0
-    )
-    video = shown.open()
-    look = shown.look(video)
+    video = open_video(scene / "scene.mp4")
+    mask_of = command.masks_from_files(video, scene / "Annotations", "auto", "1")
     frame = next(iter(video))
-    mask = look(frame)
+    mask = mask_of(frame)
     assert mask is not None
     assert mask.shape == frame.image.shape[:2]
     assert mask.dtype == np.bool_

@@ -37,10 +37,10 @@ def scene(tmp_path_factory) -> Path:
 
 @pytest.fixture
 def locate(dejacue, scene, tmp_path, monkeypatch):
-    """``dejacue locate`` on the scene, in an empty folder."""
+    """``dejacue find`` on the scene, in an empty folder."""
     monkeypatch.chdir(tmp_path)
     words = (
-        "locate",
+        "find",
         scene / "scene.mp4",
         "--masks",
         scene / "Annotations",
@@ -172,7 +172,7 @@ def test_stopping_anywhere_else_is_one_word(dejacue, monkeypatch):
     def stop(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("dejacue.cli.info.run", stop)
+    monkeypatch.setattr("dejacue.plugins.packages", stop)
     assert dejacue("info") == (130, "", "dejacue: stopped\n")
 
 
@@ -212,18 +212,18 @@ def test_a_glob_and_a_folder_name_the_output_after_the_folder(dejacue, tmp_path,
         Image.fromarray(image).save(frames / f"{at:05}.png")
     words = ("--masks", "cup/Annotations", "-v", "cup/vocabulary.yaml", "--encoder", "mini")
     for source in ("kitchen.v2/*.png", "kitchen.v2"):
-        ran = dejacue("locate", source, *words, "--object", 1)
+        ran = dejacue("find", source, *words, "--object", 1)
         assert ran.code == 0
         assert "report: out/kitchen.v2/report.html" in ran.err
         assert ran.out.count("note: images have no timestamps, so there are no seconds") == 1
     assert not (tmp_path / "out" / "kitchen.v2" / "timeline.vtt").exists()
-    timed = dejacue("locate", "kitchen.v2", *words, "--object", 1, "--rate", 10)
+    timed = dejacue("find", "kitchen.v2", *words, "--object", 1, "--set", "rate=10")
     assert "images have no timestamps" not in timed.out + timed.err
 
 
 def test_a_glob_without_quotes_is_recognised(dejacue, tmp_path):
     paths = [tmp_path / f"{n}.jpg" for n in range(84)]
-    ran = dejacue("locate", *paths, "--masks", "m", "-v", "v.yaml")
+    ran = dejacue("find", *paths, "--masks", "m", "-v", "v.yaml")
     assert (ran.code, ran.out) == (2, "")
     assert ran.err == (
         f"dejacue: 84 files are given; quote the glob: '{tmp_path}/*.jpg', or give the folder: "
@@ -298,7 +298,7 @@ def test_a_still_video_is_said_to_be_one(dejacue, tmp_path, monkeypatch):
             (tmp_path / folder).mkdir(exist_ok=True)
             Image.fromarray(pixels).save(tmp_path / folder / f"{at:03}.png")
     (tmp_path / "v.yaml").write_text("empty: empty cup\nfull: full cup\n")
-    ran = dejacue("locate", "frames", "--masks", "masks", "-v", "v.yaml", "--encoder", "mini")
+    ran = dejacue("find", "frames", "--masks", "masks", "-v", "v.yaml", "--encoder", "mini")
     assert ran.code == 0
     assert (
         "note: all frames look the same to the encoder, so the frames found are arbitrary"
@@ -321,15 +321,16 @@ def test_problems_of_the_masks_are_notes(locate, monkeypatch):
 
 
 def test_warnings_are_notes_in_one_line(dejacue, monkeypatch):
-    monkeypatch.setattr(
-        "dejacue.cli.info.run",
-        lambda: warnings.warn("masks are resized\nto the frames", stacklevel=1),
-    )
+    def packages() -> list[str]:
+        warnings.warn("masks are resized\nto the frames", stacklevel=1)
+        return []
+
+    monkeypatch.setattr("dejacue.plugins.packages", packages)
     monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         ran = dejacue("info")
-    assert ran == (0, "", "note: masks are resized to the frames\n")
+    assert (ran.code, ran.err) == (0, "note: masks are resized to the frames\n")
 
 
 # Narrow terminals
@@ -416,6 +417,6 @@ def test_a_state_that_comes_back_is_hinted_at(dejacue, tmp_path):
     for made, told in ((once, False), (more, True)):
         history = write_history(tmp_path / "h.npz", made.history)
         words = write_vocabulary(tmp_path / "v.npz", made.vocabulary)
-        ran = dejacue("locate", history, "-v", words)
+        ran = dejacue("find", history, "-v", words)
         assert ran.code == 0
         assert ("may occur more than once; the joint readout lists" in ran.out) is told

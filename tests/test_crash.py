@@ -29,7 +29,7 @@ def test_a_killed_command_goes_on_to_the_same_files_and_leaves_none() -> None:
         "encode",
         "track, replacing",
         "track .npz, replacing",
-        "annotate template",
+        "annotate start",
         "store add",
         "store compact",
     )

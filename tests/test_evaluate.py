@@ -15,6 +15,7 @@ import pytest
 import dejacue
 from dejacue import InputError, Window
 from dejacue.cli import evaluate as evaluating
+from dejacue.cli.options import Format
 from dejacue.evaluation import bootstrap_interval, compare
 from dejacue.evaluation.evaluate import METRICS, _percent, evaluate
 from dejacue.records import Interval, Timeline
@@ -380,7 +381,7 @@ def printed(monkeypatch, capsys):
         monkeypatch.delenv(name, raising=False)
 
     def run(files, format=None, output=None, only_common=False):
-        evaluating.run(files, format, output, only_common)
+        evaluating.evaluate(files, only_common, None, format and Format(format), output)
         return capsys.readouterr()
 
     return run
@@ -472,15 +473,6 @@ def test_fewer_than_two_files_are_refused(printed, files, count) -> None:
 def test_files_in_the_wrong_order_are_refused(printed, files) -> None:
     with pytest.raises(InputError, match=r"base.json: references are a JSON object"):
         printed([files[2], files[0]])
-
-
-def test_the_format_is_asked_for_in_one_way() -> None:
-    assert evaluating.format_from(None, False, False) is None
-    assert evaluating.format_from("table", False, False) == "table"
-    assert evaluating.format_from("json", True, False) == "json"
-    assert evaluating.format_from(None, False, True) == "csv"
-    with pytest.raises(InputError, match="ask for different formats"):
-        evaluating.format_from(None, True, True)
 
 
 def test_the_values_of_components_are_arrays() -> None:

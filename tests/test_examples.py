@@ -858,7 +858,7 @@ def test_the_command_refuses_what_is_no_example(
     (tmp_path / "scene.mp4").write_bytes((folder / "scene.mp4").read_bytes())
     example = example.replace("empty", next(iter(found.vocabulary.states)))
     ran = dejacue(
-        "locate",
+        "find",
         folder / "out",
         "-v",
         folder / "vocabulary.yaml",
@@ -878,7 +878,7 @@ def test_the_command_shows_corrects_and_asks(cup, tmp_path, dejacue):
     one = next(iter(found.vocabulary.states))
     at = found[one][0].window.start + 5
     ran = dejacue(
-        "locate",
+        "find",
         folder / "out",
         "--example",
         f"{one}={at}",
@@ -897,13 +897,13 @@ def test_the_command_shows_corrects_and_asks(cup, tmp_path, dejacue):
     assert f"read with examples: {one} {at}; none 0-2; changes at 30" in notes
     assert ran.err.count("ask: which state is frame") == 2
     assert "--example STATE=" in ran.err
-    assert dejacue("locate", folder / "out", "--ask", 0).code != 0
-    published = dejacue("locate", folder / "out", "--ask", 1, "-r", "published")
+    assert dejacue("find", folder / "out", "--ask", 0).code != 0
+    published = dejacue("find", folder / "out", "--ask", 1, "-r", "published")
     assert "--ask works only with" in published.err
-    nothing = dejacue("locate", folder / "out", "--example", f"{one}={at}")
+    nothing = dejacue("find", folder / "out", "--example", f"{one}={at}")
     assert nothing.code == 0  # the words of the finding
     bare = dejacue(
-        "locate",
+        "find",
         folder / "scene.mp4",
         "--masks",
         folder / "Annotations",

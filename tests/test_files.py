@@ -738,7 +738,7 @@ def test_a_written_file_has_the_permissions_of_any_new_file(tmp_path):
         open_masks,
         open_video,
         Finding.read,
-        lambda path: annotating.consensus(path, path, None, path),
+        lambda path: annotating.consensus(path, path, path),
         lambda path: find(path, {"a": "x", "b": "y"}, masks=path),
     ],
 )

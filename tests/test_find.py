@@ -36,8 +36,7 @@ from dejacue import (
 )
 from dejacue.data.rendered import render, write_scene
 from dejacue.method import kernel
-from dejacue.pipeline import Job, _find, _read, encode, job, read
-from dejacue.pipeline.options import EncoderOptions, ReadOptions
+from dejacue.pipeline import EncoderOptions, Job, ReadOptions, _find, _read, encode, job, read
 from dejacue.progress import NotebookBar, default_progress, silent
 from dejacue.report.exports import EXPORTS
 from dejacue.sources.encoders.mini import Mini
@@ -736,7 +735,7 @@ def test_a_folder_is_located_again_with_other_words(dejacue, scene, tmp_path, mo
     monkeypatch.chdir(tmp_path)
     (tmp_path / "other.yaml").write_text("empty: empty cup\nfull: full cup\n")
     ran = dejacue(
-        "locate",
+        "find",
         scene / "scene.mp4",
         "--masks",
         scene / "Annotations",
@@ -752,20 +751,20 @@ def test_a_folder_is_located_again_with_other_words(dejacue, scene, tmp_path, mo
     assert ran.code == 0
     for source in ("out", "out/scene.history.npz"):
         monkeypatch.setattr(Video, "_frames", lambda self, **_: pytest.fail("decoded again"))
-        ran = dejacue("locate", source, "-v", "other.yaml", "-o", "again")
+        ran = dejacue("find", source, "-v", "other.yaml", "-o", "again")
         assert ran.code == 0, ran.err
         page = (tmp_path / "again" / "report.html").read_text(encoding="utf-8")
         assert page.count("data:image/jpeg") == 24  # frames, and the object in each
         assert str(scene / "scene.mp4") in page
         monkeypatch.undo()
         monkeypatch.chdir(tmp_path)
-    ran = dejacue("locate", "out", "-v", "other.yaml", "-o", "cut", "--cut")
+    ran = dejacue("find", "out", "-v", "other.yaml", "-o", "cut", "--cut")
     assert ran.code == 0
     assert len(list((tmp_path / "cut" / "clips").iterdir())) == 2
-    assert dejacue("locate", "out", "-v", "other.yaml", "-o", "cut").code == 0
+    assert dejacue("find", "out", "-v", "other.yaml", "-o", "cut").code == 0
     assert list((tmp_path / "cut" / "clips").iterdir()) == []  # those were of other answers
     damage(tmp_path / "out", lambda text: text.replace("finding/2", "finding/3"))
-    ran = dejacue("locate", "out", "-v", "other.yaml")
+    ran = dejacue("find", "out", "-v", "other.yaml")
     assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
     assert "newer dejacue" in ran.err
 
@@ -774,7 +773,7 @@ def test_a_history_without_a_video_has_no_clips(dejacue, tmp_path) -> None:
     made = generate(3)
     history = write_history(tmp_path / "h.npz", made.history)
     words = dejacue_vocabulary(tmp_path, made.vocabulary)
-    ran = dejacue("locate", history, "-v", words, "--cut", "-o", tmp_path / "o")
+    ran = dejacue("find", history, "-v", words, "--cut", "-o", tmp_path / "o")
     assert ran.code == 2
     assert "is a history; --cut needs the video" in ran.err
     assert not (tmp_path / "o").exists()
@@ -787,11 +786,12 @@ def dejacue_vocabulary(folder: Path, vocabulary: Vocabulary) -> Path:
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        ("locate x -r pub", "published"),
-        ("locate x -r con", "contrast"),
-        ("locate x --coordinates tra", "trajectory"),
-        ("locate x --encoder sig", "siglip2"),
-        ("locate x --tracker sam2-t", "sam2-tiny"),
+        ("find x -r pub", "published"),
+        ("find x -r con", "contrast"),
+        ("find x --set coordinates=tra", "coordinates=trajectory"),
+        ("find x -r joint --set irr", "irreversible="),
+        ("find x --encoder sig", "siglip2"),
+        ("find x --tracker sam2-t", "sam2-tiny"),
         ("reproduce mai", "main"),
     ],
 )
@@ -811,9 +811,8 @@ def test_values_complete_in_the_shell(words, expected) -> None:
 
 
 def test_flags_are_flags_in_the_help(dejacue) -> None:
-    text = " ".join(dejacue("locate", "--help").out.split())
-    assert "--diagnostics Include diagnostics." in text
-    assert "--irreversible joint: enter no state twice." in text
+    text = " ".join(dejacue("find", "--help").out.split())
+    assert "--cut Also cut the windows found into video clips." in text
 
 
 def test_info_names_the_engine_that_is_used(dejacue, monkeypatch) -> None:

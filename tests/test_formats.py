@@ -412,7 +412,7 @@ def test_what_was_found_is_measured_by_a_file_of_elan(video, tmp_path, dejacue) 
     answers = tmp_path / "found.json"
     answers.write_text(found().to_json())
     truth = write_references(tmp_path / "anything.eaf", [Reference("x", STATES)], times=video)
-    ran = dejacue("evaluate", answers, truth, "--times", video, "--json")
+    ran = dejacue("evaluate", answers, truth, "--times", video, "-f", "json")
     assert ran.code == 0, ran.err
     assert '"mean": 1.0' in ran.out
 
@@ -422,7 +422,7 @@ def test_references_of_another_tool_stand_in_the_report(tmp_path, dejacue) -> No
     words = Vocabulary({"empty": ["one"], "half full": ["two"]}, np.eye(2), "e")
     write_vocabulary(tmp_path / "v.npz", words)
     truth = write_references(tmp_path / "t.srt", [CUP], times=history())
-    ran = dejacue("locate", tmp_path / "cup.npz", "-v", tmp_path / "v.npz", "--references", truth)
+    ran = dejacue("find", tmp_path / "cup.npz", "-v", tmp_path / "v.npz", "--references", truth)
     assert ran.code == 0, ran.err
     assert "tIoU" in ran.out
 
@@ -462,7 +462,7 @@ def test_label_studio_gets_its_view_beside_the_tasks(tmp_path, dejacue) -> None:
     words = Vocabulary({"a": ["one"], "b": ["two"]}, np.eye(2), "e")
     write_vocabulary(tmp_path / "v.npz", words)
     path = tmp_path / "found.labelstudio.json"
-    assert dejacue("locate", tmp_path / "cup.npz", "-v", tmp_path / "v.npz", "-o", path).code == 0
+    assert dejacue("find", tmp_path / "cup.npz", "-v", tmp_path / "v.npz", "-o", path).code == 0
     text = (tmp_path / "found.labelstudio.config.xml").read_text()
     assert 'frameRate="5.18' in text  # 9 frames in 1.7351 s
     assert '<Label value="' in text

@@ -21,7 +21,7 @@ from helpers.ingest import FRAMES, Counting, make_video
 from PIL import Image
 
 from dejacue import Cancelled, InputError, MissingExtra, Store, build_history, ingest, read_history
-from dejacue.pipeline.ingest import ManifestError, local, read_manifest, worker, writer
+from dejacue.pipeline.ingest import ManifestError, read_manifest, worker, writer
 from dejacue.pipeline.ingest.manifest import as_items
 from dejacue.pipeline.ingest.worker import Decoding, decode
 from dejacue.report.thumbnails import Album
@@ -373,15 +373,15 @@ def test_a_worker_that_is_killed_is_a_failure_of_its_item(tmp_path, videos, coun
 
 
 def test_what_was_finished_is_kept_when_it_is_stopped(tmp_path, videos, counting, monkeypatch):
-    monkeypatch.setattr(writer, "GROUP_S", 0.0)
+    monkeypatch.setattr(writer, "MAX_WAITING_S", 0.0)
     workers = []
 
-    class Watched(local.Worker):
+    class Watched(worker.Worker):
         def __init__(self, *given: object) -> None:
             super().__init__(*given)
             workers.append(self._process)
 
-    monkeypatch.setattr(local, "Worker", Watched)
+    monkeypatch.setattr(worker, "Worker", Watched)
     rows = [one(own) for own in videos]
 
     def stop(stage: str, done: int, total: int | None = None, note: str = "") -> None:
@@ -488,8 +488,8 @@ def test_no_more_chunks_wait_than_may(tmp_path, videos, counting, monkeypatch, m
             Watched.held -= n
             super().release(n)
 
-    monkeypatch.setattr(local, "Semaphore", Watched)
-    monkeypatch.setattr(local, "MAX_WAITING", most)
+    monkeypatch.setattr(worker, "Semaphore", Watched)
+    monkeypatch.setattr(worker, "MAX_WAITING", most)
     made = ingest([one(own) for own in videos], tmp_path / "s", encoder=counting, workers=3)
     assert len(made.added) == 3
     assert len(seen) == 6  # a chunk and an end of each
@@ -508,9 +508,9 @@ def test_the_slot_of_a_worker_that_dies_is_given_back(videos, counting, monkeypa
         def end(self) -> int:
             return -9
 
-    monkeypatch.setattr(local, "Worker", Dying)
-    monkeypatch.setattr(local, "MAX_WAITING", 1)
-    decoding = local._Workers(iter(as_items([one(videos[0])])), Decoding.of(counting), 1)
+    monkeypatch.setattr(worker, "Worker", Dying)
+    monkeypatch.setattr(worker, "MAX_WAITING", 1)
+    decoding = worker._Workers(iter(as_items([one(videos[0])])), Decoding.of(counting), 1)
     with decoding:
         ((item, message, _),) = [own for own in decoding if own[0] is not None]
     assert item.id == "v0"
@@ -747,7 +747,7 @@ def test_encode_adds_to_a_store(dejacue, tmp_path, videos, monkeypatch) -> None:
     assert ran.code == 0, ran.err
     assert len(stored(tmp_path / "s")["v0"]) == FRAMES
     with monkeypatch.context() as patched:
-        patched.setattr("dejacue.cli.encode.encode", None)  # nothing is decoded
+        patched.setattr("dejacue.pipeline.encode", None)  # nothing is decoded
         ran = dejacue(*words, "--store", tmp_path / "s")
         assert ran.code == 2
         assert 'already has a history "v0"; --replace' in ran.err

@@ -16,8 +16,7 @@ def test_changeit_is_ingested_located_and_evaluated(tmp_path, dejacue, monkeypat
         " --vocabularies words",
         "ingest all.csv --store corpus --encoder mini",
         "store export corpus -o histories",
-        "locate histories/cup-scene.history.npz -v words/cup-scene.json --encoder mini"
-        " -o found.json",
+        "find histories/cup-scene.history.npz -v words/cup-scene.json --encoder mini -o found.json",
         "evaluate found.json truth.json -o figures.json",
     ):
         ran = dejacue(*line.split())

@@ -304,10 +304,10 @@ def test_commas_part_objects_and_plus_joins_their_pieces() -> None:
 def scene(tmp_path_factory):
     """A rendered video, its words, and masks of two halves of its object: files, and as SAM 2
     gives them."""
-    from dejacue.cli.demo import run
+    from dejacue.cli.find import demo
 
     folder = tmp_path_factory.mktemp("demo")
-    run(folder, 7)
+    demo(folder, 7)
     scene = folder / "scene"
     video = open_video(scene / "scene.mp4")
     masks = open_masks(scene / "Annotations")
@@ -336,7 +336,7 @@ def test_every_way_says_the_same_of_objects(scene, tmp_path, dejacue) -> None:
     assert encoded("1,2") == encoded("all") == ["scene-1.history.npz", "scene-2.history.npz"]
     assert encoded("1+2") == ["scene.history.npz"]
     words = ["-v", folder / "vocabulary.yaml"]
-    ran = dejacue("locate", *given, *words, "--objects", "1,2", "-o", tmp_path / "found")
+    ran = dejacue("find", *given, *words, "--objects", "1,2", "-o", tmp_path / "found")
     assert ran.code == 0
     assert (tmp_path / "found" / "scene-2" / "report.html").is_file()
     ran = dejacue("live", *given, *words, "--objects", "1,2")
@@ -359,7 +359,7 @@ def test_every_way_says_the_same_of_objects(scene, tmp_path, dejacue) -> None:
         objects="1,2",
     )
     assert [own.history.id for own in several] == ["scene-1", "scene-2"]
-    ran = dejacue("locate", *given, *words)
+    ran = dejacue("find", *given, *words)
     assert "pieces of one with --object 1+2, or take several with --objects 1,2" in ran.err
 
 

@@ -9,7 +9,7 @@ import pytest
 from dejacue import Store, find, ingest, load_encoder, open_masks, open_video
 from dejacue.data.rendered import render, write_scene
 from dejacue.pipeline import VideoOptions
-from dejacue.pipeline.ingest._ingest import _items
+from dejacue.pipeline.ingest import _items
 from dejacue.sources.encoders.mini import Mini
 
 SAID = (
@@ -184,15 +184,15 @@ def test_a_gpu_that_does_not_decode_is_told_in_one_sentence(
     video = (scene / "scene.mp4", "--masks", scene / "Annotations")
     commands = [
         ("encode", *video, "-o", tmp_path / "cup.history.npz"),
-        ("locate", *video, "-v", scene / "vocabulary.yaml"),
+        ("find", *video, "-v", scene / "vocabulary.yaml"),
     ]
     for words in commands:
-        ran = dejacue(*words, "--encoder", "mini", "--decoder", "hardware")
+        ran = dejacue(*words, "--encoder", "mini", "--set", "decoder=hardware")
         assert ran.code == 2
         said = "cannot be decoded on this GPU (no such device); use the software decoder"
         assert said in " ".join(ran.err.split())
     for words in (*commands, ("ingest", tmp_path / "m.csv", "--store", tmp_path / "store")):
-        ran = dejacue(*words, "--encoder", "mini", "--decoder", "hardwar")
+        ran = dejacue(*words, "--encoder", "mini", "--set", "decoder=hardwar")
         assert ran.code == 2
         assert 'unknown decoder "hardwar"; did you mean "hardware"' in " ".join(ran.err.split())
     assert sorted(tmp_path.iterdir()) == [tmp_path / "m.csv"]

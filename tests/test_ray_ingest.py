@@ -19,6 +19,7 @@ from helpers.ingest import FRAMES, Counting, held, make_video
 
 import dejacue
 from dejacue import DejaCueError, InputError, Store, cluster, ingest
+from dejacue.pipeline import EncoderOptions
 from dejacue.pipeline.ingest import (
     Decoding,
     Ingested,
@@ -30,7 +31,6 @@ from dejacue.pipeline.ingest import (
 )
 from dejacue.pipeline.ingest.manifest import as_items
 from dejacue.pipeline.ingest.worker import Worker
-from dejacue.pipeline.options import EncoderOptions
 from dejacue.sources.video import write_video
 
 pytestmark = [

@@ -21,7 +21,7 @@ from dejacue.sources.masks import open_masks
 from dejacue.sources.sizes import pixel_limit
 from dejacue.sources.video import open_video, write_video
 
-TOO_LARGE = r"40 × 30 pixels exceed the limit of 1000; .* --max-pixels 1200"
+TOO_LARGE = r"40 × 30 pixels exceed the limit of 1000; .* --set max_pixels=1200"
 
 
 def frames_in(tmp_path, kind):
@@ -86,11 +86,11 @@ def test_the_limit_of_pillow_is_left_to_others(tmp_path, monkeypatch) -> None:
 def test_commands_take_the_limit(dejacue, tmp_path) -> None:
     path = frames_in(tmp_path, "video")
     given = ("track", path, "--tracker", "box", "--box", "1,1,9,9", "-o", tmp_path / "masks")
-    ran = dejacue(*given, "--max-pixels", 1000)
+    ran = dejacue(*given, "--set", "max_pixels=1000")
     assert ran.code == 2
     assert "exceed the limit of 1000" in ran.err
-    assert dejacue(*given, "--max-pixels", 1200).code == 0
-    ran = dejacue(*given, "--max-pixels", 0)
+    assert dejacue(*given, "--set", "max_pixels=1200").code == 0
+    ran = dejacue(*given, "--set", "max_pixels=0")
     assert (ran.code, "max_pixels 0 is less than 1" in ran.err) == (2, True)
 
 
@@ -139,7 +139,7 @@ def question(tmp_path):
     (tmp_path / "x.csv").write_text("frame,x,y,w,h\n0,1,1,25,25\n1,1,1,25,25\n2,1,1,25,25\n")
     video, words = frames_in(tmp_path, "video"), tmp_path / "words.yaml"
     masks, output = tmp_path / "x.csv", tmp_path / "out"
-    return ("locate", video, "-v", words, "--masks", masks, "--encoder", "mini", "-o", output)
+    return ("find", video, "-v", words, "--masks", masks, "--encoder", "mini", "-o", output)
 
 
 def test_where_no_thread_can_be_started_the_command_says_so(dejacue, question, monkeypatch) -> None:

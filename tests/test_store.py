@@ -162,7 +162,7 @@ def test_a_store_is_made_where_making_one_was_killed(tmp_path) -> None:
 
 
 def test_places_that_are_no_store_are_named(tmp_path, store) -> None:
-    with pytest.raises(InputError, match="is not a store; create one with dejacue store create"):
+    with pytest.raises(InputError, match="is not a store; create one with dejacue store add"):
         Store.open(tmp_path)
     with pytest.raises(InputError, match="is already a store"):
         Store.create(store.path)
@@ -582,7 +582,7 @@ def test_the_commands(dejacue, tmp_path, monkeypatch) -> None:
     for seed in range(3):
         write_history(files / f"h{seed}.history.npz", drawn(seed))
     write_vocabulary(tmp_path / "v.npz", words())
-    assert dejacue("store", "create", folder).code == 0
+    assert dejacue("store", "add", folder).code == 0
     assert "0 histories" not in dejacue("store", "ask", folder, "-v", tmp_path / "v.npz").err
     added = dejacue("store", "add", folder, files, "--object", "cup", "--source", "k.mp4")
     assert "added: 3 histories" in added.out
@@ -594,13 +594,13 @@ def test_the_commands(dejacue, tmp_path, monkeypatch) -> None:
     listed = dejacue("store", "ls", folder, "--jsonl").out.splitlines()
     assert len(listed) == 3
     assert listed[0].startswith('{"id": "h0", "object": "cup", "source": "k.mp4", "frames": ')
-    monkeypatch.setattr(command, "MOST_LISTED", 2)
+    monkeypatch.setattr(command, "MAX_TABLE_ROWS", 2)
     assert "the first 2 are listed" in dejacue("store", "ls", folder).err
-    shown = dejacue("store", "show", folder, "h1").out
+    shown = dejacue("store", "ls", folder, "h1").out
     assert "camera: c1" in shown
     assert "seconds: " in shown
     assert "source: k.mp4" not in shown  # it was replaced, without one
-    assert "source: k.mp4" in dejacue("store", "show", folder, "h0").out
+    assert "source: k.mp4" in dejacue("store", "ls", folder, "h0").out
     title = "".join(dejacue("store", "ls", folder).out.split())  # a long path is wrapped
     assert f"{folder}:3histories,encoder" in title
     assert "<" not in title

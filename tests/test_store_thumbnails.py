@@ -158,12 +158,12 @@ def test_the_commands_show_them(store, tmp_path, dejacue) -> None:
     store.add([history("a"), history("b")], thumbnails={"a": jpeg(1)})
     assert dejacue("store", "ls", store.path).out.count("yes") == 1
     assert '"thumbnail": true' in dejacue("store", "ls", store.path, "--jsonl").out
-    assert "thumbnail: 1." in dejacue("store", "show", store.path, "a").out
-    assert "thumbnail" not in dejacue("store", "show", store.path, "b").out
+    assert "thumbnail: 1." in dejacue("store", "ls", store.path, "a").out
+    assert "thumbnail" not in dejacue("store", "ls", store.path, "b").out
     file = tmp_path / "a.jpg"
-    assert dejacue("store", "show", store.path, "a", "--thumbnail", file).code == 0
+    assert dejacue("store", "ls", store.path, "a", "--thumbnail", file).code == 0
     assert file.read_bytes() == jpeg(1)
-    refused = dejacue("store", "show", store.path, "b", "--thumbnail", tmp_path / "b.jpg")
+    refused = dejacue("store", "ls", store.path, "b", "--thumbnail", tmp_path / "b.jpg")
     assert (refused.code, refused.err.count("\n")) == (2, 1)
     assert 'history "b" has no thumbnail' in refused.err
 

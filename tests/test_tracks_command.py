@@ -1,4 +1,4 @@
-"""``dejacue track``: masks that ``locate`` takes as they are, a summary, a contact sheet."""
+"""``dejacue track``: masks that ``find`` takes as they are, a summary, a contact sheet."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from helpers.colour_tracker import COLOURS, FRAMES, GONE, HEIGHT, WIDTH, Colour,
 from PIL import Image, ImageFont
 
 from dejacue import read_history
-from dejacue.cli.track import summarise
+from dejacue.cli.video import summarise_tracking
 from dejacue.data.rendered import render, write_scene
 from dejacue.report import track_sheet
 from dejacue.report.track_sheet import (
@@ -90,7 +90,7 @@ def text(one: int, at: int) -> str:
 
 
 def test_the_command_writes_masks_notes_and_a_contact_sheet(folder, tmp_path, exact, run) -> None:
-    out = run(folder, "--box", text(1, 0), "-o", tmp_path / "masks", "--rate", 10)
+    out = run(folder, "--box", text(1, 0), "-o", tmp_path / "masks", "--set", "rate=10")
     assert f"object 1: seen in {FRAMES - len(GONE)} of {FRAMES} frames" in out
     assert "frames 10 – 12 (1.00 s): it is out of sight (3 frames)" in out
     assert "frame 13 (1.30 s): it comes back" in out
@@ -138,7 +138,7 @@ def test_a_second_run_takes_what_is_there_and_an_added_piece_is_followed_alone(
     out = run(folder, "--add", f"{text(3, 9)}@9", "-o", masks)
     assert all(list(session.colours) == [2] for session in exact[2].sessions)
     assert "object 2 (a piece of 1): seen in 16 of 24 frames" in out
-    assert "locate with --object 1+2" in out
+    assert "find with --object 1+2" in out
     assert read_notes(masks).lineages == {1: (1, 2)}
     assert "reused" in run(folder, "--box", text(1, 0), "--add", f"{text(3, 9)}@9", "-o", masks)
 
@@ -239,7 +239,7 @@ def test_an_object_that_is_not_in_the_masks_is_a_note_and_no_hint(
     assert "object 3 lies under others throughout, and nothing is left" in out
     assert ".npz keeps overlapping objects whole" in out
     assert "object 3 (a piece of 1)" not in out
-    assert "locate with --object 1 or --object 2\n" in out
+    assert "find with --object 1 or --object 2\n" in out
     assert "object 3 lies under others" in run(
         folder,
         "--box",
@@ -275,7 +275,7 @@ def test_the_masks_of_a_second_object_need_no_new_pass_of_the_first(
     run(folder, "--box", text(1, 0), "-o", masks)
     out = run(folder, "--box", text(1, 0), "--box", f"2:{text(2, 4)}", "--at", 0, "-o", masks)
     assert [list(session.colours) for session in exact[1].sessions] == [[2]]
-    assert "locate with --object 1 or --object 2" in out
+    assert "find with --object 1 or --object 2" in out
 
 
 @pytest.mark.parametrize(
@@ -379,7 +379,7 @@ def cup(tmp_path_factory):
 
 @pytest.fixture
 def locate(dejacue, cup, tmp_path, monkeypatch):
-    """``dejacue locate`` from a box; there is a doubt, whatever the tracker does."""
+    """``dejacue find`` from a box; there is a doubt, whatever the tracker does."""
     folder, edges = cup
     monkeypatch.setattr(
         follow, "find_doubts", lambda series: [Doubt("switch", 12, 14, "maybe another thing")]
@@ -387,7 +387,7 @@ def locate(dejacue, cup, tmp_path, monkeypatch):
 
     def locate(*more: object):
         ran = dejacue(
-            "locate",
+            "find",
             folder / "scene.mp4",
             "--box",
             edges,
@@ -442,7 +442,7 @@ def test_a_track_json_of_another_tool_does_not_stop_locate(cup, dejacue, tmp_pat
     inner = next(masks.rglob("*.png")).parent
     (inner / "track.json").write_text('{"tracks": []}')
     ran = dejacue(
-        "locate",
+        "find",
         folder / "scene.mp4",
         "--masks",
         inner,
@@ -546,7 +546,7 @@ def test_a_picture_that_is_in_the_way_of_the_contact_sheet_is_left_alone(dejacue
 def test_of_many_doubts_ten_are_shown_and_the_others_counted(capsys, tmp_path, count, tail) -> None:
     doubts = tuple(Doubt("lost", at, at, f"doubt {at}") for at in range(count))
     one = TrackedObject("key", 20, 0, (1.0,) * 20, doubts)
-    summarise(
+    summarise_tracking(
         tmp_path / "masks",
         Notes(
             tracker="box",
@@ -582,7 +582,7 @@ def test_locate_from_a_box_says_where_to_look(dejacue, tmp_path) -> None:
     for path in frames[20:30]:
         Image.new("RGB", (192, 144), (250, 10, 10)).save(path)
     ran = dejacue(
-        "locate",
+        "find",
         frames[0].parent,
         "--box",
         "65,35,128,119",

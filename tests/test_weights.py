@@ -178,7 +178,7 @@ def test_a_name_that_is_none_is_refused(dejacue) -> None:
     ran = dejacue("weights", "fetch", "siglip3")
     assert ran.code == 2
     assert 'unknown model "siglip3"; did you mean "siglip2"?' in ran.err
-    assert "hf download a/b downloads them" in dejacue("weights", "path", "hf:a/b").err
+    assert "hf download a/b downloads them" in dejacue("weights", "ls", "hf:a/b", "--paths").err
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -192,7 +192,7 @@ def test_states_go_from_absent_to_ready(offline, tmp_path, monkeypatch, dejacue)
     assert state() == "absent"
     shutil.copytree(offline, root)
     assert state() == "ready"
-    out = dejacue("weights", "path", "siglip2").out.splitlines()
+    out = dejacue("weights", "ls", "siglip2", "--paths").out.splitlines()
     assert out[0] == str(root / ONNX_REPOSITORY / "onnx" / "vision_model.onnx")
     assert len(out) == 3
     Path(out[0]).write_bytes(b"junk!")
@@ -200,7 +200,7 @@ def test_states_go_from_absent_to_ready(offline, tmp_path, monkeypatch, dejacue)
     assert "damaged: " in dejacue("weights", "ls", "siglip2").out
     Path(out[0]).unlink()
     assert state() == "partial"
-    lacking = dejacue("weights", "path", "siglip2")
+    lacking = dejacue("weights", "ls", "siglip2", "--paths")
     assert lacking.code == 1
     assert "onnx/vision_model.onnx not on this machine; run dejacue weights fetch" in lacking.err
 
@@ -342,7 +342,9 @@ def test_a_fetch_that_was_stopped_goes_on_and_is_whole_or_not_there(hub, tmp_pat
     assert again.returncode == 0, again.stderr
     ranges = [given for path, given in hub.asked if path.endswith("safetensors")]
     assert ranges == [f"bytes={resumed}-"]
-    (path,) = (Path(p) for p in shell("weights", "path", "sam2-tiny", **place).stdout.split()[1:])
+    (path,) = (
+        Path(p) for p in shell("weights", "ls", "sam2-tiny", "--paths", **place).stdout.split()[1:]
+    )
     assert path.read_bytes() == whole
     assert (tmp_path / "weights" in path.parents) == own
     hub.asked.clear()
@@ -449,7 +451,7 @@ def test_without_weights_and_a_name_it_is_said_before_anything_is_decoded(
         "fetch siglip2 (about 1501 MB, apache-2.0)"
     )
     for command in (
-        ["locate", *given, *words],
+        ["find", *given, *words],
         ["encode", *given, "-o", tmp_path / "x.npz"],
         ["ingest", manifest, "--store", tmp_path / "store"],
         ["live", *given, *words],
@@ -463,9 +465,9 @@ def test_without_weights_and_a_name_it_is_said_before_anything_is_decoded(
     assert not (tmp_path / "store").exists()
     with pytest.raises(MissingData, match="the default encoder"):
         find(scene / "scene.mp4", scene / "vocabulary.yaml", masks=scene / "Annotations", objects=1)
-    ran = dejacue("locate", *given, *words, "--precision", "int8")
+    ran = dejacue("find", *given, *words, "--set", "precision=int8")
     assert "weights fetch siglip2:int8 (about 375 MB" in ran.err
-    assert "fetch siglip2:torch" in dejacue("locate", *given, *words, "--backend", "torch").err
+    assert "fetch siglip2:torch" in dejacue("find", *given, *words, "--set", "backend=torch").err
 
 
 def test_what_is_damaged_is_named_before_anything_is_decoded(nothing, tmp_path, monkeypatch):

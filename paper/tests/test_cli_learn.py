@@ -77,7 +77,7 @@ def test_files_become_a_decoder_that_is_evaluated_and_read_with(dejacue, files, 
     assert ran.code == 0, ran.err
     (found,) = json.loads((files / "found.json").read_text())
     assert len(found["intervals"]) == 4
-    read = dejacue("locate", cup, "-v", words, "-r", model, "-f", "json")
+    read = dejacue("find", cup, "-v", words, "-r", model, "-f", "json")
     assert read.code == 0, read.err
     assert json.loads(read.out)["intervals"] == found["intervals"]
     refused = dejacue("learn", "eval", model, *given(labels="other.json"))
@@ -146,7 +146,7 @@ def test_a_decoder_of_another_version_is_refused_in_one_sentence(dejacue, files,
     for command in (
         ("learn", "eval", model, *given()),
         ("learn", "predict", model, files / "cup.npz", *known),
-        ("locate", files / "cup.npz", "-v", files / "words.npz", "-r", model),
+        ("find", files / "cup.npz", "-v", files / "words.npz", "-r", model),
     ):
         ran = dejacue(*command)
         assert ran.code == 2

@@ -1,4 +1,4 @@
-"""Ray: the connection that is there, or one of our own, and its errors in a sentence.
+"""Ray: an existing connection or a new one, and its errors in a sentence.
 
 Ray is imported when it is used. What runs on other machines must be installed there in the same
 version, and sees files only where those machines have them under the same path.
@@ -22,14 +22,14 @@ from dejacue._version import __version__
 from dejacue.errors import DejaCueError, InputError, first_line, need, shortened, unknown
 
 ENGINES = ("local", "ray")
-ANSWERS_IN_S = 5.0
-CONNECTS_IN_S = 30.0  # a process that imports Ray, too
+MAX_ANSWER_S = 5.0
+MAX_CONNECT_S = 30.0  # of a process that imports Ray, too
 _TRY = "import sys, ray; ray.init(address=sys.argv[1], log_to_driver=False, logging_level='ERROR')"
 _START = "start one there with ray start --head, or leave the address out to use this machine"
 
 
 def check_engine(engine: str, address: str | None) -> None:
-    """Refuses one that is not known, or that cannot be used here."""
+    """Refuse an engine that is unknown, or that cannot be used here."""
     if engine not in ENGINES:
         raise unknown("engine", engine, ENGINES)
     if engine == "ray":
@@ -41,8 +41,8 @@ def check_engine(engine: str, address: str | None) -> None:
 
 
 def need_ray(address: str | None = None) -> Any:
-    """The package; refuses at once where it is not installed, or nothing answers there."""
-    if "ray" not in sys.modules:  # what it prints of tasks that died would lie between our answers
+    """Return the package; refuse at once if it is not installed, or nothing answers there."""
+    if "ray" not in sys.modules:  # what it prints of tasks that died would mix with our output
         os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", ".")
     ray = need("ray", "pip install 'dejacue[ray]'")
     if address is not None and not ray.is_initialized():
@@ -51,7 +51,7 @@ def need_ray(address: str | None = None) -> Any:
 
 
 def _check(address: str) -> None:
-    """Ray itself tries for minutes."""
+    """Refuse an address at which no cluster answers; Ray itself would try for minutes."""
     if "://" in address:
         raise InputError(
             f'Ray address "{address}": run the command on a machine of the cluster and give '
@@ -63,15 +63,15 @@ def _check(address: str) -> None:
     if not host or not port.isdecimal() or not 0 < int(port) < 65536:
         raise InputError(f'Ray address "{address}": give HOST:PORT, such as 10.0.0.1:6379, or auto')
     try:
-        socket.create_connection((host.strip("[]"), int(port)), ANSWERS_IN_S).close()
+        socket.create_connection((host.strip("[]"), int(port)), MAX_ANSWER_S).close()
     except (OSError, UnicodeError) as error:
         raise _no_cluster(address, error) from None
     _try(address)
 
 
-@functools.cache  # of an address that has answered
+@functools.cache  # an address that has answered is not tried again
 def _try(address: str) -> None:
-    """Connects in another process, which can be ended: Ray itself waits for minutes where something
+    """Connect in another process, which can be killed: Ray itself waits for minutes if something
     else answers, and cannot be interrupted."""
     try:
         ran = subprocess.run(
@@ -80,14 +80,14 @@ def _try(address: str) -> None:
             capture_output=True,
             text=True,
             errors="replace",
-            timeout=CONNECTS_IN_S,
+            timeout=MAX_CONNECT_S,
         )
     except subprocess.TimeoutExpired:
-        late = TimeoutError(f"something answers there, but not Ray within {CONNECTS_IN_S:g} s")
+        late = TimeoutError(f"something answers there, but not Ray within {MAX_CONNECT_S:g} s")
         raise _no_cluster(address, late) from None
     if ran.returncode:
-        said = ran.stderr.strip().splitlines()[-1:] or [f"exit code {ran.returncode}"]
-        raise _no_cluster(address, RuntimeError(shortened(said[0], 200)))
+        lines = ran.stderr.strip().splitlines() or [f"exit code {ran.returncode}"]
+        raise _no_cluster(address, RuntimeError(shortened(lines[-1], 200)))
 
 
 def _no_cluster(address: str, error: BaseException) -> InputError:
@@ -98,15 +98,15 @@ def _no_cluster(address: str, error: BaseException) -> InputError:
 
 @contextlib.contextmanager
 def connected(address: str | None = None, **options: Any) -> Iterator[Any]:
-    """Ray, connected: as it is already, to the cluster at the address (or in RAY_ADDRESS), or to
-    one on this machine that ends with this block. Its errors come as our own.
+    """Yield Ray with its connection, or connect it to the cluster at the address (or in
+    RAY_ADDRESS), or to one on this machine that ends with this block. Its errors become ours.
 
     options   of ray.init for a cluster that is started here
     """
     address = address or os.environ.get("RAY_ADDRESS") or "local"
     ray = need_ray(address)
     if ray.is_initialized():
-        with _quiet(), _told(ray):
+        with _quiet(), _translated_errors(ray):
             yield ray
         return
     folder = None
@@ -119,7 +119,7 @@ def connected(address: str | None = None, **options: Any) -> Iterator[Any]:
     else:
         options = {}
     try:
-        with _quiet(), _told(ray):
+        with _quiet(), _translated_errors(ray):
             _connect(ray, address, options)
             yield ray
     finally:
@@ -141,20 +141,20 @@ def _connect(ray: Any, address: str, options: dict[str, Any]) -> None:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Without what Ray says of itself."""
+    """Silence the loggers of Ray."""
     loggers = [logging.getLogger(name) for name in ("ray", "ray.data")]
-    before = [own.level for own in loggers]
-    for own in loggers:
-        own.setLevel(logging.CRITICAL)  # errors are raised, too
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL)  # errors are raised, too
     try:
         yield
     finally:
-        for own, level in zip(loggers, before, strict=True):
-            own.setLevel(level)
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
 
 
 @contextlib.contextmanager
-def _told(ray: Any) -> Iterator[None]:
+def _translated_errors(ray: Any) -> Iterator[None]:
     try:
         yield
     except ray.exceptions.RayTaskError as error:
@@ -178,7 +178,7 @@ def _told(ray: Any) -> Iterator[None]:
 
 
 def check_version(wanted: str) -> None:
-    """In a task: the code of this machine is that of the one that sent it."""
+    """Refuse, in a task, another version of dejacue than that of the driver."""
     if wanted != __version__:
         raise InputError(
             f"{socket.gethostname()}: runs dejacue {__version__}, but the driver runs {wanted}; "

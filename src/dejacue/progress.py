@@ -1,10 +1,10 @@
-"""How long stages say how far they are, and how they are stopped.
+"""How stages report their progress, and how they are stopped.
 
 A stage calls ``progress(stage, done, total, note)`` as it goes: ``done`` of ``total`` (None where
 it is not known) and a short note, such as a rate. The command line draws it with rich, a notebook
-with its own bar, a server sends it to its page. Whoever wants the stage to stop raises
-``Cancelled`` in that call (Ctrl-C does the same); the stage keeps what can be kept and raises
-``Cancelled`` with a sentence that says so.
+with its own bar, a server sends it to its page. To stop the stage, raise ``Cancelled`` in that call
+(Ctrl-C does the same); the stage keeps what can be kept and raises ``Cancelled`` with a sentence
+that says so.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from typing import Any, Protocol
 from dejacue.errors import Cancelled
 
 __all__ = ["Cancelled", "NotebookBar", "Progress", "default_progress", "silent"]
-EVERY_S = 0.2  # between two drawings
+REFRESH_S = 0.2
 
 
 class Progress(Protocol):
-    """Called with the name of the stage, how many are done, of how many, and a short note."""
+    """A function of the name of the stage, how many are done, of how many, and a short note."""
 
     def __call__(
         self, stage: str, done: int, total: int | None = None, note: str = ""
@@ -29,18 +29,18 @@ class Progress(Protocol):
 
 
 def silent(stage: str, done: int, total: int | None = None, note: str = "") -> None:
-    """Progress that nobody looks at."""
+    """Ignore the progress."""
 
 
 def default_progress() -> Progress:
-    """A bar where an IPython kernel runs, else silence."""
+    """Return a bar where an IPython kernel runs, else ``silent``."""
     shell = sys.modules.get("IPython")
     running = None if shell is None else shell.get_ipython()
     return NotebookBar() if running is not None and hasattr(running, "kernel") else silent
 
 
 class NotebookBar:
-    """The stage that was told last, as an HTML bar that is drawn anew a few times a second."""
+    """Show the last stage as an HTML bar that is updated a few times a second."""
 
     def __init__(self) -> None:
         self._shown: Any = None
@@ -48,7 +48,7 @@ class NotebookBar:
 
     def __call__(self, stage: str, done: int, total: int | None = None, note: str = "") -> None:
         over = total is not None and done >= total
-        if not over and time.monotonic() - self._last < EVERY_S:
+        if not over and time.monotonic() - self._last < REFRESH_S:
             return
         from IPython.display import HTML, display
 

@@ -59,7 +59,10 @@ LOADED = (
     "rich.table",
     "yaml",
     *(f"PIL.{own}" for own in ("Image", "ImageDraw", "ImageFont", "PngImagePlugin")),
-    *(f"dejacue.cli.{own}" for own in ("app", "encode", "track", "locate", "annotate", "store")),
+    "dejacue.cli.app",
+    "dejacue.cli.readouts",
+    "dejacue.data.annotation",
+    "dejacue.pipeline.ingest",
     *(f"dejacue.report.{own}" for own in ("page", "plots", "exports", "clips")),
     "dejacue.sources.encoders.mini",
     "dejacue.sources.tracks.loading",
@@ -72,7 +75,7 @@ MINI = "--encoder mini"
 WORDS = f"-v ../scene/vocabulary.yaml {MINI}"
 BOX, TWO = "--tracker box --box {target}", "--box 2:{other}"
 OTHER = "--tracker box --box {other}"
-STORED = ("store create s", "store add s ../x.npz")
+STORED = ("store add s", "store add s ../x.npz")
 SCENARIOS = (
     Scenario("encode", f"encode {VIDEO} {MASKS} --object 1 {MINI} -o x.npz"),
     Scenario(
@@ -98,24 +101,24 @@ SCENARIOS = (
         (f"track {VIDEO} {BOX} -o masks.npz",),
     ),
     Scenario("track .json", f"track {VIDEO} {BOX} -o masks.json"),
-    Scenario("locate, masks", f"locate {SOME} {MASKS} --object 1 {WORDS} -o out --cut"),
-    Scenario("locate, two objects", f"locate {SOME} {MASKS} --objects all {WORDS} -o out.json"),
-    Scenario("locate, box", f"locate {FEW} {BOX} {WORDS} -o out"),
+    Scenario("find, masks", f"find {SOME} {MASKS} --object 1 {WORDS} -o out --cut"),
+    Scenario("find, two objects", f"find {SOME} {MASKS} --objects all {WORDS} -o out.json"),
+    Scenario("find, box", f"find {FEW} {BOX} {WORDS} -o out"),
     Scenario(
-        "locate, history",
-        f"locate ../x.npz {WORDS} --readout published -o out --plot x.png",
-        (f"locate ../x.npz {WORDS} -o out",),
+        "find, history",
+        f"find ../x.npz {WORDS} --readout published -o out --plot x.png",
+        (f"find ../x.npz {WORDS} -o out",),
     ),
-    Scenario("locate, history to a file", f"locate ../x.npz {WORDS} -o out.json"),
-    Scenario("annotate template", "annotate template ../x.npz -a Ann -o ann.json"),
+    Scenario("find, history to a file", f"find ../x.npz {WORDS} -o out.json"),
+    Scenario("annotate start", "annotate start ../x.npz -a Ann -o ann.json"),
     Scenario("annotate consensus", "annotate consensus ../ann.json ../bob.json -o both.json"),
     Scenario(
         "annotate consensus, decided",
         "annotate consensus ../ann.json ../bob.json -d ../decided.json -o both.json",
     ),
     Scenario("annotate events", "annotate events ../both.json -o truth.json"),
-    Scenario("store create", "store create s", done="is already a store"),
-    Scenario("store add", "store add s ../x.npz", ("store create s",), "has a history"),
+    Scenario("store add, new", "store add s", done="is already a store"),
+    Scenario("store add", "store add s ../x.npz", ("store add s",), "has a history"),
     Scenario("store add, replacing", "store add s ../x.npz --replace", STORED),
     Scenario("store rm", "store rm s {id}", STORED, "has no history"),
     Scenario("store compact", "store compact s", (*STORED, "store add s ../x.npz --replace")),

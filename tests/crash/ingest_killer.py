@@ -60,7 +60,7 @@ def run(rows: list[dict[str, str]], store: Path, counter: Path, mixing: bool, at
     child = os.fork()
     if child == 0:
         try:
-            writer.GROUP_S = 0.0
+            writer.MAX_WAITING_S = 0.0
             lines_until_killed(at)
             made = ingest(rows, store, encoder=Counting(counter, mixing), workers=2)
             os._exit(1 if made.failed else 0)

@@ -21,7 +21,6 @@ from readers import Target
 from dejacue import Store, write_history, write_vocabulary
 from dejacue.cli import main, options, readouts
 from dejacue.cli.annotate import _frames
-from dejacue.errors import InputError
 from dejacue.sources.tracks.prompts import TypedPrompts, read_prompts
 
 LONG = ("demo", "reproduce", "fetch", "studio")  # they compute long, download, or serve
@@ -82,8 +81,11 @@ LIKELY: dict[str, list[str]] = {
     "match": ["auto", "stem", "index"],
     "kind": ["boxes", "npz", "parquet"],
     "errors": ["skip", "fail"],
+    "pooling": ["0.5"],
     "prompts": ["raw", "ensemble"],
 }
+SETTINGS = ("kind", "match", "rate", "errors", "prompts", "coordinates", "engine", "smoothing")
+SETTINGS += ("pooling", "bridge", "order", "stay", "durations", "norm", "runs", "precision")
 FIXED = ("encoder", "tracker", "vocabulary")  # given more often: the defaults need models
 RARE = ("plot", "cut")  # they draw and encode, which takes longer
 
@@ -139,6 +141,9 @@ def known_commands() -> list[tuple[tuple[str, ...], list[Any]]]:
 
 
 def typed(rng: Random, name: str) -> str:
+    if name == "settings":
+        key = rng.choice(SETTINGS)
+        return f"{key}={typed(rng, key)}"
     likely = LIKELY.get(name)
     if likely and rng.random() < 0.75:
         return rng.choice(likely)
@@ -201,14 +206,8 @@ def texts(rng: Random, valid: Path, folder: Path) -> None:
         options.objects(typed(rng, "objects"))
     elif kind == 2:
         names = ("smoothing", "durations", "order", "bridge", "norm", "runs", "stay", "pooling")
-        own = {name: typed(rng, name) for name in rng.sample(names, rng.randint(1, 2))}
-        for name, convert in (("stay", int), ("pooling", float)):
-            if name in own:
-                try:
-                    own[name] = convert(own[name])
-                except ValueError:  # typer's
-                    raise InputError(f"{name} is no number") from None
-        readouts.readout_from(typed(rng, "readout"), **own)
+        chosen = {name: typed(rng, name) for name in rng.sample(names, rng.randint(1, 2))}
+        readouts.readout_from(typed(rng, "readout"), chosen)
     elif kind == 3:
         shown = {
             name: (typed(rng, key),)
@@ -225,7 +224,7 @@ def texts(rng: Random, valid: Path, folder: Path) -> None:
         _frames(typed(rng, "frames"))
     else:
         paths = [Path(typed(rng, "video")) for _ in range(rng.randint(1, 3))]
-        options.one(paths[0], [str(path) for path in paths[1:]])
+        options.single_path(paths[0], [str(path) for path in paths[1:]])
 
 
 TARGETS = [

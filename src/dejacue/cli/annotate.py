@@ -1,89 +1,214 @@
-"""``dejacue annotate``."""
+"""``dejacue annotate``: passes of annotators, their consensus, and its events."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
-from rich.markup import escape
+import typer
 from rich.table import Table
 
-from dejacue.cli.data import check_ending
-from dejacue.cli.tables import note, say, show_tables
-from dejacue.data import annotation
-from dejacue.data import annotation_files as passes
-from dejacue.data.annotation import Event
-from dejacue.data.annotation_files import Disagreement, Pass, filled, marks_of, states_in
+import dejacue
+from dejacue.cli import options as o
+from dejacue.cli.data import check_suffix
+from dejacue.cli.tables import make_table, note, say, show_tables, span
 from dejacue.errors import DejaCueError, InputError, counted
-from dejacue.evaluation.agreement import cohen_kappa
-from dejacue.records import Reference, Window
 from dejacue.sources.atomic import resolved
 from dejacue.sources.documents import named
-from dejacue.sources.files import read_history
-from dejacue.sources.results import read_references, write_references
+
+if TYPE_CHECKING:
+    from dejacue.data.annotation import Event
+    from dejacue.data.annotation_files import Pass
+    from dejacue.records import Reference, Window
+
+annotate = typer.Typer(
+    help="Annotate a history: two independent passes, their consensus and its events.",
+    no_args_is_help=True,
+)
+Force = Annotated[bool, o.flag("Replace an existing output.", "--force")]
 
 
-def template(
-    history: Path | None,
-    annotator: str,
-    output: Path,
-    frames: str | None = None,
-    id: str | None = None,
-    force: bool = False,
-    states: str | None = None,
+@annotate.command()
+def start(
+    annotator: Annotated[str, o.option("Name of the annotator.", "--annotator", "-a")],
+    output: Annotated[Path, o.output("The pass, as JSON.")],
+    history: Annotated[
+        Path | None, typer.Argument(help="History of the object (.npz), which defines the frames.")
+    ] = None,
+    marks: Annotated[
+        Path | None,
+        o.option("Annotations to start from: .eaf, .cvat.xml, .csv, .json …", "--from"),
+    ] = None,
+    frames: Annotated[
+        str | None, o.option("FIRST:LAST, both included, instead of a history file.")
+    ] = None,
+    id: Annotated[str | None, o.option("Name of the history.")] = None,
+    states: Annotated[
+        str | None,
+        o.option(
+            "States to label, as in empty,full (default: pre, transition, post; with --from, the "
+            "labels in the file)."
+        ),
+    ] = None,
+    rest: Annotated[
+        str | None,
+        o.option(
+            "With --from: label for unmarked frames (default: none; with pre and post, left open)."
+        ),
+    ] = None,
+    times: o.Times = None,
+    force: Force = False,
 ) -> None:
-    """A pass to fill in, for a history file or, without one, for the frames FIRST:LAST."""
-    check_output(output, force, history)
-    named_states = None if states is None else states_of(states)
-    made = blank(history, annotator, frames, id, named_states)
-    passes.write_pass(output, made)
+    """Write a pass: blank, to fill in, or from annotations in ELAN, CVAT, Label Studio, CSV …
+
+    It goes from the first to the last observed frame.
+    """
+    from dejacue.data import annotation_files as passes
+
+    if marks is None and (rest is not None or times):
+        raise InputError("--rest and --times are for annotations of another tool; also give --from")
+    check_output(output, force, history, marks)
+    wanted = None if states is None else [state.strip() for state in states.split(",")]
+    blank = _blank(history, annotator, frames, id, wanted)
+    if marks is not None:
+        _import(marks, history, blank, wanted, output, rest, times)
+        return
+    passes.write_pass(output, blank)
     say(
-        f"{output}: {made.frames.length} frames of {made.history} for {made.annotator}; split the "
-        f"runs where the state changes and replace every null with one of {', '.join(made.known)}"
+        f"{output}: {blank.frames.length} frames of {blank.history} for {blank.annotator}; split "
+        f"the runs where the state changes and replace every null with one of "
+        f"{', '.join(blank.known)}"
     )
 
 
-def blank(
+def _blank(
     history: Path | None,
     annotator: str,
     frames: str | None,
     id: str | None,
     states: Sequence[str] | None,
 ) -> Pass:
-    """A pass without labels."""
+    """Return a pass without labels, for a history file or for the frames FIRST:LAST."""
+    from dejacue.data import annotation
+
     if (history is None) == (frames is None):
         raise InputError("give either a history file or --frames FIRST:LAST")
     if history is not None:
-        found = read_history(history)
+        observed = dejacue.read_history(history)
         with named(str(history)):
-            return annotation.template(id or found.id, annotation.seen(found), annotator, states)
+            name = id or observed.id
+            return annotation.template(name, annotation.seen(observed), annotator, states)
     window = _frames(frames or "")
     if not id:
         raise InputError("--frames also needs the name of the history; give it with --id")
     return annotation.template(id, range(window.start, window.end + 1), annotator, states)
 
 
-def states_of(text: str) -> list[str]:
-    return [state.strip() for state in text.split(",")]
-
-
 def _frames(text: str) -> Window:
-    found = re.fullmatch(r"([0-9]{1,9}):([0-9]{1,9})", text.strip())
-    if not found:
+    from dejacue.data.annotation_files import MOST_FRAMES
+
+    match = re.fullmatch(r"([0-9]{1,9}):([0-9]{1,9})", text.strip())
+    if not match:
         raise InputError(f'"{text}" is not FIRST:LAST; give two frames, as in --frames 0:299')
     with named(f"--frames {text}"):
-        window = Window(int(found[1]), int(found[2]))
-        if window.length > passes.MOST_FRAMES:  # before they are counted out
-            raise InputError(f"a pass has at most {passes.MOST_FRAMES} frames")
+        window = dejacue.Window(int(match[1]), int(match[2]))
+        if window.length > MOST_FRAMES:  # before they are counted out
+            raise InputError(f"a pass has at most {MOST_FRAMES} frames")
     return window
 
 
-def consensus(
-    first: Path, second: Path, decisions: Path | None, output: Path, force: bool = False
+def _import(
+    marks: Path,
+    history: Path | None,
+    blank: Pass,
+    states: Sequence[str] | None,
+    output: Path,
+    rest: str | None,
+    times: list[Path] | None,
 ) -> None:
-    """Agreement of two passes; writes what is to be decided or, once it is, the consensus."""
+    """Write a pass from a file of another tool."""
+    from dejacue.data import annotation_files as passes
+
+    timed = history is not None and dejacue.read_history(history).times_s is not None
+    references = dejacue.read_references(
+        marks,
+        times=times or ([history] if history is not None and timed else None),
+        states=None if states is None else passes.labels_of(states),
+        history=blank.history,
+    )
+    labels = _reference_of(marks, blank.history, references).states
+    with named(str(marks)):
+        if states is None:
+            blank = replace(blank, states=passes.states_in(labels))
+        filled, outside = passes.filled(blank, labels, rest)
+    passes.write_pass(output, filled)
+    used = ", ".join(dict.fromkeys(filter(None, filled.labels)))
+    say(
+        f"{output}: the pass of {filled.annotator} over {filled.frames.length} frames of "
+        f"{filled.history}; labels: {used}"
+    )
+    if outside:
+        note(
+            f"{counted(outside, 'marked frame')} left out, outside the frames {filled.frames} of "
+            "the history"
+        )
+    if None in filled.labels:
+        note(
+            f"{counted(filled.labels.count(None), 'frame')} not labelled yet; mark them, or set "
+            "their label with --rest"
+        )
+
+
+def _reference_of(path: Path, history: str, references: Sequence[Reference]) -> Reference:
+    for reference in references:
+        if reference.history_id == history:
+            return reference
+    names = ", ".join(reference.history_id for reference in references)
+    raise InputError(
+        f'{path}: has no marks for "{history}", only for {names}; choose one of them with --id'
+    )
+
+
+@annotate.command("export")
+def export_pass(
+    path: Annotated[Path, typer.Argument(metavar="PASS", help="A pass or consensus, as JSON.")],
+    output: Annotated[
+        Path, typer.Argument(metavar="OUT", help="Output file; its suffix sets the format.")
+    ],
+    times: o.Times = None,
+    force: Force = False,
+) -> None:
+    """Export a pass for another tool, as spans of each label."""
+    from dejacue.data import annotation_files as passes
+
+    check_suffix(output)
+    check_output(output, force, path)
+    pass_ = passes.read_pass(path, complete=False)
+    with named(str(path)):
+        marks = passes.marks_of(pass_)
+    written = dejacue.write_references(output, [marks], times=times)
+    say(f"{written}: the pass of {pass_.annotator} over {pass_.history}")
+    if None in pass_.labels:
+        note(f"{counted(pass_.labels.count(None), 'frame')} without a label left unmarked")
+
+
+@annotate.command()
+def consensus(
+    first: Annotated[Path, typer.Argument(help="The pass of one annotator.")],
+    second: Annotated[Path, typer.Argument(help="The pass of the other annotator.")],
+    output: Annotated[Path, o.output("The consensus, or the disagreements to decide first.")],
+    decisions: Annotated[
+        Path | None, o.option("The decisions file, filled in.", "--decisions", "-d")
+    ] = None,
+    force: Force = False,
+) -> None:
+    """Compare two passes; write their disagreements or, with decisions, the consensus."""
+    from dejacue.data import annotation
+    from dejacue.data import annotation_files as passes
+
     check_output(output, force, first, second, decisions)
     a, b = passes.read_pass(first), passes.read_pass(second)
     with named(f"{first} and {second}"):
@@ -107,47 +232,67 @@ def consensus(
         done += f" continue with: dejacue annotate events {output}"
     show_tables(_agreement_table(a, b))
     if to_decide.rows:
-        show_tables(_disagreement_table(a, b, to_decide.rows))
+        rows = [(span(row.window), row.first, row.second) for row in to_decide.rows]
+        show_tables(make_table("disagreements", (">frames", a.annotator, b.annotator), rows))
     say(done)
 
 
+@annotate.command()
 def events(
-    files: list[Path],
-    output: Path | None = None,
-    minimum: int = annotation.MINIMUM,
-    pre: str = "pre",
-    post: str = "post",
-    component: str | None = None,
-    force: bool = False,
-    skip: bool = False,
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE",
+            help="A consensus (or one pass) for each history.",
+            show_default=False,
+        ),
+    ],
+    output: Annotated[Path | None, o.output("Write the references to this file.")] = None,
+    pre: Annotated[str, o.option("State before the event, as named in the vocabulary.")] = "pre",
+    post: Annotated[str, o.option("State after the event, as named in the vocabulary.")] = "post",
+    component: Annotated[
+        str | None, o.option("Source (video) that all files come from (default: each its own).")
+    ] = None,
+    minimum: Annotated[int, o.option("Minimum number of frames of a stable side.")] = 5,
+    skip: Annotated[bool, o.flag("Skip files without an event.", "--skip")] = False,
+    force: Force = False,
 ) -> None:
-    """The qualifying events of each consensus; the earliest one of each gives the references."""
+    """List the qualifying events; the earliest of each history gives the references."""
+    from dejacue.data import annotation
+
     check_output(output, force, *files)
-    given = _histories(files)
-    if any(pass_.states is not None for pass_ in given.values()):
-        _stable(given, output, minimum, component, (pre, post) != ("pre", "post"))
+    passes = _passes(files)
+    if any(pass_.states is not None for pass_ in passes.values()):
+        _stable(passes, output, minimum, component, (pre, post) != ("pre", "post"))
         return
-    found: dict[Path, list[Event]] = {}
+    by_file: dict[Path, list[Event]] = {}
     misses = []
-    for path, pass_ in given.items():
+    for path, pass_ in passes.items():
         with named(str(path)):
             qualifying = annotation.events(pass_, minimum)
         if qualifying:
-            found[path] = qualifying
+            by_file[path] = qualifying
         else:
             why = annotation.nearest_miss(pass_, minimum)
             misses.append(f"{path}: no event qualifies: {why}")
-    if misses and not (skip and found):
-        _refuse(misses, len(files), can_skip=bool(found))
+    if misses and not (skip and by_file):
+        _refuse(misses, len(files), can_skip=bool(by_file))
     references = [
-        annotation.reference(given[path], own[0], pre, post, component)
-        for path, own in found.items()
+        annotation.reference(passes[path], qualifying[0], pre, post, component)
+        for path, qualifying in by_file.items()
     ]
     if output is not None:
-        write_references(output, references)
-    show_tables(_event_table({given[path].history: own for path, own in found.items()}))
-    for path, own in found.items():
-        _say_notes(path, given[path], own[0], minimum, {"pre": pre, "post": post})
+        dejacue.write_references(output, references)
+    rows = []
+    for path, qualifying in by_file.items():
+        for number, event in enumerate(qualifying, 1):
+            spans = span(event.pre), span(event.transition), span(event.post)
+            remark = "earliest" if number == 1 else ""
+            rows.append((passes[path].history, str(number), *spans, remark))
+    columns = ("history", ">event", ">pre", ">transition", ">post", "")
+    show_tables(make_table("qualifying events", columns, rows))
+    for path, qualifying in by_file.items():
+        _say_notes(path, passes[path], qualifying[0], minimum, {"pre": pre, "post": post})
     for miss in misses:
         note(f"left out: {miss}")
     what = references[0].history_id if len(references) == 1 else f"{len(references)} histories"
@@ -158,64 +303,62 @@ def events(
 
 
 def _stable(
-    given: Mapping[Path, Pass],
+    passes: Mapping[Path, Pass],
     output: Path | None,
     minimum: int,
     component: str | None,
     renamed: bool,
 ) -> None:
-    """Of passes that name their states every stable run is a reference."""
-    if renamed or any(pass_.states is None for pass_ in given.values()):
+    """Make a reference of every stable run of passes that name their states."""
+    from dejacue.data import annotation
+    from dejacue.data.annotation_files import CONSENSUS
+
+    if renamed or any(pass_.states is None for pass_ in passes.values()):
         raise InputError(
             "--pre and --post, and passes of pre and post, cannot be combined with passes that "
             "name their states; give those alone"
         )
     references, rows = [], []
-    for path, pass_ in given.items():
+    for path, pass_ in passes.items():
         with named(str(path)):
             references.append(annotation.stable_reference(pass_, minimum, component))
-            rows += [(pass_.history, own) for own in annotation.changes(pass_, minimum)]
+            for change in annotation.changes(pass_, minimum):
+                between = "" if change.between is None else span(change.between)
+                before, after = span(change.before), span(change.after)
+                cells = (change.first, before, between, change.second, after)
+                rows.append((pass_.history, *cells))
     if output is not None:
-        write_references(output, references)
-    show_tables(_change_table(rows))
-    for path, pass_ in given.items():
-        if pass_.annotator != passes.CONSENSUS:
+        dejacue.write_references(output, references)
+    columns = ("history", ">from", ">frames", ">between", ">to", ">frames")
+    show_tables(make_table("changes of state", columns, rows))
+    for path, pass_ in passes.items():
+        if pass_.annotator != CONSENSUS:
             note(f"{path}: is the pass of {pass_.annotator} only, not a consensus")
     what = references[0].history_id if len(references) == 1 else f"{len(references)} histories"
     done = "nothing was written; -o truth.json writes" if output is None else f"{output}:"
     say(f"{done} the references of {what}, with every run of a state of {minimum} frames or more")
 
 
-def _change_table(rows: Iterable[tuple[str, annotation.Change]]) -> Table:
-    table = Table(title="changes of state", title_justify="left")
-    table.add_column("history", overflow="fold")
-    for column in ("from", "frames", "between", "to", "frames"):
-        table.add_column(column, justify="right", no_wrap=True)
-    for history, own in rows:
-        between = "" if own.between is None else _span(own.between)
-        cells = (own.first, _span(own.before), between, own.second, _span(own.after))
-        table.add_row(escape(history), *map(escape, cells))
-    return table
+def _passes(files: list[Path]) -> dict[Path, Pass]:
+    """Read the pass in each file; two of the same history are refused."""
+    from dejacue.data.annotation_files import read_pass
 
-
-def _histories(files: list[Path]) -> dict[Path, Pass]:
-    """The pass in each file, every one of another history."""
-    given: dict[Path, Pass] = {}
-    of: dict[str, Path] = {}
+    passes: dict[Path, Pass] = {}
+    file_of: dict[str, Path] = {}
     for path in files:
-        given[path] = passes.read_pass(path)
-        history = given[path].history
-        if history in of:
+        passes[path] = read_pass(path)
+        history = passes[path].history
+        if history in file_of:
             raise InputError(
-                f"{of[history]} and {path}: both belong to history {history}; give each history "
-                "once"
+                f"{file_of[history]} and {path}: both belong to history {history}; give each "
+                "history once"
             )
-        of[history] = path
-    return given
+        file_of[history] = path
+    return passes
 
 
 def _refuse(misses: list[str], files: int, can_skip: bool) -> None:
-    """Nothing is wrong with the files, so this is no InputError."""
+    """Raise an error that is no InputError: nothing is wrong with the files."""
     if files == 1:
         raise DejaCueError(misses[0])
     for miss in misses:
@@ -229,7 +372,10 @@ def _refuse(misses: list[str], files: int, can_skip: bool) -> None:
 def _say_notes(
     path: Path, pass_: Pass, event: Event, minimum: int, states: Mapping[str, str]
 ) -> None:
-    if pass_.annotator != passes.CONSENSUS:
+    from dejacue.data import annotation
+    from dejacue.data.annotation_files import CONSENSUS
+
+    if pass_.annotator != CONSENSUS:
         note(f"{path}: is the pass of {pass_.annotator} only, not a consensus")
     for side, windows in annotation.other_runs(pass_, event, minimum).items():
         if windows:
@@ -240,7 +386,7 @@ def _say_notes(
 
 
 def check_output(output: Path | None, force: bool, *inputs: Path | None) -> None:
-    """What people have filled in by hand is not written over by accident."""
+    """Refuse to write over an input, or over what people have filled in by hand."""
     if output is None:
         return
     for path in inputs:
@@ -251,121 +397,24 @@ def check_output(output: Path | None, force: bool, *inputs: Path | None) -> None
 
 
 def _agreement_table(a: Pass, b: Pass) -> Table:
-    title = escape(f"{a.history}: {a.annotator} and {b.annotator}")
-    table = Table(title=title, title_justify="left")
-    table.add_column("")
-    for column in ("frames", "agreed", "exact rate", "by chance", "Cohen's κ"):
-        table.add_column(column, justify="right")
-    table.add_row("all frames", *_agreement_cells(a.labels, b.labels))
-    table.add_row("observed frames", *_agreement_cells(*annotation.observed(a, b)))
-    return table
+    from dejacue.data.annotation import observed
+
+    return make_table(
+        f"{a.history}: {a.annotator} and {b.annotator}",
+        ("", ">frames", ">agreed", ">exact rate", ">by chance", ">Cohen's κ"),
+        [
+            ("all frames", *_agreement_cells(a.labels, b.labels)),
+            ("observed frames", *_agreement_cells(*observed(a, b))),
+        ],
+    )
 
 
 def _agreement_cells(first: Sequence[str | None], second: Sequence[str | None]) -> list[str]:
+    from dejacue.evaluation.agreement import cohen_kappa
+
     if not first:
         return ["0", "0", "–", "–", "–"]
-    found = cohen_kappa(first, second)
-    kappa = f"{found.kappa:.3f}" if found.chance < 1 else "–"  # one label throughout: 0/0
-    return [
-        str(found.frames),
-        str(found.agreed),
-        f"{found.observed:.3f}",
-        f"{found.chance:.3f}",
-        kappa,
-    ]
-
-
-def _disagreement_table(a: Pass, b: Pass, rows: Iterable[Disagreement]) -> Table:
-    table = Table(title="disagreements", title_justify="left")
-    table.add_column("frames", justify="right", no_wrap=True)
-    for annotator in (a.annotator, b.annotator):
-        table.add_column(escape(annotator))
-    for row in rows:
-        table.add_row(_span(row.window), row.first, row.second)
-    return table
-
-
-def _event_table(found: Mapping[str, Iterable[Event]]) -> Table:
-    table = Table(title="qualifying events", title_justify="left")
-    table.add_column("history", overflow="fold")
-    for column in ("event", "pre", "transition", "post"):
-        table.add_column(column, justify="right", no_wrap=True)
-    table.add_column("")
-    for history, own in found.items():
-        for number, event in enumerate(own, 1):
-            spans = (_span(window) for window in (event.pre, event.transition, event.post))
-            table.add_row(escape(history), str(number), *spans, "earliest" if number == 1 else "")
-    return table
-
-
-def _span(window: Window) -> str:
-    return f"{window.start} – {window.end}"
-
-
-def take(
-    given: Path,
-    history: Path | None,
-    annotator: str,
-    output: Path,
-    frames: str | None,
-    id: str | None,
-    states: str | None,
-    rest: str | None,
-    times: list[Path] | None,
-    force: bool,
-) -> None:
-    """A pass from a file of another tool."""
-    check_output(output, force, given, history)
-    wanted = None if states is None else states_of(states)
-    known = None if wanted is None else passes.labels_of(wanted)
-    empty = blank(history, annotator, frames, id, wanted)
-    clock = times or ([history] if history is not None and _is_timed(history) else None)
-    found = read_references(given, times=clock, states=known, history=empty.history)
-    marked = _of(given, empty.history, found).states
-    with named(str(given)):
-        if wanted is None:
-            empty = replace(empty, states=states_in(marked))
-        made, outside = filled(empty, marked, rest)
-    passes.write_pass(output, made)
-    labels = ", ".join(dict.fromkeys(filter(None, made.labels)))
-    say(
-        f"{output}: the pass of {made.annotator} over {made.frames.length} frames of "
-        f"{made.history}; labels: {labels}"
-    )
-    if outside:
-        note(
-            f"{counted(outside, 'marked frame')} left out, outside the frames {made.frames} of "
-            "the history"
-        )
-    if None in made.labels:
-        note(
-            f"{counted(made.labels.count(None), 'frame')} not labelled yet; mark them, or set "
-            "their label with --rest"
-        )
-
-
-def _is_timed(history: Path) -> bool:
-    return read_history(history).times_s is not None
-
-
-def _of(path: Path, history: str, found: list[Reference]) -> Reference:
-    own = next((one for one in found if one.history_id == history), None)
-    if own is None:
-        names = ", ".join(one.history_id for one in found)
-        raise InputError(
-            f'{path}: has no marks for "{history}", only for {names}; choose one of them with --id'
-        )
-    return own
-
-
-def give(given: Path, output: Path, times: list[Path] | None, force: bool) -> None:
-    """A pass as a file of another tool."""
-    check_ending(output)
-    check_output(output, force, given)
-    own = passes.read_pass(given, complete=False)
-    with named(str(given)):
-        marks = marks_of(own)
-    path = write_references(output, [marks], times=times)
-    say(f"{path}: the pass of {own.annotator} over {own.history}")
-    if None in own.labels:
-        note(f"{counted(own.labels.count(None), 'frame')} without a label left unmarked")
+    agreement = cohen_kappa(first, second)
+    kappa = f"{agreement.kappa:.3f}" if agreement.chance < 1 else "–"  # one label throughout: 0/0
+    shares = f"{agreement.observed:.3f}", f"{agreement.chance:.3f}"
+    return [str(agreement.frames), str(agreement.agreed), *shares, kappa]

@@ -1,75 +1,76 @@
-"""``dejacue data convert``."""
+"""``dejacue data``: the folders of data sets, their scores, and formats of references."""
 
 from __future__ import annotations
 
-import json
+import json as json_
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.markup import escape
-from rich.table import Table
 
+import dejacue
+from dejacue.cli import options as o
 from dejacue.cli.bars import Bars
-from dejacue.cli.tables import notes, say, say_written, show_tables
-from dejacue.data.layouts import (
-    Dataset,
-    UnusableDataset,
-    manifest_rows,
-    open_dataset,
-    vocabulary_documents,
-    write_manifest,
-    write_vocabularies,
-)
+from dejacue.cli.evaluate import show_evaluation
+from dejacue.cli.store import conditions
+from dejacue.cli.tables import make_table, note, notes, say, say_written, show_tables
 from dejacue.errors import InputError, counted
 from dejacue.sources.atomic import check_place
-from dejacue.sources.files import read_vocabulary
-from dejacue.sources.formats.registry import FORMATS, format_of
-from dejacue.sources.results import read_references, write_references
 
-OWN = (".json", ".csv", ".parquet", ".arrow")
+if TYPE_CHECKING:
+    from dejacue.data.layouts import Dataset
+    from dejacue.pipeline.dataset import Measured
 
+MAX_LISTED = 20  # missing files, reasons or warnings; all are in the JSON
+FILES_OF_REFERENCES = (".json", ".csv", ".parquet", ".arrow")
 
-def convert(given: Path, output: Path, times: list[Path] | None, vocabulary: Path | None) -> None:
-    check_ending(output)
-    if output.exists() and given.exists() and output.samefile(given):
-        raise InputError(f"{output}: is read by this command; give another output")
-    states = None if vocabulary is None else list(read_vocabulary(vocabulary).states)
-    found = read_references(given, times=times, states=states)
-    path = write_references(output, found, times=times)
-    say(f"references of {counted(len(found), 'object')}: {path}")
+data = typer.Typer(
+    cls=o.Group,
+    help="Data sets: their folders, formats and scores.",
+    no_args_is_help=True,
+)
 
 
-def check_ending(output: Path) -> None:
-    if format_of(output) is None and output.suffix.lower() not in OWN:
-        known = [suffix for own in FORMATS.loaded().values() for suffix in own.suffixes]
-        raise InputError(
-            f"{output}: the suffix is not a format of references; use one of "
-            f"{', '.join([*OWN, *known])}"
-        )
+def _layouts() -> list[str]:
+    from dejacue.data.layouts import READERS
+
+    return list(READERS)
 
 
-MOST_NAMED = 20  # of what is missing; all are in the JSON
+Folder = Annotated[Path, typer.Argument(help="The folder of a data set.")]
+Layout = Annotated[
+    str | None,
+    o.option("Layout of the folder, if it is ambiguous (docs/data.md).", "--as", values=_layouts),
+]
+OwnMasks = Annotated[
+    Path | None,
+    o.option("Your own masks or boxes: a folder of ID.csv, ID.npz, ID/ …", "--masks"),
+]
 
 
+@data.command("open")
 def open_folder(
-    folder: Path,
-    layout: str | None,
-    references: Path | None,
-    manifest: Path | None,
-    masks: Path | None,
-    vocabularies: Path | None,
-    as_json: bool,
+    folder: Folder,
+    layout: Layout = None,
+    references: Annotated[
+        Path | None, o.option("Write the true windows to this .json, for evaluate.")
+    ] = None,
+    manifest: Annotated[Path | None, o.option("Write a manifest to this .csv, for ingest.")] = None,
+    masks: OwnMasks = None,
+    vocabularies: Annotated[
+        Path | None,
+        o.option("Write the words of each clip to ID.json in this folder."),
+    ] = None,
+    json: Annotated[bool, o.flag("Print the contents as JSON.", "--json")] = False,
 ) -> None:
-    """All that can be refused is refused before the first file is written."""
+    """Recognise the folder of a data set (VOST, DAVIS, ChangeIt …) and show its contents."""
+    from dejacue.data import layouts
+
+    # all that can be refused is refused before the first file is written
     if masks is not None and manifest is None:
         raise InputError("--masks is for a manifest; also give --manifest")
-    try:
-        with Bars() as bars:
-            dataset = open_dataset(folder, layout, progress=bars)
-    except UnusableDataset as error:
-        notes(*error.problems)
-        raise
+    dataset = _opened(folder, layout)
     for place in (references, manifest):
         if place is not None:
             check_place(place)
@@ -79,42 +80,188 @@ def open_folder(
             "write"
         )
     if manifest is not None:
-        manifest_rows(manifest, dataset, masks)
+        layouts.manifest_rows(manifest, dataset, masks)
     if vocabularies is not None:
-        vocabulary_documents(dataset)
+        layouts.vocabulary_documents(dataset)
         check_place(vocabularies, folder=True)
-    _say_what_is_in_it(dataset, as_json)
+    _show_contents(dataset, json)
     if references is not None:
-        say_written(write_references(references, dataset.references), "references")
+        say_written(dejacue.write_references(references, dataset.references), "references")
     if manifest is not None:
-        left_out = write_manifest(manifest, dataset, masks)
+        left_out = layouts.write_manifest(manifest, dataset, masks)
         say_written(manifest, "manifest")
-        for why, names in by_reason(left_out).items():
-            first = ", ".join(names[:3]) + (", …" if names[3:] else "")
-            notes(f"not in the manifest: {counted(len(names), 'clip')} ({first}): {why}")
+        for sentence in _by_reason(left_out):
+            note(f"not in the manifest: {sentence}")
     if vocabularies is not None:
-        made = write_vocabularies(vocabularies, dataset)
-        say_written(vocabularies, counted(len(made), "vocabulary file"))
+        written = layouts.write_vocabularies(vocabularies, dataset)
+        say_written(vocabularies, counted(len(written), "vocabulary file"))
 
 
-def _say_what_is_in_it(dataset: Dataset, as_json: bool) -> None:
-    found = dataset.to_dict()
+def _opened(folder: Path, layout: str | None) -> Dataset:
+    """Open a data set; what makes it unusable is listed before the error."""
+    from dejacue.data.layouts import UnusableDataset
+
+    try:
+        with Bars() as bars:
+            return dejacue.open_dataset(folder, layout, progress=bars)
+    except UnusableDataset as error:
+        notes(*error.problems)
+        raise
+
+
+def _show_contents(dataset: Dataset, as_json: bool) -> None:
+    contents = dataset.to_dict()
     if as_json:
-        typer.echo(json.dumps(found, indent=2, ensure_ascii=False))
+        typer.echo(json_.dumps(contents, indent=2, ensure_ascii=False))
         return
-    table = Table(title=escape(f"{dataset.folder}: {dataset.layout}"), title_justify="left")
-    counts = {key: value for key, value in found.items() if isinstance(value, int)}
-    for column in counts:
-        table.add_column(column, justify="right")
-    table.add_row(*map(str, counts.values()))
-    show_tables(table)
-    notes(*dataset.notes, *(f"missing: {sentence}" for sentence in dataset.missing[:MOST_NAMED]))
-    if len(dataset.missing) > MOST_NAMED:
-        notes(f"missing: {len(dataset.missing) - MOST_NAMED} more; --json lists all")
+    counts = {f">{key}": str(value) for key, value in contents.items() if isinstance(value, int)}
+    title = f"{dataset.folder}: {dataset.layout}"
+    show_tables(make_table(title, counts, [list(counts.values())]))
+    notes(*dataset.notes, *(f"missing: {sentence}" for sentence in dataset.missing[:MAX_LISTED]))
+    if len(dataset.missing) > MAX_LISTED:
+        note(f"missing: {len(dataset.missing) - MAX_LISTED} more; --json lists all")
 
 
-def by_reason(left_out: Mapping[str, str]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+def _by_reason(left_out: Mapping[str, str]) -> list[str]:
+    """Return a sentence for each reason, with the first clips that were left out for it."""
+    clips: dict[str, list[str]] = {}
     for name, why in left_out.items():
-        found.setdefault(why, []).append(name)
-    return found
+        clips.setdefault(why, []).append(name)
+    return [
+        f"{counted(len(names), 'clip')} ({', '.join([*names[:3], *(['…'] if names[3:] else [])])})"
+        f": {why}"
+        for why, names in clips.items()
+    ]
+
+
+@data.command("evaluate")
+def evaluate_folder(
+    folder: Folder,
+    store: Annotated[Path, o.option("Store for the histories; created if missing.")],
+    layout: Layout = None,
+    readouts: Annotated[
+        str,
+        o.option(
+            "Readouts, separated by commas: names, or .json files of dejacue learn fit. Each is "
+            "compared with the first.",
+            "--readouts",
+            "-r",
+        ),
+    ] = "contrast,published,whole-history,longest-run",
+    masks: OwnMasks = None,
+    where: Annotated[
+        list[str] | None,
+        o.option("Only clips that match NAME=PATTERN: id, object, source, split, category …"),
+    ] = None,
+    workers: o.Decoders = None,
+    replace: o.ReplaceOther = False,
+    encoder: o.EncoderName = None,
+    device: o.Device = None,
+    settings: o.EncoderSettings = None,
+    output: Annotated[
+        Path | None, o.output("Write the table to this .json, .csv, .md or .txt file.")
+    ] = None,
+    by: Annotated[
+        str | None, o.option("Also show a table per object, source, split, category …")
+    ] = None,
+    timelines: Annotated[
+        Path | None,
+        o.option("Also write the results of each readout to READOUT.json in this folder."),
+    ] = None,
+) -> None:
+    """Encode a data set, locate its states, and score readouts against its true windows.
+
+    Run it again to resume: histories already in the store are not encoded again. The exit code is
+    1 where a video could not be encoded: the table is of the others.
+    """
+    from dejacue.cli.readouts import readout_named
+    from dejacue.pipeline.dataset import check_name
+
+    names = [part.strip() for part in readouts.split(",") if part.strip()]
+    chosen = {name: readout_named(name) for name in names}
+    files = [] if timelines is None else [timelines / f"{Path(name).stem}.json" for name in chosen]
+    if len(set(files)) < len(files):
+        raise InputError(
+            f"--readouts {readouts}: two of them have the same name; give only one of them"
+        )
+    if output is not None:
+        if output.is_dir():
+            raise InputError(f"{output}: is a folder; give the name of a file")
+        check_place(output)
+    if timelines is not None:
+        check_place(timelines, folder=True)
+    dataset = _opened(folder, layout)
+    if by is not None:
+        check_name(by, dataset)
+    with Bars() as bars:
+        measured = dejacue.evaluate_dataset(
+            dataset,
+            store,
+            readouts=chosen,
+            encoder=encoder,
+            masks=masks,
+            where=conditions(where),
+            workers=workers,
+            replace=replace,
+            encoder_options=o.encoder_from(settings, device),
+            progress=bars,
+        )
+    groups = measured.by(by) if by is not None else {}
+    document = measured.to_dict()
+    if by is not None:
+        parts = {value: part.to_dict()["methods"] for value, part in groups.items()}
+        document["by"] = {by: parts}
+    for path, some in zip(files, measured.timelines.values(), strict=False):
+        say_written(dejacue.write_timelines(path, some), "timelines")
+    say(f"{store}: {measured.ingested}", stderr=True)
+    named = {f"{by}={value}": part for value, part in groups.items()}
+    show_evaluation(measured.evaluation, document, None, output, named)
+    _list_problems(measured)
+    if measured.ingested.failed:
+        raise typer.Exit(1)
+
+
+def _list_problems(measured: Measured) -> None:
+    problems = [
+        f"{id}: {text}" for id, texts in measured.ingested.problems.items() for text in texts
+    ]
+    sentences = [*measured.warnings, *problems]
+    notes(*sentences[:MAX_LISTED])
+    if len(sentences) > MAX_LISTED:
+        note(f"and {len(sentences) - MAX_LISTED} more")
+    for sentence in (*_by_reason(measured.left_out)[:MAX_LISTED], *measured.evaluation.left_out):
+        note(f"left out: {sentence}")
+
+
+@data.command()
+def convert(
+    path: Annotated[Path, typer.Argument(metavar="IN", help="A file of references.")],
+    output: Annotated[
+        Path, typer.Argument(metavar="OUT", help="Output file; its suffix sets the format.")
+    ],
+    times: o.Times = None,
+    vocabulary: Annotated[
+        Path | None,
+        o.option("Reject labels that are not states of this vocabulary.", "--vocabulary", "-v"),
+    ] = None,
+) -> None:
+    """Convert references or annotations from one tool's format to another's."""
+    check_suffix(output)
+    if output.exists() and path.exists() and output.samefile(path):
+        raise InputError(f"{output}: is read by this command; give another output")
+    states = None if vocabulary is None else list(dejacue.read_vocabulary(vocabulary).states)
+    references = dejacue.read_references(path, times=times, states=states)
+    written = dejacue.write_references(output, references, times=times)
+    say(f"references of {counted(len(references), 'object')}: {written}")
+
+
+def check_suffix(output: Path) -> None:
+    """Refuse the name of a file whose suffix is no format of references."""
+    from dejacue.sources.formats.registry import FORMATS, format_of
+
+    if format_of(output) is None and output.suffix.lower() not in FILES_OF_REFERENCES:
+        known = [suffix for format in FORMATS.loaded().values() for suffix in format.suffixes]
+        raise InputError(
+            f"{output}: the suffix is not a format of references; use one of "
+            f"{', '.join([*FILES_OF_REFERENCES, *known])}"
+        )

@@ -1,4 +1,4 @@
-"""``dejacue live``: pushes one frame after another, and shows what it brings."""
+"""``dejacue live``: push one frame after another, and show the state after each."""
 
 from __future__ import annotations
 
@@ -7,127 +7,127 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
+import typer
 from rich.console import Group
-from rich.live import Live as Screen
 from rich.text import Text
 
-from dejacue.cli.locate import write_folder
-from dejacue.cli.readouts import readout_named
+import dejacue
+from dejacue.cli import options as o
 from dejacue.cli.tables import console, notes, say, show_tables, timeline_table
 from dejacue.errors import InputError
-from dejacue.method._reading import in_frames
-from dejacue.method.live import Update
-from dejacue.pipeline import Finding, Job, Made
-from dejacue.pipeline.live import Live
-from dejacue.records import Interval
 from dejacue.sources.atomic import check_place
 from dejacue.sources.documents import as_json, named
-from dejacue.sources.stream import is_stream, open_stream
-from dejacue.sources.tracks.base import Prompt
-from dejacue.sources.tracks.loading import load_tracker
-from dejacue.sources.tracks.prompts import TypedPrompts, read_prompts
-from dejacue.sources.tracks.propagate import PRESENCE
-from dejacue.sources.video import Frame, Video, open_video
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from dejacue.method.live import Update
+    from dejacue.records import Interval
+    from dejacue.sources.video import Frame, Video
+
+    Mask: TypeAlias = NDArray[np.bool_] | None
 
 STREAM_HORIZON_S = 600.0
-REFRESH_S = 0.1  # of the strip
-LATE_S = 1.0  # that is worth a note
-SHOWN_WINDOWS = 5
+REFRESH_S = 0.1  # between two drawings of the strip
+MIN_NOTED_DELAY_S = 1.0
+MAX_SHOWN_WINDOWS = 5
 BAR, REACH = 24, 3.0  # letters, deviations
-Mask = NDArray[np.bool_] | None
+SETTINGS = {"match": o.MASK_SETTINGS["match"], "rate": [], **o.ENCODER_SETTINGS}
 
 
-@dataclass(frozen=True)
-class Shown:
-    """What is looked at, and where the object is in it."""
-
-    source: str
-    masks: Path | None
-    match: str
-    objects: list[list[int]] | str | None
-    box: str | None
-    tracker: str
-    fps: float | None
-    rate: float | None
-    timeout_s: float
-
-    def open(self) -> Video:
-        if is_stream(self.source):
-            if self.masks is not None:
-                raise InputError(
-                    f"{self.source}: --masks needs a video file; for a stream give --box"
-                )
-            return open_stream(self.source, fps=self.fps, timeout_s=self.timeout_s)
-        return open_video(self.source, fps=self.fps, rate=self.rate)
-
-    def look(self, video: Video) -> Callable[[Frame], Mask]:
-        """Gives the mask of each frame, one after the other."""
-        if (self.masks is None) == (self.box is None):
-            raise InputError(
-                f"{self.source}: show where the object is: either --box x0,y0,x1,y1 in the first "
-                "frame or, for a file, --masks"
-            )
-        if self.masks is not None:
-            return self._from_masks(video, self.masks)
-        given, _ = read_prompts(TypedPrompts(boxes=[self.box or ""]))
-        if given[0].frame not in (None, 0):
-            raise InputError(
-                f"--box {self.box}: a live reading starts at the first frame; leave @FRAME out"
-            )
-        session = load_tracker(self.tracker).session()
-        prompts = [Prompt(box=given[0].box)]
-
-        def step(frame: Frame) -> Mask:
-            with named(f"{video.path}, frame {frame.source}"):
-                found = session.step(frame.image, prompts)[1]
-            prompts.clear()
-            return found.mask if found.presence >= PRESENCE and found.mask.any() else None
-
-        return step
-
-    def _from_masks(self, video: Video, masks: Path) -> Callable[[Frame], Mask]:
-        job = Job(video=video, masks=masks, match=self.match, objects=self.objects)
-        observed = job.observe(video)
-        if len(observed.objects) > 1:
-            names = ", ".join(observed.objects)
-            raise InputError(
-                f"{masks}: holds {names}, but a live reading follows one object; choose it with "
-                "--object 1, or its pieces with 1+2"
-            )
-        lineages = list(observed.objects.values())
-        return lambda frame: observed.masks.unions(frame, lineages)[0]
-
-
-def run(
-    shown: Shown, options: dict[str, Any], jsonl: bool, realtime: bool, output: Path | None
+def live(
+    source: Annotated[
+        str, typer.Argument(help="A video, a folder of images, camera:0, rtsp://… or http://…")
+    ],
+    vocabulary: o.Vocabulary,
+    box: Annotated[
+        str | None, o.option("Box x0,y0,x1,y1 around the object in the first frame.")
+    ] = None,
+    tracker: Annotated[str, o.option("Tracker: box (does not move), sam2, …")] = "box",
+    masks: o.Masks = None,
+    objects: o.Objects = None,
+    fps: o.Fps = None,
+    delay: Annotated[float, o.option("Seconds after which the answer for a frame is final.")] = 4.0,
+    horizon: Annotated[
+        float | None, o.option("Seconds to keep (default: all of a file, 600 of a stream).")
+    ] = None,
+    like: Annotated[
+        Path | None, o.option("x.history.npz of a similar object, to start the calibration from.")
+    ] = None,
+    timeout: Annotated[float, o.option("Seconds without a frame that end a stream.")] = 10.0,
+    realtime: Annotated[bool, o.flag("Play a file at its own frame rate.", "--realtime")] = False,
+    encoder: o.EncoderName = None,
+    device: o.Device = None,
+    settings: Annotated[o.Texts, o.setting(SETTINGS)] = None,
+    readout: o.ReadoutName = "contrast",
+    jsonl: Annotated[bool, o.flag("Print a JSON object per frame and line.", "--jsonl")] = False,
+    output: Annotated[Path | None, o.output("Folder for the files that find writes.")] = None,
 ) -> None:
-    """``options`` are those of Live."""
+    """Show which state the object is in while it is being filmed; Ctrl-C stops."""
+    from dejacue.cli.find import write_folder
+    from dejacue.cli.readouts import readout_named
+    from dejacue.pipeline import Made
+    from dejacue.sources.stream import is_stream, open_stream
+
+    values = o.settings(settings, SETTINGS)
+    options = o.encoder_options(values, device)
+    rate = values.get("rate")
     if output is not None:
         check_place(output, folder=True)
-    options["readout"] = readout_named(options["readout"])
-    options["encoder_options"].check(options["encoder"])
-    video = shown.open()
-    look = shown.look(video)
-    if options["horizon_s"] is None and is_stream(shown.source):
-        options["horizon_s"] = STREAM_HORIZON_S
-    live = Live(**options, id=video.name, pictures=output is not None)
-    lines = _Lines() if jsonl else _strip(list(live.reading.vocabulary.states))
+    chosen = readout_named(readout)
+    options.check(encoder)
+    stream = is_stream(source)
+    if stream and masks is not None:
+        raise InputError(f"{source}: --masks needs a video file; for a stream give --box")
+    video = (
+        open_stream(source, fps=fps, timeout_s=timeout)
+        if stream
+        else dejacue.open_video(source, fps=fps, rate=rate)
+    )
+    if (masks is None) == (box is None):
+        raise InputError(
+            f"{source}: show where the object is: either --box x0,y0,x1,y1 in the first "
+            "frame or, for a file, --masks"
+        )
+    if masks is not None:
+        mask_of = masks_from_files(video, masks, values.get("match", "auto"), objects)
+    else:
+        mask_of = masks_from_tracker(video, box or "", tracker)
+    reading = dejacue.Live(
+        vocabulary,
+        encoder=encoder,
+        readout=chosen,
+        delay_s=delay,
+        horizon_s=STREAM_HORIZON_S if horizon is None and stream else horizon,
+        like=like,
+        encoder_options=options,
+        id=video.name,
+        pictures=output is not None,
+    )
+    lines = nullcontext(_print_json) if jsonl else _strip(list(reading.reading.vocabulary.states))
     with lines as show, _stopping() as stopped:
-        problems = _push_all(live, _paced(video) if realtime else video, look, show, stopped)
-        if live.reading.observed:
-            show(live.flush())
-    if problems.late_s > LATE_S and (realtime or is_stream(shown.source)):
-        problems.said.append(
-            f"{video.path}: the reading ended {problems.late_s:.1f} s behind the video, because "
+        frames = _paced(video) if realtime else video
+        problems, late_s = _push_all(reading, frames, mask_of, show, stopped)
+        if reading.reading.observed:
+            show(reading.flush())
+    if late_s > MIN_NOTED_DELAY_S and (realtime or stream):
+        problems.append(
+            f"{video.path}: the reading ended {late_s:.1f} s behind the video, because "
             "frames arrive faster than they can be processed; take fewer with --fps"
         )
-    finding = _finish(live, video, shown, [*video.problems, *problems.said])
+    with named(video.path):
+        sampling = {"fps": fps, "rate": rate}
+        made = Made(
+            None if stream else str(Path(source).absolute()),
+            None if masks is None else str(masks.absolute()),
+            None if box is None else tracker,
+            options={name: str(value) for name, value in sampling.items() if value},
+        )
+        finding = reading.finish(made, [*video.problems, *problems])
     if jsonl:
         print(as_json({"timeline": finding.timeline.to_dict()}), flush=True)
     else:
@@ -138,63 +138,84 @@ def run(
         say(f"report: {output / 'report.html'}", stderr=True)
 
 
-@dataclass
-class _Ended:
-    """What must be said of how it ended, and how far behind the last frame was."""
+def masks_from_tracker(video: Video, box: str, tracker: str) -> Callable[[Frame], Mask]:
+    """Return a function that gives the mask of each frame, one after the other."""
+    from dejacue.sources.tracks.prompts import TypedPrompts, read_prompts
+    from dejacue.sources.tracks.propagate import PRESENCE
 
-    said: list[str] = field(default_factory=list)
-    late_s: float = 0.0
+    (prompt,), _ = read_prompts(TypedPrompts(boxes=[box]))
+    if prompt.frame not in (None, 0):
+        raise InputError(f"--box {box}: a live reading starts at the first frame; leave @FRAME out")
+    session = dejacue.load_tracker(tracker).session()
+    prompts = [dejacue.Prompt(box=prompt.box)]
+
+    def mask_of(frame: Frame) -> Mask:
+        with named(f"{video.path}, frame {frame.source}"):
+            tracked = session.step(frame.image, prompts)[1]
+        prompts.clear()
+        return tracked.mask if tracked.presence >= PRESENCE and tracked.mask.any() else None
+
+    return mask_of
+
+
+def masks_from_files(
+    video: Video, masks: Path, match: str, objects: str | None
+) -> Callable[[Frame], Mask]:
+    from dejacue.pipeline import Job
+
+    job = Job(video=video, masks=masks, match=match, objects=o.objects(objects))
+    observed = job.observe(video)
+    if len(observed.objects) > 1:
+        names = ", ".join(observed.objects)
+        raise InputError(
+            f"{masks}: holds {names}, but a live reading follows one object; choose it with "
+            "--object 1, or its pieces with 1+2"
+        )
+    lineages = list(observed.objects.values())
+    return lambda frame: observed.masks.unions(frame, lineages)[0]
 
 
 def _push_all(
-    live: Live,
+    reading: dejacue.Live,
     frames: Iterable[Frame],
-    look: Callable[[Frame], Mask],
-    show: Callable[[Update], None],
+    mask_of: Callable[[Frame], Mask],
+    show: Callable[[Update], object],
     stopped: Callable[[], bool],
-) -> _Ended:
-    ended = _Ended()
+) -> tuple[list[str], float]:
+    """Return what must be said of how it ended, and how far behind the last frame was."""
+    problems: list[str] = []
+    late_s = 0.0
     began: float | None = None
     try:
         for frame in frames:
             now, due = time.monotonic(), frame.time_s or 0.0
             began = now - due if began is None else began
-            mask = look(frame)
-            show(
-                live.push(
-                    frame.image,
-                    mask=mask,
-                    time_s=frame.time_s,
-                    frame=frame.index,
-                    source=frame.source,
-                )
+            update = reading.push(
+                frame.image,
+                mask=mask_of(frame),
+                time_s=frame.time_s,
+                frame=frame.index,
+                source=frame.source,
             )
-            ended.late_s = now - began - due
+            show(update)
+            late_s = now - began - due
             if stopped():
                 break
     except InputError as error:
-        if not live.reading.observed:
+        if not reading.reading.observed:
             raise
-        ended.said.append(f"{error}; the frames before it were read")
-    return ended
-
-
-def _finish(live: Live, video: Video, shown: Shown, problems: Sequence[str]) -> Finding:
-    with named(video.path):
-        place = None if is_stream(shown.source) else str(Path(shown.source).absolute())
-        masks = None if shown.masks is None else str(shown.masks.absolute())
-        options = {"fps": str(shown.fps)} if shown.fps else {}
-        options |= {"rate": str(shown.rate)} if shown.rate else {}
-        made = Made(place, masks, None if shown.box is None else shown.tracker, options=options)
-        return live.finish(made, problems)
+        problems.append(f"{error}; the frames before it were read")
+    return problems, late_s
 
 
 def _paced(video: Video) -> Iterator[Frame]:
-    """The frames of a file, each not before its time."""
+    """Yield the frames of a file, each not before its time."""
     began: float | None = None
     for frame in video:
         if frame.time_s is None:
-            raise InputError(f"{video.path}: has no timestamps to play by; for images, give --rate")
+            raise InputError(
+                f"{video.path}: has no timestamps to play by; for images, give --set rate=25"
+            )
         now = time.monotonic()
         began = now - frame.time_s if began is None else began
         time.sleep(max(0.0, began + frame.time_s - now))
@@ -203,8 +224,10 @@ def _paced(video: Video) -> Iterator[Frame]:
 
 @contextmanager
 def _stopping() -> Iterator[Callable[[], bool]]:
-    """Tells whether Ctrl-C was pressed; a frame is always finished, and pressed again it stops at
-    once."""
+    """Yield a function that returns whether Ctrl-C was pressed.
+
+    A frame is always finished; Ctrl-C pressed again stops at once.
+    """
     pressed = []
 
     def press(*_: object) -> None:
@@ -218,20 +241,19 @@ def _stopping() -> Iterator[Callable[[], bool]]:
         signal.signal(signal.SIGINT, before)
 
 
-class _Lines(nullcontext[Callable[[Update], None]]):
-    """One JSON object a line."""
-
-    def __enter__(self) -> Callable[[Update], None]:
-        return lambda update: print(as_json(update.to_dict()), flush=True)
+def _print_json(update: Update) -> None:
+    print(as_json(update.to_dict()), flush=True)
 
 
 def _strip(states: Sequence[str]) -> AbstractContextManager[Callable[[Update], None]]:
-    """On a terminal a few lines that change, elsewhere a line for each change."""
-    return _on_screen(states) if console().is_terminal else nullcontext(_say_changes())
+    """Return lines that change on a terminal, elsewhere a printed line for each change."""
+    return _on_screen(states) if console().is_terminal else nullcontext(_print_changes())
 
 
 @contextmanager
 def _on_screen(states: Sequence[str]) -> Iterator[Callable[[Update], None]]:
+    from rich.live import Live as Screen
+
     closed: list[Interval] = []
     drawn = 0.0
     with Screen(console=console(), auto_refresh=False) as screen:
@@ -239,7 +261,7 @@ def _on_screen(states: Sequence[str]) -> Iterator[Callable[[Update], None]]:
         def show(update: Update) -> None:
             nonlocal drawn
             closed.extend(update.closed)
-            del closed[:-SHOWN_WINDOWS]
+            del closed[:-MAX_SHOWN_WINDOWS]
             now = time.monotonic()
             if now - drawn >= REFRESH_S or update.closed:
                 drawn = now
@@ -249,7 +271,7 @@ def _on_screen(states: Sequence[str]) -> Iterator[Callable[[Update], None]]:
 
 
 def strip(update: Update, states: Sequence[str], closed: Sequence[Interval]) -> Group:
-    """The state now, a bar of evidence for each, and the last windows."""
+    """Return the state now, a bar of evidence for each, and the last windows."""
     when = f"frame {update.frame}" + ("" if update.time_s is None else f" · {update.time_s:.2f} s")
     if update.state is not None:
         what = f"{update.state} (since frame {update.since})"
@@ -263,30 +285,34 @@ def strip(update: Update, states: Sequence[str], closed: Sequence[Interval]) -> 
         style = "bold green" if name == update.state else ""
         number = f"{value:+.2f}" if update.evidence else ""
         lines.append(Text(f"{name:<{wide}} {'█' * filled:·<{BAR}} {number}", style=style))
-    lines += [Text(f"closed: {_window(own)}", style="dim") for own in closed]
+    lines += [Text(f"closed: {_window(interval)}", style="dim") for interval in closed]
     return Group(*lines)
 
 
-def _say_changes() -> Callable[[Update], None]:
-    said: str | None = None
+def _print_changes() -> Callable[[Update], None]:
+    from dejacue.method._reading import in_frames
+
+    printed: str | None = None
 
     def show(update: Update) -> None:
-        nonlocal said
+        nonlocal printed
         for change in update.revised:
             instead = "" if change.was is None else f", not {change.was}"
             print(f"{in_frames(*change.window)}: {change.now}{instead}")
-        for own in update.closed:
-            print(f"closed: {_window(own)}")
-        if update.evidence and update.state != said:
-            said = update.state
+        for interval in update.closed:
+            print(f"closed: {_window(interval)}")
+        if update.evidence and update.state != printed:
+            printed = update.state
             when = "" if update.time_s is None else f" ({update.time_s:.2f} s)"
-            print(f"frame {update.frame}{when}: {said}")
+            print(f"frame {update.frame}{when}: {printed}")
         sys.stdout.flush()
 
     return show
 
 
 def _window(interval: Interval) -> str:
+    from dejacue.method._reading import in_frames
+
     times = interval.times_s
     seconds = "" if times is None else " ({:.2f} – {:.2f} s)".format(*times)
     return f"{interval.state}, {in_frames(*interval.window)}{seconds}"

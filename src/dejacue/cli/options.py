@@ -1,23 +1,26 @@
-"""Options that several commands share, and what they are turned into."""
+"""What commands share: options, what they are turned into, and a group of commands."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import msgspec
 import typer
+import typer.core
 
-from dejacue.errors import InputError
+from dejacue.errors import InputError, unknown
+from dejacue.plugins import check_installed
+from dejacue.sources.sizes import pixel_limit
 
 if TYPE_CHECKING:
-    from dejacue.pipeline import TypedPrompts, VideoOptions
-    from dejacue.pipeline._read import Shown
+    from dejacue.pipeline import EncoderOptions, TypedPrompts, VideoOptions
 
-SEVERAL = {"allow_extra_args": True}  # of a glob without quotes; what to do then is ours to say
+ALLOW_SEVERAL_PATHS = {"allow_extra_args": True}  # single_path says what to do about them
 
 
 class Format(StrEnum):
@@ -26,14 +29,24 @@ class Format(StrEnum):
     csv = "csv"
 
 
+class Group(typer.core.TyperGroup):
+    """Commands; one that belongs to a package that is not installed names the package."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args and self.get_command(ctx, args[0]) is None:
+            path = ctx.command_path.split()[1:]
+            check_installed("commands", " ".join([*path, args[0]]))
+        return super().resolve_command(ctx, args)
+
+
 def option(
     help: str,
     *names: str,
     panel: str | None = None,
-    values: Callable[[], list[str]] | None = None,
+    values: Callable[[], Iterable[str]] | None = None,
     metavar: str | None = None,
 ) -> Any:
-    """``values`` completes what is typed in the shell; it is called when that is asked for."""
+    """Return an option of typer; ``values`` are completed in the shell, and computed only then."""
 
     def complete(incomplete: str) -> list[str]:
         return [value for value in values() if value.startswith(incomplete)] if values else []
@@ -47,12 +60,17 @@ def option(
     )
 
 
+def output(help: str, panel: str | None = None) -> Any:
+    return option(help, "--output", "-o", panel=panel)
+
+
 flag = partial(option, metavar=" ")  # without the word bool in the help
-_video = partial(option, panel="Video and masks")
-_object = partial(option, panel="Where the object is, without masks")
-_method = partial(option, panel="Method")
-_shown = partial(option, panel="States shown by examples")
-_encoder = partial(option, panel="Encoder")
+METHOD = "Method"
+states_option = partial(option, panel="States")
+object_option = partial(option, panel="Object")
+frames_option = partial(option, panel="Frames")
+method_option = partial(option, panel=METHOD)
+results_option = partial(option, panel="Results")
 
 
 def _readouts() -> list[str]:
@@ -61,28 +79,105 @@ def _readouts() -> list[str]:
     return sorted({*READOUTS, "published"})
 
 
-def _coordinates() -> list[str]:
-    from dejacue.method.coordinates import COORDINATES
-
-    return list(COORDINATES)
-
-
 def _trackers() -> list[str]:
     from dejacue.sources.tracks.sam2 import REPOSITORIES
 
     return ["box", "sam2", *REPOSITORIES]
 
 
-Text = str | None
+def encoders() -> list[str]:
+    from dejacue.sources.encoders import ENCODERS, EXAMPLES, FAMILIES
+
+    return [*ENCODERS, *FAMILIES, *EXAMPLES]
+
+
+# Settings are rarely changed, so they share the option --set; each with values for the shell.
+KERNELS = ["auto", "avx2", "baseline", "numpy"]
+MASK_SETTINGS = {
+    "kind": ["indexed", "binary", "youtube-vos", "stack", "coco", "boxes", "logits"],
+    "match": ["auto", "stem", "source", "one-based", "index"],
+}
+VIDEO_SETTINGS: dict[str, list[str]] = {
+    "rate": [],
+    "errors": ["skip", "fail"],
+    "decoder": ["software", "hardware"],
+    "max_pixels": [],
+}
+PRECISION = {"precision": ["fp32", "fp16", "bf16", "int8"]}
+ENCODER_SETTINGS = {"backend": ["onnx", "torch"], **PRECISION}
+PROMPT_SETTINGS = {"prompts": ["ensemble", "raw", "photo", "definite"]}
+READING_SETTINGS = {
+    "coordinates": [
+        "vocabulary",
+        "absolute",
+        "trajectory",
+        "dual",
+        "query-uniform",
+        "dual-query-uniform",
+    ],
+    "engine": KERNELS,
+    "diagnostics": ["true", "false"],
+}
+TYPES: dict[str, Any] = {"rate": float, "max_pixels": int, "diagnostics": bool}
+KINDS_OF_VALUES = {float: "a number", int: "a whole number", bool: "true or false"}
+Choices = Mapping[str, Sequence[str]]
+
+
+def setting(
+    choices: Choices, help: str = "", of_readout: Callable[[str], Iterable[str]] | None = None
+) -> Any:
+    """Return the option --set; ``of_readout`` gives the settings of the readout of that name."""
+
+    def complete(context: typer.Context, incomplete: str) -> list[str]:
+        key, mark, _ = incomplete.partition("=")
+        more = of_readout(context.params.get("readout") or "contrast") if of_readout else ()
+        known = [f"{key}=" for key in (*choices, *more)]
+        values = [f"{key}={value}" for value in choices.get(key, ())]
+        return [text for text in (values if mark else known) if text.startswith(incomplete)]
+
+    return typer.Option(
+        "--set",
+        help=help or f"A setting: {', '.join(choices)} (docs/commands.md).",
+        metavar="KEY=VALUE",
+        rich_help_panel=METHOD,
+        autocompletion=complete,
+    )
+
+
+def settings(texts: Iterable[str] | None, choices: Choices) -> dict[str, Any]:
+    """Return the values of ``--set KEY=VALUE``; a key that is not in ``choices`` is refused."""
+    values = {}
+    for key, text in pairs(texts, "--set", "KEY=VALUE, as in --set precision=fp16"):
+        if key not in choices:
+            raise unknown("setting", key, choices)
+        values[key] = setting_value(key, text, TYPES.get(key, str))
+    return values
+
+
+def setting_value(key: str, text: str, type_: Any) -> Any:
+    try:
+        return msgspec.convert(text, type_, strict=False)
+    except msgspec.ValidationError:
+        what = KINDS_OF_VALUES.get(type_, str(type_))
+        raise InputError(f'--set {key} "{text}": give {what}') from None
+
+
+def pairs(texts: Iterable[str] | None, name: str, form: str) -> Iterable[tuple[str, str]]:
+    for text in texts or ():
+        key, mark, value = text.partition("=")
+        if not mark or not key.strip():
+            raise InputError(f'{name} "{text}": give {form}')
+        yield key.strip(), value
+
+
 Texts = list[str] | None
-Number = float | None
-Count = int | None
-File = Path | None
 
 Source = Annotated[Path, typer.Argument(help="A video, a folder of images, or a quoted glob.")]
 OutputFormat = Annotated[
     Format | None,
-    option("Output format (default: by the suffix of --output, else table).", "--format", "-f"),
+    results_option(
+        "Output format (default: by the suffix of --output, else table).", "--format", "-f"
+    ),
 ]
 Times = Annotated[
     list[Path] | None,
@@ -92,29 +187,23 @@ Times = Annotated[
         metavar="FILE",
     ),
 ]
-PromptForm = Annotated[
-    Text,
-    option("Form of the descriptions: ensemble (default), raw, photo, definite.", "--prompts"),
-]
-ENGINES = ["auto", "avx2", "baseline", "numpy"]
 Engine = Annotated[
-    str, option(f"{', '.join(ENGINES)}: same answer, different speed.", values=lambda: ENGINES)
+    str, option(f"{', '.join(KERNELS)}: same answer, different speed.", values=lambda: KERNELS)
 ]
-WHERE = ["local", "ray"]
 Workers = Annotated[
     str,
     option(
         "local, or ray (the machines of a cluster): same answer.",
         "--engine",
-        values=lambda: WHERE,
+        values=lambda: ["local", "ray"],
     ),
 ]
 Decoders = Annotated[
-    Count,
+    int | None,
     option("Processes that decode and crop (default: number of cores minus one).", "--workers"),
 ]
 RayAddress = Annotated[
-    Text,
+    str | None,
     option("HOST:PORT of the cluster, or auto (default: RAY_ADDRESS, else this machine only)."),
 ]
 Vocabulary = Annotated[
@@ -123,151 +212,55 @@ Vocabulary = Annotated[
         "Descriptions of each state: words (.yaml, .json) or features (.npz).", "--vocabulary", "-v"
     ),
 ]
-Words = Annotated[
-    File,
-    option(
-        "Descriptions of each state: words (.yaml, .json) or features (.npz); optional if "
-        "examples show every state.",
-        "--vocabulary",
-        "-v",
-    ),
-]
-Example = Annotated[
-    Texts,
-    _shown(
-        "STATE=EXAMPLE: a frame of the file (120), frames (120-180), a time (4.5s, 1:30), cup.jpg, "
-        "other.history.npz@33; none=45: in none of the states.",
-        "--example",
-        "-e",
-    ),
-]
-Change = Annotated[Texts, _shown("Frame (300) or time (4.5s) at which a state ends.")]
-AskNext = Annotated[
-    Count, _shown("Also list this many frames to ask a person about next.", "--ask")
-]
-
 Masks = Annotated[
-    File,
-    _video("Masks of the object: PNG or YOLO folder, glob, .npz, .json, .jsonl, .csv or .txt."),
-]
-MaskKind = Annotated[
-    Text,
-    _video(
-        "Kind of masks: indexed, binary, youtube-vos, stack, coco, boxes, logits (above 0), "
-        "logits:0.5 (default: detected)."
+    Path | None,
+    object_option(
+        "Masks of the object: PNG or YOLO folder, glob, .npz, .json, .jsonl, .csv or .txt."
     ),
-]
-Match = Annotated[
-    str, _video("How masks are matched to frames: auto, stem, source, one-based or index.")
 ]
 Objects = Annotated[
-    Text,
-    _video(
+    str | None,
+    object_option(
         "Mask ids: one (1), several with a history each (1,2 or all), or the pieces of one (1+2).",
         "--object",
         "--objects",
     ),
 ]
-Start = Annotated[Text, _video("First frame (120), second (4.5s) or time (1:30).")]
-End = Annotated[Text, _video("Last frame, second or time, included.")]
-Stride = Annotated[
-    Count, _video("Take every n-th frame (default: all; on a CPU, about 4 per second).")
-]
-Fps = Annotated[Number, _video("Take this many frames per second.")]
-Rate = Annotated[Number, _video("Images per second, for a folder of images.")]
-Errors = Annotated[str, _video("What to do with frames that cannot be decoded: skip or fail.")]
-Decoder = Annotated[str, _video("Video decoder: software, or hardware (an NVIDIA GPU).")]
-
-
-def _limit(context: typer.Context, value: int | None) -> int | None:
-    """Holds while the command runs."""
-    from dejacue.sources.sizes import pixel_limit
-
-    context.with_resource(pixel_limit(value))
-    return value
-
-
-Replace = Annotated[bool, flag("Replace histories with the same id.", "--replace")]
-ReplaceOther = Annotated[
-    bool, flag("Redo histories that were made from other inputs or options.", "--replace")
-]
-MaxPixels = Annotated[
-    Count,
-    typer.Option(
-        help="Largest picture or mask to read, in pixels (default: 67108864).",
-        rich_help_panel="Video and masks",
-        callback=_limit,
-    ),
-]
-
-
-def _encoders() -> list[str]:
-    from dejacue.sources.encoders import ENCODERS, EXAMPLES, FAMILIES
-
-    return [*ENCODERS, *FAMILIES, *EXAMPLES]
-
-
-EncoderName = Annotated[
-    Text,
-    _encoder(
-        "siglip2 (default), siglip2:int8, siglip2-large, siglip2-so400m, mini, hf:NAME, "
-        "openclip:NAME, timm:NAME, or a plug-in.",
-        "--encoder",
-        values=_encoders,
-    ),
-]
-WordEncoder = Annotated[
-    Text,
-    _encoder("Encoder for the words (default: that of the store).", "--encoder", values=_encoders),
-]
-Backend = Annotated[
-    Text, _encoder("Backend of siglip2: onnx or torch.", values=lambda: ["onnx", "torch"])
-]
-Precision = Annotated[Text, _encoder("fp32, fp16, bf16 (torch) or int8 (onnx).")]
-Device = Annotated[Text, _encoder("cuda, mps or cpu, with torch.")]
-
-Box = Annotated[Texts, _object("Box x0,y0,x1,y1@FRAME around the object; 2:… for object 2.")]
-Point = Annotated[Texts, _object("Point x,y@FRAME on the object.")]
-NotPoint = Annotated[Texts, _object("Point x,y@FRAME outside the object.")]
-FirstMask = Annotated[Texts, _object("Mask of the object: PICTURE#ID@FRAME.", "--mask")]
-At = Annotated[Count, _object("Frame of the file for prompts without @FRAME (default: the first).")]
-Add = Annotated[Texts, _object("Another piece of the object: a box, point or mask.")]
+Box = Annotated[Texts, object_option("Box x0,y0,x1,y1@FRAME around the object; 2:… for object 2.")]
+Point = Annotated[Texts, object_option("Point x,y@FRAME on the object.")]
+FirstMask = Annotated[Texts, object_option("Mask of the object: PICTURE#ID@FRAME.", "--mask")]
 TrackerName = Annotated[
-    Text,
-    _object(
+    str | None,
+    object_option(
         "box, sam2, sam2-tiny, sam2-large, edgetam, … (default: the best installed).",
         "--tracker",
         values=_trackers,
     ),
 ]
-Presence = Annotated[
-    float, _object("The object counts as seen where the tracker's confidence is at least this.")
+Start = Annotated[str | None, frames_option("First frame (120), second (4.5s) or time (1:30).")]
+End = Annotated[str | None, frames_option("Last frame, second or time, included.")]
+Stride = Annotated[
+    int | None, frames_option("Take every n-th frame (default: all; on a CPU, about 4 per second).")
 ]
-Fallback = Annotated[
-    bool,
-    _object(
-        "sam2: fall back to the CPU when the GPU runs out of memory.", "--fallback", metavar=" "
+Fps = Annotated[float | None, frames_option("Take this many frames per second.")]
+Replace = Annotated[bool, flag("Replace histories with the same id.", "--replace")]
+ReplaceOther = Annotated[
+    bool, flag("Redo histories that were made from other inputs or options.", "--replace")
+]
+EncoderName = Annotated[
+    str | None,
+    method_option(
+        "siglip2 (default), siglip2:int8, siglip2-large, siglip2-so400m, mini, hf:NAME, "
+        "openclip:NAME, timm:NAME, or a plug-in.",
+        "--encoder",
+        values=encoders,
     ),
 ]
-Backward = Annotated[
-    bool,
-    _object(
-        "Also track the object back to the first frame.", "--backward/--no-backward", metavar=" "
-    ),
-]
-
-Coordinates = Annotated[
-    Text,
-    _method(
-        "vocabulary (default), absolute, trajectory, dual, query-uniform, dual-query-uniform.",
-        "--coordinates",
-        "-c",
-        values=_coordinates,
-    ),
-]
+Device = Annotated[str | None, method_option("cuda, mps or cpu, with torch.")]
+EncoderSettings = Annotated[Texts, setting(ENCODER_SETTINGS)]
 ReadoutName = Annotated[
     str,
-    _method(
+    method_option(
         "contrast, joint (every occurrence), published (the paper), scan, whole-history, "
         "longest-run, or a plug-in; or a .json file or folder written by dejacue learn.",
         "--readout",
@@ -275,39 +268,30 @@ ReadoutName = Annotated[
         values=_readouts,
     ),
 ]
-Top = Annotated[
-    Count,
-    _method(
-        "Non-overlapping windows per description "
-        "(default: 3 with contrast, all with joint, else 1).",
-    ),
-]
-Smoothing = Annotated[
-    Text,
-    _method("contrast, joint: seconds (0.8s) or frames (4); others: an odd number of frames (3)."),
-]
-Pooling = Annotated[
-    Number, _method("contrast: 1: paraphrases share a window; 0: each has its own.")
-]
-Bridge = Annotated[Text, _method("contrast, joint: cross gaps of up to this many frames (auto).")]
-Order = Annotated[Text, _method("joint: the only order of the states: a,b,c (then a again).")]
-Irreversible = Annotated[
-    bool, _method("joint: enter no state twice.", "--irreversible", metavar=" ")
-]
-Stay = Annotated[Count, _method("joint: minimum number of frames in a state.")]
-DurationsName = Annotated[
-    Text,
-    _method("scan and others: published, published-1.25, published-2.0, generated, or 5,10,20."),
-]
-Norm = Annotated[Text, _method("scan: sqrt, sum or mean.")]
-Runs = Annotated[Text, _method("scan: strict, or bridged (windows may cross missing frames).")]
+
+
+def encoder_options(values: Mapping[str, Any], device: str | None) -> EncoderOptions:
+    from dejacue.pipeline import EncoderOptions
+
+    names = ("backend", "precision", "prompts")
+    return EncoderOptions(device=device, **{name: values.get(name) for name in names})
+
+
+def encoder_from(texts: Iterable[str] | None, device: str | None) -> EncoderOptions:
+    """Return the options of the encoder for a command whose settings are only those."""
+    return encoder_options(settings(texts, ENCODER_SETTINGS), device)
+
+
+def limit_pixels(context: typer.Context, values: Mapping[str, Any]) -> None:
+    """Refuse larger pictures and masks as long as the command runs."""
+    context.with_resource(pixel_limit(values.get("max_pixels")))
 
 
 _ON, _OFF = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 
 
 def refuse_values(words: Iterable[object]) -> None:
-    """A switch takes no value: what follows it would be taken for a path or a name."""
+    """Refuse a value that follows a flag, which would be taken for a path or a name."""
     for word in map(str, words):
         before = sys.argv[sys.argv.index(word) - 1] if word in sys.argv else ""
         if word.lower() not in (*_ON, *_OFF) or before[:2] != "--" or Path(word).exists():
@@ -317,8 +301,8 @@ def refuse_values(words: Iterable[object]) -> None:
         raise InputError(f"{before} is a switch and takes no value; {instead}")
 
 
-def one(path: Path, further: Sequence[str]) -> Path:
-    """The one source that is asked for; a shell makes many of a glob without quotes."""
+def single_path(path: Path, further: Sequence[str]) -> Path:
+    """Return the path; refuse the many paths that a shell makes of a glob without quotes."""
     if not further:
         return path
     refuse_values([path, *further])
@@ -341,15 +325,18 @@ def sampling(
     end: str | None,
     stride: int | None = None,
     fps: float | None = None,
-    rate: float | None = None,
-    errors: str = "skip",
-    decoder: str = "software",
+    values: Mapping[str, Any] | None = None,
 ) -> VideoOptions:
-    """Which frames are taken: ``120`` is a frame, ``4.5s`` and ``1:30`` are seconds."""
+    """Return which frames are taken: ``120`` is a frame, ``4.5s`` and ``1:30`` are seconds.
+
+    values   of the settings, of which those of a video are used
+    """
     from dejacue.pipeline import VideoOptions
 
+    names = ("rate", "errors", "decoder")
+    more = {name: values[name] for name in names if values and name in values}
     (first, first_s), (last, last_s) = _moment("start", start), _moment("end", end)
-    return VideoOptions(first, last, first_s, last_s, stride, fps, rate, errors, decoder)
+    return VideoOptions(first, last, first_s, last_s, stride, fps, **more)
 
 
 def _moment(name: str, text: str | None) -> tuple[int | None, float | None]:
@@ -375,22 +362,7 @@ def objects(text: str | None) -> list[list[int]] | str | None:
     return text if text is None or text == "all" else parse_objects(text)
 
 
-def shown(texts: Texts, changes: Texts) -> Shown | None:
-    """Examples and changes that are given beside the words."""
-    from dejacue.pipeline._read import Shown
-
-    found: dict[str | None, list[str]] = {}
-    for text in texts or ():
-        state, mark, what = text.partition("=")
-        if not mark or not state.strip() or not what.strip():
-            raise InputError(f'--example "{text}": give STATE=EXAMPLE, as in --example empty=120')
-        found.setdefault(state.strip(), []).append(what)
-    return Shown(found or None, tuple(changes or ())) if found or changes else None
-
-
-def typed_prompts(
-    box: Texts, point: Texts, not_point: Texts, mask: Texts, at: int | None, add: Texts
-) -> TypedPrompts:
+def typed_prompts(box: Texts, point: Texts, mask: Texts, **more: Any) -> TypedPrompts:
     from dejacue.pipeline import TypedPrompts
 
-    return TypedPrompts(box or (), point or (), not_point or (), mask or (), at, add or ())
+    return TypedPrompts(box or (), point or (), masks=mask or (), **more)

@@ -1,12 +1,13 @@
-"""A readout from what was typed: its name and the options that it has."""
+"""A readout from what was typed: its name, and its settings as ``--set KEY=VALUE``."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
+from dejacue.cli.options import setting_value
 from dejacue.errors import InputError
 from dejacue.method.durations import SCHEDULES, as_durations
 from dejacue.method.plan import PRESETS, as_readout
@@ -15,42 +16,60 @@ from dejacue.method.view import Readout
 from dejacue.plugins import Registry
 
 SAVED: Registry[Callable[[str], Readout]] = Registry("saved_readouts", {})
+SMOOTHING_FIELDS = ("smoothing_s", "width")  # both are set by the setting "smoothing"
 
 
-def readout_from(name: str, **options: Any) -> tuple[str | Readout, int | None]:
-    """The readout, and the width of the published smoothing if it was given; options that the user
-    did not give are None."""
-    given = {key: value for key, value in options.items() if value is not None}
+def setting_names(readout: Readout) -> list[str]:
+    """Return the settings of a readout, as ``--set`` takes them."""
+    names = [field.name for field in fields(readout) if field.name not in SMOOTHING_FIELDS]
+    return list(dict.fromkeys(["smoothing", *names]))
+
+
+def readout_from(
+    name: str, texts: Mapping[str, str], others: Iterable[str] = ()
+) -> tuple[str | Readout, int | None]:
+    """Return the readout with these settings, and the width of the published smoothing if given.
+
+    others   the settings that the command has beside those of the readout, for the error message
+    """
     chosen = readout_named(name)
-    if not given:
+    if not texts:
         return chosen, None
     readout = as_readout(chosen)
-    if name in PRESETS:
-        raise InputError(
-            f"--{next(iter(given))} does not apply to the preset {name}; to change settings, use "
-            f"--readout {readout.name}"
-        )
-    known = {one.name for one in fields(readout)}
-    width = None
-    if "smoothing" in given:
-        if "smoothing_s" in known:
-            given |= _deviation(given.pop("smoothing"))
-        else:
-            width = _width(given.pop("smoothing"))
-    for key in given:
+    known = setting_names(readout)
+    for key in texts:
         if key not in known:
-            raise InputError(f"--{key} does not apply to the {name} readout")
-    if "durations" in given and given["durations"] not in SCHEDULES:
-        given["durations"] = _lengths(given["durations"])
-    if "order" in given:
-        given["order"] = tuple(part.strip() for part in given["order"].split(",") if part.strip())
-    if "bridge" in given and given["bridge"] != AUTO:
-        given["bridge"] = _number("--bridge", given["bridge"], "give a number of frames, or auto")
-    return (replace(readout, **given) if given else chosen), width
+            raise InputError(
+                f"--set {key} does not apply to the {name} readout; known: "
+                f"{', '.join([*known, *others])}"
+            )
+        if name in PRESETS:
+            raise InputError(
+                f"--set {key} does not apply to the preset {name}; to change settings, use "
+                f"--readout {readout.name}"
+            )
+    values: dict[str, Any] = {}
+    width = None
+    types = get_type_hints(type(readout))
+    for key, text in texts.items():
+        if key == "smoothing":
+            if "smoothing_s" in types:
+                values |= _deviation(text)
+            else:
+                width = _number(key, text, "give an odd number of frames")
+        elif key == "durations":
+            values[key] = text if text in SCHEDULES else _lengths(text)
+        elif key == "order":
+            values[key] = tuple(part.strip() for part in text.split(",") if part.strip())
+        elif key == "bridge" and text != AUTO:
+            values[key] = _number(key, text, "give a number of frames, or auto")
+        else:
+            values[key] = setting_value(key, text, types[key])
+    return (replace(readout, **values) if values else chosen), width
 
 
 def readout_named(name: str) -> str | Readout:
-    """A name as it is; the readout that ``dejacue learn`` wrote to a file or a folder."""
+    """Return the name, or the readout that ``dejacue learn`` wrote to a file or a folder."""
     if (Path(name) / "settings.json").is_file():
         return SAVED.named("decoder", "saved readout")(name)
     if not name.endswith(".json"):
@@ -60,25 +79,21 @@ def readout_named(name: str) -> str | Readout:
     return Calibrated.read(name)
 
 
-def _number(option: str, text: str, remedy: str) -> int:
+def _number(key: str, text: str, remedy: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise InputError(f'{option} "{text}": {remedy}') from None
-
-
-def _width(text: str) -> int:
-    return _number("--smoothing", text, "give an odd number of frames")
+        raise InputError(f'--set {key} "{text}": {remedy}') from None
 
 
 def _deviation(text: str) -> dict[str, float]:
-    """``0.8s`` is the deviation in seconds, ``4`` in frames."""
+    """Return the deviation: ``0.8s`` in seconds, ``4`` in frames."""
     try:
         if text.endswith("s"):
             return {"smoothing_s": float(text[:-1])}
         return {"width": float(text)}
     except ValueError:
-        raise InputError(f'--smoothing "{text}": give seconds (0.8s) or frames (4)') from None
+        raise InputError(f'--set smoothing "{text}": give seconds (0.8s) or frames (4)') from None
 
 
 def _lengths(text: str) -> Any:

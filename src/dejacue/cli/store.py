@@ -1,44 +1,157 @@
-"""``dejacue store``: many histories in a folder, and questions over all of them."""
+"""``dejacue ingest`` and ``dejacue store``: many histories in a folder, and queries over them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.markup import escape
 from rich.table import Table
 
+import dejacue
+from dejacue.cli import options as o
 from dejacue.cli.bars import Bars
-from dejacue.cli.readouts import readout_named
-from dejacue.cli.tables import notes, say, say_written, show_tables
+from dejacue.cli.tables import make_table, notes, say, say_written, seconds, show_tables, span
 from dejacue.cluster import check_engine
 from dejacue.errors import InputError, counted, shortened
-from dejacue.pipeline.options import EncoderOptions
-from dejacue.pipeline.words import encoded_words
-from dejacue.records import History
 from dejacue.sources.atomic import write_bytes
 from dejacue.sources.documents import as_json
-from dejacue.sources.files import read_history
-from dejacue.sources.findings import pictures_path, read_pictures
-from dejacue.store import Match, Store, check_output
 
-MOST_LISTED = 1000  # lines of a table
-NONE = "no history matches --where"
+if TYPE_CHECKING:
+    from dejacue.records import History
+    from dejacue.store import Match, Store
+
+MAX_TABLE_ROWS = 1000
+MAX_LISTED_PROBLEMS = 20  # all are in the store
+NO_MATCH = "no history matches --where"
+INGEST_SETTINGS = {
+    "decoder": o.VIDEO_SETTINGS["decoder"],
+    "max_pixels": [],
+    **o.ENCODER_SETTINGS,
+}
+
+store = typer.Typer(
+    help="A folder of many histories, and queries over all of them.", no_args_is_help=True
+)
+StorePath = Annotated[Path, typer.Argument(metavar="STORE", help="Folder of the store.")]
+Ids = Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="Names of histories.")]
+Where = Annotated[
+    list[str] | None,
+    o.option(
+        "Only histories that match NAME=PATTERN: id, object, source (kitchen*), or a name listed "
+        "by ls ID.",
+        "--where",
+    ),
+]
+Jsonl = Annotated[bool, o.flag("Print one JSON object per line.", "--jsonl")]
 
 
-def create(path: Path, encoder: str | None, dtype: str) -> None:
-    with Store.create(path, encoder=encoder, dtype=dtype) as store:
-        say(f"made: {store.path}")
-
-
-def add(
-    path: Path, files: Sequence[Path], replace: bool, object: str | None, source: str | None
+def ingest(
+    manifest: Annotated[
+        str, typer.Argument(help="Manifest of videos, masks and objects: a .csv or .jsonl file.")
+    ],
+    store: Annotated[Path, o.option("Store for the histories; created if missing.")],
+    engine: o.Workers = "local",
+    ray_address: o.RayAddress = None,
+    actors: Annotated[
+        int | None,
+        o.option("Number of models on Ray (default: one per GPU; without GPUs, one per machine)."),
+    ] = None,
+    gpus_per_actor: Annotated[
+        float | None,
+        o.option("GPUs per model, or a fraction of one (default: 1 if there are any)."),
+    ] = None,
+    workers: o.Decoders = None,
+    retry: Annotated[bool, o.flag("Only retry what failed before.", "--retry")] = False,
+    replace: o.ReplaceOther = False,
+    encoder: o.EncoderName = None,
+    device: o.Device = None,
+    settings: Annotated[o.Texts, o.setting(INGEST_SETTINGS)] = None,
 ) -> None:
+    """Turn many videos into histories in a store; run it again to resume."""
+    from dejacue.pipeline.ingest import ManifestError
+
+    values = o.settings(settings, INGEST_SETTINGS)
+    try:
+        with Bars() as bars:
+            ingested = dejacue.ingest(
+                manifest,
+                store,
+                encoder=encoder,
+                engine=engine,
+                workers=workers,
+                retry=retry,
+                replace=replace,
+                max_pixels=values.get("max_pixels"),
+                decoder=values.get("decoder"),
+                encoder_options=o.encoder_options(values, device),
+                ray_address=ray_address,
+                actors=actors,
+                gpus_per_actor=gpus_per_actor,
+                progress=bars,
+            )
+    except ManifestError as error:
+        notes(*error.problems[1:])  # the first is in the sentence
+        raise
+    problems = [f"{id}: {text}" for id, texts in ingested.problems.items() for text in texts]
+    notes(*problems[:MAX_LISTED_PROBLEMS])
+    if len(problems) > MAX_LISTED_PROBLEMS:
+        more = len(problems) - MAX_LISTED_PROBLEMS
+        notes(f"and {more} more problems: dejacue store ls {store} ID")
+    notes(*(f"{failure.id}: {failure.what}" for failure in ingested.failed[:MAX_LISTED_PROBLEMS]))
+    say(f"{store}: {ingested}")
+    if ingested.failed:
+        with dejacue.Store.open(store) as opened:
+            recorded = {failure.id for failure in opened.failures()}
+        if count := len(recorded & {failure.id for failure in ingested.failed}):
+            which = counted(count, "failure")
+            say(f"dejacue store failures {store} lists {which}; --retry tries again")
+        raise typer.Exit(1)
+
+
+@store.command()
+def add(
+    path: StorePath,
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="[FILE]...",
+            help="Histories (.npz), or folders of them; none: only create the store.",
+        ),
+    ] = None,
+    replace: o.Replace = False,
+    object: Annotated[str | None, o.option("Name of the object, such as cup.")] = None,
+    source: Annotated[str | None, o.option("Source of the histories, such as kitchen.mp4.")] = None,
+    encoder: Annotated[
+        str | None,
+        o.option("Of a new store: the encoder's identity (default: that of the first history)."),
+    ] = None,
+    dtype: Annotated[
+        str | None,
+        o.option("Of a new store: type of the features, float16 (default) or float32."),
+    ] = None,
+) -> None:
+    """Add histories, with the pictures beside them: all of them, or none.
+
+    The store is created if it is missing.
+    """
+    new = not dejacue.Store.is_at(path)
+    if not new and (encoder is not None or dtype is not None or not files):
+        raise InputError(
+            f"{path}: is already a store; give histories to add, without --encoder and --dtype"
+        )
+    if new:
+        next(_histories(files or [], {}), None)  # what cannot be read is refused before that
+        with dejacue.Store.create(path, encoder=encoder, dtype=dtype or "float16") as created:
+            say(f"created: {created.path}")
+    if not files:
+        return
     pictures: dict[str, bytes] = {}
-    with Store.open(path) as store, Bars() as bars:
-        count = store.add(
+    with dejacue.Store.open(path) as opened, Bars() as bars:
+        count = opened.add(
             _histories(files, pictures),
             replace=replace,
             object=object,
@@ -46,169 +159,219 @@ def add(
             thumbnails=pictures,
             progress=bars,
         )
-    say(f"added: {_counted(count)}; {path} holds {_counted(len(Store.open(path)))}")
+        say(f"added: {_counted(count)}; {path} holds {_counted(len(opened))}")
 
 
 def _histories(files: Sequence[Path], pictures: dict[str, bytes]) -> Iterator[History]:
-    """Each, and a picture of it from the files beside it, where there is one."""
-    for own in files:
-        found = sorted(own.glob("*.history.npz")) if own.is_dir() else [own]
-        if not found:
-            raise InputError(f"{own}: holds no .history.npz; give files, or a folder of them")
-        for file in found:
-            history, picture = read_history(file), _picture(file)
+    """Yield each history; a picture from the files beside it is added to ``pictures``."""
+    for path in files:
+        histories = sorted(path.glob("*.history.npz")) if path.is_dir() else [path]
+        if not histories:
+            raise InputError(f"{path}: holds no .history.npz; give files, or a folder of them")
+        for file in histories:
+            history, picture = dejacue.read_history(file), _picture(file)
             if picture is not None:
                 pictures[history.id] = picture
             yield history
 
 
 def _picture(history: Path) -> bytes | None:
-    """That of an export (ID.jpg), or one of those of a finding (ID.thumbnails.npz)."""
+    """Return the picture of an export (ID.jpg), or one of a finding (ID.thumbnails.npz)."""
+    from dejacue.sources.findings import pictures_path, read_pictures
+
     exported = history.with_name(history.name.removesuffix(".history.npz") + ".jpg")
     if history.name.endswith(".history.npz") and exported.is_file():
         return exported.read_bytes()
-    seen = read_pictures(pictures_path(history))
-    return None if seen is None else seen.middle
+    pictures = read_pictures(pictures_path(history))
+    return None if pictures is None else pictures.middle
 
 
-def ls(path: Path, where: Sequence[str], jsonl: bool) -> None:
-    with Store.open(path) as store:
-        rows = store.rows(conditions(where))
+@store.command()
+def ls(
+    path: StorePath,
+    id: Annotated[str | None, typer.Argument(help="Show the details of this history.")] = None,
+    where: Where = None,
+    jsonl: Jsonl = False,
+    thumbnail: Annotated[
+        Path | None, o.option("Write the thumbnail of the history to this file (.jpg).")
+    ] = None,
+) -> None:
+    """List the histories, or show the details of one."""
+    if id is not None and (where or jsonl):
+        raise InputError("--where and --jsonl are for a list of histories; leave the id out")
+    if id is None and thumbnail is not None:
+        raise InputError("--thumbnail is for one history; give its id")
+    with dejacue.Store.open(path) as opened:
+        if id is not None:
+            _show_history(opened, id, thumbnail)
+            return
+        rows = opened.rows(conditions(where))
         if jsonl:
-            for own in rows:
-                typer.echo(as_json(own._asdict()))
+            for row in rows:
+                typer.echo(as_json(row._asdict()))
             return
-        table = Table(title=escape(_about(store)), title_justify="left")
-        listed = list(islice(rows, MOST_LISTED))
-        more = dict.fromkeys(name for own in listed for name in own.columns)
-        for name in ("history", "object", "source", *map(escape, more)):
-            table.add_column(name, overflow="fold")
-        for name in ("frames", "runs", "from – to", "at seconds", "thumb-\nnail"):
-            table.add_column(name, justify="right", no_wrap=True)
-        for own in listed:
-            texts = (own.id, own.object, own.source, *map(own.columns.get, more))
-            names = (escape(text or "") for text in texts)
-            span = f"{own.start} – {own.end}"
-            rest = (_seconds(own.times_s), "yes" if own.thumbnail else "")
-            table.add_row(*names, str(own.frames), str(own.runs), span, *rest)
+        about = f"encoder {opened.encoder or 'unnamed'}, {_dimensions(opened)}"
+        title = f"{opened.path}: {_counted(len(opened))}, {about}"
+        listed = list(islice(rows, MAX_TABLE_ROWS))
+        more = dict.fromkeys(name for row in listed for name in row.columns)
+        numbers = (">frames", ">runs", ">from – to", ">at seconds", ">thumb-\nnail")
+        table = make_table(title, ("history", "object", "source", *more, *numbers))
+        for row in listed:
+            texts = (row.id, row.object, row.source, *map(row.columns.get, more))
+            frames = (str(row.frames), str(row.runs), f"{row.start} – {row.end}")
+            times = (seconds(row.times_s), "yes" if row.thumbnail else "")
+            table.add_row(*(escape(text or "") for text in texts), *frames, *times)
         show_tables(table)
-        if not listed:
-            notes(
-                NONE
-                if where
-                else (f"the store is empty; add histories with dejacue store add {path}")
-            )
+        if not listed and where:
+            notes(NO_MATCH)
+        elif not listed:
+            notes(f"the store is empty; add histories with dejacue store add {path}")
         if next(rows, None) is not None:
-            notes(f"only the first {MOST_LISTED} are listed; --where selects, --jsonl lists all")
+            notes(f"only the first {MAX_TABLE_ROWS} are listed; --where selects, --jsonl lists all")
 
 
-def failures(path: Path, ids: Sequence[str], jsonl: bool, clear: bool) -> None:
-    with Store.open(path) as store:
-        found = store.failures()
-        strange = set(ids) - {own.id for own in found}
-        if strange:
-            raise InputError(
-                f'{path}: has no failure "{shortened(min(strange))}"; dejacue store failures '
-                f"{path} lists them"
-            )
-        found = [own for own in found if not ids or own.id in ids]
-        if clear:
-            store.record(settled=[own.id for own in found])
-            say(f"cleared: {counted(len(found), 'failure')}")
-            return
-    if jsonl:
-        for own in found:
-            typer.echo(as_json(own._asdict()))
-        return
-    for own in found:
-        say(f"{own.id}: {own.what}")
-    if not found:
-        say("no failures")
-
-
-def show(path: Path, id: str, thumbnail: Path | None) -> None:
-    with Store.open(path) as store:
-        history = store[id]
-        runs = ", ".join(f"{run.start} – {run.end}" for run in history.runs()[:10])
-        more = ", …" if len(history.runs()) > 10 else ""
-        say(f"{id}: {counted(len(history), 'observed frame')} of {path}")
-        for name, text in store.labels(id).items():
-            if text is not None:
-                say(f"{name}: {text}")
-        say(f"frames: {runs}{more}")
-        if history.times_s is not None:
-            ends_s = history.times_s if history.ends_s is None else history.ends_s
-            say(f"seconds: {_seconds((float(history.times_s[0]), float(ends_s[-1])))}")
-        say(f"encoder: {history.encoder or 'unnamed'}, {_kind(store)}")
-        for name, text in (history.made_with or {}).items():
+def _show_history(store: Store, id: str, thumbnail: Path | None) -> None:
+    history = store[id]
+    runs = ", ".join(map(span, history.runs()[:10]))
+    more = ", …" if len(history.runs()) > 10 else ""
+    say(f"{id}: {counted(len(history), 'observed frame')} of {store.path}")
+    for name, text in store.labels(id).items():
+        if text is not None:
             say(f"{name}: {text}")
-        picture = store.thumbnail(id)
-        if picture is not None:
-            say(f"thumbnail: {len(picture) / 1000:.1f} kB")
-        if thumbnail is not None:
-            if picture is None:
-                raise InputError(f'{path}: history "{shortened(id)}" has no thumbnail')
-            say_written(write_bytes(thumbnail, picture))
+    say(f"frames: {runs}{more}")
+    if history.times_s is not None:
+        ends_s = history.times_s if history.ends_s is None else history.ends_s
+        say(f"seconds: {seconds((float(history.times_s[0]), float(ends_s[-1])))}")
+    say(f"encoder: {history.encoder or 'unnamed'}, {_dimensions(store)}")
+    for name, text in (history.made_with or {}).items():
+        say(f"{name}: {text}")
+    picture = store.thumbnail(id)
+    if picture is not None:
+        say(f"thumbnail: {len(picture) / 1000:.1f} kB")
+    if thumbnail is not None:
+        if picture is None:
+            raise InputError(f'{store.path}: history "{shortened(id)}" has no thumbnail')
+        say_written(write_bytes(thumbnail, picture))
 
 
-def rm(path: Path, ids: Sequence[str], where: Sequence[str]) -> None:
-    if bool(ids) == bool(where):
-        raise InputError("give either names of histories or --where NAME=PATTERN")
-    with Store.open(path) as store:
-        chosen = ids or store.ids(conditions(where))
-        if not chosen:
-            raise InputError(f"{path}: {NONE}, so none was removed")
-        count = store.remove(chosen)
-        say(f"removed: {_counted(count)}; dejacue store compact {path} frees the space")
-
-
-def _about(store: Store) -> str:
-    name = f"encoder {store.encoder or 'unnamed'}, {_kind(store)}"
-    return f"{store.path}: {_counted(len(store))}, {name}"
-
-
-def _kind(store: Store) -> str:
+def _dimensions(store: Store) -> str:
     return f"{store.dimension or '?'} dimensions, {store.dtype.name}"
 
 
-def verify(path: Path) -> None:
-    with Store.open(path) as store:
+@store.command()
+def failures(
+    path: StorePath,
+    ids: Ids = None,
+    jsonl: Jsonl = False,
+    clear: Annotated[
+        bool, o.flag("Clear the failures instead of listing them.", "--clear")
+    ] = False,
+) -> None:
+    """List what ingest could not add, and why."""
+    with dejacue.Store.open(path) as opened:
+        recorded = opened.failures()
+        unknown = set(ids or ()) - {failure.id for failure in recorded}
+        if unknown:
+            raise InputError(
+                f'{path}: has no failure "{shortened(min(unknown))}"; dejacue store failures '
+                f"{path} lists them"
+            )
+        chosen = [failure for failure in recorded if not ids or failure.id in ids]
+        if clear:
+            opened.record(settled=[failure.id for failure in chosen])
+            say(f"cleared: {counted(len(chosen), 'failure')}")
+            return
+    for failure in chosen:
+        if jsonl:
+            typer.echo(as_json(failure._asdict()))
+        else:
+            say(f"{failure.id}: {failure.what}")
+    if not chosen and not jsonl:
+        say("no failures")
+
+
+@store.command()
+def rm(path: StorePath, ids: Ids = None, where: Where = None) -> None:
+    """Remove histories, by name or with --where: all of them, or none."""
+    if bool(ids) == bool(where):
+        raise InputError("give either names of histories or --where NAME=PATTERN")
+    with dejacue.Store.open(path) as opened:
+        chosen = ids or opened.ids(conditions(where))
+        if not chosen:
+            raise InputError(f"{path}: {NO_MATCH}, so none was removed")
+        count = opened.remove(chosen)
+        say(f"removed: {_counted(count)}; dejacue store compact {path} frees the space")
+
+
+@store.command()
+def verify(path: StorePath) -> None:
+    """Read every byte and list damaged histories (then the exit code is 1)."""
+    with dejacue.Store.open(path) as opened:
         with Bars() as bars:
-            problems = store.verify(bars)
+            problems = opened.verify(bars)
         for problem in problems:
             say(f"{path}: {problem}")
         if problems:
             raise typer.Exit(1)
-        say(f"no damage found: {_counted(len(store))}")
+        say(f"no damage found: {_counted(len(opened))}")
 
 
-def compact(path: Path) -> None:
-    with Store.open(path) as store:
-        say(f"freed: {store.compact() / 1e6:.1f} MB")
+@store.command()
+def compact(path: StorePath) -> None:
+    """Free the space of removed or replaced histories."""
+    with dejacue.Store.open(path) as opened:
+        say(f"freed: {opened.compact() / 1e6:.1f} MB")
 
 
-def export(path: Path, output: str, kind: str | None, where: Sequence[str]) -> None:
-    named = "parquet" if output.lower().endswith(".parquet") else "npz"
-    with Store.open(path) as store, Bars() as bars:
-        count = store.export(output, kind or named, where=conditions(where), progress=bars)
+@store.command()
+def export(
+    path: StorePath,
+    output: Annotated[str, o.output("A folder or a .parquet file; also s3://… and others.")],
+    kind: Annotated[str | None, o.option("npz or parquet (default: by the suffix).")] = None,
+    where: Where = None,
+) -> None:
+    """Export the histories as files for other tools."""
+    kind = kind or ("parquet" if output.lower().endswith(".parquet") else "npz")
+    with dejacue.Store.open(path) as opened, Bars() as bars:
+        count = opened.export(output, kind, where=conditions(where), progress=bars)
     say_written(output, f"{_counted(count)} in")
 
 
+@store.command()
 def ask(
-    path: Path,
-    vocabulary: Path,
-    readout: str,
-    top: int,
-    where: Sequence[str],
-    jsonl: bool,
-    output: Path | None,
-    threads: int,
-    engine: str,
-    ray_address: str | None,
-    encoder: str | None,
-    options: EncoderOptions,
+    path: StorePath,
+    vocabulary: o.Vocabulary,
+    readout: o.ReadoutName = "contrast",
+    top: Annotated[int, o.option("Number of histories to list; 0: all.")] = 10,
+    where: Where = None,
+    jsonl: Annotated[
+        bool,
+        o.flag("Print one JSON object per answer, one per line, as answers are found.", "--jsonl"),
+    ] = False,
+    output: Annotated[
+        Path | None, o.output("Write the answers to a .parquet, .csv, .jsonl or .json file.")
+    ] = None,
+    threads: Annotated[int, o.option("Number of parallel kernel calls.")] = 1,
+    engine: o.Workers = "local",
+    ray_address: o.RayAddress = None,
+    encoder: Annotated[
+        str | None,
+        o.method_option("Encoder for the words (default: that of the store).", values=o.encoders),
+    ] = None,
+    device: o.Device = None,
+    settings: o.EncoderSettings = None,
 ) -> None:
-    """Lines and files are written while answers are computed; a table is shown at the end."""
+    """Find these states in all histories, the likeliest objects first.
+
+    Histories are ranked by the object score: the mean cosine of their frames
+    with what all the words have in common. The score says how clear a window
+    is within its history. Neither is a probability.
+    """
+    from dejacue.cli.readouts import readout_named
+    from dejacue.pipeline.words import encoded_words
+    from dejacue.store import check_output
+
+    options = o.encoder_from(settings, device)
     if top < 0:
         raise InputError(f"--top {top}: give a number of histories, or 0 for all")
     check_engine(engine, ray_address)
@@ -217,20 +380,20 @@ def ask(
             raise InputError("--jsonl prints the answers and --output writes them; give one")
         check_output(output)
     as_table = not jsonl and output is None
-    with Store.open(path) as store:
-        first = next(store.rows(), None)
+    with dejacue.Store.open(path) as opened:
+        first = next(opened.rows(), None)
         if first is None:
             raise InputError(f"{path}: is empty; add histories with dejacue store add {path}")
-        encoded, warnings = encoded_words(vocabulary, store.origin(first.id), encoder, options)
-        if as_table and min(len(store), top or len(store)) > MOST_LISTED:
-            top = MOST_LISTED
+        words, warnings = encoded_words(vocabulary, opened.origin(first.id), encoder, options)
+        if as_table and min(len(opened), top or len(opened)) > MAX_TABLE_ROWS:
+            top = MAX_TABLE_ROWS
             warnings += (
                 f"only the first {top} histories are listed; --jsonl or --output gives all",
             )
-        answers: list[Match] = []
+        matches: list[Match] = []
         with Bars() as bars:
-            found = store.ask(
-                encoded,
+            answers = opened.ask(
+                words,
                 readout=readout_named(readout),
                 top=top or None,
                 where=conditions(where),
@@ -239,56 +402,43 @@ def ask(
                 ray_address=ray_address,
                 progress=bars,
             )
+            # lines and files are written while answers are computed; a table is shown at the end
             if jsonl:
-                for row in found.rows(warnings):
+                for row in answers.rows(warnings):
                     typer.echo(as_json({n: value for n, value in row.items() if value is not None}))
             elif output is not None:
-                count = found.write(output, warnings)
+                count = answers.write(output, warnings)
             else:
-                answers = list(found)
+                matches = list(answers)
         if as_table:
-            show_tables(_table(answers))
-            warnings += () if answers else (NONE,)
+            show_tables(_match_table(matches))
+            warnings += () if matches else (NO_MATCH,)
         elif output is not None:
-            say_written(output, f"{count} {'answer' if count == 1 else 'answers'} in")
-        notes(*warnings, *(text for match in answers for text in match.notes))
+            say_written(output, f"{counted(count, 'answer')} in")
+        notes(*warnings, *(text for match in matches for text in match.notes))
 
 
-def _table(matches: Iterable[Match]) -> Table:
-    """A line between histories."""
-    table = Table(title="likeliest objects first", title_justify="left")
-    table.add_column("", justify="right", no_wrap=True)
-    for name in ("history", "source", "state"):
-        table.add_column(name, overflow="fold")
-    for name in ("frames", "seconds", "score", "object\nscore"):
-        table.add_column(name, justify="right", no_wrap=True)
-    last = None
+def _match_table(matches: Iterable[Match]) -> Table:
+    """Return a row per window, with a line between histories."""
+    columns = (">", "history", "source", "state", ">frames", ">seconds", ">score", ">object\nscore")
+    table = make_table("likeliest objects first", columns)
+    last_rank = None
     for match in matches:
         head = (str(match.rank), escape(match.history), escape(match.source or ""))
         interval = match.interval
-        cells = [f"{interval.start} – {interval.end}", _seconds(interval.times_s)]
+        cells = [span(interval.window), seconds(interval.times_s)]
         cells += [f"{interval.score:.2f}", f"{match.object_score:.3f}"]
-        if match.rank == last:
+        if match.rank == last_rank:
             head, cells[-1] = ("", "", ""), ""
-        elif last is not None:
+        elif last_rank is not None:
             table.add_section()
         table.add_row(*head, escape(interval.state), *cells)
-        last = match.rank
+        last_rank = match.rank
     return table
 
 
-def conditions(texts: Sequence[str] | None) -> dict[str, str]:
-    found = {}
-    for text in texts or ():
-        name, mark, pattern = text.partition("=")
-        if not mark or not name.strip():
-            raise InputError(f'--where "{text}": give NAME=PATTERN, as in --where source=kitchen*')
-        found[name.strip()] = pattern
-    return found
-
-
-def _seconds(times_s: tuple[float, float] | None) -> str:
-    return "" if times_s is None else "{:.2f} – {:.2f}".format(*times_s)
+def conditions(texts: Iterable[str] | None) -> dict[str, str]:
+    return dict(o.pairs(texts, "--where", "NAME=PATTERN, as in --where source=kitchen*"))
 
 
 def _counted(count: int) -> str:

@@ -1,10 +1,11 @@
-"""What is said on the terminal: tables, and notes beside them."""
+"""What is printed on the terminal: tables, and notes beside them."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 from rich.cells import cell_len
@@ -14,8 +15,10 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from dejacue.records import Timeline, Window
 from dejacue.sources.atomic import write_text
+
+if TYPE_CHECKING:
+    from dejacue.records import Timeline, Window
 
 FILE_WIDTH = 120  # letters of a line
 
@@ -25,12 +28,12 @@ def console(stderr: bool = False) -> Console:
 
 
 def say(sentence: str, stderr: bool = False) -> None:
-    """One line, however long, with the words as they are."""
+    """Print one line, however long, with the words as they are."""
     console(stderr).print(escape(sentence), soft_wrap=True)
 
 
 def note(sentence: str) -> None:
-    """What a reader should know beside the result: one line, on stderr, always in this style."""
+    """Print what a reader should know beside the result: one line, on stderr."""
     say(as_note(sentence), stderr=True)
 
 
@@ -43,8 +46,30 @@ def as_note(sentence: str) -> str:
     return f"note: {' '.join(sentence.split())}"
 
 
+def make_table(title: str, columns: Iterable[str], rows: Iterable[Sequence[str]] = ()) -> Table:
+    """Return a table of texts, shown as they are; a column named ">name" holds numbers."""
+    table = Table(title=escape(title), title_justify="left")
+    for column in columns:
+        name = escape(column.removeprefix(">"))
+        if column.startswith(">"):
+            table.add_column(name, justify="right", no_wrap=True)
+        else:
+            table.add_column(name, overflow="fold")
+    for row in rows:
+        table.add_row(*map(escape, row))
+    return table
+
+
+def span(window: Window) -> str:
+    return f"{window.start} – {window.end}"
+
+
+def seconds(times_s: tuple[float, float] | None) -> str:
+    return "{:.2f} – {:.2f}".format(*times_s) if times_s else ""
+
+
 def show_tables(*tables: Table) -> None:
-    """On the screen; where it is too narrow for a table, its rows become lines of text, so that
+    """Print tables; on a screen that is too narrow for one, its rows become lines of text, so that
     no column is lost."""
     screen = console()
     for at, table in enumerate(tables):
@@ -60,7 +85,7 @@ def show_tables(*tables: Table) -> None:
 
 
 def _least_width(table: Table) -> int:
-    """Letters that it needs where no word and no number is broken."""
+    """Return the letters that a table needs if no word and no number is broken."""
     needed = 1 if table.box else 0
     for column in table.columns:
         texts = [Text.from_markup(str(cell)).plain for cell in (column.header, *column.cells)]
@@ -71,19 +96,21 @@ def _least_width(table: Table) -> int:
 
 
 def _as_lines(table: Table) -> Group:
-    """A row: its words, and under them the numbers with the names of their columns."""
+    """Return rows as lines: the words, and under them the numbers with the names of columns."""
     columns = table.columns
-    names = [" ".join(Text.from_markup(str(own.header)).plain.split()) for own in columns]
+    names = [" ".join(Text.from_markup(str(column.header)).plain.split()) for column in columns]
     words = [column.justify != "right" for column in columns]
     lines: list[Text | Padding] = []
     if table.title:
         lines.append(Text.from_markup(str(table.title), style="italic"))
     for row in zip(*(column.cells for column in columns), strict=True):
         cells = [Text.from_markup(str(cell)).plain for cell in row]
-        head = [c for c, own in zip(cells, words, strict=True) if own and c]
+        head = [cell for cell, word in zip(cells, words, strict=True) if word and cell]
         if head:
             lines.append(Text(": ".join(head)))
-        rest = [f"{n} {c}" for n, c, own in zip(names, cells, words, strict=True) if c and not own]
+        rest = [
+            f"{n} {c}" for n, c, word in zip(names, cells, words, strict=True) if c and not word
+        ]
         if rest:
             lines.append(Padding(Text(" · ".join(rest)), (0, 0, 0, 2)))
     return Group(*lines)
@@ -97,8 +124,10 @@ def show(
     csv: Callable[[], str],
     below: str = "",
 ) -> None:
-    """As a table (with lines ``below``), JSON or CSV, on the screen or in a file, whose name tells
-    the format where none is asked for; that of a file may also be Markdown."""
+    """Show a table (with lines ``below``), JSON or CSV on the screen, or write it to a file.
+
+    Without a format, the suffix of the file chooses it, which may also be Markdown.
+    """
     if format is None:
         suffix = output.suffix.lower() if output else ""
         format = {".json": "json", ".csv": "csv", ".md": "md"}.get(suffix, "table")
@@ -119,12 +148,12 @@ def show(
 
 
 def say_written(path: Path | str, what: str = "written") -> None:
-    """Where a file is; on stderr, so that the output of a pipe stays what was asked for."""
+    """Print where a file is; on stderr, so that the output of a pipe stays what was asked for."""
     say(f"{what}: {path}", stderr=True)
 
 
 def as_text(*tables: Table) -> str:
-    """Tables as plain text, for a file."""
+    """Return tables as plain text, for a file."""
     stream = io.StringIO()
     width = max(FILE_WIDTH, *(_least_width(table) for table in tables))
     Console(file=stream, width=width, emoji=False, highlight=False).print(*tables, sep="\n")
@@ -132,19 +161,20 @@ def as_text(*tables: Table) -> str:
 
 
 def as_markdown(*tables: Table) -> str:
-    """Tables with their titles and captions, as Markdown."""
+    """Return tables with their titles and captions, as Markdown."""
     return "\n".join(map(_markdown, tables))
 
 
 def _markdown(table: Table) -> str:
-    def cell(given: object) -> str:
-        text = " ".join(Text.from_markup(str(given)).plain.split())
+    def cell(markup: object) -> str:
+        text = " ".join(Text.from_markup(str(markup)).plain.split())
         return text.replace("\\", "\\\\").replace("|", "\\|")
 
     columns = table.columns
-    rows = [[cell(own.header) for own in columns]]
-    rows.append(["---:" if own.justify == "right" else "---" for own in columns])
-    rows += [list(map(cell, row)) for row in zip(*(own.cells for own in columns), strict=True)]
+    rows = [[cell(column.header) for column in columns]]
+    rows.append(["---:" if column.justify == "right" else "---" for column in columns])
+    cells = zip(*(column.cells for column in columns), strict=True)
+    rows += [list(map(cell, row)) for row in cells]
     lines = [f"| {' | '.join(row)} |" for row in rows]
     above = [cell(table.title), ""] if table.title else []
     below = ["", cell(table.caption)] if table.caption else []
@@ -158,50 +188,37 @@ def timeline_table(
 
     References count the frames of the file, and so does the overlap.
     """
-    timed = any(one.times_s for one in timeline)
-    sampled = any(one.source_start is not None for one in timeline)
-    table = Table(title=f"{escape(timeline.history_id)}", title_justify="left")
-    for column in ("state", "description"):
-        table.add_column(column, overflow="fold")
-    numbers = ["frames", *(["source\nframes"] if sampled else []), *(["seconds"] if timed else [])]
-    for column in (*numbers, "score"):
-        table.add_column(column, justify="right", no_wrap=True)
-    for column in ("truth", "tIoU") if references is not None else ():
-        table.add_column(column, justify="right", no_wrap=True)
+    timed = any(interval.times_s for interval in timeline)
+    sampled = any(interval.source_start is not None for interval in timeline)
+    columns = ["state", "description", ">frames"]
+    columns += [">source\nframes"] if sampled else []
+    columns += [">seconds"] if timed else []
+    columns += [">score"] if references is None else [">score", ">truth", ">tIoU"]
+    table = make_table(timeline.history_id, columns)
     for state, texts in timeline.states.items():
         listed = texts[0] if len(texts) == 1 else "\n".join(f"· {text}" for text in texts)
         if not timeline[state]:
             table.add_row(escape(state), escape(listed), "not found")
-        for one in timeline[state]:
-            first = one.rank == 1
-            joining = {"answer": "", "alternative": "or ", "occurrence": "and "}[one.kind]
-            told = (one.description or listed) if first else ""
-            cells = [escape(state) if first else "", escape(told), joining + _span(one.window)]
-            cells += [_span(one.source)] if sampled else []
-            cells += [_seconds(one.times_s)] if timed else []
-            cells.append(f"{one.score:.2f}")
+        for interval in timeline[state]:
+            first = interval.rank == 1
+            joining = {"answer": "", "alternative": "or ", "occurrence": "and "}[interval.kind]
+            words = (state, interval.description or listed) if first else ("", "")
+            cells = [*map(escape, words), joining + span(interval.window)]
+            cells += [span(interval.source)] if sampled else []
+            cells += [seconds(interval.times_s)] if timed else []
+            cells.append(f"{interval.score:.2f}")
             if references is not None and first:
                 true = references.get(state, ())
-                cells.append(", ".join(_span(window) for window in true))
-                cells.append(f"{max(one.source.iou(w) for w in true):.2f}" if true else "–")
+                cells.append(", ".join(map(span, true)))
+                best = max((interval.source.iou(window) for window in true), default=None)
+                cells.append("–" if best is None else f"{best:.2f}")
             table.add_row(*cells, style=None if first else "dim")
     return table
 
 
-def _span(window: Window) -> str:
-    return f"{window.start} – {window.end}"
-
-
-def _seconds(times_s: tuple[float, float] | None) -> str:
-    return "{:.2f} – {:.2f}".format(*times_s) if times_s else ""
-
-
 def diagnostics_table(timeline: Timeline) -> Table:
-    table = Table(title="why", title_justify="left")
-    table.add_column("description", overflow="fold")
-    for column in ("residual", "centre", "scale", "run"):
-        table.add_column(column, justify="right", no_wrap=True)
-    table.add_column("notes", overflow="fold")
+    columns = ("description", ">residual", ">centre", ">scale", ">run", "notes")
+    table = make_table("why", columns)
     for interval in timeline:
         why = interval.diagnostics
         if why is None:
@@ -220,7 +237,7 @@ def diagnostics_table(timeline: Timeline) -> Table:
             f"{why.residual_norm:.3f}",
             f"{why.centre:.4f}",
             f"{why.scale:.4f}",
-            _span(why.run),
+            span(why.run),
             "; ".join(notes),
         )
     return table

@@ -1,15 +1,39 @@
-"""``dejacue weights``."""
+"""``dejacue weights`` and ``info``: what is installed on this machine."""
 
 from __future__ import annotations
 
+import importlib.metadata
+import os
+import platform
+from json import dumps
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.markup import escape
+from rich.table import Table
 
+from dejacue import plugins
+from dejacue._version import __version__
 from dejacue.cli import options as o
+from dejacue.cli.tables import console, say, show_tables
 
 if TYPE_CHECKING:
     from dejacue.sources.catalogue import Model
+
+PACKAGES = ("numpy", "onnxruntime", "av")
+EXTRAS = (
+    "torch",
+    "transformers",
+    "open_clip_torch",
+    "timm",
+    "fastapi",
+    "uvicorn",
+    "pyarrow",
+    "pandas",
+    "polars",
+    "fsspec",
+)
+FAMILIES = {"hf:": "transformers", "openclip:": "open_clip_torch", "timm:": "timm"}
 
 weights = typer.Typer(
     help="Model files of encoders and trackers: list, download and check them.",
@@ -35,7 +59,7 @@ Names = Annotated[
 
 
 def _models(names: list[str]) -> list[Model]:
-    """The models of these names, which are all checked before anything is done."""
+    """Return the models of these names, which are all checked before anything is done."""
     from dejacue.sources.catalogue import model_named
 
     return [model_named(name) for name in names]
@@ -52,17 +76,17 @@ def ls(
         ),
     ] = None,
     json: Annotated[bool, o.flag("Print JSON instead of tables.", "--json")] = False,
+    paths: Annotated[
+        bool, o.flag("Only print the paths of the files, one per line.", "--paths")
+    ] = False,
 ) -> None:
     """List the models: size, licence, revision, and whether they are installed."""
-    from json import dumps
-
-    from rich.markup import escape
-    from rich.table import Table
-
-    from dejacue.cli.tables import say, show_tables
     from dejacue.sources.catalogue import catalogue
 
     models = _models(names) if names else list(catalogue().values())
+    if paths:
+        _print_paths(models, required=bool(names))
+        return
     if json:
         typer.echo(dumps([_document(model) for model in models], indent=2))
         return
@@ -93,10 +117,27 @@ def ls(
             known = f"sha256 {expected}" if expected else "no known hash"
             say(f"{name}: {path or 'missing'} ({known})")
         if model.damaged:
-            paths = ", ".join(map(str, model.damaged))
-            say(f"damaged: {paths}; dejacue weights fetch {model.name}")
+            files = ", ".join(map(str, model.damaged))
+            say(f"damaged: {files}; dejacue weights fetch {model.name}")
         for line in model.lines():
             typer.echo(line)
+
+
+def _print_paths(models: list[Model], required: bool) -> None:
+    """Print the files that are here; ``required``: raise an error where one is missing."""
+    from dejacue.errors import MissingData
+
+    for model in models:
+        lacking = [name for _, name, path in model.files() if path is None]
+        if lacking and required:
+            raise MissingData(
+                f"{model.name}: {', '.join(lacking)} not on this machine; run dejacue weights "
+                f"fetch {model.name}"
+            )
+    for model in models:
+        for _, _, path in model.files():
+            if path is not None:
+                typer.echo(path)
 
 
 def _document(model: Model) -> dict[str, Any]:
@@ -129,8 +170,6 @@ def _document(model: Model) -> dict[str, Any]:
 @weights.command()
 def fetch(names: Names) -> None:
     """Download missing or damaged files; interrupted downloads resume."""
-    from dejacue.cli.tables import say
-
     for model in _models(names):
         if model.state == "ready":
             say(f"{model.name}: already installed")
@@ -143,7 +182,6 @@ def fetch(names: Names) -> None:
 @weights.command()
 def check(names: Names) -> None:
     """Check every hash, load the models and run one batch of images and texts."""
-    from dejacue.cli.tables import say
     from dejacue.sources.catalogue import try_model
 
     for model in _models(names):
@@ -151,18 +189,61 @@ def check(names: Names) -> None:
             say(line)
 
 
-@weights.command()
-def path(names: Names) -> None:
-    """Print the paths of the files, one per line."""
-    from dejacue.errors import MissingData
+def info() -> None:
+    """Show versions, the kernel in use, installed extras and available encoders."""
+    from dejacue.method import kernel
+    from dejacue.sources.encoders.weights import FOLDER
 
-    models = _models(names)
-    for model in models:
-        if lacking := [name for _, name, path in model.files() if path is None]:
-            raise MissingData(
-                f"{model.name}: {', '.join(lacking)} not on this machine; run dejacue weights "
-                f"fetch {model.name}"
-            )
-    for model in models:
-        for _, _, path in model.files():
-            typer.echo(path)
+    used = kernel.engine("auto").name
+    others = [name for name in (*kernel.compiled(), "numpy") if name != used]
+    known = f"{used} (also: {', '.join(others)})" if others else used
+    rows = {
+        "dejacue": __version__,
+        "python": f"{platform.python_version()} on {platform.platform()}",
+        "engine": known if others else f"{known}; not compiled: {kernel.why_not()}",
+        **{name: _version(name) for name in (*PACKAGES, *EXTRAS)},
+        "weights": os.environ.get(FOLDER) or f"in the Hugging Face cache ({FOLDER} is not set)",
+        "encoders": "; ".join(f"{name}: {ready}" for name, ready in _encoders().items()),
+        "others": _others(),
+        "plug-ins": ", ".join(plugins.packages()) or "none",
+    }
+    table = Table(show_header=False, box=None, pad_edge=False)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in rows.items():
+        table.add_row(name, escape(value))
+    console().print(table)
+
+
+def _version(package: str) -> str:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def _encoders() -> dict[str, str]:
+    """Return the names of the encoders by whether their files are here."""
+    from dejacue.sources.catalogue import catalogue
+
+    models = {name: model for name, model in catalogue().items() if model.kind == "encoder"}
+    names = {"ready": ", ".join(name for name, model in models.items() if model.state == "ready")}
+    damaged = {str(path): model.name for model in models.values() for path in model.damaged}
+    absent = [name for name, model in models.items() if model.state in ("absent", "partial")]
+    if damaged:
+        again = " ".join(sorted(set(damaged.values())))
+        names["damaged"] = f"{', '.join(sorted(damaged))} (dejacue weights fetch {again})"
+    return {**names, **({"not here": ", ".join(absent)} if absent else {})}
+
+
+def _others() -> str:
+    """Return the encoders that are given by a name, and what each needs that is not installed."""
+    from dejacue.sources.encoders import SIZES
+
+    needed = {", ".join(SIZES): ("torch", "transformers")}
+    needed |= {f"{family}NAME": ("torch", package) for family, package in FAMILIES.items()}
+    parts = []
+    for names, packages in needed.items():
+        lacking = [package for package in packages if _version(package) == "not installed"]
+        parts.append(f"{names} (needs {', '.join(lacking)})" if lacking else names)
+    return "; ".join(parts)

@@ -2,34 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.cells import cell_len
 from rich.markup import escape
 from rich.table import Table
 
-from dejacue.cli.tables import as_note, notes, say, show_tables
+import dejacue
+from dejacue.cli import options as o
+from dejacue.cli.tables import as_note, make_table, notes, say, show_tables, span
 from dejacue.errors import InputError
-from dejacue.method.suggestions import CONSEQUENCE, OBJECT, object_of, suggest
-from dejacue.pipeline.options import EncoderOptions
-from dejacue.pipeline.words import check_words
-from dejacue.records import Vocabulary, Window
-from dejacue.records.words import DescriptionWords, WordsReport, decimal
-from dejacue.sources.files import read_vocabulary, vocabulary_yaml, yaml_scalar
 
-LONGEST = 24  # letters of a state that is not broken
+if TYPE_CHECKING:
+    from dejacue.records import Vocabulary, Window
+    from dejacue.records.words import DescriptionWords, WordsReport
+
+MAX_UNBROKEN_LETTERS = 24  # of the name of a state
+SETTINGS = {**o.ENCODER_SETTINGS, **o.PROMPT_SETTINGS}
 
 
-def run(
-    vocabulary: Path,
-    history: Path | None,
-    encoder: str | None,
-    options: EncoderOptions,
-    json: bool,
+def words(
+    vocabulary: Annotated[
+        Path, typer.Argument(help="Descriptions of each state: .yaml, .json or features (.npz).")
+    ],
+    history: Annotated[
+        Path | None,
+        typer.Argument(help="Also check what they find in a history (.npz) or its folder."),
+    ] = None,
+    encoder: o.EncoderName = None,
+    device: o.Device = None,
+    settings: Annotated[o.Texts, o.setting(SETTINGS)] = None,
+    suggest: Annotated[
+        bool, o.flag("Only print suggested descriptions as YAML, for you to edit.", "--suggest")
+    ] = False,
+    json: Annotated[bool, o.flag("Print JSON instead of tables.", "--json")] = False,
 ) -> None:
-    report = check_words(vocabulary, history, encoder, encoder_options=options)
+    """Check the words: which ones disagree, look alike to the encoder, or are unknown to it."""
+    if suggest:
+        others = {
+            "the history": history,
+            "--encoder": encoder,
+            "--device": device,
+            "--set": settings,
+            "--json": json,
+        }
+        unused = [name for name, value in others.items() if value]
+        if unused:
+            raise InputError(
+                f"--suggest only uses the vocabulary, so {unused[0]} has no effect; leave it out"
+            )
+        typer.echo(suggested_yaml(dejacue.read_vocabulary(vocabulary)), nl=False)
+        return
+    options = o.encoder_options(o.settings(settings, SETTINGS), device)
+    report = dejacue.check_words(vocabulary, history, encoder, encoder_options=options)
     if json:
         typer.echo(report.to_json())
         notes(*report.notes)
@@ -40,100 +67,70 @@ def run(
 
 
 def tables(report: WordsReport) -> list[Table]:
-    """Of descriptions, of pairs that describe one state, of states, of pairs of states."""
-    pairs = [_pairs(report)] if report.pairs else []
-    found = [_descriptions(report), *pairs, _states(report), _state_pairs(report)]
-    longest = max(cell_len(own.state) for own in report.states)
-    for table in found if longest <= LONGEST else ():
+    """Return the tables of descriptions, of their pairs, of states, and of pairs of states."""
+    on_history = report.history_id is not None
+    seen = (">correlation", ">tIoU") if on_history else ()
+    columns = ("state", "description", ">agrees", ">direction\nwithout it")
+    alone = (">frames\nalone", ">tIoU with\nits state", ">window\nwithout it")
+    descriptions = make_table("descriptions", (*columns, *(alone if on_history else ())))
+    columns = ("state", "one", "another", ">cosine")
+    pairs = make_table("pairs of descriptions of a state", (*columns, *seen))
+    states = make_table(
+        "states", ("state", ">residual\nnorm", *([">frames"] if on_history else []))
+    )
+    # the directions of two states are opposite, whatever the words
+    more = (">cosine", *seen) if len(report.states) > 2 else ()
+    columns = ("one", "another", ">similarity", ">agreement")
+    state_pairs = make_table("pairs of states", (*columns, *more))
+    for text in report.descriptions:
+        values = (text.agreement, text.kept, text.window, text.overlap, text.without)
+        _add_row(descriptions, text.state, _marked(text), *values)
+    for pair in report.pairs:
+        words = pair.state, pair.first, pair.second
+        _add_row(pairs, *words, pair.cosine, pair.correlation, pair.overlap)
+    for state in report.states:
+        _add_row(states, state.state, f"{state.residual_norm:.3f}", state.window)
+    for two in report.state_pairs:
+        alike = two.similarity, two.agreement, two.cosine, two.correlation, two.overlap
+        _add_row(state_pairs, two.first, two.second, *alike)
+    tables = [descriptions, *([pairs] if report.pairs else []), states, state_pairs]
+    longest = max(cell_len(state.state) for state in report.states)
+    for table in tables if longest <= MAX_UNBROKEN_LETTERS else ():
         names = table.columns[0]
         names.no_wrap, names.min_width = True, longest  # else names are broken to save a line
-    return found
+    return tables
 
 
-def _table(title: str, words: tuple[str, ...], numbers: tuple[str, ...]) -> Table:
-    table = Table(title=title, title_justify="left")
-    for column in words:
-        table.add_column(column, overflow="fold")
-    for column in numbers:
-        table.add_column(column, justify="right", no_wrap=True)
-    return table
+def _add_row(table: Table, *values: str | float | Window | None) -> None:
+    """Add a row; values beyond the columns of the table are left out."""
+    from dejacue.records.words import decimal
+
+    cells = []
+    for value in values[: len(table.columns)]:
+        if isinstance(value, str):
+            cells.append(escape(value))
+        elif value is None or isinstance(value, float):
+            cells.append(decimal(value))
+        else:
+            cells.append(span(value))
+    table.add_row(*cells)
 
 
-def _descriptions(report: WordsReport) -> Table:
-    seen = report.history_id is not None
-    more = ("frames\nalone", "tIoU with\nits state", "window\nwithout it") if seen else ()
-    numbers = ("agrees", "direction\nwithout it", *more)
-    table = _table("descriptions", ("state", "description"), numbers)
-    for own in report.descriptions:
-        cells = [decimal(own.agreement), decimal(own.kept)]
-        if seen:
-            cells += [_span(own.window), decimal(own.overlap), decimal(own.without)]
-        table.add_row(escape(own.state), escape(_marked(own)), *cells)
-    return table
-
-
-def _marked(own: DescriptionWords) -> str:
-    """The description, and below it what the encoder does not read as it is written."""
-    spelling = own.spelling
+def _marked(row: DescriptionWords) -> str:
+    """Return the description, and below it what the encoder does not read as it is written."""
+    spelling = row.spelling
     if spelling is None:
-        return own.text
+        return row.text
     parts = {"not known": spelling.unknown, "in pieces": spelling.in_pieces}
     lines = [f"{what}: {', '.join(words)}" for what, words in parts.items() if words]
-    return "\n".join([own.text, *lines, *([f"cut off: {spelling.cut}"] if spelling.cut else [])])
-
-
-def _pairs(report: WordsReport) -> Table:
-    seen = report.history_id is not None
-    numbers = ("cosine", *(("correlation", "tIoU") if seen else ()))
-    table = _table("pairs of descriptions of a state", ("state", "one", "another"), numbers)
-    for own in report.pairs:
-        cells = [decimal(own.cosine)]
-        if seen:
-            cells += [decimal(own.correlation), decimal(own.overlap)]
-        table.add_row(escape(own.state), escape(own.first), escape(own.second), *cells)
-    return table
-
-
-def _states(report: WordsReport) -> Table:
-    seen = report.history_id is not None
-    table = _table("states", ("state",), ("residual\nnorm", *(("frames",) if seen else ())))
-    for own in report.states:
-        norm = f"{own.residual_norm:.3f}"
-        table.add_row(escape(own.state), norm, *([_span(own.window)] if seen else []))
-    return table
-
-
-def _state_pairs(report: WordsReport) -> Table:
-    """Directions, evidence and windows are compared of three states or more: those of two are
-    opposite, whatever the words."""
-    seen, several = report.history_id is not None, len(report.states) > 2
-    numbers = ["similarity", "agreement", *(["cosine"] if several else [])]
-    numbers += ["correlation", "tIoU"] if several and seen else []
-    table = _table("pairs of states", ("one", "another"), tuple(numbers))
-    for own in report.state_pairs:
-        cells = [decimal(own.similarity), decimal(own.agreement)]
-        cells += [decimal(own.cosine)] if several else []
-        cells += [decimal(own.correlation), decimal(own.overlap)] if several and seen else []
-        table.add_row(escape(own.first), escape(own.second), *cells)
-    return table
-
-
-def _span(window: Window | None) -> str:
-    return "–" if window is None else f"{window.start} – {window.end}"
-
-
-def run_suggest(vocabulary: Path, others: Mapping[str, object]) -> None:
-    """others: options and arguments that say nothing about suggestions."""
-    unused = [name for name, value in others.items() if value]
-    if unused:
-        raise InputError(
-            f"--suggest only uses the vocabulary, so {unused[0]} has no effect; leave it out"
-        )
-    typer.echo(suggested_yaml(read_vocabulary(vocabulary)), nl=False)
+    return "\n".join([row.text, *lines, *([f"cut off: {spelling.cut}"] if spelling.cut else [])])
 
 
 def suggested_yaml(vocabulary: Vocabulary) -> str:
-    """The vocabulary as YAML, with suggestions that are marked as such."""
+    """Return the vocabulary as YAML, with suggestions that are marked as such."""
+    from dejacue.method.suggestions import CONSEQUENCE, OBJECT, object_of, suggest
+    from dejacue.sources.files import vocabulary_yaml, yaml_scalar
+
     thing = object_of(vocabulary)
     lines = [
         "# Suggestions to edit: fixed templates, filled in with the names of the object and its",
@@ -145,8 +142,8 @@ def suggested_yaml(vocabulary: Vocabulary) -> str:
         guess = "no object is named" if thing == OBJECT else "the word that all descriptions share"
         lines.append(f"# The object is taken to be {yaml_scalar(thing)} ({guess}).")
     below = {}
-    for state, made in suggest(vocabulary).items():
+    for state, suggestions in suggest(vocabulary).items():
         blank = f"{CONSEQUENCE.format(object=thing)}  (what is visible only when it is {state})"
-        below[state] = [f"- {yaml_scalar(text)}  # suggested" for text in made]
+        below[state] = [f"- {yaml_scalar(text)}  # suggested" for text in suggestions]
         below[state].append(f"# - {' '.join(blank.split())}")
     return "\n".join([*lines, vocabulary_yaml(vocabulary.states, thing, below)])

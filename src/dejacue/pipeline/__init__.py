@@ -6,21 +6,16 @@
     encode    a job → Encoded: History and pictures of each object    _encode.py
     read      a history and words → Timeline                          _read.py
 
-``find`` and ``find_each`` (_find.py) call them one after the other and give a Finding (finding.py).
-Information is logged ("dejacue"), progress is told (dejacue.progress), and what a reader must know
-lies in the warnings of what is returned.
+``find`` and ``find_each`` (_find.py) call them one after the other and return a Finding
+(finding.py). Information is logged ("dejacue"), progress is reported (dejacue.progress), and what a
+reader must know is among the warnings of what is returned.
 """
 
 from dejacue.pipeline._encode import Encoded, encode
 from dejacue.pipeline._find import Search, find, find_each
-from dejacue.pipeline._read import read
+from dejacue.pipeline._read import ReadOptions, read
 from dejacue.pipeline.finding import Finding
-from dejacue.pipeline.job import Job, Observed, track
-from dejacue.pipeline.options import (
-    EncoderOptions,
-    ReadOptions,
-    VideoOptions,
-)
+from dejacue.pipeline.job import EncoderOptions, Job, Observed, VideoOptions, track
 from dejacue.sources.findings import Made
 from dejacue.sources.tracks.follow import TrackerOptions
 from dejacue.sources.tracks.prompts import TypedPrompts

@@ -1,7 +1,7 @@
 """encode: a job → the history of each object, in one pass over the video.
 
 The steps are those of every engine (pipeline/ingest): open, observe, leave out what is there, crop,
-encode. Here they follow each other in this process, and histories are kept in files.
+encode. Here they run one after the other in this process, and histories are kept in files.
 """
 
 from __future__ import annotations
@@ -67,50 +67,52 @@ def encode(
 ) -> dict[str, Encoded]:
     """Return the histories of a job by id.
 
-    observed, encoder   of the job, where they are there already
-    pace     whether an encoder that is slow is given fewer frames; else all, unless a history that
-             is there was made of fewer
-    output   a folder, or the .npz file of a single history: what is there and up to date is taken,
-             and what a stopped run has done; None: nothing is kept
+    observed, encoder   of the job, if they are open already
+    pace     whether a slow encoder is given fewer frames; else all, unless an existing history was
+             made from fewer
+    output   a folder, or the .npz file of a single history: what is up to date is reused, and what
+             a stopped run has encoded; None: nothing is written
     """
-    seen = observed or job.observe(None, output, progress)
+    observed = observed or job.observe(None, output, progress)
     encoder = encoder or job.load()
     info = EncoderInfo.of(encoder)
-    files = _Files.of(output, seen, info)
-    known = {name: own.made_with or {} for name, own in files.there.items()}
-    seen = seen.thinned(job.every(seen.video, info.pace if pace else None, known.values()))
-    missing = missing_objects(seen, info, known)
-    ready = {name: own for name, own in files.there.items() if name not in missing.objects}
-    if ready:
-        taken = ", ".join(str(files.paths[name]) for name in ready)
-        _log.info("reused %s: made from the same video, masks and options", taken)
+    files = _Files.of(output, observed, info)
+    known = {name: history.made_with or {} for name, history in files.existing.items()}
+    every = job.every(observed.video, info.pace if pace else None, known.values())
+    observed = observed.thinned(every)
+    missing = missing_objects(observed, info, known)
+    reused = {name: own for name, own in files.existing.items() if name not in missing.objects}
+    if reused:
+        paths = ", ".join(str(files.paths[name]) for name in reused)
+        _log.info("reused %s: made from the same video, masks and options", paths)
     album = PictureAlbum()
-    made: dict[str, History] = {}
+    new: dict[str, History] = {}
     warnings: list[str] = []
     if missing.objects:
-        watch = partial(_keep, album) if pictures else None
-        made = _made(missing, encoder, info, files, bool(ready), watch, progress)
+        watch = partial(_add_to, album) if pictures else None
+        new = _new_histories(missing, encoder, info, files, bool(reused), watch, progress)
         warnings = [
-            f"{seen.video.path}: {name} is never visible in these frames; left out"
+            f"{observed.video.path}: {name} is never visible in these frames; left out"
             for name in missing.objects
-            if name not in made
+            if name not in new
         ]
     elif files.partial is not None:
         files.partial.unlink(missing_ok=True)  # of a run that was killed when all was written
-    histories = {name: (made | ready)[name] for name in seen.objects if name in made | ready}
+    by_name = new | reused
+    histories = {name: by_name[name] for name in observed.objects if name in by_name}
     shown: dict[str, Pictures] = {}
     if pictures:
-        places = {name: at for at, name in enumerate(missing.objects)}
-        shown = {name: album.pictures(places[name]) for name in made}
-        shown = _with_pictures(replace(seen, objects=_some(seen, histories)), info, files, shown)
+        shown = {n: album.pictures(at) for at, n in enumerate(missing.objects) if n in new}
+        objects = {name: observed.objects[name] for name in histories}
+        shown = _with_pictures(replace(observed, objects=objects), info, files, shown)
     return {
         name: Encoded(
-            own,
+            history,
             files.paths.get(name),
             shown.get(name, Pictures({}, {})),
-            (*warnings, *history_warnings(own)),
+            (*warnings, *history_warnings(history)),
         )
-        for name, own in histories.items()
+        for name, history in histories.items()
     }
 
 
@@ -120,10 +122,10 @@ def missing_objects(
     known: Mapping[str, Mapping[str, str]],
     differs: Callable[[str], object] = lambda name: None,
 ) -> Observed:
-    """Leave out the objects of which histories were made in the same way of the same pixels.
+    """Leave out the objects whose histories were made in the same way from the same pixels.
 
-    known     made_with of the histories that are there
-    differs   called with the id of one that was made of something else
+    known     made_with of the existing histories
+    differs   called with the id of one that was made from something else
     """
     wanted = {}
     for name, lineage in observed.objects.items():
@@ -136,20 +138,16 @@ def missing_objects(
     return replace(observed, objects=wanted)
 
 
-def _keep(album: PictureAlbum, frame: Frame, masks: list) -> None:  # type: ignore[type-arg]
+def _add_to(album: PictureAlbum, frame: Frame, masks: list) -> None:  # type: ignore[type-arg]
     album.see(frame.index, lambda: frame.image, masks)
-
-
-def _some(observed: Observed, names: Mapping[str, object]) -> dict[str, frozenset[int] | None]:
-    return {name: own for name, own in observed.objects.items() if name in names}
 
 
 @dataclass(frozen=True, eq=False)
 class _Files:
-    """Where histories go, and those that are there, of the same encoder."""
+    """The files of the histories, and the existing histories of the same encoder."""
 
     paths: Mapping[str, Path]
-    there: Mapping[str, History]
+    existing: Mapping[str, History]
 
     @classmethod
     def of(cls, output: Place | None, observed: Observed, info: EncoderInfo) -> _Files:
@@ -163,13 +161,13 @@ class _Files:
             )
         single = place.suffix == ".npz"
         paths = {name: place if single else history_path(place, name) for name in names}
-        there = {}
+        existing = {}
         for name, path in paths.items():
             with contextlib.suppress(InputError):  # whatever it is, it will be made again
-                found = read_history(path) if path.is_file() else None
-                if found is not None and found.encoder == info.identity:
-                    there[name] = found
-        return cls(paths, there)
+                history = read_history(path) if path.is_file() else None
+                if history is not None and history.encoder == info.identity:
+                    existing[name] = history
+        return cls(paths, existing)
 
     @property
     def partial(self) -> Path | None:
@@ -177,7 +175,7 @@ class _Files:
         return None if first is None else first.with_name(f".{first.name}.partial")
 
 
-def _made(
+def _new_histories(
     observed: Observed,
     encoder: Encoder,
     info: EncoderInfo,
@@ -189,15 +187,15 @@ def _made(
     """Make the histories and, where they have files, write them."""
     place, video = files.partial, observed.video
 
-    def kept() -> int:
+    def count_kept() -> int:
         return 0 if place is None else len(PartialRows(place, info.key))
 
     if place is not None:
         check_place(next(iter(files.paths.values())))
-        if before := kept():
+        if before := count_kept():
             _log.info("resuming after %d encoded crops", before)
     try:
-        made = build_histories(
+        histories = build_histories(
             video,
             observed.masks,
             encoder,
@@ -209,15 +207,15 @@ def _made(
             watch=watch,
         )
     except (KeyboardInterrupt, Cancelled):
-        raise _cancelled(place, kept(), video.length, len(observed.objects)) from None
-    for name, history in made.items():
+        raise _cancelled(place, count_kept(), video.length, len(observed.objects)) from None
+    for name, history in histories.items():
         if name in files.paths:
             path = files.paths[name]
             (path.parent / DOCUMENT).unlink(missing_ok=True)  # it speaks of another history
             write_history(path, history)
     if place is not None:
         place.unlink(missing_ok=True)
-    return made
+    return histories
 
 
 def _cancelled(partial: Path | None, count: int, length: int | None, objects: int) -> Cancelled:
@@ -231,31 +229,32 @@ def _cancelled(partial: Path | None, count: int, length: int | None, objects: in
 
 
 def mini_warning(identity: str | None) -> list[str]:
-    """What goes with every answer of mini; nothing for other encoders."""
+    """Return the warning that goes with every answer of mini; nothing for other encoders."""
     return [MINI_ONLY_KNOWS] if (identity or "").startswith("dejacue-mini@") else []
 
 
 def history_warnings(history: History) -> list[str]:
-    """What a reader must know of how a history was made, whenever that was."""
+    """Return what a reader must know of how a history was made, whenever that was."""
     made = history.made_with or {}
-    found = mini_warning(history.encoder)
-    found += made.get(PROBLEMS, "").splitlines()
+    warnings = [*mini_warning(history.encoder), *made.get(PROBLEMS, "").splitlines()]
     frames = history.frames_looked_at or 0
     if every := made.get(EVERY):
-        found.append(
+        warnings.append(
             f"only one in {every} frames was used ({frames} in all), so that a CPU takes about as "
             "long as the video lasts; --stride 1 uses all"
         )
     if 2 * len(history) < frames:
-        found.append(f"{history.id} is seen in only {len(history)} of {frames} frames")
-    return found
+        warnings.append(f"{history.id} is seen in only {len(history)} of {frames} frames")
+    return warnings
 
 
 def _with_pictures(
     observed: Observed, info: EncoderInfo, files: _Files, seen: Mapping[str, Pictures]
 ) -> dict[str, Pictures]:
-    """Of each object: those just seen, those of an earlier run or, where these are gone, from a
-    pass of their own; kept beside the history."""
+    """Return the pictures of each object, and write them beside its history.
+
+    Those just seen, those of an earlier run or, where these are gone, from a pass of their own.
+    """
     found = dict(seen)
     gone = {}
     for name, lineage in observed.objects.items():
@@ -272,7 +271,7 @@ def _with_pictures(
     if gone:
         album = PictureAlbum()
         for frame in observed.video:
-            _keep(album, frame, observed.masks.unions(frame, list(gone.values())))
+            _add_to(album, frame, observed.masks.unions(frame, list(gone.values())))
         again = {name: album.pictures(at) for at, name in enumerate(gone)}
         found |= _with_pictures(replace(observed, objects=gone), info, files, again)
     return found

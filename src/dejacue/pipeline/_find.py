@@ -1,4 +1,4 @@
-"""find(): the whole path, from a video and words to a Finding.
+"""find(): the whole path from a video and words to a Finding.
 
 Job ──▶ open ──▶ observe ──▶ encode ──▶ read
         Video    Masks       History    Reading
@@ -7,8 +7,9 @@ Job ──▶ open ──▶ observe ──▶ encode ──▶ read
 from __future__ import annotations
 
 import contextlib
+import inspect
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -22,10 +23,25 @@ from dejacue.method._reading import in_frames
 from dejacue.method.coordinates import Coordinates
 from dejacue.method.view import Readout
 from dejacue.pipeline._encode import Encoded, encode, history_warnings
-from dejacue.pipeline._read import Examples, Given, Shown, Words, read
+from dejacue.pipeline._read import (
+    Examples,
+    MoreExamples,
+    ReadOptions,
+    VocabularySource,
+    Words,
+    read,
+)
 from dejacue.pipeline.finding import Finding
-from dejacue.pipeline.job import Job, MaskSource, Objects, Observed, Place
-from dejacue.pipeline.options import EncoderOptions, ReadOptions, VideoOptions, changed
+from dejacue.pipeline.job import (
+    EncoderOptions,
+    Job,
+    MaskSource,
+    Objects,
+    Observed,
+    Place,
+    VideoOptions,
+    changed_options,
+)
 from dejacue.progress import Progress, default_progress
 from dejacue.records import History
 from dejacue.sources.atomic import check_place
@@ -48,12 +64,12 @@ SAMPLED = (
     "frames are numbered as sampled; source frames, seconds, clips and references are those of "
     "the file"
 )
-NO_TIMES = "images have no timestamps, so there are no seconds and no .vtt; --rate 25 adds them"
+NO_TIMES = "images have no timestamps, so there are no seconds and no .vtt; --set rate=25 adds them"
 
 
 def find(
     video: Source,
-    vocabulary: Given | None = None,
+    vocabulary: VocabularySource | None = None,
     *,
     examples: Examples | None = None,
     changes: Sequence[int | str] = (),
@@ -113,124 +129,94 @@ def find(
     pictures      whether a few are kept for the report
     progress      see dejacue.progress; None: a bar in a notebook, silence elsewhere
     """
-    return _search(**locals()).finding()  # all parameters, under their names
+    return _search(locals()).finding()  # all parameters, by name
 
 
 def find_each(
-    video: Source, vocabulary: Given | None = None, *, objects: Objects = "all", **options: Any
+    video: Source,
+    vocabulary: VocabularySource | None = None,
+    *,
+    objects: Objects = "all",
+    **options: Any,
 ) -> list[Finding]:
-    """A Finding for each object, in one pass over the video; options are those of ``find``.
+    """Return a Finding for each object, in one pass over the video; options are those of ``find``.
 
     objects   "all" (the default: each mask id is one), ids that are one object, or "1,2" and
               [[1], [2]] for several
     """
-    return _search(video, vocabulary, objects=objects, **options).findings()
+    bound = inspect.signature(find).bind(video, vocabulary, objects=objects, **options)
+    bound.apply_defaults()
+    return _search(bound.arguments).findings()
 
 
-def _search(
-    video: Source,
-    vocabulary: Given | None = None,
-    *,
-    examples: Examples | None = None,
-    changes: Sequence[int | str] = (),
-    masks: MaskSource | None = None,
-    objects: Objects = None,
-    box: Sequence[float] | None = None,
-    point: Sequence[float] | None = None,
-    mask: NDArray[np.bool_] | Place | None = None,
-    prompts: Prompt | Prompts | None = None,
-    kind: str | None = None,
-    match: str = "auto",
-    start: int | None = None,
-    end: int | None = None,
-    start_s: float | None = None,
-    end_s: float | None = None,
-    stride: int | None = None,
-    fps: float | None = None,
-    rate: float | None = None,
-    errors: str = "skip",
-    decoder: str = "software",
-    encoder: Encoder | str | None = None,
-    encoder_options: EncoderOptions | None = None,
-    tracker: Tracker | str | None = None,
-    tracker_options: TrackerOptions | None = None,
-    readout: str | Readout = "contrast",
-    coordinates: str | Coordinates | None = None,
-    smoothing: int | None = None,
-    top: int | None = None,
-    diagnostics: bool = False,
-    engine: str = "auto",
-    folder: Place | None = None,
-    pictures: bool = True,
-    progress: Progress | None = None,
-) -> Search:
+def _search(parameters: Mapping[str, Any]) -> Search:
+    """Sort the parameters of ``find`` into the records of the stages."""
+    sampling = {name: parameters[name] for name in VideoOptions.__dataclass_fields__}
+    reading = {name: parameters[name] for name in ReadOptions.__dataclass_fields__}
+    video, examples, changes = (
+        parameters["video"],
+        parameters["examples"],
+        tuple(parameters["changes"]),
+    )
+    prompts = parameters["prompts"]
+    first = first_prompts(parameters["box"], parameters["point"], parameters["mask"])
+    if prompts and first:
+        raise InputError("prompts are given as well as a box, point or mask; leave one of them out")
+    job = Job(
+        video=video if isinstance(video, str | os.PathLike | Video) else "",
+        sampling=VideoOptions(**sampling),
+        masks=parameters["masks"],
+        prompts=[prompts] if isinstance(prompts, Prompt) else prompts or first,
+        objects=parameters["objects"],
+        kind=parameters["kind"],
+        match=parameters["match"],
+        tracker=parameters["tracker"],
+        tracker_options=parameters["tracker_options"] or TrackerOptions(),
+        encoder=parameters["encoder"],
+        encoder_options=parameters["encoder_options"] or EncoderOptions(),
+    )
     return Search(
         video,
-        vocabulary,
-        Job(
-            video=video if isinstance(video, str | os.PathLike | Video) else "",
-            sampling=VideoOptions(start, end, start_s, end_s, stride, fps, rate, errors, decoder),
-            masks=masks,
-            prompts=prompts_of(prompts, box, point, mask),
-            objects=objects,
-            kind=kind,
-            match=match,
-            tracker=tracker,
-            tracker_options=tracker_options or TrackerOptions(),
-            encoder=encoder,
-            encoder_options=encoder_options or EncoderOptions(),
-        ),
-        ReadOptions(readout, coordinates, smoothing, top, diagnostics, engine),
-        Shown(examples, tuple(changes)) if examples or changes else None,
-        folder,
-        pictures,
-        progress,
+        parameters["vocabulary"],
+        job,
+        ReadOptions(**reading),
+        MoreExamples(examples, changes) if examples or changes else None,
+        parameters["folder"],
+        parameters["pictures"],
+        parameters["progress"],
     )
-
-
-def prompts_of(
-    prompts: Prompt | Prompts | None,
-    box: Sequence[float] | None = None,
-    point: Sequence[float] | None = None,
-    mask: NDArray[np.bool_] | Place | None = None,
-) -> Prompts:
-    """Return where the object is, as a tracker takes it; empty where masks say it."""
-    given = first_prompts(box, point, mask)
-    if prompts and given:
-        raise InputError("prompts are given as well as a box, point or mask; leave one of them out")
-    return [prompts] if isinstance(prompts, Prompt) else prompts or given
 
 
 @dataclass(frozen=True, eq=False)
 class Search:
-    """What is to be found in which source, and how it is read.
+    """What to find in which source, and how to read it.
 
-    job    how a history is made of a video; where the source is one, or a finding, it is idle
+    job    how a history is made from a video; unused if the source is a history or a finding
     """
 
     source: Source
-    vocabulary: Given | None
+    vocabulary: VocabularySource | None
     job: Job
     reading: ReadOptions = field(default_factory=ReadOptions)
-    shown: Shown | None = None
+    shown: MoreExamples | None = None
     folder: Place | None = None
     pictures: bool = True
     progress: Progress | None = None
 
     @cached_property
     def saved(self) -> Finding | None:
-        """What was found before, or a finding that has a history only; None for a video."""
+        """The finding of an earlier run, or one with a history only; None for a video."""
         return saved_finding(self.source)
 
     def finding(self) -> Finding:
-        """The one there is; that of a video is written to the folder."""
-        (found,) = self.findings(single=True)
+        """Return the only finding; that of a video is written to the folder."""
+        (finding,) = self.findings(single=True)
         if self.folder is not None and self.saved is None:
-            found.write(self.folder)
-        return found
+            finding.write(self.folder)
+        return finding
 
     def findings(self, single: bool = False) -> list[Finding]:
-        """One for each object; ``single``: several are refused."""
+        """Return a finding for each object; ``single``: refuse several."""
         self.reading.check()  # before anything is opened
         return self._of_video(single) if self.saved is None else [self._again(self.saved)]
 
@@ -244,7 +230,7 @@ class Search:
                 f"{name}: without other words nothing is encoded, so encoder has no effect; leave "
                 "it out, or give words"
             )
-        unused = [*changed(job.sampling)]
+        unused = [*changed_options(job.sampling)]
         unused += ["object"] if job.objects not in (None, "all") else []
         if unused:
             raise InputError(
@@ -270,15 +256,15 @@ class Search:
         # what is wrong with the input is said before a model is loaded and an object followed
         observed = None if job.prompts and job.masks is None else job.observe(video)
         encoder = job.load()
-        described, said = words.encoded(encoder, str(video.path))
+        encoded_words, word_warnings = words.encoded(encoder, str(video.path))
         observed = observed or job.observe(video, self.folder, progress)
         if single and len(observed.objects) > 1:
             names = ", ".join(observed.objects)
             raise InputError(
                 f"{video.path}: holds {names}, but find returns one; use find_each for all"
             )
-        named = [*described.facts, *described.changes]
-        if any(own.unit != "frames" for own in named):  # of the file: they must be looked at
+        named = [*encoded_words.facts, *encoded_words.changes]
+        if any(example.unit != "frames" for example in named):  # of the file: all are looked at
             job = replace(job, video=video, sampling=VideoOptions())
         encoded = encode(
             job,
@@ -290,45 +276,49 @@ class Search:
             progress=progress,
         )
         made, findings = _made(self.job, observed, encoder), []
-        for name, own in encoded.items():
+        for name, result in encoded.items():
             files = str(video.path), words.name
-            found = read(own.history, described, reading, names=files)
-            warnings = (*_warnings(observed, own, name), *said)
-            doubts = observed.doubts(name)
-            findings.append(
-                Finding(own.history, described, found, *own.pictures, doubts, warnings, made)
+            finding = Finding(
+                result.history,
+                encoded_words,
+                read(result.history, encoded_words, reading, names=files),
+                *result.pictures,
+                observed.doubts(name),
+                (*_warnings(observed, result, name), *word_warnings),
+                made,
             )
+            findings.append(finding)
             progress("read", len(findings), len(encoded), "")
         return findings
 
 
 def _warnings(observed: Observed, encoded: Encoded, name: str) -> list[str]:
-    found = [*observed.warnings, *encoded.warnings]
+    warnings = [*observed.warnings, *encoded.warnings]
     if doubts := observed.doubts(name):
         window, text = doubts[0]
         more = f", and {len(doubts) - 1} more" if len(doubts) > 1 else ""
         where = f"{in_frames(*window)} of the file"
-        found.append(f"the tracker may be wrong in {where}: {text}{more}")
-    return list(dict.fromkeys((*found, *_counting(encoded.history))))
+        warnings.append(f"the tracker may be wrong in {where}: {text}{more}")
+    return list(dict.fromkeys((*warnings, *_counting(encoded.history))))
 
 
 def _counting(history: History) -> list[str]:
-    """How frames and seconds are to be read."""
+    """Return what a reader must know of how frames and seconds are counted."""
     images = [NO_TIMES] if history.times_s is None and history.source_frames is not None else []
     return [*images, *([SAMPLED] if history.sampled else [])]
 
 
 def _made(job: Job, observed: Observed, encoder: Encoder) -> Made:
     kinds = (job.sampling, job.encoder_options, job.tracker_options)
-    options = {name: value for kind in kinds for name, value in changed(kind).items()}
-    kept = not observed.temporary and not observed.masks.in_memory
-    masks = os.path.abspath(observed.masks.path) if kept else None
+    options = {name: value for kind in kinds for name, value in changed_options(kind).items()}
+    on_disk = not observed.temporary and not observed.masks.in_memory
+    masks = os.path.abspath(observed.masks.path) if on_disk else None
     path, prompts = os.path.abspath(observed.video.path), job.encoder_options.prompts
     return Made(path, masks, observed.tracker, encoder.identity, prompts, options)
 
 
 def saved_finding(source: Source) -> Finding | None:
-    """What was found before, or a finding that has a history only; None for a video."""
+    """Return the finding of an earlier run, or one with a history only; None for a video."""
     if isinstance(source, Finding | Video):
         return source if isinstance(source, Finding) else None
     folders: list[Path] = []
@@ -340,28 +330,25 @@ def saved_finding(source: Source) -> Finding | None:
         path = Path(source)
         if holds_finding(path):
             return Finding.read(path)
-        there = sorted(path.glob("*.history.npz")) if os.path.isdir(path) else []
-        if len(there) > 1:
-            names = ", ".join(own.name for own in there[:3]) + (", …" if len(there) > 3 else "")
+        files = sorted(path.glob("*.history.npz")) if os.path.isdir(path) else []
+        if len(files) > 1:
+            names = ", ".join(file.name for file in files[:3]) + (", …" if len(files) > 3 else "")
             raise InputError(f"{path}: holds the histories {names}; give one of them")
-        path = there[0] if there else path
+        path = files[0] if files else path
         if path.suffix.lower() != ".npz":
             return None
         history = read_history(path)
         folders = [path.parent, path.with_name(path.name.removesuffix(".history.npz"))]
-        pictures = read_pictures(pictures_path(path), _pixels(history)) or pictures
+        made_with = history.made_with or {}
+        pixels = {key: made_with[key] for key in PIXELS if key in made_with}
+        pictures = read_pictures(pictures_path(path), pixels) or pictures
     for folder in filter(holds_finding, folders):
         with contextlib.suppress(InputError):  # damaged; the history itself is sound
-            found = Finding.read(folder)
-            if (found.history.id, found.history.made_with) == (history.id, history.made_with):
-                return found
+            finding = Finding.read(folder)
+            before = finding.history
+            if (before.id, before.made_with) == (history.id, history.made_with):
+                return finding
     nothing: Any = None  # ask() fills it
     made = Made(encoder=history.encoder)
     warnings = (*history_warnings(history), *_counting(history))
     return Finding(history, nothing, nothing, *pictures, warnings=warnings, made=made)
-
-
-def _pixels(history: History) -> dict[str, str]:
-    """What pictures of it are pictures of."""
-    made = history.made_with or {}
-    return {key: made[key] for key in PIXELS if key in made}

@@ -9,8 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from dejacue.errors import InputError
-from dejacue.method.coordinates import check_pair
-from dejacue.pipeline.options import EncoderOptions, ReadOptions
+from dejacue.method.coordinates import Coordinates, check_pair
+from dejacue.method.locate import read as read_timeline
+from dejacue.method.plan import Plan
+from dejacue.method.view import Readout
+from dejacue.pipeline.job import EncoderOptions
 from dejacue.records import History, Timeline, Vocabulary
 from dejacue.records.example import NONE, examples_of
 from dejacue.sources.documents import named
@@ -27,11 +30,27 @@ from dejacue.sources.examples import resolved, unseen
 from dejacue.sources.files import by_file, read_vocabulary
 
 Examples = Mapping[str | None, Any]
-Given = Vocabulary | Mapping[str, Any] | str | os.PathLike[str]
+VocabularySource = Vocabulary | Mapping[str, Any] | str | os.PathLike[str]
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """How a history is read: the options of dejacue.method.locate.read."""
+
+    readout: str | Readout = "contrast"
+    coordinates: str | Coordinates | None = None
+    smoothing: int | None = None
+    top: int | None = None
+    diagnostics: bool = False
+    engine: str = "auto"
+
+    def check(self) -> None:
+        """Refuse options that do not fit each other, before anything is opened."""
+        Plan.of(**vars(self))
 
 
 @dataclass(frozen=True, eq=False)
-class Shown:
+class MoreExamples:
     """Examples and changes that are given beside a vocabulary, in frames of the file."""
 
     examples: Examples | None = None
@@ -41,25 +60,24 @@ class Shown:
         if not self.examples and not self.changes:
             return vocabulary
         bare = Vocabulary(vocabulary.states, examples=vocabulary.examples)
-        own = by_file(bare.with_examples(self.examples, changes=self.changes))
-        given = own.examples[len(vocabulary.examples) :]
+        more = by_file(bare.with_examples(self.examples, changes=self.changes))
         return replace(
             vocabulary,
-            examples=(*vocabulary.examples, *given),
-            changes=(*vocabulary.changes, *own.changes),
+            examples=(*vocabulary.examples, *more.examples[len(vocabulary.examples) :]),
+            changes=(*vocabulary.changes, *more.changes),
         )
 
     def alone(self) -> Vocabulary:
-        """A vocabulary without words."""
+        """Return a vocabulary without words."""
         states = [state for state in self.examples or {} if state not in (None, NONE)]
         if len(states) < 2:
             raise InputError("give a vocabulary, or examples of at least two states")
-        found = Vocabulary(
+        vocabulary = Vocabulary(
             dict.fromkeys(states, ()),
             examples=examples_of(self.examples or {}),
             changes=examples_of({None: tuple(self.changes)}),
         )
-        return by_file(found)
+        return by_file(vocabulary)
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,28 +89,34 @@ class Words:
     options: EncoderOptions
 
     @classmethod
-    def of(cls, given: Given | None, options: EncoderOptions, shown: Shown | None = None) -> Words:
-        """Plain frames of examples are those of the file, unless a Vocabulary holds them."""
-        shown = shown or Shown()
+    def of(
+        cls,
+        source: VocabularySource | None,
+        options: EncoderOptions,
+        more: MoreExamples | None = None,
+    ) -> Words:
+        """Return the vocabulary that is given; plain frames of examples are those of the file,
+        unless a Vocabulary holds them."""
+        more = more or MoreExamples()
         name = "the vocabulary"
-        if given is None:
-            vocabulary = shown.alone()
-        elif isinstance(given, Vocabulary):
-            vocabulary = shown.added(given)
-        elif isinstance(given, Mapping):
-            vocabulary = shown.added(by_file(Vocabulary.from_dict(given)))
-        elif not isinstance(given, str | os.PathLike):
+        if source is None:
+            vocabulary = more.alone()
+        elif isinstance(source, Vocabulary):
+            vocabulary = more.added(source)
+        elif isinstance(source, Mapping):
+            vocabulary = more.added(by_file(Vocabulary.from_dict(source)))
+        elif not isinstance(source, str | os.PathLike):
             raise InputError(
-                f"vocabulary {given!r:.40}: give a path, {{state: descriptions}} or a Vocabulary"
+                f"vocabulary {source!r:.40}: give a path, {{state: descriptions}} or a Vocabulary"
             )
         else:
-            prompts = options.prompts if Path(given).suffix.lower() == ".npz" else None
-            name = os.fspath(given)
-            vocabulary = shown.added(read_vocabulary(given, prompts=prompts))
+            prompts = options.prompts if Path(source).suffix.lower() == ".npz" else None
+            name = os.fspath(source)
+            vocabulary = more.added(read_vocabulary(source, prompts=prompts))
         return cls(vocabulary, name, options)
 
     def encoder_for(self, history: HasOrigin, encoder: Encoder | str | None) -> Encoder | None:
-        """Return the one that goes with a history that is there already; None: none is needed."""
+        """Return the encoder that goes with an existing history; None: none is needed."""
         if (self.vocabulary.features is None and self.vocabulary.spoken) or unseen(self.vocabulary):
             if encoder in ENCODERS and history.encoder is not None:
                 made_with = encoder_name(history)
@@ -109,7 +133,7 @@ class Words:
     def encoded(
         self, encoder: Encoder | None, video: str | None = None
     ) -> tuple[Vocabulary, tuple[str, ...]]:
-        """The vocabulary with features of words and examples, and warnings.
+        """Return the vocabulary with features of words and examples, and warnings.
 
         video   the one that is read: examples may be frames of it
         """
@@ -117,17 +141,17 @@ class Words:
             vocabulary = resolved(self.vocabulary, lambda: encoder, video)
         if vocabulary.features is not None or encoder is None:
             return vocabulary, ()
-        said: list[str] = []
+        warnings: list[str] = []
         if not encoder.has_text and any(vocabulary.states.values()):
-            said.append(f"{encoder.name} has no words, so only the examples define the states")
+            warnings.append(f"{encoder.name} has no words, so only the examples define the states")
         elif not vocabulary.spoken and any(vocabulary.states.values()):
-            said.append("not every state has words, so only the examples define the states")
+            warnings.append("not every state has words, so only the examples define the states")
         elif vocabulary.spoken:
             with named(self.name):
                 strange = encoder.unknown_words(vocabulary.descriptions)
-            said += [f"{UNKNOWN_WORDS}{', '.join(strange)}"] if strange else []
+            warnings += [f"{UNKNOWN_WORDS}{', '.join(strange)}"] if strange else []
         prompts = self.options.prompts or "ensemble"
-        return encode_vocabulary(vocabulary, encoder, prompts=prompts), tuple(said)
+        return encode_vocabulary(vocabulary, encoder, prompts=prompts), tuple(warnings)
 
 
 def read(
@@ -137,9 +161,9 @@ def read(
     *,
     names: tuple[str, str] | None = None,
 ) -> Timeline:
-    """Return all that a readout says; ``names`` are those of the files, for error messages."""
+    """Return the timeline; ``names`` are those of the two files, for error messages."""
     source, words = names or (f"history {history.id}", "the vocabulary")
     with named(f"{source} with {words}"):
         check_pair(history, vocabulary)
     with named(source):
-        return (options or ReadOptions()).read(history, vocabulary)
+        return read_timeline(history, vocabulary, **vars(options or ReadOptions()))

@@ -1,11 +1,10 @@
-"""evaluate_dataset: from the folder of a data set to what readouts are worth on it.
+"""evaluate_dataset: from the folder of a data set to the scores of readouts on it.
 
 clips with words and true windows ──▶ ingest ──▶ store ──▶ locate_many by each readout ──▶ evaluate
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import replace as changed
@@ -19,21 +18,19 @@ from dejacue.method.locate import locate_many
 from dejacue.method.plan import Plan
 from dejacue.method.view import Readout
 from dejacue.pipeline._read import Words
-from dejacue.pipeline.ingest import Ingested, ingest
-from dejacue.pipeline.ingest.writer import check_encoder_of, encoder_of
-from dejacue.pipeline.options import EncoderOptions
+from dejacue.pipeline.ingest import Ingested, check_encoder_of, encoder_of, ingest
+from dejacue.pipeline.job import EncoderOptions, Place
 from dejacue.progress import Progress, default_progress
 from dejacue.records import Timeline, Vocabulary
 from dejacue.sources.encoders import Encoder
 from dejacue.store import Store
 
-Place = str | os.PathLike[str]
 READOUTS = ("contrast", "published", "whole-history", "longest-run")
 
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """What ``evaluate_dataset`` gives back.
+    """The result of ``evaluate_dataset``.
 
     evaluation   of the readouts, each compared with the first
     timelines    readout → the timeline of each clip
@@ -51,18 +48,18 @@ class Measured:
     warnings: tuple[str, ...] = ()
 
     def by(self, name: str) -> dict[str, Evaluation]:
-        """The same for the clips of each split, category, object …, by its value."""
+        """Return an evaluation of the clips of each split, category, object …, by its value."""
         check_name(name, self.dataset)
         groups: dict[str, list[str]] = {}
         for clip in self.dataset.clips:
-            if clip.id not in self.left_out and name in (known := _names(clip)):
-                groups.setdefault(known[name], []).append(clip.id)
-        references = {own.history_id: own for own in self.dataset.references}
+            if clip.id not in self.left_out and name in (columns := _columns(clip)):
+                groups.setdefault(columns[name], []).append(clip.id)
+        references = {reference.history_id: reference for reference in self.dataset.references}
         return {
             value: evaluate(
                 {
-                    readout: [own for own in found if own.history_id in ids]
-                    for readout, found in self.timelines.items()
+                    readout: [timeline for timeline in timelines if timeline.history_id in ids]
+                    for readout, timelines in self.timelines.items()
                 },
                 [references[id] for id in ids],
                 only_common=True,
@@ -72,7 +69,6 @@ class Measured:
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """The evaluation, and what of."""
         return {
             **self.evaluation.to_dict(),
             "layout": self.dataset.layout,
@@ -97,63 +93,62 @@ def evaluate_dataset(
     encoder_options: EncoderOptions | None = None,
     progress: Progress | None = None,
 ) -> Measured:
-    """Encodes the clips of a data set into a store and scores readouts by its true windows.
+    """Encode the clips of a data set into a store, and score readouts by its true windows.
 
-    dataset    what ``open_dataset`` gives, or the folder; layout: its own, where it may be several
-    store      where histories go; made if it is not there. What it has is not made again, so the
-               same call goes on where another was stopped
+    dataset    what ``open_dataset`` returns, or the folder; layout: which, if it is ambiguous
+    store      for the histories; created if missing. What it has is not made again, so the same
+               call resumes one that was stopped
     readouts   names, or name → readout; every later one is compared with the first
     encoder    a name or an Encoder (None: that of the store, or siglip2)
     masks      a folder of masks or boxes of one's own (docs/data.md)
     where      only these clips: {"split": "val", "id": "*_peel_*"}
-    replace    histories of the same id that were made of something else; they fail otherwise
+    replace    redo histories of the same id made from other inputs, which fail otherwise
 
     Clips without video, masks, words or true windows, and those that cannot be encoded, are listed
     in ``left_out``; it is an error where none remains.
     """
-    told = progress or default_progress()
+    progress = progress or default_progress()
     if not isinstance(dataset, Dataset):
-        dataset = open_dataset(dataset, layout, progress=told)
+        dataset = open_dataset(dataset, layout, progress=progress)
     chosen = _readouts(readouts)
-    dataset = changed(dataset, clips=tuple(_wanted(dataset, where)))
-    left_out = _not_asked(dataset)
-    rows, without = clip_rows(_rest(dataset, left_out), masks)
-    left_out |= without
+    dataset = changed(dataset, clips=tuple(_matching(dataset, where)))
+    left_out = _unusable(dataset)
+    rows, without_masks = clip_rows(_rest(dataset, left_out), masks)
+    left_out |= without_masks
     usable = _rest(dataset, left_out)
     options = encoder_options or EncoderOptions()
-    model = options.load(encoder or _usual(store))
+    model = options.load(encoder or _encoder_of_store(store))
     _check_store(store, model)
     words, warnings = _words(usable, model, options, left_out)
     _rest(dataset, left_out)
-    made = ingest(
+    ingested = ingest(
         [row for row in rows if row["id"] in words],
         store,
         encoder=model,
         workers=workers,
         replace=replace,
         encoder_options=options,
-        progress=told,
+        progress=progress,
     )
-    left_out |= {own.id: own.what for own in made.failed}
+    left_out |= {failure.id: failure.what for failure in ingested.failed}
     clips = _rest(dataset, left_out)
-    found: dict[str, list[Timeline]] = {}
-    with Store.open(store) as there:
+    timelines: dict[str, list[Timeline]] = {}
+    with Store.open(store) as opened:
         for done, (name, readout) in enumerate(chosen.items(), 1):
-            histories = (there[clip.id] for clip in clips)
+            histories = (opened[clip.id] for clip in clips)
             vocabularies = (words[clip.id] for clip in clips)
-            found[name] = list(locate_many(histories, vocabularies, readout=readout))
-            told("read", done, len(chosen), name)
-    references = clips.references
-    several = len({own.component for own in references}) > 1
-    measured = evaluate(found, references, only_common=True, compared=several)
-    return Measured(dataset, model.identity, measured, found, made, left_out, warnings)
+            timelines[name] = list(locate_many(histories, vocabularies, readout=readout))
+            progress("read", done, len(chosen), name)
+    several = len({reference.component for reference in clips.references}) > 1
+    evaluation = evaluate(timelines, clips.references, only_common=True, compared=several)
+    return Measured(dataset, model.identity, evaluation, timelines, ingested, left_out, warnings)
 
 
-def _readouts(given: Mapping[str, str | Readout] | Sequence[str]) -> dict[str, str | Readout]:
-    if isinstance(given, str):
-        given = [given]
+def _readouts(readouts: Mapping[str, str | Readout] | Sequence[str]) -> dict[str, str | Readout]:
+    if isinstance(readouts, str):
+        readouts = [readouts]
     chosen: dict[str, str | Readout] = {}
-    chosen |= given if isinstance(given, Mapping) else {name: name for name in given}
+    chosen |= readouts if isinstance(readouts, Mapping) else {name: name for name in readouts}
     if not chosen:
         raise InputError("no readout is given; give at least one")
     for readout in chosen.values():
@@ -161,47 +156,48 @@ def _readouts(given: Mapping[str, str | Readout] | Sequence[str]) -> dict[str, s
     return chosen
 
 
-def _wanted(dataset: Dataset, where: Mapping[str, str] | None) -> list[Clip]:
-    """Those that look as it says."""
-    named = [_names(clip) for clip in dataset.clips]
+def _matching(dataset: Dataset, where: Mapping[str, str] | None) -> list[Clip]:
+    """Select the clips whose columns match the patterns."""
     for name in where or {}:
         check_name(name, dataset)
-    found = [
-        clip
-        for clip, own in zip(dataset.clips, named, strict=True)
-        if all(fnmatchcase(own.get(name, ""), text) for name, text in (where or {}).items())
-    ]
-    if not found:
+    clips = []
+    for clip in dataset.clips:
+        columns = _columns(clip)
+        if all(fnmatchcase(columns.get(name, ""), text) for name, text in (where or {}).items()):
+            clips.append(clip)
+    if not clips:
         raise InputError(f"{dataset.folder}: no clip matches where")
-    return found
+    return clips
 
 
 def check_name(name: str, dataset: Dataset) -> None:
-    """Refuses what nothing is known by of its clips."""
-    known = dict.fromkeys(own for clip in dataset for own in _names(clip))
+    """Refuse the name of a column that no clip has."""
+    known = dict.fromkeys(column for clip in dataset for column in _columns(clip))
     if name not in known:
         raise unknown("name", name, known)
 
 
-def _names(clip: Clip) -> dict[str, str]:
-    """What is known of a clip, as the manifest has it."""
-    own = {"id": clip.id, "object": clip.object, "source": clip.component or clip.id, **clip.more}
-    return {name: text for name, text in own.items() if text is not None}
+def _columns(clip: Clip) -> dict[str, str]:
+    """Return what is known of a clip, as the manifest has it."""
+    source = clip.component or clip.id
+    columns = {"id": clip.id, "object": clip.object, "source": source, **clip.more}
+    return {name: text for name, text in columns.items() if text is not None}
 
 
-def _not_asked(dataset: Dataset) -> dict[str, str]:
-    found = {}
+def _unusable(dataset: Dataset) -> dict[str, str]:
+    """Return why clips without true windows or words are left out."""
+    reasons = {}
     for clip in dataset.clips:
         if not clip.states:
-            found[clip.id] = "no true windows"
+            reasons[clip.id] = "no true windows"
         elif clip.vocabulary is None:
-            found[clip.id] = "no words for its states; add a list to vocabularies/ (docs/data.md)"
-    return found
+            reasons[clip.id] = "no words for its states; add a list to vocabularies/ (docs/data.md)"
+    return reasons
 
 
 def _rest(dataset: Dataset, left_out: Mapping[str, str]) -> Dataset:
-    """Without these; refused where that is nothing."""
-    clips = tuple(own for own in dataset.clips if own.id not in left_out)
+    """Return the data set without these clips; refuse one in which no clip is left."""
+    clips = tuple(clip for clip in dataset.clips if clip.id not in left_out)
     if not clips:
         first, why = list(left_out.items())[-1]
         raise InputError(
@@ -210,42 +206,42 @@ def _rest(dataset: Dataset, left_out: Mapping[str, str]) -> Dataset:
     return changed(dataset, clips=clips)
 
 
-def _usual(store: Place) -> str | None:
-    """That of a store, or None for the default, whose weights may have to be fetched first."""
+def _encoder_of_store(store: Place) -> str | None:
+    """Return the encoder of a store; None: the default, whose weights may have to be fetched."""
     if not Store.is_at(store):
         return None
-    with Store.open(store) as there:
-        return encoder_of(there)
+    with Store.open(store) as opened:
+        return encoder_of(opened)
 
 
 def _check_store(store: Place, encoder: Encoder) -> None:
     if not Store.is_at(store):
         Store.check_new(store)
         return
-    with Store.open(store) as there:
-        check_encoder_of(there, encoder)
+    with Store.open(store) as opened:
+        check_encoder_of(opened, encoder)
 
 
 def _words(
     dataset: Dataset, encoder: Encoder, options: EncoderOptions, left_out: dict[str, str]
 ) -> tuple[dict[str, Vocabulary], tuple[str, ...]]:
-    """Clip → its vocabulary with features, and warnings; a list that many share is encoded once.
-    Clips whose words the encoder cannot read are added to ``left_out``."""
-    made: dict[Any, Vocabulary | str] = {}
-    found, warnings = {}, []
+    """Return the encoded vocabulary of each clip, and warnings; words that clips share are encoded
+    once. Clips whose words the encoder cannot read are added to ``left_out``."""
+    encoded: dict[Any, Vocabulary | str] = {}  # or why it cannot be encoded
+    vocabularies, warnings = {}, []
     for clip in dataset.clips:
         assert clip.vocabulary is not None
         key = tuple(clip.vocabulary.states.items())
-        if key not in made:
+        if key not in encoded:
             name = f'the words of "{clip.id}"'
             try:
-                made[key], said = Words(clip.vocabulary, name, options).encoded(encoder)
-                warnings += [f"{name}: {sentence}" for sentence in said]
+                encoded[key], sentences = Words(clip.vocabulary, name, options).encoded(encoder)
+                warnings += [f"{name}: {sentence}" for sentence in sentences]
             except InputError as error:
-                made[key] = str(error)
-        own = made[key]
-        if isinstance(own, str):
-            left_out[clip.id] = own
+                encoded[key] = str(error)
+        vocabulary = encoded[key]
+        if isinstance(vocabulary, str):
+            left_out[clip.id] = vocabulary
         else:
-            found[clip.id] = own
-    return found, tuple(warnings)
+            vocabularies[clip.id] = vocabulary
+    return vocabularies, tuple(warnings)

@@ -1,4 +1,4 @@
-"""Finding: everything that ``find`` gives, to look at, to write, to ask again."""
+"""Finding: the result of ``find``, to look at, to write, to ask again."""
 
 from __future__ import annotations
 
@@ -14,8 +14,15 @@ from dejacue.method.contrast import Contrast
 from dejacue.method.plan import READOUTS, as_read
 from dejacue.method.segments import segments
 from dejacue.method.view import Readout
-from dejacue.pipeline._read import Examples, Given, Shown, Words, read
-from dejacue.pipeline.options import EncoderOptions, ReadOptions
+from dejacue.pipeline._read import (
+    Examples,
+    MoreExamples,
+    ReadOptions,
+    VocabularySource,
+    Words,
+    read,
+)
+from dejacue.pipeline.job import EncoderOptions, Place
 from dejacue.records import History, Interval, Timeline, Vocabulary, Window
 from dejacue.sources.atomic import write_bytes, write_text
 from dejacue.sources.encoders import UNKNOWN_WORDS, Encoder
@@ -24,13 +31,12 @@ from dejacue.sources.findings import Made, Parts, Pictures, read_finding, write_
 if TYPE_CHECKING:
     from dejacue.report.exports import Export
 
-Place = str | os.PathLike[str]
 References = Mapping[str, Sequence[Window]]  # state → its true windows, in frames of the file
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Finding:
-    """What was found of one object, and all that is needed to show it or to ask again.
+    """The intervals of one object, and all that is needed to show them or to ask again.
 
     ``finding["filled"]`` lists the intervals of a state, best first; iteration gives those of all
     states.
@@ -52,7 +58,7 @@ class Finding:
 
     @property
     def thumbnail(self) -> bytes | None:
-        """One picture to know the object by: JPEG; None where no pictures were kept."""
+        """A JPEG to know the object by; None where no pictures were kept."""
         return Pictures(dict(self.thumbnails), dict(self.crops)).middle
 
     def __post_init__(self) -> None:
@@ -87,18 +93,18 @@ class Finding:
 
     def ask(
         self,
-        vocabulary: Given | None = None,
+        vocabulary: VocabularySource | None = None,
         *,
         encoder: Encoder | str | None = None,
         encoder_options: EncoderOptions | None = None,
         name: str | None = None,
-        shown: Shown | None = None,
+        shown: MoreExamples | None = None,
         **reading: Any,
     ) -> Finding:
-        """The same object read with other words or another readout: nothing is decoded again.
+        """Read the same object with other words or another readout; nothing is decoded again.
 
         encoder   for words; default: the one that the history was made with
-        name      of the history, for what goes wrong
+        name      of the history, for error messages
         shown     examples beside the words
         reading   readout, coordinates, top, …: those of ``find``, with its defaults
         """
@@ -108,18 +114,17 @@ class Finding:
         again = vocabulary is None
         words = Words.of(self.vocabulary if again else vocabulary, options, shown)
         needed = words.encoder_for(self.history, encoder)
-        described, said = words.encoded(needed, self.made.video)
-        found = read(
-            self.history,
-            described,
-            chosen,
-            names=(name or f"history {self.history.id}", words.name),
-        )
-        old = [] if again else [UNKNOWN_WORDS]
-        kept = [text for text in self.warnings if not text.startswith(tuple(old))]
-        made = replace(self.made, prompts=options.prompts)
+        encoded, warnings = words.encoded(needed, self.made.video)
+        names = name or f"history {self.history.id}", words.name
         return replace(
-            self, vocabulary=described, timeline=found, warnings=(*kept, *said), made=made
+            self,
+            vocabulary=encoded,
+            timeline=read(self.history, encoded, chosen, names=names),
+            warnings=(
+                *(text for text in self.warnings if again or not text.startswith(UNKNOWN_WORDS)),
+                *warnings,
+            ),
+            made=replace(self.made, prompts=options.prompts),
         )
 
     def correct(
@@ -141,30 +146,30 @@ class Finding:
         return replace(self, vocabulary=vocabulary).ask(readout=self._readout(), top=top)
 
     def ask_next(self, count: int = 1, *, seed: int = 0) -> tuple[Question, ...]:
-        """The frames whose names would tell most about the rest, best first."""
+        """Return the frames whose names would tell most about the rest, best first."""
         readout = self._readout()
-        own = readout if isinstance(readout, Contrast) else None
-        return ask_next(self.history, self.vocabulary, count, readout=own, seed=seed)
+        contrast = readout if isinstance(readout, Contrast) else None
+        return ask_next(self.history, self.vocabulary, count, readout=contrast, seed=seed)
 
     @property
     def named(self) -> dict[str | None, list[Window]]:
         """State → the windows in which a person says that it holds; None: none of them."""
-        found: dict[str | None, list[Window]] = {}
-        for own in self.vocabulary.facts:
-            first, end = own.positions(self.history)
-            frames = self.history.frames
+        windows: dict[str | None, list[Window]] = {}
+        frames = self.history.frames
+        for example in self.vocabulary.facts:
+            first, end = example.positions(self.history)
             window = Window(int(frames[first]), int(frames[end - 1]))
-            found.setdefault(own.state, []).append(window)
-        return found
+            windows.setdefault(example.state, []).append(window)
+        return windows
 
     def segments(self, count: int | None = None) -> tuple[Window, ...]:
-        """Stretches of frames that look alike, any of which may be named in ``correct``."""
+        """Return stretches of frames that look alike, which may be named in ``correct``."""
         return segments(self.history, count)
 
     def _readout(self) -> Readout:
-        """The one it was read with; contrast, where that one takes no examples."""
-        found = as_read(self.timeline.settings.get("readout", {}))
-        return found if found is not None and found.takes_examples else READOUTS["contrast"]
+        """Return the readout it was read with; contrast, where that one takes no examples."""
+        readout = as_read(self.timeline.settings.get("readout", {}))
+        return readout if readout is not None and readout.takes_examples else READOUTS["contrast"]
 
     @overload
     def report(self, path: None = None, *, references: References | None = None) -> str: ...
@@ -173,7 +178,7 @@ class Finding:
     def report(
         self, path: Place | None = None, *, references: References | None = None
     ) -> str | Path:
-        """The report as one HTML page: its text, or written to a file."""
+        """Return the report as one HTML page, or write it to a file."""
         from dejacue.report.page import report_page
 
         page = report_page(
@@ -201,7 +206,7 @@ class Finding:
         questions: int = 0,
         most: int | None = None,
     ) -> dict[str, Any]:
-        """What a timeline draws of it, as one JSON object (docs/timeline.md).
+        """Return what a timeline draws of it, as one JSON object (docs/timeline.md).
 
         thumbnails   (frame, address of a picture, of the object alone or None); default: its own
         segments     whether to look for stretches of frames that look alike
@@ -232,14 +237,13 @@ class Finding:
         )
 
     def widget(self, **options: Any) -> Any:
-        """Its timeline in a notebook, to look at and to edit; options: those of
-        ``dejacue.widget``."""
+        """Return its timeline for a notebook; options are those of ``dejacue.widget``."""
         from dejacue.pipeline.widget import widget
 
         return widget(self, **options)
 
     def export(self, kind: str, path: Place) -> Path:
-        """The timeline in the format of another tool: json, csv, vtt, … (EXPORTS)."""
+        """Write the timeline in the format of another tool: json, csv, vtt, … (EXPORTS)."""
         from dejacue.report.exports import EXPORTS
 
         if kind not in EXPORTS:
@@ -247,29 +251,31 @@ class Finding:
         return export_findings([self], EXPORTS[kind], self._target(path))
 
     def to_fiftyone(self) -> Any:
-        """The found windows as ``fiftyone.TemporalDetections``; needs the package."""
+        """Return the windows as ``fiftyone.TemporalDetections``; needs the package."""
         from dejacue.report.exports import to_fiftyone
 
-        (found,) = to_fiftyone(self.timeline, self.history).values()
-        return found
+        (detections,) = to_fiftyone(self.timeline, self.history).values()
+        return detections
 
     def plot(self, path: Place | None = None, *, references: References | None = None) -> Any:
-        """The evidence as a matplotlib figure or, with a path (.png), written there."""
+        """Return the evidence as a matplotlib figure or, with a path (.png), write it there."""
         from dejacue.report.plots import evidence_figure, save_png
 
         figure = evidence_figure(self.history, self.timeline, references)
         return figure if path is None else save_png(self._target(path, ".png"), figure)
 
     def _target(self, path: Place, suffix: str = "") -> Place:
-        """Where to write; never over the video, nor a picture under the name of another format."""
+        """Return the path; refuse that of the video, or another suffix."""
         if suffix and Path(path).suffix.lower() != suffix:
             raise InputError(f"{path}: give a name that ends in {suffix}")
-        if self.made.video is not None and _same_file(path, self.made.video):
+        video = self.made.video
+        both_exist = video is not None and os.path.exists(path) and os.path.exists(video)
+        if video is not None and both_exist and os.path.samefile(path, video):
             raise InputError(f"{path}: is the video; give another name")
         return path
 
     def cut(self, folder: Place) -> list[Path]:
-        """The found windows as clips of the video, numbered, one for each window of a state."""
+        """Cut the windows out of the video as clips, numbered, one for each window of a state."""
         if self.made.video is None:
             raise InputError(
                 f"history {self.history.id}: clips are cut from a video, but its video is not known"
@@ -286,7 +292,7 @@ class Finding:
         )
 
     def write(self, folder: Place) -> Path:
-        """finding.json and the arrays it names, to be read again with ``Finding.read``."""
+        """Write finding.json and the arrays it names, to be read with ``Finding.read``."""
         pictures = Pictures(dict(self.thumbnails), dict(self.crops))
         parts = Parts(
             self.history,
@@ -301,17 +307,9 @@ class Finding:
 
     @classmethod
     def read(cls, folder: Place) -> Finding:
-        """What ``write`` has written."""
-        own = read_finding(Path(folder))
-        return cls(
-            own.history,
-            own.vocabulary,
-            own.timeline,
-            *own.pictures,
-            own.doubts,
-            own.warnings,
-            own.made,
-        )
+        """Read what ``write`` has written."""
+        history, words, timeline, pictures, doubts, warnings, made = read_finding(Path(folder))
+        return cls(history, words, timeline, *pictures, doubts, warnings, made)
 
     def __repr__(self) -> str:
         seen = f"{len(self.history)} observed frames of {self.made.video or self.history.id}"
@@ -329,27 +327,23 @@ class Finding:
 
 
 def _from_here(path: str | None) -> str | None:
-    """As one would type it: relative where it lies below the current folder."""
+    """Return the path as one would type it: relative if it lies below the current folder."""
     if path is not None and Path(path).is_relative_to(Path.cwd()):
         return os.path.relpath(path)
     return path
 
 
-def _same_file(one: Place, other: Place) -> bool:
-    return os.path.exists(one) and os.path.exists(other) and os.path.samefile(one, other)
-
-
 def export_findings(findings: Sequence[Finding], export: Export, path: Place) -> Path:
-    """What was found of one object, or of several, in one file, and what goes beside it."""
+    """Write findings of one or several objects to one file, and what goes beside it."""
     from dejacue.report.exports import marks_of
 
-    known = {own.history.id: own.made.video for own in findings if own.made.video is not None}
-    timelines, histories = [own.timeline for own in findings], [own.history for own in findings]
-    made = export(timelines, histories, videos=known if export.opens else None)
+    videos = {each.history.id: each.made.video for each in findings if each.made.video is not None}
+    timelines, histories = [each.timeline for each in findings], [each.history for each in findings]
+    content = export(timelines, histories, videos=videos if export.opens else None)
     if export.beside is not None:
         ending, text = export.beside
         name = os.fspath(path)
         for suffix in (export.suffix, *export.also):
             name = name[: -len(suffix)] if name.lower().endswith(suffix) else name
         write_text(name + ending, text(marks_of(timelines, histories, timed=False)))
-    return write_bytes(path, made)
+    return write_bytes(path, content)

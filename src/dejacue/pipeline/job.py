@@ -1,4 +1,4 @@
-"""Job: all that decides which rows a video gives, whoever encodes it."""
+"""Job: all that decides which features a video gives, whoever encodes it."""
 
 from __future__ import annotations
 
@@ -6,18 +6,19 @@ import os
 import shutil
 import tempfile
 import weakref
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from dejacue.errors import Cancelled, InputError
-from dejacue.pipeline.options import EncoderOptions, VideoOptions, changed
 from dejacue.progress import Progress, silent
 from dejacue.records import Window
+from dejacue.records.history import EVERY
 from dejacue.report.track_sheet import check_sheet, update_sheet
 from dejacue.sources.build import Lineage
-from dejacue.sources.encoders import Encoder
+from dejacue.sources.catalogue import check_default
+from dejacue.sources.encoders import Encoder, load_encoder
 from dejacue.sources.masks import Masks, check_path, open_masks
 from dejacue.sources.masks.objects import object_groups, object_name
 from dejacue.sources.tracks import Notes, Tracker, check_target, open_written, read_notes
@@ -27,6 +28,74 @@ from dejacue.sources.video import Video, open_video
 Place = str | os.PathLike[str]
 MaskSource = Masks | str | os.PathLike[str] | Mapping[int, Mapping[int, Any]]
 Objects = int | Iterable[int] | Iterable[Iterable[int]] | str | None
+
+
+@dataclass(frozen=True)
+class VideoOptions:
+    """Which frames are taken: the options of open_video."""
+
+    start: int | None = None
+    end: int | None = None
+    start_s: float | None = None
+    end_s: float | None = None
+    stride: int | None = None
+    fps: float | None = None
+    rate: float | None = None
+    errors: str = "skip"
+    decoder: str = "software"
+
+    def every(
+        self, video: Video, pace: float | None, made: Iterable[Mapping[str, str]] = ()
+    ) -> int:
+        """Return n where one in n frames is used: 1 where the user says which frames to take, the
+        encoder is fast, or it is images and not a video. No clock decides: another run agrees.
+
+        pace   frames per second that the encoder is given, or None for all
+        made   made_with of histories that are there already: one of this video keeps its own n
+        """
+        if self.stride is not None or self.fps is not None:
+            return 1
+        for made_with in made:
+            every = int(made_with.get(EVERY, "1"))
+            if made_with.get("video") == video.thinned(every).key:
+                return every
+        return max(1, round(video.rate / pace)) if pace and video.rate else 1
+
+
+@dataclass(frozen=True)
+class EncoderOptions:
+    """How an encoder that is given by name is loaded, and how descriptions are phrased.
+
+    prompts   ensemble (None), raw, photo or definite
+    """
+
+    backend: str | None = None
+    precision: str | None = None
+    device: str | None = None
+    prompts: str | None = None
+
+    def check(self, encoder: Encoder | str | None) -> None:
+        """Refuse, before anything is decoded, a default encoder whose weights are not here."""
+        if encoder is None:
+            check_default(self.backend, self.precision, self.device)
+
+    def load(self, encoder: Encoder | str | None) -> Encoder:
+        """Load an encoder; None: siglip2, which is not fetched unasked."""
+        if isinstance(encoder, Encoder):
+            return encoder
+        self.check(encoder)
+        encoder = "siglip2" if encoder is None else encoder
+        names = ("backend", "precision", "device")
+        options = {name: value for name in names if (value := getattr(self, name)) is not None}
+        if encoder == "mini" and options:
+            raise InputError(f"mini has no option {', '.join(options)}; leave it out")
+        return load_encoder(encoder, **options)
+
+
+def changed_options(options: VideoOptions | EncoderOptions | TrackerOptions) -> dict[str, str]:
+    """Return the options that differ from their defaults, as text."""
+    default = type(options)()
+    return {n: str(v) for n, v in vars(options).items() if v != getattr(default, n)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +132,7 @@ class Job:
         if isinstance(self.video, str | os.PathLike):
             return open_video(self.video, **vars(self.sampling), threads=threads)
         if self.sampling != VideoOptions():
-            names = ", ".join(changed(self.sampling))
+            names = ", ".join(changed_options(self.sampling))
             raise InputError(f"{names}: the video is already open; give this to open_video instead")
         return self.video
 
@@ -73,7 +142,7 @@ class Job:
     def every(
         self, video: Video, pace: float | None, made: Iterable[Mapping[str, str]] = ()
     ) -> int:
-        """Return n where one in n frames is used; of an opened Video, which is chosen, all are."""
+        """Return n where one in n frames is used; of an opened Video, all are."""
         return 1 if isinstance(self.video, Video) else self.sampling.every(video, pace, made)
 
     def observe(
@@ -105,11 +174,11 @@ class Job:
             notes = None if isinstance(masks, Mapping) else read_notes(masks)
             match = notes.match if notes is not None and match == "auto" else match
             masks = open_masks(masks, kind=self.kind, match=match, frames=video.length)
-        said = () if notes is None else tuple(notes.problems)
-        return Observed(video, masks, self._named(video, masks), notes, said)
+        warnings = () if notes is None else tuple(notes.problems)
+        return Observed(video, masks, self._named(video, masks), notes, warnings)
 
     def _named(self, video: Video, masks: Masks) -> dict[str, Lineage]:
-        """Which histories to make: one of all ids, one of some, or one each."""
+        """Return the histories to make: one of all ids, one of some, or one each."""
         name = self.id or video.name
         if self.objects is None:
             masks.check_one_object()
@@ -119,25 +188,29 @@ class Job:
                 raise InputError(
                     f"{masks.path}: contains no object; check that these are the right masks"
                 )
-            return {f"{name}-{one}": frozenset([one]) for one in masks.ids()}
+            return {f"{name}-{id}": frozenset([id]) for id in masks.ids()}
         groups = object_groups(self.objects)
         if len(groups) == 1:
             return {name: frozenset(groups[0])}
-        return {f"{name}-{object_name(own)}": frozenset(own) for own in groups}
+        return {f"{name}-{object_name(group)}": frozenset(group) for group in groups}
 
     def _tracked(self, video: Video, folder: Place | None, progress: Progress) -> Observed:
-        how: dict[str, Any] = {
-            "tracker": self.tracker,
-            "options": self.tracker_options,
-            "progress": progress,
-        }
+        def masks_at(output: Path, follow: Callable[..., Followed]) -> Observed:
+            followed = follow(
+                video,
+                self.prompts,
+                output,
+                tracker=self.tracker,
+                options=self.tracker_options,
+                progress=progress,
+            )
+            return self._of_tracker(video, output, followed, temporary=folder is None)
+
         if folder is not None:
-            output = Path(folder, "masks")
-            return self._of_tracker(video, output, track(video, self.prompts, output, **how), False)
+            return masks_at(Path(folder, "masks"), track)
         place = tempfile.mkdtemp(prefix="dejacue-")
         try:
-            output = Path(place, "masks")
-            observed = self._of_tracker(video, output, follow(video, self.prompts, output, **how))
+            observed = masks_at(Path(place, "masks"), follow)
         except BaseException as error:
             shutil.rmtree(place, ignore_errors=True)
             if isinstance(error, Cancelled):
@@ -147,31 +220,31 @@ class Job:
         return observed
 
     def _of_tracker(
-        self, video: Video, output: Path, found: Followed, temporary: bool = True
+        self, video: Video, output: Path, followed: Followed, temporary: bool
     ) -> Observed:
-        shown, name = found.notes.shown, self.id or video.name
-        if not shown:
+        lineages, name = followed.notes.shown, self.id or video.name
+        if not lineages:
             raise InputError(
                 f"{output}: the object is not seen in any frame; check its box or click"
             )
-        masks = open_written(output, found.notes)
+        masks = open_written(output, followed.notes)
         if self.objects in (None, "all"):
             named: dict[str, Lineage] = {
-                f"{name}-{root}" if len(shown) > 1 else name: frozenset(pieces)
-                for root, pieces in shown.items()
+                f"{name}-{root}" if len(lineages) > 1 else name: frozenset(pieces)
+                for root, pieces in lineages.items()
             }
         else:
             named = self._named(video, masks)
-        return Observed(video, masks, named, found.notes, found.warnings, temporary)
+        return Observed(video, masks, named, followed.notes, followed.warnings, temporary)
 
 
 @dataclass(frozen=True, eq=False)
 class Observed:
-    """A video, its masks, and the objects that are looked for in them.
+    """A video, its masks, and the objects to look for in them.
 
     objects    the id of a history → the mask ids that are its pieces (None: all)
-    tracker    which made the masks; None: they were given, and not made by dejacue
-    warnings   what a reader must know of how they were made
+    tracker    the tracker that made the masks; None: they were given, and not made by dejacue
+    warnings   what a reader must know of how the masks were made
     """
 
     video: Video
@@ -188,14 +261,14 @@ class Observed:
         return f"{self.notes.tracker}{', approximate' if self.notes.approximate else ''}"
 
     def doubts(self, name: str) -> tuple[tuple[Window, str], ...]:
-        """Where the tracker may have been wrong about an object, in frames of the file."""
+        """Return where the tracker may be wrong about an object, in frames of the file."""
         if self.notes is None:
             return ()
-        found = self.notes.doubts_of(self.objects[name])
-        return tuple((Window(doubt.first, doubt.last), doubt.text) for _, doubt in found)
+        doubts = self.notes.doubts_of(self.objects[name])
+        return tuple((Window(doubt.first, doubt.last), doubt.text) for _, doubt in doubts)
 
     def thinned(self, every: int) -> Observed:
-        """The same, of which one in so many frames is used."""
+        """Return the same with one in ``every`` frames."""
         return replace(self, video=self.video.thinned(every), masks=self.masks.thinned(every))
 
 
@@ -208,9 +281,9 @@ def track(
     options: TrackerOptions | None = None,
     progress: Progress = silent,
 ) -> Followed:
-    """Masks from prompts, with a contact sheet beside them; what is up to date is taken."""
+    """Write masks from prompts, and a contact sheet; what is up to date is reused."""
     check_target(output)
     sheet = check_sheet(output, video)
-    found = follow(video, prompts, output, tracker=tracker, options=options, progress=progress)
-    update_sheet(sheet, output, video, found.notes)
-    return found
+    followed = follow(video, prompts, output, tracker=tracker, options=options, progress=progress)
+    update_sheet(sheet, output, video, followed.notes)
+    return followed

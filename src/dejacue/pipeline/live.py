@@ -17,9 +17,9 @@ from dejacue.method.coordinates import Coordinates
 from dejacue.method.live import DELAY_S, LiveReading, Update
 from dejacue.method.view import Readout
 from dejacue.pipeline._encode import history_warnings
-from dejacue.pipeline._read import Given, Words
+from dejacue.pipeline._read import VocabularySource, Words
 from dejacue.pipeline.finding import Finding
-from dejacue.pipeline.options import EncoderOptions
+from dejacue.pipeline.job import EncoderOptions
 from dejacue.records import History
 from dejacue.records.history import LOOKED_AT
 from dejacue.report.thumbnails import PictureAlbum
@@ -35,9 +35,9 @@ class Live:
 
     vocabulary   a path, {state: descriptions}, or a Vocabulary
     encoder      a name or an Encoder (siglip2)
-    delay_s      seconds after which what is said of a frame changes no more
-    horizon_s    how much is kept for ``finish``, and how far the calibration looks back; None: all
-    like         a history (or its file) of such an object with which the calibration begins
+    delay_s      seconds after which the answer for a frame is final
+    horizon_s    seconds to keep for ``finish`` and for the calibration; None: all
+    like         a history (or its file) of a similar object, to start the calibration from
     on_update    called with every Update
     pictures     keep a few for the report
 
@@ -46,7 +46,7 @@ class Live:
 
     def __init__(
         self,
-        vocabulary: Given,
+        vocabulary: VocabularySource,
         *,
         encoder: Encoder | str | None = None,
         readout: str | Readout = "contrast",
@@ -64,10 +64,14 @@ class Live:
         known = read_history(like) if isinstance(like, str | os.PathLike) else like
         self.encoder = options.load(encoder)
         self._info = EncoderInfo.of(self.encoder)
-        described, self._said = words.encoded(self.encoder)
-        _check_encoder(self.encoder, described.encoder, words.name)
+        encoded, self._warnings = words.encoded(self.encoder)
+        if encoded.encoder not in (None, self.encoder.identity):
+            raise InputError(
+                f'{words.name}: was encoded with "{encoded.encoder}", but images are encoded with '
+                f'"{self.encoder.identity}"; use the same encoder for both'
+            )
         self.reading = LiveReading(
-            described,
+            encoded,
             readout=readout,
             coordinates=coordinates,
             delay_s=delay_s,
@@ -88,7 +92,7 @@ class Live:
         frame: int | None = None,
         source: int | None = None,
     ) -> Update:
-        """The next frame: (H, W, 3) RGB uint8, and where the object is in it.
+        """Read the next frame: (H, W, 3) RGB uint8, and where the object is in it.
 
         mask     (H, W) or (1, H, W), not 0 on the object; or box (x0, y0, x1, y1) in pixels around
                  it. Neither, or an empty one: the object is not seen
@@ -109,29 +113,30 @@ class Live:
         self._looked += 1
         if self._album is not None:
             self._album.see(update.frame, lambda: image, [seen])
-        return self._told(update)
+        return self._announced(update)
 
     def flush(self) -> Update:
-        """Settles what was said of the last frames, and closes the last window."""
-        return self._told(self.reading.flush())
+        """Settle the answers for the last frames, and close the last window."""
+        return self._announced(self.reading.flush())
 
     def finish(self, made: Made | None = None, warnings: Sequence[str] = ()) -> Finding:
-        """What ``find`` says of the frames that are kept.
+        """Return the Finding of the frames that are kept.
 
         made, warnings   what else is known of where they came from
         """
         details = {**self.encoder.details, LOOKED_AT: str(self._looked)}
         history = self.reading.history(self._id, encoder=self.encoder.identity, made_with=details)
-        said = (*warnings, *history_warnings(history), *self._said)
+        all_warnings = (*warnings, *history_warnings(history), *self._warnings)
         pictures = Pictures({}, {})
         if self._album is not None:
             pictures = self._album.pictures(0, int(history.frames[0]))
-        found = self.reading.finish(history)
-        own = self._made
-        about = own if made is None else replace(made, encoder=own.encoder, prompts=own.prompts)
-        return Finding(history, self.reading.vocabulary, found, *pictures, (), said, about)
+        timeline = self.reading.finish(history)
+        if made is not None:
+            made = replace(made, encoder=self._made.encoder, prompts=self._made.prompts)
+        words, about = self.reading.vocabulary, made or self._made
+        return Finding(history, words, timeline, *pictures, (), all_warnings, about)
 
-    def _told(self, update: Update) -> Update:
+    def _announced(self, update: Update) -> Update:
         if self._on_update is not None:
             self._on_update(update)
         return update
@@ -140,30 +145,22 @@ class Live:
 def _mask(
     image: NDArray[np.uint8], mask: ArrayLike | None, box: Sequence[float] | None
 ) -> NDArray[np.bool_] | None:
-    """Where the object is; None where it is not seen."""
+    """Return the mask of the object; None where it is not seen."""
     if mask is not None and box is not None:
         raise InputError("both a mask and a box are given; leave one of them out")
     if mask is not None:
-        found = np.asarray(mask) != 0
-        found = found[0] if found.shape[:-2] == (1,) else found
-        if found.shape != image.shape[:2]:
+        seen = np.asarray(mask) != 0
+        seen = seen[0] if seen.shape[:-2] == (1,) else seen
+        if seen.shape != image.shape[:2]:
             raise InputError(
-                f"the mask has shape {found.shape}, but the image has shape {image.shape}"
+                f"the mask has shape {seen.shape}, but the image has shape {image.shape}"
             )
     elif box is not None:
         corners = np.asarray(box, dtype=float) if len(box) == 4 else np.full(4, np.nan)
         x0, y0, x1, y1 = corners.tolist()
         if not (np.isfinite(corners).all() and x0 < x1 and y0 < y1):
             raise InputError(f"box {box}: give (x0, y0, x1, y1) in pixels, x0 < x1 and y0 < y1")
-        found = box_mask((x0, y0, x1, y1), image)
+        seen = box_mask((x0, y0, x1, y1), image)
     else:
         return None
-    return found if found.any() else None
-
-
-def _check_encoder(encoder: Encoder, identity: str | None, words: str) -> None:
-    if identity not in (None, encoder.identity):
-        raise InputError(
-            f'{words}: was encoded with "{identity}", but images are encoded with '
-            f'"{encoder.identity}"; use the same encoder for both'
-        )
+    return seen if seen.any() else None

@@ -1,4 +1,4 @@
-"""A finding as a widget of a notebook: the timeline of the report, and what is done in it."""
+"""A finding as a widget of a notebook: the timeline of the report, to look at and to edit."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def widget(
     references: References | None = None,
     segments: bool = True,
 ) -> Any:
-    """The timeline of a finding in a notebook (Jupyter, VS Code, Colab), to look at and to edit.
+    """Return the timeline of a finding for a notebook (Jupyter, VS Code, Colab).
 
-    What is done in it comes back, and can be observed, as traits of the widget:
+    What is done in it can be observed as traits of the widget:
     frame        where the playhead is; setting it moves it
     selection    the selected window: state, index, start, end, …; None without one
     windows      of every row, once one was edited: {"state", "description", "windows": [[0, 9], …]}

@@ -316,7 +316,7 @@ def _prompt_variant(
         if prompts is not None:
             raise InputError(
                 f"{name}: holds one form of each description, so there are no prompt variants to "
-                "choose from; leave --prompts out"
+                "choose from; leave prompts out"
             )
         return features
     known = [str(variant) for variant in arrays["variant_names"].ravel().tolist()]
@@ -325,7 +325,7 @@ def _prompt_variant(
     if prompts is None:
         raise InputError(
             f"{name}: holds the prompt variants {', '.join(known)}; "
-            f"choose one, as in --prompts {known[0]}"
+            f"choose one, as in --set prompts={known[0]}"
         )
     if prompts not in known:
         raise unknown("prompts", prompts, known)

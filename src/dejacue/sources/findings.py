@@ -314,7 +314,7 @@ def read_document(folder: Path) -> Document:
     if not os.path.isfile(path):
         raise InputError(
             f"{folder}: is not the folder of a finding ({DOCUMENT} is missing); write one with "
-            "finding.write(folder) or dejacue locate -o folder"
+            "finding.write(folder) or dejacue find -o folder"
         )
     document = read_json(path)
     with named(str(path)):

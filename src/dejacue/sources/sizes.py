@@ -40,7 +40,7 @@ def check_size(width: int, height: int) -> None:
     if width * height > limit:
         raise InputError(
             f"{width} × {height} pixels exceed the limit of {limit}; make it smaller, or give "
-            f"--max-pixels {width * height} (in Python: sources.sizes.pixel_limit)"
+            f"--set max_pixels={width * height} (in Python: sources.sizes.pixel_limit)"
         )
 
 

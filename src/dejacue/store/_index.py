@@ -76,7 +76,7 @@ def connect(folder: Path, write: bool = False) -> sqlite3.Connection:
     if folder.is_file():
         raise InputError(f"{folder}: is a file, but a store is a folder; give the folder")
     if not path.is_file():
-        raise InputError(f"{folder}: is not a store; create one with dejacue store create {folder}")
+        raise InputError(f"{folder}: is not a store; create one with dejacue store add {folder}")
     mode = "mode=rw"
     if not write and not os.access(folder, os.W_OK):  # a disc or share that may only be read
         mode = "mode=ro" if (folder / f"{NAME}-wal").exists() else "immutable=1"

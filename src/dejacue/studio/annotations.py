@@ -1,7 +1,7 @@
 """Annotation: passes that see neither each other nor a score, consensus, agreement, references.
 
 FINDING/annotations/       of a finding; of a video without one: NAME.annotations beside it
-    ANNOTATOR.pass.json    one for each annotator, as ``dejacue annotate template`` writes it
+    ANNOTATOR.pass.json    one for each annotator, as ``dejacue annotate start`` writes it
     decisions.json         the differences of two passes: consensus has begun, passes are closed
     consensus.json         what was decided
     references.json        the true windows of it, as ``dejacue evaluate`` reads them

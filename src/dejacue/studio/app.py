@@ -196,7 +196,7 @@ def read_words(id: Id, studio: StudioDep) -> Json:
 
 @router.put("/api/vocabularies/{id:path}", dependencies=[Owner])
 def write_words(id: Id, asked: States, studio: StudioDep) -> Json:
-    """Writes a word list (.yaml), as ``dejacue locate --vocabulary`` reads it."""
+    """Write a word list (.yaml), as ``dejacue find --vocabulary`` reads it."""
     path = studio.workspace.place(id)
     if path.suffix.lower() not in WORDS:
         raise InputError(f'"{id}": a word list ends in .yaml')

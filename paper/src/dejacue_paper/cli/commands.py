@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from dejacue.cli import options as o
-from dejacue.cli.groups import data as data_group
-from dejacue.cli.learning import learn as learn_group
+from dejacue.cli.data import data as data_group
+from dejacue.cli.learn import learn as learn_group
 from dejacue.errors import InputError
 
 RELEASE = "Folder of the release (default: DEJACUE_DATA, else the fetched one)."
@@ -31,7 +31,7 @@ def _seeds(text: str) -> tuple[int, ...]:
 
 def add(app: typer.Typer) -> None:
     """Add the commands to the app and to its groups ``data`` and ``learn``."""
-    app.command()(reproduce)
+    app.command(rich_help_panel="Evaluation")(reproduce)
     for command in (fetch, show, references):
         data_group.command()(command)
     learn_group.command()(train)

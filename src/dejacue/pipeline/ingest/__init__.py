@@ -1,21 +1,48 @@
-"""Many jobs into a store: a manifest → crops → rows → histories.
+"""ingest(): many videos into a store, from a manifest to crops, rows and histories.
 
     manifest.py    Item, read_manifest: what is to be done
-    worker.py      decode(item, how): chunks of crops, without a model, in any process
-    writer.py      Writer: finished histories into the store, failures beside them
-    local.py       the local engine: processes decode, this one encodes
+    worker.py      decode(item, how) in other processes, and the local engine
     on_ray.py      the engine on a Ray cluster
-    _ingest.py     ingest(): all of it
+    writer.py      Writer: finished histories into the store, failures beside them
 
-An engine is a function of a Run (run.py); engines differ only in who calls whom, and where. Crops,
-batches and histories are made by sources/build.py, as for a single video.
+An engine is a function of a Run; engines differ only in who calls whom, and where. Crops, batches
+and histories are made by sources/build.py, as for a single video.
 """
 
-from dejacue.pipeline.ingest._ingest import ENGINES, ingest
-from dejacue.pipeline.ingest.manifest import Item, ManifestError, read_manifest
-from dejacue.pipeline.ingest.run import RayOptions, Run
-from dejacue.pipeline.ingest.worker import Decoding, decode
-from dejacue.pipeline.ingest.writer import Ingested, Writer, check_room, open_store
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace as changed
+from itertools import takewhile
+from pathlib import Path
+from typing import Any
+
+from dejacue.errors import Cancelled, InputError, unknown
+from dejacue.pipeline._encode import mini_warning
+from dejacue.pipeline.ingest.manifest import Item, ManifestError, as_items, read_manifest
+from dejacue.pipeline.ingest.on_ray import run_ray
+from dejacue.pipeline.ingest.worker import Decoding, decode, run_local
+from dejacue.pipeline.ingest.writer import (
+    Ingested,
+    RayOptions,
+    Run,
+    Writer,
+    check_encoder_of,
+    check_room,
+    encoder_of,
+    open_store,
+)
+from dejacue.pipeline.job import EncoderOptions, Place
+from dejacue.progress import Progress, default_progress
+from dejacue.sources.atomic import knows_locks, lock_folder
+from dejacue.sources.encoders import Encoder
+from dejacue.sources.masks.objects import object_groups, object_name
+from dejacue.sources.video import DECODERS
+from dejacue.store import Store
 
 __all__ = [
     "ENGINES",
@@ -26,9 +53,180 @@ __all__ = [
     "RayOptions",
     "Run",
     "Writer",
+    "check_encoder_of",
     "check_room",
     "decode",
+    "encoder_of",
     "ingest",
     "open_store",
     "read_manifest",
 ]
+_log = logging.getLogger("dejacue")
+ENGINES: dict[str, Callable[[Run], None]] = {"local": run_local, "ray": run_ray}
+
+
+def ingest(
+    manifest: Place | Iterable[Mapping[str, Any]],
+    store: Place | Store,
+    *,
+    encoder: Encoder | str | None = None,
+    engine: str = "local",
+    workers: int | None = None,
+    retry: bool = False,
+    replace: bool = False,
+    max_pixels: int | None = None,
+    decoder: str | None = None,
+    encoder_options: EncoderOptions | None = None,
+    ray_address: str | None = None,
+    actors: int | None = None,
+    gpus_per_actor: float | None = None,
+    progress: Progress | None = None,
+) -> Ingested:
+    """Make a history of each object of many videos, and add them to a store.
+
+    manifest   a .csv or .jsonl file with a line for each video (docs/files.md), or mappings
+    store      a store, or where to create it
+    encoder    a name or an Encoder (None: that of the store, or siglip2)
+    engine     local, or ray, for which the last options are (docs/corpora.md)
+    workers    processes that decode and crop (None: one less than cores; with Ray, as it can)
+    retry      only what has failed before
+    replace    redo histories of the same id made from other inputs, which fail otherwise
+    decoder    of all videos, whatever the manifest says: software or hardware
+
+    An error in the manifest is raised before anything is begun. After that, an item that fails is
+    recorded in the store (``store.failures()``) and the others go on. What is in the store already,
+    made from the same inputs, is skipped: to resume a run that was stopped or killed, repeat it.
+    """
+    ray = RayOptions(ray_address, actors, gpus_per_actor)
+    ray.check(engine)
+    if workers is not None and workers < 1:
+        raise InputError(f"workers {workers}: give at least 1")
+    items, named = _items(manifest, decoder)
+    with contextlib.ExitStack() as stack:
+        target = _opened(store, stack)
+        items = _failed_before(items, store, target) if retry else items
+        if not items:
+            return Ingested()
+        name = encoder or (None if target is None else encoder_of(target))
+        options = encoder_options or EncoderOptions()
+        model = options.load(name)
+        for text in mini_warning(model.identity):
+            _log.warning(text)
+        decoding = Decoding.of(model, max_pixels)
+        if pace := decoding.encoder.pace:
+            _log.info(
+                "lines with neither stride nor fps: about %g frames per second are used", pace
+            )
+        _check_names(named, items, model)
+        if target is None:
+            assert not isinstance(store, Store)
+            target = stack.enter_context(open_store(store, model))
+            stack.enter_context(_locked(target.path))
+        check_encoder_of(target, model)
+        writer = Writer(target, len(items), progress or default_progress())
+        run = Run(
+            _with_known(items, target, replace),
+            len(items),
+            model,
+            decoding,
+            writer,
+            workers,
+            name or "siglip2",
+            options,
+            ray,
+        )
+        return _run(ENGINES[engine], run, writer, target.path)
+
+
+def _items(
+    manifest: Place | Iterable[Mapping[str, Any]], decoder: str | None
+) -> tuple[list[Item], str]:
+    """Return the items, and the name of the manifest for messages."""
+    if decoder not in (None, *DECODERS):
+        raise unknown("decoder", decoder, DECODERS)
+    if isinstance(manifest, str | os.PathLike):
+        items, named = read_manifest(manifest), os.fspath(manifest)
+    else:
+        items, named = as_items(manifest), "the manifest"
+    if decoder is None:
+        return items, named
+    items = [changed(item, sampling=changed(item.sampling, decoder=decoder)) for item in items]
+    return items, named
+
+
+def _opened(store: Place | Store, stack: contextlib.ExitStack) -> Store | None:
+    """Return the store, locked until the stack is closed; None: it is to be created."""
+    if not isinstance(store, Store):
+        if not Store.is_at(store):
+            Store.check_new(store)
+            return None
+        store = stack.enter_context(Store.open(store))
+    stack.enter_context(_locked(store.path))
+    return store
+
+
+def _failed_before(items: Iterable[Item], path: Any, store: Store | None) -> list[Item]:
+    if store is None:
+        raise InputError(
+            f"{path}: is not a store yet, so there is nothing to retry; leave --retry out"
+        )
+    failed = {failure.id for failure in store.failures()}
+    return [item for item in items if item.id in failed]
+
+
+def _run(engine: Callable[[Run], None], run: Run, writer: Writer, path: Path) -> Ingested:
+    try:
+        engine(run)
+    except BaseException as error:
+        writer.close(keep=True)
+        if isinstance(error, Cancelled | KeyboardInterrupt):
+            raise Cancelled(
+                f"stopped; {path}: {writer.summary}; partly encoded videos are kept; run the same "
+                "command to resume"
+            ) from None
+        raise
+    writer.close()
+    return writer.summary
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Refuse a second ingest into the same store: it would do all of the work twice."""
+    lock = lock_folder(path)
+    if lock is None and knows_locks():
+        raise InputError(
+            f"{path}: another ingest is writing to this store; wait until it has finished"
+        )
+    try:
+        yield
+    finally:
+        if lock is not None:
+            os.close(lock)
+
+
+def _check_names(manifest: Any, items: Iterable[Item], encoder: Encoder) -> None:
+    """Refuse columns named like details of the encoder: both are kept in made_with."""
+    columns = dict.fromkeys(name for item in items for name in item.extra)
+    twice = [name for name in columns if name in encoder.details]
+    if twice:
+        what = "histories already have a field of this name; rename the column"
+        raise ManifestError(os.fspath(manifest), (f'column "{name}": {what}' for name in twice))
+
+
+def _with_known(items: Iterable[Item], store: Store, replace: bool) -> Iterator[Item]:
+    """Yield each item with what the store has of it, looked up when the item is begun."""
+    ids = sorted(store.ids())
+
+    def known(item: Item) -> dict[str, dict[str, str]]:
+        names = [item.id]
+        if item.objects == "all":
+            begin = f"{item.id}-"
+            after = ids[bisect_left(ids, begin) :]
+            names = list(takewhile(lambda id: id.startswith(begin), after))
+        elif item.objects is not None and len(groups := object_groups(item.objects)) > 1:
+            names = [f"{item.id}-{object_name(group)}" for group in groups]
+        stored = {name: store.made_with(name) for name in names}
+        return {name: made for name, made in stored.items() if made is not None}
+
+    for item in items:
+        yield changed(item, known=known(item), replace=replace)

@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from dejacue.errors import DejaCueError, InputError, counted, shortened
-from dejacue.pipeline.job import Job
-from dejacue.pipeline.options import VideoOptions
+from dejacue.pipeline.job import Job, VideoOptions
 from dejacue.records.history import COLUMNS, EVERY, LOOKED_AT, PROBLEMS
 from dejacue.sources import remote
 from dejacue.sources.documents import named, parse_json, read_text
@@ -25,20 +24,12 @@ from dejacue.sources.masks import MATCHES, check_kind
 from dejacue.sources.masks.objects import object_groups
 from dejacue.sources.video import DECODERS, ERRORS
 
-MOST_BYTES = 1 << 30
-TYPES: dict[str, type] = {
-    "start": int,
-    "end": int,
-    "stride": int,
-    "start_s": float,
-    "end_s": float,
-    "fps": float,
-    "rate": float,
-    "errors": str,
-    "decoder": str,
-}
+MAX_MANIFEST_BYTES = 1 << 30
+SAMPLING = tuple(VideoOptions.__dataclass_fields__)
+TYPES: dict[str, type] = dict.fromkeys(("start", "end", "stride"), int)
+TYPES |= dict.fromkeys(("start_s", "end_s", "fps", "rate"), float)
 ADDRESS = "address"  # in made_with: Item.address
-KNOWN = ("video", "masks", "boxes", "objects", "id", "object", "source", "kind", "match", *TYPES)
+KNOWN = ("video", "masks", "boxes", "objects", "id", "object", "source", "kind", "match", *SAMPLING)
 CHOICES = {"match": MATCHES, "errors": ERRORS, "decoder": DECODERS}
 TAKEN = (  # in made_with
     "padding",
@@ -51,19 +42,19 @@ TAKEN = (  # in made_with
     PROBLEMS,
     ADDRESS,
 )
-ALIKE = 0.85  # of a column and a known one: a typing error
-LOOKING = 16  # addresses at once
+MIN_TYPO_RATIO = 0.85  # similarity of a column to a known one
+MAX_LOOKUPS = 16  # of files at once
 
 
 @dataclass(frozen=True, kw_only=True)
 class Item(Job):
     """A job for a store: a line of a manifest.
 
-    object    what it is (cup), source: where it is from (default: the video)
+    object    what it is (cup); source: where it is from (default: the video)
     extra     the other columns
     known     made_with of those of its histories that are in the store
-    address   changes with its files where they lie elsewhere, and with how they are looked at
-    replace   whether they are made again where they were made of something else
+    address   of remote files: a digest of their listing and of how they are read
+    replace   whether to replace histories that were made from other inputs
     """
 
     id: str
@@ -78,7 +69,7 @@ class Item(Job):
 
 
 class ManifestError(InputError):
-    """A manifest that cannot be used; ``problems`` are all there are, a sentence each."""
+    """A manifest that cannot be used; ``problems`` lists all of them, a sentence each."""
 
     def __init__(self, name: str, problems: Iterable[str]) -> None:
         self.problems = tuple(problems)
@@ -91,26 +82,24 @@ class ManifestError(InputError):
 
 
 def read_manifest(path: str | os.PathLike[str]) -> list[Item]:
-    """The items of a .csv or .jsonl file; paths in it are relative to its folder.
+    """Return the items of a .csv or .jsonl file; paths in it are relative to its folder.
 
-    Everything that is wrong with it, files that are not there included, is raised at once as a
-    ManifestError.
+    All problems, missing files included, are raised at once as a ManifestError.
     """
     name = os.fspath(path)
     suffix = Path(name).suffix.lower()
     if suffix not in (".csv", ".jsonl"):
         raise InputError(f"{name}: a manifest is a .csv or .jsonl file; give one of those")
     with remote.local_copy(name) as here:
-        text = read_text(here, MOST_BYTES)
+        text = read_text(here, MAX_MANIFEST_BYTES)
     with named(name):
         rows = list(_csv_rows(text) if suffix == ".csv" else _json_rows(text))
     return _items(name, rows, name[: name.rfind("/") + 1])
 
 
 def as_items(rows: Iterable[Mapping[str, Any]]) -> list[Item]:
-    """The same from mappings; paths are relative to the current folder."""
-    given = [(f"item {at}", dict(row)) for at, row in enumerate(rows, 1)]
-    return _items("the manifest", given, "")
+    """Return the items of mappings; paths are relative to the current folder."""
+    return _items("the manifest", [(f"item {at}", dict(row)) for at, row in enumerate(rows, 1)], "")
 
 
 def _csv_rows(text: str) -> Iterator[tuple[str, Any]]:
@@ -123,7 +112,7 @@ def _csv_rows(text: str) -> Iterator[tuple[str, Any]]:
                     f"line 1: cells are separated by {name}; save the file with commas instead"
                 )
         columns = list(map(_column, columns))
-        twice = sorted({one for one in columns if columns.count(one) > 1 or not one})
+        twice = sorted({name for name in columns if columns.count(name) > 1 or not name})
         if twice:
             raise InputError(f'line 1: the column "{twice[0]}" appears twice or has no name')
         for cells in reader:
@@ -139,7 +128,7 @@ def _csv_rows(text: str) -> Iterator[tuple[str, Any]]:
 
 
 def _column(name: str) -> str:
-    """Known ones may be written in capitals."""
+    """Return the name of a column; known ones may be written in capitals."""
     return name.lower() if name.lower() in KNOWN else name
 
 
@@ -159,11 +148,11 @@ def _json_rows(text: str) -> Iterator[tuple[str, Any]]:
 
 
 def _with_columns(row: dict[str, Any]) -> dict[str, Any]:
-    found = {_column(key): value for key, value in row.items()}
-    if len(found) < len(row):
+    renamed = {_column(key): value for key, value in row.items()}
+    if len(renamed) < len(row):
         twice = next(key for key in row if _column(key) != key and _column(key) in row)
         raise InputError(f'"{twice}" appears twice, in different case; keep one')
-    return found
+    return renamed
 
 
 def _items(name: str, rows: list[tuple[str, Any]], folder: str) -> list[Item]:
@@ -198,8 +187,8 @@ def _column_problem(column: str) -> str | None:
     if column in TAKEN:
         return f'column "{column}": histories already have a field of this name; rename the column'
     folded = column.strip().lower()
-    near = difflib.get_close_matches(folded, KNOWN, 1, ALIKE) or [
-        own for own in KNOWN if sorted(own) == sorted(folded)
+    near = difflib.get_close_matches(folded, KNOWN, 1, MIN_TYPO_RATIO) or [
+        known for known in KNOWN if sorted(known) == sorted(folded)
     ]
     if not near:
         return None
@@ -207,26 +196,28 @@ def _column_problem(column: str) -> str | None:
 
 
 def _item(row: Mapping[str, Any], folder: str) -> tuple[Item | None, list[str]]:
-    """An item and what is wrong with it."""
+    """Return an item, or None and what is wrong with the row."""
     wrong: list[str] = []
 
-    def taken(read: Any, *given: Any) -> Any:
+    def checked(read: Any, *arguments: Any) -> Any:
         try:
-            return read(*given)
+            return read(*arguments)
         except InputError as error:
             wrong.append(str(error))
 
-    given = {key: value for key, value in row.items() if value not in (None, "")}
-    texts = {key: taken(_text, key, given[key]) for key in given if key not in ("objects", *TYPES)}
+    cells = {key: value for key, value in row.items() if value not in (None, "")}
+    texts = {
+        key: checked(_text, key, cells[key]) for key in cells if key not in ("objects", *SAMPLING)
+    }
     video = _placed(texts.pop("video", None), folder)
-    masks = [own for key in ("masks", "boxes") if (own := _placed(texts.pop(key, None), folder))]
+    masks = [path for key in ("masks", "boxes") if (path := _placed(texts.pop(key, None), folder))]
     if not video:
         wrong.append("has no video; put its path in the column video")
     if len(masks) != 1:
         wrong.append("give either masks or boxes, to show where the object is")
-    numbers = {key: taken(_number, key, given[key]) for key in TYPES if key in given}
-    objects = taken(_objects, given.get("objects"))
-    taken(check_kind, texts.get("kind"))
+    numbers = {key: checked(_number, key, cells[key]) for key in SAMPLING if key in cells}
+    objects = checked(_objects, cells.get("objects"))
+    checked(check_kind, texts.get("kind"))
     for key, known in CHOICES.items():
         value = numbers.get(key) or texts.get(key)
         if value is not None and value not in known:
@@ -259,7 +250,7 @@ def _text(key: str, value: Any) -> str:
 
 
 def _number(key: str, value: Any) -> Any:
-    kind = TYPES[key]
+    kind = TYPES.get(key, str)
     try:
         if isinstance(value, bool) or (kind is int and isinstance(value, float)):
             raise ValueError
@@ -277,15 +268,15 @@ def _objects(value: Any) -> tuple[int, ...] | tuple[tuple[int, ...], ...] | str 
 
 
 def _placed(path: str | None, folder: str) -> str | None:
-    """``folder`` ends with a slash, or is empty; it may be a URL, as the path may."""
+    """Return the path in a folder, which is empty or ends with a slash; both may be URLs."""
     if not path:
         return None
     return path if remote.is_remote(path) or os.path.isabs(path) else f"{folder}{path}"
 
 
 def video_name(path: str) -> str:
-    """What open_video calls it: a folder by its name, a file without its suffix, and a pattern of
-    images by their folder."""
+    """Return the name that open_video gives: of a folder its name, of a file its stem, of a
+    pattern of images that of their folder."""
     place = Path(path.rstrip("/") if remote.is_remote(path) else os.path.abspath(path))
     if not remote.is_remote(path):
         if place.is_dir():
@@ -296,25 +287,25 @@ def video_name(path: str) -> str:
 
 
 def _missing(items: list[tuple[str, Item]]) -> Iterator[str]:
-    """Files that are not there, on this machine or elsewhere."""
+    """Yield a sentence for each missing file, on this machine or elsewhere."""
 
-    def look(given: tuple[str, str]) -> str | None:
-        where, path = given
+    def look(named: tuple[str, str]) -> str | None:
+        where, path = named
         if remote.is_remote(path):
             try:
                 return None if remote.is_there(path) else f"{where}: {path} does not exist"
             except DejaCueError as error:
                 return f"{where}: {error}"
-        there = os.path.exists(path) or (glob.has_magic(path) and next(glob.iglob(path), None))
-        return None if there else f"{where}: {path} does not exist"
+        exists = os.path.exists(path) or (glob.has_magic(path) and next(glob.iglob(path), None))
+        return None if exists else f"{where}: {path} does not exist"
 
     paths = [(where, path) for where, item in items for path in (item.video, item.masks)]
-    with ThreadPoolExecutor(LOOKING) as pool:
+    with ThreadPoolExecutor(MAX_LOOKUPS) as pool:
         yield from dict.fromkeys(filter(None, pool.map(look, paths)))
 
 
 @contextlib.contextmanager
 def fetched(item: Item) -> Iterator[Item]:
-    """With its files on this machine, as long as the block runs."""
+    """Yield the item with its files on this machine, as long as the block runs."""
     with remote.local_copy(item.video) as video, remote.local_copy(item.masks) as masks:
         yield replace(item, video=video, masks=masks)

@@ -25,10 +25,9 @@ from dejacue._version import __version__
 from dejacue.cluster import check_version, connected, need_ray
 from dejacue.errors import DejaCueError, InputError, counted, first_line, need
 from dejacue.pipeline.ingest.manifest import Item
-from dejacue.pipeline.ingest.run import RayOptions, Run
 from dejacue.pipeline.ingest.worker import Decoding, Worker, obituary
-from dejacue.pipeline.ingest.writer import partial_path
-from dejacue.pipeline.options import EncoderOptions
+from dejacue.pipeline.ingest.writer import RayOptions, Run, partial_path
+from dejacue.pipeline.job import EncoderOptions
 from dejacue.sources.build import Chunk, End, Failed, HistoryBuilder, Message, Rows
 from dejacue.sources.encoders import Encoder
 from dejacue.sources.partial import PartialRows
@@ -36,14 +35,14 @@ from dejacue.sources.remote import is_remote
 from dejacue.store import Store
 
 BLOCK_BYTES = 4 << 20  # of crops that a task of an actor takes, unless one batch is larger
-MOST_TASKS = 1000  # that the items are dealt to
-RETRIES = 3  # of a batch whose actor has died
+MAX_TASKS = 1000  # among which the items are divided
+MAX_RETRIES = 3  # of a batch whose actor has died
 NOTHING = b""
 
 
 @dataclass(frozen=True)
 class Shared:
-    """All that other machines are told."""
+    """All that other machines need to know."""
 
     decoding: Decoding
     encoder: Encoder | str
@@ -53,7 +52,7 @@ class Shared:
 
 
 def part_path(store: Path, item: str, number: int) -> Path:
-    """The file that keeps the rows of a batch."""
+    """Return the file that keeps the rows of a batch."""
     return Path(f"{partial_path(store, item)}.{number}.part")
 
 
@@ -90,7 +89,7 @@ def _dataset(ray: Any, run: Run, joined: _Joined) -> Any:
     with DataContext.current(context), warnings.catch_warnings():
         # how often actors are made again may not be said so any more from Ray 2.64 on
         warnings.filterwarnings("ignore", "`ray_remote_args` is deprecated")
-        made: Any = from_items(todo, override_num_blocks=min(len(todo), MOST_TASKS))
+        made: Any = from_items(todo, override_num_blocks=min(len(todo), MAX_TASKS))
         made = made.flat_map(
             decode_rows, fn_kwargs={"shared": shared}, num_cpus=1, concurrency=run.workers
         )
@@ -103,19 +102,19 @@ def _dataset(ray: Any, run: Run, joined: _Joined) -> Any:
             num_cpus=cpus,
             num_gpus=gpus,
             max_restarts=-1,
-            max_task_retries=RETRIES,
+            max_task_retries=MAX_RETRIES,
         )
 
 
-def _sizes(ray: Any, given: RayOptions) -> tuple[int, float, int]:
-    """How many actors, and how many GPUs and cores each has."""
-    there = ray.cluster_resources()
-    all_gpus, all_cpus = there.get("GPU", 0), there.get("CPU", 0)
-    gpus = given.gpus_per_actor
+def _sizes(ray: Any, options: RayOptions) -> tuple[int, float, int]:
+    """Return how many actors there are, and how many GPUs and cores each has."""
+    resources = ray.cluster_resources()
+    all_gpus, all_cpus = resources.get("GPU", 0), resources.get("CPU", 0)
+    gpus = options.gpus_per_actor
     if gpus is None:
         gpus = 1 if all_gpus else 0
     machines = sum(1 for node in ray.nodes() if node["Alive"])
-    actors = given.actors or (max(1, int(all_gpus // gpus)) if gpus else machines)
+    actors = options.actors or (max(1, int(all_gpus // gpus)) if gpus else machines)
     if actors * gpus > all_gpus:
         raise InputError(
             f"{actors} actors with {gpus:g} GPUs each: the cluster has {all_gpus:g}; give fewer "
@@ -125,7 +124,7 @@ def _sizes(ray: Any, given: RayOptions) -> tuple[int, float, int]:
 
 
 def _row(item: str, part: int, message: Message | DejaCueError) -> dict[str, Any]:
-    """Of the dataset. ``message`` is one of ``decode``, its crops beside it, or an error."""
+    """Return a row of the dataset; ``message`` is one of ``decode``, or an error."""
     crops = NOTHING
     if isinstance(message, Chunk):
         crops, message = message.crops.tobytes(), message.without_crops
@@ -133,8 +132,10 @@ def _row(item: str, part: int, message: Message | DejaCueError) -> dict[str, Any
 
 
 def decode_rows(row: dict[str, Any], shared: Shared) -> Iterator[dict[str, Any]]:
-    """An item → a row for each batch of its crops, then one that tells how it ended. Batches that
-    were encoded before come without crops."""
+    """Yield a row for each batch of crops of an item, then one that says how it ended.
+
+    Batches that were encoded before come without crops.
+    """
     item: Item = pickle.loads(row["item"])
     try:
         check_version(shared.version)
@@ -160,7 +161,7 @@ _workers: dict[bytes, Worker] = {}  # of this process, by what they were told: o
 
 
 def _messages(item: Item, how: Decoding) -> Iterator[Message]:
-    """As a process of the local engine gives them: one that dies costs its item, not the run."""
+    """Decode in a process, as the local engine does: if it dies, only its item fails."""
     key = pickle.dumps(how)
     worker = _workers.pop(key, None) or Worker(replace(how, threads=1))
     try:
@@ -176,7 +177,7 @@ def _messages(item: Item, how: Decoding) -> Iterator[Message]:
 
 
 def _absolute(path: str) -> str:
-    """Other machines have other current folders."""
+    """Return a path that holds on other machines, which have other current folders."""
     return path if is_remote(path) else os.path.abspath(path)
 
 
@@ -189,25 +190,27 @@ class Encode:
         self._encoder: Encoder | None = None
 
     def _loaded(self) -> Encoder:
-        """Not where the actor is made: Ray tells of an error there in its own words only."""
+        """Load the model; not in __init__, whose errors Ray reports in its own words only."""
         check_version(self._shared.version)
         made = self._shared.options.load(self._shared.encoder)
         here = self._shared.decoding.encoder.identity
         if made.identity != here:
             raise InputError(
                 f'{socket.gethostname()}: the encoder is "{made.identity}" there, but "{here}" '
-                "here; give --backend, --precision and --device"
+                "here; give --device, and backend and precision with --set"
             )
         return made
 
     def __call__(self, block: Any) -> Any:
         import pyarrow
 
-        return pyarrow.Table.from_pylist([self._answer(own) for own in _buffers(block)])
+        return pyarrow.Table.from_pylist([self._answer(row) for row in _buffers(block)])
 
     def _answer(self, row: dict[str, Any]) -> dict[str, Any]:
-        """Errors are sent on like anything else: whoever joins raises them. What the encoder says
-        of a crop is a problem of the item."""
+        """Return the row with encoded crops, or with an error for the driver to raise.
+
+        What the encoder says of a crop is a problem of the item.
+        """
         message, rows, problem = row["message"], NOTHING, ""
         try:
             if len(row["crops"]):
@@ -223,11 +226,17 @@ class Encode:
         except Exception as error:
             what = f"{type(error).__name__}: {first_line(error)}"
             message = pickle.dumps(DejaCueError(f"{socket.gethostname()}: cannot encode ({what})"))
-        own = {"item": row["item"], "part": row["part"], "message": message}
-        return {**own, "rows": rows, "problem": problem, "kept": self._sees_store}
+        return {
+            "item": row["item"],
+            "part": row["part"],
+            "message": message,
+            "rows": rows,
+            "problem": problem,
+            "kept": self._sees_store,
+        }
 
     def _rows(self, encoder: Encoder, chunk: Chunk, row: Mapping[str, Any]) -> Rows:
-        """Those of an actor that died here are taken."""
+        """Encode a chunk; rows that another actor has left are reused."""
         path = part_path(self._shared.store, row["item"], row["part"]) if self._sees_store else None
         with PartialRows(path, self._shared.decoding.encoder.key) as kept:
             keys = chunk.names
@@ -240,7 +249,7 @@ class Encode:
 
 
 def _buffers(block: Any) -> Iterator[dict[str, Any]]:
-    """The rows of a table; crops are not copied."""
+    """Yield the rows of a table, without a copy of the crops."""
     for at in range(block.num_rows):
         yield {
             name: block[name][at].as_buffer() if name == "crops" else block[name][at].as_py()
@@ -259,14 +268,14 @@ class _Parts:
 
 
 class _Joined:
-    """Batches of items, until all of an item are there."""
+    """Collect the batches of items until all of an item have arrived."""
 
     def __init__(self, run: Run) -> None:
         self._run, self._open = run, dict[str, _Parts]()
         self._info = run.decoding.encoder
 
     def begin(self, item: Item) -> dict[str, Any]:
-        """A row for the dataset: the item, and which crops have been encoded before."""
+        """Return a row of the dataset: the item, and which crops have been encoded before."""
         known = PartialRows(self._run.writer.partial(item), self._info.key)
         self._open[item.id] = _Parts(item, known)
         here = replace(item, video=_absolute(item.video), masks=_absolute(item.masks))
@@ -275,42 +284,42 @@ class _Joined:
     def take(
         self, item: str, part: int, message: bytes, rows: bytes, problem: str, kept: bool
     ) -> None:
-        own, told = self._open[item], pickle.loads(message)
-        if isinstance(told, DejaCueError):
-            raise told
+        parts, content = self._open[item], pickle.loads(message)
+        if isinstance(content, DejaCueError):
+            raise content
         if problem:
-            own.problems[part] = problem
-        if isinstance(told, Chunk):
-            made = None
+            parts.problems[part] = problem
+        if isinstance(content, Chunk):
+            encoded = None
             if rows:
-                made = np.frombuffer(rows, "<f4").reshape(-1, self._info.dimension)
+                encoded = np.frombuffer(rows, "<f4").reshape(-1, self._info.dimension)
                 if not kept:
                     path = part_path(self._run.writer.path, item, part)
                     with PartialRows(path, self._info.key) as file:
-                        file.add(dict(zip(told.names, made, strict=True)))
-            own.batches[part] = told, made
-            self._run.writer.encoded(len(told))
+                        file.add(dict(zip(content.names, encoded, strict=True)))
+            parts.batches[part] = content, encoded
+            self._run.writer.encoded(len(content))
         else:
-            own.end, own.count = told, part
-        if len(own.batches) == own.count:
+            parts.end, parts.count = content, part
+        if len(parts.batches) == parts.count:
             self._finish(self._open.pop(item))
 
-    def _finish(self, own: _Parts) -> None:
-        """In the order of the frames, so that rows are those of the local engine."""
-        if isinstance(own.end, Failed):
-            self._run.writer.failed(own.item, own.end.what)
-        elif own.problems:
-            what = own.problems[max(own.problems)]
-            self._run.writer.failed(own.item, f"{own.item.video}: {what}")
-        elif own.end is not None:
+    def _finish(self, parts: _Parts) -> None:
+        """Build histories in the order of the frames: rows are those of the local engine."""
+        if isinstance(parts.end, Failed):
+            self._run.writer.failed(parts.item, parts.end.what)
+        elif parts.problems:
+            what = parts.problems[max(parts.problems)]
+            self._run.writer.failed(parts.item, f"{parts.item.video}: {what}")
+        elif parts.end is not None:
             builder = HistoryBuilder(self._info)
-            builder.known.add(own.known)
-            for _, (chunk, rows) in sorted(own.batches.items()):
+            builder.known.add(parts.known)
+            for _, (chunk, rows) in sorted(parts.batches.items()):
                 if rows is None:
                     builder.see(chunk)
                 else:
                     builder.take(chunk, rows)
-            self._run.writer.finished(own.item, builder.histories(own.end), own.end)
+            self._run.writer.finished(parts.item, builder.histories(parts.end), parts.end)
 
     def check_finished(self) -> None:
         if self._open:

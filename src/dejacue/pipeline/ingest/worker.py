@@ -1,4 +1,10 @@
-"""A process that decodes and crops: items come in on one pipe, chunks go out on another.
+"""The local engine: processes decode and crop, this one encodes, a thread writes.
+
+    workers ──▶ bounded queue ──▶ batches ──▶ encoder ──▶ rows by item ──▶ Writer
+
+Items go to a worker on one pipe, chunks of crops come back on another. A thread for each worker
+hands it one item after the other; before it reads a chunk it waits until fewer than MAX_WAITING
+are queued, which holds the worker back in turn.
 
 Not multiprocessing: that runs the script of its user again. A pipe takes 1.5 GB/s, which is 10,000
 crops a second of 224 × 224, where shared memory takes 1.0 on the same busy machine
@@ -13,19 +19,34 @@ import io
 import json
 import os
 import pickle
+import queue
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from threading import Semaphore
 from typing import Any, cast
 
 from dejacue.errors import DejaCueError, InputError, first_line, lacks_memory
 from dejacue.pipeline._encode import missing_objects
 from dejacue.pipeline.ingest.manifest import ADDRESS, Item, fetched
+from dejacue.pipeline.ingest.writer import Run
 from dejacue.records.history import COLUMNS
 from dejacue.report.thumbnails import Album, small_jpeg
-from dejacue.sources.build import MINIMUM, PADDING, Chunk, EncoderInfo, End, Failed, Message, crops
+from dejacue.sources.build import (
+    MINIMUM,
+    PADDING,
+    Chunk,
+    EncoderInfo,
+    End,
+    Failed,
+    Incoming,
+    Message,
+    crops,
+    encode_chunks,
+)
 from dejacue.sources.encoders import Encoder
 from dejacue.sources.remote import is_remote, listing
 from dejacue.sources.sizes import pixel_limit
@@ -35,16 +56,19 @@ PICTURE_SIDE = 128  # most crops have less than a store allows, and stay as they
 MAX_KEPT_CROPS = 4  # of which one becomes the picture of an object
 _START = "import sys; sys.path[:] = {!r}; from dejacue.pipeline.ingest import worker; worker.main()"
 _PIPE_BYTES = 1 << 20
-ENDING_S = 2.0
+MAX_WAITING = 8  # chunks of all workers, of 32 MB at most, unless one batch is larger
+MAX_THREAD_ENDING_S = 5.0  # for a thread that is fetching a file, when all is stopped
+IDLE_S = 0.25  # after which encoded rows move on, though nothing comes after them
+MAX_ENDING_S = 2.0
 # glibc gives large arrays back at once, and taking their pages anew costs more than filling them
 _KEEP_PAGES = {"MALLOC_MMAP_THRESHOLD_": str(32 << 20), "MALLOC_TRIM_THRESHOLD_": str(128 << 20)}
 
 
 @dataclass(frozen=True)
 class Decoding:
-    """How items are decoded and cropped: all that another process is told.
+    """How items are decoded and cropped: all that another process needs to know.
 
-    threads   that decode an item
+    threads   number of threads that decode an item
     """
 
     encoder: EncoderInfo
@@ -67,23 +91,23 @@ class Decoding:
 
 
 def decode(item: Item, how: Decoding) -> Iterator[Message]:
-    """The crops of an item, then how it ended; errors are Failed, too."""
+    """Yield the crops of an item, then how it ended; an error becomes Failed."""
     try:
         with pixel_limit(how.max_pixels):
             yield from _decoded(item, how)
     except DejaCueError as error:
         yield Failed(str(error))
     except Exception as error:
-        said = "not enough memory" if lacks_memory(error) else first_line(error)
-        yield Failed(f"{item.video}: {said}")
+        why = "not enough memory" if lacks_memory(error) else first_line(error)
+        yield Failed(f"{item.video}: {why}")
 
 
 def _addressed(item: Item, info: EncoderInfo) -> Item:
-    """With its address, if all of its files lie elsewhere: whether they have changed is told by
-    their listing, and nothing is fetched to find out."""
+    """Return the item with its address, if all of its files are remote: their listing shows
+    whether they have changed, without a download."""
     if item.address or not (is_remote(item.video) and is_remote(item.masks)):
         return item
-    seen = [
+    recipe = [
         listing(item.video),
         listing(item.masks),
         vars(item.sampling),
@@ -95,13 +119,15 @@ def _addressed(item: Item, info: EncoderInfo) -> Item:
         PADDING,
         MINIMUM,
     ]
-    digest = hashlib.sha256(json.dumps(seen, default=str).encode()).hexdigest()
+    digest = hashlib.sha256(json.dumps(recipe, default=str).encode()).hexdigest()
     return replace(item, address=digest)
 
 
 def _there_already(item: Item) -> End | None:
-    """What became of an item whose histories were made of the same address. They were added
-    together, so one of them tells of all."""
+    """Return the end of an item whose histories were made of the same address, else None.
+
+    They were added together, so one of them stands for all.
+    """
     if item.address is None or not item.known:
         return None
     wanted = {ADDRESS: item.address, **(item.extra if item.replace else {})}
@@ -127,48 +153,47 @@ def _decoded(item: Item, how: Decoding) -> Iterator[Chunk | End]:
     if not missing.objects:
         yield End(skipped=skipped)
         return
-    seen: dict[int, Album[Any]] = {}
+    albums: dict[int, Album[Any]] = {}
     counts: dict[int, int] = {}
     order = crops(missing.video, missing.masks, missing.objects, info, required=not skipped)
     for message in order:
         if isinstance(message, Chunk):
             for which, pixels in zip(message.which.tolist(), message.crops, strict=True):
                 at = counts[which] = counts.get(which, -1) + 1
-                seen.setdefault(which, Album(MAX_KEPT_CROPS)).see(at, pixels.copy)
+                albums.setdefault(which, Album(MAX_KEPT_CROPS)).see(at, pixels.copy)
             yield message
         else:
             columns = {COLUMNS: "\n".join(item.extra)} if item.extra else {}
             more = {**item.extra, **columns, **({ADDRESS: item.address} if item.address else {})}
             yield replace(
                 message,
-                made={name: {**own, **more} for name, own in message.made.items()},
+                made={name: {**made, **more} for name, made in message.made.items()},
                 skipped=skipped,
                 pictures={
-                    message.ids[at]: small_jpeg(middle(own, counts[at]), PICTURE_SIDE)
-                    for at, own in seen.items()
+                    message.ids[at]: small_jpeg(middle(album, counts[at]), PICTURE_SIDE)
+                    for at, album in albums.items()
                 },
             )
         del message
 
 
 def _with_columns(item: Item) -> Mapping[str, Mapping[str, str]]:
-    """What is there of an item; to be replaced is also what has other columns."""
+    """Return the known histories of an item; one with other columns is replaced, too."""
     if not item.replace:
         return item.known
-    own = item.extra.items()
     return {
-        name: made if all(made.get(key) == text for key, text in own) else {}
+        name: made if all(made.get(key) == text for key, text in item.extra.items()) else {}
         for name, made in item.known.items()
     }
 
 
 def middle(album: Album[Any], last: int) -> Any:
-    """The thing that is kept nearest to the middle of all."""
-    return album.kept[min(album.kept, key=lambda own: abs(2 * own - last - 1))]
+    """Return what the album holds nearest to the middle of all."""
+    return album.kept[min(album.kept, key=lambda at: abs(2 * at - last - 1))]
 
 
 def main() -> None:
-    """Reads a Decoding, then items, until the pipe ends."""
+    """Run a worker: read a Decoding, then items, until the pipe ends."""
     source = sys.stdin.buffer
     target = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what libraries print must not get in between
@@ -181,11 +206,11 @@ def main() -> None:
                 del message
                 target.flush()
     except (EOFError, BrokenPipeError):
-        os._exit(0)  # whoever wanted it has gone; nothing is left to be flushed
+        os._exit(0)  # the reader has gone; nothing is left to be flushed
 
 
 def obituary(item: Item, code: int) -> str:
-    """Why there is nothing of the item whose worker has ended with this exit code."""
+    """Return why an item has failed whose worker ended with this exit code."""
     how = f"ended with {code}"
     with contextlib.suppress(ValueError):
         how = f"was killed by {signal.Signals(-code).name}"
@@ -196,7 +221,7 @@ def obituary(item: Item, code: int) -> str:
 
 
 class Worker:
-    """A process, and the pipes to it. EOFError: it has ended."""
+    """A process and the pipes to it; EOFError is raised where it has ended."""
 
     def __init__(self, how: Decoding) -> None:
         self._process = subprocess.Popen(
@@ -215,9 +240,9 @@ class Worker:
             import fcntl
 
             fcntl.fcntl(self._out, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
-        self._give(how)
+        self._send(how)
 
-    def _give(self, value: Any) -> None:
+    def _send(self, value: Any) -> None:
         try:
             pickle.dump(value, self._in)
             self._in.flush()
@@ -225,8 +250,8 @@ class Worker:
             raise EOFError from None
 
     def messages(self, item: Item, wait: Callable[[], object]) -> Iterator[Message]:
-        """What ``decode`` gives of an item, whose files may lie elsewhere; ``wait`` is called when
-        a message comes, before it is read."""
+        """Yield what ``decode`` yields for an item, whose files may be remote; ``wait`` is called
+        when a message has arrived, before it is read."""
         try:
             item = _addressed(item, self._how.encoder)
             if (end := _there_already(item)) is not None:
@@ -234,7 +259,7 @@ class Worker:
                 yield end
                 return
             with fetched(item) as here:
-                self._give(replace(here, encoder=None))
+                self._send(replace(here, encoder=None))
                 message: Message | None = None
                 while message is None or isinstance(message, Chunk):
                     message = None
@@ -250,17 +275,133 @@ class Worker:
             yield Failed(str(error))
 
     def kill(self) -> None:
-        """Whoever reads from it gets EOFError."""
         self._process.kill()
 
     def end(self) -> int:
-        """Its exit code; it is told to end where it has not."""
+        """End the process, and return its exit code."""
         with contextlib.suppress(OSError):  # what it has not read
             self._in.close()
         try:
-            code = self._process.wait(ENDING_S)
+            code = self._process.wait(MAX_ENDING_S)
         except subprocess.TimeoutExpired:
             self._process.kill()
             code = self._process.wait()
         self._out.close()
         return code
+
+
+def run_local(run: Run) -> None:
+    cores = os.cpu_count() or 2
+    workers = run.workers or max(1, cores - 1)
+    workers = min(workers, max(1, run.total))
+    # a video in one thread takes the least work; in more only where there are fewer than cores
+    how = replace(run.decoding, threads=max(1, cores // workers))
+    writer = run.writer
+    with (
+        _Workers(run.items, how, workers) as decoding,
+        contextlib.closing(
+            encode_chunks(decoding, run.encoder, how.encoder, writer.partial, writer.encoded)
+        ) as outcomes,
+    ):
+        writer.take(outcomes)
+
+
+class _Workers:
+    """Iterate over the messages of all workers, as ``encode_chunks`` takes them."""
+
+    def __init__(self, items: Iterator[Item], how: Decoding, count: int) -> None:
+        self._items, self._how = items, how
+        self.slots = Semaphore(MAX_WAITING)
+        self._queue: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._stopping = False
+        self._alive: set[Worker] = set()
+        self._threads = [threading.Thread(target=self._work, daemon=True) for _ in range(count)]
+
+    def __enter__(self) -> _Workers:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._stopping = True
+            for worker in self._alive:
+                worker.kill()
+        self.slots.release(len(self._threads))  # nobody waits any more
+        for thread in self._threads:
+            thread.join(MAX_THREAD_ENDING_S)
+
+    def __iter__(self) -> Iterator[Incoming]:
+        ended = 0
+        while ended < len(self._threads):
+            try:
+                message = self._queue.get(timeout=IDLE_S)
+            except queue.Empty:
+                yield Incoming(None, None)
+                continue
+            if message is None:
+                ended += 1
+            elif isinstance(message, BaseException):
+                raise message
+            else:
+                yield Incoming(message[0], message[1], self.slots.release)
+            del message  # a chunk is large
+
+    def _next(self) -> Item | None:
+        with self._lock:
+            return None if self._stopping else next(self._items, None)
+
+    def _work(self) -> None:
+        """Run one thread: its worker, and another one where that has died."""
+        worker = None
+        try:
+            while (item := self._next()) is not None:
+                worker = worker or self._started()
+                if worker is None:
+                    break
+                try:
+                    self._pass_on(worker, item)
+                except EOFError:
+                    if self._stopping:
+                        break
+                    self.slots.acquire()
+                    self._queue.put((item, Failed(obituary(item, self._ended(worker)))))
+                    worker = None
+        except BaseException as error:
+            self._queue.put(error)
+        finally:
+            if worker is not None:
+                self._ended(worker)
+            self._queue.put(None)
+
+    def _pass_on(self, worker: Worker, item: Item) -> None:
+        waiting = False  # for a message that is being read
+
+        def wait() -> None:
+            nonlocal waiting
+            self.slots.acquire()
+            waiting = True
+
+        try:
+            for message in worker.messages(item, wait):
+                self._queue.put((item, message))
+                waiting = False
+                del message
+        except EOFError:
+            if waiting:
+                self.slots.release()
+            raise
+
+    def _started(self) -> Worker | None:
+        with self._lock:
+            if self._stopping:
+                return None
+            worker = Worker(self._how)
+            self._alive.add(worker)
+            return worker
+
+    def _ended(self, worker: Worker) -> int:
+        with self._lock:
+            self._alive.discard(worker)
+        return worker.end()

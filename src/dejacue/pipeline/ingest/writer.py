@@ -1,21 +1,22 @@
-"""The store that histories go into: opened or made for one encoder, and the one writer, which adds
-finished histories in groups, a transaction each."""
+"""The store that histories go into: opened or created for one encoder, and the only writer, which
+adds finished histories in groups, a transaction each."""
 
 from __future__ import annotations
 
 import hashlib
-import os
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+from dejacue.cluster import check_engine
 from dejacue.errors import InputError, shortened
 from dejacue.pipeline.ingest.manifest import Item
+from dejacue.pipeline.job import EncoderOptions, Place
 from dejacue.progress import Progress, silent
 from dejacue.records import History
 from dejacue.records.history import PROBLEMS
@@ -24,20 +25,21 @@ from dejacue.sources.encoders import Encoder, encoder_name
 from dejacue.sources.partial import partial_files
 from dejacue.store import Busy, Failure, Store
 
-Place = str | os.PathLike[str]
-GROUP_BYTES = 64 << 20
-GROUP_S = 2.0  # the oldest finished history waits so long
-PATIENCE_S = 600.0  # for somebody else who writes
+if TYPE_CHECKING:
+    from dejacue.pipeline.ingest.worker import Decoding
+
+MAX_GROUP_BYTES = 64 << 20
+MAX_WAITING_S = 2.0  # of the oldest finished history
+MAX_BUSY_S = 600.0  # while another process writes
 PARTIAL = "ingest"  # folder in the store for rows of items that are not finished
 
 
 @dataclass(frozen=True)
 class Ingested:
-    """What became of a manifest: ids that were added, those that were in the store already, and
-    what failed.
+    """What became of a manifest: ids that were added or were in the store already, and failures.
 
-    replaced   those of the added that took the place of another one
-    problems   of the added: id → what was wrong with video and masks, a sentence each
+    replaced   added ids that took the place of another history
+    problems   added id → what was wrong with its video and masks, a sentence each
     """
 
     added: tuple[str, ...] = ()
@@ -73,24 +75,24 @@ class _Group:
 
 
 def partial_path(store: Path, name: str) -> Path:
-    """The file that keeps the rows of an item until it is in the store at this path."""
+    """Return the file that keeps the rows of an item until it is in the store at this path."""
     digest = hashlib.sha256(name.encode("utf-8", "surrogateescape")).hexdigest()[:24]
     return store / PARTIAL / f"{digest}.partial"
 
 
 class Writer:
-    """Takes what became of each item; ``close`` waits until all of it is in the store.
+    """Write the outcome of each item; ``close`` waits until all of them are in the store.
 
-    total   how many items there are, for the progress that is told
+    total   how many items there are, for the progress
 
-    Errors of the disk are raised by the next call. Calls come from one thread.
+    Errors of the disk are raised by the next call. All calls come from one thread.
     """
 
     def __init__(self, store: Store, total: int = 0, progress: Progress = silent) -> None:
         self._store, self._group = store, _Group()
         self.path = store.path
         self._folder = store.path / PARTIAL
-        self._unsettled = {own.id for own in store.failures()}
+        self._unsettled = {failure.id for failure in store.failures()}
         self._pool = ThreadPoolExecutor(1, "dejacue-writer")
         self._writing: Future[None] | None = None
         self._lock = threading.Lock()
@@ -109,12 +111,12 @@ class Writer:
                 self.finished(job, histories, end)
 
     def encoded(self, count: int) -> None:
-        """So many more crops are encoded; to be called now and then."""
+        """Count encoded crops, and write what has waited long enough."""
         self._crops += count
-        self._tell()
+        self._report()
         self.tick()
 
-    def _tell(self) -> None:
+    def _report(self) -> None:
         self._progress("videos", self._items, self._total)
         self._progress("crops", self._crops)
 
@@ -122,7 +124,7 @@ class Writer:
         return partial_path(self.path, job.id)
 
     def _forget(self, item: Item) -> None:
-        """The rows of an item that is in the store."""
+        """Delete the rows of an item that is in the store."""
         for path in partial_files(self.partial(item)):
             path.unlink(missing_ok=True)
 
@@ -132,16 +134,16 @@ class Writer:
         self._items += 1
         if histories:
             self._group.finished.append(_Finished(job, [*histories.values()], end.pictures))
-            self._grown(sum(own.features.nbytes for own in histories.values()))
+            self._grown(sum(history.features.nbytes for history in histories.values()))
         else:
             self._forget(job)
             if job.id in self._unsettled:
                 self._group.settled.append(job.id)
                 self._grown(0)
-        self._tell()
+        self._report()
 
     def failed(self, job: Item, what: str) -> None:
-        """Recorded in the store, unless it has a history of this id: that one is in the way."""
+        """Record a failure in the store, unless the store has a history of this id."""
         failure = Failure(job.id, job.source, what)
         if job.id not in job.known:
             self._group.failures.append(failure)
@@ -149,7 +151,7 @@ class Writer:
             self._failed.append(failure)
         self._items += 1
         self._grown(0)
-        self._tell()
+        self._report()
 
     @property
     def summary(self) -> Ingested:
@@ -163,10 +165,10 @@ class Writer:
             )
 
     def tick(self) -> None:
-        """Writes what has waited long enough; to be called now and then."""
+        """Write what has waited long enough; to be called now and then."""
         group = self._group
-        waited = group.began and time.monotonic() - group.began > GROUP_S
-        if group.size > GROUP_BYTES or waited:
+        waited = group.began and time.monotonic() - group.began > MAX_WAITING_S
+        if group.size > MAX_GROUP_BYTES or waited:
             self.flush()
 
     def _grown(self, size: int) -> None:
@@ -175,14 +177,14 @@ class Writer:
         self.tick()
 
     def flush(self) -> None:
-        """Writes in a thread; the one before has to be finished, so that two wait at most."""
+        """Write in a thread, after the write before has finished: at most two groups wait."""
         group, self._group = self._group, _Group()
         self._wait()
         if group.began:
             self._writing = self._pool.submit(self._write, group)
 
     def close(self, keep: bool = False) -> None:
-        """keep   what was encoded of unfinished items, for the next run"""
+        """Wait for the last write; ``keep`` the rows of unfinished items for the next run."""
         try:
             self.flush()
             self._wait()
@@ -201,51 +203,50 @@ class Writer:
             try:
                 self._add(group.finished)
             except InputError:  # of one of them: the others are sound
-                for own in group.finished:
-                    self._add_alone(own, group)
+                for done in group.finished:
+                    self._add_alone(done, group)
         if group.failures or group.settled:
-            _patiently(lambda: self._store.record(group.failures, group.settled))
-        for own in group.finished:
-            self._forget(own.item)
+            _retry_while_busy(lambda: self._store.record(group.failures, group.settled))
+        for done in group.finished:
+            self._forget(done.item)
 
-    def _add_alone(self, own: _Finished, group: _Group) -> None:
+    def _add_alone(self, done: _Finished, group: _Group) -> None:
         try:
-            self._add([own])
+            self._add([done])
         except Busy:
             raise
         except InputError as error:
-            failure = Failure(own.item.id, own.item.source, str(error))
+            failure = Failure(done.item.id, done.item.source, str(error))
             group.failures.append(failure)
             with self._lock:
                 self._failed.append(failure)
 
     def _add(self, finished: Sequence[_Finished]) -> None:
-        histories = [(own, done.item) for done in finished for own in done.histories]
-        seen = {id: picture for own in finished for id, picture in own.pictures.items()}
-        objects = {own.id: item.object for own, item in histories}
-        sources = {own.id: item.source for own, item in histories}
-        settled = [own.item.id for own in finished]
-        _patiently(
+        histories = [(history, done.item) for done in finished for history in done.histories]
+        pictures = {id: picture for done in finished for id, picture in done.pictures.items()}
+        objects = {history.id: item.object for history, item in histories}
+        _retry_while_busy(
             lambda: self._store.add(
-                (own for own, _ in histories),
+                (history for history, _ in histories),
                 replace=any(done.item.replace for done in finished),
                 object=objects,
-                source=sources,
-                settled=settled,
-                thumbnails={id: seen[id] for id in objects if id in seen},
+                source={history.id: item.source for history, item in histories},
+                settled=[done.item.id for done in finished],
+                thumbnails={id: pictures[id] for id in objects if id in pictures},
             )
         )
         with self._lock:
             self._added += objects
-            self._replaced += [own.id for own, item in histories if own.id in item.known]
-            for own, _ in histories:
-                if problems := (own.made_with or {}).get(PROBLEMS):
-                    self._problems[own.id] = tuple(problems.splitlines())
+            for history, item in histories:
+                if history.id in item.known:
+                    self._replaced.append(history.id)
+                if problems := (history.made_with or {}).get(PROBLEMS):
+                    self._problems[history.id] = tuple(problems.splitlines())
 
 
-def _patiently(write: Callable[[], object]) -> None:
-    """Again and again, while somebody else writes."""
-    until = time.monotonic() + PATIENCE_S
+def _retry_while_busy(write: Callable[[], object]) -> None:
+    """Write, and try again while another process writes."""
+    until = time.monotonic() + MAX_BUSY_S
     while True:
         try:
             write()
@@ -257,21 +258,21 @@ def _patiently(write: Callable[[], object]) -> None:
 
 
 def check_room(path: Place, ids: Iterable[str], replace: bool) -> None:
-    """Refuses, before the work, ids that are in a store already, and a place for none."""
+    """Refuse, before the work, ids that are in the store already, or a place that is no store."""
     if not Store.is_at(path):
         Store.check_new(path)
         return
     with Store.open(path) as store:
-        there = [id for id in ids if id in store]
-    if there and not replace:
-        more = f" and {len(there) - 1} more" if len(there) > 1 else ""
+        taken = [id for id in ids if id in store]
+    if taken and not replace:
+        more = f" and {len(taken) - 1} more" if len(taken) > 1 else ""
         raise InputError(
-            f'{path}: already has a history "{shortened(there[0])}"{more}; --replace replaces it'
+            f'{path}: already has a history "{shortened(taken[0])}"{more}; --replace replaces it'
         )
 
 
 def open_store(path: Place, encoder: Encoder) -> Store:
-    """The store at a place, or a new one; one of another encoder is refused."""
+    """Open the store at a place, or create one; refuse a store of another encoder."""
     if not Store.is_at(path):
         return Store.create(path, encoder=encoder.identity)
     store = Store.open(path)
@@ -296,7 +297,7 @@ def check_encoder_of(store: Store, encoder: Encoder) -> None:
 
 
 def encoder_of(store: Store) -> str | None:
-    """The name of the encoder of a store; None where any will do."""
+    """Return the name of the encoder of a store; None: any encoder will do."""
     first = next(store.rows(), None)
     if first is not None:
         return encoder_name(store.origin(first.id))
@@ -306,3 +307,48 @@ def encoder_of(store: Store) -> str | None:
             "with --encoder"
         )
     return None
+
+
+@dataclass(frozen=True)
+class RayOptions:
+    """Where the Ray cluster is, and how many models run on it.
+
+    address          as in ``dejacue.cluster.connected``
+    actors           number of models (None: one per GPU or, without GPUs, per machine)
+    gpus_per_actor   may be a fraction (None: 1 if the cluster has any, else 0)
+    """
+
+    address: str | None = None
+    actors: int | None = None
+    gpus_per_actor: float | None = None
+
+    def check(self, engine: str) -> None:
+        check_engine(engine, self.address)
+        if engine != "ray" and self != RayOptions():
+            raise InputError("actors need Ray; add --engine ray, or leave them out")
+        if self.actors is not None and self.actors < 1:
+            raise InputError(f"actors {self.actors}: give at least 1")
+        if self.gpus_per_actor is not None and not 0 <= self.gpus_per_actor < 1e3:
+            raise InputError(f"GPUs per actor {self.gpus_per_actor}: give 0 or more")
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """What an engine needs to make histories of items.
+
+    items      each once; total: how many there are
+    decoding   what other processes need to know
+    workers    how many processes decode; None: as many as suit the machine
+    writer     takes the outcome of each item
+    source     the encoder as it was given; options: how it is loaded on another machine
+    """
+
+    items: Iterator[Item]
+    total: int
+    encoder: Encoder
+    decoding: Decoding
+    writer: Writer
+    workers: int | None
+    source: Encoder | str
+    options: EncoderOptions
+    ray: RayOptions

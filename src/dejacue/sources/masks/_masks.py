@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from dejacue.sources.video import Frame
 
 MATCHES = ("auto", "stem", "source", "one-based", "index")
-CHOOSE = 'choose the match "source" or "index" (--match)'
+CHOOSE = 'choose the match "source" or "index" (--set match=…)'
 MAX_NAME_LETTERS = 255  # of a file whose name is searched for numbers
 MAX_LISTED_IDS = 9  # in a sentence
 MAX_STRETCH = 0.02  # by which the aspect ratio of a mask may differ from that of its frame
@@ -88,7 +88,7 @@ class Matching:
                 raise InputError(
                     f"{self.where}: the masks are named {_examples(self.keys.names)}, but the "
                     f'frames "{frame.name}" and so on; use the same names, or choose the match '
-                    '"index" (--match) to take them in order'
+                    '"index" (--set match=…) to take them in order'
                 )
         return self._numbered(frame)
 
@@ -162,7 +162,7 @@ class Matching:
                 raise InputError(
                     f"{self.where}: the masks are numbered 1 to {count}, but there are more than "
                     f"{count} frames, so the numbers may start at 0 or at 1; choose the match "
-                    '"source" (from 0) or "index" (from 1) (--match)'
+                    '"source" (from 0) or "index" (from 1) (--set match=…)'
                 )
             return index
         if source == index:
@@ -176,7 +176,7 @@ class Matching:
         choose = CHOOSE
         at = frame.index * self.every
         if min(self.sources) == 1 and at != frame.source:
-            choose = 'choose the match "source", "one-based" or "index" (--match)'
+            choose = 'choose the match "source", "one-based" or "index" (--set match=…)'
         return InputError(
             f"{self.where}: the numbers of the masks are ambiguous: as frames of the source, "
             f"where sampled frame {at} (source frame {frame.source}) has {self.label(source)}, or "
@@ -189,7 +189,7 @@ class Matching:
         return InputError(
             f"{self.where}: no mask belongs to any of these frames: the masks are named {masks}, "
             f"the frames {_examples(seen)}; give the masks of this video, or a match other than "
-            f'"{self.match}" (--match)'
+            f'"{self.match}" (--set match=…)'
         )
 
 
@@ -214,7 +214,7 @@ def _numbers(names: Sequence[str], where: str) -> list[int]:
         if not numbers:
             raise InputError(
                 f'{where}: mask "{name}" has no number in its name that could be a frame; rename '
-                'it, or choose the match "stem" (--match) if frames have the same names'
+                'it, or choose the match "stem" (--set match=…) if frames have the same names'
             )
         if len(numbers) != len(groups[0]):
             raise InputError(
@@ -288,7 +288,7 @@ class Coverage:
             sentences.append(
                 "the masks are numbered from 1 and the frames from 0, so the last mask is "
                 'unused; if the first mask belongs to the first frame, choose the match "index" '
-                "(--match)"
+                "(--set match=…)"
             )
         return sentences
 

@@ -122,7 +122,7 @@ class Labels(Rows):
                 raise InputError(
                     f"{self._label(row)}: holds {', '.join(map(str, others[:4]))} but other masks "
                     'hold only 0 and 255; choose the kind "indexed" (255 is void) or "binary" (255 '
-                    "is the object) (--kind)"
+                    "is the object) (--set kind=…)"
                 )
             return dict.fromkeys(self._known or (), array != 0)
         if wanted is None:
@@ -172,7 +172,7 @@ class Labels(Rows):
                 raise InputError(
                     f"{self._label(row)}: holds {len(values)} different values, which may be "
                     'object labels or the soft edge of one object; choose the kind "indexed" or '
-                    '"binary" (--kind)'
+                    '"binary" (--set kind=…)'
                 )
             if values - {VOID}:
                 return False
@@ -275,7 +275,7 @@ def _without_colour(array: NDArray[Any], mode: str, path: Path, binary: bool) ->
     if (array != array[..., :1]).any():
         raise InputError(
             f"{path}: is a colour picture, and colours are not object numbers; save it as palette "
-            'or greyscale, or choose the kind "binary" (--kind) if everything that is not black '
-            "is the object"
+            'or greyscale, or choose the kind "binary" (--set kind=…) if everything that is not '
+            "black is the object"
         )
     return np.ascontiguousarray(array[..., 0])

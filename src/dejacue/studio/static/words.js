@@ -51,7 +51,7 @@ function SaveList({ asked, onClose, again }) {
   return html`<${Dialog} title="Save these words" onClose=${onClose}><form onSubmit=${send}>
     <label>File in the workspace (.yaml)<input value=${name} required
       onInput=${(event) => setName(event.target.value)} /></label><${Problem}>${problem}</${Problem}>
-    <p class="soft">Use it for other videos: <code>dejacue locate … --vocabulary ${name}</code></p>
+    <p class="soft">Use it for other videos: <code>dejacue find … --vocabulary ${name}</code></p>
     <button class="main">Save</button></form></${Dialog}>`;
 }
 

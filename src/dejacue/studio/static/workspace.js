@@ -90,7 +90,7 @@ export function Workspace({ about, again }) {
       <p>The studio shows the videos and findings in its folder. There are three ways to start:</p>
       <ol><li>Drop a video below, mark an object in it, and name its states.</li>
         <li>Copy videos, or folders of images, into the folder and reload this page.</li>
-        <li>Write a finding into the folder: <code>dejacue locate kitchen.mp4 --masks masks -v cup.yaml -o ${about.name}/cup</code></li></ol></div>`}
+        <li>Write a finding into the folder: <code>dejacue find kitchen.mp4 --masks masks -v cup.yaml -o ${about.name}/cup</code></li></ol></div>`}
     ${!blind && about.findings.length > 0 &&
       html`<section><h2>Findings <span class="soft">${about.findings.length}</span></h2>
       <${Problem}>${problem}</${Problem}>

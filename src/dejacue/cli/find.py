@@ -1,0 +1,465 @@
+"""``dejacue find`` and ``demo``: show and write what ``dejacue.find`` returns."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.table import Table
+
+import dejacue
+from dejacue.cli import options as o
+from dejacue.cli.bars import Bars
+from dejacue.cli.tables import (
+    as_note,
+    diagnostics_table,
+    notes,
+    say,
+    say_written,
+    show,
+    timeline_table,
+)
+from dejacue.errors import DejaCueError, InputError, MissingExtra
+from dejacue.sources.atomic import check_place
+
+if TYPE_CHECKING:
+    from dejacue.pipeline import Finding, Search
+    from dejacue.pipeline._read import MoreExamples
+    from dejacue.pipeline.finding import References
+    from dejacue.records import Reference
+    from dejacue.report.exports import Export
+
+TABLE = ".txt"
+SETTINGS = {
+    **o.MASK_SETTINGS,
+    **o.VIDEO_SETTINGS,
+    **o.ENCODER_SETTINGS,
+    **o.PROMPT_SETTINGS,
+    **o.READING_SETTINGS,
+}
+
+
+def _readout_settings(name: str) -> list[str]:
+    from dejacue.cli.readouts import readout_named, setting_names
+    from dejacue.method.plan import as_readout
+
+    return setting_names(as_readout(readout_named(name)))
+
+
+def find(
+    context: typer.Context,
+    source: Annotated[
+        Path,
+        typer.Argument(
+            help="A video, a folder of images, or a quoted glob; or the result of an earlier run: "
+            "a history (.npz) or its folder."
+        ),
+    ],
+    vocabulary: Annotated[
+        Path | None,
+        o.states_option(
+            "Descriptions of each state: words (.yaml, .json) or features (.npz); optional if "
+            "examples show every state.",
+            "--vocabulary",
+            "-v",
+        ),
+    ] = None,
+    example: Annotated[
+        o.Texts,
+        o.states_option(
+            "STATE=EXAMPLE: a frame of the file (120), frames (120-180), a time (4.5s, 1:30), "
+            "cup.jpg, other.history.npz@33; none=45: in none of the states.",
+            "--example",
+            "-e",
+        ),
+    ] = None,
+    change: Annotated[
+        o.Texts, o.states_option("Frame (300) or time (4.5s) at which a state ends.")
+    ] = None,
+    ask: Annotated[
+        int | None, o.states_option("Also list this many frames to ask a person about next.")
+    ] = None,
+    masks: o.Masks = None,
+    objects: o.Objects = None,
+    box: o.Box = None,
+    point: o.Point = None,
+    mask: o.FirstMask = None,
+    tracker: o.TrackerName = None,
+    start: o.Start = None,
+    end: o.End = None,
+    stride: o.Stride = None,
+    fps: o.Fps = None,
+    encoder: o.EncoderName = None,
+    device: o.Device = None,
+    readout: o.ReadoutName = "contrast",
+    settings: Annotated[
+        o.Texts,
+        o.setting(
+            SETTINGS,
+            "A setting of the readout (contrast: smoothing, pooling, bridge; joint: also order, "
+            "irreversible, stay; scan: durations, norm, runs), or "
+            f"{', '.join(SETTINGS)} (docs/commands.md).",
+            _readout_settings,
+        ),
+    ] = None,
+    top: Annotated[
+        int | None,
+        o.method_option(
+            "Non-overlapping windows per description "
+            "(default: 3 with contrast, all with joint, else 1)."
+        ),
+    ] = None,
+    references: Annotated[
+        Path | None,
+        o.results_option("True windows (.json, .csv, .eaf, …) to show beside the results."),
+    ] = None,
+    format: o.OutputFormat = None,
+    output: Annotated[
+        Path | None,
+        o.output(
+            "A file (.json, .csv, .txt, .vtt, .eaf, .parquet, …), or a folder for the report.",
+            panel="Results",
+        ),
+    ] = None,
+    plot: Annotated[Path | None, o.results_option("Also plot the evidence to this PNG.")] = None,
+    cut: Annotated[
+        bool, o.results_option("Also cut the windows found into video clips.", "--cut", metavar=" ")
+    ] = False,
+) -> None:
+    """Find the window of frames in which each description holds.
+
+    Example: dejacue find kitchen.mp4 --box 120,80,300,260 -v cup.yaml -o out
+    """
+    from dejacue.cli.readouts import readout_from
+    from dejacue.pipeline import Job, ReadOptions, Search, TrackerOptions
+    from dejacue.sources.tracks import default_tracker
+
+    path = o.single_path(source, context.args)
+    typed = dict(o.pairs(settings, "--set", "KEY=VALUE, as in --set smoothing=0.8s"))
+    of_readout = {key: text for key, text in typed.items() if key not in SETTINGS}
+    chosen, width = readout_from(readout, of_readout, SETTINGS)
+    values = o.settings([f"{k}={v}" for k, v in typed.items() if k not in of_readout], SETTINGS)
+    o.limit_pixels(context, values)
+    prompts = o.typed_prompts(box, point, mask)
+    learned_tracker = bool(prompts) and (tracker or default_tracker()) != "box"
+    tracker_options = TrackerOptions()
+    if learned_tracker:  # device and precision are for whoever has them
+        tracker_options = TrackerOptions(device, values.get("precision"))
+        if encoder == "mini":
+            device, values = None, values | {"precision": None}
+    job = Job(
+        video=path,
+        sampling=o.sampling(start, end, stride, fps, values),
+        masks=masks,
+        kind=values.get("kind"),
+        match=values.get("match", "auto"),
+        objects=o.objects(objects),
+        prompts=prompts,
+        tracker=tracker,
+        tracker_options=tracker_options,
+        encoder=encoder,
+        encoder_options=o.encoder_options(values, device),
+    )
+    reading = ReadOptions(
+        chosen,
+        values.get("coordinates"),
+        width,
+        top,
+        values.get("diagnostics", False),
+        values.get("engine", "auto"),
+    )
+    search = Search(path, vocabulary, job, reading, _more_examples(example, change))
+    outputs = Outputs(format and format.value, output, plot, references, cut, ask)
+    find_and_show(search, outputs)
+
+
+def _more_examples(examples: o.Texts, changes: o.Texts) -> MoreExamples | None:
+    """Return the examples and changes that are given beside the words."""
+    from dejacue.pipeline._read import MoreExamples
+
+    by_state: dict[str | None, list[str]] = {}
+    form = "STATE=EXAMPLE, as in --example empty=120"
+    for state, text in o.pairs(examples, "--example", form):
+        if not text.strip():
+            raise InputError(f'--example "{state}=": give {form}')
+        by_state.setdefault(state, []).append(text)
+    return MoreExamples(by_state or None, tuple(changes or ())) if by_state or changes else None
+
+
+def demo(
+    output: Annotated[Path, o.output("Folder for the results.")] = Path("out/demo"),
+    seed: Annotated[int, o.option("Seed of the rendered video.")] = 7,
+) -> None:
+    """Render a short video, find the states of its object, and write a report."""
+    from dejacue.data.rendered import render, write_scene
+    from dejacue.pipeline import Job, Search
+
+    check_place(output, folder=True)
+    scene = output / "scene"
+    shutil.rmtree(scene, ignore_errors=True)
+    write_scene(scene, render(seed, family="cup", topology="three", hand=0.3, exits=1))
+    video, masks, words = scene / "scene.mp4", scene / "Annotations", scene / "vocabulary.yaml"
+    truth = scene / "references.json"
+    job = Job(video=video, masks=masks, objects=[1], encoder="mini")
+    find_and_show(Search(video, words, job), Outputs(output=output, references=truth))
+    say(
+        f"again: dejacue find {video} --masks {masks} --object 1 --vocabulary {words} --encoder "
+        f"mini --references {truth} --output {output}"
+    )
+    say(f"measure: dejacue evaluate {output / 'timeline.json'} {truth}")
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """What to show and to write, as the options of ``find`` say it."""
+
+    format: str | None = None
+    output: Path | None = None
+    plot: Path | None = None
+    references: Path | None = None
+    cut: bool = False
+    ask: int | None = None
+
+
+def find_and_show(search: Search, outputs: Outputs) -> None:
+    """Find, then write the files, the clips and the report, and show the table."""
+    from dejacue.pipeline.finding import export_findings
+    from dejacue.report.exports import all_notes, as_csv, as_json
+    from dejacue.sources.files import file_name
+
+    source = Path(str(search.source))
+    if outputs.plot is not None and outputs.plot.suffix.lower() != ".png":
+        raise InputError(
+            f"{outputs.plot}: the plot is written as PNG; give a name that ends in .png"
+        )
+    true_windows: dict[str, References] = {
+        reference.history_id: reference.states
+        for reference in _references(outputs.references, source)
+    }
+    if _is_saved(source):
+        folder, file = _places(outputs, saved=True)
+        _check(file, folder, outputs, search)
+        findings = search.findings()
+        if outputs.cut and findings[0].made.video is None:
+            raise InputError(f"{source}: is a history; --cut needs the video")
+    else:
+        folder, file, findings = _from_video(source, search, outputs)
+    several = len(findings) > 1
+    tables: list[Table] = []
+    for finding in findings:
+        name = finding.history.id
+        known = true_windows.get(name)
+        if len(true_windows) == 1:  # a file of a single history serves any
+            (known,) = true_windows.values()
+        place = None if file else folder
+        if place is not None and several:
+            place /= file_name(name)
+        clips = place or (source if source.is_dir() else source.parent)
+        _write(finding, known, place, outputs, several, clips / "clips")
+        tables.append(timeline_table(finding.timeline, known))
+        if any(interval.diagnostics for interval in finding):
+            tables.append(diagnostics_table(finding.timeline))
+    timelines = [finding.timeline for finding in findings]
+    sentences = all_notes(timelines)
+    if file is not None and (export := _export_for(file, outputs.format)) is not None:
+        export_findings(findings, export, file)
+        say_written(file)
+    else:
+        show(
+            outputs.format,
+            file,
+            lambda: tables,
+            lambda: as_json(*timelines),
+            lambda: as_csv(*timelines),
+            "\n".join(map(as_note, sentences)),
+        )
+    if file is not None or outputs.format in ("json", "csv"):  # else they stand below the table
+        notes(*sentences)
+    if outputs.ask is not None:
+        _ask(findings, outputs.ask)
+
+
+def _references(path: Path | None, source: Path) -> list[Reference]:
+    """Read the references; those of another tool may count the seconds of the video or history."""
+    from dejacue.sources.formats.registry import format_in
+
+    if path is None:
+        return []
+    format = format_in(path)
+    timed = format is not None and format.timed
+    folder = _is_saved(source) and source.suffix.lower() != ".npz"
+    return dejacue.read_references(path, times=source if timed and not folder else None)
+
+
+def _ask(findings: Sequence[Finding], count: int) -> None:
+    """Say which frames a person should look at next, and how to answer."""
+    for finding in findings:
+        for question in finding.ask_next(count):
+            at = question.frame if question.source is None else question.source
+            likely = ", ".join(
+                f"{state or 'none'} {100 * share:.0f} %"
+                for state, share in question.expects.items()
+            )
+            when = "" if question.time_s is None else f" ({question.time_s:.2f} s)"
+            say(
+                f"ask: which state is frame {at}{when}? {likely}; answer with --example STATE={at}",
+                stderr=True,
+            )
+
+
+def _from_video(
+    source: Path, search: Search, outputs: Outputs
+) -> tuple[Path, Path | None, list[Finding]]:
+    """Return the folder of the history, the file to write instead of a report, the findings."""
+    from dejacue.cli.video import summarise_tracking
+    from dejacue.sources.files import file_name
+    from dejacue.sources.findings import history_path
+    from dejacue.sources.tracks import read_notes
+
+    folder, file = _places(outputs)
+    folder = folder or _default_folder(source, file_name(search.job.open().name))
+    _check(file, None, outputs, search)
+    with Bars() as bars:
+        search = replace(search, folder=folder, pictures=file is None, progress=bars)
+        findings = search.findings()
+    if search.job.prompts and (tracked := read_notes(folder / "masks")):
+        summarise_tracking(folder / "masks", tracked, stderr=True)
+    for finding in findings if file else ():
+        say_written(history_path(folder, finding.history.id), "history")
+    return folder, file, findings
+
+
+def _is_saved(source: Path) -> bool:
+    """Return whether an earlier run has written it: it is not a video."""
+    from dejacue.sources.findings import holds_finding
+
+    return (
+        source.suffix.lower() == ".npz"
+        or holds_finding(source)
+        or (os.path.isdir(source) and any(source.glob("*.history.npz")))
+    )
+
+
+def _default_folder(source: Path, name: str) -> Path:
+    """Return out/NAME or, where that holds the finding of another video, a name of its own."""
+    from dejacue.sources.findings import holds_finding
+
+    folder = Path("out") / name
+    if holds_finding(folder):
+        with contextlib.suppress(InputError):
+            video = Path(dejacue.Finding.read(folder).made.video or "")
+            here = Path(os.path.abspath(source))
+            if here not in (video, video.parent) and video != here.parent:  # a folder, or a glob
+                key = hashlib.sha256(os.path.abspath(source).encode()).hexdigest()[:6]
+                return folder.with_name(f"{name}-{key}")
+    return folder
+
+
+def _check(file: Path | None, folder: Path | None, outputs: Outputs, search: Search) -> None:
+    """Refuse, before the work, outputs that cannot be written or that are read here."""
+    from dejacue.method.plan import as_readout
+    from dejacue.sources.findings import DOCUMENT, holds_finding
+
+    read = [search.source, search.vocabulary, search.job.masks, outputs.references]
+    inputs = [path for path in read if isinstance(path, Path) and path.exists()]
+    if outputs.ask is not None and outputs.ask < 1:
+        raise InputError(f"--ask {outputs.ask}: give a number of frames, 1 or more")
+    if outputs.ask is not None and not as_readout(search.reading.readout).takes_examples:
+        raise InputError(
+            "--ask works only with the readouts contrast and joint, which use the answers"
+        )
+    for place in (file, outputs.plot):
+        if place is None:
+            continue
+        check_place(place)
+        its_document = place.name == DOCUMENT and holds_finding(place.parent)
+        if its_document or (place.exists() and any(place.samefile(path) for path in inputs)):
+            raise InputError(f"{place}: is read by this command; give another output")
+    if folder is not None:
+        check_place(folder, folder=True)
+
+
+def _places(outputs: Outputs, saved: bool = False) -> tuple[Path | None, Path | None]:
+    """Return a folder for the report, or one file; of a saved history, an existing file stays."""
+    from dejacue.sources.findings import holds_finding
+
+    output = outputs.output
+    if output is None or holds_finding(output) or (os.path.isdir(output) and not saved):
+        return output, None
+    if not output.suffix and not (saved and os.path.isfile(output)):
+        return output, None
+    _export_for(output, outputs.format)  # refused before the work
+    return None, output
+
+
+def _export_for(file: Path, format: str | None) -> Export | None:
+    """Return what its suffix asks for; None: what --format says, or the table."""
+    from dejacue.report.exports import EXPORTS, export_for
+
+    if file.suffix.lower() in ("", TABLE):
+        return None
+    try:
+        export = export_for(file)
+    except InputError as error:
+        if format is not None:
+            return None
+        raise InputError(f"{error}, {TABLE} (the table), or a folder") from None
+    if format is not None and export is not EXPORTS.get(format):
+        raise InputError(
+            f"{file}: the suffix does not match --format {format}; leave one of them out"
+        )
+    return export
+
+
+def _write(
+    finding: Finding,
+    references: References | None,
+    folder: Path | None,
+    outputs: Outputs,
+    several: bool,
+    clips: Path,
+) -> None:
+    """Write the plot and the clips that are asked for, and all formats into the folder."""
+    from dejacue.sources.files import file_name
+
+    if outputs.plot is not None:
+        stem = f"{outputs.plot.stem}-{file_name(finding.history.id)}"
+        path = outputs.plot.with_stem(stem) if several else outputs.plot
+        finding.plot(path, references=references)
+        say_written(path, "plot")
+    if folder is not None:
+        write_folder(folder, finding, references)
+    if outputs.cut:
+        for path in finding.cut(clips):
+            say_written(path, "clip")
+    if folder is not None:
+        say_written(folder / "report.html", "report")
+
+
+def write_folder(folder: Path, finding: Finding, references: References | None) -> None:
+    """Write the report, the plot, the finding and the timeline in all formats."""
+    from dejacue.report.clips import remove_clips
+    from dejacue.report.exports import EXPORTS
+
+    finding.report(folder / "report.html", references=references)
+    finding.plot(folder / "evidence.png", references=references)
+    finding.write(folder)
+    remove_clips(folder / "clips")  # of an earlier run
+    for kind, export in EXPORTS.items():
+        for suffix in (export.suffix, *export.also):
+            (folder / f"timeline{suffix}").unlink(missing_ok=True)
+        if export.asked or (export.timed and finding.history.times_s is None):
+            continue
+        try:
+            finding.export(kind, folder / f"timeline{export.suffix}")
+        except MissingExtra:
+            continue
+        except DejaCueError as error:
+            notes(f"no {export.suffix}: {error}")

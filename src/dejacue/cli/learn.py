@@ -1,0 +1,147 @@
+"""``dejacue learn``: fit readouts to labels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.table import Table
+
+import dejacue
+from dejacue.cli import options as o
+from dejacue.cli.tables import make_table, notes, say, say_written, show_tables
+from dejacue.errors import InputError
+from dejacue.sources.atomic import check_place
+from dejacue.sources.documents import named
+
+if TYPE_CHECKING:
+    from dejacue.learn.calibrated import Calibrated, Fitted
+    from dejacue.learn.calibrated_fit import Pair
+    from dejacue.records import History
+
+learn = typer.Typer(cls=o.Group, help="Fit readouts to labels.", no_args_is_help=True)
+
+
+@learn.command()
+def fit(
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FINDINGS... REFERENCES",
+            help="Folders of findings (or, with --words, histories or a store), then the true "
+            "windows of some of their states.",
+            show_default=False,
+        ),
+    ],
+    output: Annotated[Path, o.output("The model, a .json file.")],
+    words: Annotated[Path | None, o.option("Descriptions for histories (.npz) or a store.")] = None,
+    features: Annotated[
+        str | None,
+        o.option(
+            "Evidence to weight: vocabulary,absolute,dual,sibling,share,margin,contrast "
+            "(default: chosen by cross-validation)."
+        ),
+    ] = None,
+    rule: Annotated[
+        str | None, o.option("sum or contrast (default: chosen by cross-validation).")
+    ] = None,
+    encoder: o.EncoderName = None,
+) -> None:
+    """Fit a few weights to labels, and report whether they beat contrast."""
+    from dejacue.learn import calibrated_fit
+
+    if len(files) < 2:
+        raise InputError(
+            "give the findings, then the references: dejacue learn fit FINDING… REFERENCES.json "
+            "-o MODEL.json"
+        )
+    if output.suffix != ".json":
+        raise InputError(f"{output}: a model is written as JSON; give a name that ends in .json")
+    check_place(output)
+    *places, last = files
+    if last.is_dir():
+        raise InputError(
+            f"{last}: is a folder, but the last argument must be the references; dejacue learn fit "
+            "FINDING… REFERENCES.json -o MODEL.json"
+        )
+    names = None if features is None else [part.strip() for part in features.split(",")]
+    calibrated_fit.candidates(names, rule)
+    references = dejacue.read_references(last)
+    wanted = {reference.history_id for reference in references}
+    pairs = [pair for place in places for pair in _pairs(place, wanted, words, encoder)]
+    with named(str(last)):
+        model = calibrated_fit.fit(pairs, references, features=names, rule=rule)
+    _show(model)
+    model.write(output)
+    say_written(output, "model")
+
+
+def _pairs(place: Path, wanted: set[str], words: Path | None, encoder: str | None) -> list[Pair]:
+    """Return the labelled histories of a finding, a file or a store, each with its words."""
+    from dejacue.sources.findings import holds_finding
+
+    if place.is_dir() and holds_finding(place):
+        finding = dejacue.Finding.read(place)
+        return [(finding.history, finding.vocabulary)]
+    if place.is_dir():
+        inside = sorted(path for path in place.iterdir() if path.is_dir() and holds_finding(path))
+        if inside:
+            return [pair for path in inside for pair in _pairs(path, wanted, words, encoder)]
+        with dejacue.Store.open(place) as store:
+            return _described([store[id] for id in store.ids() if id in wanted], words, encoder)
+    return _described([dejacue.read_history(place)], words, encoder)
+
+
+def _described(histories: Iterable[History], words: Path | None, encoder: str | None) -> list[Pair]:
+    from dejacue.pipeline.words import encoded_words
+
+    pairs: list[Pair] = []
+    for history in histories:
+        if words is None:
+            raise InputError(f"history {history.id}: also give the descriptions, with --words")
+        encoded = pairs[0][1] if pairs else encoded_words(words, history, encoder)[0]
+        pairs.append((history, encoded))
+    return pairs
+
+
+def _show(model: Calibrated) -> None:
+    assert model.fitted is not None
+    fitted = model.fitted
+    names, values = (*model.features, "bias"), (*model.weights, model.bias)
+    weights = [(name, f"{weight:+.3f}") for name, weight in zip(names, values, strict=True)]
+    show_tables(
+        _table("cross-validated, means in %", fitted.table),
+        _table("candidates, means in %", fitted.candidates),
+        make_table(f"model, rule {model.rule}", ("evidence", ">weight"), weights),
+    )
+    say(
+        f"{fitted.moments} descriptions, {fitted.histories} histories, {fitted.components} "
+        f"components in {fitted.folds} folds: each is scored by a model that has not seen it"
+    )
+    say(_verdict(model, fitted))
+    notes(*fitted.notes)
+
+
+def _table(title: str, rows: Sequence[tuple[str, float, float, float]]) -> Table:
+    from dejacue.evaluation import METRICS
+
+    columns = ("", *(f">{metric}" for metric in METRICS.values()))
+    cells = [(name, *(f"{100 * value:.1f}" for value in values)) for name, *values in rows]
+    table = make_table(title, columns, cells)
+    table.columns[0].min_width = 10
+    return table
+
+
+def _verdict(model: Calibrated, fitted: Fitted) -> str:
+    from dejacue.evaluation import METRICS
+
+    differences = ", ".join(
+        f"{METRICS[metric]} {100 * mean:+.1f} [{100 * low:+.1f}, {100 * high:+.1f}] (p {p:.2g})"
+        for metric, mean, low, high, p in fitted.ahead
+    )
+    if model.recommended:
+        return f"ahead of contrast: {differences} points"
+    few = ", and fewer than six components cannot show more" if fitted.components < 6 else ""
+    return f"not ahead of contrast: {differences} points{few}; contrast is recommended instead"

@@ -1,0 +1,185 @@
+"""``dejacue track`` and ``encode``: from a video to masks, and from masks to histories."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.markup import escape
+
+from dejacue.cli import options as o
+from dejacue.cli.bars import Bars
+from dejacue.cli.tables import console, notes, say
+from dejacue.errors import InputError
+from dejacue.sources.atomic import check_place
+
+if TYPE_CHECKING:
+    from dejacue.sources.tracks import Notes
+
+MAX_LISTED_DOUBTS = 10
+TRACK_SETTINGS = {**o.VIDEO_SETTINGS, **o.PRECISION}
+ENCODE_SETTINGS = {**o.MASK_SETTINGS, **o.VIDEO_SETTINGS, **o.ENCODER_SETTINGS}
+
+
+def track(
+    context: typer.Context,
+    video: o.Source,
+    output: Annotated[Path, o.output("Folder for the masks, or .npz, or COCO .json.")],
+    box: o.Box = None,
+    point: o.Point = None,
+    not_point: Annotated[o.Texts, o.object_option("Point x,y@FRAME outside the object.")] = None,
+    mask: o.FirstMask = None,
+    at: Annotated[
+        int | None,
+        o.object_option("Frame of the file for prompts without @FRAME (default: the first)."),
+    ] = None,
+    add: Annotated[
+        o.Texts, o.object_option("Another piece of the object: a box, point or mask.")
+    ] = None,
+    tracker: o.TrackerName = None,
+    presence: Annotated[
+        float,
+        o.object_option(
+            "The object counts as seen where the tracker's confidence is at least this."
+        ),
+    ] = 0.5,
+    backward: Annotated[
+        bool,
+        o.object_option(
+            "Also track the object back to the first frame.",
+            "--backward/--no-backward",
+            metavar=" ",
+        ),
+    ] = True,
+    fallback: Annotated[
+        bool,
+        o.object_option(
+            "sam2: fall back to the CPU when the GPU runs out of memory.", "--fallback", metavar=" "
+        ),
+    ] = False,
+    start: o.Start = None,
+    end: o.End = None,
+    stride: o.Stride = None,
+    fps: o.Fps = None,
+    device: o.Device = None,
+    settings: Annotated[o.Texts, o.setting(TRACK_SETTINGS)] = None,
+) -> None:
+    """Track an object through a video from a box, a click or a mask."""
+    from dejacue.pipeline import Job, TrackerOptions
+    from dejacue.pipeline import track as track_objects
+
+    path = o.single_path(video, context.args)
+    values = o.settings(settings, TRACK_SETTINGS)
+    o.limit_pixels(context, values)
+    more = {"not_points": not_point or (), "at": at, "adds": add or ()}
+    with Bars() as bars:
+        tracked = track_objects(
+            Job(video=path, sampling=o.sampling(start, end, stride, fps, values)).open(),
+            o.typed_prompts(box, point, mask, **more),
+            output,
+            tracker=tracker,
+            options=TrackerOptions(device, values.get("precision"), presence, backward, fallback),
+            progress=bars,
+        )
+    notes(*tracked.warnings)
+    summarise_tracking(output, tracked.notes)
+    say(f"masks: {output}")
+    lineages = tracked.notes.shown.values()
+    if sum(map(len, lineages)) > 1:
+        choices = (f"--object {'+'.join(map(str, pieces))}" for pieces in lineages)
+        say(f"next, run dejacue find with {' or '.join(choices)}")
+
+
+def summarise_tracking(output: Path, tracked: Notes, stderr: bool = False) -> None:
+    """Say in how many frames each object is seen, and where the tracker may be wrong."""
+    from dejacue.report.track_sheet import sheet_path
+
+    screen = console(stderr)
+    count = len(tracked.frames)
+    for root, pieces in tracked.shown.items():
+        for number in pieces:
+            of = "" if number == root else f" (a piece of {root})"
+            seen = tracked.objects[number].seen
+            screen.print(escape(f"object {number}{of}: seen in {seen} of {count} frames"))
+    doubts = tracked.doubts_of()
+    if doubts:
+        screen.print(f"{len(doubts)} doubt{'s' if len(doubts) > 1 else ''} to check:")
+    for number, doubt in doubts[:MAX_LISTED_DOUBTS]:
+        named = f"object {number}: " if len(tracked.objects) > 1 else ""
+        first, last = doubt.first, doubt.last
+        when = f"frame {first}" if first == last else f"frames {first} – {last}"
+        if (time_s := tracked.time_s(first)) is not None:
+            when += f" ({time_s:.2f} s)"
+        screen.print(escape(f"  {when}: {named}{doubt.text}"))
+    if len(doubts) > MAX_LISTED_DOUBTS:
+        screen.print(f"  … and {len(doubts) - MAX_LISTED_DOUBTS} more, in the notes")
+    say(f"contact sheet: {sheet_path(output)}", stderr)
+
+
+def encode(
+    context: typer.Context,
+    video: o.Source,
+    output: Annotated[
+        Path | None, o.output("x.history.npz, or a folder for several objects.")
+    ] = None,
+    store: Annotated[Path | None, o.option("Store to add it to; created if missing.")] = None,
+    replace: o.Replace = False,
+    masks: o.Masks = None,
+    objects: o.Objects = None,
+    start: o.Start = None,
+    end: o.End = None,
+    stride: o.Stride = None,
+    fps: o.Fps = None,
+    encoder: o.EncoderName = None,
+    device: o.Device = None,
+    settings: Annotated[o.Texts, o.setting(ENCODE_SETTINGS)] = None,
+) -> None:
+    """Turn a video and the masks of an object into a history of features."""
+    from dejacue.pipeline import Job
+    from dejacue.pipeline import encode as encode_objects
+    from dejacue.pipeline.ingest import check_room, open_store
+
+    path = o.single_path(video, context.args)
+    values = o.settings(settings, ENCODE_SETTINGS)
+    o.limit_pixels(context, values)
+    job = Job(
+        video=path,
+        sampling=o.sampling(start, end, stride, fps, values),
+        masks=masks,
+        kind=values.get("kind"),
+        match=values.get("match", "auto"),
+        objects=o.objects(objects),
+        encoder=encoder,
+        encoder_options=o.encoder_options(values, device),
+    )
+    # what is wrong with the input is said before a model is loaded
+    if output is None and store is None:
+        raise InputError("give a place for the history: -o x.history.npz, or --store FOLDER")
+    opened = job.open()
+    job.encoder_options.check(job.encoder)
+    observed = job.observe(opened)
+    if output is not None:
+        check_place(output, folder=output.suffix != ".npz")
+    if store is not None:
+        check_room(store, observed.objects, replace)
+    model = job.load()
+    with contextlib.ExitStack() as stack:
+        target = None if store is None else stack.enter_context(open_store(store, model))
+        with Bars() as bars:
+            encoded = encode_objects(
+                job,
+                observed=observed,
+                encoder=model,
+                output=output,
+                pictures=False,
+                progress=bars,
+            )
+        if target is not None:
+            histories = [result.history for result in encoded.values()]
+            target.add(histories, replace=replace, source=os.fspath(opened.path))
+    notes(*(text for result in encoded.values() for text in result.warnings))
+    for result in encoded.values():
+        say(f"{result.file or store}: {result.history!r}")
