@@ -602,6 +602,12 @@ def test_questions_are_about_frames_that_are_not_known_and_the_same_each_time():
     assert "frame" in str(asked[0])
 
 
+def test_questions_are_about_states_also_where_descriptions_speak_for_themselves():
+    made = scene()
+    asked = ask_next(made.history, made.vocabulary, 2, readout=Contrast(pooling=0.5))
+    assert asked == ask_next(made.history, made.vocabulary, 2)
+
+
 def test_answers_lead_to_the_truth():
     """Words that say nothing; a person who answers four questions."""
     hits = 0

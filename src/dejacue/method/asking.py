@@ -10,7 +10,7 @@ the committee itself expects.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -73,7 +73,7 @@ def ask_next(
     if not is_count(count, 1):
         raise InputError(f"{count!r} frames to ask about: give a number, 1 or more")
     check_pair(history, vocabulary)
-    readout = readout or Contrast()
+    readout = replace(readout or Contrast(), pooling=1.0)  # it is states that are asked about
     view = Plan.of(None, readout, None, 1, False, engine).view(history, vocabulary)
     own = readout.known(view)
     evidence: Floats | None
