@@ -43,6 +43,11 @@ def pytest_configure() -> None:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(memory))
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """Start one worker more than there are processors: tests in the browser mostly wait."""
+    return (os.cpu_count() or 1) + 1
+
+
 def release_folder() -> Path | None:
     for candidate in (os.environ.get("DEJACUE_DATA"), ROOT.parent / "shared" / "release"):
         if candidate and (Path(candidate) / "data" / "benchmark.json").is_file():

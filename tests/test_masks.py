@@ -156,7 +156,8 @@ def test_soft_edges_are_not_taken_for_objects(tmp_path):
     soft[10, 10:60] = np.arange(50) * 5 + 1
     folder = save(tmp_path, {"a.png": soft})
     with refused(
-        folder / "a.png", r'soft edge of one object; choose the kind "indexed" or "binary" \(--k'
+        folder / "a.png",
+        r'soft edge of one object; choose the kind "indexed" or "binary" \(--set k',
     ):
         open_masks(folder)
     found = one(open_masks(folder, kind="binary"), frame(0, name="a", shape=(64, 80)))
@@ -284,7 +285,7 @@ def test_two_readings_are_explained_and_never_guessed(tmp_path, numbers, at, sou
     masks = open_masks(numbered(tmp_path, numbers))
     message = (
         f"source frame {at.source}\\) has {source}, or as positions in the sampled sequence, "
-        f'where it has {index}; choose the match "source" or "index" \\(--match\\)'
+        f'where it has {index}; choose the match "source" or "index" \\(--set match=…\\)'
     )
     with refused(tmp_path, message):
         masks.unions(at, [None])

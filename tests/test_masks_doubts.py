@@ -230,7 +230,7 @@ def test_masks_from_one_are_never_one_off(tmp_path_factory, masks, frames):
 )
 def test_the_remedy_works_word_for_word(tmp_path, match, expected):
     folder = numbered(tmp_path, range(1, 4))
-    with refused(folder, r'match "source" \(from 0\) or "index" \(from 1\) \(--match\)'):
+    with refused(folder, r'match "source" \(from 0\) or "index" \(from 1\) \(--set match=…\)'):
         widths(open_masks(folder), map(frame, range(4)))
     assert widths(open_masks(folder, match=match), map(frame, range(4))) == expected
 

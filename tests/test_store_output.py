@@ -205,7 +205,7 @@ def test_the_command_writes_files(store, tmp_path, dejacue, monkeypatch) -> None
     for more in (("-o", tmp_path / "x.txt"), ("-o", tmp_path / "x.csv", "--jsonl"), ("--top", -1)):
         refused = dejacue(*ask, *more)
         assert (refused.code, refused.err.count("\n")) == (2, 1), more
-    monkeypatch.setattr(command, "MOST_LISTED", 2)
+    monkeypatch.setattr(command, "MAX_TABLE_ROWS", 2)
     shown = dejacue(*ask, "--top", 0)
     assert "the first 2 histories are listed; --jsonl or --output gives all" in shown.err
     assert "listed" not in dejacue(*ask, "--top", 2).err
