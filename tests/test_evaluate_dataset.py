@@ -150,6 +150,7 @@ def test_clips_that_lack_something_are_named_and_the_rest_is_measured(
         assert list(store.ids()) == ["3_use_cup_1"]
 
 
+@pytest.mark.long
 def test_changeit_with_masks_of_ones_own(tmp_path, dejacue, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     changeit(Path("set"))
@@ -213,6 +214,7 @@ def test_a_data_set_without_words_or_times_says_so(tmp_path) -> None:
         evaluate_dataset(root, tmp_path / "corpus", encoder="mini")
 
 
+@pytest.mark.long
 def test_real_footage_in_the_layout_of_vost_tas(footage, tmp_path) -> None:
     found = evaluate_dataset(footage, tmp_path / "corpus", layout="vost-tas", encoder="mini")
     assert sorted(found.ingested.added) == [

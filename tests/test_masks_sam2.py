@@ -386,6 +386,7 @@ def test_a_dictionary_finds_what_its_files_find(scene, tmp_path) -> None:
         find(video, words, masks=segments, encoder=encoder)
 
 
+@pytest.mark.long
 def test_mini_says_of_itself_what_it_is_in_ingest_and_over_a_store(
     scene, tmp_path, dejacue
 ) -> None:

@@ -112,6 +112,7 @@ def test_a_slow_encoder_is_paced_as_in_find(studio, client, monkeypatch) -> None
     assert every["state"] == "done"
 
 
+@pytest.mark.long
 def test_an_object_is_followed_alone(studio, client) -> None:
     asked = {"kind": "track", "video": VIDEO, "prompts": BOX, "tracker": "box"}
     job = ended(client, begun(client, **asked, folder="followed"))

@@ -62,6 +62,7 @@ def test_an_edited_word_moves_the_interval_and_undo_moves_it_back(finding) -> No
     assert changed(finding, before) != before
 
 
+@pytest.mark.long
 def test_each_edit_that_moved_an_interval_is_one_step_of_undo(finding) -> None:
     first = finding.windows()
     finding.page.fill(text_of("full"), WORSE)
@@ -99,6 +100,7 @@ def test_an_export_holds_the_edits_or_says_that_it_does_not(finding, workspace) 
     assert list(Finding.read(workspace / "cup").vocabulary.states["full"]) == [WORSE]
 
 
+@pytest.mark.long
 def test_an_export_that_fails_says_why_until_another_view_is_opened(finding, monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     finding.page.get_by_label("export", exact=True).select_option("parquet")
@@ -220,6 +222,7 @@ def test_frames_are_shown_by_key_and_the_page_asks_for_the_next(finding) -> None
     assert "change: frame" in marks.inner_text()
 
 
+@pytest.mark.long
 def test_readings_are_compared_side_by_side_and_one_is_taken(finding) -> None:
     finding.page.get_by_role("tab", name="Compare").click()
     finding.until("() => document.querySelectorAll('.reading').length === 3")

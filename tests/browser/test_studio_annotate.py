@@ -72,6 +72,7 @@ def labelled(address, desk):
     return own
 
 
+@pytest.mark.long
 def test_a_pass_has_no_changes_and_no_key_for_them(address, desk) -> None:
     own = desk(address)
     own.open("#/annotate/cup")
@@ -121,6 +122,7 @@ def test_two_passes_become_references(labelled, workspace) -> None:
     page.get_by_text("all differences are decided").wait_for()
 
 
+@pytest.mark.long
 def test_whoever_labels_sees_neither_scores_nor_the_other_pass(labelled) -> None:
     page = labelled.page
     assert page.locator("nav").inner_text().split() == ["Workspace", "Annotate"]

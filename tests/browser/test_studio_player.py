@@ -122,9 +122,8 @@ def test_the_number_on_the_page_is_the_number_in_the_pixels(films, desk, name, s
     assert "verified" in {one[1] for one in found}  # how many: benchmarks/studio_page.py
 
 
-@pytest.mark.parametrize(
-    "name", ["variable-h264.mp4", pytest.param("variable-vp9.webm", marks=pytest.mark.long)]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["variable-h264.mp4", "variable-vp9.webm"])
 def test_of_many_wishes_the_last_one_is_shown_and_a_pause_is_true(films, desk, name) -> None:
     own = desk(films[1])
     own.open(f"#/track/{name}")

@@ -133,6 +133,7 @@ def test_the_corpus_is_filtered_measured_and_opened(address, desk) -> None:
     there(own, ".tl-windows button")
 
 
+@pytest.mark.long
 def test_what_is_measured_over_two_sources_has_intervals(address, desk, workspace) -> None:
     for folder in ("cup", "scene"):
         shutil.copytree(workspace / folder, workspace / "other" / folder)
@@ -149,6 +150,7 @@ def test_what_is_measured_over_two_sources_has_intervals(address, desk, workspac
         assert float(low) <= float(mean) <= float(high)
 
 
+@pytest.mark.long
 def test_the_theme_is_chosen_and_remembered(address, desk) -> None:
     own = desk(address)
     own.open()
@@ -175,6 +177,7 @@ def film(path, codec: str, count: int = 12) -> None:
         container.mux(stream.encode(None))
 
 
+@pytest.mark.long
 def test_what_a_browser_cannot_play_is_decoded_by_the_server(tmp_path, desk) -> None:
     film(tmp_path / "old.avi", "mpeg4")
     (tmp_path / "images").mkdir()
@@ -203,6 +206,7 @@ def test_what_a_browser_cannot_play_is_decoded_by_the_server(tmp_path, desk) -> 
         own.page.context.close()
 
 
+@pytest.mark.long
 def test_a_file_whose_codec_is_lacking_falls_back_to_the_server(tmp_path, desk) -> None:
     """It says that it plays, and the browser finds out that it does not."""
     film(tmp_path / "a.mp4", "libx264")
@@ -218,6 +222,7 @@ def test_a_file_whose_codec_is_lacking_falls_back_to_the_server(tmp_path, desk) 
         own.page.context.close()
 
 
+@pytest.mark.long
 def test_the_video_that_it_was_started_with_is_shown_and_views_of_nothing_are_not(
     workspace, desk
 ) -> None:

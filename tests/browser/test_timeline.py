@@ -94,6 +94,7 @@ def test_of_a_long_history_no_peak_is_lost_and_little_is_read(stage) -> None:
     assert own.js("own.stats.reads") < 5_000
 
 
+@pytest.mark.long
 def test_a_thinned_history_shows_the_same_peak(stage) -> None:
     own = stage(long_scene(20_000, 2, 12_345, most=4_000))
     marks = [colour(own, 12_345 + shift, 1, 24) for shift in range(-60, 61, 10)]
@@ -105,6 +106,7 @@ def test_a_thinned_history_shows_the_same_peak(stage) -> None:
     assert float(value) == 2.5  # the middle of the least and the greatest value there
 
 
+@pytest.mark.long
 def test_the_theme_follows_the_system_and_an_attribute(stage, rich) -> None:
     light, dark = stage(rich), stage(rich, scheme="dark")
     panel = colour(light, 245, 1, 3)
@@ -120,6 +122,7 @@ def test_the_theme_follows_the_system_and_an_attribute(stage, rich) -> None:
     assert colour(dark, 59, 0, 2) == BLUE
 
 
+@pytest.mark.long
 def test_a_page_may_write_its_colours_as_it_likes(stage, rich) -> None:
     states = [{**state, "colour": "rgb(0, 114, 178)"} for state in rich["states"]]
     own = stage({**rich, "states": states})
@@ -143,6 +146,7 @@ def test_a_new_scene_keeps_the_view_and_the_selection(stage, rich) -> None:
     assert own.shown["selected"] is None
 
 
+@pytest.mark.long
 def test_a_new_scene_does_not_lose_the_focus(stage, rich) -> None:
     own = stage(rich, EDIT)
     own.page.locator(".tl-windows button").first.focus()
@@ -155,6 +159,7 @@ def test_a_new_scene_does_not_lose_the_focus(stage, rich) -> None:
     assert own.js("document.activeElement.dataset.edge") == "end"
 
 
+@pytest.mark.long
 def test_a_scene_of_a_page_needs_little_to_be_labelled(stage, axe) -> None:
     states = [{"name": name, "colour": "#0072B2", "descriptions": []} for name in ("open", "shut")]
     rows = [
@@ -184,6 +189,7 @@ def until_red(own, frame: int) -> None:
         assert time.monotonic() < end
 
 
+@pytest.mark.long
 def test_pictures_follow_the_zoom(stage, rich) -> None:
     own = stage(rich)
     own.js(
@@ -212,6 +218,7 @@ def test_pictures_follow_the_zoom(stage, rich) -> None:
     assert np.diff(near).max() < min(steps)
 
 
+@pytest.mark.long
 def test_pictures_that_arrive_leave_the_curves_as_they_are(stage, rich) -> None:
     own = stage(rich)
     draws = own.js(
@@ -239,6 +246,7 @@ def test_pictures_that_arrive_leave_the_curves_as_they_are(stage, rich) -> None:
     until_red(own, sorted(own.js("[...asked]"))[2])
 
 
+@pytest.mark.long
 def test_sharp_screens_get_sharp_lines(stage, rich) -> None:
     own = stage(rich, device_scale_factor=2)
     sizes = own.js("""[...document.querySelectorAll(".tl-plot canvas")].map((one) =>
@@ -246,6 +254,7 @@ def test_sharp_screens_get_sharp_lines(stage, rich) -> None:
     assert sizes == [2, 2]
 
 
+@pytest.mark.long
 def test_destroying_it_leaves_nothing(stage, rich) -> None:
     own = stage(rich)
     own.js("own.destroy()")
@@ -280,6 +289,7 @@ def test_the_axis_counts_frames_seconds_or_frames_of_the_file(stage, rich, clock
     assert own.page.locator("select").input_value() == "frames"
 
 
+@pytest.mark.long
 def test_both_ends_of_a_long_window_are_written_alike(stage, rich) -> None:
     row = rich["rows"][0]
     later = {**row["windows"][0], "times": [0.8, 62.4]}
@@ -306,6 +316,7 @@ def test_the_wheel_zooms_around_the_pointer_and_shift_pans(stage, rich) -> None:
     assert later["last"] - later["first"] == pytest.approx(near["last"] - near["first"])
 
 
+@pytest.mark.long
 def test_a_wheel_that_waits_for_the_focus_lets_the_page_scroll(stage, rich) -> None:
     own = stage(rich, {"wheel": "focus"})
     whole = own.shown
@@ -334,6 +345,7 @@ def test_keys_buttons_and_double_clicks_zoom(stage, rich) -> None:
     assert (own.shown["first"], own.shown["last"]) == (0, 299)
 
 
+@pytest.mark.long
 def test_dragging_the_axis_pans_and_no_zoom_leaves_the_frames(stage, rich) -> None:
     own = stage(rich)
     own.js("own.view(100, 199)")
@@ -347,6 +359,7 @@ def test_dragging_the_axis_pans_and_no_zoom_leaves_the_frames(stage, rich) -> No
     assert own.shown["last"] - own.shown["first"] + 1 == pytest.approx(8)
 
 
+@pytest.mark.long
 def test_two_fingers_zoom_and_one_taps(stage, rich) -> None:
     own = stage(rich, has_touch=True)
     x, y = own.at(150, 1, 40)
@@ -368,6 +381,7 @@ def test_two_fingers_zoom_and_one_taps(stage, rich) -> None:
     assert own.shown["selected"]["state"] == "filled"
 
 
+@pytest.mark.long
 def test_a_finger_drags_the_edge_of_the_window_that_it_selected(stage, rich) -> None:
     own = stage(rich, EDIT, has_touch=True)
     own.page.touchscreen.tap(*own.at(160, 1, 40))
@@ -384,6 +398,7 @@ def test_a_finger_drags_the_edge_of_the_window_that_it_selected(stage, rich) -> 
     assert own.events("change")[-1]["done"]
 
 
+@pytest.mark.long
 def test_windows_are_added_and_deleted_without_keys(stage, rich) -> None:
     own = stage(rich, EDIT, width=390, has_touch=True)
     add, delete = (own.page.get_by_text(name, exact=True) for name in ("Add", "Delete"))
@@ -429,6 +444,7 @@ def test_keys_move_the_playhead_and_jump_to_edges(stage, rich) -> None:
     assert own.shown["playhead"] == 0
 
 
+@pytest.mark.long
 def test_the_view_follows_a_playhead_that_leaves_it(stage, rich) -> None:
     own = stage(rich)
     own.js("own.view(0, 49)")
@@ -559,6 +575,7 @@ def test_frames_are_marked_with_keys(stage, rich) -> None:
     ]
 
 
+@pytest.mark.long
 def test_every_key_of_the_sheet_does_something(stage, rich) -> None:
     own = stage(rich, EDIT)
     names = {
