@@ -142,16 +142,16 @@ def tower_rate(encoder, mode: str | None, batches: int) -> tuple[float, float, f
     bytes_ = torch.randint(0, 256, (encoder.batch, 224, 224, 3), dtype=torch.uint8)
     given = bytes_.to(encoder.device)
     wait = torch.cuda.synchronize if encoder.device.startswith("cuda") else (lambda: None)
-    run: Callable = encoder._rows
+    run: Callable = encoder._rows_of_bytes
     if mode is not None:
         chosen = None if mode == "default" else mode
-        run = torch.compile(encoder._rows, dynamic=False, mode=chosen)
+        run = torch.compile(encoder._rows_of_bytes, dynamic=False, mode=chosen)
     with torch.inference_mode():
         start = time.perf_counter()
         rows = torch.nn.functional.normalize(run(given).float())
         wait()
         first = time.perf_counter() - start
-        plain = torch.nn.functional.normalize(encoder._rows(given).float())
+        plain = torch.nn.functional.normalize(encoder._rows_of_bytes(given).float())
         run(given)
         wait()
         start = time.perf_counter()

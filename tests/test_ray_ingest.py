@@ -137,7 +137,7 @@ def test_an_actor_that_dies_in_a_batch_costs_no_more_than_that(
 def test_a_batch_that_always_kills_its_actor_ends_the_run(
     ray, videos, tmp_path, monkeypatch
 ) -> None:
-    monkeypatch.setattr(on_ray, "RETRIES", 1)
+    monkeypatch.setattr(on_ray, "MAX_RETRIES", 1)
     encoder = Fragile(tmp_path / "b", BATCH, again=True)
     with pytest.raises(DejaCueError, match="Ray lost a task"):
         ingest(videos[:1], tmp_path / "ray", encoder=encoder, engine="ray")
