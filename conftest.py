@@ -136,7 +136,7 @@ def client(studio):
 
 @pytest.fixture
 def statements(monkeypatch) -> list[str]:
-    """All that is asked of the index."""
+    """List the SQL statements that the index is asked."""
     import sqlite3
 
     from dejacue.store import _index

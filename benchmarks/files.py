@@ -272,7 +272,7 @@ def run(options: argparse.Namespace, folder: Path) -> dict:
 
 @contextmanager
 def told(results: dict, name: str) -> Iterator[None]:
-    """What cannot be done here is told, and the others go on."""
+    """Print why a measurement cannot be made here, and go on with the others."""
     try:
         yield
     except Exception as error:  # compilers and drivers raise all kinds

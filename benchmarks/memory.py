@@ -93,7 +93,7 @@ def write(folder: Path, frames: int) -> None:
 
 
 def resident_mb() -> float:
-    """Of this process, now (Linux)."""
+    """Return what this process holds now (Linux)."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * resource.getpagesize() / 1e6
 

@@ -145,7 +145,9 @@ def find(
     typed = dict(o.pairs(settings, "--set", "KEY=VALUE, as in --set smoothing=0.8s"))
     of_readout = {key: text for key, text in typed.items() if key not in SETTINGS}
     chosen, width = readout_from(readout, of_readout, SETTINGS)
-    values = o.settings([f"{k}={v}" for k, v in typed.items() if k not in of_readout], SETTINGS)
+    values = {
+        key: o.setting_value(key, text) for key, text in typed.items() if key not in of_readout
+    }
     o.limit_pixels(context, values)
     prompts = o.typed_prompts(box, point, mask)
     learned_tracker = bool(prompts) and (tracker or default_tracker()) != "box"

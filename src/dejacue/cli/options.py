@@ -150,11 +150,13 @@ def settings(texts: Iterable[str] | None, choices: Choices) -> dict[str, Any]:
     for key, text in pairs(texts, "--set", "KEY=VALUE, as in --set precision=fp16"):
         if key not in choices:
             raise unknown("setting", key, choices)
-        values[key] = setting_value(key, text, TYPES.get(key, str))
+        values[key] = setting_value(key, text)
     return values
 
 
-def setting_value(key: str, text: str, type_: Any) -> Any:
+def setting_value(key: str, text: str, type_: Any = None) -> Any:
+    """Return the value that a text gives to a setting, of its declared type or of ``type_``."""
+    type_ = type_ or TYPES.get(key, str)
     try:
         return msgspec.convert(text, type_, strict=False)
     except msgspec.ValidationError:
