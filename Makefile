@@ -88,8 +88,9 @@ sanitize: ## the kernel's tests under AddressSanitizer and UndefinedBehaviorSani
 	nm -D .venv-sanitize/lib/python*/site-packages/dejacue/method/_kernel*.so | grep -q asan
 	cd tests && LD_PRELOAD="$$(cc -print-file-name=libasan.so) $$(cc -print-file-name=libubsan.so)" \
 	  ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
-	  ../.venv-sanitize/bin/python -m pytest test_kernel.py test_scan.py test_contrast.py \
-	  test_joint.py test_pixels.py test_png.py
+	  ../.venv-sanitize/bin/python -m pytest method/test_kernel.py \
+	  method/test_scan.py method/test_contrast.py method/test_joint.py sources/test_pixels.py \
+	  sources/test_png.py
 
 fuzz: $(VENV)/.developer ## 100,000 changed inputs against all that reads, writes and computes
 	$(BIN)/python tests/fuzz/fuzz.py

@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import os
 import re
 from collections.abc import Iterable
 from types import ModuleType
+from typing import Any
 
 MOST_LETTERS = 600  # of a message
 MOST_QUOTED = 80  # of them, of one thing that was given
@@ -21,10 +23,32 @@ _QUOTED = re.compile(r'"([^"]*)"')
 
 
 class DejaCueError(Exception):
-    """Base of every error that dejacue raises on purpose; its message is one line."""
+    """Base of every error that dejacue raises on purpose; its message is one line.
 
-    def __init__(self, message: object = "") -> None:
-        super().__init__(one_line(str(message)))
+    A program need not parse the message "FILE: line 3: what is wrong; what to do": ``file``,
+    ``line``, ``field`` (the argument, option, key or column), ``value`` (what was given) and
+    ``remedy`` are attributes, each None where it does not apply. The sentence itself names the
+    field and the value; file, line and remedy are put around it.
+    """
+
+    def __init__(
+        self,
+        problem: object = "",
+        *,
+        file: str | os.PathLike[str] | None = None,
+        line: int | None = None,
+        field: str | None = None,
+        value: object = None,
+        remedy: str | None = None,
+    ) -> None:
+        self.file = None if file is None else os.fspath(file)
+        self.line = line
+        self.field = field
+        self.value = value
+        self.remedy = remedy
+        places = (self.file, None if line is None else f"line {line}")
+        message = ": ".join([*filter(None, places), str(problem)])
+        super().__init__(one_line(f"{message}; {remedy}" if remedy else message))
 
 
 class InputError(DejaCueError, ValueError):
@@ -41,6 +65,37 @@ class MissingData(DejaCueError, FileNotFoundError):
 
 class Cancelled(DejaCueError):
     """The user stopped it; the message says what is kept."""
+
+
+class named:
+    """Prepend the name of a thing, or of a place in a file, to an error raised inside."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        if isinstance(error, DejaCueError):
+            self.complete(error)
+
+    def complete(self, error: DejaCueError) -> None:
+        if not str(error).startswith(self.name):
+            error.args = (one_line(f"{self.name}: {error}"),)
+
+
+class in_file(named):
+    """Prepend the name of a file, and a line in it, to an error raised inside."""
+
+    def __init__(self, file: str | os.PathLike[str], line: int | None = None) -> None:
+        self.file, self.line = os.fspath(file), line
+        super().__init__(self.file if line is None else f"{self.file}: line {line}")
+
+    def complete(self, error: DejaCueError) -> None:
+        super().complete(error)
+        error.file = error.file or self.file
+        error.line = self.line if error.line is None else error.line
 
 
 def shortened(text: str, most: int = MOST_QUOTED) -> str:
@@ -91,7 +146,8 @@ def unknown(kind: str, given: object, known: Iterable[str]) -> InputError:
     near = difflib.get_close_matches(str(given), names, n=1, cutoff=0.5)
     hint = f'did you mean "{near[0]}"? ' if near else ""
     shown = shortened(str(given))
-    return InputError(f'unknown {kind} "{shown}"; {hint}known: {", ".join(names)}')
+    remedy = f"{hint}known: {', '.join(names)}"
+    return InputError(f'unknown {kind} "{shown}"', field=kind, value=given, remedy=remedy)
 
 
 def need(module: str, remedy: str) -> ModuleType:

@@ -1,4 +1,6 @@
-"""Kill an ingest again and again, go on, and look at what is there; run by tests/test_ingest.py.
+"""Kill an ingest again and again, go on, and look at what is there.
+
+Run by tests/pipeline/test_ingest.py:
 
     python tests/crash/ingest_killer.py FOLDER [kills]
 

@@ -1,4 +1,6 @@
-"""Kill a writer of a store at many points, and look at what is left; run by tests/test_store.py.
+"""Kill a writer of a store at many points, and look at what is left.
+
+Run by tests/store/test_store.py:
 
     python tests/crash/store_killer.py FOLDER [points]
 

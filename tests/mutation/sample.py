@@ -57,7 +57,8 @@ OTHER_TESTS = """
     release rendered* studio_api synthetic
 """
 # what runs in other processes only, and the tests that start these
-FETCHES = ("tests/test_weights.py::test_a_fetch", "tests/test_weights.py::test_a_download")
+WEIGHTS = "tests/sources/encoders/test_weights.py"
+FETCHES = (f"{WEIGHTS}::test_a_fetch", f"{WEIGHTS}::test_a_download")
 RUN_ELSEWHERE = {"_download.py": FETCHES}
 # one replacement per operator: most others fail at once, or do the same (`is None`, `== None`)
 BINARY = "Add_Sub Sub_Add Mul_Div Div_Mul FloorDiv_Mul Mod_Mul Pow_Mul BitAnd_BitOr BitOr_BitAnd"
@@ -169,7 +170,7 @@ def map_lines(folder: Path) -> None:
     """Run the suite with coverage: which test executes which line, and how long does it take?"""
     options = ["-p", "xdist", "-n", str(WORKERS), "--dist", "loadfile", "-m", "not long"]
     options += ["--ignore=tests/browser", "-o", "junit_family=xunit1", f"--junitxml={TIMES}"]
-    options += [f"--ignore-glob=tests/test_{name}.py" for name in OTHER_TESTS.split()]
+    options += [f"--ignore-glob=*/test_{name}.py" for name in OTHER_TESTS.split()]
     options += ["-p", "pytest_cov", "--cov-context=test", "--cov-report="]
     options += [f"--cov=src/dejacue/{package}" for package in PACKAGES]
     command = [sys.executable, "-m", "pytest", *PYTEST, *options]
@@ -197,9 +198,10 @@ class Tests:
         contexts = {name for line in mutant.lines for name in by_line.get(line, ())} - {""}
         if not contexts:  # it runs on import: whatever executes the module may notice it
             contexts = {name for names in by_line.values() for name in names}
-            namesakes = tuple(f"tests/test_{word}.py" for word in (path.stem, path.parts[2]))
-            namesakes += RUN_ELSEWHERE.get(path.name, ())
-            contexts |= {name for name in self.seconds if name.startswith(namesakes)}
+            namesakes = tuple(f"/test_{word}.py::" for word in (path.stem, path.parts[2]))
+            contexts |= {name for name in self.seconds if any(map(name.__contains__, namesakes))}
+            elsewhere = RUN_ELSEWHERE.get(path.name, ())
+            contexts |= {name for name in self.seconds if name.startswith(elsewhere)}
         names = {context.partition("|")[0] for context in contexts} & self.seconds.keys()
         chosen: dict[str, list[str]] = defaultdict(list)
         left = seconds

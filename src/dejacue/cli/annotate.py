@@ -15,9 +15,8 @@ import dejacue
 from dejacue.cli import options as o
 from dejacue.cli.data import check_suffix
 from dejacue.cli.tables import make_table, note, say, show_tables, span
-from dejacue.errors import DejaCueError, InputError, counted
+from dejacue.errors import DejaCueError, InputError, counted, in_file, named
 from dejacue.sources.atomic import resolved
-from dejacue.sources.documents import named
 
 if TYPE_CHECKING:
     from dejacue.data.annotation import Event
@@ -98,7 +97,7 @@ def _blank(
         raise InputError("give either a history file or --frames FIRST:LAST")
     if history is not None:
         observed = dejacue.read_history(history)
-        with named(str(history)):
+        with in_file(history):
             name = id or observed.id
             return annotation.template(name, annotation.seen(observed), annotator, states)
     window = _frames(frames or "")
@@ -140,7 +139,7 @@ def _import(
         history=blank.history,
     )
     labels = _reference_of(marks, blank.history, references).states
-    with named(str(marks)):
+    with in_file(marks):
         if states is None:
             blank = replace(blank, states=passes.states_in(labels))
         filled, outside = passes.filled(blank, labels, rest)
@@ -187,7 +186,7 @@ def export_pass(
     check_suffix(output)
     check_output(output, force, path)
     pass_ = passes.read_pass(path, complete=False)
-    with named(str(path)):
+    with in_file(path):
         marks = passes.marks_of(pass_)
     written = dejacue.write_references(output, [marks], times=times)
     say(f"{written}: the pass of {pass_.annotator} over {pass_.history}")
@@ -221,7 +220,7 @@ def consensus(
         )
     else:
         decided = passes.read_decisions(decisions) if decisions else None
-        with named(str(decisions)):
+        with in_file(decisions or output):
             agreed = annotation.consensus(a, b, decided)
         passes.write_pass(output, agreed)
         done = (
@@ -268,7 +267,7 @@ def events(
     by_file: dict[Path, list[Event]] = {}
     misses = []
     for path, pass_ in passes.items():
-        with named(str(path)):
+        with in_file(path):
             qualifying = annotation.events(pass_, minimum)
         if qualifying:
             by_file[path] = qualifying
@@ -320,7 +319,7 @@ def _stable(
         )
     references, rows = [], []
     for path, pass_ in passes.items():
-        with named(str(path)):
+        with in_file(path):
             references.append(annotation.stable_reference(pass_, minimum, component))
             for change in annotation.changes(pass_, minimum):
                 between = "" if change.between is None else span(change.between)

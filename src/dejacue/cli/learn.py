@@ -12,9 +12,8 @@ from rich.table import Table
 import dejacue
 from dejacue.cli import options as o
 from dejacue.cli.tables import make_table, notes, say, say_written, show_tables
-from dejacue.errors import InputError
+from dejacue.errors import InputError, in_file
 from dejacue.sources.atomic import check_place
-from dejacue.sources.documents import named
 
 if TYPE_CHECKING:
     from dejacue.learn.calibrated import Calibrated, Fitted
@@ -71,7 +70,7 @@ def fit(
     references = dejacue.read_references(last)
     wanted = {reference.history_id for reference in references}
     pairs = [pair for place in places for pair in _pairs(place, wanted, words, encoder)]
-    with named(str(last)):
+    with in_file(last):
         model = calibrated_fit.fit(pairs, references, features=names, rule=rule)
     _show(model)
     model.write(output)

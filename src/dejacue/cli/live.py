@@ -17,9 +17,9 @@ from rich.text import Text
 import dejacue
 from dejacue.cli import options as o
 from dejacue.cli.tables import console, notes, say, show_tables, timeline_table
-from dejacue.errors import InputError
+from dejacue.errors import InputError, in_file, named
 from dejacue.sources.atomic import check_place
-from dejacue.sources.documents import as_json, named
+from dejacue.sources.documents import as_json
 
 if TYPE_CHECKING:
     import numpy as np
@@ -119,7 +119,7 @@ def live(
             f"{video.path}: the reading ended {late_s:.1f} s behind the video, because "
             "frames arrive faster than they can be processed; take fewer with --fps"
         )
-    with named(video.path):
+    with in_file(video.path):
         sampling = {"fps": fps, "rate": rate}
         made = Made(
             None if stream else str(Path(source).absolute()),

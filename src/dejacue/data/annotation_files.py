@@ -18,17 +18,10 @@ from typing import Any
 
 import msgspec
 
-from dejacue.errors import InputError, unknown
+from dejacue.errors import InputError, in_file, named, unknown
 from dejacue.records import Reference, Window
 from dejacue.records.example import NONE
-from dejacue.sources.documents import (
-    FrameNumber,
-    as_json,
-    declared,
-    named,
-    read_json,
-    write_document,
-)
+from dejacue.sources.documents import FrameNumber, as_json, declared, read_json, write_document
 
 LABELS = ("pre", "transition", "post", "unobserved")
 UNOBSERVED = "unobserved"
@@ -179,7 +172,7 @@ def read_pass(path: str | os.PathLike[str], complete: bool = True) -> Pass:
     """Read a pass from its JSON file; a frame that is not labelled is named and refused, unless the
     pass need not be ``complete``."""
     document = read_json(path)
-    with named(os.fspath(path)):
+    with in_file(path):
         read, states = _with_states(
             document, _PassDocument, PASS_SCHEMA, _StatesPassDocument, PASS_SCHEMA_STATES
         )
@@ -239,7 +232,7 @@ def _states(states: tuple[str, ...] | None) -> dict[str, Any]:
 def read_decisions(path: str | os.PathLike[str]) -> Decisions:
     """Read decisions from their JSON file, open ones included."""
     document = read_json(path)
-    with named(os.fspath(path)):
+    with in_file(path):
         read, states = _with_states(
             document,
             _DecisionsDocument,

@@ -19,7 +19,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.errors import InputError, unknown
+from dejacue.errors import InputError, in_file, unknown
 from dejacue.method import scan as s
 from dejacue.method.contrast import MIN_SHARE_OF_BEST, Contrast
 from dejacue.method.coordinates import as_coordinates
@@ -29,7 +29,7 @@ from dejacue.method.scan import ScoredWindow
 from dejacue.method.view import PUBLISHED_WIDTH, Readout, View
 from dejacue.records import Evidence, History
 from dejacue.sources.atomic import write_text
-from dejacue.sources.documents import as_json, declared, named, read_json
+from dejacue.sources.documents import as_json, declared, read_json
 
 SCHEMA = "dejacue.calibrated/1"
 RULES = ("sum", "contrast")
@@ -282,7 +282,7 @@ class Calibrated(Readout):
     def read(cls, path: str | os.PathLike[str]) -> Calibrated:
         """Read what ``write`` has written."""
         document = read_json(path)
-        with named(os.fspath(path)):
+        with in_file(path):
             model = declared(document, _Document, schema=SCHEMA)
             return cls(*(getattr(model, field.name) for field in fields(cls)))
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dejacue.errors import InputError
+from dejacue.errors import InputError, named
 from dejacue.method.coordinates import Coordinates, check_pair
 from dejacue.method.locate import read as read_timeline
 from dejacue.method.plan import Plan
@@ -16,7 +16,6 @@ from dejacue.method.view import Readout
 from dejacue.pipeline.job import EncoderOptions
 from dejacue.records import History, Timeline, Vocabulary
 from dejacue.records.example import NONE, examples_of
-from dejacue.sources.documents import named
 from dejacue.sources.encoders import (
     ENCODERS,
     SAME_ROWS,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 
-from dejacue.errors import InputError
+from dejacue.errors import InputError, named
 from dejacue.method.coordinates import check_pair
 from dejacue.method.wording import left_out, only_words, words_report
 from dejacue.pipeline._encode import mini_warning
@@ -15,7 +15,6 @@ from dejacue.pipeline.finding import Finding
 from dejacue.pipeline.job import EncoderOptions, Place
 from dejacue.records import History, Vocabulary
 from dejacue.records.words import Spelling, WordsReport
-from dejacue.sources.documents import named
 from dejacue.sources.encoders import FORMS, Encoder, HasOrigin
 
 

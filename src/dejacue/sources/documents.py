@@ -19,7 +19,7 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 from msgspec import Meta
 
-from dejacue.errors import DejaCueError, InputError, shortened, unknown
+from dejacue.errors import InputError, in_file, shortened, unknown
 from dejacue.sources.atomic import write_text
 
 MAX_BYTES = 64 << 20
@@ -42,27 +42,13 @@ _STRING_OR_CONSTANT = re.compile(r'"(?:\\.|[^"\\])*"|(NaN|-?Infinity)')
 _MAYBE_INFINITE = re.compile(r"[0-9]{200}|[eE]\+?[0-9]{3}")  # a number that float() may not hold
 
 
-class named:
-    """Prepend a name, of a file or a place in it, to an error raised inside."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        if isinstance(error, DejaCueError) and not str(error).startswith(self.name):
-            raise type(error)(f"{self.name}: {error}") from None
-
-
 def read_text(
     path: str | os.PathLike[str],
     limit: int = MAX_BYTES,
     remedy: str = "check that it is the right file",
 ) -> str:
     """Read a UTF-8 file; refuse one that is empty or larger than ``limit`` bytes."""
-    with named(os.fspath(path)):
+    with in_file(path):
         try:
             raw = bytearray()
             with open(path, "rb") as stream:
@@ -84,7 +70,7 @@ def read_text(
 
 def read_json(path: str | os.PathLike[str]) -> Any:
     text = read_text(path)
-    with named(os.fspath(path)):
+    with in_file(path):
         return parse_json(text)
 
 

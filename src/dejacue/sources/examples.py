@@ -16,11 +16,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.errors import InputError
+from dejacue.errors import InputError, named
 from dejacue.records import Example, History, Vocabulary
 from dejacue.records.example import from_history
 from dejacue.sources._sampling import Unreadable
-from dejacue.sources.documents import named
 from dejacue.sources.encoders import Encoder
 from dejacue.sources.files import is_there, read_history
 from dejacue.sources.images import is_image, read_rgb

@@ -16,17 +16,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.errors import InputError, unknown
+from dejacue.errors import InputError, named, unknown
 from dejacue.records import Example, History, Vocabulary
-from dejacue.sources.documents import (
-    Finite,
-    check_schema,
-    declared,
-    named,
-    parse_json,
-    read_text,
-    unique,
-)
+from dejacue.sources.documents import Finite, check_schema, declared, parse_json, read_text, unique
 from dejacue.sources.npz import names_in, read_npz, write_npz
 
 HISTORY_SCHEMA = "dejacue.history/1"

@@ -18,10 +18,10 @@ import msgspec
 import numpy as np
 
 from dejacue._version import __version__
-from dejacue.errors import InputError
+from dejacue.errors import InputError, in_file
 from dejacue.records import Evidence, History, Interval, Timeline, Vocabulary, Window
 from dejacue.sources.atomic import check_place, write_bytes
-from dejacue.sources.documents import as_json, declared, named, parse_json, read_json
+from dejacue.sources.documents import as_json, declared, parse_json, read_json
 from dejacue.sources.files import (
     file_name,
     read_history,
@@ -176,7 +176,7 @@ def write_finding(folder: Path, finding: Parts) -> Path:
         "doubts": finding.doubts,
         "timeline": finding.timeline.to_dict(),
     }
-    with named(str(path)):
+    with in_file(path):
         plain = msgspec.to_builtins(document)
         as_json(plain)  # msgspec writes null for NaN and infinity
         declared(plain, _Version2)  # what could not be read again
@@ -243,7 +243,7 @@ def read_finding(folder: Path) -> Parts:
     history, vocabulary = read_history(files["history"]), read_vocabulary(files["vocabulary"])
     arrays = read_npz(files["evidence"], _EVIDENCE)
     timeline = document.timeline
-    with named(str(folder)):
+    with in_file(folder):
         same = _asked(timeline.states) == _asked(vocabulary.states)
         same &= timeline.history_id == history.id
         if not same or not _is_evidence(arrays, history, vocabulary):
@@ -317,7 +317,7 @@ def read_document(folder: Path) -> Document:
             "finding.write(folder) or dejacue find -o folder"
         )
     document = read_json(path)
-    with named(str(path)):
+    with in_file(path):
         schema = document.get("schema") if isinstance(document, dict) else None
         kind, _, version = str(schema).partition("/")
         if kind != KIND or not (version.isascii() and version.isdecimal()):

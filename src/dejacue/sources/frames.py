@@ -19,10 +19,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.errors import InputError
+from dejacue.errors import InputError, in_file, named
 from dejacue.sources._containers import Container, DisplayConverter, video_stream
 from dejacue.sources._sampling import Unreadable
-from dejacue.sources.documents import named
 from dejacue.sources.images import images_in, is_image, read_rgb
 
 STAMPED_FORMATS = ("mp4", "mov", "matroska", "webm")  # formats whose packets are frames with stamps
@@ -183,7 +182,7 @@ class ImageFrames:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        with named(str(path)):
+        with in_file(path):
             self._files = images_in(path) if path.is_dir() else [path]
         self.height, self.width = self.image(0).shape[:2]
 
@@ -209,7 +208,7 @@ Frames = FileFrames | ImageFrames
 
 def open_frames(path: Path) -> Frames:
     """Open a video file or a folder of images, to get any of its frames."""
-    with named(str(path)):
+    with in_file(path):
         if os.path.isdir(path) or is_image(path):
             return ImageFrames(path)
         return FileFrames(path)

@@ -15,9 +15,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.errors import InputError
+from dejacue.errors import InputError, named
 from dejacue.sources._sampling import Picture, Sampling, Unreadable
-from dejacue.sources.documents import named
 from dejacue.sources.sizes import open_picture
 
 SUFFIXES = frozenset(

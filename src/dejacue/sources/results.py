@@ -20,7 +20,7 @@ from typing import IO, Annotated, Any, NamedTuple
 
 import msgspec
 
-from dejacue.errors import InputError, unknown
+from dejacue.errors import InputError, in_file, named, unknown
 from dejacue.records import TIMELINE_SCHEMA, Diagnostics, Interval, Reference, Timeline, Window
 from dejacue.records.interval import KINDS, Kind
 from dejacue.sources.atomic import write_bytes, write_text, write_whole
@@ -32,7 +32,6 @@ from dejacue.sources.documents import (
     check_keys,
     check_schema,
     declared,
-    named,
     parse_documents,
     read_text,
     write_document,
@@ -331,7 +330,7 @@ def write_references(
     for which ``times`` is as in ``read_references``; whole or not at all."""
     records = list(_check_unique(references))
     if (format := format_of(path)) is not None:
-        with named(os.fspath(path)):
+        with in_file(path):
             return write_bytes(path, foreign_bytes(records, format, times=times))
     if is_table(path):
         for record in records:

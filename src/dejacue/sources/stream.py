@@ -15,10 +15,9 @@ from contextlib import closing
 from functools import partial
 from typing import Any
 
-from dejacue.errors import InputError
+from dejacue.errors import InputError, named
 from dejacue.sources._containers import DisplayConverter, video_stream
 from dejacue.sources._sampling import Picture, Sampling
-from dejacue.sources.documents import named
 from dejacue.sources.video import Video
 
 CAMERA = "camera:"

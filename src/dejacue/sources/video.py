@@ -23,7 +23,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.errors import InputError, shown, unknown
+from dejacue.errors import InputError, in_file, named, shown, unknown
 from dejacue.sources._containers import Container, Undisplayed
 from dejacue.sources._sampling import (
     Picture,
@@ -33,7 +33,6 @@ from dejacue.sources._sampling import (
     is_between,
 )
 from dejacue.sources.atomic import write_whole
-from dejacue.sources.documents import named
 from dejacue.sources.images import Images, images_in, is_image, natural
 
 ERRORS = ("skip", "fail")
@@ -118,7 +117,7 @@ class Video:
         self.problems: list[str] = []
         self._source, self._sampling, self._errors = source, sampling, errors
         self.rate = source.rate if isinstance(source, Container) else None
-        with named(path):
+        with in_file(path):
             self.length = source.expected(sampling)
 
     def __iter__(self) -> Iterator[Frame]:
@@ -142,7 +141,7 @@ class Video:
         self.problems = []
         first: tuple[int, tuple[int, ...]] | None = None  # and not its pixels
         index = -1
-        with named(self.path), closing(self._source.pictures(self._report)) as pictures:
+        with in_file(self.path), closing(self._source.pictures(self._report)) as pictures:
             chosen = itertools.islice(self._sampling.select(pictures), 0, None, self.every)
             for index, (source, picture) in enumerate(chosen):
                 try:

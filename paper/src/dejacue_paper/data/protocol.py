@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from dejacue.data.annotation import Event
-from dejacue.errors import InputError, MissingData
+from dejacue.errors import InputError, MissingData, in_file
 from dejacue.records import Window
-from dejacue.sources.documents import named, read_json
+from dejacue.sources.documents import read_json
 
 SEED = 3407
 COUNT = 100
@@ -126,7 +126,7 @@ def read_splits(folder: str | os.PathLike[str]) -> dict[str, tuple[str, ...]]:
         except (OSError, UnicodeDecodeError) as error:
             raise InputError(f"{path}: cannot be read ({error})") from None
         splits[split] = tuple(line.strip() for line in lines if line.strip())
-        with named(str(path)):
+        with in_file(path):
             _pairs(splits[split])
     return splits
 

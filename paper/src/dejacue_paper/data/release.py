@@ -19,10 +19,10 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.errors import DejaCueError, InputError, MissingData, first_line, unknown
+from dejacue.errors import DejaCueError, InputError, MissingData, first_line, in_file, unknown
 from dejacue.records import History, Reference, Vocabulary, Window
 from dejacue.sources.atomic import cache_folder, resolved
-from dejacue.sources.documents import named, read_json
+from dejacue.sources.documents import read_json
 from dejacue.sources.files import grouped_vocabulary, read_vocabulary
 from dejacue.sources.npz import read_npz
 
@@ -79,7 +79,7 @@ class Entry:
         if self.prompt_file is None:
             raise InputError(f"{self.id}: the release has prompt variants only for VOST")
         vocabulary = read_vocabulary(self.prompt_file, prompts=prompts)
-        with named(str(self.prompt_file)):
+        with in_file(self.prompt_file):
             same = vocabulary.descriptions == self.vocabulary.descriptions  # rows in order, too
             if not same or vocabulary.features is None:
                 raise InputError("descriptions differ from those of the ensemble")
@@ -244,7 +244,7 @@ class Release:
     def _history(self, relative: str, id: str) -> History:
         path = self._path(relative)
         arrays = read_npz(path, ("visual_features", "frame_indices"))
-        with named(str(path)):
+        with in_file(path):
             features = _need(arrays, "visual_features")
             _check_unit(features, "visual_features")
             return History(features, _need(arrays, "frame_indices"), id, ENCODER)
@@ -259,7 +259,7 @@ class Release:
         """Rows of the states in ``tokens`` (file's token → state), in the order of ``tokens``."""
         path = self._path(relative)
         arrays = read_npz(path, ("text_features", field, "state_texts", "description_indices"))
-        with named(str(path)):
+        with in_file(path):
             features = _need(arrays, "text_features")
             _check_unit(features, "text_features")
             states = [str(s) for s in _need(arrays, field).tolist()]

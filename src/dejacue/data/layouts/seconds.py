@@ -42,12 +42,12 @@ from dejacue.data.layouts.records import (
     folders_in,
     images_in,
 )
-from dejacue.errors import DejaCueError, InputError, counted, need
+from dejacue.errors import DejaCueError, InputError, counted, in_file, named, need
 from dejacue.progress import Progress
 from dejacue.records import Vocabulary, Window
 from dejacue.sources._containers import video_stream
 from dejacue.sources._sampling import Picture, Sampling
-from dejacue.sources.documents import named, parse_json, read_text
+from dejacue.sources.documents import parse_json, read_text
 from dejacue.sources.files import read_vocabulary
 
 VIDEO_SUFFIXES = (".mp4", ".mkv", ".webm", ".avi", ".mov")
@@ -75,7 +75,7 @@ def seconds_of(path: Path, start_s: float = 0.0, end_s: float | None = None) -> 
     """Return second → the frame of the file that is taken for it at one frame a second, from
     ``start_s`` on, which is second 0. No frame is decoded."""
     av = need("av", "pip install 'dejacue[video]'")
-    with named(str(path)):
+    with in_file(path):
         try:
             with av.open(str(path)) as container:
                 stream = video_stream(container)

@@ -15,11 +15,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from dejacue.errors import DejaCueError, InputError, counted, shortened
+from dejacue.errors import DejaCueError, InputError, counted, named, shortened
 from dejacue.pipeline.job import Job, VideoOptions
 from dejacue.records.history import COLUMNS, EVERY, LOOKED_AT, PROBLEMS
 from dejacue.sources import remote
-from dejacue.sources.documents import named, parse_json, read_text
+from dejacue.sources.documents import parse_json, read_text
 from dejacue.sources.masks import MATCHES, check_kind
 from dejacue.sources.masks.objects import object_groups
 from dejacue.sources.video import DECODERS, ERRORS

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from dejacue.errors import InputError
-from dejacue.sources.documents import as_json, named, parse_documents, parse_json
+from dejacue.errors import InputError, named
+from dejacue.sources.documents import as_json, parse_documents, parse_json
 from dejacue.sources.formats.spans import Marks, Span, member, times
 
 

@@ -10,8 +10,7 @@ from itertools import groupby, zip_longest
 from pathlib import PurePath
 from xml.etree.ElementTree import Element
 
-from dejacue.errors import DejaCueError, InputError
-from dejacue.sources.documents import named
+from dejacue.errors import DejaCueError, InputError, named
 from dejacue.sources.formats.markup import add, add_texts, as_xml, parse_xml
 from dejacue.sources.formats.spans import Marks, Span, clean, frames
 from dejacue.sources.video import open_video

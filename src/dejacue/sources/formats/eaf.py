@@ -12,8 +12,7 @@ from itertools import count
 from pathlib import Path
 from xml.etree.ElementTree import Element
 
-from dejacue.errors import InputError
-from dejacue.sources.documents import named
+from dejacue.errors import InputError, named
 from dejacue.sources.formats.markup import add, as_xml, parse_xml
 from dejacue.sources.formats.spans import Marks, Span, clean, local, times
 

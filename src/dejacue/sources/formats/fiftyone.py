@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from dejacue.errors import InputError, need, shown
-from dejacue.sources.documents import as_json, named, parse_json
+from dejacue.errors import InputError, named, need, shown
+from dejacue.sources.documents import as_json, parse_json
 from dejacue.sources.formats.spans import Marks, Span, frames, member, squashed, stem, times
 
 

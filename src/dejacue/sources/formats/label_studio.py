@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from typing import Any
 from xml.etree.ElementTree import Element
 
-from dejacue.errors import InputError
-from dejacue.sources.documents import as_json, named, parse_json
+from dejacue.errors import InputError, named
+from dejacue.sources.documents import as_json, parse_json
 from dejacue.sources.formats.markup import add, as_xml
 from dejacue.sources.formats.spans import Marks, Span, clean, frames, member, squashed
 

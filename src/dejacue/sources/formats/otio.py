@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from dejacue.errors import InputError
-from dejacue.sources.documents import as_json, named, parse_json
+from dejacue.errors import InputError, named
+from dejacue.sources.documents import as_json, parse_json
 from dejacue.sources.formats.spans import Marks, Span, local, member, times
 
 _TOLERANCE_S = 1e-6

@@ -8,9 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dejacue.errors import InputError, unknown
+from dejacue.errors import InputError, named, unknown
 from dejacue.records import Reference, Window
-from dejacue.sources.documents import named
 from dejacue.sources.formats.clock import Clocks
 from dejacue.sources.formats.registry import Format
 from dejacue.sources.formats.spans import Marks, Span, stem

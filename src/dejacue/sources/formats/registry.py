@@ -6,9 +6,9 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from dejacue.errors import InputError
+from dejacue.errors import InputError, named
 from dejacue.plugins import Registry
-from dejacue.sources.documents import named, parse_documents, read_text
+from dejacue.sources.documents import parse_documents, read_text
 from dejacue.sources.formats import (
     benchmarks,
     cvat,

@@ -9,8 +9,7 @@ import html
 import re
 from collections.abc import Callable
 
-from dejacue.errors import InputError
-from dejacue.sources.documents import named
+from dejacue.errors import InputError, named
 from dejacue.sources.formats.spans import Marks, Span, times
 
 _TIME = r"(?:(\d{1,6}):)?(\d{1,2}):(\d{1,2})[.,](\d{3})"

@@ -28,8 +28,8 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.errors import InputError, first_line
-from dejacue.sources.documents import MOST_FRAME, named
+from dejacue.errors import InputError, first_line, in_file, named
+from dejacue.sources.documents import MOST_FRAME
 from dejacue.sources.masks.labels import Labels, refuse_photograph
 from dejacue.sources.masks.objects import is_id
 from dejacue.sources.masks.reader import Keys, ListedRows, Mask, Rows
@@ -90,7 +90,7 @@ class _StoredArray:
 
 def open_stack(path: Path, kind: str | None, threshold: float | None = None) -> tuple[str, Rows]:
     """Return the kind and the rows of an .npz or .npy file."""
-    with named(str(path)):
+    with in_file(path):
         arrays = _arrays(path)
         if arrays and all(map(_FRAME_OBJECT.fullmatch, arrays)):
             return stack_kind(threshold), _from_arrays(arrays, path, threshold)

@@ -28,8 +28,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dejacue.errors import InputError, shown
-from dejacue.sources.documents import MOST_FRAME, named, read_text
+from dejacue.errors import InputError, in_file, named, shown
+from dejacue.sources.documents import MOST_FRAME, read_text
 from dejacue.sources.masks.reader import Keys, ListedRows, Mask
 from dejacue.sources.masks.rle import polygon_mask
 
@@ -118,7 +118,7 @@ def _by_frame(rows: Sequence[_BoxRow]) -> dict[int, dict[int, list[Outline]]]:
 def open_boxes(path: Path) -> ListedRows:
     """Read a MOT text or a CSV."""
     text = read_text(path, MAX_BYTES)
-    with named(str(path)):
+    with in_file(path):
         return _from_cells(path, _rows(text))
 
 
@@ -307,7 +307,7 @@ def open_yolo(texts: list[Path]) -> ListedRows:
             boxes.append(_BoxRow(where, row, track, _outline(numbers)))
             if not all(map(math.isfinite, cells)):
                 raise InputError("nan and inf are not allowed; remove or correct the line")
-    with named(str(texts[0].parent)):
+    with in_file(texts[0].parent):
         frames = _by_frame(boxes)
     names = tuple(path.stem for path in texts)
     matches = [_VIDEO_FRAME.fullmatch(name) for name in names]
@@ -331,7 +331,7 @@ def _draw_outlines(outlines: list[Outline], shape: tuple[int, int]) -> Mask:
 def _lines(path: Path) -> list[list[float]]:
     if not path.read_bytes().strip():
         return []  # a frame without boxes
-    with named(str(path)):
+    with in_file(path):
         text = read_text(path)
         try:
             return [[float(cell) for cell in line.split()] for line in text.splitlines()]

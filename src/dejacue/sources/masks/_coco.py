@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dejacue.errors import InputError
-from dejacue.sources.documents import check_object, named, parse_documents, read_text, whole_number
+from dejacue.errors import InputError, in_file, named
+from dejacue.sources.documents import check_object, parse_documents, read_text, whole_number
 from dejacue.sources.masks._boxes import (
     MAX_BYTES,
     box_mask,
@@ -51,7 +51,7 @@ Frames = list[dict[int, list[_Segment]]]  # the annotations of each object, row 
 def open_coco(path: Path) -> ListedRows:
     """Read the annotations of a JSON file; each is checked, and drawn only when its frame comes."""
     text = read_text(path, MAX_BYTES)
-    with named(str(path)):
+    with in_file(path):
         documents = parse_documents(text)
         document = documents[0] if len(documents) == 1 else documents
         complete = True

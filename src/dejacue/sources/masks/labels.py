@@ -16,9 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.errors import InputError, first_line
+from dejacue.errors import InputError, first_line, in_file
 from dejacue.sources.crops import compiled
-from dejacue.sources.documents import named
 from dejacue.sources.masks.reader import Keys, Objects, Rows
 from dejacue.sources.sizes import check_size, open_picture
 
@@ -219,10 +218,10 @@ def read_picture(path: Path, *, binary: bool = False) -> NDArray[Any]:
     there, what is darker than half of the brightest pixel counts as 0.
     """
     try:
-        with named(str(path)):
+        with in_file(path):
             array, mode = read_flat_png(path), "L"
         if array is None:
-            with named(str(path)), open_picture(path) as picture:
+            with in_file(path), open_picture(path) as picture:
                 array, mode = np.asarray(picture), picture.mode
     except InputError:
         raise
@@ -234,7 +233,7 @@ def read_picture(path: Path, *, binary: bool = False) -> NDArray[Any]:
         ) from None
     if mode == "1":
         return array.astype(np.uint8) * np.uint8(VOID)  # black and white is binary
-    with named(str(path)):
+    with in_file(path):
         refuse_photograph(array)
     if array.ndim == 3:
         array = _without_colour(array, mode, path, binary)

@@ -24,9 +24,8 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from dejacue.errors import InputError, shown
+from dejacue.errors import InputError, in_file, named, shown
 from dejacue.records.arrays import as_array
-from dejacue.sources.documents import named
 from dejacue.sources.masks.labels import LOSSY, MAX_LABELS, VOID, read_picture
 from dejacue.sources.masks.objects import is_id
 from dejacue.sources.masks.reader import resize_nearest
@@ -182,7 +181,7 @@ def resolve_prompts(video: Video, raw: Sequence[RawPrompt]) -> list[Prompt]:
     """
     if not raw:
         raise InputError("the position of the object is missing; give a box, a point or a mask")
-    with named(video.path):
+    with in_file(video.path):
         frames = _find_frames(video, {written.frame for written in raw}, lambda frame: frame.source)
         prompts = []
         for written in raw:
@@ -200,7 +199,7 @@ def check_prompts(video: Video, prompts: Sequence[Prompt]) -> list[Prompt]:
     """Return the same prompts, one for each object and frame, boxes clipped; or raise."""
     if not prompts:
         raise InputError("the position of the object is missing; give at least one Prompt")
-    with named(video.path):
+    with in_file(video.path):
         for prompt in prompts:
             _check_fields(prompt)
         wanted = {prompt.frame for prompt in prompts}
@@ -310,7 +309,7 @@ def _size(frame: Frame) -> tuple[int, int]:
 
 def _read_mask(path: Path, number: int | None, size: tuple[int, int]) -> Mask:
     """Return the mask of an object in a picture, at the size of the frame."""
-    with named(str(path)):
+    with in_file(path):
         if os.path.isdir(path):
             raise InputError(
                 "is a folder; --mask takes one picture of the object, --masks takes the masks of "

@@ -33,9 +33,8 @@ import numpy as np
 from msgspec import Meta
 from numpy.typing import NDArray
 
-from dejacue.errors import Cancelled, DejaCueError, InputError, first_line
+from dejacue.errors import Cancelled, DejaCueError, InputError, first_line, named
 from dejacue.progress import Progress, silent
-from dejacue.sources.documents import named
 from dejacue.sources.masks.rle import decode_rle, pack
 from dejacue.sources.partial import PartialFile
 from dejacue.sources.tracks.base import Mask, Observation, Prompt, Session, Tracker, bounding_box

@@ -47,8 +47,7 @@ import cachetools
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.errors import InputError, first_line, need, shown, unknown
-from dejacue.sources.documents import named
+from dejacue.errors import InputError, first_line, named, need, shown, unknown
 from dejacue.sources.encoders.torch_models import choose_device, dtype_of
 from dejacue.sources.encoders.weights import Weights, commit, files_in, sha256
 from dejacue.sources.tracks.base import Mask, Observation, Prompt

@@ -11,8 +11,8 @@ from pathlib import Path
 import msgspec
 
 from dejacue.data.layouts.records import Clip, Dataset, check
-from dejacue.errors import InputError
-from dejacue.sources.documents import Finite, declared, named, read_json
+from dejacue.errors import InputError, in_file
+from dejacue.sources.documents import Finite, declared, read_json
 from dejacue_paper.data.layouts import scenes_in
 
 SPLITS = ("train", "val", "test")
@@ -42,7 +42,7 @@ def read(folder: Path) -> Dataset:
             if not path.is_file():
                 missing.append(f"{name}/{path.name}: is missing")
                 continue
-            with named(str(path)):
+            with in_file(path):
                 frames = declared(read_json(path), _Split).frames
             clip, gone = _clip(f"{name}-{split}", scene, frames)
             clips.append(clip)

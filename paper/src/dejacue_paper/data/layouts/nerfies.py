@@ -19,8 +19,8 @@ from dejacue.data.layouts.records import (
     check_plain,
     folders_in,
 )
-from dejacue.errors import InputError
-from dejacue.sources.documents import declared, named, read_json
+from dejacue.errors import InputError, in_file
+from dejacue.sources.documents import declared, read_json
 from dejacue_paper.data.layouts import scenes_in
 
 FILES = ("dataset.json", "metadata.json")
@@ -59,7 +59,7 @@ def _read_scene(scene: Path) -> tuple[list[Clip], list[str]]:
     lacking = [f"{name}: is missing" for name in FILES if not (scene / name).is_file()]
     scales = _scales(scene)
     check(scene, lacking if scales else [*lacking, "rgb: contains no pictures (rgb/1x/ID.png)"])
-    with named(str(scene / FILES[0])):
+    with in_file(scene / FILES[0]):
         listed = declared(read_json(scene / FILES[0]), _Ids)
         if listed.count is not None and listed.count != len(listed.ids):
             raise InputError(f"count is {listed.count}, but {len(listed.ids)} ids are listed")

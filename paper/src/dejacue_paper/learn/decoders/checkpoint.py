@@ -15,10 +15,9 @@ import torch
 from torch import Tensor
 
 from dejacue._version import __version__
-from dejacue.errors import InputError, MissingData, first_line, need
+from dejacue.errors import InputError, MissingData, first_line, in_file, need
 from dejacue.records import History
 from dejacue.sources.atomic import write_bytes, write_text
-from dejacue.sources.documents import named
 from dejacue_paper.learn.decoders import DECODERS, REMEDY
 from dejacue_paper.learn.decoders import model as make
 from dejacue_paper.learn.decoders.core import Model
@@ -166,7 +165,7 @@ def resume(training: Training, folder: Path) -> None:
             f"{folder}: the training run is already complete; give another folder to train again"
         )
     state = _tensors(folder / STATE)
-    with named(str(folder)):
+    with in_file(folder):
         training.restore(state)
 
 

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from helpers import ROOT
 from helpers.peers import PEER, need
 
 from dejacue import (
@@ -645,7 +646,7 @@ def test_names_that_a_file_cannot_hold_do_not_break_it(tmp_path) -> None:
 
 
 def test_the_page_lists_how_each_format_counts() -> None:
-    page = (Path(__file__).resolve().parent.parent / "docs" / "formats.md").read_text("utf-8")
+    page = (ROOT / "docs" / "formats.md").read_text("utf-8")
     for name, own in FORMATS.items():
         endings = ", ".join(f"`{suffix}`" for suffix in own.suffixes)
         package = f"`{own.package}`" if own.package else "–"

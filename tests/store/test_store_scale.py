@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers import TESTS
 from helpers.stores import D, history, words
 
 from dejacue import InputError, Store
@@ -195,7 +196,7 @@ def test_more_segments_than_files_a_process_may_open(store, monkeypatch, allowed
     pytest.importorskip("resource")
     monkeypatch.setattr(_segments, "MAX_SEGMENT_BYTES", 30 * D * 2)
     store.add([history(str(k), k) for k in range(50)])
-    command = [sys.executable, "-c", FILES, store.path, Path(__file__).parent, allowed]
+    command = [sys.executable, "-c", FILES, store.path, TESTS, allowed]
     ran = subprocess.run(command, capture_output=True, text=True)
     if allowed == "more":
         assert ran.stdout == "100\n", ran.stderr

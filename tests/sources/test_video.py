@@ -27,7 +27,6 @@ from dejacue.sources._sampling import Picture, Sampling
 from dejacue.sources.images import natural
 from dejacue.sources.video import Frame, LateFrame, open_video, write_video
 
-ROOT = Path(__file__).resolve().parent.parent
 HEIGHT, WIDTH, BLOCK, BITS = 32, 64, 8, 11
 COUNT, RATE = 30, 10
 UNEVEN = [round(0.1 * at + 0.04 * (at % 3) + (1.0 if at > 11 else 0.0), 3) for at in range(COUNT)]

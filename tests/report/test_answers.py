@@ -19,6 +19,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from helpers import ROOT
 from helpers.peers import PEER, need
 
 from dejacue import (
@@ -37,7 +38,7 @@ from dejacue.sources.findings import Made
 from dejacue.sources.video import Video
 from dejacue_paper import generate
 
-FILES = Path(__file__).resolve().parent.parent / "docs" / "files.md"
+FILES = ROOT / "docs" / "files.md"
 STEP, RATE = 3, 15  # every third frame of a file with 15 a second
 WARNINGS = (
     "mini only knows the rendered scenes of this project; for real footage use --encoder siglip2",

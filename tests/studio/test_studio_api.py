@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 import schemathesis
+from helpers import ROOT, TESTS
 from helpers.studio_client import TOKEN, Sessions, Studio, Workspace, copied, create_app, studio_of
 from hypothesis import HealthCheck, given, settings
 from hypothesis.errors import Unsatisfiable
 from schemathesis import GenerationMode
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
-ROOT = Path(__file__).resolve().parent.parent
 EXAMPLES = int(os.environ.get("DEJACUE_STUDIO_EXAMPLES", "3"))  # a request; 300 for a long search
 HEADERS = {"authorization": f"Bearer {TOKEN}", "host": "127.0.0.1:8765"}
 IDS = {
@@ -87,7 +87,7 @@ def test_many_clients_at_once_are_all_answered(made_workspace) -> None:
 def test_nothing_that_was_confirmed_is_lost_when_the_server_is_killed(made_workspace, tmp_path):
     """The server is killed at 20 moments while somebody labels."""
     root = copied(made_workspace, tmp_path / "workspace")
-    script = Path(__file__).parent / "crash" / "studio_killer.py"
+    script = TESTS / "crash" / "studio_killer.py"
     ran = subprocess.run(
         [sys.executable, str(script), str(root), "20"], capture_output=True, text=True, timeout=1200
     )

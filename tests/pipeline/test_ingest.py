@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers import TESTS
 from helpers.ingest import FRAMES, Counting, make_video
 from PIL import Image
 
@@ -536,7 +537,7 @@ def test_the_memory_does_not_grow_with_frames_of_4k(tmp_path) -> None:
     (tmp_path / "boxes.csv").write_text("frame,id,x,y,width,height\n" + boxes)
     peaks = []
     for end in (4, 39):
-        command = [sys.executable, "-c", script, Path(__file__).parent, tmp_path, str(end)]
+        command = [sys.executable, "-c", script, TESTS, tmp_path, str(end)]
         ran = subprocess.run(command, capture_output=True, text=True, check=False)
         assert ran.returncode == 0, ran.stderr
         peaks.append(int(ran.stdout) * 1024)
@@ -545,7 +546,7 @@ def test_the_memory_does_not_grow_with_frames_of_4k(tmp_path) -> None:
 
 @pytest.mark.long
 def test_a_killed_ingest_goes_on_and_does_nothing_twice(tmp_path) -> None:
-    script = Path(__file__).parent / "crash" / "ingest_killer.py"
+    script = TESTS / "crash" / "ingest_killer.py"
     command = [sys.executable, script, tmp_path, "12"]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr

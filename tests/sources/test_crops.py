@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -13,8 +11,6 @@ from hypothesis.extra import numpy as arrays
 from dejacue import InputError
 from dejacue.sources import crops
 from dejacue.sources.crops import _padded, crop, fit, tight_box
-
-ROOT = Path(__file__).resolve().parent.parent
 
 
 def crop_box(mask, padding=0.20, minimum=4):

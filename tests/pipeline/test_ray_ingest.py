@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow
 import pytest
+from helpers import TESTS
 from helpers.ingest import FRAMES, Counting, held, make_video
 
 import dejacue
@@ -38,7 +39,6 @@ pytestmark = [
     pytest.mark.filterwarnings(r"ignore::DeprecationWarning:ray\."),  # of its own code
 ]
 VIDEOS, BATCH = 3, Counting.batch
-TESTS = Path(__file__).resolve().parent
 SOURCE = Path(dejacue.__file__).resolve().parent.parent
 
 
@@ -287,7 +287,7 @@ def test_a_driver_that_is_killed_costs_one_batch_an_actor(videos, tmp_path, monk
     ingest(good, tmp_path / "local", encoder=Counting(tmp_path / "a", True))
     crops, actors, counter = (tmp_path / "a").stat().st_size, 2, tmp_path / "b"
     text = RUN.format(
-        tests=str(Path(__file__).parent),
+        tests=str(TESTS),
         rows=good,
         store=str(tmp_path / "ray"),
         counter=str(counter),

@@ -17,7 +17,6 @@ from dejacue.sources.masks import open_masks, write_masks
 from dejacue.sources.masks.labels import refuse_photograph
 from dejacue.sources.video import Frame
 
-ROOT = Path(__file__).resolve().parent.parent
 H, W = 60, 80
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers import ROOT
 from helpers.peers import need
 from helpers.small_models import crops, one_sentence, save_dinov3, torch, transformers, write
 
@@ -224,7 +225,7 @@ def test_a_package_that_does_not_fit_the_others_is_told_in_one_sentence(
 def test_extras_that_are_named_exist() -> None:
     from dejacue.sources.encoders import torch_models
 
-    text = (Path(__file__).parent.parent / "pyproject.toml").read_text(encoding="utf-8")
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     extras = tomllib.loads(text)["project"]["optional-dependencies"]
     for remedy in (torch_models.OPEN_CLIP_REMEDY, torch_models.TIMM_REMEDY, torch_models.REMEDY):
         assert remedy.removeprefix("pip install 'dejacue[").removesuffix("]'") in extras

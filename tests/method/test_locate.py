@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers import TESTS
 
 import dejacue
 from dejacue import Grid, History, InputError, Scan, Vocabulary
@@ -19,7 +19,7 @@ from dejacue_paper import generate
 locate = partial(dejacue.locate, readout="scan")
 locate_many = partial(dejacue.locate_many, readout="scan")
 
-GOLDEN = Path(__file__).parent / "golden" / "generated.json"
+GOLDEN = TESTS / "golden" / "generated.json"
 ENGINES = (*compiled(), "numpy")
 
 

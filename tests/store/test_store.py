@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers import TESTS
 from helpers.stores import D, drawn, history, rows, words
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -384,7 +385,7 @@ def test_a_place_that_may_only_be_read_is_read(store, monkeypatch) -> None:
 
 @pytest.mark.long
 def test_a_killed_writer_loses_nothing_and_doubles_nothing(tmp_path) -> None:
-    script = Path(__file__).parent / "crash" / "store_killer.py"
+    script = TESTS / "crash" / "store_killer.py"
     done = subprocess.run(
         [sys.executable, script, tmp_path / "s", "50"], capture_output=True, text=True
     )

@@ -25,13 +25,13 @@ from dejacue import (
     read_vocabulary,
 )
 from dejacue.data.annotation_files import read_decisions, read_pass
+from dejacue.errors import named
 from dejacue.sources.documents import (
     Finite,
     FrameNumber,
     Name,
     as_json,
     declared,
-    named,
     parse_documents,
     read_json,
     read_text,

@@ -530,7 +530,7 @@ def test_report_exports_plot_and_clips_come_from_the_finding(first, scene, tmp_p
     assert first.report(tmp_path / "r.html").read_text(encoding="utf-8") == page
     for kind, export in EXPORTS.items():
         if kind == "rerun" and find_spec("rerun") is None:
-            continue  # tests/test_formats.py says what is said then
+            continue  # tests/sources/test_formats.py says what is said then
         assert first.export(kind, tmp_path / f"x{export.suffix}").stat().st_size > 0
     assert str(scene) in (tmp_path / "x.labelstudio.json").read_text()
     with pytest.raises(InputError, match='unknown export "vt"'):

@@ -25,7 +25,6 @@ from dejacue.sources.masks.rle import decode_rle
 from dejacue.sources.masks.write import palette
 from dejacue.sources.video import Frame
 
-ROOT = Path(__file__).resolve().parent.parent
 H, W = 6, 8
 
 
