@@ -17,8 +17,8 @@ from collections.abc import Iterable
 from types import ModuleType
 from typing import Any
 
-MOST_LETTERS = 600  # of a message
-MOST_QUOTED = 80  # of them, of one thing that was given
+MAX_LETTERS = 600  # of a message
+MAX_QUOTED = 80  # of them, of one thing that was given
 _QUOTED = re.compile(r'"([^"]*)"')
 
 
@@ -98,12 +98,12 @@ class in_file(named):
         error.line = self.line if error.line is None else error.line
 
 
-def shortened(text: str, most: int = MOST_QUOTED) -> str:
+def shortened(text: str, most: int = MAX_QUOTED) -> str:
     """Return the text, or its beginning: what was given may be of any length."""
     return text if len(text) <= most else f"{text[:most]}…"
 
 
-def shown(value: object, most: int = MOST_QUOTED // 2) -> str:
+def shown(value: object, most: int = MAX_QUOTED // 2) -> str:
     """Return a value for a sentence; Python writes no number of thousands of digits."""
     try:
         return shortened(str(value), most)
@@ -112,27 +112,29 @@ def shown(value: object, most: int = MOST_QUOTED // 2) -> str:
 
 
 def one_line(message: str) -> str:
-    """On one line, and not longer than can be read: names in quotes are cut first, then the
-    middle, since the beginning names the file and the end the remedy."""
+    """Return the message on one line, not longer than can be read.
+
+    Names in quotes are cut first, then the middle: it begins with the file and ends with the remedy.
+    """
     line = " ".join(message.splitlines())
-    if len(line) <= MOST_LETTERS:
+    if len(line) <= MAX_LETTERS:
         return line
-    line = _QUOTED.sub(lambda found: f'"{shortened(found[1])}"', line)
-    if len(line) <= MOST_LETTERS:
+    line = _QUOTED.sub(lambda match: f'"{shortened(match[1])}"', line)
+    if len(line) <= MAX_LETTERS:
         return line
-    return f"{line[: MOST_LETTERS - 200]} … {line[-180:]}"
+    return f"{line[: MAX_LETTERS - 200]} … {line[-180:]}"
 
 
 def first_line(error: BaseException) -> str:
     """Return what the error of a library says, without its advice."""
-    said = str(error).splitlines()
-    return shortened(said[0], 2 * MOST_QUOTED) if said else type(error).__name__
+    lines = str(error).splitlines()
+    return shortened(lines[0], 2 * MAX_QUOTED) if lines else type(error).__name__
 
 
 def lacks_memory(error: BaseException) -> bool:
-    """Whether it says that memory, or room for a thread, is not there: each library has its way."""
-    said = ("can't start new thread", "failed to map segment", "annot allocate memory", "bad_alloc")
-    return isinstance(error, MemoryError) or any(words in str(error) for words in said)
+    """Whether an error means that memory or threads ran out: each library says it in its way."""
+    phrases = ("can't start new thread", "failed to map segment", "annot allocate", "bad_alloc")
+    return isinstance(error, MemoryError) or any(phrase in str(error) for phrase in phrases)
 
 
 def counted(number: int, word: str) -> str:
@@ -145,9 +147,10 @@ def unknown(kind: str, given: object, known: Iterable[str]) -> InputError:
     names = list(known)
     near = difflib.get_close_matches(str(given), names, n=1, cutoff=0.5)
     hint = f'did you mean "{near[0]}"? ' if near else ""
-    shown = shortened(str(given))
     remedy = f"{hint}known: {', '.join(names)}"
-    return InputError(f'unknown {kind} "{shown}"', field=kind, value=given, remedy=remedy)
+    return InputError(
+        f'unknown {kind} "{shortened(str(given))}"', field=kind, value=given, remedy=remedy
+    )
 
 
 def need(module: str, remedy: str) -> ModuleType:
@@ -157,9 +160,11 @@ def need(module: str, remedy: str) -> ModuleType:
     except ImportError as error:
         if lacks_memory(error):
             raise
-        raise MissingExtra(f"{module} is not installed; {remedy}") from error
+        raise MissingExtra(f"{module} is not installed", remedy=remedy) from error
     except (OSError, RuntimeError) as error:  # such as torchvision for CUDA beside a torch without
         if lacks_memory(error):
             raise
-        told = f"{module} is installed, but cannot be imported: {first_line(error)}"
-        raise MissingExtra(f"{told}; install versions that fit each other") from error
+        raise MissingExtra(
+            f"{module} is installed, but cannot be imported: {first_line(error)}",
+            remedy="install versions that fit each other",
+        ) from error

@@ -1,0 +1,102 @@
+"""Errors: what they carry, and the form of every message in the source."""
+
+from __future__ import annotations
+
+import ast
+import pickle
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from helpers import ROOT
+
+from dejacue import DejaCueError, InputError
+from dejacue.errors import MAX_LETTERS, MissingData, MissingExtra, in_file, named, need, unknown
+
+ATTRIBUTES = ("file", "line", "field", "value", "remedy")
+PROPER_NAMES = ("Ray ", "Holm's ", "GPUs ")
+
+
+def attributes(error: DejaCueError) -> tuple[object, ...]:
+    return tuple(getattr(error, name) for name in ATTRIBUTES)
+
+
+@pytest.mark.parametrize("kind", [DejaCueError, InputError, MissingData, MissingExtra])
+def test_an_error_says_what_it_carries_also_after_pickling(kind, tmp_path) -> None:
+    file = tmp_path / "a.csv"
+    error = kind("end -3 is negative", file=file, line=7, field="end", value=-3, remedy="give 0")
+    for copy in (error, pickle.loads(pickle.dumps(error))):
+        assert str(copy) == f"{file}: line 7: end -3 is negative; give 0"
+        assert attributes(copy) == (str(file), 7, "end", -3, "give 0")
+    assert attributes(kind("too bad")) == (None,) * 5
+    assert str(kind("too bad")) == "too bad"
+
+
+def test_a_file_and_a_place_are_added_on_the_way_out() -> None:
+    with pytest.raises(InputError) as caught, in_file("b.json", line=2), named("intervals[3]"):
+        raise InputError("end before start", field="end")
+    assert str(caught.value) == "b.json: line 2: intervals[3]: end before start"
+    assert attributes(caught.value) == ("b.json", 2, "end", None, None)
+    with pytest.raises(InputError) as caught, in_file("outer.json"), in_file("inner.npz"):
+        raise InputError("is empty")
+    assert caught.value.file == "inner.npz"
+    with pytest.raises(InputError) as caught, in_file("b.json"):
+        raise InputError("is empty", file="b.json")
+    assert str(caught.value) == "b.json: is empty"
+
+
+def test_an_unknown_name_and_a_missing_package_name_the_remedy() -> None:
+    error = unknown("state", "ful", ["empty", "full"])
+    assert attributes(error)[2:] == ("state", "ful", 'did you mean "full"? known: empty, full')
+    with pytest.raises(MissingExtra) as caught:
+        need("no_such_package", "pip install it")
+    assert caught.value.remedy == "pip install it"
+
+
+def test_a_message_is_never_longer_than_one_can_read() -> None:
+    error = InputError("x" * 5000, file="a.json", remedy="give another")
+    assert len(str(error)) <= MAX_LETTERS
+    assert str(error).startswith("a.json: x")
+    assert str(error).endswith("; give another")
+
+
+def messages() -> Iterator[tuple[Path, int, str]]:
+    """Yield the place and the text of all messages written in the source, {} for what is put in."""
+    kinds = {kind.__name__ for kind in subclasses(DejaCueError)}
+    for source in (ROOT / "src", ROOT / "paper" / "src"):
+        for path in source.rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.Call) and getattr(node.func, "id", None) in kinds:
+                    remedies = [word.value for word in node.keywords if word.arg == "remedy"]
+                    for part in (*node.args[:1], *remedies):
+                        if text := "".join(pieces(part)):
+                            yield path.relative_to(ROOT), node.lineno, text
+
+
+def subclasses(kind: type) -> Iterator[type]:
+    yield kind
+    for child in kind.__subclasses__():
+        yield from subclasses(child)
+
+
+def pieces(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        yield node.value
+    elif isinstance(node, ast.JoinedStr):
+        for part in node.values:
+            yield from pieces(part) if isinstance(part, ast.Constant) else "{}"
+
+
+def test_every_message_is_one_sentence_that_goes_on_after_a_file() -> None:
+    found = list(messages())
+    assert len(found) > 500
+    wrong = [
+        (path, line, text)
+        for path, line, text in found
+        if "\n" in text
+        or ". " in text
+        or text.endswith((".", "!"))
+        or (text[0].isupper() and not text.startswith(PROPER_NAMES))
+        or len(text) > MAX_LETTERS // 2
+    ]
+    assert not wrong
