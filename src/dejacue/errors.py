@@ -114,7 +114,7 @@ def shown(value: object, most: int = MAX_QUOTED // 2) -> str:
 def one_line(message: str) -> str:
     """Return the message on one line, not longer than can be read.
 
-    Names in quotes are cut first, then the middle: it begins with the file and ends with the remedy.
+    Names in quotes are cut first, then the middle: the file is at the start, the remedy at the end.
     """
     line = " ".join(message.splitlines())
     if len(line) <= MAX_LETTERS:
