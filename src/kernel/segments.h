@@ -7,6 +7,7 @@
 
 #define ENDS 32   /* ends that are looked at before starts are dropped */
 #define TOGETHER 4
+#define STARTS 4096 /* starts that may still win: above it, every other one of the older half goes */
 #define STRANDS 8 /* partial sums of a product: element j goes to sum j % 8, on every machine */
 
 typedef struct {
@@ -74,6 +75,15 @@ static int64_t try_cuts(Cut *c, const double *products, int64_t count, int64_t t
     return chosen;
 }
 
+/* Drop every other start of the older half, but never the one that wins now; how many are left. */
+static int64_t thin_out(Cut *c, int64_t known, int64_t winner) {
+    int64_t kept = 0;
+    for (int64_t i = 0; i < known; i++)
+        if (i >= known / 2 || i % 2 == 0 || c->left[i] == winner)
+            add_start(c, kept++, c->left[i], c->best[i]);
+    return kept;
+}
+
 /* One stretch: start[t] for its first t + 1 frames, from its own first frame. */
 static void cut_stretch(Cut *c, const double *rows, int64_t n, int64_t d, double penalty,
                         int64_t *start) {
@@ -111,6 +121,7 @@ static void cut_stretch(Cut *c, const double *rows, int64_t n, int64_t d, double
             if (c->until[i] <= c->best[last]) add_start(c, kept++, c->left[i], c->best[i]);
         add_start(c, kept, c->left[last], c->best[last]);
         known = kept + 1;
+        if (known > STARTS) known = thin_out(c, known, start[low + ends - 2]);
     }
 }
 

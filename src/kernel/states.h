@@ -107,6 +107,77 @@ static int search_rows(const Batch *b, const History *h, const double *responses
 
 /* ── one labelling of all frames ───────────────────────────────────────────────────────────── */
 
+/* Whether any state may come first, and any other may follow it. */
+static int any_order(const Nodes *nodes, int64_t states) {
+    if (nodes->count != states) return 0;
+    for (int64_t j = 0; j < nodes->count; j++) {
+        if (!nodes->first[j] || nodes->state[j] != j) return 0;
+        for (int64_t k = 0; k < nodes->count; k++)
+            if (!nodes->follows[j * nodes->count + k] != (j == k)) return 0;
+    }
+    return 1;
+}
+
+#define TURNED 16 /* frames whose responses are laid side by side at a time */
+
+/* What best_path returns where states may follow each other in any order. A switch then comes from
+ * the best state, or the second best where that is the best itself, so that a frame takes one pass
+ * over the states. sums, scores: (stay + 1) × states; block: TURNED × states; leaders: 2 × (frames +
+ * 1); entered: (frames + 1) × states, a bit each. */
+static void best_free_path(const History *h, const double *responses, const double *levels,
+                           int64_t stay, double *sums, double *scores, double *block,
+                           int32_t *leaders, uint8_t *entered, int64_t *path) {
+    const int64_t n = h->frames, states = h->queries, ring = stay + 1, bytes = (states + 7) / 8;
+    for (int64_t i = 0; i < ring * states; i++) scores[i] = -INFINITY, sums[i] = 0.0;
+    for (int64_t t = 1; t <= n; t++) {
+        const int64_t in_block = (t - 1) % TURNED;
+        if (!in_block)
+            for (int64_t k = 0; k < states; k++)
+                for (int64_t i = 0; i < TURNED && t - 1 + i < n; i++)
+                    block[i * states + k] = responses[k * n + t - 1 + i] - levels[k];
+        const double *row = block + in_block * states;
+        double *now = sums + t % ring * states;
+        const double *last = sums + (t - 1) % ring * states;
+        const double *then = sums + (t + 1) % ring * states; /* t − stay */
+        for (int64_t k = 0; k < states; k++) now[k] = last[k] + row[k];
+        if (t < stay) continue;
+        double *best = scores + t % ring * states;
+        const double *previous = scores + (t - 1) % ring * states;
+        const double *left = scores + (t + 1) % ring * states;
+        int64_t first = 0, second = states > 1;
+        if (second && left[1] > left[0]) first = 1, second = 0;
+        for (int64_t k = 2; k < states; k++)
+            if (left[k] > left[first]) second = first, first = k;
+            else if (left[k] > left[second]) second = k;
+        leaders[2 * t] = (int32_t)first, leaders[2 * t + 1] = (int32_t)second;
+        uint8_t *bits = entered + t * bytes;
+        memset(bits, 0, (size_t)bytes);
+        double from_first = 0.0, from_second = 0.0;
+        if (t > stay) {
+            from_first = left[first] - h->nodes.cost;
+            from_second = states > 1 ? left[second] - h->nodes.cost : -INFINITY;
+        }
+        for (int64_t k = 0; k < states; k++) {
+            const double longer = t == stay ? -INFINITY : previous[k] + (now[k] - last[k]);
+            const double enter = (k == first ? from_second : from_first) + (now[k] - then[k]);
+            const int enters = enter > longer;
+            best[k] = enters ? enter : longer;
+            bits[k >> 3] |= (uint8_t)(enters << (k & 7));
+        }
+    }
+    const double *best = scores + n % ring * states;
+    int64_t state = 0;
+    for (int64_t k = 1; k < states; k++)
+        if (best[k] > best[state]) state = k;
+    for (int64_t t = n; t > 0;) {
+        const int enters = entered[t * bytes + (state >> 3)] >> (state & 7) & 1;
+        const int64_t length = enters ? stay : 1;
+        for (int64_t i = t - length; i < t; i++) path[i] = state;
+        if (enters) state = leaders[2 * t] == state ? leaders[2 * t + 1] : leaders[2 * t];
+        t -= length;
+    }
+}
+
 /* The states of the path with the highest sum of responses less the cost of its switches, in which
  * every visit lasts at least `stay` frames; of equal paths the one that stays longer. As in
  * joint.py. scores: (stay + 1) × nodes; sources: (frames + 1) × nodes; sums: (frames + 1) × states. */
@@ -201,32 +272,62 @@ static void best_stretches(const History *h, const double *responses, const doub
         }
 }
 
-static int label(const Batch *b, const History *h, const double *responses, int64_t *path,
-                 Said *said) {
+/* Levels and the best path by turns; −1 without memory. levels, next: states, all 0. */
+static int label_any_order(const Batch *b, const History *h, const double *responses,
+                           double *levels, double *next, int64_t *path) {
+    const size_t states = (size_t)h->queries, rows = (size_t)h->frames + 1;
+    const size_t ring = (size_t)b->stay + 1;
+    double *sums = malloc((2 * ring + TURNED) * states * sizeof(double));
+    int32_t *leaders = malloc(2 * rows * sizeof(int32_t));
+    uint8_t *entered = malloc(rows * ((states + 7) / 8));
+    const int failed = !sums || !leaders || !entered;
+    for (int64_t round = 0; round < b->rounds && !failed; round++) {
+        memcpy(levels, next, states * sizeof(double));
+        best_free_path(h, responses, levels, b->stay, sums, sums + ring * states,
+                       sums + 2 * ring * states, leaders, entered, path);
+        if (find_levels(h, responses, path, next)) break;
+    }
+    free(sums);
+    free(leaders);
+    free(entered);
+    return failed ? -1 : 0;
+}
+
+static int label_in_order(const Batch *b, const History *h, const double *responses,
+                          double *levels, double *next, int64_t *path) {
     const size_t states = (size_t)h->queries, rows = (size_t)h->frames + 1;
     const size_t nodes = (size_t)h->nodes.count, ring = (size_t)b->stay + 1;
-    double *memory = malloc((rows * states + ring * nodes + 2 * states) * sizeof(double));
+    double *sums = malloc((rows * states + ring * nodes) * sizeof(double));
     int32_t *sources = malloc(rows * nodes * sizeof(int32_t));
-    if (memory && sources) {
-        double *sums = memory, *scores = sums + rows * states;
-        double *levels = scores + ring * nodes, *next = levels + states;
-        for (size_t k = 0; k < states; k++) levels[k] = next[k] = 0.0;
-        for (int64_t round = 0; round < b->rounds; round++) {
-            memcpy(levels, next, states * sizeof(double));
-            for (size_t k = 0; k < states; k++) sums[k] = 0.0;
-            for (int64_t t = 0; t < h->frames; t++)
-                for (size_t k = 0; k < states; k++)
-                    sums[(size_t)(t + 1) * states + k] =
-                        sums[(size_t)t * states + k] + (responses[k * (rows - 1) + (size_t)t] - levels[k]);
-            best_path(h, sums, b->stay, scores, sources, path);
-            if (find_levels(h, responses, path, next)) break;
-        }
+    const int failed = !sums || !sources;
+    for (int64_t round = 0; round < b->rounds && !failed; round++) {
+        memcpy(levels, next, states * sizeof(double));
+        for (size_t k = 0; k < states; k++) sums[k] = 0.0;
+        for (int64_t t = 0; t < h->frames; t++)
+            for (size_t k = 0; k < states; k++)
+                sums[(size_t)(t + 1) * states + k] =
+                    sums[(size_t)t * states + k] + (responses[k * (rows - 1) + (size_t)t] - levels[k]);
+        best_path(h, sums, b->stay, sums + rows * states, sources, path);
+        if (find_levels(h, responses, path, next)) break;
+    }
+    free(sums);
+    free(sources);
+    return failed ? -1 : 0;
+}
+
+static int label(const Batch *b, const History *h, const double *responses, int64_t *path,
+                 Said *said) {
+    const size_t states = (size_t)h->queries;
+    double *levels = calloc(2 * states, sizeof(double));
+    if (!levels) return -1;
+    const int failed = any_order(&h->nodes, h->queries)
+                           ? label_any_order(b, h, responses, levels, levels + states, path)
+                           : label_in_order(b, h, responses, levels, levels + states, path);
+    if (!failed) {
         best_stretches(h, responses, levels, path, said);
         if (h->levels) memcpy(h->levels, levels, states * sizeof(double));
     }
-    const int failed = !memory || !sources;
-    free(memory);
-    free(sources);
+    free(levels);
     return failed;
 }
 

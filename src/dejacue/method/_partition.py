@@ -13,6 +13,7 @@ import numpy as np
 from dejacue.records.arrays import Floats, Ints
 
 ENDS_AT_A_TIME = 32
+MAX_STARTS = 4096  # that may still win: above it, every other one of the older half goes
 STRANDS = 8  # partial sums of a product, as the kernel has them
 
 
@@ -42,6 +43,10 @@ def _stretch(rows: Floats, penalty: float) -> Ints:
             chosen = int(until.argmin())
             best[t], start[t] = until[chosen] + penalty, own[chosen]
         left = np.append(own[until <= best[t]], t)  # to cut never costs more than not to
+        if len(left) > MAX_STARTS:
+            positions = np.arange(len(left))
+            recent = positions >= len(left) // 2
+            left = left[recent | (positions % 2 == 0) | (left == start[t])]
     return start[1:]
 
 

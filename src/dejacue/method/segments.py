@@ -1,7 +1,8 @@
 """Segments of a history: stretches of frames that look alike, found without any words.
 
 A segment costs what its frames differ from their mean, Σ‖x‖² − ‖Σx‖²/n over unit frames, and a
-penalty; the cheapest cut of all frames into segments is found exactly (_partition.py). Features of
+penalty; the cheapest cut of all frames into segments is found exactly (_partition.py), unless more
+than 4,096 starts of one stretch could still win: then the older ones are thinned out. Features of
 many dimensions are first projected to DIMENSIONS random directions, always the same ones, which
 keeps distances to about a tenth; the cut is exact for what is left.
 """
