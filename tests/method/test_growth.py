@@ -17,7 +17,7 @@ ENGINES = pytest.mark.parametrize("name", compiled())
 @ENGINES
 @given(
     seed=st.integers(0, 2**32 - 1),
-    states=st.integers(1, 40),
+    states=st.integers(2, 40),
     frames=st.integers(1, 70),
     stay=st.integers(1, 4),
     cost=st.sampled_from([0.0, 1.0, 2.5]),
