@@ -107,9 +107,9 @@ static int search_rows(const Batch *b, const History *h, const double *responses
 
 /* ── one labelling of all frames ───────────────────────────────────────────────────────────── */
 
-/* Whether any state may come first, and any other may follow it. */
+/* Whether any of two or more states may come first, and any other may follow it. */
 static int any_order(const Nodes *nodes, int64_t states) {
-    if (nodes->count != states) return 0;
+    if (states < 2 || nodes->count != states) return 0;
     for (int64_t j = 0; j < nodes->count; j++) {
         if (!nodes->first[j] || nodes->state[j] != j) return 0;
         for (int64_t k = 0; k < nodes->count; k++)
@@ -123,11 +123,11 @@ static int any_order(const Nodes *nodes, int64_t states) {
 /* What best_path returns where states may follow each other in any order. A switch then comes from
  * the best state, or the second best where that is the best itself, so that a frame takes one pass
  * over the states. sums, scores: (stay + 1) × states; block: TURNED × states; leaders: 2 × (frames +
- * 1); entered: (frames + 1) × states, a bit each. */
+ * 1); entered: (frames + 1) × states, whether a state was entered `stay` frames ago. */
 static void best_free_path(const History *h, const double *responses, const double *levels,
                            int64_t stay, double *sums, double *scores, double *block,
                            int32_t *leaders, uint8_t *entered, int64_t *path) {
-    const int64_t n = h->frames, states = h->queries, ring = stay + 1, bytes = (states + 7) / 8;
+    const int64_t n = h->frames, states = h->queries, ring = stay + 1;
     for (int64_t i = 0; i < ring * states; i++) scores[i] = -INFINITY, sums[i] = 0.0;
     for (int64_t t = 1; t <= n; t++) {
         const int64_t in_block = (t - 1) % TURNED;
@@ -141,36 +141,34 @@ static void best_free_path(const History *h, const double *responses, const doub
         const double *then = sums + (t + 1) % ring * states; /* t − stay */
         for (int64_t k = 0; k < states; k++) now[k] = last[k] + row[k];
         if (t < stay) continue;
-        double *best = scores + t % ring * states;
+        double *restrict best = scores + t % ring * states;
         const double *previous = scores + (t - 1) % ring * states;
         const double *left = scores + (t + 1) % ring * states;
-        int64_t first = 0, second = states > 1;
-        if (second && left[1] > left[0]) first = 1, second = 0;
-        for (int64_t k = 2; k < states; k++)
+        int64_t first = 0, second = -1;
+        for (int64_t k = 1; k < states; k++)
             if (left[k] > left[first]) second = first, first = k;
-            else if (left[k] > left[second]) second = k;
+            else if (second < 0 || left[k] > left[second]) second = k;
         leaders[2 * t] = (int32_t)first, leaders[2 * t + 1] = (int32_t)second;
-        uint8_t *bits = entered + t * bytes;
-        memset(bits, 0, (size_t)bytes);
-        double from_first = 0.0, from_second = 0.0;
-        if (t > stay) {
-            from_first = left[first] - h->nodes.cost;
-            from_second = states > 1 ? left[second] - h->nodes.cost : -INFINITY;
-        }
+        const double from_first = t > stay ? left[first] - h->nodes.cost : 0.0;
+        const double from_second = t > stay ? left[second] - h->nodes.cost : 0.0;
+        uint8_t *restrict enters = entered + t * states;
+        const double longer_first = previous[first] + (now[first] - last[first]);
+        const double enter_first = from_second + (now[first] - then[first]);
         for (int64_t k = 0; k < states; k++) {
-            const double longer = t == stay ? -INFINITY : previous[k] + (now[k] - last[k]);
-            const double enter = (k == first ? from_second : from_first) + (now[k] - then[k]);
-            const int enters = enter > longer;
-            best[k] = enters ? enter : longer;
-            bits[k >> 3] |= (uint8_t)(enters << (k & 7));
+            const double longer = previous[k] + (now[k] - last[k]);
+            const double enter = from_first + (now[k] - then[k]);
+            enters[k] = enter > longer;
+            best[k] = enter > longer ? enter : longer;
         }
+        enters[first] = enter_first > longer_first;
+        best[first] = enter_first > longer_first ? enter_first : longer_first;
     }
     const double *best = scores + n % ring * states;
     int64_t state = 0;
     for (int64_t k = 1; k < states; k++)
         if (best[k] > best[state]) state = k;
     for (int64_t t = n; t > 0;) {
-        const int enters = entered[t * bytes + (state >> 3)] >> (state & 7) & 1;
+        const int enters = entered[t * states + state];
         const int64_t length = enters ? stay : 1;
         for (int64_t i = t - length; i < t; i++) path[i] = state;
         if (enters) state = leaders[2 * t] == state ? leaders[2 * t + 1] : leaders[2 * t];
@@ -279,7 +277,7 @@ static int label_any_order(const Batch *b, const History *h, const double *respo
     const size_t ring = (size_t)b->stay + 1;
     double *sums = malloc((2 * ring + TURNED) * states * sizeof(double));
     int32_t *leaders = malloc(2 * rows * sizeof(int32_t));
-    uint8_t *entered = malloc(rows * ((states + 7) / 8));
+    uint8_t *entered = malloc(rows * states);
     const int failed = !sums || !leaders || !entered;
     for (int64_t round = 0; round < b->rounds && !failed; round++) {
         memcpy(levels, next, states * sizeof(double));
