@@ -1,5 +1,6 @@
-"""Pages that are made while the site is built: commands, Python names, notebooks, and the files of
-the repository's root. mkdocs calls the functions named on_…; nothing here is written to docs/."""
+"""Pages that are made while the site is built: commands, Python names, notebooks, the files of the
+repository's root, and the pages of the paper's package. mkdocs calls the functions named on_…;
+nothing here is written to docs/."""
 
 from __future__ import annotations
 
@@ -18,6 +19,7 @@ import dejacue
 from dejacue.cli.app import app
 
 ROOT = Path(__file__).resolve().parent.parent
+PAPER = ROOT / "paper"
 FROM_ROOT = ["CHANGELOG.md", "CONTRIBUTING.md", "CODE_OF_CONDUCT.md", "SECURITY.md"]
 TITLES = {
     "pipeline": "From a video to what was found",
@@ -33,14 +35,20 @@ FURTHER = ("pipeline", "evaluation")  # packages whose own names are documented,
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    for name, text in [("cli.md", commands()), *python_names(), *notebooks(), *from_root()]:
+    made = [("cli.md", commands()), *python_names(), *notebooks(), *from_root(), *paper_pages()]
+    for name, text in made:
         files.append(File.generated(config, name, content=text))
+    for path in sorted((PAPER / "docs/figures").iterdir()):
+        figure = f"paper/figures/{path.name}"
+        files.append(File.generated(config, figure, abs_src_path=str(path)))
     return files
 
 
 def on_page_markdown(markdown: str, config: MkDocsConfig, **kwargs: Any) -> str:
     """Links that name a file, as one reads them in the repository, name the page instead."""
     titles = {page: title for title, page in pages(config.nav)}
+    markdown = markdown.replace("](../paper/docs/", "](paper/")
+    markdown = markdown.replace("](../paper/README.md)", "](paper/index.md)")
     return re.sub(
         r"\[(?:docs/)?(\w+\.md)\]\((?=\1)",
         lambda link: f"[{titles[link[1]]}](",
@@ -69,7 +77,8 @@ def on_post_build(config: MkDocsConfig) -> None:
         encoding="utf-8",
     )
     sources = {page.name: page.read_text(encoding="utf-8") for page in ROOT.glob("docs/*.md")}
-    for name, text in (sources | dict(from_root()) | {"cli.md": commands()}).items():
+    sources |= dict(from_root()) | dict(paper_pages()) | {"cli.md": commands()}
+    for name, text in sources.items():
         (site / name).write_text(text, encoding="utf-8")
 
 
@@ -78,7 +87,16 @@ def from_root() -> Iterator[tuple[str, str]]:
         text = (ROOT / name).read_text(encoding="utf-8")
         for there in FROM_ROOT:
             text = text.replace(f"]({there})", f"]({there.lower()})")
-        yield name.lower(), text.replace("](docs/", "](")
+        yield name.lower(), text.replace("](docs/", "](").replace("](paper/docs/", "](paper/")
+
+
+def paper_pages() -> Iterator[tuple[str, str]]:
+    """The pages of paper/docs, and paper/README.md as the first of them."""
+    overview = (PAPER / "README.md").read_text(encoding="utf-8").replace("](docs/", "](")
+    yield "paper/index.md", overview.replace("](../README.md)", "](../index.md)")
+    for path in sorted((PAPER / "docs").glob("*.md")):
+        text = path.read_text(encoding="utf-8")
+        yield f"paper/{path.name}", text.replace("](../../docs/", "](../")
 
 
 def notebooks() -> Iterator[tuple[str, str]]:
