@@ -14,6 +14,7 @@ from typing import Any
 import typer.main
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
 
 import dejacue
 from dejacue.cli.app import app
@@ -44,8 +45,10 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     return files
 
 
-def on_page_markdown(markdown: str, config: MkDocsConfig, **kwargs: Any) -> str:
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, **kwargs: Any) -> str:
     """Links that name a file, as one reads them in the repository, name the page instead."""
+    if page.file.src_uri == "index.md":
+        markdown = start_page()
     titles = {page: title for title, page in pages(config.nav)}
     markdown = markdown.replace("](../paper/docs/", "](paper/")
     markdown = markdown.replace("](../paper/README.md)", "](paper/index.md)")
@@ -77,9 +80,17 @@ def on_post_build(config: MkDocsConfig) -> None:
         encoding="utf-8",
     )
     sources = {page.name: page.read_text(encoding="utf-8") for page in ROOT.glob("docs/*.md")}
+    sources["index.md"] = start_page()
     sources |= dict(from_root()) | dict(paper_pages()) | {"cli.md": commands()}
     for name, text in sources.items():
         (site / name).write_text(text, encoding="utf-8")
+
+
+def start_page() -> str:
+    """The README as far as it does not list pages, and then docs/index.md."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8").partition("## Documentation")[0]
+    further = (ROOT / "docs/index.md").read_text(encoding="utf-8")
+    return readme.replace("](docs/", "](") + further[further.index("## ") :]
 
 
 def from_root() -> Iterator[tuple[str, str]]:

@@ -144,6 +144,14 @@ def test_the_results_in_the_readme_are_those_of_the_page_of_results() -> None:
         assert row in page, row
 
 
+def test_files_that_the_page_on_architecture_names_exist() -> None:
+    text = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+    paths = set(re.findall(r"`((?:\w+/)+(?:\w+\.\w+)?)`", text))
+    assert len(paths) >= 20
+    roots = [ROOT, ROOT / "src", ROOT / "src/dejacue", ROOT / "paper/src/dejacue_paper"]
+    assert [path for path in paths if not any((root / path).exists() for root in roots)] == []
+
+
 def test_no_page_for_users_names_a_place_beside_the_checkout() -> None:
     for page in FOR_USERS:
         assert "../shared" not in page.read_text(encoding="utf-8"), page.name
