@@ -32,7 +32,7 @@ TITLES = {
     "data": "Data",
     "errors": "Errors",
 }
-FURTHER = ("pipeline", "evaluation")  # packages whose own names are documented, too
+FURTHER = ("pipeline", "evaluation", "method")  # packages whose own names are documented, too
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -128,7 +128,7 @@ def python_names() -> Iterator[tuple[str, str]]:
     for group, names in groups.items():
         lines = [f"# {TITLES[group]}", *(f"::: dejacue.{name}" for name in names)]
         if group in FURTHER:
-            inner = importlib.import_module(f"dejacue.{group}").__all__
+            inner = getattr(importlib.import_module(f"dejacue.{group}"), "__all__", ())
             lines += [f"::: dejacue.{group}.{name}" for name in inner if name not in names]
         yield f"api/{group}.md", "\n\n".join(lines) + "\n"
 
