@@ -69,9 +69,9 @@ docs: $(VENV)/.docs ## the site, in out/site; opens from disk
 tables: $(VENV)/.developer ## pages and figures made by commands, and a check of the examples
 	$(BIN)/dejacue demo --output out/demo
 	$(BIN)/dejacue reproduce all --figures --out out/reproduce
-	mkdir -p docs/figures
-	cp out/reproduce/reproduce.md docs/reproduce.md
-	cp out/reproduce/figures/*.png docs/figures/
+	mkdir -p paper/docs/figures
+	cp out/reproduce/reproduce.md paper/docs/reproduce.md
+	cp out/reproduce/figures/*.png paper/docs/figures/
 	$(BIN)/python -m pytest tests/test_docs.py
 
 wheel: $(VENV)/.developer ## a wheel of this machine, and the sdist; the same of the paper

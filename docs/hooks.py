@@ -1,5 +1,6 @@
-"""Pages that are made while the site is built: commands, Python names, notebooks, and the files of
-the repository's root. mkdocs calls the functions named on_…; nothing here is written to docs/."""
+"""Pages that are made while the site is built: commands, Python names, notebooks, the files of the
+repository's root, and the pages of the paper's package. mkdocs calls the functions named on_…;
+nothing here is written to docs/."""
 
 from __future__ import annotations
 
@@ -13,11 +14,13 @@ from typing import Any
 import typer.main
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
 
 import dejacue
 from dejacue.cli.app import app
 
 ROOT = Path(__file__).resolve().parent.parent
+PAPER = ROOT / "paper"
 FROM_ROOT = ["CHANGELOG.md", "CONTRIBUTING.md", "CODE_OF_CONDUCT.md", "SECURITY.md"]
 TITLES = {
     "pipeline": "From a video to what was found",
@@ -29,18 +32,26 @@ TITLES = {
     "data": "Data",
     "errors": "Errors",
 }
-FURTHER = ("pipeline", "evaluation")  # packages whose own names are documented, too
+FURTHER = ("pipeline", "evaluation", "method")  # packages whose own names are documented, too
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    for name, text in [("cli.md", commands()), *python_names(), *notebooks(), *from_root()]:
+    made = [("cli.md", commands()), *python_names(), *notebooks(), *from_root(), *paper_pages()]
+    for name, text in made:
         files.append(File.generated(config, name, content=text))
+    for path in sorted((PAPER / "docs/figures").iterdir()):
+        figure = f"paper/figures/{path.name}"
+        files.append(File.generated(config, figure, abs_src_path=str(path)))
     return files
 
 
-def on_page_markdown(markdown: str, config: MkDocsConfig, **kwargs: Any) -> str:
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, **kwargs: Any) -> str:
     """Links that name a file, as one reads them in the repository, name the page instead."""
+    if page.file.src_uri == "index.md":
+        markdown = start_page()
     titles = {page: title for title, page in pages(config.nav)}
+    markdown = markdown.replace("](../paper/docs/", "](paper/")
+    markdown = markdown.replace("](../paper/README.md)", "](paper/index.md)")
     return re.sub(
         r"\[(?:docs/)?(\w+\.md)\]\((?=\1)",
         lambda link: f"[{titles[link[1]]}](",
@@ -69,8 +80,17 @@ def on_post_build(config: MkDocsConfig) -> None:
         encoding="utf-8",
     )
     sources = {page.name: page.read_text(encoding="utf-8") for page in ROOT.glob("docs/*.md")}
-    for name, text in (sources | dict(from_root()) | {"cli.md": commands()}).items():
+    sources["index.md"] = start_page()
+    sources |= dict(from_root()) | dict(paper_pages()) | {"cli.md": commands()}
+    for name, text in sources.items():
         (site / name).write_text(text, encoding="utf-8")
+
+
+def start_page() -> str:
+    """The README as far as it does not list pages, and then docs/index.md."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8").partition("## Documentation")[0]
+    further = (ROOT / "docs/index.md").read_text(encoding="utf-8")
+    return readme.replace("](docs/", "](") + further[further.index("## ") :]
 
 
 def from_root() -> Iterator[tuple[str, str]]:
@@ -78,7 +98,16 @@ def from_root() -> Iterator[tuple[str, str]]:
         text = (ROOT / name).read_text(encoding="utf-8")
         for there in FROM_ROOT:
             text = text.replace(f"]({there})", f"]({there.lower()})")
-        yield name.lower(), text.replace("](docs/", "](")
+        yield name.lower(), text.replace("](docs/", "](").replace("](paper/docs/", "](paper/")
+
+
+def paper_pages() -> Iterator[tuple[str, str]]:
+    """The pages of paper/docs, and paper/README.md as the first of them."""
+    overview = (PAPER / "README.md").read_text(encoding="utf-8").replace("](docs/", "](")
+    yield "paper/index.md", overview.replace("](../README.md)", "](../index.md)")
+    for path in sorted((PAPER / "docs").glob("*.md")):
+        text = path.read_text(encoding="utf-8")
+        yield f"paper/{path.name}", text.replace("](../../docs/", "](../")
 
 
 def notebooks() -> Iterator[tuple[str, str]]:
@@ -99,7 +128,7 @@ def python_names() -> Iterator[tuple[str, str]]:
     for group, names in groups.items():
         lines = [f"# {TITLES[group]}", *(f"::: dejacue.{name}" for name in names)]
         if group in FURTHER:
-            inner = importlib.import_module(f"dejacue.{group}").__all__
+            inner = getattr(importlib.import_module(f"dejacue.{group}"), "__all__", ())
             lines += [f"::: dejacue.{group}.{name}" for name in inner if name not in names]
         yield f"api/{group}.md", "\n\n".join(lines) + "\n"
 

@@ -74,7 +74,8 @@ def test_smoke_refuses_to_write_into_a_page(tmp_path):
 
 def test_files_name_only_benchmarks_that_exist():
     pages = [*ROOT.glob("*.md"), ROOT / "Makefile", *(ROOT / "benchmarks").glob("*.py")]
-    pages += [*(ROOT / "docs").rglob("*.md"), *(ROOT / "src" / "dejacue").rglob("*.py")]
+    pages += [*(ROOT / "docs").rglob("*.md"), *(ROOT / "paper" / "docs").glob("*.md")]
+    pages += (ROOT / "src" / "dejacue").rglob("*.py")
     texts = {path: path.read_text(encoding="utf-8") for path in pages if path.is_file()}
     named = {
         (path.name, name)

@@ -12,7 +12,9 @@ from dejacue.cli.app import app
 from dejacue.data.rendered import render, write_scene
 
 ROOT = Path(__file__).resolve().parent.parent
-FOR_USERS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PRODUCT = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAPER = [ROOT / "paper/README.md", *sorted((ROOT / "paper/docs").glob("*.md"))]
+FOR_USERS = [*PRODUCT, *PAPER]
 AROUND = [ROOT / f"{name}.md" for name in ("CONTRIBUTING", "CODE_OF_CONDUCT", "SECURITY")]
 PAGES = [*FOR_USERS, *AROUND]
 
@@ -21,7 +23,7 @@ def blocks(page: Path, language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_the_python_in_the_documentation_runs(page, tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     code = "\n".join(blocks(page, "python"))
@@ -34,7 +36,7 @@ def test_the_python_that_needs_the_release_runs(release, monkeypatch, capsys, tm
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("DEJACUE_DATA", str(release.folder))
     pages = [page for page in PAGES if blocks(page, "py")]
-    assert [page.name for page in pages] == ["evaluation.md", "python.md"]
+    assert [page.name for page in pages] == ["evaluation.md", "README.md"]
     for page in pages:
         code = "\n".join(blocks(page, "py"))
         exec(compile(code, str(page), "exec"), {"__name__": "documentation"})
@@ -43,11 +45,11 @@ def test_the_python_that_needs_the_release_runs(release, monkeypatch, capsys, tm
 
 def commands() -> dict[str, object]:
     root = typer.main.get_command(app)
-    found = {}
-    for name, command in root.commands.items():
-        for sub, inner in getattr(command, "commands", {"": command}).items():
-            found[f"{name} {sub}".strip()] = inner
-    return found
+    return {
+        f"{name} {sub}".strip(): inner
+        for name, command in root.commands.items()
+        for sub, inner in getattr(command, "commands", {"": command}).items()
+    }
 
 
 def test_every_command_is_in_the_list_of_commands() -> None:
@@ -104,10 +106,34 @@ def test_links_between_pages_lead_somewhere_and_to_a_heading_that_is_there() -> 
 def test_every_page_is_listed_for_language_models() -> None:
     listed = set(re.findall(r"\]\(([^)]+)\)", (ROOT / "docs/llms.txt").read_text(encoding="utf-8")))
     assert {page.name for page in (ROOT / "docs").glob("*.md")} <= listed
+    assert {f"paper/{page.name}" for page in (ROOT / "paper/docs").glob("*.md")} <= listed
 
 
-def test_the_readme_is_short() -> None:
-    assert len((ROOT / "README.md").read_text(encoding="utf-8").split()) <= 700
+def test_the_overview_of_the_paper_leads_to_each_of_its_pages() -> None:
+    pages = {f"docs/{page.name}" for page in (ROOT / "paper/docs").glob("*.md")}
+    assert pages <= set(links(ROOT / "paper/README.md"))
+
+
+def words(page: Path) -> int:
+    return len(page.read_text(encoding="utf-8").split())
+
+
+def test_the_documentation_of_the_product_can_be_read_in_a_day() -> None:
+    assert words(ROOT / "README.md") <= 700
+    assert sum(map(words, PRODUCT)) <= 35_000
+
+
+def test_the_glossary_has_every_command_at_the_top_in_a_row() -> None:
+    text = (ROOT / "docs/glossary.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\w+)` \|", text.partition("## Commands")[2], re.MULTILINE)
+    assert sorted(rows) == sorted(typer.main.get_command(app).commands)
+
+
+def test_the_count_of_reproduced_values_is_the_one_that_the_command_printed() -> None:
+    form = r"\d+ of \d+ published values reproduced; \d+ more within our draws \(≈\); \d+ not \(✗\)"
+    printed = re.search(form, (ROOT / "paper/docs/reproduce.md").read_text(encoding="utf-8"))
+    assert printed
+    assert printed[0] in (ROOT / "docs/results.md").read_text(encoding="utf-8")
 
 
 def test_the_results_in_the_readme_are_those_of_the_page_of_results() -> None:
@@ -116,6 +142,14 @@ def test_the_results_in_the_readme_are_those_of_the_page_of_results() -> None:
     page = (ROOT / "docs/results.md").read_text(encoding="utf-8")
     for row in rows:
         assert row in page, row
+
+
+def test_files_that_the_page_on_architecture_names_exist() -> None:
+    text = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+    paths = set(re.findall(r"`((?:\w+/)+(?:\w+\.\w+)?)`", text))
+    assert len(paths) >= 20
+    roots = [ROOT, ROOT / "src", ROOT / "src/dejacue", ROOT / "paper/src/dejacue_paper"]
+    assert [path for path in paths if not any((root / path).exists() for root in roots)] == []
 
 
 def test_no_page_for_users_names_a_place_beside_the_checkout() -> None:

@@ -70,7 +70,7 @@ def test_rules_are_defined_for_one_history_and_two(rule) -> None:
 
 @pytest.mark.long
 def test_what_the_page_says_of_the_release(release) -> None:
-    """docs/corpora.md: the object score finds the history, the contrast score does not, and no
+    """paper/docs/beyond.md: the object score finds the history, the contrast score does not, and no
     other rule is confirmed on the half that it was not chosen on."""
     result = asked.corpus_moments(Benchmark(release))
     own = "VOST over 78 histories"

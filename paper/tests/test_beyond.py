@@ -46,7 +46,7 @@ def test_they_are_run_by_name():
 
 
 def test_the_goals_are_reached_on_the_release(release):
-    """One configuration for all sets; docs/beyond.md has the figures."""
+    """One configuration for all sets; paper/docs/beyond.md has the figures."""
     result = beyond.retrieval(Benchmark(release))
     for row, recall, overlap in (
         ("VOST", 0.32, 0.32),

@@ -55,7 +55,7 @@ def test_a_span_is_widened_as_chance_demands(benchmark):
 
 
 def test_one_example_does_more_than_words_on_every_set(benchmark):
-    """docs/examples.md has the figures, of five draws."""
+    """paper/docs/beyond.md has the figures, of five draws."""
     chosen = {name: own for name, own in sets(benchmark).items() if name != "VOST"}
     result = examples.compared(chosen, draws=1)
     for name in chosen:

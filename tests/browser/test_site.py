@@ -116,7 +116,14 @@ def test_the_site_opens_from_disk_and_is_searched(site, chromium, width) -> None
     asked, errors = [], []
     page.on("request", lambda request: asked.append(request.url))
     page.on("pageerror", lambda error: errors.append(str(error)))
-    for name in ("index", "concepts", "reproduce", "cli", "api/method", "notebooks/first-steps"):
+    for name in (
+        "index",
+        "glossary",
+        "paper/reproduce",
+        "cli",
+        "api/method",
+        "notebooks/first-steps",
+    ):
         page.goto((site / f"{name}.html").as_uri())
         wide = page.evaluate("document.documentElement.scrollWidth - innerWidth")
         assert wide <= 0, name

@@ -2,7 +2,7 @@
 of which one is meant: is it among the first, and is the window in it right?
 
 Other rules to rank histories by were tried on half A of VOST; half B only confirms, and confirmed
-none of them (docs/corpora.md keeps the log).
+none of them (paper/docs/beyond.md keeps the log).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Nothing here has a published value. Forms and constants were chosen on half A of VOST (H001, H003,
 …), the development histories and generated ones; half B and the seven histories only confirm
-(docs/beyond.md keeps the log).
+(paper/docs/beyond.md keeps the log).
 """
 
 from __future__ import annotations

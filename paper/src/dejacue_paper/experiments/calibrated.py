@@ -1,7 +1,8 @@
 """Beyond the paper: a few weights fitted to labels, beside what needs none.
 
 On the seven histories with labels of the development histories only; on VOST by folds of source
-videos. Evidence and rules to choose from were fixed before either was looked at (docs/learn.md).
+videos. Evidence and rules to choose from were fixed before either was looked at
+(paper/docs/learned.md).
 """
 
 from __future__ import annotations

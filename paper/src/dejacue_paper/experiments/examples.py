@@ -4,7 +4,7 @@ A person is played by the references: a frame inside a reference of a state show
 other frame none of them. Every table has what examples give without looking at a single pixel: each
 frame to the nearest example in time, and the span of a state's examples, widened as chance demands.
 Forms and constants were chosen on half A, development, generated and rendered histories
-(docs/beyond.md keeps the log); half B and the seven histories confirm.
+(paper/docs/beyond.md keeps the log); half B and the seven histories confirm.
 """
 
 from __future__ import annotations

@@ -108,7 +108,9 @@ def learned(benchmark: Benchmark) -> Result:
     ]
     made = runs()
     if made is None:
-        notes.append("Ours: no training run is in the package; docs/learn.md says how to make one.")
+        notes.append(
+            "Ours: no training run is in the package; paper/docs/learned.md says how to make one."
+        )
         return Result(tuple(values), windows, tuple(notes))
     for name in ("development", "vost"):
         values += _references(getattr(benchmark, name), f", on {GROUPS[name]}")

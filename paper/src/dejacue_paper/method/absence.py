@@ -3,7 +3,7 @@
 Every history has a window that fits some words better than the rest of it does. So the contrast
 of a state is compared with the contrasts that unrelated states, encoded the same way, reach on
 the same frames: p = (1 + those at least as high) / (1 + all). Where the state is absent, p is about
-uniform; docs/beyond.md says how nearly, and how few present states stand out.
+uniform; paper/docs/beyond.md says how nearly, and how few present states stand out.
 """
 
 from __future__ import annotations

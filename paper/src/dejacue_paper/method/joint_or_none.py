@@ -16,7 +16,7 @@ from dejacue.method.scan import ScoredWindow
 from dejacue.method.state_readout import is_number
 from dejacue.method.view import View
 
-LEVEL = 0.4  # deviations of the response; docs/beyond.md says how it was chosen
+LEVEL = 0.4  # deviations of the response; paper/docs/beyond.md says how it was chosen
 
 
 @dataclass(frozen=True)
