@@ -36,7 +36,7 @@ MEAN, SCALE = 127.0, 128.0
 EPSILON = 1e-3  # of the batch normalisation
 NORM_PARTS = ("weight", "bias", "running_mean", "running_var")
 MAGIC, PROTOCOL = 0x1950A86A20F9469CFC6C, 1001  # of torch's old files
-STORAGES = {"FloatStorage": np.dtype("<f4"), "LongStorage": np.dtype("<i8")}
+STORAGES: dict[str, np.dtype[Any]] = {"FloatStorage": np.dtype("<f4"), "LongStorage": np.dtype("<i8")}
 # kernel, stride of the first block, output channels, blocks
 STAGES = (
     (3, 1, 16, 1),
@@ -217,7 +217,7 @@ class _Graph:
         self.nodes.append(helper.make_node("Flatten", ["mean"], ["row"]))
         for name, value in (("zero", 0.0), ("six", 6.0)):
             self.constants.append(numpy_helper.from_array(np.array(value, np.float32), name))
-        shape = ["n", 3, SIZE, SIZE]
+        shape: list[str | int] = ["n", 3, SIZE, SIZE]
         graph = helper.make_graph(
             self.nodes,
             "efficientnet-lite0",
