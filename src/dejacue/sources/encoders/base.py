@@ -92,6 +92,10 @@ class Encoder(ABC):
         that hold no others. Nothing for models that make something of any word."""
         return []
 
+    def knows_pictures(self, rows: Rows) -> bool:
+        """Whether rows of pictures look like what it was trained on; True if it cannot tell."""
+        return True
+
 
 class ImageEncoder(Encoder):
     """A frozen model of images alone: DINOv2, say."""

@@ -36,7 +36,10 @@ MEAN, SCALE = 127.0, 128.0
 EPSILON = 1e-3  # of the batch normalisation
 NORM_PARTS = ("weight", "bias", "running_mean", "running_var")
 MAGIC, PROTOCOL = 0x1950A86A20F9469CFC6C, 1001  # of torch's old files
-STORAGES: dict[str, np.dtype[Any]] = {"FloatStorage": np.dtype("<f4"), "LongStorage": np.dtype("<i8")}
+STORAGES: dict[str, np.dtype[Any]] = {
+    "FloatStorage": np.dtype("<f4"),
+    "LongStorage": np.dtype("<i8"),
+}
 # kernel, stride of the first block, output channels, blocks
 STAGES = (
     (3, 1, 16, 1),
