@@ -46,6 +46,7 @@ studio: out/demo/finding.json ## the page on the demo scene
 
 # threads that wait for each other cost more than small arrays and models gain by them
 test test-all: export OMP_NUM_THREADS = 1
+unexport PYTHONDONTWRITEBYTECODE  # every worker would compile the tests and their plug-ins anew
 
 test: $(VENV)/.developer ## the tests; ARGS=--random-order shuffles them
 	$(BIN)/python $(PYTEST) -m 'not long' $(ARGS)
