@@ -37,10 +37,14 @@ def _checked(groups: list[list[Any]], objects: Any) -> list[list[int]]:
     if not ids or not all(groups) or not all(map(is_id, ids)):
         raise InputError(
             f"objects {quoted}: give at least one mask id: one (1), several (1,2), the pieces of "
-            'one (1+2), or "all"'
+            'one (1+2), or "all"',
+            field="objects",
+            value=objects,
         )
     if len(set(ids)) < len(ids):
-        raise InputError(f"objects {quoted}: an id appears twice; each id belongs to one object")
+        problem = f"objects {quoted}: an id appears twice"
+        remedy = "each id belongs to one object"
+        raise InputError(problem, field="objects", value=objects, remedy=remedy)
     return [[int(id) for id in group] for group in groups]
 
 

@@ -33,7 +33,7 @@ from dejacue.sources.atomic import (
 )
 from dejacue.sources.images import is_image
 from dejacue.sources.masks import Masks, open_masks, write_masks
-from dejacue.sources.masks.write import WRITTEN_AS
+from dejacue.sources.masks.write import WRITTEN_AS, unwritable
 from dejacue.sources.tracks.base import Mask, Prompt, Tracker
 from dejacue.sources.tracks.doubts import Series, find_doubts
 from dejacue.sources.tracks.loading import load_tracker
@@ -332,9 +332,7 @@ def check_target(target: Path) -> None:
     """Refuse what cannot be written, or must not be written over, before anything is done. What a
     run that was killed has left is completed or removed first."""
     if target.suffix.lower() not in WRITTEN_AS:
-        raise InputError(
-            f"{target}: masks are written to a folder, .npz or .json; give one of those"
-        )
+        raise unwritable(target)
     if target.name in ("", ".."):
         raise InputError(f"{target}: give the folder for the masks a name, such as masks")
     check_place(target)
