@@ -86,7 +86,7 @@ class Mini(Encoder):
 
     def encode_images(self, crops: Crops) -> Rows:
         return in_batches(
-            lambda some: run(self._image, "pixel_values", pixels(some, SIZE)), crops, BATCH
+            lambda batch: run(self._image, "pixel_values", pixels(batch, SIZE)), crops, BATCH
         )
 
     def encode_texts(self, texts: Sequence[str]) -> Rows:
@@ -106,10 +106,9 @@ class Mini(Encoder):
 
     def unknown_words(self, texts: Sequence[str]) -> list[str]:
         if content_words(texts).isdisjoint(self.words.known):
-            raise InputError(
-                "mini knows none of its words, so its answers mean nothing; use other words, or "
-                "--encoder siglip2"
-            )
+            problem = "mini knows none of its words, so its answers mean nothing"
+            remedy = "use other words, or --encoder siglip2"
+            raise InputError(problem, field="encoder", value=self.name, remedy=remedy)
         return list(dict.fromkeys(w for text in texts for w in self.words.unknown_words(text)))
 
 
@@ -117,7 +116,8 @@ def _words(metadata: Mapping[str, str]) -> tuple[str, ...]:
     try:
         return tuple(msgspec.json.decode(metadata.get("words", ""), type=list[str]))
     except (msgspec.DecodeError, RecursionError):
-        raise InputError("the bundled model has no list of words; reinstall dejacue") from None
+        problem = "the bundled model has no list of words"
+        raise InputError(problem, field="words", remedy="reinstall dejacue") from None
 
 
 def _file(name: str) -> bytes:
