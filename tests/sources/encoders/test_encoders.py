@@ -21,7 +21,6 @@ from dejacue.sources.encoders import (
     base,
     encode_vocabulary,
     load_encoder,
-    mini,
     siglip,
     weights,
 )
@@ -163,7 +162,7 @@ def write_weights(folder, **files) -> Weights:
 def test_files_are_taken_from_the_folder_that_is_named(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("DEJACUE_WEIGHTS", str(tmp_path))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    paths = write_weights(tmp_path, config="{}").fetch()
+    paths = weights.fetch(write_weights(tmp_path, config="{}"))
     assert paths == {"config": tmp_path / "a" / "b" / "config"}
 
 
@@ -171,10 +170,10 @@ def test_a_file_that_is_not_the_published_one_is_refused(tmp_path, monkeypatch) 
     monkeypatch.setenv("DEJACUE_WEIGHTS", str(tmp_path))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     published = write_weights(tmp_path, config="{}")
-    published.fetch()
+    weights.fetch(published)
     (tmp_path / "a" / "b" / "config").write_text("[]")
     with refused(file=tmp_path / "a" / "b" / "config"):
-        published.fetch()
+        weights.fetch(published)
 
 
 def test_a_hash_is_remembered_until_the_file_changes(tmp_path, monkeypatch) -> None:
@@ -229,12 +228,6 @@ def test_info_tells_files_that_are_not_whole_from_those_that_are(
     assert "ready: mini, siglip2, siglip2:torch; not here" in encoders_line()
 
 
-@pytest.mark.parametrize("words", ["", "{}", "[1]", "[" * 100_000])
-def test_an_embedded_model_without_its_words_says_what_to_do(words) -> None:
-    with refused(field="words", remedy="reinstall dejacue"):
-        mini._words({"words": words})
-
-
 def test_without_connection_or_files_the_remedy_names_each_file(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.setenv("HF_HOME", str(tmp_path))
@@ -246,7 +239,7 @@ def test_without_connection_or_files_the_remedy_names_each_file(tmp_path, monkey
 
     monkeypatch.setattr(huggingface_hub, "hf_hub_download", fail)
     with refused(MissingData, field="model", value=siglip.REPOSITORY) as caught:
-        siglip.TOKENIZER.fetch()
+        weights.fetch(siglip.TOKENIZER)
     assert f"tokenizer.json --revision {siglip.REVISION}" in caught.value.remedy
     assert "set DEJACUE_WEIGHTS" in caught.value.remedy
 
@@ -345,7 +338,7 @@ def test_a_hub_that_cannot_be_reached_is_tried_once_and_not_for_long(monkeypatch
         monkeypatch.setattr(constants, "ENDPOINT", address)
         assert weights.no_connection() == "no connection to 127.0.0.1"  # nobody listens
         with refused(MissingData, field="model", value="a/b"):
-            Weights("a/b", "main", {"x": None}).fetch()
+            weights.fetch(Weights("a/b", "main", {"x": None}))
         server.listen()
         assert weights.no_connection() == ""
     answered = threading.Event()

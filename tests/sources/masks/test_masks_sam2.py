@@ -15,7 +15,7 @@ from dejacue.pipeline import Job
 from dejacue.pipeline.ingest import ingest
 from dejacue.sources.masks import open_masks, write_masks
 from dejacue.sources.masks._arrays import SAVE
-from dejacue.sources.masks.objects import object_groups, parse_objects
+from dejacue.sources.masks.objects import object_groups
 from dejacue.sources.video import open_video
 from dejacue.store import Store
 
@@ -247,10 +247,10 @@ def test_a_detection_that_cannot_be_read_is_named(tmp_path, row, field, value) -
 
 
 def test_commas_part_objects_and_plus_joins_their_pieces() -> None:
-    assert parse_objects("1") == [[1]]
-    assert parse_objects("1,2") == [[1], [2]]
-    assert parse_objects("1+2") == [[1, 2]]
-    assert parse_objects("1+2, 3") == [[1, 2], [3]]
+    assert object_groups("1") == [[1]]
+    assert object_groups("1,2") == [[1], [2]]
+    assert object_groups("1+2") == [[1, 2]]
+    assert object_groups("1+2, 3") == [[1, 2], [3]]
     assert object_groups([1, 2]) == object_groups((np.int64(1), 2)) == [[1, 2]]
     assert object_groups([[1], [2, 3]]) == object_groups("1,2+3") == [[1], [2, 3]]
     for wrong in ("", "1,", "1++2", "one", "1.5", [], [[]], [True], [1, []], None, {1: 2}.values):

@@ -145,7 +145,7 @@ class TorchSiglip(TorchEncoder):
         transformers = need("transformers", REMEDY)
         super().__init__("siglip2", device, precision, batch, compile)
         published = Weights(REPOSITORY, REVISION, TORCH_FILES)
-        files = published.fetch() if folder is None else files_in(folder, TORCH_FILES)
+        files = fetch(published) if folder is None else files_in(folder, TORCH_FILES)
         model = transformers.SiglipModel.from_pretrained(
             files["config.json"].parent, dtype=self._dtype, local_files_only=True
         )

@@ -48,9 +48,6 @@ class Weights:
         """Return the user's folder for this repository, which need not exist."""
         return _user_folder(self.repository)
 
-    def fetch(self) -> dict[str, Path]:
-        return fetch(self)
-
     def here(self) -> dict[str, Path | None]:
         """Return where each file is on this machine: in the user's folder if there is one, else in
         the hub's cache."""

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from dejacue.errors import InputError, first_line, in_file, named
 from dejacue.sources.documents import MOST_FRAME
-from dejacue.sources.masks.labels import Labels, refuse_photograph
+from dejacue.sources.masks.labels import LabelRows, refuse_photograph
 from dejacue.sources.masks.objects import is_id
 from dejacue.sources.masks.reader import Keys, ListedRows, Mask, Rows
 from dejacue.sources.npz import is_text, read_header
@@ -116,9 +116,9 @@ def open_stack(path: Path, kind: str | None, threshold: float | None = None) -> 
         if keys.numbers is not None and len(set(keys.numbers)) < len(keys.numbers):
             remedy = "label masks hold all objects of a frame in one row"
             raise InputError("frames repeat", field="frames", remedy=remedy)
-        read = partial(_read_labels, masks, path)
         known = None if listed is None else frozenset(listed)
-        rows = Labels(keys, [path], read, partial(_in_row, path), kind, known)
+        read, place = partial(_read_labels, masks), partial(_in_row, path)
+        rows = LabelRows(keys, [path], read, place, kind, known)
         return "binary" if rows.binary else "stack", rows
 
 
@@ -130,10 +130,9 @@ class _in_row(in_file):
         self.name = f"{path}, row {row}"
 
 
-def _read_labels(masks: _StoredArray, path: Path, row: int) -> NDArray[Any]:
-    with _in_row(path, row):
-        labels = masks.row(row)
-        refuse_photograph(labels)
+def _read_labels(masks: _StoredArray, row: int) -> NDArray[Any]:
+    labels = masks.row(row)
+    refuse_photograph(labels)
     return labels if labels.dtype.kind == "u" else np.maximum(labels, 0)  # −1 is background too
 
 
@@ -216,10 +215,10 @@ def _masks(arrays: Mapping[str, _StoredArray], threshold: float | None = None) -
         remedy = 'name the array of shape (N, H, W) or (N, K, H, W) "masks"'
         raise InputError(f"holds {listed}", field="masks", remedy=remedy)
     masks = arrays["masks" if "masks" in arrays else large[0]]
+    refusal = partial(InputError, field="masks", value=masks.shape)
     with_shape = f"the masks have shape {masks.shape}"
     if len(masks.shape) not in (3, 4) or 0 in masks.shape:
-        remedy = "give a non-empty (N, H, W) or (N, K, H, W)"
-        raise InputError(with_shape, field="masks", value=masks.shape, remedy=remedy)
+        raise refusal(with_shape, remedy="give a non-empty (N, H, W) or (N, K, H, W)")
     kind = masks.dtype.kind
     if kind in "iu" and len(masks.shape) == 4 and masks.shape[1] == 1:
         masks.shape = (masks.shape[0], *masks.shape[2:])  # (N, 1, H, W), as SAM 2 gives one object
@@ -232,12 +231,10 @@ def _masks(arrays: Mapping[str, _StoredArray], threshold: float | None = None) -
         raise InputError(problem, field="masks", value=masks.dtype, remedy=remedy)
     check_size(masks.shape[-1], masks.shape[-2])
     if math.prod(masks.shape[1:]) * masks.dtype.itemsize > _MAX_ROW_BYTES:
-        problem = f"{with_shape}, more than 1 GB per frame"
         remedy = "leave out objects, or make the masks smaller"
-        raise InputError(problem, field="masks", value=masks.shape, remedy=remedy)
+        raise refusal(f"{with_shape}, more than 1 GB per frame", remedy=remedy)
     if math.prod(masks.shape[:-2]) > _MAX_MASKS:
-        problem = f"{with_shape}, more than {_MAX_MASKS} masks"
-        raise InputError(problem, field="masks", value=masks.shape, remedy="split them")
+        raise refusal(f"{with_shape}, more than {_MAX_MASKS} masks", remedy="split them")
     return masks
 
 

@@ -87,7 +87,7 @@ def _parts(content: bytes) -> tuple[bytes, Any] | None:
     return None
 
 
-class Labels(Rows):
+class LabelRows(Rows):
     """Rows of which each is one array of numbers.
 
     read    returns the (H, W) array of a row
@@ -145,7 +145,8 @@ class Labels(Rows):
         if self._last is None or self._last[0] != row:
             array = self._buffered.pop(row, None)
             if array is None:
-                array = self._read_row(row)
+                with self._place(row):
+                    array = self._read_row(row)
             else:
                 self._buffered_bytes -= array.nbytes
             self._last = (row, array)
@@ -197,14 +198,16 @@ def _occurring(array: NDArray[Any]) -> NDArray[Any]:
     return np.flatnonzero(np.bincount(small.ravel(), minlength=1))
 
 
-def folder_labels(pictures: list[Path], kind: str | None, known: frozenset[int] | None) -> Labels:
+def folder_labels(
+    pictures: list[Path], kind: str | None, known: frozenset[int] | None
+) -> LabelRows:
     """Return the pictures of a folder as rows; a lossy picture can only be binary."""
     lossy = next((path for path in pictures if path.suffix.lower() in LOSSY), None)
     if lossy is not None and kind == "indexed":
         problem = "JPEG blurs the values, so it cannot hold indexed masks"
         raise InputError(problem, file=lossy, field="kind", value=kind, remedy="save it as PNG")
     binary = lossy is not None or kind == "binary"
-    labels = Labels(
+    labels = LabelRows(
         Keys(names=tuple(path.stem for path in pictures)),
         pictures,
         lambda row: read_picture(pictures[row], binary=binary),
@@ -222,22 +225,21 @@ def read_picture(path: Path, *, binary: bool = False) -> NDArray[Any]:
     A colour picture is taken if it is grey or ``binary``, a photograph never. JPEG blurs edges:
     there, what is darker than half of the brightest pixel counts as 0.
     """
-    try:
-        with in_file(path):
-            array, mode = read_flat_png(path), "L"
-        if array is None:
-            with in_file(path), open_picture(path) as picture:
-                array, mode = np.asarray(picture), picture.mode
-    except InputError:
-        raise
-    except FileNotFoundError:
-        raise InputError("no such file", file=path) from None
-    except Exception as error:  # decoders raise many kinds of errors
-        problem = f"is not a readable picture, or is damaged ({first_line(error):.120})"
-        raise InputError(problem, file=path) from None
-    if mode == "1":
-        return array.astype(np.uint8) * np.uint8(VOID)  # black and white is binary
     with in_file(path):
+        try:
+            array, mode = read_flat_png(path), "L"
+            if array is None:
+                with open_picture(path) as picture:
+                    array, mode = np.asarray(picture), picture.mode
+        except InputError:
+            raise
+        except FileNotFoundError:
+            raise InputError("no such file") from None
+        except Exception as error:  # decoders raise many kinds of errors
+            problem = f"is not a readable picture, or is damaged ({first_line(error):.120})"
+            raise InputError(problem) from None
+        if mode == "1":
+            return array.astype(np.uint8) * np.uint8(VOID)  # black and white is binary
         refuse_photograph(array)
         if array.ndim == 3:
             array = _without_colour(array, mode, binary)

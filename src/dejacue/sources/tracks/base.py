@@ -45,7 +45,7 @@ class Observation:
     presence: float
 
 
-class Session(Protocol):
+class TrackerSession(Protocol):
     """One pass over consecutive frames. An object joins at its first prompt."""
 
     def step(
@@ -77,7 +77,7 @@ class Tracker(Protocol):
     independent: bool
     details: Mapping[str, str]
 
-    def session(self) -> Session: ...
+    def session(self) -> TrackerSession: ...
 
 
 def bounding_box(mask: Mask) -> tuple[int, int, int, int] | None:

@@ -50,6 +50,7 @@ from dejacue.sources.tracks.prompts import (
     Lineages,
     RawPrompt,
     TypedPrompts,
+    are_numbers,
     check_prompts,
     drop_repeated_pieces,
     parse_prompts,
@@ -80,10 +81,12 @@ def first_prompts(
     """Return what shows one object in the first frame; a mask may be a picture."""
     prompts: list[RawPrompt] = []
     if box is not None:
-        x0, y0, x1, y1 = _numbers(box, "box", "(x0, y0, x1, y1)")
+        _check_numbers(box, "box", "(x0, y0, x1, y1)")
+        x0, y0, x1, y1 = map(float, box)
         prompts.append(RawPrompt(1, None, box=(x0, y0, x1, y1)))
     if point is not None:
-        x, y = _numbers(point, "point", "(x, y)")
+        _check_numbers(point, "point", "(x, y)")
+        x, y = map(float, point)
         prompts.append(RawPrompt(1, None, point=(x, y, True)))
     if isinstance(mask, str | os.PathLike):
         prompts.append(RawPrompt(1, None, picture=(os.fspath(mask), None)))
@@ -92,17 +95,12 @@ def first_prompts(
     return prompts
 
 
-def _numbers(values: Sequence[float], field: str, form: str) -> list[float]:
-    """Return the values as numbers, of which there must be as many as in ``form``."""
-    try:
-        numbers = [float(value) for value in values]
-    except (TypeError, ValueError, OverflowError):
-        numbers = []
-    if len(numbers) != form.count(",") + 1:
+def _check_numbers(values: Sequence[float], field: str, form: str) -> None:
+    """Refuse what is not as many numbers as ``form`` has."""
+    if not are_numbers([values], form.count(",") + 1):
         where = "in pixels from the upper left corner"
         problem = f"{field}: give {form} {where}, not {values!r:.60}"
         raise InputError(problem, field=field, value=values)
-    return numbers
 
 
 Prompts = TypedPrompts | Sequence[RawPrompt] | Sequence[Prompt]

@@ -39,7 +39,7 @@ class BoxTracker:
 
 
 class BoxSession:
-    """See ``base.Session``. Of a mask the box around it is taken; points beside a box change
+    """See ``base.TrackerSession``. Of a mask the box around it is taken; points beside a box change
     nothing, points alone are refused."""
 
     def __init__(self) -> None:

@@ -236,15 +236,15 @@ def _check_fields(prompt: Any) -> None:
     if not is_id(prompt.object) or not 1 <= prompt.object <= MAX_OBJECT:
         problem = f"object {shown(prompt.object)}: objects are numbered 1 to {MAX_OBJECT}"
         raise InputError(problem, field="object", value=prompt.object)
-    if prompt.box is not None and not _are_numbers([prompt.box], 4):
+    if prompt.box is not None and not are_numbers([prompt.box], 4):
         problem = f"box {prompt.box!s:.60}: a box is (x0, y0, x1, y1)"
         raise InputError(problem, field="box", value=prompt.box)
-    if not _are_numbers(prompt.points, 3):
+    if not are_numbers(prompt.points, 3):
         problem = f"points {prompt.points!s:.60}: a point is (x, y, inside)"
         raise InputError(problem, field="points", value=prompt.points)
 
 
-def _are_numbers(rows: Any, count: int) -> bool:
+def are_numbers(rows: Any, count: int) -> bool:
     """Return whether each row is so many numbers."""
     try:
         return all(len([float(value) for value in row]) == count for row in rows)

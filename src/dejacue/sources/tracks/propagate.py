@@ -38,7 +38,14 @@ from dejacue.errors import Cancelled, DejaCueError, InputError, first_line, name
 from dejacue.progress import Progress, silent
 from dejacue.sources.masks.rle import decode_rle, pack
 from dejacue.sources.partial import PartialFile
-from dejacue.sources.tracks.base import Mask, Observation, Prompt, Session, Tracker, bounding_box
+from dejacue.sources.tracks.base import (
+    Mask,
+    Observation,
+    Prompt,
+    Tracker,
+    TrackerSession,
+    bounding_box,
+)
 from dejacue.sources.tracks.doubts import colour_signature
 from dejacue.sources.tracks.loading import load_tracker
 from dejacue.sources.tracks.prompts import check_prompts, prompt_content
@@ -133,7 +140,7 @@ class Checkpoint:
         if self._file is not None:
             self._pending.append(msgspec.msgpack.encode(record))
 
-    def resume(self, direction: Direction, session: Session) -> int:
+    def resume(self, direction: Direction, session: TrackerSession) -> int:
         """Return how many frames of this pass are done; the session is restored to that point."""
         if self._state is None or self._state.direction != direction:
             return 0
@@ -150,13 +157,13 @@ class Checkpoint:
         """Return whether an earlier run has done all of the backward pass."""
         return self._state is not None and self._state.direction == FORWARD
 
-    def step(self, direction: Direction, done: int, session: Session) -> None:
+    def step(self, direction: Direction, done: int, session: TrackerSession) -> None:
         """Count a frame; from time to time all is written."""
         late = time.monotonic() - self._clock >= SAVE_EVERY_S
         if len(self._pending) >= SAVE_EVERY_FRAMES or late:
             self.save(direction, done, session)
 
-    def save(self, direction: Direction, done: int, session: Session) -> None:
+    def save(self, direction: Direction, done: int, session: TrackerSession) -> None:
         """Write the frames that are not in the file yet, and the state of the session."""
         if self._file is None or not self._pending:
             return

@@ -47,9 +47,9 @@ import cachetools
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.errors import InputError, first_line, named, need, shown, unknown
-from dejacue.sources.encoders.torch_models import choose_device, dtype_of
-from dejacue.sources.encoders.weights import Weights, commit, files_in, sha256
+from dejacue.errors import InputError, first_line, named, need, shown
+from dejacue.sources.encoders.torch_models import choose_device, choose_precision, dtype_of
+from dejacue.sources.encoders.weights import Weights, commit, fetch, files_in, sha256
 from dejacue.sources.tracks.base import Mask, Observation, Prompt
 from dejacue.sources.tracks.prompts import united
 
@@ -89,7 +89,7 @@ def load(
     precision: str | None = None,
     fallback: bool = False,
 ) -> Sam2Tracker:
-    """Load the tracker of that name.
+    """Load the tracker of a name that ``load_tracker`` knows.
 
     device      cuda, mps or cpu (default: the first that is there)
     precision   fp32, bf16 or fp16 (default: bf16 on cuda, else fp32)
@@ -98,17 +98,14 @@ def load(
     kind, _, folder = name.partition(":")
     if kind == "sam3":
         raise InputError(SAM3, field="tracker", value=name)
-    if kind != "sam2" and kind not in REPOSITORIES:
-        raise unknown("tracker", name, ["sam2", *REPOSITORIES, "sam2:FOLDER"])
     need("torch", REMEDY)
     transformers = need("transformers", REMEDY)
     device = choose_device(device)
-    precision = precision or ("bf16" if device.startswith("cuda") else "fp32")
+    precision = choose_precision(precision, device)
     dtype = dtype_of(precision)
     repository = REPOSITORIES[DEFAULT if kind == "sam2" else kind]
-    files = (
-        files_in(Path(folder), FILES) if folder else Weights(repository, REVISION, FILES).fetch()
-    )
+    weights = Weights(repository, REVISION, FILES)
+    files = files_in(Path(folder), FILES) if folder else fetch(weights)
     classes = _classes(files["config.json"])
     if not hasattr(transformers, classes[0]):
         problem = f"this transformers has no {classes[0]}"
@@ -304,7 +301,7 @@ def _readable(outputs: Mapping[str, Any], whole: bool) -> dict[str, Any]:
 
 
 class Sam2Session:
-    """See ``base.Session``.
+    """See ``base.TrackerSession``.
 
     A box or a mask says anew where its object is: the frame is read by itself. Points alone, for
     an object that is being followed, correct: they are read together with what is remembered.
