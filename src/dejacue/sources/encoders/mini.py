@@ -35,7 +35,7 @@ MAX_UNLIKE = 0.25  # share of the pictures of a history
 
 @dataclass(frozen=True)
 class WordTokenizer:
-    """Texts to word ids; words that are not in ``known`` share one id."""
+    """Turns texts into word ids; words that are not in ``known`` share one id."""
 
     known: tuple[str, ...]
 

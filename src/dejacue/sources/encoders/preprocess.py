@@ -53,7 +53,7 @@ KNOWN_KEYS = {
 
 @dataclass(frozen=True)
 class Preprocessing:
-    """Resized, its middle cut out, scaled.
+    """Resizes an image, cuts out its middle and scales its values.
 
     size        side of the square that the model takes
     resize      the shorter side before the cut, or both sides (``squash``)

@@ -60,7 +60,7 @@ def pixels(crops: Crops, size: int = SIZE) -> NDArray[np.float32]:
 
 
 class Tokenizer:
-    """Texts to (n, 64) token ids; padding 0, an end mark, no attention mask."""
+    """Turns texts into (n, 64) token ids: an end mark, then 0 as padding; no attention mask."""
 
     def __init__(self, path: Path, *, lower: bool = True, length: int = TOKENS) -> None:
         import tokenizers

@@ -453,7 +453,7 @@ OPEN_CLIP_FILES = (
 
 
 class OpenClip(TorchEncoder):
-    """open_clip's own tokenizer, which also strips punctuation for SigLIP models."""
+    """A CLIP of open_clip with its tokenizer, which also strips punctuation for SigLIP models."""
 
     def __init__(
         self,
@@ -552,7 +552,7 @@ TIMM_FILES = ("model.safetensors", "pytorch_model.bin")
 
 
 class Timm(ImageEncoder, TorchEncoder):
-    """Rows are what the model pools before it classifies."""
+    """A model of timm; its rows are what it pools before it classifies."""
 
     def __init__(
         self,

@@ -29,7 +29,7 @@ from dejacue.sources.atomic import cache_folder, write_text
 FOLDER = "DEJACUE_WEIGHTS"
 CONNECT_TIMEOUT_S = 1.2
 REPLY_TIMEOUT_S = 10
-MAX_HASHED_BYTES = 100 << 20  # of a file that is hashed whenever its state is asked for
+MAX_HASHED_BYTES = 100 << 20  # of a file that is hashed whenever its state is looked up
 SMALL_FILES = ("*.json", "*.txt", "*.model")  # configurations and tokenizers
 _NOT_JSON = (ValueError, TypeError, LookupError, AttributeError, RecursionError)  # as expected
 _SHA256 = re.compile("[0-9a-f]{64}")  # what the hub calls large files by

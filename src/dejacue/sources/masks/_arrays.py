@@ -281,7 +281,7 @@ def from_mapping(segments: Mapping[Any, Any], threshold: float | None) -> Listed
 def _from_arrays(
     arrays: Mapping[str, _StoredArray], path: Path, threshold: float | None
 ) -> ListedRows:
-    """Return the rows of arrays FRAME_OBJECT, which are read when they are asked for."""
+    """Return the rows of arrays FRAME_OBJECT, which are read when their frame comes."""
     frames: dict[int, dict[int, Callable[[], Mask]]] = {}
     for name, array in arrays.items():
         frame, object = map(int, re.split("[_/]", name))

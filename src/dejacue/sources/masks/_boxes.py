@@ -258,7 +258,7 @@ class _Line(NamedTuple):
 
 
 class _YoloColumns:
-    """What the numbers of a line mean; a line alone does not always tell, all together do."""
+    """Tells what the numbers of a line mean, which needs all lines: one alone may be ambiguous."""
 
     def __init__(self, lines: list[_Line]) -> None:
         lengths = [len(line.cells) for line in lines]

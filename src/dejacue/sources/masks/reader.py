@@ -57,7 +57,7 @@ class Rows(ABC):
         """Return the ids of the objects in a row."""
 
     def has_room(self) -> bool:
-        """Return whether the next row whose ids are asked for is buffered until it is read."""
+        """Return whether the next row whose ids are looked up is buffered until it is read."""
         return True
 
     def known_ids(self) -> frozenset[int] | None:

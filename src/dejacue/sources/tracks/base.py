@@ -65,7 +65,7 @@ class TrackerSession(Protocol):
 class Tracker(Protocol):
     """Makes sessions.
 
-    name          as it is asked for: "box", "sam2", "sam2-tiny", "edgetam", …
+    name          as ``load_tracker`` takes it: "box", "sam2", "sam2-tiny", "edgetam", …
     approximate   whether its masks must be called so
     independent   whether the masks of an object are the same whichever others are followed with
                   it; if not, all are followed again when one is added
