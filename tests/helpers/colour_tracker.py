@@ -49,33 +49,41 @@ class ColourSession:
             else:
                 x, y = (int(side) for side in prompt.points[0][:2])
             self.colours[prompt.object] = image[y, x].tolist()
-        found = {}
-        for one, colour in self.colours.items():
+        objects = {}
+        for id, colour in self.colours.items():
             mask = (np.abs(image.astype(int) - colour) < 60).all(axis=2)
             # the presence tells how many steps came before: it must not change by resuming
-            found[one] = Observation(mask, (0.9 + self.count / 1000) if mask.any() else 0.1)
-        return found
+            objects[id] = Observation(mask, (0.9 + self.count / 1000) if mask.any() else 0.1)
+        return objects
 
     def state(self):
         return json.dumps([self.colours, self.count]).encode()
 
     def restore(self, state):
         colours, self.count = json.loads(state)
-        self.colours = {int(one): colour for one, colour in colours.items()}
+        self.colours = {int(id): colour for id, colour in colours.items()}
 
 
-def truth(one: int, at: int) -> np.ndarray:
-    """Object 1 moves to the right, 2 to the left, 3 is there from frame 8 on."""
+def truth(id: int, at: int) -> np.ndarray:
+    """Return the mask of an object: 1 moves to the right, 2 to the left, 3 comes in frame 8."""
     mask = np.zeros((HEIGHT, WIDTH), bool)
-    if one == 1 and at not in GONE:
+    if id == 1 and at not in GONE:
         mask[4:12, 2 + at : 10 + at] = True
-    if one == 2:
+    if id == 2:
         mask[18:26, 50 - at : 58 - at] = True
-    if one == 3 and at >= 8:
+    if id == 3 and at >= 8:
         mask[30:38, 20:28] = True
     return mask
 
 
-def box(one: int, at: int) -> tuple[float, ...]:
-    rows, columns = np.nonzero(truth(one, at))
+def picture(at: int) -> np.ndarray:
+    """Draw the objects of a frame on grey."""
+    image = np.full((HEIGHT, WIDTH, 3), 128, np.uint8)
+    for id, colour in COLOURS.items():
+        image[truth(id, at)] = colour
+    return image
+
+
+def box(id: int, at: int) -> tuple[float, ...]:
+    rows, columns = np.nonzero(truth(id, at))
     return (columns.min(), rows.min(), columns.max() + 1, rows.max() + 1)

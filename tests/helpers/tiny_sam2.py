@@ -51,21 +51,21 @@ def config(kind: str = "sam2", **more):
         "memory_fuser_intermediate_dim": 16,
     }
     if kind == "sam2":
-        own = {"memory_attention_feed_forward_hidden_size": 16}
-        return transformers.Sam2VideoConfig(**{**shared, **own, **more})
-    own = {
+        sam2 = {"memory_attention_feed_forward_hidden_size": 16}
+        return transformers.Sam2VideoConfig(**{**shared, **sam2, **more})
+    edgetam = {
         "memory_attention_mlp_hidden_size": 16,
         "memory_attention_rope_k_sizes": [2, 2],
         "perceiver_resampler_num_latents": 4,
         "perceiver_resampler_num_latents_2d": 4,
     }
-    return transformers.EdgeTamVideoConfig(**{**shared, **own, **more})
+    return transformers.EdgeTamVideoConfig(**{**shared, **edgetam, **more})
 
 
 def random_model(kind: str = "sam2", **more):
     torch.manual_seed(0)
-    own = {"sam2": transformers.Sam2VideoModel, "edgetam": transformers.EdgeTamVideoModel}[kind]
-    model = own(config(kind, **more)).eval()
+    models = {"sam2": transformers.Sam2VideoModel, "edgetam": transformers.EdgeTamVideoModel}
+    model = models[kind](config(kind, **more)).eval()
     with torch.no_grad():
         for name, weights in model.named_parameters():
             if "norm" not in name:

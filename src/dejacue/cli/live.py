@@ -140,10 +140,10 @@ def live(
 
 def masks_from_tracker(video: Video, box: str, tracker: str) -> Callable[[Frame], Mask]:
     """Return a function that gives the mask of each frame, one after the other."""
-    from dejacue.sources.tracks.prompts import TypedPrompts, read_prompts
+    from dejacue.sources.tracks.prompts import TypedPrompts, parse_prompts
     from dejacue.sources.tracks.propagate import PRESENCE
 
-    (prompt,), _ = read_prompts(TypedPrompts(boxes=[box]))
+    (prompt,), _ = parse_prompts(TypedPrompts(boxes=[box]))
     if prompt.frame not in (None, 0):
         raise InputError(f"--box {box}: a live reading starts at the first frame; leave @FRAME out")
     session = dejacue.load_tracker(tracker).session()

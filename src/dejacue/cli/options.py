@@ -359,9 +359,9 @@ def _moment(name: str, text: str | None) -> tuple[int | None, float | None]:
 
 
 def objects(text: str | None) -> list[list[int]] | str | None:
-    from dejacue.sources.masks.objects import parse_objects
+    from dejacue.sources.masks.objects import object_groups
 
-    return text if text is None or text == "all" else parse_objects(text)
+    return text if text is None or text == "all" else object_groups(text)
 
 
 def typed_prompts(box: Texts, point: Texts, mask: Texts, **more: Any) -> TypedPrompts:

@@ -87,7 +87,7 @@ def track(
     notes(*tracked.warnings)
     summarise_tracking(output, tracked.notes)
     say(f"masks: {output}")
-    lineages = tracked.notes.shown.values()
+    lineages = tracked.notes.seen_lineages.values()
     if sum(map(len, lineages)) > 1:
         choices = (f"--object {'+'.join(map(str, pieces))}" for pieces in lineages)
         say(f"next, run dejacue find with {' or '.join(choices)}")
@@ -99,7 +99,7 @@ def summarise_tracking(output: Path, tracked: Notes, stderr: bool = False) -> No
 
     screen = console(stderr)
     count = len(tracked.frames)
-    for root, pieces in tracked.shown.items():
+    for root, pieces in tracked.seen_lineages.items():
         for number in pieces:
             of = "" if number == root else f" (a piece of {root})"
             seen = tracked.objects[number].seen

@@ -222,7 +222,7 @@ class Job:
     def _of_tracker(
         self, video: Video, output: Path, followed: Followed, temporary: bool
     ) -> Observed:
-        lineages, name = followed.notes.shown, self.id or video.name
+        lineages, name = followed.notes.seen_lineages, self.id or video.name
         if not lineages:
             raise InputError(
                 f"{output}: the object is not seen in any frame; check its box or click"

@@ -24,48 +24,48 @@ def own_cache(tmp_path, monkeypatch) -> None:
 
 @pytest.fixture
 def compiled(monkeypatch) -> list[tuple[int, ...]]:
-    """The sizes of what is given to compiled functions. They are traced as always, but no C++ is
+    """Return the sizes of what compiled functions take. They are traced as always, but no C++ is
     compiled, which takes a minute on a CPU (benchmarks/files.py does that on a GPU)."""
-    given: list[tuple[int, ...]] = []
+    shapes: list[tuple[int, ...]] = []
     real = torch.compile
 
     def watched(function, **options):
-        made = real(function, backend="aot_eager", **options)
-        return lambda images: (given.append(tuple(images.shape)), made(images))[1]
+        traced = real(function, backend="aot_eager", **options)
+        return lambda images: (shapes.append(tuple(images.shape)), traced(images))[1]
 
     monkeypatch.setattr(torch, "compile", watched)
-    return given
+    return shapes
 
 
 @pytest.mark.long
 def test_compiled_rows_are_those_of_the_model(tmp_path, compiled) -> None:
     folder = save_siglip(tmp_path / "siglip")
     plain, fast = (
-        TorchSiglip(folder=folder, device="cpu", batch=4, compile=wanted)
-        for wanted in (False, True)
+        TorchSiglip(folder=folder, device="cpu", batch=4, compile=compile)
+        for compile in (False, True)
     )
-    given = crops(count=11)  # two full batches, and three more, which are filled up
-    np.testing.assert_allclose(fast.encode_images(given), plain.encode_images(given), atol=1e-5)
+    images = crops(count=11)  # two full batches, and three more, which are filled up
+    np.testing.assert_allclose(fast.encode_images(images), plain.encode_images(images), atol=1e-5)
     assert compiled == [(4, 32, 32, 3)] * 3
     np.testing.assert_allclose(
-        fast.encode_images(given[:1]), plain.encode_images(given[:1]), atol=1e-5
+        fast.encode_images(images[:1]), plain.encode_images(images[:1]), atol=1e-5
     )
     assert len(compiled) == 3  # one image is not worth a batch
     assert plain.details == fast.details
 
 
-def test_a_model_of_transformers_is_compiled_where_asked(tmp_path, monkeypatch) -> None:
+def test_a_model_of_transformers_is_compiled_on_request(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(torch, "compile", lambda function, **_: lambda images: function(images))
     name = f"hf:{save_dinov2(tmp_path / 'dino')}"
     plain, fast = (load_encoder(name, device="cpu", batch=3, compile=c) for c in (False, True))
-    given = crops(count=5)
+    images = crops(count=5)
     assert fast._tower._compiled is None
-    np.testing.assert_allclose(fast.encode_images(given), plain.encode_images(given), atol=1e-5)
+    np.testing.assert_allclose(fast.encode_images(images), plain.encode_images(images), atol=1e-5)
     assert fast._tower._compiled is not None
     assert plain._tower._compiled is None
 
 
-def test_a_compiler_that_fails_is_told_and_left_alone(caplog, monkeypatch) -> None:
+def test_a_compiler_that_fails_is_logged_and_not_tried_again(caplog, monkeypatch) -> None:
     tried = []
 
     def failing(function, **_):
@@ -85,28 +85,28 @@ def test_a_compiler_that_fails_is_told_and_left_alone(caplog, monkeypatch) -> No
 
 
 @pytest.mark.parametrize(
-    ("device", "wanted", "expected"),
+    ("device", "compile", "compiles"),
     [("cuda", None, True), ("cpu", None, False), ("cuda", False, False), ("cpu", True, True)],
 )
 def test_it_is_compiled_after_so_many_images_that_it_pays(
-    monkeypatch, device, wanted, expected
+    monkeypatch, device, compile, compiles
 ) -> None:
     monkeypatch.setattr(torch, "compile", lambda function, **_: lambda images: function(images) * 2)
     monkeypatch.setattr(torch_models, "MIN_COMPILED_IMAGES", 40)
     assert MIN_COMPILED_IMAGES >= 100_000
-    tower = Tower(lambda images: images, 8, device, wanted)
-    found = [float(tower(torch.ones(8, 1)).mean()) for _ in range(8)]
-    before = 4 if wanted is None else 0
-    assert found == [1.0] * before + [2.0 if expected else 1.0] * (8 - before)
+    tower = Tower(lambda images: images, 8, device, compile)
+    means = [float(tower(torch.ones(8, 1)).mean()) for _ in range(8)]
+    before = 4 if compile is None else 0
+    assert means == [1.0] * before + [2.0 if compiles else 1.0] * (8 - before)
     assert tower(torch.ones(3, 1)).tolist() == [[1.0]] * 3  # few are not filled up
 
 
 def test_of_several_threads_one_compiles(monkeypatch) -> None:
-    made = []
+    functions = []
     at_once = threading.Barrier(4)
 
     def compile(function, **_):
-        made.append(function)
+        functions.append(function)
         return function
 
     monkeypatch.setattr(torch, "compile", compile)
@@ -121,4 +121,4 @@ def test_of_several_threads_one_compiles(monkeypatch) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(made) == 1
+    assert len(functions) == 1

@@ -4,60 +4,36 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import warnings
 import zipfile
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers.errors import refused
+from helpers.masks import frame, numbered, read_numbers, rle, save, union
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from PIL import Image
 
-from dejacue import InputError
 from dejacue.sources.masks import open_masks, write_masks
 from dejacue.sources.masks.labels import INSPECTED_ROWS
 from dejacue.sources.masks.reader import resize_nearest
 from dejacue.sources.masks.rle import decode_rle
 from dejacue.sources.masks.write import palette
-from dejacue.sources.video import Frame
 
 H, W = 6, 8
-
-
-def frame(index: int, source: int | None = None, name: str | None = None, shape=(H, W)) -> Frame:
-    image = np.zeros((*shape, 3), dtype=np.uint8)
-    return Frame(index, index if source is None else source, None, name, image)
+frame = partial(frame, shape=(H, W))
+numbered = partial(numbered, shape=(H, W))
 
 
 def block(value: int = 1, rows=slice(1, 3), columns=slice(2, 5), shape=(H, W)) -> np.ndarray:
     labels = np.zeros(shape, dtype=np.uint8)
     labels[rows, columns] = value
     return labels
-
-
-def save(folder: Path, pictures: dict[str, np.ndarray]) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, labels in pictures.items():
-        Image.fromarray(labels).save(folder / name)
-    return folder
-
-
-def numbered(folder: Path, numbers, form: str = "{:05d}.png") -> Path:
-    """One mask for each number; the number itself can be read from its first row."""
-    return save(folder, {form.format(n): block(1, 0, slice(0, 1 + n % W)) for n in numbers})
-
-
-def one(masks, at: Frame, lineage=None):
-    return masks.unions(at, [lineage])[0]
-
-
-def refused(path: Path, message: str):
-    """The error is an InputError that starts with the file's name."""
-    return pytest.raises(InputError, match=f"^{re.escape(str(path))}.*{message}")
 
 
 # Pictures with numbers: indexed and binary
@@ -84,7 +60,7 @@ def test_palette_pictures_are_read_by_number_not_by_colour(tmp_path):
     picture.save(tmp_path / "m" / "a.png")
     masks = open_masks(tmp_path / "m")
     assert masks.ids() == (3,)
-    assert np.array_equal(one(masks, frame(0, name="a"), frozenset({3})), block(3) == 3)
+    assert np.array_equal(union(masks, frame(0, name="a"), 3), block(3) == 3)
 
 
 @pytest.mark.parametrize("mode", ["L", "1", "RGB", "P"])
@@ -97,29 +73,29 @@ def test_masks_whose_only_number_is_255_are_binary(tmp_path, mode):
     picture.save(tmp_path / "m" / "a.png")
     masks = open_masks(tmp_path / "m")
     assert (masks.kind, masks.ids()) == ("binary", (1,))
-    assert np.array_equal(one(masks, frame(0, name="a"), frozenset({1})), block() == 1)
+    assert np.array_equal(union(masks, frame(0, name="a"), 1), block() == 1)
 
 
 def test_void_alone_in_some_masks_does_not_make_a_folder_binary(tmp_path):
     folder = save(tmp_path, {"0.png": block(255), "1.png": block(255), "2.png": block(4)})
     masks = open_masks(folder)
     assert (masks.kind, masks.ids()) == ("indexed", (4,))
-    assert one(masks, frame(0, name="0")) is None
-    assert one(masks, frame(2, name="2")).sum() == 6
+    assert union(masks, frame(0, name="0")) is None
+    assert union(masks, frame(2, name="2")).sum() == 6
 
 
 def test_binary_takes_whatever_is_not_zero(tmp_path):
     labels = block(1) + block(9, 5, slice(0, 2)) + block(255, 4, slice(0, 2))
     masks = open_masks(save(tmp_path, {"a.png": labels}), kind="binary")
     assert (masks.kind, masks.ids()) == ("binary", (1,))
-    assert np.array_equal(one(masks, frame(0, name="a"), frozenset({1})), labels > 0)
+    assert np.array_equal(union(masks, frame(0, name="a"), 1), labels > 0)
 
 
 def test_the_kind_is_the_users_word(tmp_path):
     masks = open_masks(save(tmp_path, {"a.png": block(255)}), kind="indexed")
     assert masks.kind == "indexed"
     assert masks.ids() == ()
-    assert one(masks, frame(0, name="a")) is None
+    assert union(masks, frame(0, name="a")) is None
 
 
 def test_a_jpeg_is_binary_and_its_blurred_edge_is_cut_in_the_middle(tmp_path):
@@ -127,9 +103,9 @@ def test_a_jpeg_is_binary_and_its_blurred_edge_is_cut_in_the_middle(tmp_path):
     save(tmp_path, {"a.jpg": labels, "b.jpg": np.zeros_like(labels)})
     masks = open_masks(tmp_path)
     assert (masks.kind, masks.ids()) == ("binary", (1,))
-    assert np.array_equal(one(masks, frame(0, name="a", shape=(48, 40))), labels > 0)
-    assert one(masks, frame(1, name="b", shape=(48, 40))) is None
-    with refused(tmp_path, "cannot hold indexed masks; save it as PNG"):
+    assert np.array_equal(union(masks, frame(0, name="a", shape=(48, 40))), labels > 0)
+    assert union(masks, frame(1, name="b", shape=(48, 40))) is None
+    with refused(file=tmp_path / "a.jpg", field="kind", value="indexed"):
         open_masks(tmp_path, kind="indexed")
 
 
@@ -139,8 +115,8 @@ def test_a_binary_folder_that_turns_out_to_hold_labels_is_refused(tmp_path):
     pictures["001.png"] = block(255) + block(3, 5, 0)
     masks = open_masks(save(tmp_path, pictures))
     assert masks.kind == "binary"
-    assert one(masks, frame(0)) is not None
-    with refused(tmp_path / "001.png", 'holds 3 but .* only 0 and 255; choose the kind "indexed"'):
+    assert union(masks, frame(0)) is not None
+    with refused(file=tmp_path / "001.png", field="kind"):
         masks.unions(frame(1), [None])
 
 
@@ -154,48 +130,45 @@ def test_soft_edges_are_not_taken_for_objects(tmp_path):
     soft = block(255, slice(10, 50), slice(10, 60), (64, 80))
     soft[10, 10:60] = np.arange(50) * 5 + 1
     folder = save(tmp_path, {"a.png": soft})
-    with refused(
-        folder / "a.png",
-        r'soft edge of one object; choose the kind "indexed" or "binary" \(--set k',
-    ):
+    with refused(file=folder / "a.png", field="kind"):
         open_masks(folder)
-    found = one(open_masks(folder, kind="binary"), frame(0, name="a", shape=(64, 80)))
-    assert found.sum() == 40 * 50
+    mask = union(open_masks(folder, kind="binary"), frame(0, name="a", shape=(64, 80)))
+    assert mask.sum() == 40 * 50
 
 
 def test_sixteen_bit_pictures_hold_many_objects(tmp_path):
     labels = block(1).astype(np.uint16) * 1000
     masks = open_masks(save(tmp_path, {"a.png": labels}))
     assert masks.ids() == (1000,)
-    assert one(masks, frame(0, name="a"), frozenset({1000})).sum() == 6
+    assert union(masks, frame(0, name="a"), 1000).sum() == 6
 
 
 def test_colours_are_no_numbers(tmp_path):
     colours = np.zeros((H, W, 3), np.uint8)
     colours[1, 1] = (128, 0, 0)
     folder = save(tmp_path, {"a.png": colours})
-    with refused(folder / "a.png", "is a colour picture"):
+    with refused(file=folder / "a.png", field="kind"):
         open_masks(folder)
-    assert one(open_masks(folder, kind="binary"), frame(0, name="a")).sum() == 1
+    assert union(open_masks(folder, kind="binary"), frame(0, name="a")).sum() == 1
     save(folder, {"a.png": np.full((H, W, 4), 9, np.uint8)})
-    with refused(folder / "a.png", "partly transparent"):
+    with refused(file=folder / "a.png", field="mode", value="RGBA"):
         open_masks(folder)
 
 
 def test_a_frame_without_file_or_object_is_unobserved(tmp_path):
     folder = save(tmp_path, {"f0.png": block(1), "f2.png": np.zeros((H, W), np.uint8)})
     masks = open_masks(folder)
-    wanted = [None, frozenset({1})]
-    assert [mask is None for mask in masks.unions(frame(0, name="f0"), wanted)] == [False, False]
-    assert masks.unions(frame(1, name="f1"), wanted) == [None, None]
-    assert masks.unions(frame(2, name="f2"), wanted) == [None, None]
+    lineages = [None, frozenset({1})]
+    assert [mask is None for mask in masks.unions(frame(0, name="f0"), lineages)] == [False, False]
+    assert masks.unions(frame(1, name="f1"), lineages) == [None, None]
+    assert masks.unions(frame(2, name="f2"), lineages) == [None, None]
 
 
 def test_absent_ids_are_refused_and_the_others_listed(tmp_path):
     folder = save(tmp_path, {"0.png": block(2), "1.png": block(5)})
     masks = open_masks(folder)
-    assert one(masks, frame(0, name="0"), frozenset({5})) is None  # in another frame
-    with refused(folder, "no object 1, 3; the ids in these masks are 2, 5"):
+    assert union(masks, frame(0, name="0"), 5) is None  # in another frame
+    with refused(file=folder, field="objects", remedy="the ids in these masks are 2, 5"):
         masks.unions(frame(0, name="0"), [frozenset({2, 3}), frozenset({1})])
 
 
@@ -203,8 +176,8 @@ def test_looking_for_an_id_stops_where_it_is_found(tmp_path):
     folder = save(tmp_path, {f"{n}.png": block(1) for n in range(40)})
     (folder / "39.png").write_bytes(b"broken")
     masks = open_masks(folder)
-    assert one(masks, frame(0), frozenset({1})) is not None
-    with refused(folder / "39.png", "damaged"):
+    assert union(masks, frame(0), 1) is not None
+    with refused(file=folder / "39.png"):
         masks.ids()
 
 
@@ -214,13 +187,13 @@ def test_looking_for_an_id_stops_where_it_is_found(tmp_path):
 def test_other_sizes_are_resized_with_one_warning(tmp_path):
     folder = numbered(tmp_path, range(3))
     masks = open_masks(folder)
-    found = one(masks, frame(0, shape=(12, 16)))
+    mask = union(masks, frame(0, shape=(12, 16)))
     expected = np.zeros((12, 16), dtype=bool)
     expected[0:2, 0:2] = True
-    assert np.array_equal(found, expected)
-    assert one(masks, frame(1, shape=(12, 16))).shape == (12, 16)
-    (told,) = (text for text in masks.problems if "resized" in text)
-    assert told.startswith(
+    assert np.array_equal(mask, expected)
+    assert union(masks, frame(1, shape=(12, 16))).shape == (12, 16)
+    (problem,) = (text for text in masks.problems if "resized" in text)
+    assert problem.startswith(
         f'{folder}: mask "00000" is 8×6, but the frame is 16×12; masks are resized'
     )
 
@@ -230,119 +203,111 @@ def test_other_sizes_are_resized_with_one_warning(tmp_path):
     shape=st.tuples(st.integers(1, 30), st.integers(1, 30)),
 )
 def test_nearest_takes_the_pixel_under_each_centre(mask, shape):
-    found = resize_nearest(mask, shape)
+    resized = resize_nearest(mask, shape)
     for y in range(shape[0]):
         for x in range(shape[1]):
             row = (2 * y + 1) * mask.shape[0] // (2 * shape[0])
             column = (2 * x + 1) * mask.shape[1] // (2 * shape[1])
-            assert found[y, x] == mask[row, column]
+            assert resized[y, x] == mask[row, column]
 
 
 # Which mask belongs to a frame
 
 
-def found_widths(masks, frames) -> list[int | None]:
-    """Which numbered mask each frame got, read from its width; None if none."""
-    found = [one(masks, each) for each in frames]
-    return [None if mask is None else int(mask.sum()) - 1 for mask in found]
-
-
 def test_stems_win_over_numbers(tmp_path):
     masks = open_masks(numbered(tmp_path, [1, 3, 5], "frame{:03d}.png"))
     frames = [frame(i, name=f"frame{n:03d}") for i, n in enumerate([0, 1, 2, 3, 4, 5, 6])]
-    assert found_widths(masks, frames) == [None, 1, None, 3, None, 5, None]
+    assert read_numbers(masks, frames) == [None, 1, None, 3, None, 5, None]
 
 
-def test_numbers_that_mean_the_same_in_every_reading_need_no_choice(tmp_path):
+def test_numbers_that_mean_the_same_in_every_interpretation_need_no_choice(tmp_path):
     masks = open_masks(numbered(tmp_path, range(5)))
-    assert found_widths(masks, map(frame, range(6))) == [0, 1, 2, 3, 4, None]
+    assert read_numbers(masks, map(frame, range(6))) == [0, 1, 2, 3, 4, None]
     masks = open_masks(numbered(tmp_path / "every-fifth", [0, 5, 10, 20]))
     frames = [frame(i, 5 * i) for i in range(5)]
-    assert found_widths(masks, frames) == [0, 5, 10 % W, None, 20 % W]
+    assert read_numbers(masks, frames) == [0, 5, 10 % W, None, 20 % W]
 
 
 def test_names_of_other_form_fall_back_to_numbers(tmp_path):
     masks = open_masks(numbered(tmp_path, range(3), "mask_{}.png"))
     frames = [frame(i, name=f"img_{i:04d}") for i in range(3)]
-    assert found_widths(masks, frames) == [0, 1, 2]
+    assert read_numbers(masks, frames) == [0, 1, 2]
 
 
-AMBIGUOUS = [
-    ("names count in steps", [0, 5, 10], frame(1), "no mask", 'mask "00005"'),
-    ("some from one lack", [1, 2, 4], frame(0), "no mask", 'mask "00001"'),
-    ("the video is sampled", range(12), frame(1, 5), 'mask "00005"', 'mask "00001"'),
-    ("the first masks lack", [3, 4, 5], frame(0), "no mask", 'mask "00003"'),
-]
+AMBIGUOUS = {
+    "names count in steps": ([0, 5, 10], frame(1), ["no mask", 'mask "00005"']),
+    "some from one lack": ([1, 2, 4], frame(0), ["no mask", 'mask "00001"']),
+    "the video is sampled": (range(12), frame(1, 5), ['mask "00005"', 'mask "00001"']),
+    "the first masks lack": ([3, 4, 5], frame(0), ["no mask", 'mask "00003"']),
+}
 
 
 @pytest.mark.parametrize(
-    ("numbers", "at", "source", "index"),
-    [case[1:] for case in AMBIGUOUS],
-    ids=[case[0] for case in AMBIGUOUS],
+    ("numbers", "at", "interpretations"), list(AMBIGUOUS.values()), ids=list(AMBIGUOUS)
 )
-def test_two_readings_are_explained_and_never_guessed(tmp_path, numbers, at, source, index):
+def test_two_interpretations_are_explained_and_never_guessed(
+    tmp_path, numbers, at, interpretations
+):
     masks = open_masks(numbered(tmp_path, numbers))
-    message = (
-        f"source frame {at.source}\\) has {source}, or as positions in the sampled sequence, "
-        f'where it has {index}; choose the match "source" or "index" \\(--set match=…\\)'
-    )
-    with refused(tmp_path, message):
+    with refused(file=tmp_path, field="match", value="auto") as caught:
         masks.unions(at, [None])
+    assert all(mask in str(caught.value) for mask in interpretations)
 
 
 def test_source_and_index_are_taken_at_their_word(tmp_path):
     folder = numbered(tmp_path, [2, 4, 6, 10])
     by_source = open_masks(folder, match="source")
     frames = [frame(i, 2 * i) for i in range(6)]
-    assert found_widths(by_source, frames) == [None, 2, 4, 6, None, 10 % W]
+    assert read_numbers(by_source, frames) == [None, 2, 4, 6, None, 10 % W]
     by_index = open_masks(folder, match="index")  # 8 is missing and leaves its gap
-    assert found_widths(by_index, frames) == [2, 4, 6, None, 10 % W, None]
+    assert read_numbers(by_index, frames) == [2, 4, 6, None, 10 % W, None]
 
 
 def test_names_without_numbers_can_be_taken_in_their_order(tmp_path):
     folder = save(tmp_path, {"b.png": block(1), "a.png": block(2)})
     masks = open_masks(folder, match="index")
-    assert one(masks, frame(0), frozenset({2})) is not None
-    assert one(masks, frame(1), frozenset({1})) is not None
-    with refused(folder, 'mask "a" has no number'):
+    assert union(masks, frame(0), 2) is not None
+    assert union(masks, frame(1), 1) is not None
+    with refused(file=folder, field="name", value="a"):
         open_masks(folder).unions(frame(0), [None])
-    with refused(folder, 'named "a", "b", but the frames "f1" and so on; .*match "index"'):
+    with refused(file=folder, field="match"):
         open_masks(folder).unions(frame(0, name="f1"), [None])
 
 
 def test_files_are_taken_in_natural_order(tmp_path):
     masks = open_masks(numbered(tmp_path, [2, 10], "f{}.png"), match="index")
-    assert found_widths(masks, [frame(0), frame(8)]) == [2, None]
-    assert found_widths(masks, [frame(1)]) == [10 % W]
+    assert read_numbers(masks, [frame(0), frame(8)]) == [2, None]
+    assert read_numbers(masks, [frame(1)]) == [10 % W]
 
 
 def test_of_several_numbers_in_a_name_the_changing_one_counts(tmp_path):
     masks = open_masks(numbered(tmp_path / "a", range(3), "cam2_{:03d}_v1.png"))
-    assert found_widths(masks, map(frame, range(3))) == [0, 1, 2]
+    assert read_numbers(masks, map(frame, range(3))) == [0, 1, 2]
     folder = save(tmp_path / "b", {"0_1.png": block(1), "1_2.png": block(1)})
-    with refused(folder, "differ in 2 numbers"):
+    with refused(file=folder, field="name", value="0_1"):
         open_masks(folder).unions(frame(0), [None])
     folder = save(tmp_path / "c", {"0.png": block(1), "v1_2.png": block(1)})
-    with refused(folder, "different naming patterns"):
+    with refused(file=folder, field="name", value="v1_2"):
         open_masks(folder).unions(frame(0), [None])
     folder = save(tmp_path / "d", {"1.png": block(1), "01.png": block(1)})
-    with refused(folder, "have the same number"):
+    with refused(file=folder, field="name", remedy="keep one for each frame"):
         open_masks(folder).unions(frame(0), [None])
 
 
 def test_stems_need_names_on_both_sides(tmp_path):
     masks = open_masks(numbered(tmp_path, range(2)), match="stem")
-    with refused(tmp_path, "video file have no names"):
+    with refused(file=tmp_path, field="match", value="stem"):
         masks.unions(frame(0), [None])
     np.save(tmp_path / "m.npy", np.ones((2, H, W), dtype=bool))
-    with refused(tmp_path / "m.npy", "masks have no names"):
+    with refused(file=tmp_path / "m.npy", field="match", value="stem"):
         open_masks(tmp_path / "m.npy", match="stem")
-    with pytest.raises(InputError, match='unknown match "steam"; did you mean "stem"'):
+    with refused(field="match", value="steam"):
         open_masks(tmp_path, match="steam")
 
 
 def test_the_same_stem_twice_is_refused(tmp_path):
-    with refused(save(tmp_path, {"a.png": block(1), "a.bmp": block(1)}), "two masks are named"):
+    save(tmp_path, {"a.png": block(1), "a.bmp": block(1)})
+    with refused(file=tmp_path, field="name", value="a"):
         open_masks(tmp_path)
 
 
@@ -357,9 +322,10 @@ def test_masks_of_other_frames_are_refused_with_examples(tmp_path, form, names, 
     masks = open_masks(numbered(tmp_path, range(100, 104), form), match="auto")
     masks = masks if names[0] else open_masks(tmp_path, match="source")
     for index, name in enumerate(names):
-        assert one(masks, frame(index, name=name)) is None
-    with refused(tmp_path, f"no mask belongs to any of these frames.*{examples}"):
+        assert union(masks, frame(index, name=name)) is None
+    with refused(file=tmp_path, field="match") as caught:
         masks.check_matched()
+    assert examples in str(caught.value)
 
 
 def test_masks_that_belong_to_some_frame_pass_the_check(tmp_path):
@@ -382,41 +348,41 @@ def test_youtube_vos_is_found_from_its_root(tmp_path):
         masks = open_masks(path)
         assert (masks.kind, masks.ids()) == ("youtube-vos", (1, 4))
         frames = [frame(i, name=f"{i:05d}") for i in range(7)]
-        assert found_widths(masks, frames) == [0, None, None, None, None, 5, None]
+        assert read_numbers(masks, frames) == [0, None, None, None, None, 5, None]
 
 
 def test_of_several_videos_one_must_be_given(tmp_path):
     numbered(tmp_path / "Annotations" / "v1", [0])
     numbered(tmp_path / "Annotations" / "v2", [0])
-    with refused(tmp_path / "Annotations", "holds the folders v1, v2; give the one for this video"):
+    with refused(file=tmp_path / "Annotations", remedy="give the one for this video"):
         open_masks(tmp_path)
-    with refused(tmp_path / "Annotations" / "v1", "no meta.json above it lists this video"):
+    with refused(file=tmp_path / "Annotations" / "v1", field="kind", value="youtube-vos"):
         open_masks(tmp_path / "Annotations" / "v1", kind="youtube-vos")
 
 
 def test_what_is_not_there_or_empty_is_named(tmp_path):
-    with refused(tmp_path / "none", "no such file or folder"):
+    with refused(file=tmp_path / "none"):
         open_masks(tmp_path / "none")
-    with refused(tmp_path, "is empty, or holds no mask pictures"):
+    with refused(file=tmp_path):
         open_masks(tmp_path)
     (tmp_path / "notes.txt").write_text("hello")
-    with refused(tmp_path, "is empty, or holds no mask pictures"):
+    with refused(file=tmp_path):
         open_masks(tmp_path)
     (tmp_path / "a.mp4").write_bytes(b"")
-    with refused(tmp_path / "a.mp4", "is not a format of masks; give a folder of PNGs, or"):
+    with refused(file=tmp_path / "a.mp4"):
         open_masks(tmp_path / "a.mp4")
     save(tmp_path, {"a.png": block(1)})
-    with refused(tmp_path / "a.png", "single picture; give the folder"):
+    with refused(file=tmp_path / "a.png", remedy="give the folder with all masks"):
         open_masks(tmp_path / "a.png")
 
 
 def test_the_kind_must_exist_and_fit(tmp_path):
-    with pytest.raises(InputError, match='unknown kind of masks "indxed"; did you mean "indexed"'):
+    with refused(field="kind of masks", value="indxed"):
         open_masks(tmp_path, kind="indxed")
-    with refused(tmp_path, "masks of kind coco are a single file"):
+    with refused(file=tmp_path, field="kind", value="coco"):
         open_masks(tmp_path, kind="coco")
     np.save(tmp_path / "m.npy", np.ones((1, H, W), dtype=bool))
-    with refused(tmp_path / "m.npy", "is not of kind youtube-vos"):
+    with refused(file=tmp_path / "m.npy", field="kind", value="youtube-vos"):
         open_masks(tmp_path / "m.npy", kind="youtube-vos")
 
 
@@ -427,7 +393,7 @@ def test_a_damaged_picture_is_named(tmp_path, content):
     whole = (folder / "b.png").read_bytes()
     (folder / "b.png").write_bytes(whole[: len(whole) // 2] if content is None else content)
     masks = open_masks(folder)
-    with refused(folder / "b.png", "is not a readable picture, or is damaged"):
+    with refused(file=folder / "b.png"):
         masks.unions(frame(1, name="b"), [None])
 
 
@@ -456,9 +422,9 @@ def test_a_bool_stack_is_one_object(tmp_path):
     for name in ("m.npy", "m.npz"):
         masks = open_masks(tmp_path / name)
         assert (masks.kind, masks.ids(), len(masks)) == ("stack", (1,), 3)
-        assert np.array_equal(one(masks, frame(2)), stack[2])  # in any order
-        assert np.array_equal(one(masks, frame(0), frozenset({1})), stack[0])
-        assert one(masks, frame(1)) is one(masks, frame(3)) is None
+        assert np.array_equal(union(masks, frame(2)), stack[2])  # in any order
+        assert np.array_equal(union(masks, frame(0), 1), stack[0])
+        assert union(masks, frame(1)) is union(masks, frame(3)) is None
 
 
 def test_a_label_stack_is_read_as_indexed(tmp_path):
@@ -467,10 +433,10 @@ def test_a_label_stack_is_read_as_indexed(tmp_path):
     np.savez(tmp_path / "m.npz", masks=labels, frames=np.array([0, 10, 20]))
     masks = open_masks(tmp_path / "m.npz")
     assert (masks.kind, masks.ids()) == ("stack", (2, 3))
-    assert one(masks, frame(0, 0)).sum() == 6
-    assert one(masks, frame(10, 10)) is None
-    assert one(masks, frame(20, 20), frozenset({3})).sum() == 6
-    with refused(tmp_path / "m.npz", r"source frame 20\) has mask 20, or .* it has no mask"):
+    assert union(masks, frame(0, 0)).sum() == 6
+    assert union(masks, frame(10, 10)) is None
+    assert union(masks, frame(20, 20), 3).sum() == 6
+    with refused(file=tmp_path / "m.npz", field="match"):
         masks.unions(frame(2, 20), [None])
 
 
@@ -486,8 +452,8 @@ def test_objects_may_have_an_axis_and_overlap(tmp_path):
     np.savez(tmp_path / "m.npz", masks=stack)
     masks = open_masks(tmp_path / "m.npz")
     assert masks.ids() == (1, 2, 3)
-    wanted = [frozenset({1, 3}), frozenset({3}), frozenset({2})]
-    both, third, second = masks.unions(frame(0), wanted)
+    lineages = [frozenset({1, 3}), frozenset({3}), frozenset({2})]
+    both, third, second = masks.unions(frame(0), lineages)
     assert np.array_equal(both, stack[0, 0] | stack[0, 2])
     assert np.array_equal(third, stack[0, 2])
     assert second is None
@@ -500,37 +466,34 @@ def test_rows_of_one_frame_are_its_objects(tmp_path):
     np.savez(tmp_path / "m.npz", masks=stack, frames=[0, 0, 1], ids=[3, 5, 3])
     masks = open_masks(tmp_path / "m.npz")
     assert (masks.ids(), len(masks)) == ((3, 5), 2)
-    assert np.array_equal(one(masks, frame(0)), stack[0] | stack[1])
-    assert np.array_equal(one(masks, frame(1), frozenset({3})), stack[2])
-    assert one(masks, frame(1), frozenset({5})) is None
+    assert np.array_equal(union(masks, frame(0)), stack[0] | stack[1])
+    assert np.array_equal(union(masks, frame(1), 3), stack[2])
+    assert union(masks, frame(1), 5) is None
 
 
 @pytest.mark.parametrize(
-    ("content", "message"),
+    ("content", "error"),
     [
-        ({"masks": np.zeros((1, H, W))}, "masks have type float64"),
-        ({"masks": np.zeros((1, 2, H, W), np.uint8)}, "give bool, or integer labels"),
-        (
-            {"masks": np.zeros((H, W), bool)},
-            r"masks have shape \(6, 8\); give a non-empty \(N, H, W\)",
-        ),
-        ({"masks": np.zeros((0, H, W), bool)}, "give a non-empty"),
-        ({"a": np.zeros((1, 2, 3)), "b": np.zeros((1, 2, 3))}, 'name the array .* "masks"'),
-        ({"masks": np.ones((2, H, W), bool), "frames": [0]}, r"frames of .* shape \(1,\) for 2"),
-        ({"masks": np.ones((2, H, W), bool), "frames": [0.0, 1.0]}, "frames of type float64"),
-        ({"masks": np.ones((2, H, W), bool), "frames": [-1, 0]}, "frames contain -1"),
-        ({"masks": np.ones((2, H, W), bool), "frames": [3, 3]}, "rows 0 and 1 are the same obj"),
-        ({"masks": np.ones((2, H, W), np.uint8), "frames": [3, 3]}, "frames repeat"),
-        ({"masks": np.ones((3, H, W), bool), "ids": [1, 2]}, "2 ids for 3 rows"),
-        ({"masks": np.ones((3, 2, H, W), bool), "ids": [1]}, "1 ids for 2 objects"),
-        ({"masks": np.ones((1, H, W), bool), "ids": ["a"]}, "ids of type <U1"),
-        ({"masks": np.array([[[{}]]], dtype=object)}, "pickled objects"),
-        ({"masks": np.asfortranarray(np.ones((2, H, W), bool))}, "column-major order"),
+        ({"masks": np.zeros((1, H, W))}, {"field": "masks", "value": np.float64}),
+        ({"masks": np.zeros((1, 2, H, W), np.uint8)}, {"field": "masks", "value": np.uint8}),
+        ({"masks": np.zeros((H, W), bool)}, {"field": "masks", "value": (H, W)}),
+        ({"masks": np.zeros((0, H, W), bool)}, {"field": "masks", "value": (0, H, W)}),
+        ({"a": np.zeros((1, 2, 3)), "b": np.zeros((1, 2, 3))}, {"field": "masks"}),
+        ({"masks": np.ones((2, H, W), bool), "frames": [0]}, {"field": "frames"}),
+        ({"masks": np.ones((2, H, W), bool), "frames": [0.0, 1.0]}, {"field": "frames"}),
+        ({"masks": np.ones((2, H, W), bool), "frames": [-1, 0]}, {"field": "frames", "value": -1}),
+        ({"masks": np.ones((2, H, W), bool), "frames": [3, 3]}, {"field": "frames"}),
+        ({"masks": np.ones((2, H, W), np.uint8), "frames": [3, 3]}, {"field": "frames"}),
+        ({"masks": np.ones((3, H, W), bool), "ids": [1, 2]}, {"field": "ids"}),
+        ({"masks": np.ones((3, 2, H, W), bool), "ids": [1]}, {"field": "ids"}),
+        ({"masks": np.ones((1, H, W), bool), "ids": ["a"]}, {"field": "ids"}),
+        ({"masks": np.array([[[{}]]], dtype=object)}, {}),
+        ({"masks": np.asfortranarray(np.ones((2, H, W), bool))}, {"field": "masks"}),
     ],
 )
-def test_a_stack_of_another_form_is_refused(tmp_path, content, message):
+def test_a_stack_of_another_form_is_refused(tmp_path, content, error):
     np.savez(tmp_path / "m.npz", **content)
-    with refused(tmp_path / "m.npz", message):
+    with refused(file=tmp_path / "m.npz", **error):
         open_masks(tmp_path / "m.npz")
 
 
@@ -540,17 +503,17 @@ def test_a_stack_with_damaged_columns_or_a_password_is_named(tmp_path):
     data = bytearray(path.read_bytes())
     data[data.index(numbers[10_000:].tobytes())] ^= 1  # far behind the header
     path.write_bytes(data)
-    with refused(path, r"frames: cannot be read; the file is damaged \(Bad CRC-32"):
+    with refused(file=path, field="frames"):
         open_masks(path)
     names = np.array(["a", "b"])
     np.savez(path, masks=np.ones((2, 4, 4), bool), names=(names.view(np.uint32) + 2**31).view("U1"))
-    with refused(path, "names: holds text that is not Unicode"):
+    with refused(file=path, field="names", remedy="the file is damaged"):
         open_masks(path)
     np.savez(path, masks=np.ones((2, 4, 4), bool))
     data = bytearray(path.read_bytes())
     data[data.index(b"PK\x01\x02") + 8] |= 1
     path.write_bytes(data)
-    with refused(path, "masks: is encrypted; save it without a password"):
+    with refused(file=path, field="masks", remedy="save it without a password"):
         open_masks(path)
 
 
@@ -558,14 +521,14 @@ def test_a_damaged_stack_is_named(tmp_path):
     path = tmp_path / "m.npy"
     np.save(path, np.ones((5, H, W), dtype=bool))
     path.write_bytes(path.read_bytes()[:-1])
-    with refused(path, "truncated or damaged"):
+    with refused(file=path, field="masks"):
         open_masks(path)
     path.write_bytes(b"not numpy")
-    with refused(path, "no usable array header"):
+    with refused(file=path):
         open_masks(path)
     path = tmp_path / "m.npz"
     path.write_bytes(b"PK not a zip")
-    with refused(path, "not a stack of arrays, or a damaged one"):
+    with refused(file=path):
         open_masks(path)
     noise = np.random.default_rng(0).integers(0, 2, (9, 90, 90)).astype(bool)
     np.savez_compressed(path, masks=noise)
@@ -573,7 +536,7 @@ def test_a_damaged_stack_is_named(tmp_path):
     content[len(content) // 2 : len(content) // 2 + 400] = bytes(400)
     path.write_bytes(content)
     masks = open_masks(path)
-    with refused(path, "row [0-9]: cannot be read; the file is damaged"):
+    with refused(file=path, field="masks"):
         for index in range(9):
             masks.unions(frame(index, shape=(90, 90)), [None])
 
@@ -581,15 +544,8 @@ def test_a_damaged_stack_is_named(tmp_path):
 # COCO
 
 
-def rle(mask: np.ndarray) -> dict:
-    from pycocotools import mask as coco
-
-    packed = coco.encode(np.asfortranarray(mask, dtype=np.uint8))
-    return {"size": list(packed["size"]), "counts": packed["counts"].decode()}
-
-
 def listed(mask: np.ndarray) -> dict:
-    """Runs as a list of numbers, counted pixel by pixel."""
+    """Return the runs as a list of numbers, counted pixel by pixel."""
     runs, value = [0], 0
     for pixel in mask.T.ravel().astype(int).tolist():
         if pixel != value:
@@ -635,7 +591,7 @@ def coco_document(**more) -> dict:
 def test_coco_annotations_of_every_sort(tmp_path):
     masks = open_masks(document(tmp_path / "m.json", coco_document()))
     assert (masks.kind, masks.ids(), len(masks)) == ("coco", (2, 4), 2)
-    assert np.array_equal(one(masks, frame(0, name="a1"), frozenset({2})), block(1) > 0)
+    assert np.array_equal(union(masks, frame(0, name="a1"), 2), block(1) > 0)
     second, fourth = masks.unions(frame(1, name="a2"), [frozenset({2}), frozenset({4})])
     assert np.array_equal(second, (block(1) + block(1, 5)) > 0)  # the polygon and the runs
     assert np.array_equal(fourth, block(1, slice(4, 6), slice(0, 2)) > 0)
@@ -657,11 +613,11 @@ def test_frame_numbers_of_images_count(tmp_path):
         del image["file_name"]
         image["frame_index"] = number
     masks = open_masks(document(tmp_path / "m.json", content))
-    assert one(masks, frame(4), frozenset({4})).sum() == 4
+    assert union(masks, frame(4), 4).sum() == 4
     for image in content["images"]:
         del image["frame_index"]
     masks = open_masks(document(tmp_path / "m.json", content))  # then their order
-    assert one(masks, frame(1), frozenset({4})).sum() == 4
+    assert union(masks, frame(1), 4).sum() == 4
 
 
 def test_a_plain_list_of_masks(tmp_path):
@@ -671,9 +627,9 @@ def test_a_plain_list_of_masks(tmp_path):
     ]
     masks = open_masks(document(tmp_path / "m.json", rows))
     assert masks.ids() == (5, 6)
-    assert one(masks, frame(0), frozenset({5})) is None
-    assert one(masks, frame(0)).shape == (H, W)
-    assert np.array_equal(one(masks, frame(1), frozenset({5})), block(1) > 0)
+    assert union(masks, frame(0), 5) is None
+    assert union(masks, frame(0)).shape == (H, W)
+    assert np.array_equal(union(masks, frame(1), 5), block(1) > 0)
 
 
 def test_youtube_vis_has_one_list_per_object(tmp_path):
@@ -685,100 +641,105 @@ def test_youtube_vis_has_one_list_per_object(tmp_path):
     }
     masks = open_masks(document(tmp_path / "m.json", content))
     assert masks.ids() == (3,)
-    assert one(masks, frame(0, name="00000")) is None
-    assert np.array_equal(one(masks, frame(1, name="00005")), block(1) > 0)
+    assert union(masks, frame(0, name="00000")) is None
+    assert np.array_equal(union(masks, frame(1, name="00005")), block(1) > 0)
     content["videos"].append(content["videos"][0])
-    with refused(tmp_path / "m.json", "holds 2 videos"):
+    with refused(file=tmp_path / "m.json", field="videos"):
         open_masks(document(tmp_path / "m.json", content))
 
 
 def test_masks_drawn_for_another_size_are_resized(tmp_path):
     rows = [{"frame": 0, "id": 1, "segmentation": rle(block(1))}]
     masks = open_masks(document(tmp_path / "m.json", rows))
-    assert one(masks, frame(0, shape=(12, 16))).sum() == 4 * 6
+    assert union(masks, frame(0, shape=(12, 16))).sum() == 4 * 6
     assert any("mask 0 is 8×6, but the frame is 16×12" in text for text in masks.problems)
 
 
 @pytest.mark.parametrize(
-    ("segmentation", "message"),
+    "segmentation",
     [
-        ({"size": [H, W + 1], "counts": rle(block(1))["counts"]}, "its runs do not fill 6×9"),
-        ({"size": [H, W], "counts": ""}, "not COCO's run-length text, or are truncated"),
-        ({"size": [H, W], "counts": "o" * 9}, "not COCO's run-length text, or are truncated"),
-        ({"size": [H, W], "counts": "ooooooo0"}, "a run has no end"),
-        ({"size": [H, W], "counts": "☕"}, "not COCO's run-length text"),
-        ({"size": [H, W], "counts": [-2, 50]}, "its runs do not fill"),
-        ({"size": [H, W], "counts": [48, 10**30]}, "its runs do not fill"),
-        ({"size": [H, W], "counts": [1.5, 46.5]}, "a text or a list of whole numbers"),
-        ({"size": [H, W]}, "a text or a list of whole numbers"),
+        {"size": [H, W + 1], "counts": rle(block(1))["counts"]},
+        {"size": [H, W], "counts": ""},
+        {"size": [H, W], "counts": "o" * 9},
+        {"size": [H, W], "counts": "ooooooo0"},
+        {"size": [H, W], "counts": "☕"},
+        {"size": [H, W], "counts": [-2, 50]},
+        {"size": [H, W], "counts": [48, 10**30]},
+        {"size": [H, W], "counts": [1.5, 46.5]},
+        {"size": [H, W]},
     ],
 )
-def test_a_damaged_run_length_mask_is_named(tmp_path, segmentation, message):
+def test_a_damaged_run_length_mask_is_named(tmp_path, segmentation):
     rows = [{"frame": 0, "id": 1, "segmentation": segmentation}]
     masks = open_masks(document(tmp_path / "m.json", rows))
-    with refused(tmp_path / "m.json", f"mask 1: .*{message}"):
+    with refused(file=tmp_path / "m.json", field="counts") as caught:
         masks.unions(frame(0), [None])
+    assert "mask 1" in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("row", "message"),
+    ("row", "error"),
     [
-        ({"frame": 0, "id": 1, "segmentation": {"size": [0, 4], "counts": ""}}, "not .height, wi"),
-        ({"frame": 0, "id": 1, "segmentation": [[1, 2, 3, 4]]}, "at least three corners"),
-        ({"frame": 0, "id": 1, "segmentation": [[1, 2, 3, 4, 5, 1e9]]}, "at least three corners"),
         (
-            {"frame": 0, "id": 1, "segmentation": "abc"},
-            "neither a run-length mask nor a list of polygons",
+            {"frame": 0, "id": 1, "segmentation": {"size": [0, 4], "counts": ""}},
+            {"field": "size", "value": [0, 4]},
         ),
-        ({"frame": 0, "id": 1}, "neither a segmentation nor a bbox"),
-        ({"frame": 0, "id": 1, "bbox": [1, 1, -2, 2]}, "negative width or height"),
-        ({"frame": -1, "id": 1, "bbox": [1, 1, 2, 2]}, "frame -1 is not a whole number"),
-        ({"frame": 0, "id": "cup", "bbox": [1, 1, 2, 2]}, "id 'cup' is not a whole number"),
-        (3, "must be an object"),
+        ({"frame": 0, "id": 1, "segmentation": [[1, 2, 3, 4]]}, {"field": "segmentation"}),
+        ({"frame": 0, "id": 1, "segmentation": [[1, 2, 3, 4, 5, 1e9]]}, {"field": "segmentation"}),
+        ({"frame": 0, "id": 1, "segmentation": "abc"}, {"field": "segmentation", "value": "abc"}),
+        ({"frame": 0, "id": 1}, {"field": "bbox"}),
+        ({"frame": 0, "id": 1, "bbox": [1, 1, -2, 2]}, {"field": "box", "value": -2}),
+        ({"frame": -1, "id": 1, "bbox": [1, 1, 2, 2]}, {}),
+        ({"frame": 0, "id": "cup", "bbox": [1, 1, 2, 2]}, {"field": "id", "value": "cup"}),
+        (3, {}),
     ],
 )
-def test_a_broken_annotation_is_named(tmp_path, row, message):
+def test_a_broken_annotation_is_named(tmp_path, row, error):
     path = document(tmp_path / "m.json", [row])
-    with refused(path, f"mask 1: .*{message}"):
+    with refused(file=path, **error) as caught:
         open_masks(path)
+    assert "mask 1" in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("change", "error"),
     [
-        ({"images": []}, 'no list of "images"'),
-        ({"images": [{"id": 1}, {"id": 1}]}, "image 2: id 1 is given twice"),
-        ({"images": [{"id": 1}]}, "annotation 1: image_id 7 is not the id of an image"),
+        ({"images": []}, {"field": "images"}),
+        ({"images": [{"id": 1}, {"id": 1}]}, {"field": "id", "value": 1}),
+        ({"images": [{"id": 1}]}, {"field": "image_id", "value": 7}),
         (
             {"images": [{"id": 7, "height": 9, "width": 9}, {"id": 3}]},
-            "annotation 1: its mask is 8×6, its image 9×9",
+            {"field": "size", "value": (H, W)},
         ),
-        ({"images": [{"id": 7, "video_id": 1}, {"id": 3, "video_id": 2}]}, "images of 2 videos"),
-        ({"images": [{"id": 7, "video_id": [1]}]}, r"image 1: video_id \[1\] is neither a number"),
-        ({"annotations": [{"image_id": 7}]}, "none of track_id, instance_id, category_id, id"),
-        ({"annotations": None}, "holds no masks but the keys images, annotations"),
+        (
+            {"images": [{"id": 7, "video_id": 1}, {"id": 3, "video_id": 2}]},
+            {"field": "video_id", "value": None},
+        ),
+        ({"images": [{"id": 7, "video_id": [1]}]}, {"field": "video_id", "value": [1]}),
+        ({"annotations": [{"image_id": 7}]}, {"field": "track_id"}),
+        ({"annotations": None}, {"field": "annotations"}),
     ],
 )
-def test_a_broken_coco_file_is_named(tmp_path, change, message):
+def test_a_broken_coco_file_is_named(tmp_path, change, error):
     path = document(tmp_path / "m.json", coco_document(**change))
-    with refused(path, message):
+    with refused(file=path, **error):
         open_masks(path)
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    "text",
     [
-        ("{", "not valid JSON"),
-        ("", "is empty"),
-        ("3", "holds no masks; masks are COCO's images"),
-        ("[]", "is an empty list"),
-        ('{"schema": "dejacue.retrieval/1"}', "holds no masks but the keys schema"),
-        ('[{"frame": 0, "id": 1, "bbox": [NaN, 0, 1, 1]}]', "NaN is not a JSON number"),
+        "{",
+        "",
+        "3",
+        "[]",
+        '{"schema": "dejacue.retrieval/1"}',
+        '[{"frame": 0, "id": 1, "bbox": [NaN, 0, 1, 1]}]',
     ],
 )
-def test_json_of_another_kind_is_refused(tmp_path, text, message):
+def test_json_of_another_kind_is_refused(tmp_path, text):
     (tmp_path / "m.json").write_text(text)
-    with refused(tmp_path / "m.json", message):
+    with refused(file=tmp_path / "m.json"):
         open_masks(tmp_path / "m.json")
 
 
@@ -798,9 +759,9 @@ def test_mot_frames_count_from_one_and_a_box_is_a_mask(tmp_path):
     assert (masks.kind, masks.ids()) == ("boxes", (2, 9))
     expected = block(1)
     expected[5, 0] = 1
-    assert np.array_equal(one(masks, frame(0), frozenset({2})), expected > 0)
-    assert one(masks, frame(1)) is None
-    assert one(masks, frame(2), frozenset({9})).all()
+    assert np.array_equal(union(masks, frame(0), 2), expected > 0)
+    assert union(masks, frame(1)) is None
+    assert union(masks, frame(2), 9).all()
 
 
 @pytest.mark.parametrize(
@@ -817,7 +778,7 @@ def test_mot_frames_count_from_one_and_a_box_is_a_mask(tmp_path):
 def test_tables_of_boxes(tmp_path, lines):
     masks = open_masks(table(tmp_path / "boxes.csv", *lines))
     assert masks.ids() == (4,)
-    assert np.array_equal(one(masks, frame(0), frozenset({4})), block(1) > 0)
+    assert np.array_equal(union(masks, frame(0), 4), block(1) > 0)
 
 
 def test_rows_of_confidence_zero_are_left_out(tmp_path):
@@ -838,39 +799,39 @@ def test_boxes_are_clipped_to_the_frame(tmp_path, box, pixels):
     masks = open_masks(table(tmp_path / "m.csv", "frame,id,x,y,w,h", f"0,1,{box}"))
     expected = np.zeros((H, W), dtype=bool)
     expected[pixels] = True
-    assert np.array_equal(one(masks, frame(0)), expected)
+    assert np.array_equal(union(masks, frame(0)), expected)
 
 
 @pytest.mark.parametrize("box", ["9,1,3,3", "-5,-5,3,3", "2,2,0,3", "2.6,2,0.3,3"])
 def test_a_box_without_pixels_in_the_frame_is_unobserved(tmp_path, box):
     masks = open_masks(table(tmp_path / "m.csv", "frame,id,x,y,w,h", f"0,1,{box}"))
-    assert one(masks, frame(0)) is None
+    assert union(masks, frame(0)) is None
 
 
 @pytest.mark.parametrize(
-    ("lines", "message"),
+    ("lines", "line", "field", "value"),
     [
-        (["1,1,0,0,-1,2"], "line 1: box .* has a negative width or height"),
-        (["frame,id,x1,y1,x2,y2", "0,1,5,0,2,2"], "line 2: box .* negative width"),
-        (["1,1,nan,0,1,2"], "line 1: x 'nan' is not a finite number"),
-        (["1,1,0,0,1,inf"], "line 1: h 'inf' is not a finite number"),
-        (["1,1,0,0,1e300,1"], "is not a finite number"),
-        (["1,1,0,0,1,x"], "line 1: h 'x' is not a finite number"),
-        (["1,1,0,0"], "line 1: has 4 cells, too few"),
-        (["0,1,0,0,1,1"], "frame 0 is not a frame number; .* count from 1, as in MOT"),
-        (["frame,id,x,y,w,h", "-2,1,0,0,1,1"], "line 2: frame -2 is not a frame number"),
-        (["1.5,1,0,0,1,1"], "frame '1.5' is not a whole number"),
-        (["frame,id,x,y,w", "0,1,0,0,1"], "line 1: no column h"),
-        (["frame,id,left,top", "0,1,0,0"], "line 1: no column w, h"),
-        (["frame,id,x,y,w,h,h", "0,1,0,0,1,1,1"], "two columns have the same name"),
-        (["frame,id,x,y,w,h"], "contains no boxes"),
-        (["hello world"], "no column frame, x1, y1, x2, y2; the columns are"),
-        ([""], "is empty"),
+        (["1,1,0,0,-1,2"], 1, "box", -1),
+        (["frame,id,x1,y1,x2,y2", "0,1,5,0,2,2"], 2, "box", -3),
+        (["1,1,nan,0,1,2"], 1, "x", "nan"),
+        (["1,1,0,0,1,inf"], 1, "h", "inf"),
+        (["1,1,0,0,1e300,1"], 1, "box", 1e300),
+        (["1,1,0,0,1,x"], 1, "h", "x"),
+        (["1,1,0,0"], 1, None, None),
+        (["0,1,0,0,1,1"], 1, "frame", 0),
+        (["frame,id,x,y,w,h", "-2,1,0,0,1,1"], 2, "frame", -2),
+        (["1.5,1,0,0,1,1"], 1, "frame", "1.5"),
+        (["frame,id,x,y,w", "0,1,0,0,1"], 1, "h", None),
+        (["frame,id,left,top", "0,1,0,0"], 1, "w", None),
+        (["frame,id,x,y,w,h,h", "0,1,0,0,1,1,1"], 1, None, None),
+        (["frame,id,x,y,w,h"], None, "frame", None),
+        (["hello world"], 1, "frame", None),
+        ([""], None, None, None),
     ],
 )
-def test_a_broken_table_is_named_by_its_line(tmp_path, lines, message):
+def test_a_broken_table_is_named_by_its_line(tmp_path, lines, line, field, value):
     path = table(tmp_path / "m.csv", *lines)
-    with refused(path, message):
+    with refused(file=path, line=line, field=field, value=value):
         open_masks(path)
 
 
@@ -896,12 +857,12 @@ def test_written_masks_come_back(tmp_path, name, named):
     assert masks.ids() == (1, 7)
     for index, (key, objects) in enumerate(scene()):
         at = frame(index, key, f"f{key}" if named else None)
-        for wanted in (1, 7):
-            found = one(masks, at, frozenset({wanted}))
-            if wanted in objects and objects[wanted].any():
-                assert np.array_equal(found, objects[wanted])
+        for id in (1, 7):
+            mask = union(masks, at, id)
+            if id in objects and objects[id].any():
+                assert np.array_equal(mask, objects[id])
             else:
-                assert found is None
+                assert mask is None
     assert [entry.name for entry in path.parent.iterdir()] == [path.name]  # nothing half-written
 
 
@@ -922,9 +883,9 @@ def test_overlapping_masks_survive_in_stacks_and_json(tmp_path_factory, frames):
     for name in ("m.npz", "m.json"):
         masks = open_masks(write_masks(folder / name, enumerate(frames)))
         for index, objects in enumerate(frames):
-            for wanted, mask in objects.items():
-                found = one(masks, frame(index, shape=(5, 7)), frozenset({wanted}))
-                assert np.array_equal(mask, np.zeros_like(mask) if found is None else found)
+            for id, expected in objects.items():
+                mask = union(masks, frame(index, shape=(5, 7)), id)
+                assert np.array_equal(np.zeros_like(expected) if mask is None else mask, expected)
 
 
 def test_an_indexed_folder_says_where_objects_overlap(tmp_path):
@@ -946,20 +907,21 @@ def test_the_palette_is_that_of_davis():
 
 
 @pytest.mark.parametrize(
-    ("rows", "message"),
+    ("rows", "field", "value"),
     [
-        ([], "there is no mask to write"),
-        ([(0, {})], "there is no mask to write"),
-        ([(0, {1: np.ones((H, W), bool)}), (0, {})], "given twice"),
-        ([(0, {1: np.ones((H, W), bool)}), ("a", {})], "some by number and some by name"),
-        ([(0, {1: np.ones((H, W), bool), 2: np.ones((W, H), bool)})], "all of size"),
-        ([(0, {1: np.ones((H, W), np.uint8)})], "give bool masks"),
-        ([("../x", {1: np.ones((H, W), bool)})], "neither a number nor a file stem"),
-        ([(0, {255: np.ones((H, W), bool)})], "object 255: an indexed folder holds the ids 1 to"),
+        ([], "frames", None),
+        ([(0, {})], "frames", None),
+        ([(0, {1: np.ones((H, W), bool)}), (0, {})], "frame", 0),
+        ([(0, {1: np.ones((H, W), bool)}), ("a", {})], "frame", "a"),
+        ([(-1, {1: np.ones((H, W), bool)})], "frame", -1),
+        ([(0, {1: np.ones((H, W), bool), 2: np.ones((W, H), bool)})], "mask", None),
+        ([(0, {1: np.ones((H, W), np.uint8)})], "mask", None),
+        ([("../x", {1: np.ones((H, W), bool)})], "frame", "../x"),
+        ([(0, {255: np.ones((H, W), bool)})], "object", 255),
     ],
 )
-def test_what_cannot_be_written_leaves_nothing(tmp_path, rows, message):
-    with pytest.raises(InputError, match=message):
+def test_what_cannot_be_written_leaves_nothing(tmp_path, rows, field, value):
+    with refused(field=field, value=value):
         write_masks(tmp_path / "m", rows)
     assert list(tmp_path.iterdir()) == []
 
@@ -977,14 +939,14 @@ def test_a_failing_generator_leaves_nothing(tmp_path):
 
 def test_a_folder_with_something_in_it_is_not_overwritten(tmp_path):
     save(tmp_path / "m", {"a.png": block(1)})
-    with refused(tmp_path / "m", "already exists"):
+    with refused(file=tmp_path / "m"):
         write_masks(tmp_path / "m", scene())
     (tmp_path / "empty").mkdir()
     write_masks(tmp_path / "empty", scene())
     assert len(list((tmp_path / "empty").iterdir())) == 3
-    with pytest.raises(InputError, match=r"written to a folder, \.npz or \.json"):
+    with refused(file=tmp_path / "m.mp4"):
         write_masks(tmp_path / "m.mp4", scene())
-    with pytest.raises(InputError, match='unknown kind of written masks "boxes"'):
+    with refused(field="kind of written masks", value="boxes"):
         write_masks(tmp_path / "x", scene(), kind="boxes")
 
 
@@ -1011,15 +973,15 @@ def test_vost_masks_belong_to_their_frames_by_name(footage):
     at = frame(1, name="frame00012", shape=(360, 640))
     with Image.open(folder / "frame00012.png") as picture:
         expected = np.asarray(picture) == 1
-    assert np.array_equal(one(masks, at, frozenset({1})), expected)
-    with refused(folder, "no object 2; the ids in these masks are 1"):
+    assert np.array_equal(union(masks, at, 1), expected)
+    with refused(file=folder, field="objects", remedy="the ids in these masks are 1"):
         masks.unions(at, [frozenset({2})])
 
 
 def test_vost_masks_for_a_video_file_need_a_word(footage):
     """Named in steps of 12: 85 positions, or every twelfth frame of the source?"""
     folder = footage / "Annotations" / "3161_peel_banana"
-    with refused(folder, 'mask "frame00012"; choose the match "source" or "index"'):
+    with refused(file=folder, field="match"):
         open_masks(folder).unions(frame(1, shape=(360, 640)), [None])
     masks = open_masks(folder, match="index")
-    assert one(masks, frame(84, shape=(360, 640))) is not None
+    assert union(masks, frame(84, shape=(360, 640))) is not None

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import io
-import re
 import shutil
 import warnings
 from itertools import pairwise
 
 import numpy as np
 import pytest
-from helpers.colour_tracker import COLOURS, FRAMES, GONE, HEIGHT, WIDTH, Colour, box, truth
+from helpers.colour_tracker import FRAMES, GONE, Colour, box, picture, truth
 from PIL import Image, ImageFont
 
 from dejacue import read_history
@@ -30,10 +29,12 @@ from dejacue.sources.tracks.doubts import Doubt
 from dejacue.sources.tracks.notes import Notes, TrackedObject
 from dejacue.sources.video import open_video, write_video
 
+BOX_OF_THE_CUP = ("--box", "65,35,128,119", "--tracker", "box")
+
 
 @pytest.fixture
 def run(dejacue):
-    """``dejacue track``: what it prints, on both streams."""
+    """Return a function that runs ``dejacue track`` and returns all that it prints."""
 
     def run(*words: object) -> str:
         ran = dejacue("track", *words)
@@ -44,15 +45,16 @@ def run(dejacue):
 
 
 @pytest.fixture
-def refused(dejacue):
-    """``dejacue track`` with input that is wrong: the sentence about it."""
+def refusal(dejacue):
+    """Return a function that runs ``dejacue track`` with wrong input and returns the sentence about
+    it."""
 
-    def refused(*words: object) -> str:
+    def refusal(*words: object) -> str:
         ran = dejacue("track", *words)
         assert (ran.code, ran.out) == (2, "")
         return ran.err.splitlines()[-1]
 
-    return refused
+    return refusal
 
 
 @pytest.fixture(scope="module")
@@ -64,29 +66,22 @@ def folder(tmp_path_factory):
     return folder
 
 
-def picture(at: int) -> np.ndarray:
-    image = np.full((HEIGHT, WIDTH, 3), 128, np.uint8)
-    for one, colour in COLOURS.items():
-        image[truth(one, at)] = colour
-    return image
-
-
 @pytest.fixture
 def exact(monkeypatch):
-    """The tracker that is always right, whatever is asked for."""
-    made: list[Colour] = []
+    """Load the tracker that is always right under any name; return those that were loaded."""
+    loaded: list[Colour] = []
 
     def load(name, **_):
-        made.append(Colour())
-        made[-1].name = name or "exact"
-        return made[-1]
+        loaded.append(Colour())
+        loaded[-1].name = name or "exact"
+        return loaded[-1]
 
     monkeypatch.setattr(follow, "load_tracker", load)
-    return made
+    return loaded
 
 
-def text(one: int, at: int) -> str:
-    return ",".join(str(side) for side in box(one, at))
+def text(id: int, at: int) -> str:
+    return ",".join(str(side) for side in box(id, at))
 
 
 def test_the_command_writes_masks_notes_and_a_contact_sheet(folder, tmp_path, exact, run) -> None:
@@ -97,7 +92,7 @@ def test_the_command_writes_masks_notes_and_a_contact_sheet(folder, tmp_path, ex
     assert {path.name for path in tmp_path.iterdir()} == {"masks", "masks-contact.png"}
     with Image.open(tmp_path / "masks-contact.png") as sheet:
         assert sheet.width > 6 * 240
-    opened = open_masks(tmp_path / "masks")  # as locate does, without being told anything
+    opened = open_masks(tmp_path / "masks")  # as find does, without any option
     for frame in open_video(folder):
         (mask,) = opened.unions(frame, [frozenset([1])])
         assert (mask is None) == (frame.index in GONE)
@@ -114,13 +109,13 @@ def test_masks_of_a_video_are_numbered_as_its_frames(tmp_path, exact, sampling, 
     x0, y0, x1, y1 = (2 * side for side in box(2, first))
     run(video, "--box", f"{x0},{y0},{x1},{y1}", *words, "-o", tmp_path / name)
     notes = read_notes(tmp_path / name)
-    taken = open_video(video, **sampling)
+    sampled = open_video(video, **sampling)
     assert notes.match == "source"
-    assert notes.frames == tuple(frame.source for frame in taken)
-    told = open_masks(tmp_path / name, match=notes.match)
-    auto = open_masks(tmp_path / name, frames=taken.length)
-    for frame in taken:
-        (mask,) = told.unions(frame, [None])
+    assert notes.frames == tuple(frame.source for frame in sampled)
+    by_source = open_masks(tmp_path / name, match=notes.match)
+    auto = open_masks(tmp_path / name, frames=sampled.length)
+    for frame in sampled:
+        (mask,) = by_source.unions(frame, [None])
         expected = truth(2, frame.source).repeat(2, axis=0).repeat(2, axis=1)
         assert (mask & expected).sum() / (mask | expected).sum() > 0.8  # the codec blurs colours
         if not sampling or (name == "masks" and sampling != {"start": 1}):  # else it is unclear
@@ -151,8 +146,8 @@ def test_an_add_that_is_there_already_adds_nothing(folder, tmp_path, exact, run)
     assert "reused" in run(folder, "--add", third, "-o", masks)
     run(folder, "--add", third, "--add", second, "-o", masks)
     assert read_notes(masks).lineages == {1: (1, 2, 3)}
-    both = run(folder, "--box", text(1, 0), "--add", third, "--add", second, "-o", masks)
-    assert "reused" in both
+    output = run(folder, "--box", text(1, 0), "--add", third, "--add", second, "-o", masks)
+    assert "reused" in output
 
 
 @pytest.mark.parametrize(
@@ -163,18 +158,21 @@ def test_an_add_that_is_there_already_adds_nothing(folder, tmp_path, exact, run)
         (["--no-backward"], "--backward", "--no-backward"),
         (
             ["--stride", 3],
-            r"frames, frames 0, 1, 2, … \(24 of them\)",
-            r".*frames, frames 0, 3, 6, … \(8 of them\)",
+            "frames 0, 1, 2, … (24 of them)",
+            "frames 0, 3, 6, … (8 of them)",
         ),
     ],
 )
 def test_what_is_added_must_be_followed_as_the_rest_was(
-    folder, tmp_path, exact, run, refused, words, was, now
+    folder, tmp_path, exact, run, refusal, words, was, now
 ) -> None:
     masks = tmp_path / "masks"
     run(folder, "--box", text(1, 0), "-o", masks)
-    said = refused(folder, "--add", f"{text(3, 9)}@9", "-o", masks, *words)
-    assert re.search(f"masks: was made with {was}, but now it is {now}; give the same", said)
+    sentence = refusal(folder, "--add", f"{text(3, 9)}@9", "-o", masks, *words)
+    assert f"{masks}: was made with " in sentence
+    before, after = sentence.split("but now it is")
+    assert was in before
+    assert now in after
     assert list(read_notes(masks).objects) == [1]
     run(folder, "--box", text(1, 0), "--add", f"{text(3, 9)}@9", "-o", masks, *words)
 
@@ -184,10 +182,10 @@ def test_the_sheet_is_drawn_anew_whenever_the_masks_are(folder, tmp_path, exact,
     both = ("--box", text(1, 0), "--box", f"2:{text(2, 0)}")
     run(folder, *both, "-o", masks)
     first = sheet.read_bytes()
-    said = run(folder, "--box", f"2:{text(2, 0)}", "-o", masks)
+    output = run(folder, "--box", f"2:{text(2, 0)}", "-o", masks)
     assert exact[1].steps == 0  # nothing was followed, and yet the masks are others
-    assert "reused" not in said
-    assert "masks: rewritten from the earlier tracking" in said
+    assert "reused" not in output
+    assert "masks: rewritten from the earlier tracking" in output
     assert sheet.read_bytes() != first
     run(folder, *both, "-o", masks)
     assert sheet.read_bytes() == first
@@ -225,35 +223,17 @@ def test_an_object_that_is_not_in_the_masks_is_a_note_and_no_hint(
     folder, tmp_path, exact, run
 ) -> None:
     grey = "2:30,1,34,3"  # the background; what is added is all under 1
-    out = run(
-        folder,
-        "--box",
-        text(1, 0),
-        "--box",
-        grey,
-        "--add",
-        f"1:{text(1, 1)}@1",
-        "-o",
-        tmp_path / "masks",
-    )
+    add = f"1:{text(1, 1)}@1"
+    words = [folder, "--box", text(1, 0), "--box", grey, "--add", add, "-o", tmp_path / "masks"]
+    out = run(*words)
     assert "object 3 lies under others throughout, and nothing is left" in out
     assert ".npz keeps overlapping objects whole" in out
     assert "object 3 (a piece of 1)" not in out
     assert "find with --object 1 or --object 2\n" in out
-    assert "object 3 lies under others" in run(
-        folder,
-        "--box",
-        text(1, 0),
-        "--box",
-        grey,
-        "--add",
-        f"1:{text(1, 1)}@1",
-        "-o",
-        tmp_path / "masks",
-    )
+    assert "object 3 lies under others" in run(*words)
 
 
-def test_what_the_tracker_had_to_do_instead_is_said(folder, tmp_path, run, monkeypatch) -> None:
+def test_a_tracker_that_ran_out_of_memory_is_a_note(folder, tmp_path, run, monkeypatch) -> None:
     class Full(Colour):
         name = "sam2"
 
@@ -261,10 +241,10 @@ def test_what_the_tracker_had_to_do_instead_is_said(folder, tmp_path, run, monke
             self.details = {**self.details, "note": "the memory of cuda was full"}
             return super().session()
 
-    asked = []
-    monkeypatch.setattr(follow, "load_tracker", lambda name, **more: asked.append(more) or Full())
+    options = []
+    monkeypatch.setattr(follow, "load_tracker", lambda name, **more: options.append(more) or Full())
     out = run(folder, "--box", text(1, 0), "--tracker", "sam2", "--fallback", "-o", tmp_path / "m")
-    assert asked[0]["fallback"] is True
+    assert options[0]["fallback"] is True
     assert "note: sam2: the memory of cuda was full" in out
 
 
@@ -279,42 +259,42 @@ def test_the_masks_of_a_second_object_need_no_new_pass_of_the_first(
 
 
 @pytest.mark.parametrize(
-    ("words", "sentence"),
+    ("words", "named"),
     [
-        ([], "show where the object is"),
-        (["--box", "99,1,120,9"], "lies outside the frame of 60 × 40"),
-        (["--box", "1,1,9,9@24"], "frame 24 is past the end"),
-        (["--add", "1,1,9,9@3"], "there is no object yet"),
-        (["--box", "1,1,9,9", "--presence", 3], "presence 3.0 must be between 0 and 1"),
-        (["--mask", "none.png"], "no such file"),
-        (["--mask", "."], "--masks takes the masks of all frames"),
-        (["--box", "1,1,9,9", "--tracker", "sma2"], "unknown tracker"),
-        (["--box", "1,1,9,9", "--tracker", "box:x"], "unknown tracker"),
+        ([], "--box x0,y0,x1,y1"),
+        (["--box", "99,1,120,9"], "box 99,1,120,9"),
+        (["--box", "1,1,9,9@24"], "frame 24"),
+        (["--add", "1,1,9,9@3"], "--add 1,1,9,9@3"),
+        (["--box", "1,1,9,9", "--presence", 3], "presence 3.0"),
+        (["--mask", "none.png"], "none.png"),
+        (["--mask", "."], "--masks"),
+        (["--box", "1,1,9,9", "--tracker", "sma2"], 'tracker "sma2"'),
+        (["--box", "1,1,9,9", "--tracker", "box:x"], 'tracker "box:x"'),
     ],
 )
 def test_bad_input_is_one_sentence_and_writes_nothing(
-    folder, tmp_path, words, sentence, refused
+    folder, tmp_path, words, named, refusal
 ) -> None:
-    assert sentence in refused(folder, *words, "-o", tmp_path / "masks")
+    assert named in refusal(folder, *words, "-o", tmp_path / "masks")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_masks_need_a_name(folder, tmp_path, refused, monkeypatch) -> None:
+def test_the_masks_need_a_name(folder, tmp_path, refusal, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert "give the folder for the masks a name" in refused(folder, "--box", "1,1,9,9", "-o", ".")
+    assert "a name" in refusal(folder, "--box", "1,1,9,9", "-o", ".")
 
 
-def test_a_file_of_others_is_not_written_over(folder, tmp_path, exact, refused) -> None:
+def test_a_file_of_others_is_not_written_over(folder, tmp_path, exact, refusal) -> None:
     (tmp_path / "keep.json").write_text("{}")
-    said = refused(folder, "--box", text(1, 0), "-o", tmp_path / "keep.json")
-    assert "keep.json: was not written by dejacue track" in said
+    sentence = refusal(folder, "--box", text(1, 0), "-o", tmp_path / "keep.json")
+    assert str(tmp_path / "keep.json") in sentence
     assert (tmp_path / "keep.json").read_text() == "{}"
 
 
-def test_the_sheet_must_not_lie_among_the_images(folder, exact, refused) -> None:
+def test_the_sheet_must_not_lie_among_the_images(folder, exact, refusal) -> None:
     before = sorted(path.name for path in folder.iterdir())
-    said = refused(folder, "--box", text(1, 0), "-o", folder / "masks")
-    assert "masks-contact.png would be taken for" in said
+    sentence = refusal(folder, "--box", text(1, 0), "-o", folder / "masks")
+    assert "masks-contact.png" in sentence
     assert sorted(path.name for path in folder.iterdir()) == before
 
 
@@ -334,17 +314,10 @@ def test_a_box_that_stays_is_called_approximate(tmp_path, run) -> None:
     scene = render(7, family="cup", topology="three", frames=24)
     write_scene(tmp_path / "scene", scene, video=False)
     masks = tmp_path / "masks"
+    words = [tmp_path / "scene" / "JPEGImages", *BOX_OF_THE_CUP, "-o", masks]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        out = run(
-            tmp_path / "scene" / "JPEGImages",
-            "--box",
-            "65,35,128,119",
-            "--tracker",
-            "box",
-            "-o",
-            masks,
-        )
+        out = run(*words)
     assert "note: box: the object is not tracked" in out
     assert "object 1: seen in 24 of 24 frames" in out
     notes = read_notes(masks)
@@ -353,22 +326,22 @@ def test_a_box_that_stays_is_called_approximate(tmp_path, run) -> None:
 
 
 def test_without_a_name_the_tracker_is_what_is_installed(
-    folder, tmp_path, run, refused, monkeypatch
+    folder, tmp_path, run, refusal, monkeypatch
 ) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     run(folder, "--box", text(1, 0), "-o", tmp_path / "masks")
     assert read_notes(tmp_path / "masks").tracker == "box"
-    said = refused(folder, "--point", "5,5", "-o", tmp_path / "other")
-    assert "needs a box or a mask, not clicks" in said
-    assert "pip install 'dejacue[track]'" in said
+    sentence = refusal(folder, "--point", "5,5", "-o", tmp_path / "other")
+    assert "needs a box or a mask, not clicks" in sentence
+    assert "pip install 'dejacue[track]'" in sentence
 
 
-# Followed, then located
+# Tracked, then found
 
 
 @pytest.fixture(scope="module")
 def cup(tmp_path_factory):
-    """A rendered scene on disk, and the box of its object in the first frame."""
+    """Render a scene; return its folder and the box of its object in the first frame."""
     scene = render(7, family="cup", topology="three", frames=30)
     folder = tmp_path_factory.mktemp("cup")
     write_scene(folder, scene)
@@ -378,37 +351,26 @@ def cup(tmp_path_factory):
 
 
 @pytest.fixture
-def locate(dejacue, cup, tmp_path, monkeypatch):
-    """``dejacue find`` from a box; there is a doubt, whatever the tracker does."""
+def find(dejacue, cup, tmp_path, monkeypatch):
+    """Return a function that runs ``dejacue find`` from a box; there is a doubt, whatever the
+    tracker does."""
     folder, edges = cup
     monkeypatch.setattr(
         follow, "find_doubts", lambda series: [Doubt("switch", 12, 14, "maybe another thing")]
     )
 
-    def locate(*more: object):
-        ran = dejacue(
-            "find",
-            folder / "scene.mp4",
-            "--box",
-            edges,
-            "--tracker",
-            "box",
-            "-v",
-            folder / "vocabulary.yaml",
-            "--encoder",
-            "mini",
-            "-o",
-            tmp_path / "out",
-            *more,
-        )
+    def find(*more: object):
+        words = [folder / "scene.mp4", "--box", edges, "--tracker", "box", "--encoder", "mini"]
+        words += ["-v", folder / "vocabulary.yaml", "-o", tmp_path / "out"]
+        ran = dejacue("find", *words, *more)
         assert ran.code == 0, ran.err
         return ran.err + ran.out
 
-    return locate
+    return find
 
 
-def test_locate_follows_the_object_from_a_box_and_takes_the_masks_again(locate, tmp_path) -> None:
-    first = locate()
+def test_find_tracks_the_object_from_a_box_and_reuses_the_masks(find, tmp_path) -> None:
+    first = find()
     assert "note: box: the object is not tracked: the box stays in place" in first
     assert "30 frames in" in first
     notes = read_notes(tmp_path / "out" / "masks")
@@ -416,45 +378,34 @@ def test_locate_follows_the_object_from_a_box_and_takes_the_masks_again(locate, 
     assert len(list((tmp_path / "out" / "masks").glob("*.png"))) == 30
     assert (tmp_path / "out" / "masks-contact.png").is_file()
     before = (tmp_path / "out" / "masks" / "00000.png").stat().st_mtime_ns
-    again = locate()
+    again = find()
     assert f"reused {tmp_path / 'out' / 'masks'}: " in again
     assert "scene.history.npz: made from the same video, masks and options" in again
     assert (tmp_path / "out" / "masks" / "00000.png").stat().st_mtime_ns == before
 
 
-def test_the_history_of_a_followed_object_says_how_sure_the_tracker_was(locate, tmp_path) -> None:
-    locate("--stride", 2)
+def test_the_history_of_a_tracked_object_says_how_sure_the_tracker_was(find, tmp_path) -> None:
+    find("--stride", 2)
     history = read_history(tmp_path / "out" / "scene.history.npz")
     notes = read_notes(tmp_path / "out" / "masks")
     assert history.source_frames.tolist() == list(range(0, 30, 2))
     assert history.presence.tolist() == pytest.approx(notes.objects[1].presence)
 
 
-def test_the_report_of_a_followed_object_shows_its_doubts(locate, tmp_path) -> None:
-    locate()
+def test_the_report_of_a_tracked_object_shows_its_doubts(find, tmp_path) -> None:
+    find()
     assert "maybe another thing" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
 
 
-def test_a_track_json_of_another_tool_does_not_stop_locate(cup, dejacue, tmp_path) -> None:
+def test_a_track_json_of_another_tool_does_not_stop_find(cup, dejacue, tmp_path) -> None:
     folder, _ = cup
     masks = tmp_path / "masks"
     shutil.copytree(folder / "Annotations", masks)
     inner = next(masks.rglob("*.png")).parent
     (inner / "track.json").write_text('{"tracks": []}')
-    ran = dejacue(
-        "find",
-        folder / "scene.mp4",
-        "--masks",
-        inner,
-        "--object",
-        1,
-        "-v",
-        folder / "vocabulary.yaml",
-        "--encoder",
-        "mini",
-        "-o",
-        tmp_path / "out",
-    )
+    words = [folder / "scene.mp4", "--masks", inner, "--object", 1, "--encoder", "mini"]
+    words += ["-v", folder / "vocabulary.yaml", "-o", tmp_path / "out"]
+    ran = dejacue("find", *words)
     assert ran.code == 0, ran.err
 
 
@@ -475,13 +426,13 @@ def test_the_mask_is_tinted_and_outlined() -> None:
     image = np.full((60, 120, 3), 100, np.uint8)
     mask = np.zeros((60, 120), bool)
     mask[20:40, 40:80] = True
-    found = with_masks(image, {1: mask, 2: np.zeros_like(mask)}, width=120)
+    drawn = with_masks(image, {1: mask, 2: np.zeros_like(mask)}, width=120)
     blue = (0x00, 0x72, 0xB2)
-    assert tuple(found[5, 5]) == (100, 100, 100)
-    assert tuple(found[30, 39]) == blue  # just outside
-    assert tuple(found[30, 38]) == (255, 255, 255)
+    assert tuple(drawn[5, 5]) == (100, 100, 100)
+    assert tuple(drawn[30, 39]) == blue  # just outside
+    assert tuple(drawn[30, 38]) == (255, 255, 255)
     tint = [int(0.65 * 100 + 0.35 * part) for part in blue]
-    assert found[30, 60].tolist() == tint
+    assert drawn[30, 60].tolist() == tint
     half = with_masks(image, {1: mask}, width=60)
     assert half.shape == (30, 60, 3)
     assert half[15, 30].tolist() == tint
@@ -516,27 +467,19 @@ def test_nothing_that_the_contact_sheet_says_is_cut() -> None:
     assert _lines("", font, 100) == []
     image = np.full((50, 100, 3), 200, np.uint8)
     short, long = (Shot(image, "0", doubts) for doubts in ((), ("one",) * 3))
-    sizes = [Image.open(io.BytesIO(contact_sheet(own))).size for own in ([short], [long])]
+    sizes = [Image.open(io.BytesIO(contact_sheet(shots))).size for shots in ([short], [long])]
     assert sizes[1][1] - sizes[0][1] == 3 * 16  # a line for each doubt, however many
 
 
 def test_a_picture_that_is_in_the_way_of_the_contact_sheet_is_left_alone(dejacue, tmp_path) -> None:
     write_scene(tmp_path / "cup", render(7, family="cup", topology="binary", frames=24))
-    own = tmp_path / "masks-contact.png"
-    own.write_bytes(b"mine")
-    ran = dejacue(
-        "track",
-        tmp_path / "cup" / "scene.mp4",
-        "--box",
-        "65,35,128,119",
-        "--tracker",
-        "box",
-        "-o",
-        tmp_path / "masks",
-    )
+    sheet = tmp_path / "masks-contact.png"
+    sheet.write_bytes(b"mine")
+    video = tmp_path / "cup" / "scene.mp4"
+    ran = dejacue("track", video, *BOX_OF_THE_CUP, "-o", tmp_path / "masks")
     assert ran.code == 2
-    assert "masks-contact.png: is where the contact sheet would go" in ran.err
-    assert own.read_bytes() == b"mine"
+    assert str(sheet) in ran.err
+    assert sheet.read_bytes() == b"mine"
     assert not (tmp_path / "masks").exists()
 
 
@@ -545,7 +488,7 @@ def test_a_picture_that_is_in_the_way_of_the_contact_sheet_is_left_alone(dejacue
 )
 def test_of_many_doubts_ten_are_shown_and_the_others_counted(capsys, tmp_path, count, tail) -> None:
     doubts = tuple(Doubt("lost", at, at, f"doubt {at}") for at in range(count))
-    one = TrackedObject("key", 20, 0, (1.0,) * 20, doubts)
+    noted = TrackedObject("key", 20, 0, (1.0,) * 20, doubts)
     summarise_tracking(
         tmp_path / "masks",
         Notes(
@@ -564,37 +507,25 @@ def test_of_many_doubts_ten_are_shown_and_the_others_counted(capsys, tmp_path, c
             frames=tuple(range(20)),
             times_s=None,
             names=None,
-            objects={1: one},
+            objects={1: noted},
         ),
     )
     lines = capsys.readouterr().out.splitlines()
-    shown = [line for line in lines if ": doubt" in line]
-    assert shown == [f"  frame {at}: doubt {at}" for at in range(min(count, 10))]
+    listed = [line for line in lines if ": doubt" in line]
+    assert listed == [f"  frame {at}: doubt {at}" for at in range(min(count, 10))]
     assert f"{count} doubt{'s' if count > 1 else ''} to check:" in lines
     assert [line for line in lines if "more" in line] == ([tail] if tail else [])
 
 
-def test_locate_from_a_box_says_where_to_look(dejacue, tmp_path) -> None:
-    """What is in a box that stays changes altogether where the picture does."""
+def test_find_from_a_box_says_where_to_look(dejacue, tmp_path) -> None:
+    # what is in a box that stays changes altogether where the picture does
     scene = render(7, family="cup", topology="three", frames=40)
     write_scene(tmp_path / "cup", scene, video=False)
     frames = sorted((tmp_path / "cup" / "JPEGImages").rglob("*.jpg"))
     for path in frames[20:30]:
         Image.new("RGB", (192, 144), (250, 10, 10)).save(path)
-    ran = dejacue(
-        "find",
-        frames[0].parent,
-        "--box",
-        "65,35,128,119",
-        "--tracker",
-        "box",
-        "-v",
-        tmp_path / "cup" / "vocabulary.yaml",
-        "--encoder",
-        "mini",
-        "-o",
-        tmp_path / "out",
-    )
+    words = [frames[0].parent, *BOX_OF_THE_CUP, "-v", tmp_path / "cup" / "vocabulary.yaml"]
+    ran = dejacue("find", *words, "--encoder", "mini", "-o", tmp_path / "out")
     assert ran.code == 0, ran.err
     assert "object 1: seen in 40 of 40 frames" in ran.err
     assert "frame 20: it looks different" in ran.err.replace("frames 20", "frame 20")

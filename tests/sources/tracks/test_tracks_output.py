@@ -1,4 +1,4 @@
-"""What is taken from an earlier run: never what was made for others, or is not whole."""
+"""Results of an earlier run are reused, unless they were made for others or are not whole."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import json
 
 import numpy as np
 import pytest
+from helpers.errors import refused
 from PIL import Image
 
-from dejacue.errors import Cancelled, InputError
+from dejacue.errors import Cancelled
 from dejacue.sources.masks import open_masks
 from dejacue.sources.partial import PartialFile
 from dejacue.sources.tracks import Prompt, TrackRequest, propagate, read_notes, write_track
@@ -44,10 +45,10 @@ class StillSession:
             raise KeyboardInterrupt
         self.masks |= {prompt.object: area(prompt.box) for prompt in prompts}
         self.tracker.followed |= self.masks.keys()
-        return {one: Observation(mask, 1.0) for one, mask in self.masks.items()}
+        return {id: Observation(mask, 1.0) for id, mask in self.masks.items()}
 
     def state(self):
-        return b"".join(bytes([one]) + mask.tobytes() for one, mask in self.masks.items())
+        return b"".join(bytes([id]) + mask.tobytes() for id, mask in self.masks.items())
 
     def restore(self, state):
         length = 1 + HEIGHT * WIDTH
@@ -74,11 +75,12 @@ def folder(tmp_path_factory):
 
 @pytest.fixture
 def write(folder):
-    """Follows boxes, by number, into a path; gives the notes and the tracker."""
+    """Return a function that follows boxes, by number, into a path and returns the notes and the
+    tracker."""
 
     def write(path, boxes, stop=None, **more):
         tracker = Still(stop)
-        prompts = [Prompt(0, one, box=box) for one, box in boxes.items()]
+        prompts = [Prompt(0, id, box=box) for id, box in boxes.items()]
         return write_track(path, TrackRequest.of(folder, prompts, tracker), **more), tracker
 
     return write
@@ -86,13 +88,13 @@ def write(folder):
 
 @pytest.fixture
 def masks(folder):
-    """The masks of an object, the same in all frames; None where it is not there."""
+    """Return a function that reads the mask of an object, which is the same in all frames."""
 
-    def masks(path, one):
+    def masks(path, id):
         opened = open_masks(path, match=read_notes(path).match)
-        found = [opened.unions(frame, [frozenset([one])])[0] for frame in open_video(folder)]
-        assert all((mask == found[0]).all() for mask in found)
-        return found[0]
+        first, *others = (opened.unions(at, [frozenset([id])])[0] for at in open_video(folder))
+        assert all((mask == first).all() for mask in others)
+        return first
 
     return masks
 
@@ -110,7 +112,7 @@ def test_a_stopped_run_is_not_gone_on_with_for_another_number(tmp_path, write, m
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "kept"),
+    ("old", "new", "resumed"),
     [
         (b"\xa7forward", b"\xa7sideway", False),
         (b"\xc4\x40", b"\xc4\x3f", False),  # the length of the colours
@@ -119,7 +121,7 @@ def test_a_stopped_run_is_not_gone_on_with_for_another_number(tmp_path, write, m
     ],
 )
 def test_odd_records_of_a_stopped_run_are_not_gone_on_with(
-    tmp_path, write, monkeypatch, old, new, kept
+    tmp_path, write, monkeypatch, old, new, resumed
 ) -> None:
     monkeypatch.setattr(propagate, "SAVE_EVERY_FRAMES", 2)
     with pytest.raises(Cancelled):
@@ -131,7 +133,7 @@ def test_odd_records_of_a_stopped_run_are_not_gone_on_with(
     assert any(old in record for record in records)
     file.replace([record.replace(old, new) for record in records])
     _, tracker = write(tmp_path / "m", {1: A})
-    assert (tracker.steps < FRAMES) == kept
+    assert (tracker.steps < FRAMES) == resumed
 
 
 @pytest.mark.parametrize(
@@ -160,10 +162,7 @@ def test_a_state_that_the_tracker_cannot_take_is_named_with_its_file(
     with pytest.raises(Cancelled):
         write(tmp_path / "m", {1: A}, stop=8)
     monkeypatch.setattr(StillSession, "restore", lambda self, state: json.loads(state))
-    with pytest.raises(
-        InputError,
-        match=r"\.m\.partial: cannot resume from this file of an earlier run .*; remove it",
-    ):
+    with refused(file=tmp_path / ".m.partial", remedy="remove it"):
         write(tmp_path / "m", {1: A})
 
 
@@ -184,9 +183,9 @@ def test_where_objects_share_pixels_all_are_followed_when_one_is_added(folder) -
 @pytest.mark.parametrize("name", ["masks.npz", "masks.json"])
 def test_files_keep_overlapping_objects_whole(tmp_path, write, masks, name) -> None:
     notes, _ = write(tmp_path / name, {1: A, 2: B, 3: INSIDE_A})
-    for one, box in ((1, A), (2, B), (3, INSIDE_A)):
-        assert (masks(tmp_path / name, one) == area(box)).all()
-        assert (notes.objects[one].seen, notes.objects[one].cut) == (FRAMES, 0)
+    for id, box in ((1, A), (2, B), (3, INSIDE_A)):
+        assert (masks(tmp_path / name, id) == area(box)).all()
+        assert (notes.objects[id].seen, notes.objects[id].cut) == (FRAMES, 0)
     assert notes.problems == []
 
 
@@ -198,18 +197,19 @@ def test_in_a_folder_the_lower_number_keeps_its_pixels_and_the_notes_say_so(
     assert (masks(path, 1) == area(A)).all()
     assert (masks(path, 2) == area(B) & ~area(A)).all()
     assert open_masks(path).ids() == (1, 2)
-    assert {one: (own.seen, own.cut) for one, own in notes.objects.items()} == {
+    assert {id: (noted.seen, noted.cut) for id, noted in notes.objects.items()} == {
         1: (FRAMES, 0),
         2: (FRAMES, FRAMES),
         3: (0, FRAMES),
     }
-    assert notes.shown == {1: (1,), 2: (2,)}
+    assert notes.seen_lineages == {1: (1,), 2: (2,)}
     second, third = notes.problems
     assert second.startswith(f"object 2 lies under others in {FRAMES} frames")
     assert third.startswith("object 3 lies under others throughout, and nothing is left")
     assert all(".npz keeps overlapping objects whole" in sentence for sentence in notes.problems)
     again = read_notes(path)
-    assert (again.problems, again.shown) == (notes.problems, notes.shown)
+    assert again.problems == notes.problems
+    assert again.seen_lineages == notes.seen_lineages
 
 
 def test_an_object_that_was_cut_is_followed_again_and_has_no_holes(tmp_path, write, masks) -> None:
@@ -281,18 +281,18 @@ def test_a_link_stays_one(tmp_path, write, masks, name) -> None:
     assert left == {"elsewhere", name, real.name} | notes
 
 
-def test_what_is_written_is_not_held_twice(folder, tmp_path, monkeypatch) -> None:
-    held = []
-    monkeypatch.setattr(propagate.Checkpoint, "remove", lambda self: held.append(self.frames))
+def test_what_is_written_is_not_in_memory_twice(folder, tmp_path, monkeypatch) -> None:
+    frames = []
+    monkeypatch.setattr(propagate.Checkpoint, "remove", lambda self: frames.append(self.frames))
     write_track(tmp_path / "masks.npz", TrackRequest.of(folder, Prompt(6, 1, box=A), Still()))
-    (rows,) = held
+    (rows,) = frames
     assert rows["backward"] == []
     assert [row.objects for row in rows["forward"]] == [{}] * FRAMES
 
 
 def test_pieces_that_are_given_again_are_left_out_and_numbers_close_up() -> None:
     mask = area(A)
-    given = [
+    repeated = [
         Prompt(0, 1, box=A),
         Prompt(3, 2, box=B),
         Prompt(4, 5, mask=mask),
@@ -300,9 +300,10 @@ def test_pieces_that_are_given_again_are_left_out_and_numbers_close_up() -> None
         Prompt(4, 7, mask=mask.copy()),
         Prompt(9, 8, box=B),
     ]
-    prompts, lineages = drop_repeated_pieces(given, {1: (1, 2, 6, 7, 8), 5: (5,)})
+    prompts, lineages = drop_repeated_pieces(repeated, {1: (1, 2, 6, 7, 8), 5: (5,)})
     assert lineages == {1: (1, 2, 6, 7), 5: (5,)}  # 7 is a piece of 1, as 5 is none of it
-    assert [(own.object, own.frame) for own in prompts] == [(1, 0), (2, 3), (5, 4), (6, 4), (7, 9)]
+    numbers = [(prompt.object, prompt.frame) for prompt in prompts]
+    assert numbers == [(1, 0), (2, 3), (5, 4), (6, 4), (7, 9)]
 
 
 def test_notes_lie_in_the_folder_of_the_masks_or_beside_their_file(tmp_path) -> None:
@@ -329,5 +330,5 @@ def test_old_states_do_not_fill_the_disk(tmp_path, monkeypatch, stopped) -> None
         if stopped:  # after every frame
             checkpoint.close()
             checkpoint = propagate.Checkpoint(path, "key")
-            assert [own.index for own in checkpoint.frames["forward"]] == [*range(at + 1)]
+            assert [row.index for row in checkpoint.frames["forward"]] == [*range(at + 1)]
     checkpoint.close()

@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from helpers.errors import refused
 from PIL import Image
 
-from dejacue import InputError
 from dejacue.sources.tracks import Prompt, RawPrompt
 from dejacue.sources.tracks.prompts import (
     TypedPrompts,
     check_prompts,
-    read_prompts,
+    parse_prompts,
     resolve_prompts,
 )
 from dejacue.sources.video import open_video
 
 
-def read(*given, before=((), {}), **more):
-    return read_prompts(TypedPrompts(*given, **more), before)
+def parse(*typed, before=((), {}), **more):
+    return parse_prompts(TypedPrompts(*typed, **more), before)
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """30 frames of 40 × 30 pixels."""
+    """Write 30 frames of 40 × 30 pixels."""
     folder = tmp_path_factory.mktemp("frames")
     for at in range(30):
         Image.new("RGB", (40, 30), (8 * at, 0, 0)).save(folder / f"{at:03d}.png")
@@ -31,81 +31,81 @@ def folder(tmp_path_factory):
 
 
 def placed(folder, *boxes: str, points=(), not_points=(), masks=(), at=None, adds=(), **sampling):
-    given, _ = read(boxes, points, not_points, masks, at, adds)
-    return resolve_prompts(open_video(folder, **sampling), given)
+    raw, _ = parse(boxes, points, not_points, masks, at, adds)
+    return resolve_prompts(open_video(folder, **sampling), raw)
 
 
 def test_a_box_has_four_numbers_and_may_name_object_and_frame() -> None:
-    (own,), lineages = read(["2:10,5,20.5,15@12"])
-    assert (own.object, own.frame, own.box) == (2, 12, (10, 5, 20.5, 15))
+    (prompt,), lineages = parse(["2:10,5,20.5,15@12"])
+    assert (prompt.object, prompt.frame, prompt.box) == (2, 12, (10, 5, 20.5, 15))
     assert lineages == {2: (2,)}
 
 
 def test_the_default_frame_is_the_one_of_at_and_else_the_first() -> None:
-    (box, point), _ = read(["1,1,9,9"], ["3,4@7"], at=5)
+    (box, point), _ = parse(["1,1,9,9"], ["3,4@7"], at=5)
     assert (box.frame, point.frame) == (5, 7)
-    assert read(["1,1,9,9"])[0][0].frame is None
+    assert parse(["1,1,9,9"])[0][0].frame is None
 
 
 @pytest.mark.parametrize("text", ["1,2,3", "1,2,3,4,5", "a,b,c,d", "", "1,2,3,nan", "1 2 3 4"])
 def test_what_is_no_box_is_refused_with_an_example(text) -> None:
-    with pytest.raises(InputError, match=r"--box .*x0,y0,x1,y1, as in 120,80,300,260@0"):
-        read([text])
+    with refused(field="--box", value=text) as caught:
+        parse([text])
+    assert "120,80,300,260@0" in str(caught.value)
 
 
 @pytest.mark.parametrize("number", ["0", "255"])
 def test_objects_are_numbered_as_an_indexed_picture_can(number) -> None:
-    with pytest.raises(InputError, match="1 to 254"):
-        read([f"{number}:1,1,9,9"])
+    with refused(field="--box", value=f"{number}:1,1,9,9"):
+        parse([f"{number}:1,1,9,9"])
 
 
 def test_an_added_piece_is_a_further_id_of_the_same_lineage() -> None:
-    given, lineages = read(["1:1,1,9,9", "4:5,5,9,9"], adds=["4:2,2,4,4@9", "1:3,3@8"])
+    (*_, box, point), lineages = parse(["1:1,1,9,9", "4:5,5,9,9"], adds=["4:2,2,4,4@9", "1:3,3@8"])
     assert lineages == {1: (1, 6), 4: (4, 5)}
-    assert [(own.object, own.frame) for own in given[2:]] == [(5, 9), (6, 8)]
-    assert given[2].box == (2, 2, 4, 4)
-    assert given[3].point == (3, 3, True)
+    assert (box.object, box.frame, box.box) == (5, 9, (2, 2, 4, 4))
+    assert (point.object, point.frame, point.point) == (6, 8, (3, 3, True))
 
 
 def test_pieces_alone_are_added_to_what_was_given_before() -> None:
     before = [RawPrompt(1, 0, box=(1, 1, 9, 9)), RawPrompt(2, 5, point=(3, 3, True))]
-    given, lineages = read(adds=["4,4,8,8@20"], before=(before, {1: (1, 2)}))
-    assert given[:2] == before
-    assert (given[2].object, given[2].frame) == (3, 20)
+    (*earlier, added), lineages = parse(adds=["4,4,8,8@20"], before=(before, {1: (1, 2)}))
+    assert earlier == before
+    assert (added.object, added.frame) == (3, 20)
     assert lineages == {1: (1, 2, 3)}
 
 
 @pytest.mark.parametrize(
-    ("boxes", "add", "sentence"),
+    ("boxes", "add", "remedy"),
     [
-        ([], "1,1,5,5@3", "there is no object yet"),
-        (["1,1,9,9"], "7:1,1,5,5@3", "there is no object 7; known: 1"),
-        (["1,1,9,9", "2:1,1,5,5"], "1,1,5,5@3", r"the object it is a piece of \(1, 2\)"),
+        ([], "1,1,5,5@3", "show it with --box, --point or --mask"),
+        (["1,1,9,9"], "7:1,1,5,5@3", "known: 1"),
+        (["1,1,9,9", "2:1,1,5,5"], "1,1,5,5@3", None),
     ],
 )
-def test_a_piece_of_an_unknown_object_is_refused(boxes, add, sentence) -> None:
-    with pytest.raises(InputError, match=sentence):
-        read(boxes, adds=[add])
+def test_a_piece_of_an_unknown_object_is_refused(boxes, add, remedy) -> None:
+    with refused(field="--add", value=add, remedy=remedy):
+        parse(boxes, adds=[add])
 
 
 def test_frames_of_the_file_become_positions_of_the_sample(folder) -> None:
     prompts = placed(folder, "1,1,9,9@20", "2:1,1,9,9", start=10, stride=5)
-    assert [(own.object, own.frame) for own in prompts] == [(2, 0), (1, 2)]
+    assert [(prompt.object, prompt.frame) for prompt in prompts] == [(2, 0), (1, 2)]
     assert placed(folder, "1,1,9,9@20")[0].frame == 20
     assert placed(folder, "1,1,9,9@20", fps=5, rate=10)[0].frame == 10
 
 
 @pytest.mark.parametrize(
-    ("frame", "sampling", "sentence"),
+    ("frame", "sampling", "remedy"),
     [
-        (30, {}, "frame 30 is past the end; the last frame is 29"),
-        (12, {"stride": 5}, "frame 12 is not used .*; give one of its neighbours, 10 or 15"),
-        (3, {"start": 10}, "frame 3 is not sampled; the first sampled frame is 10"),
-        (25, {"end": 20}, "frame 25 is past the end; the last frame is 20"),
+        (30, {}, "the last frame is 29"),
+        (12, {"stride": 5}, "give one of its neighbours, 10 or 15"),
+        (3, {"start": 10}, "the first sampled frame is 10"),
+        (25, {"end": 20}, "the last frame is 20"),
     ],
 )
-def test_a_frame_that_is_not_looked_at_is_refused(folder, frame, sampling, sentence) -> None:
-    with pytest.raises(InputError, match=sentence):
+def test_a_frame_that_is_not_looked_at_is_refused(folder, frame, sampling, remedy) -> None:
+    with refused(file=folder, field="frame", value=frame, remedy=remedy):
         placed(folder, f"1,1,9,9@{frame}", **sampling)
 
 
@@ -113,7 +113,7 @@ def test_a_frame_that_cannot_be_decoded_is_refused(folder, tmp_path) -> None:
     for at in range(4):
         data = (folder / f"{at:03d}.png").read_bytes()
         (tmp_path / f"{at}.png").write_bytes(data if at != 2 else data[:60])
-    with pytest.raises(InputError, match=r"frame 2 is not used .*cannot be decoded"):
+    with refused(file=tmp_path, field="frame", value=2):
         placed(tmp_path, "1,1,9,9@2")
 
 
@@ -122,39 +122,45 @@ def test_a_box_that_sticks_out_is_clipped(folder) -> None:
 
 
 @pytest.mark.parametrize(
-    ("box", "sentence"),
+    ("box", "remedy"),
     [
-        ("50,5,60,15", "lies outside the frame of 40 × 30 pixels"),
-        ("5,-20,15,0", "lies outside the frame"),
-        ("5,5,5,15", "has no area"),
-        ("20,5,5,15", "ends before it begins"),
+        ("50,5,60,15", None),  # outside the frame
+        ("5,-20,15,0", None),
+        ("5,5,5,15", "x0,y0,x1,y1 are two corners"),
+        ("20,5,5,15", "give the upper left corner first"),
     ],
 )
-def test_a_box_without_pixels_is_refused(folder, box, sentence) -> None:
-    with pytest.raises(InputError, match=f"object 1, frame 0: the box .*{sentence}"):
+def test_a_box_without_pixels_is_refused(folder, box, remedy) -> None:
+    sides = tuple(float(side) for side in box.split(","))
+    with refused(file=folder, field="box", value=sides, remedy=remedy) as caught:
         placed(folder, box)
+    assert "object 1, frame 0" in str(caught.value)
 
 
-def test_all_that_is_said_of_an_object_in_a_frame_is_one_prompt(folder) -> None:
+def test_all_prompts_of_an_object_in_a_frame_become_one(folder) -> None:
     (prompt,) = placed(folder, "1,1,9,9", "1,1,9,9", points=["3,3"], not_points=["8,8", "20,20"])
     assert prompt.box == (1, 1, 9, 9)
     assert prompt.points == ((3, 3, True), (8, 8, False), (20, 20, False))
 
 
 @pytest.mark.parametrize(
-    ("texts", "sentence"),
+    ("boxes", "clicks", "error"),
     [
-        ({"boxes": ["1,1,9,9", "1,1,9,8"]}, "1,1,9,9 and 1,1,9,8 contradict"),
-        ({"points": ["3,3"], "not_points": ["3.4,3.2"]}, "as inside and as outside"),
-        ({"points": ["50,3"]}, "the point 50,3 lies outside the frame"),
-        ({"boxes": ["1,1,9,9"], "points": ["20,20"]}, "20,20 lies outside the box 1,1,9,9"),
-        ({"not_points": ["3,3"]}, "only clicks outside"),
+        (["1,1,9,9", "1,1,9,8"], {}, {"field": "box", "remedy": "keep one"}),
+        (
+            [],
+            {"points": ["3,3"], "not_points": ["3.4,3.2"]},
+            {"field": "points", "value": (3.4, 3.2), "remedy": "keep one"},
+        ),
+        ([], {"points": ["50,3"]}, {"field": "points", "value": (50, 3)}),
+        (["1,1,9,9"], {"points": ["20,20"]}, {"field": "points", "value": (20, 20)}),
+        ([], {"not_points": ["3,3"]}, {"field": "points", "value": None}),
     ],
 )
-def test_prompts_that_contradict_are_refused(folder, texts, sentence) -> None:
-    boxes = texts.pop("boxes", ())
-    with pytest.raises(InputError, match=f"object 1, frame 0: .*{sentence}"):
-        placed(folder, *boxes, **texts)
+def test_prompts_that_contradict_are_refused(folder, boxes, clicks, error) -> None:
+    with refused(file=folder, **error) as caught:
+        placed(folder, *boxes, **clicks)
+    assert "object 1, frame 0" in str(caught.value)
 
 
 def test_different_frames_and_objects_do_not_contradict(folder) -> None:
@@ -163,7 +169,7 @@ def test_different_frames_and_objects_do_not_contradict(folder) -> None:
 
 @pytest.fixture
 def picture(tmp_path):
-    """Object 3 in the upper left quarter, object 5 below it."""
+    """Draw object 3 in the upper left quarter, object 5 below it."""
     labels = np.zeros((30, 40), np.uint8)
     labels[:15, :20], labels[15:, :20] = 3, 5
     path = tmp_path / "first.png"
@@ -195,22 +201,26 @@ def test_a_scaled_mask_is_brought_to_the_size_of_the_frame(folder, tmp_path) -> 
 
 
 def test_masks_that_cannot_be_used_are_refused(folder, picture, tmp_path) -> None:
-    def refused(text: str, sentence: str, *boxes: str, **more) -> None:
-        with pytest.raises(InputError, match=sentence):
-            placed(folder, *boxes, masks=[text], **more)
+    def check(path, error, *boxes: str, number="", **clicks) -> None:
+        with refused(**error):
+            placed(folder, *boxes, masks=[f"{path}{number}"], **clicks)
 
-    refused(str(picture), "holds the objects 3, 5; choose one, as in first.png#3")
-    refused(f"{picture}#4", "no object 4; the numbers in this picture are 3, 5")
-    refused(f"{picture}#3", "do not overlap", "30,5,39,20")
-    refused(f"{picture}#3", "the point 30,5 lies outside the mask", points=["30,5"])
-    refused(f"{picture}#3", "the point 5,5 lies inside the mask", not_points=["5,5"])
-    refused(str(tmp_path / "none.png"), "no such file")
-    Image.new("L", (40, 30)).save(tmp_path / "empty.png")
-    refused(str(tmp_path / "empty.png"), "is empty")
-    Image.new("L", (40, 90), 255).save(tmp_path / "tall.png")
-    refused(str(tmp_path / "tall.png"), "another shape")
-    Image.new("L", (44, 30), 255).save(tmp_path / "wider.png")
-    refused(str(tmp_path / "wider.png"), "another shape")
+    check(picture, {"file": picture, "field": "object", "value": None})
+    check(picture, {"file": picture, "field": "object", "value": 4}, number="#4")
+    for error, box, clicks in (
+        ({"field": "box", "value": (30, 5, 39, 20)}, ["30,5,39,20"], {}),
+        ({"field": "points", "value": (30, 5)}, [], {"points": ["30,5"]}),
+        ({"field": "points", "value": (5, 5)}, [], {"not_points": ["5,5"]}),
+    ):
+        check(picture, {"file": folder, **error}, *box, number="#3", **clicks)
+    check(tmp_path / "none.png", {"file": tmp_path / "none.png"})
+    for name, size, value, field in (
+        ("empty.png", (40, 30), 0, "mask"),
+        ("tall.png", (40, 90), 255, "size"),
+        ("wider.png", (44, 30), 255, "size"),
+    ):
+        Image.new("L", size, value).save(tmp_path / name)
+        check(tmp_path / name, {"file": tmp_path / name, "field": field})
 
 
 def test_a_mask_says_more_than_a_box_that_agrees_with_it(folder, picture) -> None:
@@ -224,13 +234,13 @@ def test_prompts_made_in_python_are_checked_alike(folder) -> None:
     video = open_video(folder, stride=10)
     (prompt,) = check_prompts(video, [Prompt(2, 1, box=(-3, 0, 9, 9))])
     assert (prompt.frame, prompt.box) == (2, (0, 0, 9, 9))
-    for wrong, sentence in (
-        (Prompt(3, 1, box=(1, 1, 9, 9)), "frame 3 is past the end"),
-        (Prompt(0, 0, box=(1, 1, 9, 9)), "numbered 1 to 254"),
-        (Prompt(0, 1), "the prompt is empty"),
-        (Prompt(0, 1, mask=np.ones((3, 3), bool)), "give bool of the frame's"),
+    for wrong, field, value in (
+        (Prompt(3, 1, box=(1, 1, 9, 9)), "frame", 3),
+        (Prompt(0, 0, box=(1, 1, 9, 9)), "object", 0),
+        (Prompt(0, 1), "prompts", None),
+        (Prompt(0, 1, mask=np.ones((3, 3), bool)), "mask", None),
     ):
-        with pytest.raises(InputError, match=sentence):
+        with refused(file=folder, field=field, value=value):
             check_prompts(video, [wrong])
-    with pytest.raises(InputError, match="give at least one Prompt"):
+    with refused(field="prompts", remedy="give at least one Prompt"):
         check_prompts(video, [])

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.sources.crops import picture
-from dejacue.sources.tracks.base import Prompt, Session, bounding_box
+from dejacue.sources.tracks.base import Prompt, TrackerSession, bounding_box
 from dejacue.sources.tracks.doubts import Series, colour_signature, find_doubts
 from dejacue.sources.tracks.loading import load_tracker
 from dejacue_paper.data.release import Entry
@@ -59,7 +59,7 @@ def film(number: int) -> Filmed:
     encoder = rendered.encoder()
     kept: dict[str, tuple[list[int], list[Any]]] = {name: ([], []) for name in CONDITIONS}
     fits: list[float] = []
-    session: Session | None = None
+    session: TrackerSession | None = None
     for frame, (image, labels) in enumerate(scene):
         true: Mask = labels == 1
         masks = {TRUE: true, **{name: own(labels, frame) == 1 for name, own in noises.items()}}

@@ -59,8 +59,9 @@ def check_name(name: str) -> None:
     family, _, model = name.partition(":")
     if f"{family}:" in FAMILIES:
         if not model:
-            examples = [example for example in EXAMPLES if example.startswith(name)]
-            raise InputError(f'"{name}" names no model; give one, such as {examples[0]}')
+            example = next(example for example in EXAMPLES if example.startswith(name))
+            problem, remedy = f'"{name}" names no model', f"give one, such as {example}"
+            raise InputError(problem, field="encoder", value=name, remedy=remedy)
     elif name not in ENCODERS and name not in PLUG_INS:
         raise _unknown_encoder(name)
 
@@ -73,7 +74,8 @@ def load_encoder(name: str = "siglip2", **options: Any) -> Encoder:
               others through torch: device, precision, batch
     """
     if not isinstance(name, str):
-        raise InputError(f"encoder {name!r:.40} is neither a name nor an Encoder")
+        problem = f"encoder {name!r:.40} is neither a name nor an Encoder"
+        raise InputError(problem, field="encoder", value=name)
     check_name(name)
     family, _, model = name.partition(":")
     if f"{family}:" in FAMILIES:
@@ -90,8 +92,8 @@ def load_encoder(name: str = "siglip2", **options: Any) -> Encoder:
         return _load(name, Mini, options)
     encoder = _load(name, PLUG_INS[name], options)
     if not isinstance(encoder, Encoder):
-        kind = type(encoder).__name__
-        raise InputError(f'the plug-in "{name}" returned a {kind}, not an Encoder')
+        problem = f'the plug-in "{name}" returned a {type(encoder).__name__}, not an Encoder'
+        raise InputError(problem, field="encoder", value=name)
     return encoder
 
 
@@ -113,7 +115,7 @@ def encode_vocabulary(
 
 
 class HasOrigin(Protocol):
-    """A History, or what a store knows of one: enough to tell how it was made."""
+    """A History, or the record of it in a store, which says how it was made."""
 
     @property
     def id(self) -> str: ...
@@ -139,8 +141,10 @@ def encoder_name(history: HasOrigin) -> str:
     if model.startswith(("openclip:", "timm:")):
         return model
     raise InputError(
-        f'history {history.id} was made with "{identity or "an unnamed encoder"}"; name the '
-        "encoder for the words with --encoder, or give an .npz vocabulary"
+        f'history {history.id} was made with "{identity or "an unnamed encoder"}"',
+        field="encoder",
+        value=history.encoder,
+        remedy="name the encoder for the words with --encoder, or give an .npz vocabulary",
     )
 
 
@@ -162,7 +166,8 @@ def _load(
     known = inspect.signature(load).parameters if options else {}
     strange = [option for option in options if option not in known]
     if strange and all(parameter.kind is not parameter.VAR_KEYWORD for parameter in known.values()):
-        raise InputError(f"{name} has no option {', '.join(strange)}; leave it out")
+        problem = f"{name} has no option {', '.join(strange)}"
+        raise InputError(problem, field=strange[0], remedy="leave it out")
     encoder: Encoder = load(*model, **more, **options)
     return encoder
 
@@ -171,19 +176,17 @@ def _unknown_encoder(name: str) -> InputError:
     known = [*ENCODERS, *PLUG_INS, *(f"{family}NAME" for family in FAMILIES)]
     near = [text for text in EXAMPLES if name and name.lower() in text.lower()]
     if near:
-        return InputError(
-            f'unknown encoder "{name}"; did you mean "{near[0]}"? known: {", ".join(known)}'
-        )
+        remedy = f'did you mean "{near[0]}"? known: {", ".join(known)}'
+        return InputError(f'unknown encoder "{name}"', field="encoder", value=name, remedy=remedy)
     return unknown("encoder", name, known)
 
 
 def _variant(name: str, options: dict[str, Any]) -> Encoder:
     for option, value in VARIANTS[name].items():
         if options.get(option) not in (None, value):
-            raise InputError(
-                f"{name} is siglip2 with {option} {value}, not {options[option]}; leave {option} "
-                "out, or name another encoder"
-            )
+            problem = f"{name} is siglip2 with {option} {value}, not {options[option]}"
+            remedy = f"leave {option} out, or name another encoder"
+            raise InputError(problem, field=option, value=options[option], remedy=remedy)
     return _siglip(**{**options, **VARIANTS[name]})
 
 
@@ -199,6 +202,7 @@ def _siglip(backend: str | None = None, **options: Any) -> Encoder:
 
 
 def accelerated() -> bool:
+    """Return whether siglip2 runs through torch on a device other than the CPU by default."""
     if not find_spec("torch") or not find_spec("transformers"):
         return False
     from dejacue.sources.encoders.torch_models import choose_device

@@ -107,21 +107,21 @@ class ImageEncoder(Encoder):
 
 
 def _no_words(encoder: Encoder) -> InputError:
-    return InputError(
-        f"{encoder.name} has no words; show the states by examples (--example empty=120)"
-    )
+    remedy = "show the states by examples (--example empty=120)"
+    problem = f"{encoder.name} has no words"
+    return InputError(problem, field="encoder", value=encoder.name, remedy=remedy)
 
 
-def unit(rows: NDArray[np.floating], what: str) -> Rows:
+def unit(rows: NDArray[np.floating], field: str) -> Rows:
     """Return the rows at unit length; refuse one that is zero or not finite."""
     wide = np.asarray(rows, dtype=np.float64)
     norms = np.linalg.norm(wide, axis=-1)
     bad = np.flatnonzero(~(np.isfinite(norms) & (norms > 0)))
     if bad.size:
-        raise InputError(
-            f"{what} {bad[0]}: the encoder gave {'NaN or infinity' if norms[bad[0]] else 'zero'}; "
-            "try another precision (fp32) or another image"
-        )
+        given = "NaN or infinity" if norms[bad[0]] else "zero"
+        problem = f"{field} {bad[0]}: the encoder gave {given}"
+        remedy = "try another precision (fp32) or another image"
+        raise InputError(problem, field=field, value=int(bad[0]), remedy=remedy)
     unit_rows: Rows = (wide / norms[:, None]).astype(np.float32)
     return unit_rows
 

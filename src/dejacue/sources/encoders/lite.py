@@ -69,7 +69,7 @@ class Lite(ImageEncoder):
         self.details = {"backend": "onnx", "precision": "fp32", f"sha256 {PACKAGE}": SHA256}
 
     def encode_images(self, crops: Crops) -> Rows:
-        return in_batches(lambda some: run(self._model, "pixels", pixels(some)), crops, BATCH)
+        return in_batches(lambda batch: run(self._model, "pixels", pixels(batch)), crops, BATCH)
 
 
 def pixels(crops: Crops) -> NDArray[np.float32]:
@@ -90,7 +90,7 @@ def weights_file() -> Path:
 
 
 def converted() -> Path:
-    """Return the ONNX model in the cache; make it where it is not there."""
+    """Return the path of the ONNX model in the cache; write it where it is not there."""
     path = cache_folder() / f"efficientnet-lite0-{SHA256[:12]}.onnx"
     if not path.is_file():
         model = to_onnx(read_weights(weights_file(), SHA256))

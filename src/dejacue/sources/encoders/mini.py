@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import io
+import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources import files
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -35,7 +35,7 @@ MAX_UNLIKE = 0.25  # share of the pictures of a history
 
 @dataclass(frozen=True)
 class WordTokenizer:
-    """Texts to word ids; words that are not in ``known`` share one id."""
+    """Turns texts into word ids; words that are not in ``known`` share one id."""
 
     known: tuple[str, ...]
 
@@ -78,7 +78,8 @@ class Mini(Encoder):
     def __init__(self, *, threads: int | None = None) -> None:
         parts = {name: _file(f"mini_{name}.onnx") for name in ("image", "text")}
         self._image, self._text = (session(data, threads) for data in parts.values())
-        self.words = WordTokenizer(_words(self._text.get_modelmeta().custom_metadata_map))
+        words = self._text.get_modelmeta().custom_metadata_map["words"]
+        self.words = WordTokenizer(tuple(json.loads(words)))
         digest = hashlib.sha256(b"".join(parts.values())).hexdigest()
         self.identity = f"dejacue-mini@{digest[:12]}"
         self.dimension = int(self._image.get_outputs()[0].shape[-1])
@@ -86,7 +87,7 @@ class Mini(Encoder):
 
     def encode_images(self, crops: Crops) -> Rows:
         return in_batches(
-            lambda some: run(self._image, "pixel_values", pixels(some, SIZE)), crops, BATCH
+            lambda batch: run(self._image, "pixel_values", pixels(batch, SIZE)), crops, BATCH
         )
 
     def encode_texts(self, texts: Sequence[str]) -> Rows:
@@ -106,18 +107,10 @@ class Mini(Encoder):
 
     def unknown_words(self, texts: Sequence[str]) -> list[str]:
         if content_words(texts).isdisjoint(self.words.known):
-            raise InputError(
-                "mini knows none of its words, so its answers mean nothing; use other words, or "
-                "--encoder siglip2"
-            )
+            problem = "mini knows none of its words, so its answers mean nothing"
+            remedy = "use other words, or --encoder siglip2"
+            raise InputError(problem, field="encoder", value=self.name, remedy=remedy)
         return list(dict.fromkeys(w for text in texts for w in self.words.unknown_words(text)))
-
-
-def _words(metadata: Mapping[str, str]) -> tuple[str, ...]:
-    try:
-        return tuple(msgspec.json.decode(metadata.get("words", ""), type=list[str]))
-    except (msgspec.DecodeError, RecursionError):
-        raise InputError("the bundled model has no list of words; reinstall dejacue") from None
 
 
 def _file(name: str) -> bytes:

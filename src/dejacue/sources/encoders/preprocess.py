@@ -8,7 +8,8 @@ timm           pretrained_cfg of config.json
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.errors import InputError
+from dejacue.errors import InputError, in_file, named
 from dejacue.sources import crops
 from dejacue.sources.documents import read_json
 
@@ -52,7 +53,7 @@ KNOWN_KEYS = {
 
 @dataclass(frozen=True)
 class Preprocessing:
-    """Resized, its middle cut out, scaled.
+    """Resizes an image, cuts out its middle and scales its values.
 
     size        side of the square that the model takes
     resize      the shorter side before the cut, or both sides (``squash``)
@@ -72,16 +73,15 @@ class Preprocessing:
 
     def __post_init__(self) -> None:
         if self.resample not in FILTERS:
-            raise InputError(f'the filter "{self.resample}" is not one of {", ".join(FILTERS)}')
+            problem = f'the filter "{self.resample}" is not one of {", ".join(FILTERS)}'
+            raise InputError(problem, field="resample", value=self.resample)
         if not 1 <= self.size <= self.resize <= crops.LARGEST:
-            raise InputError(
-                f"crop of {self.size} pixels from {self.resize}: give 1 to {crops.LARGEST}, and "
-                "no more than the image has"
-            )
+            limits = f"give 1 to {crops.LARGEST}, and no more than the image has"
+            problem = f"crop of {self.size} pixels from {self.resize}: {limits}"
+            raise InputError(problem, field="size", value=self.size)
         if len(self.mean) != 3 or len(self.std) != 3 or not all(self.std):
-            raise InputError(
-                f"mean {self.mean} and deviation {self.std}: give three values for each"
-            )
+            problem = f"mean {self.mean} and deviation {self.std}: give three values for each"
+            raise InputError(problem, field="std", value=self.std)
 
     @property
     def usual(self) -> bool:
@@ -136,48 +136,59 @@ def of_transformers(folder: Path, called: str) -> Preprocessing:
         config = config.get("image_processor") if isinstance(config, dict) else None
     else:
         raise InputError(
-            f"{called} has no preprocessor_config.json, which defines how images are scaled; copy "
-            f"the authors' file to {folder}, or use another model"
+            f"{called} has no preprocessor_config.json, which defines how images are scaled",
+            field="encoder",
+            value=called,
+            remedy=f"copy the authors' file to {folder}, or use another model",
         )
-    if not isinstance(config, dict):
-        raise InputError(f"{path}: does not state how images are scaled")
-    strange = sorted(key for key, value in config.items() if key not in KNOWN_KEYS and value)
-    if strange:
-        raise InputError(
-            f"{path}: asks for {', '.join(strange[:3])}, which dejacue does not support; use a "
-            "model whose images are resized to one size"
-        )
+    with in_file(path):
+        if not isinstance(config, dict):
+            raise InputError("does not state how images are scaled")
+        strange = sorted(key for key, value in config.items() if key not in KNOWN_KEYS and value)
+        if strange:
+            problem = f"asks for {', '.join(strange[:3])}, which dejacue does not support"
+            remedy = "use a model whose images are resized to one size"
+            raise InputError(problem, field=strange[0], remedy=remedy)
+        with _stating_scale():
+            return _image_processor(config)
+
+
+@contextmanager
+def _stating_scale() -> Iterator[None]:
+    """Refuse a configuration that lacks, or has wrong, what the block reads of it."""
     try:
-        return _image_processor(config)
+        yield
     except (InputError, TypeError, ValueError, KeyError) as error:
-        raise InputError(f"{path}: does not state how images are scaled ({error})") from None
+        problem = f"does not state how images are scaled ({error})"
+        raise InputError(problem, field=getattr(error, "field", None)) from None
 
 
 def _image_processor(config: Mapping[str, Any]) -> Preprocessing:
     """Read the keys that most image processors of transformers share."""
     if not config.get("do_resize", True) or not config.get("do_rescale", True):
-        raise InputError("images that are not resized or not rescaled are not supported")
+        problem = "images that are not resized or not rescaled are not supported"
+        raise InputError(problem, field="do_resize")
     factor = float(config.get("rescale_factor") or 1 / 255) * 255
     cut = bool(config.get("do_center_crop"))
     size = config["size"]
     if isinstance(size, int):  # old files: of a square, or of the shorter side before a cut
         size = {"shortest_edge": size} if cut else {"height": size, "width": size}
     if not isinstance(size, Mapping):
-        raise InputError(f"size {size!r:.40} is not the length of one side")
+        raise InputError(f"size {size!r:.40} is not the length of one side", field="size")
     sides = {side for name in ("height", "width", "shortest_edge") if (side := size.get(name))}
     if len(sides) != 1 or size.get("longest_edge"):
-        raise InputError(f"size {dict(size)!r:.80} is not the length of one side")
+        raise InputError(f"size {dict(size)!r:.80} is not the length of one side", field="size")
     resize = int(sides.pop())
     crop: Any = config["crop_size"] if cut else resize
     if isinstance(crop, Mapping):
         if crop["height"] != crop["width"]:
-            raise InputError(f"crop_size {dict(crop)} is not a square")
+            raise InputError(f"crop_size {dict(crop)} is not a square", field="crop_size")
         crop = crop["height"]
     resample = config.get("resample")
     if resample is None:
         kind = str(config.get("image_processor_type") or config.get("feature_extractor_type"))
         if not kind.startswith("ViT"):  # of the others, the file says it
-            raise InputError("resample is missing")
+            raise InputError("resample is missing", field="resample")
         resample = FILTERS["bilinear"]
     mean, std = [0.0] * 3, [1.0] * 3
     if config.get("do_normalize", True):
@@ -196,10 +207,9 @@ def of_open_clip(config: Mapping[str, Any], size: int, called: str) -> Preproces
     """Read preprocess_cfg, or an entry of open_clip's list; ``size`` is the model's."""
     mode = config.get("resize_mode", "shortest")
     if mode not in ("shortest", "squash"):
-        raise InputError(
-            f"{called}: its images are resized by {mode}, which dejacue does not support"
-        )
-    try:
+        problem = f"{called}: its images are resized by {mode}, which dejacue does not support"
+        raise InputError(problem, field="resize_mode", value=mode)
+    with named(called), _stating_scale():
         return Preprocessing(
             size,
             size,
@@ -209,25 +219,21 @@ def of_open_clip(config: Mapping[str, Any], size: int, called: str) -> Preproces
             tuple(map(float, config["std"])),
             rounded=True,
         )
-    except (InputError, TypeError, ValueError, KeyError) as error:
-        raise InputError(f"{called}: does not state how images are scaled ({error})") from None
 
 
 def of_timm(config: Mapping[str, Any], called: str) -> Preprocessing:
     """Read what timm.data.resolve_model_data_config gives."""
     mode = config.get("crop_mode", "center")
     if mode not in ("center", "squash"):
-        raise InputError(
-            f"{called}: its images are cropped by {mode}, which dejacue does not support"
-        )
+        problem = f"{called}: its images are cropped by {mode}, which dejacue does not support"
+        raise InputError(problem, field="crop_mode", value=mode)
     height, width = config["input_size"][1:]
     if height != width:
-        raise InputError(f"{called}: takes images of {width}×{height} pixels, not squares")
+        problem = f"{called}: takes images of {width}×{height} pixels, not squares"
+        raise InputError(problem, field="input_size", value=(height, width))
     resize = math.floor(height / config["crop_pct"])
     scale = tuple(config["mean"]), tuple(config["std"])
-    try:
+    with named(called):
         return Preprocessing(
             height, resize, mode == "squash", config["interpolation"], *scale, rounded=True
         )
-    except InputError as error:
-        raise InputError(f"{called}: {error}") from None

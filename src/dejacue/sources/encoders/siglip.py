@@ -60,7 +60,7 @@ def pixels(crops: Crops, size: int = SIZE) -> NDArray[np.float32]:
 
 
 class Tokenizer:
-    """Texts to (n, 64) token ids; padding 0, an end mark, no attention mask."""
+    """Turns texts into (n, 64) token ids: an end mark, then 0 as padding; no attention mask."""
 
     def __init__(self, path: Path, *, lower: bool = True, length: int = TOKENS) -> None:
         import tokenizers
@@ -68,7 +68,8 @@ class Tokenizer:
         try:
             self._tokenizer = tokenizers.Tokenizer.from_file(str(path))
         except Exception as error:  # the library raises plain exceptions
-            raise InputError(f"{path}: is not a tokenizer file ({first_line(error)})") from None
+            problem = f"is not a tokenizer file ({first_line(error)})"
+            raise InputError(problem, file=path) from None
         self._tokenizer.enable_truncation(length)
         pad = self._tokenizer.token_to_id("<pad>")
         self._tokenizer.enable_padding(length=length, pad_id=pad or 0, pad_token="<pad>")
@@ -144,7 +145,7 @@ class TorchSiglip(TorchEncoder):
         transformers = need("transformers", REMEDY)
         super().__init__("siglip2", device, precision, batch, compile)
         published = Weights(REPOSITORY, REVISION, TORCH_FILES)
-        files = published.fetch() if folder is None else files_in(folder, TORCH_FILES)
+        files = fetch(published) if folder is None else files_in(folder, TORCH_FILES)
         model = transformers.SiglipModel.from_pretrained(
             files["config.json"].parent, dtype=self._dtype, local_files_only=True
         )
@@ -212,14 +213,15 @@ def session(path: Path | bytes, threads: int | None = None) -> Any:
         if lacks_memory(error):
             raise
         name = "the bundled model" if isinstance(path, bytes) else path
-        raise InputError(f"{name}: is not a usable ONNX model ({first_line(error)})") from None
+        problem = f"is not a usable ONNX model ({first_line(error)})"
+        raise InputError(problem, file=name) from None
 
 
 def _threads() -> int:
     """Return 0, which leaves it to the runtime (a thread a core: best, benchmarks/cpu.py), unless
     this process may use only some of the cores: more threads than cores wait for each other."""
-    ours = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 0
-    return ours if ours < (os.cpu_count() or 1) else 0
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 0
+    return allowed if allowed < (os.cpu_count() or 1) else 0
 
 
 def run(model: Any, name: str, values: Any) -> Any:
@@ -227,12 +229,13 @@ def run(model: Any, name: str, values: Any) -> Any:
     inputs = [value.name for value in model.get_inputs()]
     outputs = [value.name for value in model.get_outputs()]
     if name not in inputs:
-        raise InputError(f"the ONNX model takes {', '.join(inputs)}, not {name}")
-    wanted = "pooler_output" if "pooler_output" in outputs else outputs[0]
+        problem = f"the ONNX model takes {', '.join(inputs)}, not {name}"
+        raise InputError(problem, field="inputs", value=name)
+    output = "pooler_output" if "pooler_output" in outputs else outputs[0]
     kind = next(value.type for value in model.get_inputs() if value.name == name)
     if kind == "tensor(float16)":
         values = values.astype(np.float16)
-    return model.run([wanted], {name: values})[0]
+    return model.run([output], {name: values})[0]
 
 
 def _last(arrays: Any, name: str, default: int) -> int:

@@ -43,6 +43,7 @@ from dejacue.sources.encoders.weights import ModelFiles, find_model, first_sente
 
 REMEDY = "pip install 'dejacue[torch]'"
 OPEN_CLIP_REMEDY = "pip install 'dejacue[openclip]'"
+ANOTHER_MODEL = "choose another model"
 TIMM_REMEDY = "pip install 'dejacue[timm]'"
 PRECISIONS = ("fp32", "fp16", "bf16")
 BATCH = 64
@@ -64,7 +65,11 @@ def choose_device(device: str | None) -> str:
     if kind not in available:
         raise unknown("device", device, sorted(available))
     if not available[kind]:
-        raise InputError(f'the device "{device}" is not available; leave --device out, or use cpu')
+        problem, remedy = (
+            f'the device "{device}" is not available',
+            "leave --device out, or use cpu",
+        )
+        raise InputError(problem, field="device", value=device, remedy=remedy)
     return device
 
 
@@ -89,35 +94,37 @@ def load_model(name: str, load: Callable[[], Any]) -> Any:
     try:
         return load()
     except ImportError as error:
-        raise MissingExtra(
-            f"{name} needs a package that is not installed ({first_sentence(error)})"
-        ) from None
+        problem = f"{name} needs a package that is not installed ({first_sentence(error)})"
+        raise MissingExtra(problem, field="encoder", value=name) from None
     except Exception as error:  # transformers, safetensors and tokenizers raise their own kinds
-        raise MissingData(
-            f"{name} could not be loaded ({first_sentence(error)}); its files may be incomplete: "
-            "download them again, or choose another model"
-        ) from None
+        problem = f"{name} could not be loaded ({first_sentence(error)})"
+        remedy = f"its files may be incomplete: download them again, or {ANOTHER_MODEL}"
+        raise MissingData(problem, field="encoder", value=name, remedy=remedy) from None
+
+
+def _bad_model(name: str, problem: str, remedy: str | None = None) -> InputError:
+    return InputError(f"{name}{problem}", field="encoder", value=name, remedy=remedy)
 
 
 class Tower:
     """Computes rows of bytes (n, size, size, 3) that are on the device, compiled where it pays.
 
     function   computes them
-    wanted     True: compiled from the first full batch on; False: never; None: on CUDA, after
+    compile    True: compiled from the first full batch on; False: never; None: on CUDA, after
                MIN_COMPILED_IMAGES
 
     Compiled rows differ from the others by rounding, within the precision.
     """
 
     def __init__(
-        self, function: Callable[[Any], Any], batch: int, device: str, wanted: bool | None
+        self, function: Callable[[Any], Any], batch: int, device: str, compile: bool | None
     ) -> None:
         self._function, self._batch = function, batch
         self._compiled: Callable[[Any], Any] | None = None
         self._lock = threading.Lock()
         self._after: int | None = MIN_COMPILED_IMAGES if device.startswith("cuda") else None
-        if wanted is not None:
-            self._after = 0 if wanted else None
+        if compile is not None:
+            self._after = 0 if compile else None
         self._seen = 0
 
     def __call__(self, images: Any) -> Any:
@@ -242,14 +249,12 @@ class TorchEncoder(Encoder):
         except InputError:
             raise
         except (RuntimeError, ValueError, TypeError, AttributeError, IndexError) as error:
-            raise InputError(
-                f"{self.name} gives no features for an image of {self.size}×{self.size} pixels "
-                f"({first_sentence(error)}); choose another model"
-            ) from None
+            pixels = f"{self.size}×{self.size} pixels ({first_sentence(error)})"
+            problem = f" gives no features for an image of {pixels}"
+            raise _bad_model(self.name, problem, ANOTHER_MODEL) from None
         if float(first @ again) < MIN_REPEATED_COSINE:
-            raise InputError(
-                f"{self.name} gives different features for the same image; choose another model"
-            )
+            problem = " gives different features for the same image"
+            raise _bad_model(self.name, problem, ANOTHER_MODEL)
         self.dimension = len(first)
         self.identity = files.identity
         self.details = {
@@ -328,7 +333,7 @@ def load_transformers(
     dtype_of(choose_precision(precision, device))  # refused before a model is fetched
     files = find_model(name, called, TRANSFORMERS_FILES, revision=revision)
     if not (files.folder / "config.json").is_file():
-        raise InputError(f"{called} has no config.json, so it is not a transformers model")
+        raise _bad_model(called, " has no config.json, so it is not a transformers model")
     model, info = load_model(
         called,
         lambda: transformers.AutoModel.from_pretrained(
@@ -341,7 +346,7 @@ def load_transformers(
         _check_complete(called, lacking)
         return TextTransformers(called, files, model, lower=lower, **options)
     if model.main_input_name != "pixel_values":
-        raise InputError(f"{called} is a {type(model).__name__}, not an image model")
+        raise _bad_model(called, f" is a {type(model).__name__}, not an image model")
     # a classifier is published without the layer that pools: its first token is taken then
     poolers = {key for key in lacking if "pooler" in key.split(".")}
     _check_complete(called, lacking - poolers)
@@ -350,22 +355,20 @@ def load_transformers(
 
 def _check_complete(called: str, lacking: set[str]) -> None:
     if lacking:  # they would be random
-        raise InputError(
-            f"{called}: {len(lacking)} weights are missing from its file ({min(lacking)}, …)"
-        )
+        problem = f": {len(lacking)} weights are missing from its file ({min(lacking)}, …)"
+        raise _bad_model(called, problem)
 
 
 def text_length(called: str, config: Any, tokenizer: Any) -> int:
     """Return how many tokens a model reads; refuse a tokenizer whose files are missing."""
     first, second = (set(tokenizer(text)["input_ids"]) for text in ("empty cup", "full plate"))
     if first == second:
-        raise InputError(
-            f"{called}: its tokenizer knows no words; check that its files are complete"
-        )
+        remedy = "check that its files are complete"
+        raise _bad_model(called, ": its tokenizer knows no words", remedy)
     positions = getattr(getattr(config, "text_config", config), "max_position_embeddings", None)
     known = [n for n in (positions, tokenizer.model_max_length) if n and n < MAX_TOKENS]
     if not known:
-        raise InputError(f"{called}: its files do not state how many tokens it reads")
+        raise _bad_model(called, ": its files do not state how many tokens it reads")
     return int(min(known))
 
 
@@ -450,7 +453,7 @@ OPEN_CLIP_FILES = (
 
 
 class OpenClip(TorchEncoder):
-    """open_clip's own tokenizer, which also strips punctuation for SigLIP models."""
+    """A CLIP of open_clip with its tokenizer, which also strips punctuation for SigLIP models."""
 
     def __init__(
         self,
@@ -472,7 +475,7 @@ class OpenClip(TorchEncoder):
         size = model.visual.image_size
         sides = set(size) if isinstance(size, tuple) else {size}
         if len(sides) != 1:
-            raise InputError(f"{called}: takes images of {size} pixels, not squares")
+            raise _bad_model(called, f": takes images of {size} pixels, not squares")
         self.prepare(model, files, of_open_clip(config, int(sides.pop()), called), "open_clip")
 
     def image_rows(self, images: Any) -> Any:
@@ -495,10 +498,12 @@ def _find_open_clip(
         files = find_model(place, called, OPEN_CLIP_FILES)
         path = files.folder / OPEN_CLIP_CONFIG
         if not path.is_file():
-            raise InputError(f"{called} has no {OPEN_CLIP_CONFIG}, so it is not an open_clip model")
+            problem = f" has no {OPEN_CLIP_CONFIG}, so it is not an open_clip model"
+            raise _bad_model(called, problem)
         config = read_json(path)
         if not isinstance(config, dict) or not isinstance(config.get("preprocess_cfg"), dict):
-            raise InputError(f"{path}: has no preprocess_cfg, which says how images are scaled")
+            problem = "has no preprocess_cfg, which says how images are scaled"
+            raise InputError(problem, file=path, field="preprocess_cfg")
         files = replace(files, name=f"openclip:{HUB if place != name else ''}{files.name}")
         options: dict[str, Any] = {"require_pretrained": True}
         return files, f"local-dir:{files.folder}", options, config["preprocess_cfg"]
@@ -530,13 +535,12 @@ def _listed_open_clip(open_clip: Any, name: str) -> tuple[str, str]:
     architecture, _, tag = name.partition("/")
     models = open_clip.list_models()
     if architecture not in models:
-        raise InputError(
-            f'open_clip has no model "{architecture}"; {_did_you_mean(architecture, models)}'
-            "open_clip.list_models() lists all"
-        )
+        remedy = f"{_did_you_mean(architecture, models)}open_clip.list_models() lists all"
+        problem = f'open_clip has no model "{architecture}"'
+        raise InputError(problem, field="encoder", value=architecture, remedy=remedy)
     tags = open_clip.list_pretrained_tags_by_model(architecture)
     if not tags:
-        raise InputError(f"openclip:{architecture} has no published weights; choose another model")
+        raise _bad_model(f"openclip:{architecture}", " has no published weights", ANOTHER_MODEL)
     if tag and tag not in tags:
         raise unknown(f"weights of openclip:{architecture}", tag, tags)
     return architecture, tag or tags[-1]
@@ -548,7 +552,7 @@ TIMM_FILES = ("model.safetensors", "pytorch_model.bin")
 
 
 class Timm(ImageEncoder, TorchEncoder):
-    """Rows are what the model pools before it classifies."""
+    """A model of timm; its rows are what it pools before it classifies."""
 
     def __init__(
         self,
@@ -564,7 +568,7 @@ class Timm(ImageEncoder, TorchEncoder):
         super().__init__(called, device, precision, batch)
         files = find_model(_timm_repository(timm, name), called, TIMM_FILES)
         if not (files.folder / "config.json").is_file():
-            raise InputError(f"{called} has no config.json, so it is not a timm model")
+            raise _bad_model(called, " has no config.json, so it is not a timm model")
         # with its classes first: without them timm would not miss weights that are missing
         model = load_model(
             called, lambda: timm.create_model(f"local-dir:{files.folder}", pretrained=True)
@@ -584,11 +588,10 @@ def _timm_repository(timm: Any, name: str) -> str:
         return name
     known = timm.list_pretrained()
     if name not in known and name not in timm.list_models():  # without a tag: timm's default
-        raise InputError(
-            f'timm has no weights "{name}"; {_did_you_mean(name, known)}timm.list_pretrained() '
-            "lists all"
-        )
+        remedy = f"{_did_you_mean(name, known)}timm.list_pretrained() lists all"
+        problem = f'timm has no weights "{name}"'
+        raise InputError(problem, field="encoder", value=name, remedy=remedy)
     repository = timm.get_pretrained_cfg(name).hf_hub_id
     if not repository:
-        raise InputError(f"timm:{name} has no weights on the Hub; choose another model")
+        raise _bad_model(f"timm:{name}", " has no weights on the Hub", ANOTHER_MODEL)
     return str(repository)

@@ -29,7 +29,7 @@ from dejacue.sources.atomic import cache_folder, write_text
 FOLDER = "DEJACUE_WEIGHTS"
 CONNECT_TIMEOUT_S = 1.2
 REPLY_TIMEOUT_S = 10
-MAX_HASHED_BYTES = 100 << 20  # of a file that is hashed whenever its state is asked for
+MAX_HASHED_BYTES = 100 << 20  # of a file that is hashed whenever its state is looked up
 SMALL_FILES = ("*.json", "*.txt", "*.model")  # configurations and tokenizers
 _NOT_JSON = (ValueError, TypeError, LookupError, AttributeError, RecursionError)  # as expected
 _SHA256 = re.compile("[0-9a-f]{64}")  # what the hub calls large files by
@@ -47,9 +47,6 @@ class Weights:
     def folder(self) -> Path | None:
         """Return the user's folder for this repository, which need not exist."""
         return _user_folder(self.repository)
-
-    def fetch(self) -> dict[str, Path]:
-        return fetch(self)
 
     def here(self) -> dict[str, Path | None]:
         """Return where each file is on this machine: in the user's folder if there is one, else in
@@ -82,10 +79,10 @@ class Weights:
         for name, path in paths.items():
             expected = self.expected(name, path) if hub else self.files[name]
             if expected is not None and sha256(path) != expected:
-                raise InputError(
-                    f"{path}: is not the published file (its sha256 differs); delete it and "
-                    f"download {name} of {self.repository} at revision {self.revision} again"
-                )
+                source = f"{name} of {self.repository} at revision {self.revision}"
+                problem = "is not the published file (its sha256 differs)"
+                remedy = f"delete it and download {source} again"
+                raise InputError(problem, file=path, remedy=remedy)
 
     def damaged(self) -> list[Path]:
         """Return the files on this machine that are not whole, as far as a short look tells."""
@@ -144,10 +141,9 @@ class Weights:
             http_get(hub.location, stream, resume_size=done, expected_size=hub.size)
         if sha256(part) != hub.etag:
             part.unlink()
-            raise InputError(
-                f"{self.repository}: the sha256 of {name} differs from the one on the Hub, so the "
-                "download was discarded; fetch it again"
-            )
+            differs = f"the sha256 of {name} differs from the one on the Hub"
+            problem = f"{self.repository}: {differs}, so the download was discarded"
+            raise InputError(problem, field="sha256", remedy="fetch it again")
         os.replace(part, target)
         return True
 
@@ -158,40 +154,43 @@ class Weights:
         return shlex.join(["hf", "download", self.repository, *self.files, *pinned])
 
 
-def fetch(*wanted: Weights) -> dict[str, Path]:
+def fetch(*models: Weights) -> dict[str, Path]:
     """Return where the files are, by name; download what is missing, unless the user has a folder
     for that repository. One sentence names all that is missing, and how to get it."""
-    absent = [weights for weights in wanted if not all(weights.here().values())]
+    absent = [weights for weights in models if not all(weights.here().values())]
     obtain(" and ".join(weights.repository for weights in absent), absent, damaged=False)
     files: dict[str, Path] = {}
-    for weights in wanted:
+    for weights in models:
         paths = {name: path for name, path in weights.here().items() if path}
         weights.check(paths)
         files |= paths
     return files
 
 
-def obtain(name: str, wanted: Sequence[Weights], *, damaged: bool = True) -> None:
+def obtain(name: str, models: Sequence[Weights], *, damaged: bool = True) -> None:
     """Download what is missing or damaged of a model; not ``damaged``: only what is missing where
     the user has no folder for it. Stop at the first failure: the others would fail too, slowly."""
     reason = ""
     try:
-        for weights in wanted:
+        for weights in models:
             if damaged or weights.folder is None or not weights.folder.is_dir():
                 weights.download()
     except DejaCueError:
         raise
     except Exception as error:  # the hub, its client and the cache raise their own kinds
         reason = first_sentence(error)
-    absent = [file for weights in wanted for file, path in weights.here().items() if path is None]
+    absent = [file for weights in models for file, path in weights.here().items() if path is None]
     if not reason and not absent:
         return
     problem = f" could not be downloaded ({reason})" if reason else f": has no {', '.join(absent)}"
     then = "" if os.environ.get(FOLDER) else f" and set {FOLDER} to it"
     raise MissingData(
-        f"{name}{problem}; on a machine with a connection, run: "
-        f"{' && '.join(weights.line() for weights in wanted)}; then copy "
-        f"{os.environ.get(FOLDER) or 'FOLDER'} here{then}"
+        f"{name}{problem}",
+        field="model",
+        value=name,
+        remedy="on a machine with a connection, run: "
+        f"{' && '.join(weights.line() for weights in models)}; then copy "
+        f"{os.environ.get(FOLDER) or 'FOLDER'} here{then}",
     )
 
 
@@ -200,7 +199,8 @@ def files_in(folder: Path, names: Iterable[str]) -> dict[str, Path]:
     files = {name: folder.expanduser() / name for name in names}
     for path in files.values():
         if not path.is_file():
-            raise MissingData(f"{path}: does not exist; the folder must hold {', '.join(files)}")
+            remedy = f"the folder must hold {', '.join(files)}"
+            raise MissingData("does not exist", file=path, remedy=remedy)
     return files
 
 
@@ -247,13 +247,13 @@ def find_model(
         if folder is not None and folder.is_dir():
             files = _chosen(folder, weights)
             if not files:
-                raise MissingData(
-                    f"{folder}: holds no model weights ({', '.join(weights)}); download them "
-                    f"with: hf download REPOSITORY --local-dir {folder}"
-                )
+                problem = f"holds no model weights ({', '.join(weights)})"
+                remedy = f"download them with: hf download REPOSITORY --local-dir {folder}"
+                raise MissingData(problem, file=folder, remedy=remedy)
             return ModelFiles(name if folder is of_user else folder.resolve().name, folder, files)
     if "\\" in name or name.startswith((".", "~", "/")) or name.count("/") > 1:
-        raise MissingData(f"{called}: the folder {name} does not exist")
+        problem = f"{called}: the folder {name} does not exist"
+        raise MissingData(problem, field="model", value=called)
     folder = _snapshot(name, called, weights, revision)
     return ModelFiles(name, folder, _chosen(folder, weights))
 
@@ -284,8 +284,8 @@ def _snapshot(name: str, called: str, weights: Sequence[str], revision: str | No
             raise OSError(reason)
         info = HfApi().model_info(name, revision=revision, timeout=REPLY_TIMEOUT_S)
         names = [file.rfilename for file in info.siblings or [] if "/" not in file.rfilename]
-        if wanted := _matching(names, weights):
-            patterns = [*SMALL_FILES, *wanted]
+        if chosen := _matching(names, weights):
+            patterns = [*SMALL_FILES, *chosen]
             return Path(snapshot_download(name, revision=revision, allow_patterns=patterns))
         problem = f": has no weights on the Hub ({', '.join(weights)})"
     except GatedRepoError:
@@ -302,7 +302,7 @@ def _snapshot(name: str, called: str, weights: Sequence[str], revision: str | No
             f"the name, or on a machine with a connection run: hf download {name}{at} --local-dir "
             f"FOLDER/{name}, then set {FOLDER} to that FOLDER"
         )
-    raise MissingData(f"{called}{problem}")
+    raise MissingData(f"{called}{problem}", field="model", value=called)
 
 
 # files

@@ -19,6 +19,7 @@ from __future__ import annotations
 import hashlib
 import math
 import re
+import weakref
 import zipfile
 from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
@@ -30,7 +31,7 @@ from numpy.typing import NDArray
 
 from dejacue.errors import InputError, first_line, in_file, named
 from dejacue.sources.documents import MOST_FRAME
-from dejacue.sources.masks.labels import Labels, refuse_photograph
+from dejacue.sources.masks.labels import LabelRows, refuse_photograph
 from dejacue.sources.masks.objects import is_id
 from dejacue.sources.masks.reader import Keys, ListedRows, Mask, Rows
 from dejacue.sources.npz import is_text, read_header
@@ -56,15 +57,16 @@ class _StoredArray:
     """One array of a file, from which single rows are read."""
 
     def __init__(self, stream: IO[bytes], size: int, name: str) -> None:
-        self._stream = stream
+        self._stream, self._name = stream, name
+        weakref.finalize(self, stream.close)
         self.shape, fortran, self.dtype, self._start = read_header(stream, name, SAVE_ARRAYS)
         if fortran and len(self.shape) > 1:
-            raise InputError("is in column-major order; save np.ascontiguousarray of it")
+            remedy = "save np.ascontiguousarray of it"
+            raise InputError("is in column-major order", field=name, remedy=remedy)
         if size - self._start != math.prod(self.shape) * self.dtype.itemsize:
-            raise InputError("is truncated or damaged: its size differs from its header")
-
-    def __del__(self) -> None:
-        self._stream.close()
+            raise InputError(
+                "is truncated or damaged: its size differs from its header", field=name
+            )
 
     def row(self, row: int) -> NDArray[Any]:
         shape = self.shape[1:]
@@ -73,10 +75,11 @@ class _StoredArray:
     def whole(self) -> NDArray[Any]:
         """Return all of it, for one mask or the short columns beside masks."""
         if math.prod(self.shape) * self.dtype.itemsize > _MAX_COLUMN_BYTES:
-            raise InputError("is too large")
+            raise InputError("is too large", field=self._name)
         array = self._read(self._start, self.shape)
         if self.dtype.kind == "U" and not is_text(array.tobytes(), self.dtype):
-            raise InputError("holds text that is not Unicode; the file is damaged")
+            problem = "holds text that is not Unicode"
+            raise InputError(problem, field=self._name, remedy="the file is damaged")
         return array
 
     def _read(self, start: int, shape: tuple[int, ...]) -> NDArray[Any]:
@@ -85,7 +88,9 @@ class _StoredArray:
             data = self._stream.read(math.prod(shape) * self.dtype.itemsize)
             return np.frombuffer(data, self.dtype).reshape(shape)
         except Exception as error:  # zip and its codecs raise many kinds of errors
-            raise InputError(f"cannot be read; the file is damaged ({first_line(error)})") from None
+            raise InputError(
+                f"cannot be read; the file is damaged ({first_line(error)})", field=self._name
+            ) from None
 
 
 def open_stack(path: Path, kind: str | None, threshold: float | None = None) -> tuple[str, Rows]:
@@ -103,24 +108,31 @@ def open_stack(path: Path, kind: str | None, threshold: float | None = None) -> 
         keys = _keys(columns, masks.shape[0])
         ids = columns.get("ids")
         if ids is not None and (ids.ndim != 1 or ids.dtype.kind not in "iu" or not ids.size):
-            raise InputError(
-                f"ids of type {ids.dtype} and shape {ids.shape}; give a row of integers"
-            )
+            problem = f"ids of type {ids.dtype} and shape {ids.shape}"
+            raise InputError(problem, field="ids", remedy="give a row of integers")
         listed = None if ids is None else [int(number) for number in ids]
         if masks.dtype.kind == "b" or threshold is not None:
             return stack_kind(threshold), _planes(path, masks, keys, listed, threshold)
         if keys.numbers is not None and len(set(keys.numbers)) < len(keys.numbers):
-            raise InputError("frames repeat; label masks hold all objects of a frame in one row")
-        read = partial(_read_labels, masks, path)
+            remedy = "label masks hold all objects of a frame in one row"
+            raise InputError("frames repeat", field="frames", remedy=remedy)
         known = None if listed is None else frozenset(listed)
-        rows = Labels(keys, [path], read, lambda row: f"{path}, row {row}", kind, known)
+        read, place = partial(_read_labels, masks), partial(_in_row, path)
+        rows = LabelRows(keys, [path], read, place, kind, known)
         return "binary" if rows.binary else "stack", rows
 
 
-def _read_labels(masks: _StoredArray, path: Path, row: int) -> NDArray[Any]:
-    with named(f"{path}, row {row}"):
-        labels = masks.row(row)
-        refuse_photograph(labels)
+class _in_row(in_file):
+    """Prepend the name of a file and a row of it to an error raised inside."""
+
+    def __init__(self, path: Path, row: int) -> None:
+        super().__init__(path)
+        self.name = f"{path}, row {row}"
+
+
+def _read_labels(masks: _StoredArray, row: int) -> NDArray[Any]:
+    labels = masks.row(row)
+    refuse_photograph(labels)
     return labels if labels.dtype.kind == "u" else np.maximum(labels, 0)  # −1 is background too
 
 
@@ -137,12 +149,14 @@ def _planes(
     if more:
         ids = list(range(1, more[0] + 1)) if ids is None else ids
         if len(ids) != more[0] or len(set(ids)) < len(ids):
-            raise InputError(f"{len(ids)} ids for {more[0]} objects; give one for each")
+            problem = f"{len(ids)} ids for {more[0]} objects"
+            raise InputError(problem, field="ids", remedy="give one for each")
         objects = [{id: (row, plane) for plane, id in enumerate(ids)} for row in range(count)]
     else:
         ids = [1] if ids is None else ids
         if len(ids) not in (1, count):
-            raise InputError(f"{len(ids)} ids for {count} rows; give one, or one for each")
+            problem = f"{len(ids)} ids for {count} rows"
+            raise InputError(problem, field="ids", remedy="give one, or one for each")
         objects = [
             {id: (row, None)} for row, id in enumerate(ids * count if len(ids) == 1 else ids)
         ]
@@ -151,25 +165,28 @@ def _planes(
         first = firsts.setdefault(frame, row)
         if first != row:
             if objects[row].keys() & objects[first].keys():
-                raise InputError(f"rows {first} and {row} are the same object in the same frame")
+                raise InputError(
+                    f"rows {first} and {row} are the same object in the same frame", field="frames"
+                )
             objects[first] |= objects[row]
-    kept = list(firsts.values())
-    names = None if keys.names is None else tuple(keys.names[row] for row in kept)
-    numbers = None if keys.numbers is None else tuple(keys.numbers[row] for row in kept)
+    rows = list(firsts.values())
+    names = None if keys.names is None else tuple(keys.names[row] for row in rows)
+    numbers = None if keys.numbers is None else tuple(keys.numbers[row] for row in rows)
 
     @lru_cache(maxsize=1)
     def read(row: int) -> Mask:
-        with named(f"{path}, row {row}"):
+        with _in_row(path, row):
             return _above(masks.row(row), threshold)
 
     def draw(place: tuple[int, int | None], shape: tuple[int, int]) -> Mask:
         row, plane = place
         return read(row) if plane is None else read(row)[plane]
 
-    return ListedRows(Keys(names, numbers), [path], [objects[row] for row in kept], draw)
+    return ListedRows(Keys(names, numbers), [path], [objects[row] for row in rows], draw)
 
 
 def _arrays(path: Path) -> dict[str, _StoredArray]:
+    """Open the arrays of a file by name."""
     try:
         if path.suffix.lower() == ".npy":
             return {"masks": _StoredArray(open(path, "rb"), path.stat().st_size, "masks")}
@@ -179,7 +196,8 @@ def _arrays(path: Path) -> dict[str, _StoredArray]:
             name = member.filename.removesuffix(".npy")
             with named(name):
                 if member.flag_bits & 0x1:
-                    raise InputError("is encrypted; save it without a password")
+                    remedy = "save it without a password"
+                    raise InputError("is encrypted", field=name, remedy=remedy)
                 arrays[name] = _StoredArray(archive.open(member), member.file_size, name)
         return arrays
     except FileNotFoundError:
@@ -193,33 +211,30 @@ def _arrays(path: Path) -> dict[str, _StoredArray]:
 def _masks(arrays: Mapping[str, _StoredArray], threshold: float | None = None) -> _StoredArray:
     large = [name for name, array in arrays.items() if len(array.shape) in (3, 4)]
     if "masks" not in arrays and len(large) != 1:
-        held = ", ".join(f"{name} {array.shape}" for name, array in arrays.items()) or "nothing"
-        raise InputError(f'holds {held}; name the array of shape (N, H, W) or (N, K, H, W) "masks"')
+        listed = ", ".join(f"{name} {array.shape}" for name, array in arrays.items()) or "nothing"
+        remedy = 'name the array of shape (N, H, W) or (N, K, H, W) "masks"'
+        raise InputError(f"holds {listed}", field="masks", remedy=remedy)
     masks = arrays["masks" if "masks" in arrays else large[0]]
+    refusal = partial(InputError, field="masks", value=masks.shape)
+    with_shape = f"the masks have shape {masks.shape}"
     if len(masks.shape) not in (3, 4) or 0 in masks.shape:
-        raise InputError(
-            f"the masks have shape {masks.shape}; give a non-empty (N, H, W) or (N, K, H, W)"
-        )
+        raise refusal(with_shape, remedy="give a non-empty (N, H, W) or (N, K, H, W)")
     kind = masks.dtype.kind
     if kind in "iu" and len(masks.shape) == 4 and masks.shape[1] == 1:
         masks.shape = (masks.shape[0], *masks.shape[2:])  # (N, 1, H, W), as SAM 2 gives one object
     if kind == "f" and threshold is None:
-        raise InputError(f"the masks have type {masks.dtype}; {NEED_THRESHOLD}")
+        problem = f"the masks have type {masks.dtype}"
+        raise InputError(problem, field="masks", value=masks.dtype, remedy=NEED_THRESHOLD)
     if kind not in "biuf" or (kind in "iu" and len(masks.shape) == 4 and threshold is None):
-        raise InputError(
-            f"the masks have type {masks.dtype} and shape {masks.shape}; give bool, or integer "
-            "labels of shape (N, H, W)"
-        )
+        problem = f"the masks have type {masks.dtype} and shape {masks.shape}"
+        remedy = "give bool, or integer labels of shape (N, H, W)"
+        raise InputError(problem, field="masks", value=masks.dtype, remedy=remedy)
     check_size(masks.shape[-1], masks.shape[-2])
     if math.prod(masks.shape[1:]) * masks.dtype.itemsize > _MAX_ROW_BYTES:
-        raise InputError(
-            f"the masks have shape {masks.shape}, more than 1 GB per frame; leave out objects, or "
-            "make the masks smaller"
-        )
+        remedy = "leave out objects, or make the masks smaller"
+        raise refusal(f"{with_shape}, more than 1 GB per frame", remedy=remedy)
     if math.prod(masks.shape[:-2]) > _MAX_MASKS:
-        raise InputError(
-            f"the masks have shape {masks.shape}, more than {_MAX_MASKS} masks; split them"
-        )
+        raise refusal(f"{with_shape}, more than {_MAX_MASKS} masks", remedy="split them")
     return masks
 
 
@@ -227,12 +242,12 @@ def _keys(columns: Mapping[str, NDArray[Any]], count: int) -> Keys:
     for name, kinds in (("frames", "iu"), ("names", "U")):
         column = columns.get(name)
         if column is not None and (column.shape != (count,) or column.dtype.kind not in kinds):
-            raise InputError(
-                f"{name} of type {column.dtype} and shape {column.shape} for {count} rows of masks"
-            )
+            given = f"type {column.dtype} and shape {column.shape}"
+            raise InputError(f"{name} of {given} for {count} rows of masks", field=name)
     frames, names = columns.get("frames"), columns.get("names")
     if frames is not None and (frames < 0).any():
-        raise InputError(f"frames contain {frames.min()}; frames count from 0")
+        problem, remedy = f"frames contain {frames.min()}", "frames count from 0"
+        raise InputError(problem, field="frames", value=frames.min(), remedy=remedy)
     numbers = range(count) if frames is None else frames.tolist()
     return Keys(None if names is None else tuple(names.tolist()), tuple(numbers))
 
@@ -244,36 +259,38 @@ def from_mapping(segments: Mapping[Any, Any], threshold: float | None) -> Listed
     with named("masks"):
         for frame, objects in segments.items():
             if not _is_number(frame) or not isinstance(objects, Mapping):
-                raise InputError(
-                    f"{frame!r:.40}: a dictionary of masks is {{frame: {{object: mask}}}}, frames "
-                    "counted from 0"
-                )
+                problem = "a dictionary of masks is {frame: {object: mask}}, frames counted from 0"
+                raise InputError(f"{frame!r:.40}: {problem}", field="masks", value=frame)
             row = frames.setdefault(int(frame), {})
             for object, mask in objects.items():
                 with named(f"frame {frame}, object {object}"):
                     if not _is_number(object):
-                        raise InputError("the object id is not a whole number; number the objects")
+                        problem = "the object id is not a whole number"
+                        remedy = "number the objects"
+                        raise InputError(problem, field="object", value=object, remedy=remedy)
                     plane = _plane(_array(mask), threshold)
                 bits = np.packbits(plane).tobytes()
                 digest.update(f"{frame} {object} {plane.shape}\0".encode() + bits)
                 row[int(object)] = partial(_unpacked, bits, plane.shape)
         if not any(frames.values()):
-            raise InputError("the dictionary holds no masks; it is {frame: {object: mask}}")
+            remedy = "it is {frame: {object: mask}}"
+            raise InputError("the dictionary holds no masks", field="masks", remedy=remedy)
     return _segment_rows(frames, [], digest.hexdigest())
 
 
 def _from_arrays(
     arrays: Mapping[str, _StoredArray], path: Path, threshold: float | None
 ) -> ListedRows:
-    """Return the rows of arrays FRAME_OBJECT, which are read when they are asked for."""
+    """Return the rows of arrays FRAME_OBJECT, which are read when their frame comes."""
     frames: dict[int, dict[int, Callable[[], Mask]]] = {}
     for name, array in arrays.items():
         frame, object = map(int, re.split("[_/]", name))
         with named(name):
             _check_plane(array.shape, array.dtype, threshold)
             if object in frames.setdefault(frame, {}):
-                raise InputError("is the same object of the same frame as another array; keep one")
-        frames[frame][object] = partial(_read_plane, array, f"{path}: {name}", threshold)
+                problem = "is the same object of the same frame as another array"
+                raise InputError(problem, field=name, remedy="keep one")
+        frames[frame][object] = partial(_read_plane, path, name, array, threshold)
     return _segment_rows(frames, [path])
 
 
@@ -288,12 +305,12 @@ def _segment_rows(
 def _check_plane(shape: tuple[int, ...], dtype: Any, threshold: float | None) -> None:
     """Refuse what is not a mask of one object in one frame."""
     if len(shape) < 2 or 0 in shape or any(length != 1 for length in shape[:-2]):
-        raise InputError(f"the mask has shape {shape}; give (H, W) or (1, H, W)")
+        remedy = "give (H, W) or (1, H, W)"
+        raise InputError(f"the mask has shape {shape}", field="mask", value=shape, remedy=remedy)
     check_size(shape[-1], shape[-2])
-    if dtype.kind not in "biuf":
-        raise InputError(f"the mask has type {dtype}; give bool, or logits")
-    if dtype.kind == "f" and threshold is None:
-        raise InputError(f"the mask has type {dtype}; {NEED_THRESHOLD}")
+    if dtype.kind not in "biuf" or (dtype.kind == "f" and threshold is None):
+        remedy = NEED_THRESHOLD if dtype.kind == "f" else "give bool, or logits"
+        raise InputError(f"the mask has type {dtype}", field="mask", value=dtype, remedy=remedy)
 
 
 def _plane(array: NDArray[Any], threshold: float | None) -> Mask:
@@ -325,6 +342,6 @@ def _unpacked(bits: bytes, shape: tuple[int, int]) -> Mask:
     return np.unpackbits(packed, count=shape[0] * shape[1]).view(bool).reshape(shape)
 
 
-def _read_plane(array: _StoredArray, where: str, threshold: float | None) -> Mask:
-    with named(where):
+def _read_plane(path: Path, name: str, array: _StoredArray, threshold: float | None) -> Mask:
+    with in_file(path), named(name):
         return _plane(array.whole(), threshold)

@@ -63,7 +63,7 @@ _VIDEO_FRAME = re.compile(r"(.*)_([1-9][0-9]*)")
 class _BoxRow(NamedTuple):
     """One box of a file: its place there, its frame, and its object if the file says so."""
 
-    where: str
+    where: named
     frame: int
     id: int | None
     box: Outline
@@ -90,9 +90,11 @@ def check_box(x: Any, y: Any, width: Any, height: Any) -> Box:
     values = (x, y, width, height)
     for value in values:
         if type(value) not in (int, float) or not abs(value) <= 1e12:
-            raise InputError(f"box {list(values)!r:.80}: {value!r:.40} is not a finite number")
+            problem = f"box {list(values)!r:.80}: {value!r:.40} is not a finite number"
+            raise InputError(problem, field="box", value=value)
     if width < 0 or height < 0:
-        raise InputError(f"box {list(values)!r:.80} has a negative width or height")
+        problem = f"box {list(values)!r:.80} has a negative width or height"
+        raise InputError(problem, field="box", value=min(width, height))
     return float(x), float(y), float(width), float(height)
 
 
@@ -105,13 +107,15 @@ def _by_frame(rows: Sequence[_BoxRow]) -> dict[int, dict[int, list[Outline]]]:
             continue
         objects = frames.setdefault(row.frame, {})
         if not tracked and objects:
-            raise InputError(
-                f"{row.where}: is a second box in the same frame, without an id; give every box an "
-                "id, or keep one box per frame"
-            )
+            with row.where:
+                raise InputError(
+                    "is a second box in the same frame, without an id",
+                    field="id",
+                    remedy="give every box an id, or keep one box per frame",
+                )
         objects.setdefault(1 if row.id is None else row.id, []).append(row.box)
     if not frames:
-        raise InputError("contains no boxes")
+        raise InputError("contains no boxes", field="frame")
     return frames
 
 
@@ -119,7 +123,7 @@ def open_boxes(path: Path) -> ListedRows:
     """Read a MOT text or a CSV."""
     text = read_text(path, MAX_BYTES)
     with in_file(path):
-        return _from_cells(path, _rows(text))
+        return _from_cells(path, _rows(path, text))
 
 
 def is_json_sink(document: Any) -> bool:
@@ -131,32 +135,31 @@ def is_json_sink(document: Any) -> bool:
 def json_sink_boxes(path: Path, document: list[Any]) -> ListedRows:
     """Read such a document, whose ``frame_index`` is what its user has added."""
 
-    def rows() -> Iterator[tuple[str, dict[str, str], int]]:
+    def rows() -> Iterator[tuple[named, dict[str, str], int]]:
         for at, detection in enumerate(document, start=1):
-            where = f"detection {at}"
-            with named(where):
+            with (where := named(f"detection {at}")):
                 if not isinstance(detection, dict):
                     raise InputError("is not an object, as the first one is")
                 if not set(NAMES["frame"]) & detection.keys():
-                    raise InputError(
-                        "has no frame; write it with sink.append(detections, "
-                        'custom_data={"frame_index": index})'
-                    )
+                    sink = 'sink.append(detections, custom_data={"frame_index": index})'
+                    raise InputError("has no frame", field="frame", remedy=f"write it with {sink}")
                 cells = ("" if value is None else shown(value) for value in detection.values())
                 yield where, dict(zip(_columns(list(detection)), cells, strict=True)), 0
 
     return _from_cells(path, rows())
 
 
-def _from_cells(path: Path, rows: Iterator[tuple[str, dict[str, str], int]]) -> ListedRows:
+def _from_cells(path: Path, rows: Iterator[tuple[named, dict[str, str], int]]) -> ListedRows:
     """Read boxes of which each row has its place, its cells by column and the first frame."""
     boxes = []
     for where, row, first in rows:
-        with named(where):
-            frame = _whole(row, "frame") - first
+        with where:
+            number = _whole(row, "frame")
+            frame = number - first
             if not 0 <= frame <= MOST_FRAME:
-                hint = "; without a header line, frames count from 1, as in MOT" if first else ""
-                raise InputError(f"frame {frame + first} is not a frame number{hint}")
+                hint = "without a header line, frames count from 1, as in MOT" if first else None
+                problem = f"frame {number} is not a frame number"
+                raise InputError(problem, field="frame", value=number, remedy=hint)
             box = _box(row)
             confidence = row.get("conf", "")
             if confidence.lower() in NO_VALUE or _number(confidence, "conf") != 0:
@@ -171,7 +174,7 @@ def _from_cells(path: Path, rows: Iterator[tuple[str, dict[str, str], int]]) -> 
     return ListedRows(keys, [path], objects, _draw_boxes, complete=False)
 
 
-def _rows(text: str) -> Iterator[tuple[str, dict[str, str], int]]:
+def _rows(path: Path, text: str) -> Iterator[tuple[named, dict[str, str], int]]:
     """Yield the line of each row, its cells by column, and the number of the first frame."""
     lines = text.splitlines()
     top = next(line for line in lines if line.strip())
@@ -185,21 +188,18 @@ def _rows(text: str) -> Iterator[tuple[str, dict[str, str], int]]:
             cells = [cell.strip() for cell in cells]
             if not any(cells):
                 continue
-            where = f"line {reader.line_num}"
-            if columns is None:
-                header = _float(cells[0]) is None
-                with named(where):
+            with (where := in_file(path, reader.line_num)):
+                if columns is None:
+                    header = _float(cells[0]) is None
                     columns = _columns(cells) if header else list(MOT)
-                first = 0 if header else 1
-                if header:
-                    continue
-            if len(cells) < (len(columns) if header else len(MOT) - 1):
-                raise InputError(
-                    f"{where}: has {len(cells)} cells, too few for {', '.join(columns)}"
-                )
+                    first = 0 if header else 1
+                    if header:
+                        continue
+                if len(cells) < (len(columns) if header else len(MOT) - 1):
+                    raise InputError(f"has {len(cells)} cells, too few for {', '.join(columns)}")
             yield where, dict(zip(columns, cells, strict=False)), first
     except csv.Error as error:
-        raise InputError(f"line {reader.line_num}: not CSV ({error})") from None
+        raise InputError(f"not CSV ({error})", line=reader.line_num) from None
 
 
 def _columns(cells: list[str]) -> list[str]:
@@ -210,13 +210,14 @@ def _columns(cells: list[str]) -> list[str]:
         if theirs != ours:
             columns = [ours if c == theirs else f"other {c}" if c == ours else c for c in columns]
     corners = set(CORNERS) <= set(columns) or not {"x", "w"} & set(columns)
-    wanted = ("frame", *(CORNERS if corners else SIDES))
-    missing = [column for column in wanted if column not in columns]
+    required = ("frame", *(CORNERS if corners else SIDES))
+    missing = [column for column in required if column not in columns]
     if missing or len(set(columns)) < len(columns):
-        problem = f"no column {', '.join(missing)}" if missing else "two columns have the same name"
         raise InputError(
-            f"{problem}; the columns are frame, x, y, w, h (or x1, y1, x2, y2) and, for "
-            "several objects, id"
+            f"no column {', '.join(missing)}" if missing else "two columns have the same name",
+            field=missing[0] if missing else None,
+            remedy="the columns are frame, x, y, w, h (or x1, y1, x2, y2) and, for several "
+            "objects, id",
         )
     return columns
 
@@ -237,25 +238,27 @@ def _float(cell: str | bytes) -> float | None:
 def _number(cell: str, column: str) -> float:
     value = _float(cell)
     if value is None or not math.isfinite(value):
-        raise InputError(f"{column} {cell!r:.40} is not a finite number")
+        problem = f"{column} {cell!r:.40} is not a finite number"
+        raise InputError(problem, field=column, value=cell)
     return value
 
 
 def _whole(row: dict[str, str], column: str) -> int:
     value = _number(row[column], column)
     if not value.is_integer():  # trackers write 1 as 1.0, too
-        raise InputError(f"{column} {row[column]!r:.40} is not a whole number")
+        problem = f"{column} {row[column]!r:.40} is not a whole number"
+        raise InputError(problem, field=column, value=row[column])
     return int(value)
 
 
 class _Line(NamedTuple):
-    where: str
+    where: named
     row: int
     cells: list[float]
 
 
 class _YoloColumns:
-    """What the numbers of a line mean; a line alone does not always tell, all together do."""
+    """Tells what the numbers of a line mean, which needs all lines: one alone may be ambiguous."""
 
     def __init__(self, lines: list[_Line]) -> None:
         lengths = [len(line.cells) for line in lines]
@@ -270,7 +273,7 @@ class _YoloColumns:
     def split(self, cells: list[float]) -> tuple[list[float], int | None]:
         """Return the numbers of the box or outline, and the track."""
         if len(cells) < BOX_CELLS:
-            raise InputError(f"{len(cells)} numbers; a line is {YOLO_LINE}")
+            raise InputError(f"{len(cells)} numbers", remedy=f"a line is {YOLO_LINE}")
         if len(cells) < TRIANGLE_CELLS or not self._outlines:
             tracked = len(cells) == TRIANGLE_CELLS or (len(cells) > BOX_CELLS and self._single)
             return cells[1:BOX_CELLS], _track(cells[-1]) if tracked else None
@@ -294,7 +297,7 @@ def is_yolo(path: Path) -> bool:
 def open_yolo(texts: list[Path]) -> ListedRows:
     """Read the boxes and outlines of all texts of a folder."""
     lines = [
-        _Line(f"{path}: line {at}", row, cells)
+        _Line(in_file(path, at), row, cells)
         for row, path in enumerate(texts)
         for at, cells in enumerate(_lines(path), start=1)
         if cells
@@ -302,11 +305,11 @@ def open_yolo(texts: list[Path]) -> ListedRows:
     columns = _YoloColumns(lines)
     boxes = []
     for where, row, cells in lines:
-        with named(where):
+        with where:
             numbers, track = columns.split(cells)
             boxes.append(_BoxRow(where, row, track, _outline(numbers)))
             if not all(map(math.isfinite, cells)):
-                raise InputError("nan and inf are not allowed; remove or correct the line")
+                raise InputError("nan and inf are not allowed", remedy="remove or correct the line")
     with in_file(texts[0].parent):
         frames = _by_frame(boxes)
     names = tuple(path.stem for path in texts)
@@ -344,7 +347,8 @@ def _outline(numbers: list[float]) -> Outline:
     if not all(abs(part) <= 2 for part in numbers):
         what = "box" if len(numbers) == 4 else "outline"
         first = ", ".join(f"{part:g}" for part in numbers[:4])
-        raise InputError(f"{what} [{first}]: YOLO's are fractions of the frame, 0 to 1")
+        problem = f"{what} [{first}]: YOLO's are fractions of the frame, 0 to 1"
+        raise InputError(problem, field=what)
     if len(numbers) > 4:
         return tuple(numbers)
     x, y, width, height = numbers
@@ -357,5 +361,5 @@ def _is_track(value: float) -> bool:
 
 def _track(value: float) -> int | None:
     if not value.is_integer() or not abs(value) <= MOST_FRAME:
-        raise InputError(f"track {value:g} is not a whole number")
+        raise InputError(f"track {value:g} is not a whole number", field="track", value=value)
     return None if value == NO_TRACK else int(value)

@@ -63,8 +63,9 @@ def open_coco(path: Path) -> ListedRows:
             (keys, frames), complete = _plain(document), False
         elif not isinstance(document, dict) or not isinstance(document.get("annotations"), list):
             is_object = isinstance(document, dict)
-            held = f" but the keys {', '.join(list(document)[:6])}" if is_object else ""
-            raise InputError(f"holds no masks{held}; masks are {ACCEPTED}")
+            keys_there = f" but the keys {', '.join(list(document)[:6])}" if is_object else ""
+            problem = f"holds no masks{keys_there}"
+            raise InputError(problem, field="annotations", remedy=f"masks are {ACCEPTED}")
         elif _is_youtube_vis(document):
             keys, frames = _youtube_vis(document)
         else:
@@ -81,7 +82,7 @@ def _draw(path: Path, segments: list[_Segment], shape: tuple[int, int]) -> Mask:
     """Draw the annotations of one object, at the size of the first."""
     masks: list[Mask] = []
     for where, segmentation, size in segments:
-        with named(f"{path}: {where}"):
+        with in_file(path), named(where):
             if isinstance(segmentation, dict):
                 mask = decode_rle(segmentation)
             elif isinstance(segmentation, tuple):
@@ -110,7 +111,8 @@ def _sam2(rows: list[Any]) -> tuple[Keys, Frames]:
             check_object(row, ("frame_index", "results"))
             frame = frames.setdefault(whole_number(row.get("frame_index"), "frame_index"), {})
             if not isinstance(row.get("results"), list):
-                raise InputError('"results" must be a list of {"object_id", "mask"}')
+                problem = '"results" must be a list of {"object_id", "mask"}'
+                raise InputError(problem, field="results")
             for result in row["results"]:
                 check_object(result, ("object_id", "mask"))
                 object = _whole(result, "object_id")
@@ -127,12 +129,12 @@ def _plain(rows: list[Any]) -> tuple[Keys, Frames]:
         with named(where):
             check_object(row, ("frame", "id", "segmentation"))
             if "frame" not in row:
-                raise InputError(f'has no "frame"; masks are {ACCEPTED}')
+                raise InputError('has no "frame"', field="frame", remedy=f"masks are {ACCEPTED}")
             frame = whole_number(row["frame"], "frame")
             segment = _segment(row, where, None)
             frames.setdefault(frame, {}).setdefault(_whole(row, "id"), []).append(segment)
     if not frames:
-        raise InputError("is an empty list; it holds no masks")
+        raise InputError("is an empty list", remedy="it holds no masks")
     return _in_order(frames)
 
 
@@ -143,22 +145,20 @@ def _in_order(frames: Mapping[int, dict[int, list[_Segment]]]) -> tuple[Keys, Fr
 def _coco(document: Mapping[str, Any]) -> tuple[Keys, Frames]:
     images = document.get("images")
     if not isinstance(images, list) or not images:
-        raise InputError(
-            'has no list of "images", which annotations need to refer to frames; add it'
-        )
+        problem = 'has no list of "images", which annotations need to refer to frames'
+        raise InputError(problem, field="images", remedy="add it")
     rows: dict[Any, int] = {}
     for at, image in enumerate(images):
         with named(f"image {at + 1}"):
             check_object(image, ("id", "file_name", "width", "height"))
             if rows.setdefault(whole_number(image.get("id"), "id"), at) != at:
-                raise InputError(f"id {image['id']} is given twice; keep one")
+                raise _refusal(image, "id", "is given twice", "keep one")
             if isinstance(image.get("video_id"), list | dict):
-                raise InputError(
-                    f"video_id {image['video_id']!r:.40} is neither a number nor a name"
-                )
+                raise _refusal(image, "video_id", "is neither a number nor a name")
     videos = {image.get("video_id") for image in images}
     if len(videos) > 1:
-        raise InputError(f"holds images of {len(videos)} videos; give the masks of one")
+        problem = f"holds images of {len(videos)} videos"
+        raise InputError(problem, field="video_id", remedy="give the masks of one")
     frames: Frames = [{} for _ in images]
     annotations = document["annotations"]
     for at, annotation in enumerate(annotations):
@@ -166,13 +166,14 @@ def _coco(document: Mapping[str, Any]) -> tuple[Keys, Frames]:
             check_object(annotation, ("image_id", "id", "segmentation"))
     owner = next((key for key in ID_KEYS if all(key in row for row in annotations)), None)
     if owner is None:
-        raise InputError(f"some annotations have none of {', '.join(ID_KEYS)}; name their objects")
+        problem = f"some annotations have none of {', '.join(ID_KEYS)}"
+        raise InputError(problem, field="track_id", remedy="name their objects")
     for at, annotation in enumerate(annotations):
         where = f"annotation {at + 1}"
         with named(where):
             image_id = annotation.get("image_id")
             if type(image_id) is not int or image_id not in rows:
-                raise InputError(f"image_id {image_id!r:.40} is not the id of an image")
+                raise _refusal(annotation, "image_id", "is not the id of an image")
             row = rows[image_id]
             segment = _segment(annotation, where, _size(images[row]))
             frames[row].setdefault(_whole(annotation, owner), []).append(segment)
@@ -182,12 +183,13 @@ def _coco(document: Mapping[str, Any]) -> tuple[Keys, Frames]:
 def _youtube_vis(document: Mapping[str, Any]) -> tuple[Keys, Frames]:
     videos = document["videos"]
     if len(videos) != 1:
-        raise InputError(f"holds {len(videos)} videos; give the masks of one")
+        problem = f"holds {len(videos)} videos"
+        raise InputError(problem, field="videos", remedy="give the masks of one")
     with named("video 1"):
         check_object(videos[0], ("file_names", "width", "height"))
         names = videos[0].get("file_names")
         if not isinstance(names, list) or not names:
-            raise InputError('has no "file_names"')
+            raise InputError('has no "file_names"', field="file_names")
         keys = _image_keys([{"file_name": name} for name in names])
         size = _size(videos[0])
     frames: Frames = [{} for _ in names]
@@ -196,7 +198,8 @@ def _youtube_vis(document: Mapping[str, Any]) -> tuple[Keys, Frames]:
             check_object(annotation, ("id", "segmentations"))
             segmentations = annotation.get("segmentations")
             if not isinstance(segmentations, list) or len(segmentations) != len(names):
-                raise InputError(f"must have a list of {len(names)} segmentations, one per frame")
+                problem = f"must have a list of {len(names)} segmentations, one per frame"
+                raise InputError(problem, field="segmentations")
             object = _whole(annotation, "id")
             for row, segmentation in enumerate(segmentations):
                 if segmentation is not None:
@@ -225,7 +228,8 @@ def _segment(row: Mapping[str, Any], where: str, size: tuple[int, int] | None) -
     if isinstance(segmentation, dict):
         height, width = rle_size(segmentation)
         if size is not None and (height, width) != size:
-            raise InputError(f"its mask is {width}×{height}, its image {size[1]}×{size[0]}")
+            problem = f"its mask is {width}×{height}, its image {size[1]}×{size[0]}"
+            raise InputError(problem, field="size", value=(height, width))
         return _Segment(where, segmentation, (height, width))
     if isinstance(segmentation, list) and segmentation:
         for corners in segmentation:
@@ -235,15 +239,16 @@ def _segment(row: Mapping[str, Any], where: str, size: tuple[int, int] | None) -
                 or len(corners) % 2
                 or any(type(x) not in (int, float) or abs(x) > MAX_COORDINATE for x in corners)
             ):
-                raise InputError("a polygon is a list of at least three corners: x, y, x, y, …")
+                problem = "a polygon is a list of at least three corners: x, y, x, y, …"
+                raise InputError(problem, field="segmentation")
         return _Segment(where, segmentation, size)
     if segmentation is not None and segmentation != []:
-        raise InputError(
-            f"segmentation {segmentation!r:.40} is neither a run-length mask nor a list of polygons"
-        )
+        problem = "is neither a run-length mask nor a list of polygons"
+        raise _refusal(row, "segmentation", problem)
     box = row.get("bbox")
     if not isinstance(box, list) or len(box) != 4:
-        raise InputError("has neither a segmentation nor a bbox [x, y, width, height]")
+        problem = "has neither a segmentation nor a bbox [x, y, width, height]"
+        raise InputError(problem, field="bbox")
     return _Segment(where, check_box(*box), size)
 
 
@@ -256,5 +261,13 @@ def _size(image: Mapping[str, Any]) -> tuple[int, int] | None:
 def _whole(row: Mapping[str, Any], key: str) -> int:
     value = row.get(key)
     if type(value) is not int:
-        raise InputError(f"{key} {value!r:.40} is not a whole number")
+        raise _refusal(row, key, "is not a whole number")
     return value
+
+
+def _refusal(
+    row: Mapping[str, Any], key: str, problem: str, remedy: str | None = None
+) -> InputError:
+    """Return the error for the value of a key."""
+    value = row.get(key)
+    return InputError(f"{key} {value!r:.40} {problem}", field=key, value=value, remedy=remedy)

@@ -25,6 +25,11 @@ if TYPE_CHECKING:
 
 MATCHES = ("auto", "stem", "source", "one-based", "index")
 CHOOSE = 'choose the match "source" or "index" (--set match=…)'
+CHOOSE_START = 'choose the match "source" (from 0) or "index" (from 1) (--set match=…)'
+RENAME_OR_STEM = (
+    'rename it, or choose the match "stem" (--set match=…) if frames have the same names'
+)
+CHOOSE_ANY = 'choose the match "source", "one-based" or "index" (--set match=…)'
 MAX_NAME_LETTERS = 255  # of a file whose name is searched for numbers
 MAX_LISTED_IDS = 9  # in a sentence
 MAX_STRETCH = 0.02  # by which the aspect ratio of a mask may differ from that of its frame
@@ -48,31 +53,31 @@ class Matching:
                are numbered as the frames of the file
     """
 
-    def __init__(self, keys: Keys, match: str, where: str, frames: int | None = None) -> None:
+    def __init__(self, keys: Keys, match: str, path: Path, frames: int | None = None) -> None:
         if match not in MATCHES:
             raise unknown("match", match, MATCHES)
-        self.keys, self.match, self.where, self.frames = keys, match, where, frames
+        self.keys, self.match, self.path, self.frames = keys, match, path, frames
         names = keys.names or ()
         if long := next((name for name in names if len(name) > MAX_NAME_LETTERS), None):
-            raise InputError(
-                f'{where}: a mask is named "{shortened(long)}"; names have at most '
-                f"{MAX_NAME_LETTERS} characters"
-            )
+            remedy = f"names have at most {MAX_NAME_LETTERS} characters"
+            raise bad_name(path, long, f'a mask is named "{shortened(long)}"', remedy)
         self.every = 1  # of the frames that are meant, one of so many is looked at
         self._stems = {name: row for row, name in enumerate(names)}
         if len(self._stems) < len(names):
             twice = next(name for row, name in enumerate(names) if self._stems[name] != row)
-            raise InputError(f'{where}: two masks are named "{twice}"; keep one')
+            raise bad_name(path, twice, f'two masks are named "{twice}"', "keep one")
         self._forms = {_form(name) for name in names}
         if match == "stem" and not names:
-            raise InputError(f"{where}: these masks have no names; {CHOOSE}")
+            raise self._refusal("these masks have no names", CHOOSE)
+
+    def _refusal(self, problem: str, remedy: str) -> InputError:
+        """Return the error of masks for which another match may be chosen."""
+        return InputError(problem, file=self.path, field="match", value=self.match, remedy=remedy)
 
     def row(self, frame: Frame) -> int | None:
         """Return the row of this frame, or None if it has no mask."""
         if self.match == "stem" and frame.name is None:
-            raise InputError(
-                f"{self.where}: frames of a video file have no names to match; {CHOOSE}"
-            )
+            raise self._refusal("frames of a video file have no names to match", CHOOSE)
         if self.match == "stem":
             return self._stems.get(frame.name or "")
         if self.match == "source":
@@ -85,10 +90,11 @@ class Matching:
             if _form(frame.name) in self._forms:
                 return self._named(frame, frame.name)
             if self.keys.names and not any(map(_DIGITS.search, self.keys.names)):
-                raise InputError(
-                    f"{self.where}: the masks are named {_examples(self.keys.names)}, but the "
-                    f'frames "{frame.name}" and so on; use the same names, or choose the match '
-                    '"index" (--set match=…) to take them in order'
+                raise self._refusal(
+                    f"the masks are named {_examples(self.keys.names)}, but the frames "
+                    f'"{frame.name}" and so on',
+                    'use the same names, or choose the match "index" (--set match=…) to take them '
+                    "in order",
                 )
         return self._numbered(frame)
 
@@ -106,12 +112,13 @@ class Matching:
         """Return the row of each number that a row carries."""
         numbers: Sequence[int] | None = self.keys.numbers
         if numbers is None:
-            numbers = _numbers(self.keys.names or (), self.where)
+            numbers = _numbers(self.keys.names or (), self.path)
         rows = {number: row for row, number in enumerate(numbers)}
         if len(rows) < len(numbers):
             row = next(row for row, number in enumerate(numbers) if rows[number] != row)
             both = f"{self.label(row)} and {self.label(rows[numbers[row]])}"
-            raise InputError(f"{self.where}: {both} have the same number; keep one for each frame")
+            problem, remedy = f"{both} have the same number", "keep one for each frame"
+            raise bad_name(self.path, self.label(row), problem, remedy)
         return rows
 
     @cached_property
@@ -159,10 +166,10 @@ class Matching:
         if self.counted_from_one and at == frame.source:
             if frame.source >= len(self.keys):
                 count = len(self.keys)
-                raise InputError(
-                    f"{self.where}: the masks are numbered 1 to {count}, but there are more than "
-                    f"{count} frames, so the numbers may start at 0 or at 1; choose the match "
-                    '"source" (from 0) or "index" (from 1) (--set match=…)'
+                raise self._refusal(
+                    f"the masks are numbered 1 to {count}, but there are more than {count} frames, "
+                    "so the numbers may start at 0 or at 1",
+                    CHOOSE_START,
                 )
             return index
         if source == index:
@@ -173,24 +180,27 @@ class Matching:
         raise self._ambiguous(frame, source, index)
 
     def _ambiguous(self, frame: Frame, source: int | None, index: int | None) -> InputError:
-        choose = CHOOSE
         at = frame.index * self.every
-        if min(self.sources) == 1 and at != frame.source:
-            choose = 'choose the match "source", "one-based" or "index" (--set match=…)'
-        return InputError(
-            f"{self.where}: the numbers of the masks are ambiguous: as frames of the source, "
-            f"where sampled frame {at} (source frame {frame.source}) has {self.label(source)}, or "
-            f"as positions in the sampled sequence, where it has {self.label(index)}; {choose}"
+        return self._refusal(
+            f"the numbers of the masks are ambiguous: as frames of the source, where sampled frame "
+            f"{at} (source frame {frame.source}) has {self.label(source)}, or as positions in the "
+            f"sampled sequence, where it has {self.label(index)}",
+            CHOOSE_ANY if min(self.sources) == 1 and at != frame.source else CHOOSE,
         )
 
     def other_frames(self, seen: Sequence[str]) -> InputError:
         """Return the error for masks of which none belongs to any frame, with examples of both."""
         masks = _examples(self.keys.names or [str(number) for number in self.keys.numbers or ()])
-        return InputError(
-            f"{self.where}: no mask belongs to any of these frames: the masks are named {masks}, "
-            f"the frames {_examples(seen)}; give the masks of this video, or a match other than "
-            f'"{self.match}" (--set match=…)'
+        return self._refusal(
+            f"no mask belongs to any of these frames: the masks are named {masks}, the frames "
+            f"{_examples(seen)}",
+            f'give the masks of this video, or a match other than "{self.match}" (--set match=…)',
         )
+
+
+def bad_name(path: Path, name: str, problem: str, remedy: str) -> InputError:
+    """Return the error for the name of a mask, in a folder or file."""
+    return InputError(problem, file=path, field="name", value=name, remedy=remedy)
 
 
 def _form(name: str) -> str:
@@ -207,27 +217,24 @@ def _examples(names: Sequence[str]) -> str:
     return ", ".join(f'"{name}"' for name in names[:2]) + more
 
 
-def _numbers(names: Sequence[str], where: str) -> list[int]:
+def _numbers(names: Sequence[str], path: Path) -> list[int]:
     """Return the number in each name: of several, the one in which the names differ."""
     groups = [_DIGITS.findall(name) for name in names]
     for name, numbers in zip(names, groups, strict=True):
         if not numbers:
-            raise InputError(
-                f'{where}: mask "{name}" has no number in its name that could be a frame; rename '
-                'it, or choose the match "stem" (--set match=…) if frames have the same names'
-            )
+            problem = f'mask "{name}" has no number in its name that could be a frame'
+            raise bad_name(path, name, problem, RENAME_OR_STEM)
         if len(numbers) != len(groups[0]):
-            raise InputError(
-                f'{where}: the masks "{names[0]}" and "{name}" follow different naming patterns, '
-                "so their frame numbers are ambiguous; name all masks the same way"
-            )
+            patterns = f'the masks "{names[0]}" and "{name}" follow different naming patterns'
+            problem = f"{patterns}, so their frame numbers are ambiguous"
+            raise bad_name(path, name, problem, "name all masks the same way")
     columns = list(zip(*groups, strict=True))
     differ = [column for column in columns if len(set(column)) > 1] or columns[-1:]
     if len(differ) > 1:
-        raise InputError(
-            f"{where}: {_examples(names)} differ in {len(differ)} numbers, so the frame number is "
-            "ambiguous; keep one mask file per frame, with all its objects"
-        )
+        differing = f"{_examples(names)} differ in {len(differ)} numbers"
+        problem = f"{differing}, so the frame number is ambiguous"
+        remedy = "keep one mask file per frame, with all its objects"
+        raise bad_name(path, names[0], problem, remedy)
     return [int(number) for number in differ[0]]
 
 
@@ -294,7 +301,7 @@ class Coverage:
 
 
 class Masks:
-    """The masks of one video. Made by ``open_masks``.
+    """The masks of one video, as ``open_masks`` opens them.
 
     path   as it was given
     kind   indexed, binary, youtube-vos, stack, coco, boxes, or logits:NUMBER
@@ -306,7 +313,7 @@ class Masks:
     ) -> None:
         self.path, self.kind, self.match = path, kind, match
         self._rows = rows
-        self._matching = Matching(rows.keys, match, str(path), frames)
+        self._matching = Matching(rows.keys, match, path, frames)
         self._coverage = Coverage(self._matching, rows.complete)
         self._known: set[int] = set()  # ids that occur, as far as rows were looked at
         self._looked = 0  # rows whose ids are known
@@ -364,9 +371,12 @@ class Masks:
         names = ", ".join(map(str, ids[:MAX_LISTED_IDS])) + more
         first, second = ids[:2]
         return InputError(
-            f"{self.path}: holds the objects {names}; choose one with --object {first} "
-            f"(objects=[{first}]), join pieces of one with --object {first}+{second}, or take "
-            f"several with --objects {first},{second} or --objects all (find_each)"
+            f"holds the objects {names}",
+            file=self.path,
+            field="objects",
+            remedy=f"choose one with --object {first} (objects=[{first}]), join pieces of one with "
+            f"--object {first}+{second}, or take several with --objects {first},{second} or "
+            "--objects all (find_each)",
         )
 
     def unions(self, frame: Frame, lineages: Sequence[frozenset[int] | None]) -> list[Mask | None]:
@@ -419,34 +429,32 @@ class Masks:
         label = self._matching.label(row)
         sizes = f"{label} is {mask_width}×{mask_height}, but the frame is {width}×{height}"
         if abs(mask_width * height / (mask_height * width) - 1) > MAX_STRETCH:
-            raise InputError(
-                f"{self.path}: {sizes}, a different aspect ratio; give the masks of this video"
-            )
+            problem, remedy = f"{sizes}, a different aspect ratio", "give the masks of this video"
+            raise InputError(problem, file=self.path, field="size", remedy=remedy)
         if not self._resized:
             self._resized = [f"{sizes}; masks are resized to the frames (nearest pixel)"]
         return resize_nearest(mask, shape)
 
-    def _require(self, wanted: Iterable[int]) -> None:
-        missing = set(wanted) - self._known
+    def _require(self, ids: Iterable[int]) -> None:
+        missing = set(ids) - self._known
         if missing:
             self._look_for(missing)
             missing -= self._known
         if missing:
-            held = ", ".join(map(str, sorted(self._known))) or "none"
             absent = ", ".join(map(str, sorted(missing)))
-            raise InputError(
-                f"{self.path}: has no object {absent}; the ids in these masks are {held}"
-            )
+            remedy = f"the ids in these masks are {', '.join(map(str, self.ids())) or 'none'}"
+            problem = f"has no object {absent}"
+            raise InputError(problem, file=self.path, field="objects", remedy=remedy)
 
-    def _look_for(self, wanted: set[int] | None, once: bool = False) -> None:
-        """Look through the rows, each once, until the wanted ids (None: all) are known; ``once``:
-        or until rows would have to be decoded again."""
+    def _look_for(self, ids: set[int] | None, once: bool = False) -> None:
+        """Look through the rows, each once, until these ids (None: all) are known; ``once``: or
+        until rows would have to be decoded again."""
         known = self._rows.known_ids()
         if known is not None:
             self._known |= known
             return
-        while self._looked < len(self) and (wanted is None or wanted - self._known):
-            if once and not self._rows.keeps():
+        while self._looked < len(self) and (ids is None or ids - self._known):
+            if once and not self._rows.has_room():
                 return
             self._known |= self._rows.ids_of(self._looked)
             self._looked += 1

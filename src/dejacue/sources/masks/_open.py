@@ -19,12 +19,13 @@ from dejacue.sources.images import natural
 from dejacue.sources.masks._arrays import IN_MEMORY, SAVE, from_mapping, open_stack, stack_kind
 from dejacue.sources.masks._boxes import YOLO_LINE, is_yolo, open_boxes, open_yolo
 from dejacue.sources.masks._coco import open_coco
-from dejacue.sources.masks._masks import Masks
+from dejacue.sources.masks._masks import Masks, bad_name
 from dejacue.sources.masks.labels import LOSSY, PICTURES, VOID, folder_labels, read_picture
 from dejacue.sources.masks.reader import Keys, ListedRows, Mask, Rows
 
 KINDS = ("indexed", "binary", "youtube-vos", "stack", "coco", "boxes", "logits")
 READERS: Registry[Callable[[Path], Rows]] = Registry("mask_readers", {})
+LEAVE_KIND_OUT = "leave the kind out"
 PICKLES = (".pkl", ".pickle", ".pt", ".pth")
 _BY_SUFFIX = {
     ".npz": "stack",
@@ -66,9 +67,8 @@ def open_masks(
     exists = os.path.exists(place)
     if threshold is not None:
         if exists and place.suffix.lower() not in (".npz", ".npy"):
-            raise InputError(
-                f"{path}: logits are read from an .npz or .npy file; leave the kind out"
-            )
+            problem = "logits are read from an .npz or .npy file"
+            raise InputError(problem, file=place, field="kind", value=kind, remedy=LEAVE_KIND_OUT)
         actual, rows = open_stack(place, None, threshold)
     elif exists and (plug_in := _plug_in(place, kind)) is not None:
         actual, rows = plug_in, READERS[plug_in](place)
@@ -79,7 +79,7 @@ def open_masks(
     elif glob.has_magic(os.fspath(path)):
         actual, rows = _open_pattern(place, kind)
     else:
-        raise InputError(f"{path}: no such file or folder of masks")
+        raise InputError("no such file or folder of masks", file=place)
     return Masks(place, actual, rows, match, frames)
 
 
@@ -97,7 +97,8 @@ def check_kind(kind: str | None) -> float | None:
     except ValueError:
         threshold = math.nan
     if not math.isfinite(threshold):
-        raise InputError(f'kind "{kind}": give logits, or logits:0.5 with a number after the colon')
+        problem = f'kind "{kind}": give logits, or logits:0.5 with a number after the colon'
+        raise InputError(problem, field="kind", value=kind)
     return threshold
 
 
@@ -109,9 +110,11 @@ def check_path(masks: Any) -> None:
     shape = getattr(masks, "shape", None)
     what = type(masks).__name__ if shape is None else f"an array of shape {shape}"
     raise InputError(
-        f'masks are given as a path, not as {what}; np.savez("masks.npz", masks=array) saves an '
-        "array (N, H, W), one mask for each of N frames, and open_masks reads it; the mask of "
-        "the first frame alone, (H, W), is the option mask"
+        f"masks are given as a path, not as {what}",
+        field="masks",
+        remedy='np.savez("masks.npz", masks=array) saves an array (N, H, W), one mask for each of '
+        "N frames, and open_masks reads it; the mask of the first frame alone, (H, W), is the "
+        "option mask",
     )
 
 
@@ -126,12 +129,11 @@ def _plug_in(path: Path, kind: str | None) -> str | None:
 def _open_file(path: Path, kind: str | None) -> tuple[str, Rows]:
     guess = _BY_SUFFIX.get(path.suffix.lower())
     if path.suffix.lower() in PICKLES:
-        raise InputError(
-            f"{path}: a pickle can run code, so it is not opened; load it yourself if you trust "
-            f"it, and save its masks: {SAVE}"
-        )
+        remedy = f"load it yourself if you trust it, and save its masks: {SAVE}"
+        raise InputError("a pickle can run code, so it is not opened", file=path, remedy=remedy)
     if guess is None and path.suffix.lower() in PICTURES:
-        raise InputError(f"{path}: is a single picture; give the folder with all masks")
+        remedy = "give the folder with all masks"
+        raise InputError("is a single picture", file=path, remedy=remedy)
     if guess == "stack" and kind in (None, "stack", "indexed", "binary"):
         return open_stack(path, None if kind == "stack" else kind)
     if (kind or guess) == "coco":
@@ -139,20 +141,18 @@ def _open_file(path: Path, kind: str | None) -> tuple[str, Rows]:
     if (kind or guess) == "boxes":
         return "boxes", open_boxes(path)
     if kind is not None and guess is not None:
-        raise InputError(f"{path}: is not of kind {kind}; leave the kind out")
-    raise InputError(
-        f"{path}: is not a format of masks; give a folder of PNGs, or an .npz, .npy, .json, .txt "
-        "or .csv file"
-    )
+        problem = f"is not of kind {kind}"
+        raise InputError(problem, file=path, field="kind", value=kind, remedy=LEAVE_KIND_OUT)
+    remedy = "give a folder of PNGs, or an .npz, .npy, .json, .txt or .csv file"
+    raise InputError("is not a format of masks", file=path, remedy=remedy)
 
 
 def _open_pattern(pattern: Path, kind: str | None) -> tuple[str, Rows]:
     matches = map(Path, glob.iglob(str(pattern), recursive=True))
     pictures = natural(match for match in matches if _is_picture(match))
     if not pictures:
-        raise InputError(
-            f"{pattern}: no picture matches this pattern; check it, and quote it in the shell"
-        )
+        remedy = "check it, and quote it in the shell"
+        raise InputError("no picture matches this pattern", file=pattern, remedy=remedy)
     _check_folder_kind(pattern, kind)
     return _open_pictures(pictures, kind, pattern)
 
@@ -168,22 +168,23 @@ def _open_folder(path: Path, kind: str | None) -> tuple[str, Rows]:
     if kind == "boxes" or not pictures:
         texts = natural(entry for entry in folder.iterdir() if is_yolo(entry))
         if not texts:
-            raise InputError(f"{folder}: holds no YOLO text files ({YOLO_LINE})")
+            raise InputError(f"holds no YOLO text files ({YOLO_LINE})", file=folder)
         return "boxes", open_yolo(texts)
     return _open_pictures(pictures, kind, path)
 
 
 def _check_folder_kind(path: Path, kind: str | None) -> None:
     if kind in ("stack", "coco", "boxes"):
-        raise InputError(f"{path}: is a folder, but masks of kind {kind} are a single file")
+        problem = f"is a folder, but masks of kind {kind} are a single file"
+        raise InputError(problem, file=path, field="kind", value=kind)
 
 
 def _open_pictures(pictures: list[Path], kind: str | None, path: Path) -> tuple[str, Rows]:
     objects = _youtube_vos(pictures[0].parent.absolute())
     if objects is None and kind == "youtube-vos":
-        raise InputError(
-            f"{path}: no meta.json above it lists this video; check that it is from YouTube-VOS"
-        )
+        problem = "no meta.json above it lists this video"
+        remedy = "check that it is from YouTube-VOS"
+        raise InputError(problem, file=path, field="kind", value=kind, remedy=remedy)
     if objects is not None and kind in (None, "youtube-vos"):
         return "youtube-vos", folder_labels(pictures, "indexed", objects)
     rows = folder_labels(pictures, kind, None)
@@ -219,7 +220,8 @@ def _folder_rows(folders: dict[int, list[Path]]) -> ListedRows:
     for object, paths in folders.items():
         for path in paths:
             if pictures.setdefault(path.stem, {}).setdefault(object, path) != path:
-                raise InputError(f'{path.parent}: two masks are named "{path.stem}"; keep one')
+                problem = f'two masks are named "{path.stem}"'
+                raise bad_name(path.parent, path.stem, problem, "keep one")
     names = [path.name.removesuffix(".png") for path in natural(f"{n}.png" for n in pictures)]
     files = [path for paths in folders.values() for path in paths]
     return ListedRows(
@@ -233,10 +235,8 @@ def _folder_rows(folders: dict[int, list[Path]]) -> ListedRows:
 def _read_single_object(path: Path) -> Mask:
     mask = _single_object(path)
     if mask is None:
-        raise InputError(
-            f"{path}: holds several values, but its folder is for one object; save the mask in "
-            "black and white"
-        )
+        problem = "holds several values, but its folder is for one object"
+        raise InputError(problem, file=path, remedy="save the mask in black and white")
     return mask
 
 
@@ -259,8 +259,9 @@ def _descend(folder: Path) -> Path:
         return _descend((annotations or inner)[0])
     if inner:
         names = ", ".join(entry.name for entry in inner[:6]) + (", …" if len(inner) > 6 else "")
-        raise InputError(f"{folder}: holds the folders {names}; give the one for this video")
-    raise InputError(f"{folder}: is empty, or holds no mask pictures")
+        remedy = "give the one for this video"
+        raise InputError(f"holds the folders {names}", file=folder, remedy=remedy)
+    raise InputError("is empty, or holds no mask pictures", file=folder)
 
 
 def _folders(folder: Path) -> list[Path]:
@@ -286,5 +287,6 @@ def _youtube_vos(folder: Path) -> frozenset[int] | None:
     video = videos[folder.name]
     objects = video.get("objects") if isinstance(video, dict) else None
     if not isinstance(objects, dict) or not all(map(_NUMBER.fullmatch, objects)):
-        raise InputError(f'{meta}: video "{folder.name}" has no "objects" with their numbers')
+        problem = f'video "{folder.name}" has no "objects" with their numbers'
+        raise InputError(problem, file=meta, field="objects")
     return frozenset(map(int, objects))

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.errors import InputError, first_line, in_file
+from dejacue.errors import InputError, first_line, in_file, named
 from dejacue.sources.crops import compiled
 from dejacue.sources.masks.reader import Keys, Objects, Rows
 from dejacue.sources.sizes import check_size, open_picture
@@ -24,9 +24,7 @@ from dejacue.sources.sizes import check_size, open_picture
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 GREY, PALETTE = 0, 3
 DEPTHS = {GREY: (8,), PALETTE: (1, 2, 4, 8)}  # Pillow spreads a grey of fewer bits over 0 … 255
-MAX_PNG_BYTES = 1 << 24  # bytes of a file; a mask has some thousands
-
-
+MAX_PNG_BYTES = 1 << 24  # of a file; a mask has some thousands
 VOID = 255
 PICTURES = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp")
 LOSSY = (".jpg", ".jpeg", ".webp")
@@ -37,6 +35,10 @@ PHOTOGRAPH_SHARE = 0.25  # of neighbouring pixels that differ; masks are flat
 MAX_BLURRED_SHARE = 0.05  # of the pixels of a lossy mask, at its edges
 MIN_WHITE = 128  # a lossy mask has its object in white
 MAX_BUFFERED_BYTES = 64 << 20  # of rows that were looked at, so that they are decoded once
+CHOOSE_VOID = (
+    'choose the kind "indexed" (255 is void) or "binary" (255 is the object) (--set kind=…)'
+)
+CHOOSE_KIND = 'choose the kind "indexed" or "binary" (--set kind=…)'
 A_MASK = "a mask has flat values: 0 where there is no object, and one number (or 255) where it is"
 
 
@@ -85,11 +87,11 @@ def _parts(content: bytes) -> tuple[bytes, Any] | None:
     return None
 
 
-class Labels(Rows):
+class LabelRows(Rows):
     """Rows of which each is one array of numbers.
 
     read    returns the (H, W) array of a row
-    label   returns what a row is called in a sentence
+    place   returns the context in which errors name a row
     """
 
     def __init__(
@@ -97,12 +99,12 @@ class Labels(Rows):
         keys: Keys,
         files: list[Path],
         read: Callable[[int], NDArray[Any]],
-        label: Callable[[int], str],
+        place: Callable[[int], named],
         kind: str | None,
         known: frozenset[int] | None = None,
     ) -> None:
         self.keys, self.files = keys, files
-        self._read_row, self._label = read, label
+        self._read_row, self._place = read, place
         self._values: dict[int, frozenset[int]] = {}
         self._last: tuple[int, NDArray[Any]] | None = None
         self._buffered: dict[int, NDArray[Any]] = {}  # looked at, and not yet read
@@ -113,22 +115,24 @@ class Labels(Rows):
             known = frozenset({1}) if known is None or len(known) > 1 else known
         self._known = None if known is None else known - {0, VOID}
 
-    def read(self, row: int, shape: tuple[int, int], wanted: frozenset[int] | None) -> Objects:
+    def read(self, row: int, shape: tuple[int, int], ids: frozenset[int] | None) -> Objects:
         array = self._array(row)
         if self.binary:
             if self._detected and ((array != 0) & (array != VOID)).any():
                 others = sorted(self._row_values(row) - {VOID})
-                raise InputError(
-                    f"{self._label(row)}: holds {', '.join(map(str, others[:4]))} but other masks "
-                    'hold only 0 and 255; choose the kind "indexed" (255 is void) or "binary" (255 '
-                    "is the object) (--set kind=…)"
-                )
+                numbers = ", ".join(map(str, others[:4]))
+                with self._place(row):
+                    raise InputError(
+                        f"holds {numbers} but other masks hold only 0 and 255",
+                        field="kind",
+                        remedy=CHOOSE_VOID,
+                    )
             return dict.fromkeys(self._known or (), array != 0)
-        if wanted is None:
+        if ids is None:
             if array.dtype == np.uint8:
                 return {0: array - np.uint8(1) < VOID - 1}  # neither 0 nor void, in two passes
             return {0: (array != VOID) & (array > 0)}
-        return {id: array == id for id in wanted}
+        return {id: array == id for id in ids}
 
     def ids_of(self, row: int) -> frozenset[int]:
         values = self._row_values(row)
@@ -141,13 +145,14 @@ class Labels(Rows):
         if self._last is None or self._last[0] != row:
             array = self._buffered.pop(row, None)
             if array is None:
-                array = self._read_row(row)
+                with self._place(row):
+                    array = self._read_row(row)
             else:
                 self._buffered_bytes -= array.nbytes
             self._last = (row, array)
         return self._last[1]
 
-    def keeps(self) -> bool:
+    def has_room(self) -> bool:
         return self._buffered_bytes < MAX_BUFFERED_BYTES
 
     def _row_values(self, row: int) -> frozenset[int]:
@@ -155,7 +160,7 @@ class Labels(Rows):
         if row not in self._values:
             new = self._last is None or self._last[0] != row
             array = self._array(row)
-            if new and self.keeps():
+            if new and self.has_room():
                 self._buffered[row] = array
                 self._buffered_bytes += array.nbytes
             self._values[row] = frozenset(v for v in _occurring(array).tolist() if v > 0)
@@ -168,11 +173,13 @@ class Labels(Rows):
         for row in range(0, count, step):
             values = self._row_values(row)
             if len(values) > MAX_LABELS and VOID in values:
-                raise InputError(
-                    f"{self._label(row)}: holds {len(values)} different values, which may be "
-                    'object labels or the soft edge of one object; choose the kind "indexed" or '
-                    '"binary" (--set kind=…)'
-                )
+                with self._place(row):
+                    raise InputError(
+                        f"holds {len(values)} different values, which may be object labels or the "
+                        "soft edge of one object",
+                        field="kind",
+                        remedy=CHOOSE_KIND,
+                    )
             if values - {VOID}:
                 return False
             seen = seen or bool(values)
@@ -191,19 +198,20 @@ def _occurring(array: NDArray[Any]) -> NDArray[Any]:
     return np.flatnonzero(np.bincount(small.ravel(), minlength=1))
 
 
-def folder_labels(pictures: list[Path], kind: str | None, known: frozenset[int] | None) -> Labels:
+def folder_labels(
+    pictures: list[Path], kind: str | None, known: frozenset[int] | None
+) -> LabelRows:
     """Return the pictures of a folder as rows; a lossy picture can only be binary."""
     lossy = next((path for path in pictures if path.suffix.lower() in LOSSY), None)
     if lossy is not None and kind == "indexed":
-        raise InputError(
-            f"{lossy}: JPEG blurs the values, so it cannot hold indexed masks; save it as PNG"
-        )
+        problem = "JPEG blurs the values, so it cannot hold indexed masks"
+        raise InputError(problem, file=lossy, field="kind", value=kind, remedy="save it as PNG")
     binary = lossy is not None or kind == "binary"
-    labels = Labels(
+    labels = LabelRows(
         Keys(names=tuple(path.stem for path in pictures)),
         pictures,
         lambda row: read_picture(pictures[row], binary=binary),
-        lambda row: str(pictures[row]),
+        lambda row: in_file(pictures[row]),
         "binary" if binary else kind,
         known,
     )
@@ -217,31 +225,28 @@ def read_picture(path: Path, *, binary: bool = False) -> NDArray[Any]:
     A colour picture is taken if it is grey or ``binary``, a photograph never. JPEG blurs edges:
     there, what is darker than half of the brightest pixel counts as 0.
     """
-    try:
-        with in_file(path):
-            array, mode = read_flat_png(path), "L"
-        if array is None:
-            with in_file(path), open_picture(path) as picture:
-                array, mode = np.asarray(picture), picture.mode
-    except InputError:
-        raise
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such file") from None
-    except Exception as error:  # decoders raise many kinds of errors
-        raise InputError(
-            f"{path}: is not a readable picture, or is damaged ({first_line(error):.120})"
-        ) from None
-    if mode == "1":
-        return array.astype(np.uint8) * np.uint8(VOID)  # black and white is binary
     with in_file(path):
+        try:
+            array, mode = read_flat_png(path), "L"
+            if array is None:
+                with open_picture(path) as picture:
+                    array, mode = np.asarray(picture), picture.mode
+        except InputError:
+            raise
+        except FileNotFoundError:
+            raise InputError("no such file") from None
+        except Exception as error:  # decoders raise many kinds of errors
+            problem = f"is not a readable picture, or is damaged ({first_line(error):.120})"
+            raise InputError(problem) from None
+        if mode == "1":
+            return array.astype(np.uint8) * np.uint8(VOID)  # black and white is binary
         refuse_photograph(array)
-    if array.ndim == 3:
-        array = _without_colour(array, mode, path, binary)
-    if array.dtype.kind not in "iu":
-        raise InputError(
-            f"{path}: holds {array.dtype} values; save it as a palette or greyscale picture"
-        )
-    return _without_blur(array, path) if path.suffix.lower() in LOSSY else array
+        if array.ndim == 3:
+            array = _without_colour(array, mode, binary)
+        if array.dtype.kind not in "iu":
+            remedy = "save it as a palette or greyscale picture"
+            raise InputError(f"holds {array.dtype} values", field="mode", value=mode, remedy=remedy)
+        return _without_blur(array) if path.suffix.lower() in LOSSY else array
 
 
 def refuse_photograph(array: NDArray[Any]) -> None:
@@ -250,31 +255,33 @@ def refuse_photograph(array: NDArray[Any]) -> None:
     lines = lines if lines.ndim == 2 else lines[..., :3].max(axis=-1)
     differ = lines[:, 1:] != lines[:, :-1]
     if differ.size and differ.mean() > PHOTOGRAPH_SHARE and len(np.unique(lines)) > MAX_LABELS:
-        raise InputError(f"is a photograph, not a mask; {A_MASK}")
+        raise InputError("is a photograph, not a mask", remedy=A_MASK)
 
 
-def _without_blur(array: NDArray[Any], path: Path) -> NDArray[Any]:
+def _without_blur(array: NDArray[Any]) -> NDArray[Any]:
+    """Return a lossy mask with its blurred edge cut in the middle."""
     top = int(array.max())
     between = (array > top // 4) & (array < top - top // 4)
     if 0 < top < MIN_WHITE or between.mean() > MAX_BLURRED_SHARE:
-        raise InputError(
-            f"{path}: holds more than black and white, but JPEG and WebP blur object numbers; "
-            f"save it as PNG ({A_MASK})"
-        )
+        problem = "holds more than black and white, but JPEG and WebP blur object numbers"
+        raise InputError(problem, remedy=f"save it as PNG ({A_MASK})")
     return np.where(array > top // 2, array, 0)
 
 
-def _without_colour(array: NDArray[Any], mode: str, path: Path, binary: bool) -> NDArray[Any]:
+def _without_colour(array: NDArray[Any], mode: str, binary: bool) -> NDArray[Any]:
+    """Return one channel of a grey picture, or of a ``binary`` one the brightest."""
     if mode in ("RGBA", "LA"):
         if (array[..., -1] != 255).any():
-            raise InputError(f"{path}: is partly transparent; save the mask itself, without alpha")
+            remedy = "save the mask itself, without alpha"
+            raise InputError("is partly transparent", field="mode", value=mode, remedy=remedy)
         array = array[..., :-1]
     if binary:
         return np.asarray(array.max(axis=-1))
     if (array != array[..., :1]).any():
         raise InputError(
-            f"{path}: is a colour picture, and colours are not object numbers; save it as palette "
-            'or greyscale, or choose the kind "binary" (--set kind=…) if everything that is not '
-            "black is the object"
+            "is a colour picture, and colours are not object numbers",
+            field="kind",
+            remedy='save it as palette or greyscale, or choose the kind "binary" (--set kind=…) if '
+            "everything that is not black is the object",
         )
     return np.ascontiguousarray(array[..., 0])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -10,37 +11,32 @@ import numpy as np
 from dejacue.errors import InputError, shortened
 
 
-def parse_objects(text: str) -> list[list[int]]:
-    """Return the ids of each object, in the order given."""
-    try:
-        groups = [[int(id) for id in part.split("+")] for part in text.split(",")]
-    except ValueError:
-        groups = []
-    return _checked(groups, text)
-
-
 def object_groups(objects: Any) -> list[list[int]]:
-    """Return the same from Python: an id, ids that are the pieces of one object, or a list of
-    these for each of several; a text as on the command line."""
+    """Return the ids of each object, in the order given: from text as above, or from Python, an id,
+    ids that are the pieces of one object, or a list of these for each of several."""
+    groups: list[list[Any]] = []
     if isinstance(objects, str):
-        return parse_objects(objects)
-    values = list(objects) if isinstance(objects, Iterable) else [objects]
-    if values and all(map(is_id, values)):
-        values = [values]
-    groups = [list(value) if isinstance(value, Iterable) else [value] for value in values]
-    return _checked(groups, objects)
-
-
-def _checked(groups: list[list[Any]], objects: Any) -> list[list[int]]:
+        quoted = f'"{shortened(objects, 40)}"'
+        with suppress(ValueError):
+            groups = [[int(id) for id in part.split("+")] for part in objects.split(",")]
+    else:
+        quoted = f"{objects!r:.40}"
+        values = list(objects) if isinstance(objects, Iterable) else [objects]
+        if values and all(map(is_id, values)):
+            values = [values]
+        groups = [list(value) if isinstance(value, Iterable) else [value] for value in values]
     ids = [id for group in groups for id in group]
-    quoted = f'"{shortened(objects, 40)}"' if isinstance(objects, str) else f"{objects!r:.40}"
     if not ids or not all(groups) or not all(map(is_id, ids)):
         raise InputError(
             f"objects {quoted}: give at least one mask id: one (1), several (1,2), the pieces of "
-            'one (1+2), or "all"'
+            'one (1+2), or "all"',
+            field="objects",
+            value=objects,
         )
     if len(set(ids)) < len(ids):
-        raise InputError(f"objects {quoted}: an id appears twice; each id belongs to one object")
+        problem = f"objects {quoted}: an id appears twice"
+        remedy = "each id belongs to one object"
+        raise InputError(problem, field="objects", value=objects, remedy=remedy)
     return [[int(id) for id in group] for group in groups]
 
 

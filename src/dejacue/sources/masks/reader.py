@@ -47,17 +47,17 @@ class Rows(ABC):
     content = ""
 
     @abstractmethod
-    def read(self, row: int, shape: tuple[int, int], wanted: frozenset[int] | None) -> Objects:
-        """Return the masks of the wanted objects (None: of all; then any ids will do) in this row,
-        each of its own size; ``shape`` is the frame's, for masks that have none. Absent ones are
-        left out or empty."""
+    def read(self, row: int, shape: tuple[int, int], ids: frozenset[int] | None) -> Objects:
+        """Return the masks of these objects (None: of all; then any ids will do) in this row, each
+        of its own size; ``shape`` is the frame's, for masks that have none. Absent ones are left
+        out or empty."""
 
     @abstractmethod
     def ids_of(self, row: int) -> frozenset[int]:
         """Return the ids of the objects in a row."""
 
-    def keeps(self) -> bool:
-        """Return whether the next row whose ids are asked for is kept until it is read."""
+    def has_room(self) -> bool:
+        """Return whether the next row whose ids are looked up is buffered until it is read."""
         return True
 
     def known_ids(self) -> frozenset[int] | None:
@@ -85,11 +85,11 @@ class ListedRows(Rows):
         self.keys, self.files, self.complete, self.content = keys, files, complete, content
         self._objects, self._draw = objects, draw
 
-    def read(self, row: int, shape: tuple[int, int], wanted: frozenset[int] | None) -> Objects:
+    def read(self, row: int, shape: tuple[int, int], ids: frozenset[int] | None) -> Objects:
         return {
-            object: self._draw(source, shape)
-            for object, source in self._objects[row].items()
-            if wanted is None or object in wanted
+            id: self._draw(source, shape)
+            for id, source in self._objects[row].items()
+            if ids is None or id in ids
         }
 
     def ids_of(self, row: int) -> frozenset[int]:

@@ -13,7 +13,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.errors import InputError, counted, unknown
+from dejacue.errors import InputError, counted, named, unknown
 from dejacue.sources.atomic import check_place, temporary_folder, write_whole
 from dejacue.sources.documents import MOST_FRAME, as_json, write_document
 from dejacue.sources.images import natural
@@ -47,15 +47,14 @@ def write_masks(
     if kind is None:
         kind = WRITTEN_AS.get(target.suffix.lower())
         if kind is None:
-            raise InputError(
-                f"{path}: masks are written to a folder, .npz or .json; give one of those"
-            )
+            raise unwritable(target)
     if kind not in WRITTEN_AS.values():
         raise unknown("kind of written masks", kind, WRITTEN_AS.values())
     check_place(target)
-    there = kind == "indexed" and os.path.lexists(target)
-    if there and (not target.is_dir() or any(target.iterdir())):
-        raise InputError(f"{path}: already exists; remove it or choose another folder")
+    exists = kind == "indexed" and os.path.lexists(target)
+    if exists and (not target.is_dir() or any(target.iterdir())):
+        remedy = "remove it or choose another folder"
+        raise InputError("already exists", file=target, remedy=remedy)
     checked = _CheckedFrames(frames)
     if kind == "indexed":
         return _write_folder(target, checked)
@@ -65,6 +64,12 @@ def write_masks(
     keys: list[int | str] = [*numbers, *(path.name.removesuffix(".png") for path in names)]
     write = _write_coco if kind == "coco" else _write_stack
     return write(target, {key: packed[key] for key in keys}, checked.size)
+
+
+def unwritable(target: Path) -> InputError:
+    """Return the error for a path whose suffix is none of those of written masks."""
+    problem = "masks are written to a folder, .npz or .json"
+    return InputError(problem, file=target, remedy="give one of those")
 
 
 class _CheckedFrames:
@@ -78,30 +83,35 @@ class _CheckedFrames:
         seen: set[int | str] = set()
         for key, masks in self._frames:
             if type(key) is not int and (not isinstance(key, str) or not key or "/" in key):
-                raise InputError(f"frame {key!r:.40} is neither a number nor a file stem")
+                problem = f"frame {key!r:.40} is neither a number nor a file stem"
+                raise InputError(problem, field="frame", value=key)
             if type(key) is int and abs(key) > MOST_FRAME:
-                raise InputError(f"a frame number is above {MOST_FRAME}; frames count from 0")
+                problem, remedy = f"a frame number is above {MOST_FRAME}", "frames count from 0"
+                raise InputError(problem, field="frame", value=key, remedy=remedy)
             if type(key) is int and key < 0:
-                raise InputError(f"frame {key}: frames count from 0")
+                raise InputError(f"frame {key}: frames count from 0", field="frame", value=key)
             planes = {
                 id: mask[0] if mask.shape[:-2] == (1,) else mask for id, mask in masks.items()
             }
             for id, mask in planes.items():
                 self._size = self._size or (mask.shape[0], mask.shape[1])
                 if mask.shape != self._size or mask.dtype != bool:
-                    raise InputError(
-                        f"frame {key}, object {id}: the mask has type {mask.dtype} and shape "
-                        f"{mask.shape}; give bool masks, all of size {self._size}"
-                    )
+                    with named(f"frame {key}, object {id}"):
+                        raise InputError(
+                            f"the mask has type {mask.dtype} and shape {mask.shape}",
+                            field="mask",
+                            remedy=f"give bool masks, all of size {self._size}",
+                        )
             if key in seen or (seen and type(key) is not type(next(iter(seen)))):
-                raise InputError("frames are given twice, or some by number and some by name")
+                problem = "frames are given twice, or some by number and some by name"
+                raise InputError(problem, field="frame", value=key)
             seen.add(key)
             yield key, {int(id): mask for id, mask in planes.items()}
 
     @property
     def size(self) -> tuple[int, int]:
         if self._size is None:
-            raise InputError("there is no mask to write: no frame has an object")
+            raise InputError("there is no mask to write: no frame has an object", field="frames")
         return self._size
 
 
@@ -168,7 +178,8 @@ def _write_folder(path: Path, frames: _CheckedFrames) -> Path:
             overlaps = False
             for id, mask in row.items():
                 if not 0 < id < VOID:
-                    raise InputError(f"object {id}: an indexed folder holds the ids 1 to 254")
+                    problem = f"object {id}: an indexed folder holds the ids 1 to 254"
+                    raise InputError(problem, field="object", value=id)
                 overlaps = overlaps or bool(labels[mask].any())
                 labels[mask] = id
             if overlaps:

@@ -45,7 +45,7 @@ class Observation:
     presence: float
 
 
-class Session(Protocol):
+class TrackerSession(Protocol):
     """One pass over consecutive frames. An object joins at its first prompt."""
 
     def step(
@@ -65,7 +65,7 @@ class Session(Protocol):
 class Tracker(Protocol):
     """Makes sessions.
 
-    name          as it is asked for: "box", "sam2", "sam2-tiny", "edgetam", …
+    name          as ``load_tracker`` takes it: "box", "sam2", "sam2-tiny", "edgetam", …
     approximate   whether its masks must be called so
     independent   whether the masks of an object are the same whichever others are followed with
                   it; if not, all are followed again when one is added
@@ -77,7 +77,7 @@ class Tracker(Protocol):
     independent: bool
     details: Mapping[str, str]
 
-    def session(self) -> Session: ...
+    def session(self) -> TrackerSession: ...
 
 
 def bounding_box(mask: Mask) -> tuple[int, int, int, int] | None:

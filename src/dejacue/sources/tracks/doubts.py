@@ -39,8 +39,8 @@ Row = tuple[str, int, int, str]  # kind, first and last row of the series, text
 
 @dataclass(frozen=True)
 class Doubt:
-    """``kind`` is one of KINDS; frames ``first`` to ``last``, both included, as they are numbered
-    in the series; ``text`` says it in words."""
+    """Frames in which a track may be wrong: ``first`` to ``last``, both included, as they are
+    numbered in the series. ``kind`` is one of KINDS; ``text`` says it in words."""
 
     kind: str
     first: int

@@ -1,6 +1,6 @@
 """follow(): prompts → the masks of the objects on disk with notes, or those that are there already.
 
-write_track() is its engine: what is there and up to date is not made again, and what was there is
+write_track() does it: what is there and up to date is not made again, and what was there is
 replaced only when the new is whole.
 """
 
@@ -33,7 +33,7 @@ from dejacue.sources.atomic import (
 )
 from dejacue.sources.images import is_image
 from dejacue.sources.masks import Masks, open_masks, write_masks
-from dejacue.sources.masks.write import WRITTEN_AS
+from dejacue.sources.masks.write import WRITTEN_AS, unwritable
 from dejacue.sources.tracks.base import Mask, Prompt, Tracker
 from dejacue.sources.tracks.doubts import Series, find_doubts
 from dejacue.sources.tracks.loading import load_tracker
@@ -50,9 +50,10 @@ from dejacue.sources.tracks.prompts import (
     Lineages,
     RawPrompt,
     TypedPrompts,
+    are_numbers,
     check_prompts,
     drop_repeated_pieces,
-    read_prompts,
+    parse_prompts,
     resolve_prompts,
 )
 from dejacue.sources.tracks.propagate import (
@@ -63,6 +64,7 @@ from dejacue.sources.tracks.propagate import (
     FrameRecord,
     PackedObservation,
     TrackRequest,
+    check_presence,
     propagate,
 )
 from dejacue.sources.video import Frame, Video
@@ -79,10 +81,12 @@ def first_prompts(
     """Return what shows one object in the first frame; a mask may be a picture."""
     prompts: list[RawPrompt] = []
     if box is not None:
-        x0, y0, x1, y1 = _numbers(box, 4, "box: give (x0, y0, x1, y1)")
+        _check_numbers(box, "box", "(x0, y0, x1, y1)")
+        x0, y0, x1, y1 = map(float, box)
         prompts.append(RawPrompt(1, None, box=(x0, y0, x1, y1)))
     if point is not None:
-        x, y = _numbers(point, 2, "point: give (x, y)")
+        _check_numbers(point, "point", "(x, y)")
+        x, y = map(float, point)
         prompts.append(RawPrompt(1, None, point=(x, y, True)))
     if isinstance(mask, str | os.PathLike):
         prompts.append(RawPrompt(1, None, picture=(os.fspath(mask), None)))
@@ -91,14 +95,12 @@ def first_prompts(
     return prompts
 
 
-def _numbers(values: Sequence[float], count: int, remedy: str) -> list[float]:
-    try:
-        numbers = [float(value) for value in values]
-    except (TypeError, ValueError, OverflowError):
-        numbers = []
-    if len(numbers) != count:
-        raise InputError(f"{remedy} in pixels from the upper left corner, not {values!r:.60}")
-    return numbers
+def _check_numbers(values: Sequence[float], field: str, form: str) -> None:
+    """Refuse what is not as many numbers as ``form`` has."""
+    if not are_numbers([values], form.count(",") + 1):
+        where = "in pixels from the upper left corner"
+        problem = f"{field}: give {form} {where}, not {values!r:.60}"
+        raise InputError(problem, field=field, value=values)
 
 
 Prompts = TypedPrompts | Sequence[RawPrompt] | Sequence[Prompt]
@@ -120,14 +122,14 @@ class TrackerOptions:
     fallback: bool = False
 
     def __post_init__(self) -> None:
-        if not 0 <= self.presence <= 1:
-            raise InputError(f"presence {self.presence} must be between 0 and 1")
+        check_presence(self.presence)
 
     def load(self, tracker: Tracker | str | None) -> Tracker:
         """Return a tracker by its name; None: the default of load_tracker."""
         if tracker is not None and not isinstance(tracker, str):
             if not hasattr(tracker, "session"):
-                raise InputError(f"tracker {tracker!r:.40} is neither a name nor a Tracker")
+                problem = f"tracker {tracker!r:.40} is neither a name nor a Tracker"
+                raise InputError(problem, field="tracker", value=tracker)
             return tracker
         options: dict[str, Any] = {"device": self.device, "precision": self.precision}
         options |= {"fallback": True} if self.fallback else {}
@@ -184,16 +186,19 @@ def _request(
         if prompts.adds and not prompts.first and output.exists():
             before = read_notes(output)
         known = (before.prompts, before.lineages) if before else ((), {})
-        raw, lineages = read_prompts(prompts, known)
+        raw, lineages = parse_prompts(prompts, known)
         if not raw:
             raise InputError(
-                f"{video.path}: show where the object is: --box x0,y0,x1,y1, --point x,y or "
-                "--mask first.png, with @FRAME if it is not in the first frame"
+                "show where the object is: --box x0,y0,x1,y1, --point x,y or --mask first.png, "
+                "with @FRAME if it is not in the first frame",
+                file=video.path,
+                field="--box",
             )
         placed, lineages = drop_repeated_pieces(resolve_prompts(video, raw), lineages)
     else:
         if isinstance(prompts, str) or not isinstance(prompts, Iterable):
-            raise InputError(f"prompts {prompts!r:.40}: give a list of Prompt records")
+            problem = f"prompts {prompts!r:.40}: give a list of Prompt records"
+            raise InputError(problem, field="prompts", value=prompts)
         raw = [prompt for prompt in prompts if isinstance(prompt, RawPrompt)]
         sampled = [prompt for prompt in prompts if not isinstance(prompt, RawPrompt)]
         placed = [*(check_prompts(video, sampled) if sampled else ())]
@@ -210,20 +215,22 @@ def _check_same(
 ) -> None:
     """Refuse to add pieces that would be followed in another way than the others were."""
     ways = {True: "--backward", False: "--no-backward"}
-    pairs = [
-        (f"--tracker {before.tracker}", f"--tracker {tracker.name}"),
-        (f"--presence {before.presence:g}", f"--presence {options.presence:g}"),
-        (ways[before.backward], ways[options.backward]),
-    ]
+    pairs = {
+        "tracker": (f"--tracker {before.tracker}", f"--tracker {tracker.name}"),
+        "presence": (f"--presence {before.presence:g}", f"--presence {options.presence:g}"),
+        "backward": (ways[before.backward], ways[options.backward]),
+    }
     if before.video_key != video.key:
-        taken = _frames(before.frames, len(before.frames))
+        sampled = _frames(before.frames, len(before.frames))
         now = _frames((frame.source for frame in video), video.length)
-        pairs.append((f"{before.video}, {taken}", f"{video.path}, {now}"))
-    for was, now in pairs:
+        pairs["video"] = (f"{before.video}, {sampled}", f"{video.path}, {now}")
+    for option, (was, now) in pairs.items():
         if was != now:
             raise InputError(
-                f"{output}: was made with {was}, but now it is {now}; give the same options to "
-                "add to it, or all prompts to start over"
+                f"was made with {was}, but now it is {now}",
+                file=output,
+                field=option,
+                remedy="give the same options to add to it, or all prompts to start over",
             )
 
 
@@ -260,12 +267,12 @@ def write_track(
             before = msgspec.structs.replace(before, lineages=lineages)
             write_notes(target, before)
         return before
-    kept = {
+    unchanged = {
         object: noted
         for object, noted in known.items()
         if keys.get(object) == noted.key and not noted.cut
     }
-    new = request.only(keys.keys() - kept.keys())
+    new = request.only(keys.keys() - unchanged.keys())
     about = ",".join([__version__, *(f"{object}:{keys[object]}" for object in new.firsts)])
     checkpoint = Checkpoint(partial_path(target), about) if new.prompts else Checkpoint()
     try:
@@ -275,20 +282,18 @@ def write_track(
         else:
             rows, size = _follow(new, checkpoint, progress)
             prompts = raw_prompts(request.prompts, {row.index: row.source for row in rows})
-        if before and kept and before.frames != tuple(row.source for row in rows):
-            raise DejaCueError(
-                f"{request.video.path}: its frames have changed since {target} was made; remove "
-                f"{target} and track again"
-            )
+        if before and unchanged and before.frames != tuple(row.source for row in rows):
+            problem = f"its frames have changed since {target} was made"
+            remedy = f"remove {target} and track again"
+            raise DejaCueError(problem, file=request.video.path, remedy=remedy)
         objects = {
-            object: kept.get(object) or _tracked_object(rows, object, key, size)
+            object: unchanged.get(object) or _tracked_object(rows, object, key, size)
             for object, key in keys.items()
         }
         if not any(noted.seen for noted in objects.values()):
-            raise InputError(
-                f"{request.video.path}: the object is not seen in any frame; mark it more "
-                "precisely, or lower --presence"
-            )
+            problem = "the object is not seen in any frame"
+            remedy = "mark it more precisely, or lower --presence"
+            raise InputError(problem, file=request.video.path, field="prompts", remedy=remedy)
         names = [row.name for row in rows if row.name is not None]
         times = [row.time_s for row in rows if row.time_s is not None]
         stems = len(set(names)) == len(rows)
@@ -310,12 +315,12 @@ def write_track(
             tuple(names) if stems else None,
             objects,
         )
-        old = [object for object, noted in kept.items() if noted.seen]
+        old = [object for object, noted in unchanged.items() if noted.seen]
         masks = None if before is None or not old else open_written(target, before)
         return _write(target, _MaskRows(rows, masks, old, notes, target.suffix == ""), checkpoint)
     except (Cancelled, KeyboardInterrupt):
         message = "stopped before anything was kept"
-        if count := checkpoint.kept:
+        if count := checkpoint.saved:
             what = "1 frame is" if count == 1 else f"{count} frames are"
             message = f"stopped; {what} kept in {partial_path(target)} and will be reused"
         raise Cancelled(message) from None
@@ -332,15 +337,13 @@ def check_target(target: Path) -> None:
     """Refuse what cannot be written, or must not be written over, before anything is done. What a
     run that was killed has left is completed or removed first."""
     if target.suffix.lower() not in WRITTEN_AS:
-        raise InputError(
-            f"{target}: masks are written to a folder, .npz or .json; give one of those"
-        )
+        raise unwritable(target)
     if target.name in ("", ".."):
-        raise InputError(f"{target}: give the folder for the masks a name, such as masks")
+        raise InputError("give the folder for the masks a name, such as masks", file=target)
     check_place(target)
     _recover(target)
     if objection := _objection(target):
-        raise InputError(f"{target}: {objection}")
+        raise InputError(objection, file=target)
 
 
 def _objection(target: Path) -> str | None:
@@ -391,14 +394,14 @@ def _follow(
 ) -> tuple[list[FrameRecord], tuple[int, int]]:
     """Return all frames with their objects, and (height, width)."""
     with closing(iter(request.video)) as frames:  # type: ignore[type-var]
-        height, width = next(frames).image.shape[:2]
+        size = next(frames).shape
     for frame, earlier, seen in propagate(request, checkpoint, progress):
         now = {
             id: PackedObservation.of(frame.image, observation) for id, observation in seen.items()
         }
         checkpoint.add(FrameRecord.of(FORWARD, frame, {**earlier, **now}))
     checkpoint.frames[BACKWARD].clear()  # they are in the others now
-    return checkpoint.frames[FORWARD], (height, width)
+    return checkpoint.frames[FORWARD], size
 
 
 def _tracked_object(
@@ -511,7 +514,7 @@ def _move(folder: Path, target: Path) -> None:
 
 
 def _recover(target: Path) -> None:
-    """Put in its place what a killed run had written, but not moved; half of it is removed."""
+    """Move to its place what a killed run had written, but not moved; half of it is removed."""
     with left_folder(_real(target)) as folder:
         if folder is None or not has_notes(folder / target.name):
             return

@@ -39,7 +39,7 @@ class BoxTracker:
 
 
 class BoxSession:
-    """See ``base.Session``. Of a mask the box around it is taken; points beside a box change
+    """See ``base.TrackerSession``. Of a mask the box around it is taken; points beside a box change
     nothing, points alone are refused."""
 
     def __init__(self) -> None:
@@ -65,8 +65,9 @@ def _box_of(prompt: Prompt) -> Box:
     box = None if prompt.mask is None else bounding_box(prompt.mask)
     if box is None:
         raise InputError(
-            f"object {prompt.object}: the tracker box needs a box or a mask, not clicks; give "
-            "one, or track the object with sam2 (pip install 'dejacue[track]')"
+            f"object {prompt.object}: the tracker box needs a box or a mask, not clicks",
+            field="box",
+            remedy="give one, or track the object with sam2 (pip install 'dejacue[track]')",
         )
     return box
 
@@ -111,7 +112,8 @@ def load_tracker(
         options = {"device": device, "precision": precision, **options}
         unused = [option for option, value in options.items() if value is not None]
         if unused:
-            raise InputError(f"the tracker box has no option {', '.join(unused)}; leave it out")
+            problem = f"the tracker box has no option {', '.join(unused)}"
+            raise InputError(problem, field=unused[0], remedy="leave it out")
         return BoxTracker()
     if unnamed:
         from dejacue.sources.catalogue import check_default_tracker  # which knows the trackers

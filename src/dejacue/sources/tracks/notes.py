@@ -29,7 +29,7 @@ Share = Annotated[float, Meta(ge=0, le=1)]
 
 
 class TrackedObject(msgspec.Struct, frozen=True, eq=False, forbid_unknown_fields=True):
-    """One object. ``key`` changes with all that its masks depend on.
+    """What is noted of one object. ``key`` changes with all that its masks depend on.
 
     seen       in how many frames it is, in the masks as they were written
     cut        in how many frames others cover some of it, in a folder: one object a pixel
@@ -86,7 +86,7 @@ class Notes(
             raise ValueError("frames, times_s, names and presence differ in length")
 
     @property
-    def shown(self) -> Lineages:
+    def seen_lineages(self) -> Lineages:
         """Return the lineages of ids that are in the masks."""
         seen = {
             root: tuple(id for id in pieces if id in self.objects and self.objects[id].seen)
@@ -166,10 +166,8 @@ def read_notes(masks: str | os.PathLike[str]) -> Notes | None:
             dec_hook=lambda _, mask: decode_rle(mask),  # that of a prompt, kept as run lengths
         )
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InputError(
-            f"{path}: was not written by dejacue track ({first_line(error)}); remove it, or track "
-            "again"
-        ) from None
+        problem = f"was not written by dejacue track ({first_line(error)})"
+        raise InputError(problem, file=path, remedy="remove it, or track again") from None
 
 
 def write_notes(masks: str | os.PathLike[str], notes: Notes) -> Path:

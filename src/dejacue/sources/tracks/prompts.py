@@ -1,6 +1,6 @@
 """Where the object is: as people write it, and as a tracker takes it, checked against the video.
 
-    read_prompts           text of the command line → RawPrompt
+    parse_prompts           text of the command line → RawPrompt
     resolve_prompts        RawPrompt, in frames of the file → Prompt, at sampled positions
     check_prompts          prompts made in Python, checked in the same way
     drop_repeated_pieces   without pieces that are given twice
@@ -18,13 +18,14 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from dejacue.errors import InputError, in_file, named, shown
+from dejacue.errors import DejaCueError, InputError, in_file, named, shown
 from dejacue.records.arrays import as_array
 from dejacue.sources.masks.labels import LOSSY, MAX_LABELS, VOID, read_picture
 from dejacue.sources.masks.objects import is_id
@@ -83,18 +84,20 @@ class TypedPrompts:
         return (*self.boxes, *self.points, *self.not_points, *self.masks)
 
 
-def read_prompts(
+def parse_prompts(
     typed: TypedPrompts, before: tuple[Iterable[RawPrompt], Lineages] = ((), {})
 ) -> tuple[list[RawPrompt], Lineages]:
     """Return the prompts, and the lineages: an add is a piece of an object, with a new id. Where
     only adds are given, they are added to what was given ``before``."""
     at = typed.at
     if at is not None and at < 0:
-        raise InputError(f"--at {at} is negative; frames count from 0")
-    prompts = [_read("--box", text, at, _box) for text in typed.boxes]
-    prompts += [_read("--point", text, at, _point) for text in typed.points]
-    prompts += [_read("--not-point", text, at, _not_point) for text in typed.not_points]
-    prompts += [_read("--mask", text, at, _mask) for text in typed.masks]
+        remedy = "frames count from 0"
+        raise InputError(f"--at {at} is negative", field="--at", value=at, remedy=remedy)
+    not_point = partial(_point, inside=False)
+    prompts = [_parse("--box", text, at, _box) for text in typed.boxes]
+    prompts += [_parse("--point", text, at, _point) for text in typed.points]
+    prompts += [_parse("--not-point", text, at, not_point) for text in typed.not_points]
+    prompts += [_parse("--mask", text, at, _mask) for text in typed.masks]
     lineages: dict[int, tuple[int, ...]] = {
         object: (object,) for object in sorted({prompt.object for prompt in prompts})
     }
@@ -103,17 +106,18 @@ def read_prompts(
     known = ", ".join(map(str, lineages))
     ids = [id for pieces in lineages.values() for id in pieces]
     for number, text in enumerate(typed.adds, start=max(ids, default=0) + 1):
-        prompt = _read("--add", text, at, _any)
-        with named(f"--add {text}"):
+        prompt = _parse("--add", text, at, _any)
+        with _in_option("--add", text):
             if not lineages:
-                raise InputError("there is no object yet; show it with --box, --point or --mask")
+                remedy = "show it with --box, --point or --mask"
+                raise InputError("there is no object yet", remedy=remedy)
             names_object = (match := _TEXT.fullmatch(text)) is not None and match[1] is not None
             if not names_object and len(lineages) > 1:
                 example = f"{next(iter(lineages))}:{text}"
                 raise InputError(f"name the object it is a piece of ({known}), as in {example}")
             root = prompt.object if names_object else next(iter(lineages))
             if root not in lineages:
-                raise InputError(f"there is no object {root}; known: {known}")
+                raise InputError(f"there is no object {root}", remedy=f"known: {known}")
             if number > MAX_OBJECT:
                 raise InputError(f"objects and pieces have the numbers 1 to {MAX_OBJECT}")
         prompts.append(msgspec.structs.replace(prompt, object=number))
@@ -121,10 +125,23 @@ def read_prompts(
     return prompts, lineages
 
 
-def _read(option: str, text: str, at: int | None, parse: Callable[[str], RawPrompt]) -> RawPrompt:
+class _in_option(named):
+    """Prepend an option and its text to an error raised inside."""
+
+    def __init__(self, option: str, text: str) -> None:
+        super().__init__(f"{option} {text}")
+        self.option, self.text = option, text
+
+    def complete(self, error: DejaCueError) -> None:
+        super().complete(error)
+        error.field, error.value = self.option, self.text
+
+
+def _parse(option: str, text: str, at: int | None, parse: Callable[[str], RawPrompt]) -> RawPrompt:
+    """Return the prompt that an option gives; ``parse`` reads it without object and frame."""
     match = _TEXT.fullmatch(text)
     assert match is not None  # anything matches
-    with named(f"{option} {text}"):
+    with _in_option(option, text):
         number = int(match[1] or 1)
         if not 1 <= number <= MAX_OBJECT:
             raise InputError(f"objects have the numbers 1 to {MAX_OBJECT}")
@@ -142,10 +159,6 @@ def _box(text: str) -> RawPrompt:
 def _point(text: str, inside: bool = True) -> RawPrompt:
     x, y = _numbers(text, 2, "a point is x,y, as in 200,150@0")
     return RawPrompt(1, None, point=(x, y, inside))
-
-
-def _not_point(text: str) -> RawPrompt:
-    return _point(text, inside=False)
 
 
 def _mask(text: str) -> RawPrompt:
@@ -169,8 +182,13 @@ def _numbers(text: str, count: int, form: str) -> list[float]:
     except ValueError:
         numbers = []
     if len(numbers) != count or not all(map(math.isfinite, numbers)):
-        raise InputError(f"{form}; pixels from the upper left corner")
+        raise InputError(form, remedy="pixels from the upper left corner")
     return numbers
+
+
+def _no_position(remedy: str) -> InputError:
+    problem = "the position of the object is missing"
+    return InputError(problem, field="prompts", remedy=remedy)
 
 
 def resolve_prompts(video: Video, raw: Sequence[RawPrompt]) -> list[Prompt]:
@@ -180,7 +198,7 @@ def resolve_prompts(video: Video, raw: Sequence[RawPrompt]) -> list[Prompt]:
     known, not guessed.
     """
     if not raw:
-        raise InputError("the position of the object is missing; give a box, a point or a mask")
+        raise _no_position("give a box, a point or a mask")
     with in_file(video.path):
         frames = _find_frames(video, {written.frame for written in raw}, lambda frame: frame.source)
         prompts = []
@@ -189,7 +207,7 @@ def resolve_prompts(video: Video, raw: Sequence[RawPrompt]) -> list[Prompt]:
             mask = written.mask
             if written.picture is not None:
                 path, number = written.picture
-                mask = _read_mask(Path(path), number, _size(frame))
+                mask = _read_mask(Path(path), number, frame.shape)
             points = () if written.point is None else (written.point,)
             prompts.append(Prompt(frame.index, written.object, written.box, points, mask))
         return _combined(prompts, frames.values())
@@ -198,31 +216,35 @@ def resolve_prompts(video: Video, raw: Sequence[RawPrompt]) -> list[Prompt]:
 def check_prompts(video: Video, prompts: Sequence[Prompt]) -> list[Prompt]:
     """Return the same prompts, one for each object and frame, boxes clipped; or raise."""
     if not prompts:
-        raise InputError("the position of the object is missing; give at least one Prompt")
+        raise _no_position("give at least one Prompt")
     with in_file(video.path):
         for prompt in prompts:
             _check_fields(prompt)
-        wanted = {prompt.frame for prompt in prompts}
-        frames = _find_frames(video, wanted, lambda frame: frame.index)
+        positions = {prompt.frame for prompt in prompts}
+        frames = _find_frames(video, positions, lambda frame: frame.index)
         return _combined(prompts, frames.values())
 
 
 def _check_fields(prompt: Any) -> None:
+    """Refuse what is not a Prompt, or has values of another type."""
     if not isinstance(prompt, Prompt):
-        raise InputError(f"prompts are Prompt records, not {prompt!r:.40}")
+        problem = f"prompts are Prompt records, not {prompt!r:.40}"
+        raise InputError(problem, field="prompts", value=prompt)
     if not is_id(prompt.frame):
-        raise InputError(
-            f"frame {prompt.frame!r:.40}: give the position of a frame, counted from 0"
-        )
+        problem = f"frame {prompt.frame!r:.40}: give the position of a frame, counted from 0"
+        raise InputError(problem, field="frame", value=prompt.frame)
     if not is_id(prompt.object) or not 1 <= prompt.object <= MAX_OBJECT:
-        raise InputError(f"object {shown(prompt.object)}: objects are numbered 1 to {MAX_OBJECT}")
-    if prompt.box is not None and not _are_numbers([prompt.box], 4):
-        raise InputError(f"box {prompt.box!s:.60}: a box is (x0, y0, x1, y1)")
-    if not _are_numbers(prompt.points, 3):
-        raise InputError(f"points {prompt.points!s:.60}: a point is (x, y, inside)")
+        problem = f"object {shown(prompt.object)}: objects are numbered 1 to {MAX_OBJECT}"
+        raise InputError(problem, field="object", value=prompt.object)
+    if prompt.box is not None and not are_numbers([prompt.box], 4):
+        problem = f"box {prompt.box!s:.60}: a box is (x0, y0, x1, y1)"
+        raise InputError(problem, field="box", value=prompt.box)
+    if not are_numbers(prompt.points, 3):
+        problem = f"points {prompt.points!s:.60}: a point is (x, y, inside)"
+        raise InputError(problem, field="points", value=prompt.points)
 
 
-def _are_numbers(rows: Any, count: int) -> bool:
+def are_numbers(rows: Any, count: int) -> bool:
     """Return whether each row is so many numbers."""
     try:
         return all(len([float(value) for value in row]) == count for row in rows)
@@ -274,10 +296,10 @@ def prompt_content(prompts: Iterable[Prompt], object: int) -> list[tuple[Any, ..
 
 
 def _find_frames(
-    video: Video, wanted: Iterable[int | None], number: Callable[[Frame], int]
+    video: Video, numbers: Iterable[int | None], number: Callable[[Frame], int]
 ) -> dict[int | None, Frame]:
     """Return the frames of these numbers (None: the first); each must be there."""
-    left = set(wanted)
+    left = set(numbers)
     frames: dict[int | None, Frame] = {}
     before: int | None = None
     with closing(iter(video)) as stream:  # type: ignore[type-var]
@@ -288,56 +310,55 @@ def _find_frames(
                 left.discard(key)
             passed = min((key for key in left if key is not None and key < here), default=None)
             if passed is not None and before is None:
-                raise InputError(
-                    f"frame {passed} is not sampled; the first sampled frame is {here}"
-                )
+                remedy = f"the first sampled frame is {here}"
+                raise _bad_frame(passed, "is not sampled", remedy)
             if passed is not None:
-                raise InputError(
-                    f"frame {passed} is not used (not sampled, or it cannot be decoded); give one "
-                    f"of its neighbours, {before} or {here}"
+                remedy = f"give one of its neighbours, {before} or {here}"
+                raise _bad_frame(
+                    passed, "is not used (not sampled, or it cannot be decoded)", remedy
                 )
             if not left:
                 return frames
             before = here
     past = min(key for key in left if key is not None)
-    raise InputError(f"frame {past} is past the end; the last frame is {before}")
+    raise _bad_frame(past, "is past the end", f"the last frame is {before}")
 
 
-def _size(frame: Frame) -> tuple[int, int]:
-    return frame.image.shape[0], frame.image.shape[1]
+def _bad_frame(frame: int, problem: str, remedy: str) -> InputError:
+    return InputError(f"frame {frame} {problem}", field="frame", value=frame, remedy=remedy)
 
 
 def _read_mask(path: Path, number: int | None, size: tuple[int, int]) -> Mask:
     """Return the mask of an object in a picture, at the size of the frame."""
     with in_file(path):
         if os.path.isdir(path):
-            raise InputError(
-                "is a folder; --mask takes one picture of the object, --masks takes the masks of "
-                "all frames"
-            )
+            remedy = "--mask takes one picture of the object, --masks takes the masks of all frames"
+            raise InputError("is a folder", field="mask", remedy=remedy)
         labels = read_picture(path, binary=path.suffix.lower() in LOSSY)
         values = [int(value) for value in np.unique(labels) if value > 0]
         objects = [value for value in values if value != VOID] or values
         listed = ", ".join(map(str, objects[:9])) or "none"
         if number is not None and number not in values:
-            raise InputError(f"has no object {number}; the numbers in this picture are {listed}")
+            problem, remedy = f"has no object {number}", f"the numbers in this picture are {listed}"
+            raise InputError(problem, field="object", value=number, remedy=remedy)
         if number is None and 1 < len(objects) <= MAX_LABELS:
-            raise InputError(
-                f"holds the objects {listed}; choose one, as in {path.name}#{objects[0]}"
+            problem, remedy = (
+                f"holds the objects {listed}",
+                f"choose one, as in {path.name}#{objects[0]}",
             )
+            raise InputError(problem, field="object", remedy=remedy)
         if number is not None or len(objects) == 1:
             mask = labels == (objects[0] if number is None else number)
         else:
             mask = labels > VOID // 2  # a soft edge, not objects
         (height, width), (mask_height, mask_width) = size, mask.shape
         if abs(mask_width * height - mask_height * width) > max(height, width) * 2:
-            raise InputError(
-                f"is {mask_width} × {mask_height}, but the frame is {width} × {height}, another "
-                "shape; give a mask of the whole frame"
-            )
+            sizes = f"is {mask_width} × {mask_height}, but the frame is {width} × {height}"
+            remedy = "give a mask of the whole frame"
+            raise InputError(f"{sizes}, another shape", field="size", remedy=remedy)
         mask = resize_nearest(mask, size)
         if not mask.any():
-            raise InputError("is empty; give a mask that shows the object")
+            raise InputError("is empty", field="mask", remedy="give a mask that shows the object")
         return mask
 
 
@@ -352,12 +373,12 @@ def _combined(prompts: Iterable[Prompt], frames: Iterable[Frame]) -> list[Prompt
     for (index, object), group in sorted(groups.items(), key=lambda item: item[0]):
         frame = by_index[index]
         with named(f"object {object}, frame {frame.source}"):
-            prompt = united(group, _size(frame))
+            prompt = united(group, frame.shape)
             clicked = any(inside for *_, inside in prompt.points)
             if object not in known and not (prompt.box or prompt.mask is not None or clicked):
+                remedy = "show where it is with a box or a point"
                 raise InputError(
-                    "only clicks outside the object are given; show where it is with a box or a "
-                    "point"
+                    "only clicks outside the object are given", field="points", remedy=remedy
                 )
         known.add(object)
         combined.append(prompt)
@@ -371,7 +392,8 @@ def united(prompts: Sequence[Prompt], size: tuple[int, int]) -> Prompt:
     boxes = {_clipped(prompt.box, size): prompt.box for prompt in prompts if prompt.box is not None}
     if len(boxes) > 1:
         first, other, *_ = (_written(box) for box in boxes.values())
-        raise InputError(f"the boxes {first} and {other} contradict each other; keep one")
+        problem = f"the boxes {first} and {other} contradict each other"
+        raise InputError(problem, field="box", remedy="keep one")
     box = next(iter(boxes), None)
     clicks = ((float(x), float(y), bool(on)) for prompt in prompts for x, y, on in prompt.points)
     points = tuple(dict.fromkeys(clicks))
@@ -379,17 +401,17 @@ def united(prompts: Sequence[Prompt], size: tuple[int, int]) -> Prompt:
     masks = [_plane(prompt.mask) for prompt in prompts if prompt.mask is not None]
     for mask in masks:
         if mask.shape != size or mask.dtype != bool or not mask.any():
-            raise InputError(
-                f"the mask is {mask.dtype} of shape {mask.shape}; give bool of the frame's "
-                f"(height, width) {size}, not empty"
-            )
+            problem = f"the mask is {mask.dtype} of shape {mask.shape}"
+            remedy = f"give bool of the frame's (height, width) {size}, not empty"
+            raise InputError(problem, field="mask", remedy=remedy)
         if (mask != masks[0]).any():
-            raise InputError("two different masks are given; keep one")
+            raise InputError("two different masks are given", field="mask", remedy="keep one")
         _check_mask(mask, box, points)
     if masks:
         return Prompt(frame, object, mask=masks[0])
     if box is None and not points:
-        raise InputError("the prompt is empty; give a box, points or a mask")
+        remedy = "give a box, points or a mask"
+        raise InputError("the prompt is empty", field="prompts", remedy=remedy)
     return Prompt(frame, object, box, points)
 
 
@@ -404,22 +426,16 @@ def _plane(mask: Any) -> Mask:
 def _clipped(box: Box, size: tuple[int, int]) -> Box:
     (height, width), (x0, y0, x1, y1) = size, box
     if not all(map(math.isfinite, box)):
-        raise InputError(f"the box {_written(box)} has sides that are not finite numbers")
+        raise _bad_box(box, "has sides that are not finite numbers")
     if x1 < x0 or y1 < y0:
-        raise InputError(
-            f"the box {_written(box)} ends before it begins; give the upper left corner first"
-        )
+        raise _bad_box(box, "ends before it begins", "give the upper left corner first")
     if x1 == x0 or y1 == y0:
-        raise InputError(f"the box {_written(box)} has no area; x0,y0,x1,y1 are two corners")
+        raise _bad_box(box, "has no area", "x0,y0,x1,y1 are two corners")
     if x1 - x0 < 1 or y1 - y0 < 1:
-        raise InputError(
-            f"the box {_written(box)} is narrower than a pixel; give its corners in pixels, not "
-            f"as fractions of {width} × {height}"
-        )
+        remedy = f"give its corners in pixels, not as fractions of {width} × {height}"
+        raise _bad_box(box, "is narrower than a pixel", remedy)
     if x1 <= 0 or y1 <= 0 or x0 >= width or y0 >= height:
-        raise InputError(
-            f"the box {_written(box)} lies outside the frame of {width} × {height} pixels"
-        )
+        raise _bad_box(box, f"lies outside the frame of {width} × {height} pixels")
     return float(max(x0, 0)), float(max(y0, 0)), float(min(x1, width)), float(min(y1, height))
 
 
@@ -430,17 +446,11 @@ def _check_points(
     clicked: dict[tuple[int, int], bool] = {}
     for x, y, inside in points:
         if not (0 <= x < width and 0 <= y < height):
-            raise InputError(
-                f"the point {x:g},{y:g} lies outside the frame of {width} × {height} pixels"
-            )
+            raise _bad_point(x, y, f"lies outside the frame of {width} × {height} pixels")
         if clicked.setdefault((int(x), int(y)), inside) != inside:
-            raise InputError(
-                f"the point {x:g},{y:g} is given both as inside and as outside; keep one"
-            )
+            raise _bad_point(x, y, "is given both as inside and as outside", "keep one")
         if inside and box and not (box[0] <= x <= box[2] and box[1] <= y <= box[3]):
-            raise InputError(
-                f"the point {x:g},{y:g} lies outside the box {_written(box)}; move one of them"
-            )
+            raise _bad_point(x, y, f"lies outside the box {_written(box)}", "move one of them")
 
 
 def _check_mask(mask: Mask, box: Box | None, points: Iterable[tuple[float, float, bool]]) -> None:
@@ -448,11 +458,21 @@ def _check_mask(mask: Mask, box: Box | None, points: Iterable[tuple[float, float
         x0, y0, x1, y1 = box
         part = mask[math.floor(y0) : math.ceil(y1), math.floor(x0) : math.ceil(x1)]
         if not part.any():
-            raise InputError(f"the box {_written(box)} and the mask do not overlap; keep one")
+            raise _bad_box(box, "and the mask do not overlap", "keep one")
     for x, y, inside in points:
         if mask[int(y), int(x)] != inside:
             where = "outside" if inside else "inside"
-            raise InputError(f"the point {x:g},{y:g} lies {where} the mask; keep one")
+            raise _bad_point(x, y, f"lies {where} the mask", "keep one")
+
+
+def _bad_box(box: Box, problem: str, remedy: str | None = None) -> InputError:
+    return InputError(f"the box {_written(box)} {problem}", field="box", value=box, remedy=remedy)
+
+
+def _bad_point(x: float, y: float, problem: str, remedy: str | None = None) -> InputError:
+    return InputError(
+        f"the point {x:g},{y:g} {problem}", field="points", value=(x, y), remedy=remedy
+    )
 
 
 def _written(box: Box) -> str:

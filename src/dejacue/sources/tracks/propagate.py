@@ -18,6 +18,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import json
+import math
 import os
 import tempfile
 import time
@@ -37,7 +38,14 @@ from dejacue.errors import Cancelled, DejaCueError, InputError, first_line, name
 from dejacue.progress import Progress, silent
 from dejacue.sources.masks.rle import decode_rle, pack
 from dejacue.sources.partial import PartialFile
-from dejacue.sources.tracks.base import Mask, Observation, Prompt, Session, Tracker, bounding_box
+from dejacue.sources.tracks.base import (
+    Mask,
+    Observation,
+    Prompt,
+    Tracker,
+    TrackerSession,
+    bounding_box,
+)
 from dejacue.sources.tracks.doubts import colour_signature
 from dejacue.sources.tracks.loading import load_tracker
 from dejacue.sources.tracks.prompts import check_prompts, prompt_content
@@ -118,7 +126,7 @@ class Checkpoint:
 
     def __init__(self, path: str | os.PathLike[str] | None = None, key: str = "") -> None:
         self.frames: dict[Direction, list[FrameRecord]] = {BACKWARD: [], FORWARD: []}
-        self.kept = 0  # frames of the pass that was last in the file
+        self.saved = 0  # frames of the pass that was last in the file
         self._file = None if path is None else PartialFile(path, key)
         self._pending: list[bytes] = []
         self._old_bytes = 0
@@ -132,7 +140,7 @@ class Checkpoint:
         if self._file is not None:
             self._pending.append(msgspec.msgpack.encode(record))
 
-    def resume(self, direction: Direction, session: Session) -> int:
+    def resume(self, direction: Direction, session: TrackerSession) -> int:
         """Return how many frames of this pass are done; the session is restored to that point."""
         if self._state is None or self._state.direction != direction:
             return 0
@@ -140,10 +148,8 @@ class Checkpoint:
         try:
             session.restore(self._state.session)
         except (ValueError, TypeError, LookupError) as error:
-            raise InputError(
-                f"{self._file.path}: cannot resume from this file of an earlier run "
-                f"({first_line(error)}); remove it"
-            ) from None
+            problem = f"cannot resume from this file of an earlier run ({first_line(error)})"
+            raise InputError(problem, file=self._file.path, remedy="remove it") from None
         return self._state.done
 
     @property
@@ -151,13 +157,13 @@ class Checkpoint:
         """Return whether an earlier run has done all of the backward pass."""
         return self._state is not None and self._state.direction == FORWARD
 
-    def step(self, direction: Direction, done: int, session: Session) -> None:
+    def step(self, direction: Direction, done: int, session: TrackerSession) -> None:
         """Count a frame; from time to time all is written."""
         late = time.monotonic() - self._clock >= SAVE_EVERY_S
         if len(self._pending) >= SAVE_EVERY_FRAMES or late:
             self.save(direction, done, session)
 
-    def save(self, direction: Direction, done: int, session: Session) -> None:
+    def save(self, direction: Direction, done: int, session: TrackerSession) -> None:
         """Write the frames that are not in the file yet, and the state of the session."""
         if self._file is None or not self._pending:
             return
@@ -170,7 +176,7 @@ class Checkpoint:
         else:
             self._file.append([*self._pending, state])
         self._pending = []
-        self.kept = done
+        self.saved = done
         self._clock = time.monotonic()
 
     def close(self) -> None:
@@ -195,7 +201,7 @@ class Checkpoint:
             if isinstance(record, FrameRecord):
                 self.frames[record.direction].append(record)
             else:
-                self._state, self.kept = record, record.done
+                self._state, self.saved = record, record.done
         self._old_bytes = sum(len(records[at]) for at in states)
         if end < len(records):
             file.replace(records[:end])
@@ -241,9 +247,11 @@ class ReversedVideo(AbstractContextManager["ReversedVideo"]):
             if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
                 raise
             raise DejaCueError(
-                f"{tempfile.gettempdir()}: no space left for the frames before the prompt, which "
-                f"are needed in reverse order ({self._ends[-1] >> 20} MB were written); free some, "
-                "set TMPDIR to another folder, or track the object forward only (--no-backward)"
+                "no space left for the frames before the prompt, which are needed in reverse order "
+                f"({self._ends[-1] >> 20} MB were written)",
+                file=tempfile.gettempdir(),
+                remedy="free some, set TMPDIR to another folder, or track the object forward only "
+                "(--no-backward)",
             ) from None
         except BaseException:
             self._file.close()
@@ -317,20 +325,27 @@ def track(
 
     def tracked() -> Iterator[TrackedFrame]:
         for frame, packed, seen in propagate(request, Checkpoint(), progress):
-            size = frame.image.shape[0], frame.image.shape[1]
             earlier = {
-                id: Observation(kept.mask(size), kept.presence) for id, kept in packed.items()
+                id: Observation(observation.mask(frame.shape), observation.presence)
+                for id, observation in packed.items()
             }
             yield TrackedFrame(frame, dict(sorted({**earlier, **seen}.items())))
 
     return tracked()  # the request is checked at once
 
 
+def check_presence(presence: float) -> None:
+    """Refuse a threshold of presence that is not between 0 and 1."""
+    if not 0 <= presence <= 1:
+        problem = f"presence {presence} must be between 0 and 1"
+        raise InputError(problem, field="presence", value=presence)
+
+
 @dataclass(frozen=True, eq=False)
 class TrackRequest:
-    """What is to be followed, and how; ``prompts`` as resolve_prompts or check_prompts give them.
+    """The objects to follow, and how; ``prompts`` as resolve_prompts or check_prompts give them.
 
-    ``TrackRequest.of`` makes one of what ``track`` takes.
+    ``TrackRequest.of`` checks what ``track`` takes.
     """
 
     video: Video
@@ -340,8 +355,7 @@ class TrackRequest:
     presence: float = PRESENCE
 
     def __post_init__(self) -> None:
-        if not 0 <= self.presence <= 1:
-            raise InputError(f"presence {self.presence} must be between 0 and 1")
+        check_presence(self.presence)
 
     @classmethod
     def of(
@@ -393,8 +407,8 @@ def propagate(
     if request.backward:
         _go_back(request, checkpoint, progress)
     earlier = {record.index: record.objects for record in checkpoint.frames[BACKWARD]}
-    one_pass = _Pass(FORWARD, request, request.prompts, request.video.length)
-    for frame, seen in one_pass.run(request.video, checkpoint, progress):
+    forward = _Pass(FORWARD, request, request.prompts, request.video.length)
+    for frame, seen in forward.run(request.video, checkpoint, progress):
         yield frame, earlier.get(frame.index, {}), seen
 
 
@@ -405,9 +419,9 @@ def _go_back(request: TrackRequest, checkpoint: Checkpoint, progress: Progress) 
         return
     firsts = request.firsts
     prompts = [prompt for prompt in request.prompts if 0 < prompt.frame == firsts[prompt.object]]
-    one_pass = _Pass(BACKWARD, request, prompts, last + 1)
+    backward = _Pass(BACKWARD, request, prompts, last + 1)
     with ReversedVideo(request.video, last, progress) as reverse:
-        for frame, seen in one_pass.run(reverse, checkpoint, progress):
+        for frame, seen in backward.run(reverse, checkpoint, progress):
             objects = {
                 id: PackedObservation.of(frame.image, observation)
                 for id, observation in seen.items()
@@ -448,8 +462,7 @@ class _Pass:
             yield frame, seen
             checkpoint.step(self.direction, at + 1, session)
             area = sum(int(observation.mask.sum()) for observation in seen.values())
-            height, width = frame.image.shape[:2]
-            note = f"area {100 * area / (height * width):.1f} %" if seen else ""
+            note = f"area {100 * area / math.prod(frame.shape):.1f} %" if seen else ""
             try:
                 progress(STAGES[self.direction], at + 1, self.total, note)
             except (Cancelled, KeyboardInterrupt):  # between two steps: all of it can be kept
@@ -459,10 +472,9 @@ class _Pass:
 
 def _visible(seen: Observation, frame: Frame, presence: float) -> Observation:
     """Return the observation, with an empty mask where the tracker is not sure enough."""
-    if seen.mask.shape != frame.image.shape[:2]:
-        raise DejaCueError(
-            f"the tracker returned a mask of shape {seen.mask.shape} for a frame of shape "
-            f"{frame.image.shape[:2]}"
-        )
+    shape = seen.mask.shape
+    if shape != frame.shape:
+        problem = f"the tracker returned a mask of shape {shape} for a frame of shape {frame.shape}"
+        raise DejaCueError(problem, field="tracker", value=shape)
     sure = seen.presence >= presence
     return Observation(seen.mask if sure else np.zeros_like(seen.mask), seen.presence)

@@ -47,9 +47,9 @@ import cachetools
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.errors import InputError, first_line, named, need, shown, unknown
-from dejacue.sources.encoders.torch_models import choose_device, dtype_of
-from dejacue.sources.encoders.weights import Weights, commit, files_in, sha256
+from dejacue.errors import InputError, first_line, named, need, shown
+from dejacue.sources.encoders.torch_models import choose_device, choose_precision, dtype_of
+from dejacue.sources.encoders.weights import Weights, commit, fetch, files_in, sha256
 from dejacue.sources.tracks.base import Mask, Observation, Prompt
 from dejacue.sources.tracks.prompts import united
 
@@ -89,7 +89,7 @@ def load(
     precision: str | None = None,
     fallback: bool = False,
 ) -> Sam2Tracker:
-    """Load the tracker of that name.
+    """Load the tracker of a name that ``load_tracker`` knows.
 
     device      cuda, mps or cpu (default: the first that is there)
     precision   fp32, bf16 or fp16 (default: bf16 on cuda, else fp32)
@@ -97,21 +97,19 @@ def load(
     """
     kind, _, folder = name.partition(":")
     if kind == "sam3":
-        raise InputError(SAM3)
-    if kind != "sam2" and kind not in REPOSITORIES:
-        raise unknown("tracker", name, ["sam2", *REPOSITORIES, "sam2:FOLDER"])
+        raise InputError(SAM3, field="tracker", value=name)
     need("torch", REMEDY)
     transformers = need("transformers", REMEDY)
     device = choose_device(device)
-    precision = precision or ("bf16" if device.startswith("cuda") else "fp32")
+    precision = choose_precision(precision, device)
     dtype = dtype_of(precision)
     repository = REPOSITORIES[DEFAULT if kind == "sam2" else kind]
-    files = (
-        files_in(Path(folder), FILES) if folder else Weights(repository, REVISION, FILES).fetch()
-    )
+    weights = Weights(repository, REVISION, FILES)
+    files = files_in(Path(folder), FILES) if folder else fetch(weights)
     classes = _classes(files["config.json"])
     if not hasattr(transformers, classes[0]):
-        raise InputError(f"this transformers has no {classes[0]}; {REMEDY} --upgrade")
+        problem = f"this transformers has no {classes[0]}"
+        raise InputError(problem, field="tracker", value=name, remedy=f"{REMEDY} --upgrade")
     model = _model(getattr(transformers, classes[0]), files["model.safetensors"].parent, dtype)
     digest = sha256(files["model.safetensors"])
     details = {
@@ -137,34 +135,32 @@ def _classes(path: Path) -> tuple[str, str]:
         config = json.loads(path.read_text(encoding="utf-8"))
         kind = config["model_type"]
     except (OSError, ValueError, TypeError, LookupError, RecursionError):
-        raise InputError(
-            f"{path}: is not the configuration of a model; download it again"
-        ) from None
+        problem = "is not the configuration of a model"
+        raise InputError(problem, file=path, remedy="download it again") from None
     if str(kind) not in CLASSES:
-        raise InputError(
-            f'{path}: describes a "{shown(kind)}"; a tracker must be one of {", ".join(CLASSES)}'
-        )
+        problem = f'describes a "{shown(kind)}"'
+        remedy = f"a tracker must be one of {', '.join(CLASSES)}"
+        raise InputError(problem, file=path, field="model_type", value=kind, remedy=remedy)
     if '"timm_wrapper"' in json.dumps(config):
         need("timm", "EdgeTAM also needs it: pip install 'dejacue[track]' timm")
     return CLASSES[str(kind)]
 
 
 def _model(kind: Any, folder: Path, dtype: Any) -> Any:
+    path = folder / "model.safetensors"
     try:
         model, loaded = kind.from_pretrained(
             folder, dtype=dtype, local_files_only=True, output_loading_info=True
         )
     except Exception as error:  # safetensors and transformers raise their own kinds
-        raise InputError(
-            f"{folder / 'model.safetensors'}: cannot be loaded ({first_line(error)}); download it "
-            "and config.json again, or upgrade transformers"
-        ) from error
+        remedy = "download it and config.json again, or upgrade transformers"
+        problem = f"cannot be loaded ({first_line(error)})"
+        raise InputError(problem, file=path, remedy=remedy) from error
     if loaded["missing_keys"] or loaded["mismatched_keys"]:
         lacking = sorted(map(str, [*loaded["missing_keys"], *loaded["mismatched_keys"]]))
-        raise InputError(
-            f"{folder / 'model.safetensors'}: does not hold all weights of the model "
-            f"({lacking[0]} and {len(lacking) - 1} more are missing); download it again"
-        )
+        missing = f"{lacking[0]} and {len(lacking) - 1} more are missing"
+        problem = f"does not hold all weights of the model ({missing})"
+        raise InputError(problem, file=path, value=lacking[0], remedy="download it again")
     return model
 
 
@@ -172,10 +168,9 @@ def frame_input(image: NDArray[np.uint8], size: int, device: str, dtype: Any) ->
     """Return a frame of (H, W, 3) bytes as (3, size, size), normalised."""
     torch = need("torch", REMEDY)
     if image.ndim != 3 or image.shape[2] != 3 or image.dtype != np.uint8 or not image.size:
-        raise InputError(
-            f"a frame must be uint8 of shape (height, width, 3), but this one is {image.dtype} of "
-            f"shape {image.shape}"
-        )
+        expected = "a frame must be uint8 of shape (height, width, 3)"
+        problem = f"{expected}, but this one is {image.dtype} of shape {image.shape}"
+        raise InputError(problem, field="image", value=image.shape)
     # the CPU resizes bytes as they are; mps has no kernel for it, so that there the CPU does it too
     on_cpu = device.startswith(("cpu", "mps"))
     picture = torch.from_numpy(np.require(image, requirements=["C", "W"])).to(
@@ -306,7 +301,7 @@ def _readable(outputs: Mapping[str, Any], whole: bool) -> dict[str, Any]:
 
 
 class Sam2Session:
-    """See ``base.Session``.
+    """See ``base.TrackerSession``.
 
     A box or a mask says anew where its object is: the frame is read by itself. Points alone, for
     an object that is being followed, correct: they are read together with what is remembered.
@@ -361,12 +356,12 @@ class Sam2Session:
             content = torch.load(io.BytesIO(state), map_location="cpu", weights_only=True)
             fits = content["kind"] == SESSION_KIND and content["model"] == self._tracker.key
         except (RuntimeError, ValueError, LookupError, TypeError, EOFError, pickle.PickleError):
-            raise InputError("the state of the tracker is damaged; start over") from None
+            problem = "the state of the tracker is damaged"
+            raise InputError(problem, field="state", remedy="start over") from None
         if not fits:
-            raise InputError(
-                f"the state was not saved by {self._tracker.name} with these weights; use the "
-                "tracker that saved it, or start over"
-            )
+            problem = f"the state was not saved by {self._tracker.name} with these weights"
+            remedy = "use the tracker that saved it, or start over"
+            raise InputError(problem, field="tracker", remedy=remedy)
         self._next = content["next"]
         self._objects = {object: Memory(**memory) for object, memory in content["objects"].items()}
         self._place = ("cpu", content["precision"])
@@ -388,7 +383,7 @@ class Sam2Session:
                 prompt = prompts.get(object)
                 view = self._view(memory, features)
                 if prompt is not None:
-                    self._ask(view, prompt, height, width, correcting=known is not None)
+                    self._add_prompt(view, prompt, height, width, correcting=known is not None)
                 tracker.model(view, frame_idx=self._next, frame=frame)
                 features = view.cache
                 if prompt is not None and self._next in memory.recent:
@@ -424,7 +419,9 @@ class Sam2Session:
             view.cache = features
         return view
 
-    def _ask(self, view: Any, prompt: Prompt, height: int, width: int, correcting: bool) -> None:
+    def _add_prompt(
+        self, view: Any, prompt: Prompt, height: int, width: int, correcting: bool
+    ) -> None:
         size, index = self._tracker.size, self._next
         if prompt.mask is not None:
             view.add_mask_inputs(0, index, mask_input(prompt.mask, size))
@@ -499,9 +496,11 @@ class Sam2Tracker:
             raise error
         if self.device == "cpu" or not self._fallback:
             raise InputError(
-                f"{self.name}: the device {self.device} is out of memory; close other programs "
-                "that use it, choose a smaller model (sam2-tiny), track fewer objects, or use "
-                "the device cpu"
+                f"{self.name}: the device {self.device} is out of memory",
+                field="device",
+                value=self.device,
+                remedy="close other programs that use it, choose a smaller model (sam2-tiny), "
+                "track fewer objects, or use the device cpu",
             ) from error
         lost = self.device
         self.dtype, self.precision = dtype_of("fp32"), "fp32"
