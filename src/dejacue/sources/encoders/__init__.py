@@ -4,6 +4,7 @@ siglip2                the published model: ONNX Runtime on the CPU, or torch wh
 siglip2:fp16, :int8    its smaller exports, through ONNX Runtime; rows of their own
 siglip2-large, …       its larger sizes, through torch
 mini                   embedded, knows the rendered scenes only
+lite                   EfficientNet-Lite0 from a package of the index: pictures, no words
 hf:NAME                an image model of transformers: CLIP, SigLIP, MetaCLIP, DINOv2, DINOv3, ViT …
 openclip:NAME          a CLIP of open_clip: PE-Core, DFN, MetaCLIP …
 timm:NAME              an image model of timm
@@ -26,7 +27,7 @@ from dejacue.sources.encoders.base import encode_vocabulary as _encode_vocabular
 
 UNKNOWN_WORDS = "words that mini does not know: "
 PLUG_INS: Registry[Callable[..., Encoder]] = Registry("encoders", {})
-BUILT_IN = ("siglip2", "mini")
+BUILT_IN = ("siglip2", "mini", "lite")
 VARIANTS = {  # of siglip2, by name
     "siglip2:fp32": {"backend": "onnx", "precision": "fp32"},
     "siglip2:fp16": {"backend": "onnx", "precision": "fp16"},
@@ -90,6 +91,10 @@ def load_encoder(name: str = "siglip2", **options: Any) -> Encoder:
         from dejacue.sources.encoders.mini import Mini
 
         return _load(name, Mini, options)
+    if name == "lite":
+        from dejacue.sources.encoders.lite import Lite
+
+        return _load(name, Lite, options)
     encoder = _load(name, PLUG_INS[name], options)
     if not isinstance(encoder, Encoder):
         problem = f'the plug-in "{name}" returned a {type(encoder).__name__}, not an Encoder'
@@ -138,6 +143,8 @@ def encoder_name(history: HasOrigin) -> str:
         return "".join(("siglip2", *revision.partition(":")[1:]))
     if model == "dejacue-mini":
         return "mini"
+    if model == "efficientnet-lite0":
+        return "lite"
     if model.startswith(("openclip:", "timm:")):
         return model
     raise InputError(
