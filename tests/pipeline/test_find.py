@@ -36,7 +36,7 @@ from dejacue import (
 )
 from dejacue.data.rendered import render, write_scene
 from dejacue.method import kernel
-from dejacue.pipeline import EncoderOptions, Job, ReadOptions, _find, _read, encode, job, read
+from dejacue.pipeline import EncoderOptions, Job, ReadoutOptions, _find, _read, encode, job, read
 from dejacue.progress import NotebookBar, default_progress, silent
 from dejacue.report.exports import EXPORTS
 from dejacue.sources.encoders.mini import Mini
@@ -187,7 +187,7 @@ def test_the_stages_one_by_one_give_the_same(first, scene) -> None:
     )
     (made,) = encode(given).values()
     words = _read.Words.of(scene / "vocabulary.yaml", EncoderOptions())
-    found = read(made.history, words.encoded(encoder)[0], ReadOptions(diagnostics=True))
+    found = read(made.history, words.encoded(encoder)[0], ReadoutOptions(diagnostics=True))
     assert set(found.notes) < set(first.timeline.notes)
     expected = first.timeline.replace(notes=found.notes)
     assert found.to_dict() == expected.to_dict()
@@ -216,7 +216,7 @@ def test_each_object_is_found_in_one_pass(scene, monkeypatch) -> None:
 
 @pytest.mark.parametrize("name", ["joint", "published", "scan", "peak"])
 def test_a_readout_is_chosen_by_name(first, name) -> None:
-    found = first.ask(readout=name)
+    found = first.with_words(readout=name)
     wanted = "scan" if name == "published" else name
     assert found.timeline.settings["readout"]["name"] == wanted
     assert any(one.kind == "occurrence" for one in found) <= (name == "joint")
@@ -342,7 +342,7 @@ def same(one: Finding, other: Finding) -> None:
 @pytest.mark.parametrize("readout", ["contrast", "joint"])
 def test_a_finding_is_read_as_it_was_written(first, tmp_path, readout) -> None:
     doubts = ((dejacue.Window(3, 5), "maybe another thing"),)
-    given = replace(first.ask(readout=readout, diagnostics=True), doubts=doubts)
+    given = replace(first.with_words(readout=readout, diagnostics=True), doubts=doubts)
     given.write(tmp_path / "found")
     same(Finding.read(tmp_path / "found"), given)
 
@@ -353,7 +353,7 @@ def test_a_save_that_is_stopped_half_way_leaves_the_finding_as_it_was(
 ) -> None:
     first.write(tmp_path)
     names = sorted(path.name for path in tmp_path.iterdir())
-    other = first.ask({"empty": ["empty cup"], "full": ["full cup"]})
+    other = first.with_words({"empty": ["empty cup"], "full": ["full cup"]})
 
     def stop(*_: object) -> None:
         raise KeyboardInterrupt
@@ -390,11 +390,11 @@ def test_other_words_are_asked_of_a_finding_without_decoding(first, tmp_path, mo
     first.write(tmp_path)
     monkeypatch.setattr(Video, "_frames", lambda self, **_: pytest.fail("decoded again"))
     other = {"empty": ["empty cup"], "full": ["full cup", "full ouzo"]}
-    asked = first.ask(other)
+    asked = first.with_words(other)
     assert asked.vocabulary.descriptions == ("empty cup", "full cup", "full ouzo")
     assert asked.thumbnails == first.thumbnails
     assert "words that mini does not know: ouzo" in asked.warnings
-    assert asked.ask(WORDS).warnings == first.warnings
+    assert asked.with_words(WORDS).warnings == first.warnings
     history = tmp_path / "scene.history.npz"
     for source in (tmp_path, str(tmp_path), history, Finding.read(tmp_path)):
         same(find(source, other), asked)
@@ -405,7 +405,7 @@ def test_the_history_beside_another_finding_is_read_for_itself(first, tmp_path) 
     alone = write_history(tmp_path / "x.history.npz", replace(first.history, id="x"))
     assert find(alone, WORDS).thumbnails == {}
     damage(tmp_path, lambda text: "{")
-    assert windows(find(tmp_path / "scene.history.npz", WORDS)) == windows(first.ask(WORDS))
+    assert windows(find(tmp_path / "scene.history.npz", WORDS)) == windows(first.with_words(WORDS))
 
 
 def damage(folder: Path, change) -> None:
@@ -672,10 +672,10 @@ def test_options_of_an_opened_video_belong_to_open_video(cup, scene) -> None:
 def test_words_of_which_the_encoder_knows_none_are_refused(first, scene, words) -> None:
     told = "the vocabulary: mini knows none of its words, so its answers mean nothing"
     with pytest.raises(InputError, match=told):
-        first.ask(words)
+        first.with_words(words)
     with pytest.raises(InputError, match=told):
         find(scene / "scene.mp4", words, masks=scene / "Annotations", objects=1, encoder="mini")
-    some = first.ask({"a": ["empty xyzzy"], "b": ["plugh"]})
+    some = first.with_words({"a": ["empty xyzzy"], "b": ["plugh"]})
     assert "words that mini does not know: xyzzy, plugh" in some.timeline.notes
 
 
@@ -860,7 +860,7 @@ def test_nothing_is_written_over_the_video_or_under_a_wrong_name(first, scene, t
 def test_another_encoder_than_that_of_the_history_is_named_before_it_is_loaded(first) -> None:
     for other in ("siglip2", "siglip2-large"):
         with pytest.raises(InputError, match=f"was made with mini, not with {other}; "):
-            first.ask(WORDS, encoder=other)
+            first.with_words(WORDS, encoder=other)
 
 
 def test_progress_gets_all_four_arguments(cup) -> None:

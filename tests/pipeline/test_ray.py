@@ -48,9 +48,9 @@ def test_ray_gives_the_answers_of_one_machine_to_the_last_bit(
     store = filled(tmp_path / "s")
     assert len(list((store.path / "segments").iterdir())) > 6
     for options in ({}, {"top": 5}, {"where": {"camera": "c1"}}, {"threads": 2}):
-        local = store.ask(words(), readout=readout, **options).columns()
-        equal(store.ask(words(), readout=readout, engine="ray", **options).columns(), local)
-    assert list(store.ask(words(), engine="ray")) == list(store.ask(words()))
+        local = store.query(words(), readout=readout, **options).columns()
+        equal(store.query(words(), readout=readout, engine="ray", **options).columns(), local)
+    assert list(store.query(words(), engine="ray")) == list(store.query(words()))
     assert ray.is_initialized()  # it was not ours to end
 
 
@@ -59,8 +59,8 @@ def test_a_store_that_is_compacted_meanwhile_is_read_as_it_was(ray, tmp_path, mo
     monkeypatch.setattr(_segments, "MAX_SEGMENT_BYTES", 10_000)
     monkeypatch.setattr(_query, "CHUNK_HISTORIES", 1)
     store = filled(tmp_path / "s")
-    wanted = list(store.ask(words()))
-    asked = store.ask(words(), engine="ray")
+    wanted = list(store.query(words()))
+    asked = store.query(words(), engine="ray")
     first = next(asked)
     with Store.open(store.path) as other:
         other.remove(other.ids())
@@ -72,7 +72,7 @@ def test_a_store_that_is_compacted_meanwhile_is_read_as_it_was(ray, tmp_path, mo
 @pytest.mark.long
 def test_errors_of_tasks_are_our_own_sentences(ray, tmp_path, monkeypatch) -> None:
     store = filled(tmp_path / "s")
-    asked = store.ask(words(), engine="ray")
+    asked = store.query(words(), engine="ray")
     sent = _query.Query._part
 
     def elsewhere(self, *given):
@@ -90,7 +90,7 @@ def test_errors_of_tasks_are_our_own_sentences(ray, tmp_path, monkeypatch) -> No
         with pytest.raises(
             InputError, match="but the driver runs 0; install the same version on all"
         ):
-            next(store.ask(words(), engine="ray"))
+            next(store.query(words(), engine="ray"))
 
     def broken(*_: object) -> None:
         raise ZeroDivisionError("no")
@@ -100,13 +100,13 @@ def test_errors_of_tasks_are_our_own_sentences(ray, tmp_path, monkeypatch) -> No
 
     monkeypatch.setattr(_query, "read_part", unknown_there)
     with pytest.raises(DejaCueError, match=r"cannot import dejacue; install dejacue\[ray\]==\d"):
-        next(store.ask(words(), engine="ray"))
+        next(store.query(words(), engine="ray"))
     monkeypatch.setattr(_query, "read_part", broken)
     with pytest.raises(DejaCueError, match=r"a Ray task failed \(ZeroDivisionError: no\); see"):
-        next(store.ask(words(), engine="ray"))
+        next(store.query(words(), engine="ray"))
     monkeypatch.setattr(_query, "read_part", killed)
     with pytest.raises(DejaCueError, match=r"Ray lost a task \(.*Run the command again"):
-        next(store.ask(words(), engine="ray"))
+        next(store.query(words(), engine="ray"))
 
 
 def unknown_there(*_: object) -> None:
@@ -126,7 +126,7 @@ def test_a_task_that_dies_once_is_run_again(ray, tmp_path, monkeypatch) -> None:
         return read_part(*given)
 
     monkeypatch.setattr(_query, "read_part", dies_once)
-    assert list(store.ask(words(), engine="ray")) == list(store.ask(words()))
+    assert list(store.query(words(), engine="ray")) == list(store.query(words()))
     assert dead.exists()
 
 
@@ -146,7 +146,7 @@ def test_an_address_without_a_cluster_is_told_at_once(
     monkeypatch.setattr(ray, "is_initialized", lambda: False)  # no test leaves one behind
     store = filled(tmp_path / "s")
     with pytest.raises(InputError, match=message):
-        store.ask(words(), engine="ray", ray_address=address)
+        store.query(words(), engine="ray", ray_address=address)
     vocabulary = tmp_path / "words.npz"
     write_vocabulary(vocabulary, words())
     ran = dejacue(
@@ -195,12 +195,12 @@ def test_the_address_of_a_cluster_passes(ray, monkeypatch) -> None:
 def test_engines_that_cannot_be_used_are_refused_at_once(tmp_path, monkeypatch) -> None:
     store = filled(tmp_path / "s")
     with pytest.raises(InputError, match=r'unknown engine "spark"; .*known: local, ray'):
-        store.ask(words(), engine="spark")
+        store.query(words(), engine="spark")
     with pytest.raises(InputError, match="the local engine takes no address; add --engine ray"):
-        store.ask(words(), ray_address="auto")
+        store.query(words(), ray_address="auto")
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(MissingExtra, match=r"ray is not installed; pip install 'dejacue\[ray\]'"):
-        store.ask(words(), engine="ray")
+        store.query(words(), engine="ray")
 
 
 @pytest.mark.long

@@ -24,8 +24,8 @@ from dejacue.pipeline import EncoderOptions
 from dejacue.pipeline.ingest import (
     Decoding,
     Ingested,
+    IngestRun,
     RayOptions,
-    Run,
     Writer,
     on_ray,
     writer,
@@ -208,7 +208,7 @@ def test_batches_that_actors_do_not_keep_are_kept_here(videos, tmp_path) -> None
     def passed(stop: int | None) -> Ingested:
         own = Writer(store)
         options = EncoderOptions()
-        run = Run(iter([item]), 1, encoder, how, own, None, encoder, options, RayOptions())
+        run = IngestRun(iter([item]), 1, encoder, how, own, None, encoder, options, RayOptions())
         joined, encode = on_ray._Joined(run), on_ray.Encode(shared)
         rows = list(on_ray.decode_rows(joined.begin(item), shared))
         for row in sorted(rows, key=lambda row: -row["part"])[:stop]:  # whatever the order

@@ -206,7 +206,7 @@ def test_a_second_writer_is_told_and_readers_are_not_blocked(store, monkeypatch)
                 write()
         assert other.ids() == ["a"]
         assert np.array_equal(other["a"].features, rows(1))
-        assert len(other.ask(words()).columns()["rank"]) == 2
+        assert len(other.query(words()).columns()["rank"]) == 2
         yield history("d", 3)
 
     store.add(slowly())
@@ -286,7 +286,7 @@ def test_removed_histories_are_gone_and_compact_frees_their_bytes(store, monkeyp
     store.remove(store.ids())
     store.compact()
     assert (len(store), store.size) == (0, 0)
-    assert list(store.ask(words())) == []
+    assert list(store.query(words())) == []
     store.add(history("new", 7))
     assert np.array_equal(reader["new"].features, rows(7))
 
@@ -296,8 +296,8 @@ def test_a_question_goes_on_while_the_store_is_compacted(store, monkeypatch) -> 
 
     monkeypatch.setattr(_query, "CHUNK_HISTORIES", 2)
     store.add([history(str(k), k) for k in range(6)])
-    wanted = store.ask(words()).columns()
-    asked = Store.open(store.path).ask(words())
+    wanted = store.query(words()).columns()
+    asked = Store.open(store.path).query(words())
     first = next(asked)
     store.remove(["0", "1", "2"])
     store.compact()
@@ -363,7 +363,7 @@ def test_a_damaged_entry_reads_nothing_beyond_its_file(store, column, value) -> 
     with _index.transaction(store.path) as now:
         changed = np.array(value, "<i8").tobytes()
         now.execute(f"UPDATE histories SET {column} = ?", (changed,))
-    for read in (lambda: store["a"], lambda: list(store.ask(words()))):
+    for read in (lambda: store["a"], lambda: list(store.query(words()))):
         with pytest.raises(InputError, match='entry of history "a" is damaged; remove it'):
             read()
     assert [own.id for own in store.verify()] == ["a"]
@@ -402,7 +402,7 @@ def test_asking_gives_the_answers_of_locate_ranked_by_the_object(tmp_path) -> No
     centre = vocabulary.weights @ unit
     centre /= np.linalg.norm(centre)
     objects = {own.id: float(own.mean_direction @ centre) for own in given}
-    answers = list(store.ask(vocabulary))
+    answers = list(store.query(vocabulary))
     ranked = sorted(objects, key=lambda id: -objects[id])
     assert [own.history for own in answers] == [id for id in ranked for _ in range(2)]
     assert [own.rank for own in answers] == [k for k in range(1, 13) for _ in range(2)]
@@ -415,23 +415,23 @@ def test_asking_gives_the_answers_of_locate_ranked_by_the_object(tmp_path) -> No
         assert (own.interval.source_start is None) == (not history.sampled)
         assert own.object_score == pytest.approx(objects[own.history], abs=1e-6)
         assert (own.source, own.notes) == ("kitchen.mp4", ())
-    assert list(store.ask(vocabulary, top=3)) == answers[:6]
-    assert list(store.ask(vocabulary, threads=2)) == answers
+    assert list(store.query(vocabulary, top=3)) == answers[:6]
+    assert list(store.query(vocabulary, threads=2)) == answers
 
 
 def test_a_question_as_columns(store) -> None:
     store.add([history(str(k), k) for k in range(5)])
-    columns = store.ask(words(), top=2).columns()
+    columns = store.query(words(), top=2).columns()
     assert columns["rank"].tolist() == [1, 1, 2, 2]
     assert {"history", "state", "start", "end", "score", "object_score"} <= set(columns)
-    assert len(store.ask(words()).to_dataframe("pandas")) == 10
-    asked = store.ask(words())
+    assert len(store.query(words()).to_dataframe("pandas")) == 10
+    asked = store.query(words())
     assert len(list(asked)) == 10
     for again in (asked.columns, lambda: list(asked)):
         with pytest.raises(InputError, match="have already been read"):
             again()
-    assert store.ask(words()).to_arrow().num_rows == 10
-    scan = store.ask(words(), readout="scan", top=1).columns()
+    assert store.query(words()).to_arrow().num_rows == 10
+    scan = store.query(words(), readout="scan", top=1).columns()
     assert sorted(scan["description"]) == sorted(words().descriptions)
 
 
@@ -442,8 +442,8 @@ def test_columns_say_what_the_matches_say(tmp_path, monkeypatch, readout) -> Non
     monkeypatch.setattr(_query, "CHUNK_HISTORIES", 4)  # some chunks have no times, or no source
     store = Store.create(tmp_path / "s")
     store.add([drawn(seed) for seed in range(9)], source="kitchen.mp4")
-    columns = store.ask(words(), readout=readout).columns()
-    matches = list(store.ask(words(), readout=readout))
+    columns = store.query(words(), readout=readout).columns()
+    matches = list(store.query(words(), readout=readout))
     for name in ("rank", "history", "source", "object_score"):
         assert list(columns[name]) == [getattr(match, name) for match in matches]
     for name in ("state", "start", "end", "score"):
@@ -458,7 +458,7 @@ def test_a_state_that_is_not_found_has_no_match(store) -> None:
     seen = np.repeat(apart[[0, 1, 0, 1]], 10, axis=0)
     store.add([History(seen, id="a", encoder="e"), History(seen[::-1], id="b", encoder="e")])
     vocabulary = Vocabulary({"one": "1", "two": "2", "three": "3"}, apart, encoder="e")
-    matches = list(store.ask(vocabulary, readout=JointOrNone(none=0.5)))
+    matches = list(store.query(vocabulary, readout=JointOrNone(none=0.5)))
     assert {match.interval.state for match in matches} == {"one", "two"}
     for match in matches:
         timeline = locate(store[match.history], vocabulary, readout=JointOrNone(none=0.5))
@@ -472,10 +472,10 @@ def test_a_question_may_look_at_some_only(store) -> None:
     store.add([drawn(k) for k in range(4, 8)], object="drawer", source="b/2.mp4")
     assert store.ids({"source": "a/*"}) == ["h0", "h1", "h2", "h3"]
     assert store.ids({"object": "drawer", "camera": "c1"}) == ["h5", "h7"]
-    asked = store.ask(words(), where={"object": "cup", "id": "h[12]"})
+    asked = store.query(words(), where={"object": "cup", "id": "h[12]"})
     assert {own.history for own in asked} == {"h1", "h2"}
     with pytest.raises(InputError, match='unknown name in where "camra"; did you mean "camera"'):
-        store.ask(words(), where={"camra": "c1"})
+        store.query(words(), where={"camra": "c1"})
     found = {own.id: own for own in store.rows({"object": "cup"})}
     for k in range(4):
         own, wanted = found[f"h{k}"], drawn(k)
@@ -504,7 +504,7 @@ def test_a_question_that_cannot_be_asked_is_refused_at_once(
 ) -> None:
     store.add(history("a"))
     with pytest.raises(InputError, match=message):
-        store.ask(vocabulary, **options)
+        store.query(vocabulary, **options)
 
 
 def test_the_words_of_vost_find_their_history(release, tmp_path) -> None:
@@ -513,7 +513,7 @@ def test_the_words_of_vost_find_their_history(release, tmp_path) -> None:
     store.add(entry.history for entry in entries)
     ranks = []
     for entry in entries:
-        own = [one for one in store.ask(entry.vocabulary) if one.history == entry.history.id]
+        own = [one for one in store.query(entry.vocabulary) if one.history == entry.history.id]
         ranks.append(own[0].rank)
         for answer in own:  # of float16 rows; the release has float32
             (interval,) = locate(entry.history, entry.vocabulary)[answer.interval.state]

@@ -76,7 +76,7 @@ def test_the_same_answers_are_in_every_format(store, tmp_path, monkeypatch) -> N
 
     monkeypatch.setattr(_matches, "PARQUET_GROUP_ROWS", 5)
     monkeypatch.setattr(_query, "CHUNK_HISTORIES", 2)
-    wanted = list(store.ask(words()))
+    wanted = list(store.query(words()))
     places = {(m.interval.times_s is None, m.interval.source_start is None) for m in wanted}
     assert places == {
         (True, True),
@@ -84,7 +84,7 @@ def test_the_same_answers_are_in_every_format(store, tmp_path, monkeypatch) -> N
         (True, False),
     }
     for suffix in _matches.WRITERS:
-        assert store.ask(words()).write(tmp_path / f"x{suffix}") == len(wanted) == 14
+        assert store.query(words()).write(tmp_path / f"x{suffix}") == len(wanted) == 14
     file = pyarrow.parquet.ParquetFile(tmp_path / "x.parquet")
     assert file.num_row_groups == 3
     assert file.read().to_pylist() == [flat(answer) for answer in wanted]
@@ -107,7 +107,7 @@ def test_a_file_without_answers_is_a_file(store, tmp_path, suffix) -> None:
     import pyarrow.parquet
 
     path = tmp_path / f"x{suffix}"
-    assert store.ask(words(), where={"id": "nobody"}).write(path) == 0
+    assert store.query(words(), where={"id": "nobody"}).write(path) == 0
     if suffix == ".parquet":
         assert pyarrow.parquet.read_table(path).num_rows == 0
     elif suffix == ".json":
@@ -122,7 +122,7 @@ def test_what_fails_on_the_way_leaves_the_file_as_it_was(
 ) -> None:
     monkeypatch.setattr(_query, "CHUNK_HISTORIES", 2)
     path = tmp_path / "out" / f"x{suffix}"
-    store.ask(words(), top=1).write(path)
+    store.query(words(), top=1).write(path)
     before = path.read_bytes()
 
     def stop(stage: str, done: int, *_: object) -> None:
@@ -130,7 +130,7 @@ def test_what_fails_on_the_way_leaves_the_file_as_it_was(
             raise InputError("no more")
 
     with pytest.raises(InputError, match="no more"):
-        store.ask(words(), progress=stop).write(path)
+        store.query(words(), progress=stop).write(path)
     assert path.read_bytes() == before
     assert [own.name for own in path.parent.iterdir()] == [path.name]
 
@@ -139,7 +139,7 @@ def test_names_and_places_that_cannot_be_are_refused_before_anything_is_asked(
     store, tmp_path, monkeypatch
 ) -> None:
     (tmp_path / "file").write_text("")
-    asked = store.ask(words())
+    asked = store.query(words())
     for name, message in (
         ("x.xlsx", r"x.xlsx: .* use one that ends in .parquet, .csv, .jsonl, .json"),
         ("x", "use one that ends in"),
@@ -161,7 +161,7 @@ def test_lines_are_printed_before_the_last_history_is_read(
 ) -> None:
     """The last one cannot be read; the answers of the first are there all the same."""
     write_vocabulary(tmp_path / "v.npz", words())
-    wanted = [answer.history for answer in store.ask(words())]
+    wanted = [answer.history for answer in store.query(words())]
     with _index.transaction(store.path) as now:
         now.execute("UPDATE histories SET runs = zeroblob(16) WHERE id = ?", (wanted[-1],))
     monkeypatch.setattr(_query, "CHUNK_HISTORIES", 2)

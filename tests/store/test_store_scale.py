@@ -25,7 +25,7 @@ def test_ranking_reads_the_entries_of_the_first_only(store, monkeypatch, stateme
     monkeypatch.setattr(_segments, "MAX_SEGMENT_BYTES", 5 * 30 * D * 2)
     store.add([history(str(k), k) for k in range(20)])
     statements.clear()
-    assert len(store.ask(words(), top=3).columns()["rank"]) == 6
+    assert len(store.query(words(), top=3).columns()["rank"]) == 6
     read = [own for own in statements if "FROM histories" in own or "JOIN histories" in own]
     assert len(read) == 3
     assert "count(*)" in read[0]
@@ -42,32 +42,32 @@ def test_the_highest_come_first_and_of_equal_ones_the_first(top) -> None:
 def test_removed_histories_do_not_answer_before_they_are_compacted(store, monkeypatch) -> None:
     monkeypatch.setattr(_segments, "MAX_SEGMENT_BYTES", 5 * 30 * D * 2)
     store.add([history(str(k), k) for k in range(20)])
-    every = list(store.ask(words()))
+    every = list(store.query(words()))
     store.remove([str(k) for k in (0, 7, 10, 11, 12, 13, 14)])
     left = [own[1:] for own in every if own.history in store]
-    assert [own[1:] for own in store.ask(words())] == left
+    assert [own[1:] for own in store.query(words())] == left
     store.compact()
-    assert [own[1:] for own in store.ask(words())] == left
+    assert [own[1:] for own in store.query(words())] == left
     some = {"id": "1?"}
     wanted = [own[1:] for own in every if own.history in store.ids(some)]
-    assert [own[1:] for own in store.ask(words(), where=some)] == wanted
+    assert [own[1:] for own in store.query(words(), where=some)] == wanted
 
 
 @pytest.mark.parametrize("most", [1, 3, 100])
 def test_threads_and_chunks_change_no_answer(store, monkeypatch, most) -> None:
     store.add([history(str(k), k) for k in range(20)])
-    wanted = list(store.ask(words()))
+    wanted = list(store.query(words()))
     monkeypatch.setattr(_query, "CHUNK_HISTORIES", most)
     for threads in (1, 2, 3):
         told: list[int] = []
-        asked = store.ask(
+        asked = store.query(
             words(), threads=threads, progress=lambda *own, to=told: to.append(own[1])
         )
         assert list(asked) == wanted
         assert told == sorted(set(told))
         assert told[-1] == 20
         assert len(told) >= max(20 / most, threads)
-    unfinished = store.ask(words(), threads=2)
+    unfinished = store.query(words(), threads=2)
     assert next(unfinished) == wanted[0]
     del unfinished  # its threads end
 
@@ -77,15 +77,15 @@ def test_an_error_in_a_thread_is_told(store) -> None:
     with _index.transaction(store.path) as now:
         now.execute("UPDATE histories SET runs = zeroblob(16) WHERE id = '4'")
     with pytest.raises(InputError, match='entry of history "4" is damaged'):
-        list(store.ask(words(), threads=2))
+        list(store.query(words(), threads=2))
 
 
 def test_what_is_kept_for_the_next_question_has_a_limit(store, monkeypatch) -> None:
     monkeypatch.setattr(_store, "MAX_CACHED_FRAMES", 4 * (30 + _store.HISTORY_AS_FRAMES))
     store.add([history(str(k), k) for k in range(9)])
-    wanted = list(store.ask(words()))
+    wanted = list(store.query(words()))
     assert len(store.cached) == 4
-    assert list(store.ask(words())) == wanted
+    assert list(store.query(words())) == wanted
 
 
 @pytest.mark.parametrize("name", ["000001.npy", "000001.means.npy"])
@@ -103,7 +103,7 @@ def test_nothing_is_added_where_rows_are_lost(store, name, left) -> None:
         assert {own.id for own in again.verify()} == {None, "a", "b"}
         again.add([history("a", 1), history("b", 2)], replace=True)
         assert np.array_equal(again["b"].features, history("b", 2).features)
-        assert len(list(again.ask(words()))) == 6
+        assert len(list(again.query(words()))) == 6
     assert not left or path.read_bytes() == data
 
 
@@ -113,7 +113,7 @@ def test_a_segment_that_is_missing_is_named(store, name) -> None:
     store.remove("b")
     (store.path / "segments" / name).unlink()
     store = Store.open(store.path)
-    for read in (lambda: list(store.ask(words())), lambda: store["a"], store.compact):
+    for read in (lambda: list(store.query(words())), lambda: store["a"], store.compact):
         with pytest.raises(InputError, match=rf"{name}: is missing; dejacue store verify lists"):
             read()
 
@@ -138,7 +138,7 @@ def test_a_place_that_is_not_there_is_told(store, change, message) -> None:
         now.execute(f"UPDATE histories SET {change} WHERE id = 'a'")
     for where in (None, {"id": "?"}):
         with pytest.raises(InputError, match=message):
-            list(store.ask(words(), where=where))
+            list(store.query(words(), where=where))
     assert "a" in [own.id for own in store.verify()]
 
 
@@ -149,7 +149,7 @@ def test_means_that_are_no_numbers_are_named(store) -> None:
     data[-4:] = np.array([np.inf], "<f4").tobytes()
     path.write_bytes(data)
     with pytest.raises(InputError, match=r"000001.means.npy: is damaged; dejacue store verify"):
-        list(store.ask(words()))
+        list(store.query(words()))
     assert [own.id for own in store.verify()] == ["b"]
 
 
@@ -187,7 +187,7 @@ sys.path.insert(0, sys.argv[2])
 from helpers.stores import words
 most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
 resource.setrlimit(resource.RLIMIT_NOFILE, (60, most if sys.argv[3] == "more" else 60))
-print(len(list(Store.open(sys.argv[1]).ask(words()))))
+print(len(list(Store.open(sys.argv[1]).query(words()))))
 """
 
 

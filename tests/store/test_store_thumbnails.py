@@ -122,7 +122,7 @@ def test_a_store_made_before_thumbnails_is_read_and_added_to(store) -> None:
         assert [own.thumbnail for own in old.rows()] == [False]
         assert old.verify() == []
         words = Vocabulary({"x": "y", "z": "w"}, np.eye(2, D), encoder="e")
-        assert len(old.ask(words).columns()["rank"]) == 2
+        assert len(old.query(words).columns()["rank"]) == 2
         old.add(history("b"), thumbnails={"b": jpeg(1)})
         assert old.thumbnail("b") == jpeg(1)
         assert np.array_equal(old["a"].features, history("a", 1).features)
@@ -134,7 +134,7 @@ def test_neither_opening_nor_asking_looks_at_thumbnails(store, statements) -> No
     store.add([history("a"), history("b")], thumbnails={"a": jpeg(1)})
     statements.clear()
     again = Store.open(store.path)
-    assert len(list(again.ask(Vocabulary({"x": "y", "z": "w"}, np.eye(2, D), encoder="e")))) == 4
+    assert len(list(again.query(Vocabulary({"x": "y", "z": "w"}, np.eye(2, D), encoder="e")))) == 4
     assert statements
     assert not any("thumbnails" in statement for statement in statements)
 

@@ -13,7 +13,7 @@ reader must know is among the warnings of what is returned.
 
 from dejacue.pipeline._encode import Encoded, encode
 from dejacue.pipeline._find import Search, find, find_each
-from dejacue.pipeline._read import ReadOptions, read
+from dejacue.pipeline._readout import ReadoutOptions, read
 from dejacue.pipeline.finding import Finding
 from dejacue.pipeline.job import EncoderOptions, Job, Observed, VideoOptions, track
 from dejacue.sources.findings import Made
@@ -27,7 +27,7 @@ __all__ = [
     "Job",
     "Made",
     "Observed",
-    "ReadOptions",
+    "ReadoutOptions",
     "Search",
     "TrackerOptions",
     "TypedPrompts",

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dejacue.errors import Cancelled, InputError
-from dejacue.pipeline.job import Job, Observed, Place
+from dejacue.pipeline.job import Job, Observed, StrPath
 from dejacue.progress import Progress, silent
 from dejacue.records import History
 from dejacue.records.history import EVERY, PROBLEMS
@@ -61,7 +61,7 @@ def encode(
     observed: Observed | None = None,
     encoder: Encoder | None = None,
     pace: bool = True,
-    output: Place | None = None,
+    output: StrPath | None = None,
     pictures: bool = True,
     progress: Progress = silent,
 ) -> dict[str, Encoded]:
@@ -150,7 +150,7 @@ class _Files:
     existing: Mapping[str, History]
 
     @classmethod
-    def of(cls, output: Place | None, observed: Observed, info: EncoderInfo) -> _Files:
+    def of(cls, output: StrPath | None, observed: Observed, info: EncoderInfo) -> _Files:
         if output is None:
             return cls({}, {})
         place, names = Path(output), observed.objects

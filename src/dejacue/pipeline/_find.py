@@ -23,12 +23,12 @@ from dejacue.method._reading import in_frames
 from dejacue.method.coordinates import Coordinates
 from dejacue.method.view import Readout
 from dejacue.pipeline._encode import Encoded, encode, history_warnings
-from dejacue.pipeline._read import (
+from dejacue.pipeline._readout import (
     Examples,
+    LoadedVocabulary,
     MoreExamples,
-    ReadOptions,
+    ReadoutOptions,
     VocabularySource,
-    Words,
     read,
 )
 from dejacue.pipeline.finding import Finding
@@ -38,7 +38,7 @@ from dejacue.pipeline.job import (
     MaskSource,
     Objects,
     Observed,
-    Place,
+    StrPath,
     VideoOptions,
     changed_options,
 )
@@ -59,7 +59,7 @@ from dejacue.sources.tracks import Prompt, Tracker
 from dejacue.sources.tracks.follow import Prompts, TrackerOptions, first_prompts
 from dejacue.sources.video import Video
 
-Source = Place | Video | History | Finding
+Source = StrPath | Video | History | Finding
 SAMPLED = (
     "frames are numbered as sampled; source frames, seconds, clips and references are those of "
     "the file"
@@ -77,7 +77,7 @@ def find(
     objects: Objects = None,
     box: Sequence[float] | None = None,
     point: Sequence[float] | None = None,
-    mask: NDArray[np.bool_] | Place | None = None,
+    mask: NDArray[np.bool_] | StrPath | None = None,
     prompts: Prompt | Prompts | None = None,
     kind: str | None = None,
     match: str = "auto",
@@ -100,7 +100,7 @@ def find(
     top: int | None = None,
     diagnostics: bool = False,
     engine: str = "auto",
-    folder: Place | None = None,
+    folder: StrPath | None = None,
     pictures: bool = True,
     progress: Progress | None = None,
 ) -> Finding:
@@ -152,7 +152,7 @@ def find_each(
 def _search(parameters: Mapping[str, Any]) -> Search:
     """Sort the parameters of ``find`` into the records of the stages."""
     sampling = {name: parameters[name] for name in VideoOptions.__dataclass_fields__}
-    reading = {name: parameters[name] for name in ReadOptions.__dataclass_fields__}
+    reading = {name: parameters[name] for name in ReadoutOptions.__dataclass_fields__}
     video, examples, changes = (
         parameters["video"],
         parameters["examples"],
@@ -179,7 +179,7 @@ def _search(parameters: Mapping[str, Any]) -> Search:
         video,
         parameters["vocabulary"],
         job,
-        ReadOptions(**reading),
+        ReadoutOptions(**reading),
         MoreExamples(examples, changes) if examples or changes else None,
         parameters["folder"],
         parameters["pictures"],
@@ -197,9 +197,9 @@ class Search:
     source: Source
     vocabulary: VocabularySource | None
     job: Job
-    reading: ReadOptions = field(default_factory=ReadOptions)
+    reading: ReadoutOptions = field(default_factory=ReadoutOptions)
     shown: MoreExamples | None = None
-    folder: Place | None = None
+    folder: StrPath | None = None
     pictures: bool = True
     progress: Progress | None = None
 
@@ -237,7 +237,7 @@ class Search:
                 f"{name}: is a history, so {unused[0]} has no effect; leave it out, or give the "
                 "video instead"
             )
-        return saved.ask(
+        return saved.with_words(
             self.vocabulary,
             encoder=job.encoder,
             encoder_options=job.encoder_options,
@@ -251,7 +251,7 @@ class Search:
         video = job.open()
         if self.folder is not None:
             check_place(self.folder, folder=True)
-        words = Words.of(self.vocabulary, job.encoder_options, self.shown)
+        words = LoadedVocabulary.of(self.vocabulary, job.encoder_options, self.shown)
         job.encoder_options.check(job.encoder)
         # what is wrong with the input is said before a model is loaded and an object followed
         observed = None if job.prompts and job.masks is None else job.observe(video)

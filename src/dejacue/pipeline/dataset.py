@@ -17,9 +17,9 @@ from dejacue.evaluation.evaluate import Evaluation, evaluate
 from dejacue.method.locate import locate_many
 from dejacue.method.plan import Plan
 from dejacue.method.view import Readout
-from dejacue.pipeline._read import Words
+from dejacue.pipeline._readout import LoadedVocabulary
 from dejacue.pipeline.ingest import Ingested, check_encoder_of, encoder_of, ingest
-from dejacue.pipeline.job import EncoderOptions, Place
+from dejacue.pipeline.job import EncoderOptions, StrPath
 from dejacue.progress import Progress, default_progress
 from dejacue.records import Timeline, Vocabulary
 from dejacue.sources.encoders import Encoder
@@ -80,13 +80,13 @@ class Measured:
 
 
 def evaluate_dataset(
-    dataset: Dataset | Place,
-    store: Place,
+    dataset: Dataset | StrPath,
+    store: StrPath,
     *,
     layout: str | None = None,
     readouts: Mapping[str, str | Readout] | Sequence[str] = READOUTS,
     encoder: Encoder | str | None = None,
-    masks: Place | None = None,
+    masks: StrPath | None = None,
     where: Mapping[str, str] | None = None,
     workers: int | None = None,
     replace: bool = False,
@@ -206,7 +206,7 @@ def _rest(dataset: Dataset, left_out: Mapping[str, str]) -> Dataset:
     return changed(dataset, clips=clips)
 
 
-def _encoder_of_store(store: Place) -> str | None:
+def _encoder_of_store(store: StrPath) -> str | None:
     """Return the encoder of a store; None: the default, whose weights may have to be fetched."""
     if not Store.is_at(store):
         return None
@@ -214,7 +214,7 @@ def _encoder_of_store(store: Place) -> str | None:
         return encoder_of(opened)
 
 
-def _check_store(store: Place, encoder: Encoder) -> None:
+def _check_store(store: StrPath, encoder: Encoder) -> None:
     if not Store.is_at(store):
         Store.check_new(store)
         return
@@ -235,7 +235,9 @@ def _words(
         if key not in encoded:
             name = f'the words of "{clip.id}"'
             try:
-                encoded[key], sentences = Words(clip.vocabulary, name, options).encoded(encoder)
+                encoded[key], sentences = LoadedVocabulary(clip.vocabulary, name, options).encoded(
+                    encoder
+                )
                 warnings += [f"{name}: {sentence}" for sentence in sentences]
             except InputError as error:
                 encoded[key] = str(error)

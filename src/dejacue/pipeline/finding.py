@@ -14,15 +14,15 @@ from dejacue.method.contrast import Contrast
 from dejacue.method.plan import READOUTS, as_read
 from dejacue.method.segments import segments
 from dejacue.method.view import Readout
-from dejacue.pipeline._read import (
+from dejacue.pipeline._readout import (
     Examples,
+    LoadedVocabulary,
     MoreExamples,
-    ReadOptions,
+    ReadoutOptions,
     VocabularySource,
-    Words,
     read,
 )
-from dejacue.pipeline.job import EncoderOptions, Place
+from dejacue.pipeline.job import EncoderOptions, StrPath
 from dejacue.records import History, Interval, Timeline, Vocabulary, Window
 from dejacue.sources.atomic import write_bytes, write_text
 from dejacue.sources.encoders import UNKNOWN_WORDS, Encoder
@@ -108,11 +108,11 @@ class Finding:
         shown     examples beside the words
         reading   readout, coordinates, top, …: those of ``find``, with its defaults
         """
-        chosen = ReadOptions(**reading)
+        chosen = ReadoutOptions(**reading)
         chosen.check()
         options = encoder_options or EncoderOptions(prompts=self.made.prompts)
         again = vocabulary is None
-        words = Words.of(self.vocabulary if again else vocabulary, options, shown)
+        words = LoadedVocabulary.of(self.vocabulary if again else vocabulary, options, shown)
         needed = words.encoder_for(self.history, encoder)
         encoded, warnings = words.encoded(needed, self.made.video)
         names = name or f"history {self.history.id}", words.name
@@ -143,7 +143,7 @@ class Finding:
         """
         vocabulary = self.vocabulary.with_examples(examples, changes=changes, **states)
         top = self.timeline.settings.get("top")
-        return replace(self, vocabulary=vocabulary).ask(readout=self._readout(), top=top)
+        return replace(self, vocabulary=vocabulary).with_words(readout=self._readout(), top=top)
 
     def ask_next(self, count: int = 1, *, seed: int = 0) -> tuple[Question, ...]:
         """Return the frames whose names would tell most about the rest, best first."""
@@ -174,9 +174,9 @@ class Finding:
     @overload
     def report(self, path: None = None, *, references: References | None = None) -> str: ...
     @overload
-    def report(self, path: Place, *, references: References | None = None) -> Path: ...
+    def report(self, path: StrPath, *, references: References | None = None) -> Path: ...
     def report(
-        self, path: Place | None = None, *, references: References | None = None
+        self, path: StrPath | None = None, *, references: References | None = None
     ) -> str | Path:
         """Return the report as one HTML page, or write it to a file."""
         from dejacue.report.page import report_page
@@ -229,7 +229,7 @@ class Finding:
             doubts=self.doubts,
             named=self.named,
             segments=self.segments() if segments else None,
-            questions=self.ask_next(questions) if questions else None,
+            questions=self.next_question(questions) if questions else None,
             thumbnails=thumbnails,
             video=_from_here(self.made.video),
             notes=self.timeline.notes,
@@ -242,7 +242,7 @@ class Finding:
 
         return widget(self, **options)
 
-    def export(self, kind: str, path: Place) -> Path:
+    def export(self, kind: str, path: StrPath) -> Path:
         """Write the timeline in the format of another tool: json, csv, vtt, … (EXPORTS)."""
         from dejacue.report.exports import EXPORTS
 
@@ -257,14 +257,14 @@ class Finding:
         (detections,) = to_fiftyone(self.timeline, self.history).values()
         return detections
 
-    def plot(self, path: Place | None = None, *, references: References | None = None) -> Any:
+    def plot(self, path: StrPath | None = None, *, references: References | None = None) -> Any:
         """Return the evidence as a matplotlib figure or, with a path (.png), write it there."""
         from dejacue.report.plots import evidence_figure, save_png
 
         figure = evidence_figure(self.history, self.timeline, references)
         return figure if path is None else save_png(self._target(path, ".png"), figure)
 
-    def _target(self, path: Place, suffix: str = "") -> Place:
+    def _target(self, path: StrPath, suffix: str = "") -> StrPath:
         """Return the path; refuse that of the video, or another suffix."""
         if suffix and Path(path).suffix.lower() != suffix:
             raise InputError(f"{path}: give a name that ends in {suffix}")
@@ -274,7 +274,7 @@ class Finding:
             raise InputError(f"{path}: is the video; give another name")
         return path
 
-    def cut(self, folder: Place) -> list[Path]:
+    def cut(self, folder: StrPath) -> list[Path]:
         """Cut the windows out of the video as clips, numbered, one for each window of a state."""
         if self.made.video is None:
             raise InputError(
@@ -291,7 +291,7 @@ class Finding:
             None if rate is None else float(rate),
         )
 
-    def write(self, folder: Place) -> Path:
+    def write(self, folder: StrPath) -> Path:
         """Write finding.json and the arrays it names, to be read with ``Finding.read``."""
         pictures = Pictures(dict(self.thumbnails), dict(self.crops))
         parts = Parts(
@@ -306,7 +306,7 @@ class Finding:
         return write_finding(Path(folder), parts)
 
     @classmethod
-    def read(cls, folder: Place) -> Finding:
+    def read(cls, folder: StrPath) -> Finding:
         """Read what ``write`` has written."""
         history, words, timeline, pictures, doubts, warnings, made = read_finding(Path(folder))
         return cls(history, words, timeline, *pictures, doubts, warnings, made)
@@ -333,7 +333,7 @@ def _from_here(path: str | None) -> str | None:
     return path
 
 
-def export_findings(findings: Sequence[Finding], export: Export, path: Place) -> Path:
+def export_findings(findings: Sequence[Finding], export: Export, path: StrPath) -> Path:
     """Write findings of one or several objects to one file, and what goes beside it."""
     from dejacue.report.exports import marks_of
 

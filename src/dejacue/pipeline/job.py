@@ -25,7 +25,7 @@ from dejacue.sources.tracks import Notes, Tracker, check_target, open_written, r
 from dejacue.sources.tracks.follow import Followed, Prompts, TrackerOptions, follow
 from dejacue.sources.video import Video, open_video
 
-Place = str | os.PathLike[str]
+StrPath = str | os.PathLike[str]
 MaskSource = Masks | str | os.PathLike[str] | Mapping[int, Mapping[int, Any]]
 Objects = int | Iterable[int] | Iterable[Iterable[int]] | str | None
 
@@ -114,7 +114,7 @@ class Job:
                   with -1, -2+3 …
     """
 
-    video: Place | Video
+    video: StrPath | Video
     sampling: VideoOptions = field(default_factory=VideoOptions)
     masks: MaskSource | None = None
     prompts: Prompts = ()
@@ -148,7 +148,7 @@ class Job:
     def observe(
         self,
         video: Video | None = None,
-        folder: Place | None = None,
+        folder: StrPath | None = None,
         progress: Progress = silent,
     ) -> Observed:
         """Return masks as they are given, or those that a tracker makes from prompts.
@@ -194,7 +194,7 @@ class Job:
             return {name: frozenset(groups[0])}
         return {f"{name}-{object_name(group)}": frozenset(group) for group in groups}
 
-    def _tracked(self, video: Video, folder: Place | None, progress: Progress) -> Observed:
+    def _tracked(self, video: Video, folder: StrPath | None, progress: Progress) -> Observed:
         def masks_at(output: Path, follow: Callable[..., Followed]) -> Observed:
             followed = follow(
                 video,

@@ -17,7 +17,7 @@ from dejacue.method.coordinates import Coordinates
 from dejacue.method.live import DELAY_S, LiveReading, Update
 from dejacue.method.view import Readout
 from dejacue.pipeline._encode import history_warnings
-from dejacue.pipeline._read import VocabularySource, Words
+from dejacue.pipeline._readout import LoadedVocabulary, VocabularySource
 from dejacue.pipeline.finding import Finding
 from dejacue.pipeline.job import EncoderOptions
 from dejacue.records import History
@@ -60,7 +60,7 @@ class Live:
         encoder_options: EncoderOptions | None = None,
     ) -> None:
         options = encoder_options or EncoderOptions()
-        words = Words.of(vocabulary, options)
+        words = LoadedVocabulary.of(vocabulary, options)
         known = read_history(like) if isinstance(like, str | os.PathLike) else like
         self.encoder = options.load(encoder)
         self._info = EncoderInfo.of(self.encoder)

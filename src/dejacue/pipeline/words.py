@@ -10,9 +10,9 @@ from dejacue.method.coordinates import check_pair
 from dejacue.method.wording import left_out, only_words, words_report
 from dejacue.pipeline._encode import mini_warning
 from dejacue.pipeline._find import saved_finding
-from dejacue.pipeline._read import VocabularySource, Words
+from dejacue.pipeline._readout import LoadedVocabulary, VocabularySource
 from dejacue.pipeline.finding import Finding
-from dejacue.pipeline.job import EncoderOptions, Place
+from dejacue.pipeline.job import EncoderOptions, StrPath
 from dejacue.records import History, Vocabulary
 from dejacue.records.words import Spelling, WordsReport
 from dejacue.sources.encoders import FORMS, Encoder, HasOrigin
@@ -20,7 +20,7 @@ from dejacue.sources.encoders import FORMS, Encoder, HasOrigin
 
 def check_words(
     vocabulary: VocabularySource,
-    history: History | Finding | Place | None = None,
+    history: History | Finding | StrPath | None = None,
     encoder: Encoder | str | None = None,
     *,
     encoder_options: EncoderOptions | None = None,
@@ -35,7 +35,7 @@ def check_words(
     """
     finding = None if history is None else _opened(history)
     prompts = finding.made.prompts if finding is not None else None
-    words = Words.of(vocabulary, encoder_options or EncoderOptions(prompts=prompts))
+    words = LoadedVocabulary.of(vocabulary, encoder_options or EncoderOptions(prompts=prompts))
     with named(words.name):
         spoken = replace(words, vocabulary=only_words(words.vocabulary))
     read = None if finding is None else finding.history
@@ -58,12 +58,12 @@ def encoded_words(
     options: EncoderOptions | None = None,
 ) -> tuple[Vocabulary, tuple[str, ...]]:
     """Return the vocabulary with features of the encoder of a history, and warnings."""
-    words = Words.of(vocabulary, options or EncoderOptions())
+    words = LoadedVocabulary.of(vocabulary, options or EncoderOptions())
     encoded, warnings = words.encoded(words.encoder_for(history, encoder))
     return encoded, (*mini_warning(history.encoder), *warnings)
 
 
-def _opened(history: History | Finding | Place) -> Finding:
+def _opened(history: History | Finding | StrPath) -> Finding:
     finding = saved_finding(history)
     if finding is None:
         raise InputError(
@@ -74,7 +74,7 @@ def _opened(history: History | Finding | Place) -> Finding:
 
 
 def _encoder(
-    words: Words, history: History | None, encoder: Encoder | str | None
+    words: LoadedVocabulary, history: History | None, encoder: Encoder | str | None
 ) -> Encoder | None:
     """Return the encoder for the words or, if they have features, to say which words it knows."""
     if words.vocabulary.features is None:

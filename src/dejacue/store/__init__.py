@@ -13,14 +13,14 @@ part of the store. Whatever a killed writer has left behind is cut off by the ne
 
 from dejacue.store._index import Busy
 from dejacue.store._matches import Match, Matches, check_output
-from dejacue.store._store import Failure, Problem, Store, Stored
+from dejacue.store._store import Damage, Failure, Store, Stored
 
 __all__ = [
     "Busy",
     "Failure",
     "Match",
     "Matches",
-    "Problem",
+    "Damage",
     "Store",
     "Stored",
     "check_output",

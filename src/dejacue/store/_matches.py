@@ -47,7 +47,7 @@ _COLUMNS = {
 }
 
 
-class Chunk(NamedTuple):
+class RankedTimeline(NamedTuple):
     """The answers in histories that come after ``before`` others in the ranking."""
 
     timeline: Timeline
@@ -60,7 +60,7 @@ class Match(NamedTuple):
     """An interval of a state in a history of a store.
 
     rank           of the history, from 1: the one that looks most like the object
-    object_score   how much it does, see ``Store.ask``
+    object_score   how much it does, see ``Store.query``
     notes          what a reader must know of the answers in this history
     """
 
@@ -76,7 +76,7 @@ class Matches(Iterator[Match]):
     """The answers of a store, the likeliest objects first and of each the clearest state first;
     computed a chunk at a time, when they are asked for, and once."""
 
-    def __init__(self, chunks: Iterator[Chunk], store: Path) -> None:
+    def __init__(self, chunks: Iterator[RankedTimeline], store: Path) -> None:
         self._chunks, self._store = chunks, store
         self._matches = chain.from_iterable(map(_matches, chunks))
         self._read = False
@@ -89,7 +89,7 @@ class Matches(Iterator[Match]):
         if self._read:
             raise InputError(
                 "these answers have already been read and are not kept; ask again, or keep them: "
-                "answers = list(store.ask(…))"
+                "answers = list(store.query(…))"
             )
 
     def __next__(self) -> Match:
@@ -172,7 +172,7 @@ class Matches(Iterator[Match]):
         return count
 
 
-def _matches(chunk: Chunk) -> Iterator[Match]:
+def _matches(chunk: RankedTimeline) -> Iterator[Match]:
     timeline = chunk.timeline
     scores = chunk.object_scores.tolist()
     subjects = zip(timeline.subjects, chunk.sources, scores, strict=True)

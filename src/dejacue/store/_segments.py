@@ -30,7 +30,7 @@ HEADER = 128  # bytes
 MEANS = np.dtype("<f4")
 
 
-class Place(NamedTuple):
+class RowLocation(NamedTuple):
     """Where the rows of a history lie: ``first`` in the rows, ``slot`` in the means."""
 
     segment: int
@@ -183,7 +183,7 @@ class SegmentWriter:
             if path not in used:
                 path.unlink(missing_ok=True)
 
-    def add(self, rows: NDArray[Any], mean: NDArray[np.float32]) -> Place:
+    def add(self, rows: NDArray[Any], mean: NDArray[np.float32]) -> RowLocation:
         if self._open is not None:
             _, row_file, _ = self._open
             if row_file.rows and row_file.size + rows.nbytes > MAX_SEGMENT_BYTES:
@@ -197,7 +197,7 @@ class SegmentWriter:
                 _GrowingFile(mean_path(self._folder, number), MEANS, len(mean), mean_count),
             )
         number, row_file, mean_file = self._open
-        return Place(number, row_file.add(rows), mean_file.add(mean[None]))
+        return RowLocation(number, row_file.add(rows), mean_file.add(mean[None]))
 
     def _segment_to_continue(self, dimension: int) -> tuple[int, int, int]:
         """Return number, rows and histories of the last segment, or of a new one. Where rows of the

@@ -32,7 +32,7 @@ from dejacue.store import _index as index
 from dejacue.store._matches import Matches
 from dejacue.store._packing import (
     NAMES,
-    Packed,
+    PackedHistory,
     checksum,
     manifest_columns,
     packed,
@@ -96,7 +96,7 @@ class Failure(NamedTuple):
     what: str
 
 
-class Problem(NamedTuple):
+class Damage(NamedTuple):
     """Damage that ``verify`` found; id is None where no single history is meant."""
 
     id: str | None
@@ -278,7 +278,7 @@ class Store:
                     raise missing_file(error) from None
                 missing = error.filename
             else:
-                return unpacked(Packed(*entry[5:]), features, self.encoder)
+                return unpacked(PackedHistory(*entry[5:]), features, self.encoder)
 
     def histories(self, where: Where | None = None) -> Iterator[History]:
         """Yield histories in the order in which they were added."""
@@ -300,7 +300,7 @@ class Store:
             )
             for thumbnail, made_with, length, *columns in now.execute(query, values):
                 (count,) = index.check_counts([length])
-                entry, features = Packed(*columns), np.empty((count, 0), self.dtype)
+                entry, features = PackedHistory(*columns), np.empty((count, 0), self.dtype)
                 history = unpacked(entry, features, None)
                 start, end = history.frames[[0, -1]].tolist()
                 yield Stored(
@@ -462,7 +462,9 @@ class Store:
                 "other one: --replace, add(…, replace=True)"
             )
 
-    def _add(self, writer: SegmentWriter, features: NDArray[Any], columns: Packed) -> int | None:
+    def _add(
+        self, writer: SegmentWriter, features: NDArray[Any], columns: PackedHistory
+    ) -> int | None:
         """Write the rows and the index entry of a history, and return its number."""
         rows, mean = stored_rows(features, self.dtype)
         place = writer.add(rows, mean)
@@ -571,13 +573,13 @@ class Store:
             update = "UPDATE histories SET segment = ?, first = ?, slot = ? WHERE number = ?"
             writer.transaction.execute(update, (*place, history))
 
-    def verify(self, progress: Progress = silent) -> list[Problem]:
+    def verify(self, progress: Progress = silent) -> list[Damage]:
         """Read every byte again and return what is not as it was written."""
-        problems: list[Problem] = []
+        problems: list[Damage] = []
         with index.snapshot(self.path) as now:
             for (message,) in now.execute("PRAGMA quick_check"):
                 if message != "ok":
-                    problems.append(Problem(None, index.NAME, f"the index is damaged ({message})"))
+                    problems.append(Damage(None, index.NAME, f"the index is damaged ({message})"))
             segments = index.sizes(now)
             query = (
                 "SELECT id, segment FROM histories "
@@ -585,7 +587,7 @@ class Store:
             )
             for id, number in now.execute(query):
                 what = f"there is no segment {number}; {index.REMEDY}"
-                problems.append(Problem(id, index.NAME, what))
+                problems.append(Damage(id, index.NAME, what))
             for done, (number, rows, histories) in enumerate(segments):
                 problems += self._verify_segment(now, number, rows, histories)
                 progress("verify", done + 1, len(segments))
@@ -597,12 +599,12 @@ class Store:
                 what = f"its thumbnail has changed since it was written; {index.REMEDY}"
                 for id, wanted, jpeg in now.execute(query):
                     if not isinstance(jpeg, bytes) or zlib.crc32(jpeg) != wanted:
-                        problems.append(Problem(id, index.NAME, what))
+                        problems.append(Damage(id, index.NAME, what))
         return problems
 
     def _verify_segment(
         self, now: sqlite3.Connection, number: int, rows: int, histories: int
-    ) -> Iterator[Problem]:
+    ) -> Iterator[Damage]:
         """A file may have been cut short: of what is there, each history is checked."""
         folder, dimension = self.path / "segments", self.dimension or 1
         parts, name = [], row_path(folder, number).name
@@ -614,7 +616,7 @@ class Store:
             there = min(count, max(0, size - HEADER) // (dimension * dtype.itemsize))
             if there < count:
                 what = "is truncated" if size else "is missing"
-                yield Problem(None, path.name, f"{what}: {there} of {count} rows are there")
+                yield Damage(None, path.name, f"{what}: {there} of {count} rows are there")
             parts.append(mapped(path, dtype, dimension, there) if there else None)
         features, means = parts
         query = (
@@ -625,13 +627,13 @@ class Store:
             try:
                 index.check_counts((first, length, slot))
             except sqlite3.DatabaseError:
-                yield Problem(id, name, f"its index entry is damaged; {index.REMEDY}")
+                yield Damage(id, name, f"its index entry is damaged; {index.REMEDY}")
                 continue
             end = first + length
             if features is None or means is None or end > len(features) or slot >= len(means):
-                yield Problem(id, name, f"its rows are lost; {index.REMEDY}")
+                yield Damage(id, name, f"its rows are lost; {index.REMEDY}")
             elif checksum(features[first:end], means[slot], (id, *columns)) != wanted:
-                yield Problem(id, name, f"has changed since it was written; {index.REMEDY}")
+                yield Damage(id, name, f"has changed since it was written; {index.REMEDY}")
 
     def export(
         self,
@@ -849,7 +851,7 @@ def _of(texts: Text, id: str) -> str | None:
     return texts.get(id) if isinstance(texts, Mapping) else texts
 
 
-def _packed(history: History, object: str | None, source: str | None) -> Packed:
+def _packed(history: History, object: str | None, source: str | None) -> PackedHistory:
     """Pack a history; what an export has put into made_with is a column again."""
     made_with = dict(history.made_with or {})
     exported = made_with.pop("object", None), made_with.pop("source", None)

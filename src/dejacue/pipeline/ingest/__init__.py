@@ -5,7 +5,7 @@
     on_ray.py      the engine on a Ray cluster
     writer.py      Writer: finished histories into the store, failures beside them
 
-An engine is a function of a Run; engines differ only in who calls whom, and where. Crops, batches
+An engine is a function of a IngestRun; engines differ only in who calls whom, and where. Crops, batches
 and histories are made by sources/build.py, as for a single video.
 """
 
@@ -28,15 +28,15 @@ from dejacue.pipeline.ingest.on_ray import run_ray
 from dejacue.pipeline.ingest.worker import Decoding, decode, run_local
 from dejacue.pipeline.ingest.writer import (
     Ingested,
+    IngestRun,
     RayOptions,
-    Run,
     Writer,
     check_encoder_of,
     check_room,
     encoder_of,
     open_store,
 )
-from dejacue.pipeline.job import EncoderOptions, Place
+from dejacue.pipeline.job import EncoderOptions, StrPath
 from dejacue.progress import Progress, default_progress
 from dejacue.sources.atomic import knows_locks, lock_folder
 from dejacue.sources.encoders import Encoder
@@ -51,7 +51,7 @@ __all__ = [
     "Item",
     "ManifestError",
     "RayOptions",
-    "Run",
+    "IngestRun",
     "Writer",
     "check_encoder_of",
     "check_room",
@@ -62,12 +62,12 @@ __all__ = [
     "read_manifest",
 ]
 _log = logging.getLogger("dejacue")
-ENGINES: dict[str, Callable[[Run], None]] = {"local": run_local, "ray": run_ray}
+ENGINES: dict[str, Callable[[IngestRun], None]] = {"local": run_local, "ray": run_ray}
 
 
 def ingest(
-    manifest: Place | Iterable[Mapping[str, Any]],
-    store: Place | Store,
+    manifest: StrPath | Iterable[Mapping[str, Any]],
+    store: StrPath | Store,
     *,
     encoder: Encoder | str | None = None,
     engine: str = "local",
@@ -124,7 +124,7 @@ def ingest(
             stack.enter_context(_locked(target.path))
         check_encoder_of(target, model)
         writer = Writer(target, len(items), progress or default_progress())
-        run = Run(
+        run = IngestRun(
             _with_known(items, target, replace),
             len(items),
             model,
@@ -139,7 +139,7 @@ def ingest(
 
 
 def _items(
-    manifest: Place | Iterable[Mapping[str, Any]], decoder: str | None
+    manifest: StrPath | Iterable[Mapping[str, Any]], decoder: str | None
 ) -> tuple[list[Item], str]:
     """Return the items, and the name of the manifest for messages."""
     if decoder not in (None, *DECODERS):
@@ -154,7 +154,7 @@ def _items(
     return items, named
 
 
-def _opened(store: Place | Store, stack: contextlib.ExitStack) -> Store | None:
+def _opened(store: StrPath | Store, stack: contextlib.ExitStack) -> Store | None:
     """Return the store, locked until the stack is closed; None: it is to be created."""
     if not isinstance(store, Store):
         if not Store.is_at(store):
@@ -174,7 +174,9 @@ def _failed_before(items: Iterable[Item], path: Any, store: Store | None) -> lis
     return [item for item in items if item.id in failed]
 
 
-def _run(engine: Callable[[Run], None], run: Run, writer: Writer, path: Path) -> Ingested:
+def _run(
+    engine: Callable[[IngestRun], None], run: IngestRun, writer: Writer, path: Path
+) -> Ingested:
     try:
         engine(run)
     except BaseException as error:

@@ -26,7 +26,7 @@ from dejacue.cluster import check_version, connected, need_ray
 from dejacue.errors import DejaCueError, InputError, counted, first_line, need
 from dejacue.pipeline.ingest.manifest import Item
 from dejacue.pipeline.ingest.worker import Decoding, Worker, obituary
-from dejacue.pipeline.ingest.writer import RayOptions, Run, partial_path
+from dejacue.pipeline.ingest.writer import IngestRun, RayOptions, partial_path
 from dejacue.pipeline.job import EncoderOptions
 from dejacue.sources.build import Chunk, End, Failed, HistoryBuilder, Message, Rows
 from dejacue.sources.encoders import Encoder
@@ -56,7 +56,7 @@ def part_path(store: Path, item: str, number: int) -> Path:
     return Path(f"{partial_path(store, item)}.{number}.part")
 
 
-def run_ray(run: Run) -> None:
+def run_ray(run: IngestRun) -> None:
     need_ray()
     need("ray.data", "pip install 'dejacue[ray]'")  # sets up its logging, so it comes first
     with connected(run.ray.address) as ray:
@@ -71,7 +71,7 @@ def run_ray(run: Run) -> None:
     joined.check_finished()
 
 
-def _dataset(ray: Any, run: Run, joined: _Joined) -> Any:
+def _dataset(ray: Any, run: IngestRun, joined: _Joined) -> Any:
     from ray.data import ActorPoolStrategy, DataContext, from_items
 
     shared = Shared(run.decoding, run.source, run.options, run.writer.path.resolve())
@@ -270,7 +270,7 @@ class _Parts:
 class _Joined:
     """Collect the batches of items until all of an item have arrived."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: IngestRun) -> None:
         self._run, self._open = run, dict[str, _Parts]()
         self._info = run.decoding.encoder
 

@@ -32,7 +32,7 @@ from typing import Any, cast
 from dejacue.errors import DejaCueError, InputError, first_line, lacks_memory
 from dejacue.pipeline._encode import missing_objects
 from dejacue.pipeline.ingest.manifest import ADDRESS, Item, fetched
-from dejacue.pipeline.ingest.writer import Run
+from dejacue.pipeline.ingest.writer import IngestRun
 from dejacue.records.history import COLUMNS
 from dejacue.report.thumbnails import Album, small_jpeg
 from dejacue.sources.build import (
@@ -290,7 +290,7 @@ class Worker:
         return code
 
 
-def run_local(run: Run) -> None:
+def run_local(run: IngestRun) -> None:
     cores = os.cpu_count() or 2
     workers = run.workers or max(1, cores - 1)
     workers = min(workers, max(1, run.total))

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from dejacue.cluster import check_engine
 from dejacue.errors import InputError, shortened
 from dejacue.pipeline.ingest.manifest import Item
-from dejacue.pipeline.job import EncoderOptions, Place
+from dejacue.pipeline.job import EncoderOptions, StrPath
 from dejacue.progress import Progress, silent
 from dejacue.records import History
 from dejacue.records.history import PROBLEMS
@@ -257,7 +257,7 @@ def _retry_while_busy(write: Callable[[], object]) -> None:
             return
 
 
-def check_room(path: Place, ids: Iterable[str], replace: bool) -> None:
+def check_room(path: StrPath, ids: Iterable[str], replace: bool) -> None:
     """Refuse, before the work, ids that are in the store already, or a place that is no store."""
     if not Store.is_at(path):
         Store.check_new(path)
@@ -271,7 +271,7 @@ def check_room(path: Place, ids: Iterable[str], replace: bool) -> None:
         )
 
 
-def open_store(path: Place, encoder: Encoder) -> Store:
+def open_store(path: StrPath, encoder: Encoder) -> Store:
     """Open the store at a place, or create one; refuse a store of another encoder."""
     if not Store.is_at(path):
         return Store.create(path, encoder=encoder.identity)
@@ -333,7 +333,7 @@ class RayOptions:
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class IngestRun:
     """What an engine needs to make histories of items.
 
     items      each once; total: how many there are

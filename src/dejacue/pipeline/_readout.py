@@ -33,7 +33,7 @@ VocabularySource = Vocabulary | Mapping[str, Any] | str | os.PathLike[str]
 
 
 @dataclass(frozen=True)
-class ReadOptions:
+class ReadoutOptions:
     """How a history is read: the options of dejacue.method.locate.read."""
 
     readout: str | Readout = "contrast"
@@ -80,7 +80,7 @@ class MoreExamples:
 
 
 @dataclass(frozen=True, eq=False)
-class Words:
+class LoadedVocabulary:
     """A vocabulary as it is given: perhaps words only, which an encoder has to encode."""
 
     vocabulary: Vocabulary
@@ -93,7 +93,7 @@ class Words:
         source: VocabularySource | None,
         options: EncoderOptions,
         more: MoreExamples | None = None,
-    ) -> Words:
+    ) -> LoadedVocabulary:
         """Return the vocabulary that is given; plain frames of examples are those of the file,
         unless a Vocabulary holds them."""
         more = more or MoreExamples()
@@ -156,7 +156,7 @@ class Words:
 def read(
     history: History,
     vocabulary: Vocabulary,
-    options: ReadOptions | None = None,
+    options: ReadoutOptions | None = None,
     *,
     names: tuple[str, str] | None = None,
 ) -> Timeline:
@@ -165,4 +165,4 @@ def read(
     with named(f"{source} with {words}"):
         check_pair(history, vocabulary)
     with named(source):
-        return read_timeline(history, vocabulary, **vars(options or ReadOptions()))
+        return read_timeline(history, vocabulary, **vars(options or ReadoutOptions()))
