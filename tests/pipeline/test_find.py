@@ -36,7 +36,7 @@ from dejacue import (
 )
 from dejacue.data.rendered import render, write_scene
 from dejacue.method import kernel
-from dejacue.pipeline import EncoderOptions, Job, ReadoutOptions, _find, _read, encode, job, read
+from dejacue.pipeline import EncoderOptions, Job, ReadoutOptions, _find, _readout, apply_readout, encode, job
 from dejacue.progress import NotebookBar, default_progress, silent
 from dejacue.report.exports import EXPORTS
 from dejacue.sources.encoders.mini import Mini
@@ -121,7 +121,7 @@ def test_a_finding_holds_windows_pictures_and_how_it_was_made(first, scene) -> N
 def test_video_masks_and_vocabulary_are_opened_once_and_decoded_once(cup, monkeypatch) -> None:
     videos = counted(monkeypatch, job, "open_video")
     masks = counted(monkeypatch, job, "open_masks")
-    words = counted(monkeypatch, _read, "read_vocabulary")
+    words = counted(monkeypatch, _readout, "read_vocabulary")
     passes = counted(monkeypatch, Video, "_frames")
     found = cup()
     assert [len(own) for own in (videos, masks, words, passes)] == [1, 1, 1, 1]
@@ -186,8 +186,8 @@ def test_the_stages_one_by_one_give_the_same(first, scene) -> None:
         video=scene / "scene.mp4", masks=scene / "Annotations", objects=[1], encoder=encoder
     )
     (made,) = encode(given).values()
-    words = _read.Words.of(scene / "vocabulary.yaml", EncoderOptions())
-    found = read(made.history, words.encoded(encoder)[0], ReadoutOptions(diagnostics=True))
+    words = _readout.LoadedVocabulary.load(scene / "vocabulary.yaml", EncoderOptions())
+    found = apply_readout(made.history, words.encoded(encoder)[0], ReadoutOptions(diagnostics=True))
     assert set(found.notes) < set(first.timeline.notes)
     expected = first.timeline.replace(notes=found.notes)
     assert found.to_dict() == expected.to_dict()

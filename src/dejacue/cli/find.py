@@ -373,7 +373,7 @@ def _check(file: Path | None, folder: Path | None, outputs: Outputs, search: Sea
     inputs = [path for path in read if isinstance(path, Path) and path.exists()]
     if outputs.ask is not None and outputs.ask < 1:
         raise InputError(f"--ask {outputs.ask}: give a number of frames, 1 or more")
-    if outputs.ask is not None and not as_readout(search.reading.readout).takes_examples:
+    if outputs.ask is not None and not as_readout(search.readout_options.readout).takes_examples:
         raise InputError(
             "--ask works only with the readouts contrast and joint, which use the answers"
         )

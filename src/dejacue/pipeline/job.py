@@ -27,6 +27,7 @@ from dejacue.sources.video import Video, open_video
 
 StrPath = str | os.PathLike[str]
 MaskSource = Masks | str | os.PathLike[str] | Mapping[int, Mapping[int, Any]]
+NOTHING_SAVED = "stopped; without a folder, nothing is kept"
 Objects = int | Iterable[int] | Iterable[Iterable[int]] | str | None
 
 
@@ -51,7 +52,7 @@ class VideoOptions:
         encoder is fast, or it is images and not a video. No clock decides: another run agrees.
 
         pace   frames per second that the encoder is given, or None for all
-        made   made_with of histories that are there already: one of this video keeps its own n
+        made   made_with of histories that are there already: one of this video keeps its n
         """
         if self.stride is not None or self.fps is not None:
             return 1
@@ -88,7 +89,11 @@ class EncoderOptions:
         names = ("backend", "precision", "device")
         options = {name: value for name in names if (value := getattr(self, name)) is not None}
         if encoder == "mini" and options:
-            raise InputError(f"mini has no option {', '.join(options)}; leave it out")
+            raise InputError(
+                f"mini has no option {', '.join(options)}",
+                field=next(iter(options)),
+                remedy="leave it out",
+            )
         return load_encoder(encoder, **options)
 
 
@@ -128,12 +133,16 @@ class Job:
     id: str | None = None
 
     def open(self, threads: int | None = None) -> Video:
-        """Return the frames to look at; threads that decode them."""
+        """Return the frames to look at; ``threads`` decode them."""
         if isinstance(self.video, str | os.PathLike):
             return open_video(self.video, **vars(self.sampling), threads=threads)
         if self.sampling != VideoOptions():
             names = ", ".join(changed_options(self.sampling))
-            raise InputError(f"{names}: the video is already open; give this to open_video instead")
+            raise InputError(
+                f"{names}: the video is already open",
+                field=names,
+                remedy="give this to open_video instead",
+            )
         return self.video
 
     def load(self) -> Encoder:
@@ -151,21 +160,27 @@ class Job:
         folder: StrPath | None = None,
         progress: Progress = silent,
     ) -> Observed:
-        """Return masks as they are given, or those that a tracker makes from prompts.
+        """Return the masks of the job, or those that a tracker makes from prompts.
 
-        video    its own, where it is open already
+        video    that of the job, where it is open already
         folder   where the tracker keeps its masks and finds those of an earlier run
         """
         video = video or self.open()
         if self.prompts:
             if self.masks is not None:
-                raise InputError("masks are given as well as a box or click; leave one of them out")
+                raise InputError(
+                    "masks are given as well as a box or click",
+                    field="masks",
+                    remedy="leave one of them out",
+                )
             return self._tracked(video, folder, progress)
         masks, match = self.masks, self.match
         if masks is None:
             raise InputError(
-                f"{video.path}: show where the object is with masks (a folder of PNGs, an .npz, a "
-                "COCO .json, boxes .csv), or with a box x0,y0,x1,y1 to track it"
+                "show where the object is with masks (a folder of PNGs, an .npz, a COCO .json, "
+                "boxes .csv), or with a box x0,y0,x1,y1 to track it",
+                file=video.path,
+                field="masks",
             )
         if isinstance(masks, Masks):
             notes = None if masks.in_memory else read_notes(masks.path)
@@ -186,7 +201,9 @@ class Job:
         if self.objects == "all":
             if not masks.ids():
                 raise InputError(
-                    f"{masks.path}: contains no object; check that these are the right masks"
+                    "contains no object",
+                    file=masks.path,
+                    remedy="check that these are the right masks",
                 )
             return {f"{name}-{id}": frozenset([id]) for id in masks.ids()}
         groups = object_groups(self.objects)
@@ -214,7 +231,7 @@ class Job:
         except BaseException as error:
             shutil.rmtree(place, ignore_errors=True)
             if isinstance(error, Cancelled):
-                raise Cancelled("stopped; without a folder, nothing is kept") from None
+                raise Cancelled(NOTHING_SAVED) from None
             raise
         weakref.finalize(observed, shutil.rmtree, place, ignore_errors=True)
         return observed
@@ -225,7 +242,10 @@ class Job:
         lineages, name = followed.notes.seen_lineages, self.id or video.name
         if not lineages:
             raise InputError(
-                f"{output}: the object is not seen in any frame; check its box or click"
+                "the object is not seen in any frame",
+                file=output,
+                field="prompts",
+                remedy="check its box or click",
             )
         masks = open_written(output, followed.notes)
         if self.objects in (None, "all"):
@@ -268,7 +288,7 @@ class Observed:
         return tuple((Window(doubt.first, doubt.last), doubt.text) for _, doubt in doubts)
 
     def thinned(self, every: int) -> Observed:
-        """Return the same with one in ``every`` frames."""
+        """Return the video and its masks with one in ``every`` frames."""
         return replace(self, video=self.video.thinned(every), masks=self.masks.thinned(every))
 
 

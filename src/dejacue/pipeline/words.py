@@ -33,21 +33,20 @@ def check_words(
     encoder      default: that of the history, or siglip2; words with features (.npz) need none, but
                  only an encoder says which words it knows
     """
-    finding = None if history is None else _opened(history)
+    finding = None if history is None else _finding(history)
     prompts = finding.made.prompts if finding is not None else None
-    words = LoadedVocabulary.of(vocabulary, encoder_options or EncoderOptions(prompts=prompts))
-    with named(words.name):
+    words = LoadedVocabulary.load(vocabulary, encoder_options or EncoderOptions(prompts=prompts))
+    with words.place:
         spoken = replace(words, vocabulary=only_words(words.vocabulary))
-    read = None if finding is None else finding.history
-    model = _encoder(spoken, read, encoder)
+    record = None if finding is None else finding.history
+    model = _encoder(spoken, record, encoder)
     encoded, _ = spoken.encoded(model)
-    if read is not None:
-        name = (
-            os.fspath(history) if isinstance(history, str | os.PathLike) else f"history {read.id}"
-        )
+    if record is not None:
+        is_path = isinstance(history, str | os.PathLike)
+        name = os.fspath(history) if is_path else f"history {record.id}"
         with named(f"{name} with {words.name}"):
-            check_pair(read, encoded)
-    report = words_report(encoded, read, _spellings(encoded, model, spoken.options.prompts))
+            check_pair(record, encoded)
+    report = words_report(encoded, record, _spellings(encoded, model, spoken.options.prompts))
     return replace(report, notes=(*left_out(words.vocabulary), *report.notes))
 
 
@@ -58,17 +57,18 @@ def encoded_words(
     options: EncoderOptions | None = None,
 ) -> tuple[Vocabulary, tuple[str, ...]]:
     """Return the vocabulary with features of the encoder of a history, and warnings."""
-    words = LoadedVocabulary.of(vocabulary, options or EncoderOptions())
+    words = LoadedVocabulary.load(vocabulary, options or EncoderOptions())
     encoded, warnings = words.encoded(words.encoder_for(history, encoder))
     return encoded, (*mini_warning(history.encoder), *warnings)
 
 
-def _opened(history: History | Finding | StrPath) -> Finding:
+def _finding(history: History | Finding | StrPath) -> Finding:
     finding = saved_finding(history)
     if finding is None:
         raise InputError(
-            f"{history}: is neither a history (.npz) nor the folder of a finding; make one from a "
-            "video with dejacue encode or dejacue find"
+            "is neither a history (.npz) nor the folder of a finding",
+            file=str(history),
+            remedy="make one from a video with dejacue encode or dejacue find",
         )
     return finding
 
@@ -86,8 +86,10 @@ def _encoder(
     model = words.options.load(encoder)
     if words.vocabulary.encoder not in (None, model.identity):
         raise InputError(
-            f'{words.name}: was encoded with "{words.vocabulary.encoder}", not with {model.name}; '
-            "leave the encoder out, or give the descriptions as .yaml"
+            f'{words.name}: was encoded with "{words.vocabulary.encoder}", not with {model.name}',
+            field="encoder",
+            value=model.name,
+            remedy="leave the encoder out, or give the descriptions as .yaml",
         )
     return model
 

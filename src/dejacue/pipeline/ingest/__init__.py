@@ -5,8 +5,8 @@
     on_ray.py      the engine on a Ray cluster
     writer.py      Writer: finished histories into the store, failures beside them
 
-An engine is a function of a IngestRun; engines differ only in who calls whom, and where. Crops, batches
-and histories are made by sources/build.py, as for a single video.
+An engine is a function of an IngestRun; engines differ only in who calls whom, and where. Crops,
+batches and histories are made by sources/build.py, as for a single video.
 """
 
 from __future__ import annotations
@@ -23,7 +23,13 @@ from typing import Any
 
 from dejacue.errors import Cancelled, InputError, unknown
 from dejacue.pipeline._encode import mini_warning
-from dejacue.pipeline.ingest.manifest import Item, ManifestError, as_items, read_manifest
+from dejacue.pipeline.ingest.manifest import (
+    Item,
+    ManifestError,
+    as_items,
+    column_is_taken,
+    read_manifest,
+)
 from dejacue.pipeline.ingest.on_ray import run_ray
 from dejacue.pipeline.ingest.worker import Decoding, decode, run_local
 from dejacue.pipeline.ingest.writer import (
@@ -100,8 +106,8 @@ def ingest(
     ray = RayOptions(ray_address, actors, gpus_per_actor)
     ray.check(engine)
     if workers is not None and workers < 1:
-        raise InputError(f"workers {workers}: give at least 1")
-    items, named = _items(manifest, decoder)
+        raise InputError(f"workers {workers}: give at least 1", field="workers", value=workers)
+    items, manifest_name = _items(manifest, decoder)
     with contextlib.ExitStack() as stack:
         target = _opened(store, stack)
         items = _failed_before(items, store, target) if retry else items
@@ -117,7 +123,7 @@ def ingest(
             _log.info(
                 "lines with neither stride nor fps: about %g frames per second are used", pace
             )
-        _check_names(named, items, model)
+        _check_columns(manifest_name, items, model)
         if target is None:
             assert not isinstance(store, Store)
             target = stack.enter_context(open_store(store, model))
@@ -145,13 +151,12 @@ def _items(
     if decoder not in (None, *DECODERS):
         raise unknown("decoder", decoder, DECODERS)
     if isinstance(manifest, str | os.PathLike):
-        items, named = read_manifest(manifest), os.fspath(manifest)
+        items, name = read_manifest(manifest), os.fspath(manifest)
     else:
-        items, named = as_items(manifest), "the manifest"
-    if decoder is None:
-        return items, named
-    items = [changed(item, sampling=changed(item.sampling, decoder=decoder)) for item in items]
-    return items, named
+        items, name = as_items(manifest), "the manifest"
+    if decoder is not None:
+        items = [changed(item, sampling=changed(item.sampling, decoder=decoder)) for item in items]
+    return items, name
 
 
 def _opened(store: StrPath | Store, stack: contextlib.ExitStack) -> Store | None:
@@ -168,7 +173,10 @@ def _opened(store: StrPath | Store, stack: contextlib.ExitStack) -> Store | None
 def _failed_before(items: Iterable[Item], path: Any, store: Store | None) -> list[Item]:
     if store is None:
         raise InputError(
-            f"{path}: is not a store yet, so there is nothing to retry; leave --retry out"
+            "is not a store yet, so there is nothing to retry",
+            file=path,
+            field="retry",
+            remedy="leave --retry out",
         )
     failed = {failure.id for failure in store.failures()}
     return [item for item in items if item.id in failed]
@@ -183,8 +191,8 @@ def _run(
         writer.close(keep=True)
         if isinstance(error, Cancelled | KeyboardInterrupt):
             raise Cancelled(
-                f"stopped; {path}: {writer.summary}; partly encoded videos are kept; run the same "
-                "command to resume"
+                f"stopped; {path}: {writer.summary}; partly encoded videos are kept",
+                remedy="run the same command to resume",
             ) from None
         raise
     writer.close()
@@ -197,7 +205,9 @@ def _locked(path: Path) -> Iterator[None]:
     lock = lock_folder(path)
     if lock is None and knows_locks():
         raise InputError(
-            f"{path}: another ingest is writing to this store; wait until it has finished"
+            "another ingest is writing to this store",
+            file=path,
+            remedy="wait until it has finished",
         )
     try:
         yield
@@ -206,13 +216,12 @@ def _locked(path: Path) -> Iterator[None]:
             os.close(lock)
 
 
-def _check_names(manifest: Any, items: Iterable[Item], encoder: Encoder) -> None:
+def _check_columns(manifest: str, items: Iterable[Item], encoder: Encoder) -> None:
     """Refuse columns named like details of the encoder: both are kept in made_with."""
     columns = dict.fromkeys(name for item in items for name in item.extra)
-    twice = [name for name in columns if name in encoder.details]
-    if twice:
-        what = "histories already have a field of this name; rename the column"
-        raise ManifestError(os.fspath(manifest), (f'column "{name}": {what}' for name in twice))
+    taken = [name for name in columns if name in encoder.details]
+    if taken:
+        raise ManifestError(manifest, map(column_is_taken, taken))
 
 
 def _with_known(items: Iterable[Item], store: Store, replace: bool) -> Iterator[Item]:
@@ -228,7 +237,7 @@ def _with_known(items: Iterable[Item], store: Store, replace: bool) -> Iterator[
         elif item.objects is not None and len(groups := object_groups(item.objects)) > 1:
             names = [f"{item.id}-{object_name(group)}" for group in groups]
         stored = {name: store.made_with(name) for name in names}
-        return {name: made for name, made in stored.items() if made is not None}
+        return {name: details for name, details in stored.items() if details is not None}
 
     for item in items:
         yield changed(item, known=known(item), replace=replace)

@@ -79,7 +79,9 @@ def _dataset(ray: Any, run: IngestRun, joined: _Joined) -> Any:
         ray.cloudpickle.dumps(shared)
     except Exception as error:  # pickle raises whatever the object does
         raise InputError(
-            f"the encoder cannot be sent to other machines ({error}); give the encoder by name"
+            f"the encoder cannot be sent to other machines ({error})",
+            field="encoder",
+            remedy="give the encoder by name",
         ) from None
     actors, gpus, cpus = _sizes(ray, run.ray)
     context = DataContext.get_current().copy()
@@ -89,11 +91,11 @@ def _dataset(ray: Any, run: IngestRun, joined: _Joined) -> Any:
     with DataContext.current(context), warnings.catch_warnings():
         # how often actors are made again may not be said so any more from Ray 2.64 on
         warnings.filterwarnings("ignore", "`ray_remote_args` is deprecated")
-        made: Any = from_items(todo, override_num_blocks=min(len(todo), MAX_TASKS))
-        made = made.flat_map(
+        items: Any = from_items(todo, override_num_blocks=min(len(todo), MAX_TASKS))
+        batches = items.flat_map(
             decode_rows, fn_kwargs={"shared": shared}, num_cpus=1, concurrency=run.workers
         )
-        return made.map_batches(
+        return batches.map_batches(
             Encode,
             fn_constructor_kwargs={"shared": shared},
             batch_size=None,
@@ -117,8 +119,10 @@ def _sizes(ray: Any, options: RayOptions) -> tuple[int, float, int]:
     actors = options.actors or (max(1, int(all_gpus // gpus)) if gpus else machines)
     if actors * gpus > all_gpus:
         raise InputError(
-            f"{actors} actors with {gpus:g} GPUs each: the cluster has {all_gpus:g}; give fewer "
-            "--actors, or a fraction of a GPU with --gpus-per-actor 0.5"
+            f"{actors} actors with {gpus:g} GPUs each: the cluster has {all_gpus:g}",
+            field="actors",
+            value=actors,
+            remedy="give fewer --actors, or a fraction of a GPU with --gpus-per-actor 0.5",
         )
     return actors, gpus, 0 if gpus or all_cpus <= actors else 1
 
@@ -157,7 +161,7 @@ def decode_rows(row: dict[str, Any], shared: Shared) -> Iterator[dict[str, Any]]
             yield _row(item.id, part, message)
 
 
-_workers: dict[bytes, Worker] = {}  # of this process, by what they were told: one, kept for later
+_workers: dict[bytes, Worker] = {}  # idle workers of this process, by their pickled Decoding
 
 
 def _messages(item: Item, how: Decoding) -> Iterator[Message]:
@@ -192,14 +196,17 @@ class Encode:
     def _loaded(self) -> Encoder:
         """Load the model; not in __init__, whose errors Ray reports in its own words only."""
         check_version(self._shared.version)
-        made = self._shared.options.load(self._shared.encoder)
+        encoder = self._shared.options.load(self._shared.encoder)
         here = self._shared.decoding.encoder.identity
-        if made.identity != here:
+        if encoder.identity != here:
             raise InputError(
-                f'{socket.gethostname()}: the encoder is "{made.identity}" there, but "{here}" '
-                "here; give --device, and backend and precision with --set"
+                f'{socket.gethostname()}: the encoder is "{encoder.identity}" there, but "{here}" '
+                "here",
+                field="encoder",
+                value=encoder.identity,
+                remedy="give --device, and backend and precision with --set",
             )
-        return made
+        return encoder
 
     def __call__(self, block: Any) -> Any:
         import pyarrow
@@ -232,20 +239,20 @@ class Encode:
             "message": message,
             "rows": rows,
             "problem": problem,
-            "kept": self._sees_store,
+            "saved": self._sees_store,
         }
 
     def _rows(self, encoder: Encoder, chunk: Chunk, row: Mapping[str, Any]) -> Rows:
         """Encode a chunk; rows that another actor has left are reused."""
         path = part_path(self._shared.store, row["item"], row["part"]) if self._sees_store else None
-        with PartialRows(path, self._shared.decoding.encoder.key) as kept:
+        with PartialRows(path, self._shared.decoding.encoder.key) as saved:
             keys = chunk.names
-            if not all(key in kept for key in keys):
+            if not all(key in saved for key in keys):
                 rows = np.ascontiguousarray(encoder.encode_images(list(chunk.crops)), "<f4")
                 if path is not None:
-                    kept.add(dict(zip(keys, rows, strict=True)))
+                    saved.add(dict(zip(keys, rows, strict=True)))
                 return rows
-            return np.stack([kept[key] for key in keys])
+            return np.stack([saved[key] for key in keys])
 
 
 def _buffers(block: Any) -> Iterator[dict[str, Any]]:
@@ -282,7 +289,7 @@ class _Joined:
         return {"item": pickle.dumps(here), "known": b"".join(known)}
 
     def take(
-        self, item: str, part: int, message: bytes, rows: bytes, problem: str, kept: bool
+        self, item: str, part: int, message: bytes, rows: bytes, problem: str, saved: bool
     ) -> None:
         parts, content = self._open[item], pickle.loads(message)
         if isinstance(content, DejaCueError):
@@ -293,7 +300,7 @@ class _Joined:
             encoded = None
             if rows:
                 encoded = np.frombuffer(rows, "<f4").reshape(-1, self._info.dimension)
-                if not kept:
+                if not saved:
                     path = part_path(self._run.writer.path, item, part)
                     with PartialRows(path, self._info.key) as file:
                         file.add(dict(zip(content.names, encoded, strict=True)))
@@ -324,6 +331,6 @@ class _Joined:
     def check_finished(self) -> None:
         if self._open:
             raise DejaCueError(
-                f"Ray lost batches of {counted(len(self._open), 'video')}; run the same command "
-                "to resume"
+                f"Ray lost batches of {counted(len(self._open), 'video')}",
+                remedy="run the same command to resume",
             )

@@ -84,8 +84,10 @@ class Decoding:
             small = False
         if not small:
             raise InputError(
-                f"{encoder.name}: its fit cannot be sent to other processes; make it a "
-                "module-level function, or a method of a small object other than the encoder"
+                f"{encoder.name}: its fit cannot be sent to other processes",
+                field="fit",
+                remedy="make it a module-level function, or a method of a small object other than "
+                "the encoder",
             )
         return cls(info, max_pixels)
 
@@ -130,9 +132,9 @@ def _there_already(item: Item) -> End | None:
     """
     if item.address is None or not item.known:
         return None
-    wanted = {ADDRESS: item.address, **(item.extra if item.replace else {})}
-    for made in item.known.values():
-        if any(made.get(key) != text for key, text in wanted.items()):
+    expected = {ADDRESS: item.address, **(item.extra if item.replace else {})}
+    for made_with in item.known.values():
+        if any(made_with.get(key) != text for key, text in expected.items()):
             return None
     return End(skipped=tuple(item.known))
 
@@ -141,8 +143,12 @@ def _decoded(item: Item, how: Decoding) -> Iterator[Chunk | End]:
     def differs(name: str) -> None:
         if not item.replace:
             raise InputError(
-                f'{item.video}: history "{name}" is already in the store, made from another video, '
-                "masks or options; give another id, or replace it (--replace)"
+                f'history "{name}" is already in the store, made from another video, masks or '
+                "options",
+                file=item.video,
+                field="id",
+                value=name,
+                remedy="give another id, or replace it (--replace)",
             )
 
     info = how.encoder
@@ -167,7 +173,7 @@ def _decoded(item: Item, how: Decoding) -> Iterator[Chunk | End]:
             more = {**item.extra, **columns, **({ADDRESS: item.address} if item.address else {})}
             yield replace(
                 message,
-                made={name: {**made, **more} for name, made in message.made.items()},
+                made={name: {**made_with, **more} for name, made_with in message.made.items()},
                 skipped=skipped,
                 pictures={
                     message.ids[at]: small_jpeg(middle(album, counts[at]), PICTURE_SIDE)
@@ -182,8 +188,8 @@ def _with_columns(item: Item) -> Mapping[str, Mapping[str, str]]:
     if not item.replace:
         return item.known
     return {
-        name: made if all(made.get(key) == text for key, text in item.extra.items()) else {}
-        for name, made in item.known.items()
+        name: made_with if item.extra.items() <= made_with.items() else {}
+        for name, made_with in item.known.items()
     }
 
 

@@ -267,7 +267,11 @@ def check_room(path: StrPath, ids: Iterable[str], replace: bool) -> None:
     if taken and not replace:
         more = f" and {len(taken) - 1} more" if len(taken) > 1 else ""
         raise InputError(
-            f'{path}: already has a history "{shortened(taken[0])}"{more}; --replace replaces it'
+            f'already has a history "{shortened(taken[0])}"{more}',
+            file=path,
+            field="id",
+            value=taken[0],
+            remedy="--replace replaces it",
         )
 
 
@@ -291,8 +295,11 @@ def check_encoder_of(store: Store, encoder: Encoder) -> None:
     if name != encoder.identity or dimension not in (None, encoder.dimension):
         holds = "an unnamed encoder" if name is None else f'"{name}"'
         raise InputError(
-            f'{store.path}: holds histories of {holds}, but this encoder is "{encoder.identity}"; '
-            "use one store per encoder"
+            f'holds histories of {holds}, but this encoder is "{encoder.identity}"',
+            file=store.path,
+            field="encoder",
+            value=encoder.identity,
+            remedy="use one store per encoder",
         )
 
 
@@ -303,8 +310,10 @@ def encoder_of(store: Store) -> str | None:
         return encoder_name(store.origin(first.id))
     if store.encoder is not None:
         raise InputError(
-            f'{store.path}: is empty and made for the encoder "{store.encoder}"; name the encoder '
-            "with --encoder"
+            f'is empty and made for the encoder "{store.encoder}"',
+            file=store.path,
+            field="encoder",
+            remedy="name the encoder with --encoder",
         )
     return None
 
@@ -325,11 +334,14 @@ class RayOptions:
     def check(self, engine: str) -> None:
         check_engine(engine, self.address)
         if engine != "ray" and self != RayOptions():
-            raise InputError("actors need Ray; add --engine ray, or leave them out")
+            remedy = "add --engine ray, or leave them out"
+            raise InputError("actors need Ray", field="actors", remedy=remedy)
         if self.actors is not None and self.actors < 1:
-            raise InputError(f"actors {self.actors}: give at least 1")
+            problem = f"actors {self.actors}: give at least 1"
+            raise InputError(problem, field="actors", value=self.actors)
         if self.gpus_per_actor is not None and not 0 <= self.gpus_per_actor < 1e3:
-            raise InputError(f"GPUs per actor {self.gpus_per_actor}: give 0 or more")
+            problem = f"GPUs per actor {self.gpus_per_actor}: give 0 or more"
+            raise InputError(problem, field="gpus_per_actor", value=self.gpus_per_actor)
 
 
 @dataclass(frozen=True, eq=False)
@@ -340,7 +352,8 @@ class IngestRun:
     decoding   what other processes need to know
     workers    how many processes decode; None: as many as suit the machine
     writer     takes the outcome of each item
-    source     the encoder as it was given; options: how it is loaded on another machine
+    source     the name of the encoder, or the encoder itself if it has none; options: how it is
+               loaded on another machine
     """
 
     items: Iterator[Item]
