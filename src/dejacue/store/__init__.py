@@ -1,6 +1,6 @@
 """A store: many histories of one encoder in a folder, added once and queried often.
 
-    _store.py      Store: create, add, remove, look up, verify, compact, export, ask
+    _store.py      Store: create, add, remove, look up, verify, compact, export, query
     _query.py      one vocabulary over all histories, the likeliest objects first
     _matches.py    its answers: one by one, as columns, or in a file
     _packing.py    a history as rows of features and columns of the index, and back

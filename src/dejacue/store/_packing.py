@@ -78,9 +78,8 @@ def unpacked(entry: PackedHistory, rows: NDArray[Any], encoder: str | None) -> H
         if not isinstance(entry.id, str) or not isinstance(columns["made_with"], dict | None):
             raise ValueError
     except (ValueError, TypeError):
-        raise InputError(
-            f'the index entry of history "{shortened(entry.id)}" is damaged; {REMEDY}'
-        ) from None
+        problem = f'the index entry of history "{shortened(entry.id)}" is damaged'
+        raise InputError(problem, field="id", value=entry.id, remedy=REMEDY) from None
     return History.trusted(
         features=rows,
         frames=frames,
@@ -179,7 +178,8 @@ def read_made_with(store: Path, id: str, text: str | None) -> dict[str, str]:
             return made_with
     except (TypeError, ValueError):
         pass
-    raise InputError(f'{store}: the index entry of "{shortened(id)}" is damaged; {REMEDY}')
+    problem = f'the index entry of "{shortened(id)}" is damaged'
+    raise InputError(problem, file=store, field="id", value=id, remedy=REMEDY)
 
 
 def manifest_columns(store: Path, id: str, text: str | None) -> dict[str, str]:

@@ -27,6 +27,7 @@ from dejacue.store import _index as index
 MAX_SEGMENT_BYTES = 512 << 20  # unless one history is larger
 FLUSH_BYTES = 32 << 20  # written before they are flushed in the background
 HEADER = 128  # bytes
+SEE_VERIFY = "dejacue store verify lists the lost histories"
 MEANS = np.dtype("<f4")
 
 
@@ -70,8 +71,7 @@ def mapped(path: Path, dtype: Any, dimension: int, rows: int) -> NDArray[Any]:
         file_size = os.fstat(stream.fileno()).st_size
         if file_size < size:
             raise InputError(
-                f"{path}: is truncated: it has {file_size} of {size} bytes; dejacue store verify "
-                "lists the lost histories"
+                f"is truncated: it has {file_size} of {size} bytes", file=path, remedy=SEE_VERIFY
             )
         data = mmap.mmap(stream.fileno(), size, access=mmap.ACCESS_READ)
     return np.frombuffer(data, dtype, rows * dimension, HEADER).reshape(rows, dimension)
@@ -89,11 +89,12 @@ def _opened(path: Path) -> Any:
             raise
         except OSError as error:
             if error.errno != errno.EMFILE:
-                raise InputError(f"{path}: cannot be read ({error.strerror})") from None
+                raise InputError(f"cannot be read ({error.strerror})", file=path) from None
             if not _raise_file_limit():
                 raise InputError(
-                    f"{path}: this process may not open as many files as the store has segments; "
-                    "raise the limit (ulimit -n)"
+                    "this process may not open as many files as the store has segments",
+                    file=path,
+                    remedy="raise the limit (ulimit -n)",
                 ) from None
 
 
@@ -102,17 +103,15 @@ def _raise_file_limit() -> bool:
         import resource
 
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        wanted = 4 * soft if hard == resource.RLIM_INFINITY else min(4 * soft, hard)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        limit = 4 * soft if hard == resource.RLIM_INFINITY else min(4 * soft, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
     except (ImportError, ValueError, OSError):
         return False
-    return wanted > soft
+    return limit > soft
 
 
 def missing_file(error: FileNotFoundError) -> InputError:
-    return InputError(
-        f"{error.filename}: is missing; dejacue store verify lists the lost histories"
-    )
+    return InputError("is missing", file=error.filename, remedy=SEE_VERIFY)
 
 
 class _GrowingFile:

@@ -236,8 +236,7 @@ def _with_known(items: Iterable[Item], store: Store, replace: bool) -> Iterator[
             names = list(takewhile(lambda id: id.startswith(begin), after))
         elif item.objects is not None and len(groups := object_groups(item.objects)) > 1:
             names = [f"{item.id}-{object_name(group)}" for group in groups]
-        stored = {name: store.made_with(name) for name in names}
-        return {name: details for name, details in stored.items() if details is not None}
+        return {name: dict(store.origin(name).made_with) for name in names if name in store}
 
     for item in items:
         yield changed(item, known=known(item), replace=replace)
