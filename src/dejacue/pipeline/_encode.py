@@ -78,8 +78,8 @@ def encode(
     info = EncoderInfo.of(encoder)
     files = _Files.of(output, observed, info)
     known = {name: history.made_with or {} for name, history in files.existing.items()}
-    every = job.every(observed.video, info.pace if pace else None, known.values())
-    observed = observed.thinned(every)
+    stride = job.stride_for(observed.video, info.pace if pace else None, known.values())
+    observed = observed.thinned(stride)
     missing = missing_objects(observed, info, known)
     reused = {
         name: history for name, history in files.existing.items() if name not in missing.objects

@@ -45,23 +45,6 @@ class VideoOptions:
     errors: str = "skip"
     decoder: str = "software"
 
-    def every(
-        self, video: Video, pace: float | None, made: Iterable[Mapping[str, str]] = ()
-    ) -> int:
-        """Return n where one in n frames is used: 1 where the user says which frames to take, the
-        encoder is fast, or it is images and not a video. No clock decides: another run agrees.
-
-        pace   frames per second that the encoder is given, or None for all
-        made   made_with of histories that are there already: one of this video keeps its n
-        """
-        if self.stride is not None or self.fps is not None:
-            return 1
-        for made_with in made:
-            every = int(made_with.get(EVERY, "1"))
-            if made_with.get("video") == video.thinned(every).key:
-                return every
-        return max(1, round(video.rate / pace)) if pace and video.rate else 1
-
 
 @dataclass(frozen=True)
 class EncoderOptions:
@@ -148,11 +131,24 @@ class Job:
     def load(self) -> Encoder:
         return self.encoder_options.load(self.encoder)
 
-    def every(
-        self, video: Video, pace: float | None, made: Iterable[Mapping[str, str]] = ()
+    def stride_for(
+        self, video: Video, pace: float | None, existing: Iterable[Mapping[str, str]] = ()
     ) -> int:
-        """Return n where one in n frames is used; of an opened Video, all are."""
-        return 1 if isinstance(self.video, Video) else self.sampling.every(video, pace, made)
+        """Return n where one in n frames is used: 1 where the video is open already, the user says
+        which frames to take, the encoder is fast, or it is images and not a video. No clock
+        decides: another run agrees.
+
+        pace       frames per second that the encoder is given, or None for all
+        existing   made_with of earlier histories: one of this video keeps its n
+        """
+        sampling = self.sampling
+        if isinstance(self.video, Video) or (sampling.stride, sampling.fps) != (None, None):
+            return 1
+        for made_with in existing:
+            stride = int(made_with.get(EVERY, "1"))
+            if made_with.get("video") == video.thinned(stride).key:
+                return stride
+        return max(1, round(video.rate / pace)) if pace and video.rate else 1
 
     def observe(
         self,
@@ -287,9 +283,9 @@ class Observed:
         doubts = self.notes.doubts_of(self.objects[name])
         return tuple((Window(doubt.first, doubt.last), doubt.text) for _, doubt in doubts)
 
-    def thinned(self, every: int) -> Observed:
-        """Return the video and its masks with one in ``every`` frames."""
-        return replace(self, video=self.video.thinned(every), masks=self.masks.thinned(every))
+    def thinned(self, stride: int) -> Observed:
+        """Return the video and its masks with one in ``stride`` frames."""
+        return replace(self, video=self.video.thinned(stride), masks=self.masks.thinned(stride))
 
 
 def track(

@@ -153,7 +153,7 @@ def _decoded(item: Item, how: Decoding) -> Iterator[Chunk | End]:
 
     info = how.encoder
     observed = item.observe(item.open(how.threads))
-    observed = observed.thinned(item.every(observed.video, info.pace, item.known.values()))
+    observed = observed.thinned(item.stride_for(observed.video, info.pace, item.known.values()))
     missing = missing_objects(observed, info, _with_columns(item), differs)
     skipped = tuple(name for name in observed.objects if name not in missing.objects)
     if not missing.objects:
