@@ -167,10 +167,8 @@ def _translated_errors(ray: Any) -> Iterator[None]:
                 "a machine of the cluster cannot import dejacue",
                 remedy=f"install dejacue[ray]=={__version__} and the same extras on all machines",
             ) from error
-        raise DejaCueError(
-            f"a Ray task failed ({type(cause).__name__}: {first_line(cause)})",
-            remedy="see the Ray logs for details",
-        ) from error
+        problem = f"a Ray task failed ({type(cause).__name__}: {first_line(cause)})"
+        raise DejaCueError(problem, remedy="see the Ray logs for details") from error
     except ray.exceptions.RayError as error:
         raise DejaCueError(
             f"Ray lost a task ({first_line(error)})",

@@ -33,6 +33,7 @@ from dejacue import (
     read_history,
     read_vocabulary,
     write_history,
+    write_vocabulary,
 )
 from dejacue.data.rendered import render, write_scene
 from dejacue.method import kernel
@@ -786,7 +787,7 @@ def test_a_folder_is_located_again_with_other_words(dejacue, scene, tmp_path, mo
 def test_a_history_without_a_video_has_no_clips(dejacue, tmp_path) -> None:
     sample = generate(3)
     history = write_history(tmp_path / "h.npz", sample.history)
-    words = dejacue.write_vocabulary(tmp_path / "v.npz", sample.vocabulary)
+    words = write_vocabulary(tmp_path / "v.npz", sample.vocabulary)
     ran = dejacue("find", history, "-v", words, "--cut", "-o", tmp_path / "o")
     assert ran.code == 2
     assert "is a history; --cut needs the video" in ran.err

@@ -157,11 +157,8 @@ class _Files:
             return cls({}, {})
         place, names = Path(output), observed.objects
         if place.suffix == ".npz" and len(names) > 1:
-            raise InputError(
-                f"is a file, but {len(names)} objects need a folder",
-                file=place,
-                remedy="give the name of a folder",
-            )
+            problem = f"is a file, but {len(names)} objects need a folder"
+            raise InputError(problem, file=place, remedy="give the name of a folder")
         single = place.suffix == ".npz"
         paths = {name: place if single else history_path(place, name) for name in names}
         existing = {}

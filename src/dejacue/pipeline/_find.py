@@ -221,11 +221,8 @@ def _search(
     """Sort the parameters of ``find`` into the records of the stages."""
     first = first_prompts(box, point, mask)
     if prompts and first:
-        raise InputError(
-            "prompts are given as well as a box, point or mask",
-            field="prompts",
-            remedy="leave one of them out",
-        )
+        problem = "prompts are given as well as a box, point or mask"
+        raise InputError(problem, field="prompts", remedy="leave one of them out")
     job = Job(
         video=video if isinstance(video, str | os.PathLike | Video) else "",
         sampling=VideoOptions(start, end, start_s, end_s, stride, fps, rate, errors, decoder),
@@ -287,29 +284,22 @@ class Search:
 
     def _of_saved(self, saved: Finding) -> Finding:
         job, source = self.job, self.source
-        is_path = isinstance(source, str | os.PathLike)
-        place = in_file(source) if is_path else named(saved.history.id)
+        place = named(saved.history.id)
+        if isinstance(source, str | os.PathLike):
+            place = in_file(source)
         unused = [*changed_options(job.sampling)]
         unused += ["object"] if job.objects not in (None, "all") else []
         with place:
             if job.masks is not None or job.prompts:
-                raise InputError(
-                    "is a history, which needs no masks or boxes",
-                    field="masks",
-                    remedy="leave them out",
-                )
+                problem = "is a history, which needs no masks or boxes"
+                raise InputError(problem, field="masks", remedy="leave them out")
             if self.vocabulary is None and self.examples is None and job.encoder is not None:
-                raise InputError(
-                    "without other words nothing is encoded, so encoder has no effect",
-                    field="encoder",
-                    remedy="leave it out, or give words",
-                )
+                problem = "without other words nothing is encoded, so encoder has no effect"
+                raise InputError(problem, field="encoder", remedy="leave it out, or give words")
             if unused:
-                raise InputError(
-                    f"is a history, so {unused[0]} has no effect",
-                    field=unused[0],
-                    remedy="leave it out, or give the video instead",
-                )
+                problem = f"is a history, so {unused[0]} has no effect"
+                remedy = "leave it out, or give the video instead"
+                raise InputError(problem, field=unused[0], remedy=remedy)
         return saved.with_words(
             self.vocabulary,
             encoder=job.encoder,
@@ -333,12 +323,9 @@ class Search:
         observed = observed or job.observe(video, self.folder, progress)
         if single and len(observed.objects) > 1:
             names = ", ".join(observed.objects)
-            raise InputError(
-                f"holds {names}, but find returns one",
-                file=video.path,
-                field="objects",
-                remedy="use find_each for all",
-            )
+            problem = f"holds {names}, but find returns one"
+            remedy = "use find_each for all"
+            raise InputError(problem, file=video.path, field="objects", remedy=remedy)
         facts = [*vocabulary.facts, *vocabulary.changes]
         if any(example.unit != "frames" for example in facts):  # of the file: all are looked at
             job = replace(job, video=video, sampling=VideoOptions())

@@ -134,12 +134,9 @@ class LoadedVocabulary:
                 made_with = encoder_name(history)
                 same = made_with, *SAME_ROWS.get(made_with, ())
                 if encoder not in same and f"{encoder}:{self.options.precision}" != made_with:
-                    raise InputError(
-                        f"history {history.id} was made with {made_with}, not with {encoder}",
-                        field="encoder",
-                        value=encoder,
-                        remedy="leave the encoder out, or encode the video again",
-                    )
+                    problem = f"history {history.id} was made with {made_with}, not with {encoder}"
+                    remedy = "leave the encoder out, or encode the video again"
+                    raise InputError(problem, field="encoder", value=encoder, remedy=remedy)
             with self.place:
                 return self.options.load(encoder or encoder_name(history))
         return None

@@ -72,11 +72,8 @@ class EncoderOptions:
         names = ("backend", "precision", "device")
         options = {name: value for name in names if (value := getattr(self, name)) is not None}
         if encoder == "mini" and options:
-            raise InputError(
-                f"mini has no option {', '.join(options)}",
-                field=next(iter(options)),
-                remedy="leave it out",
-            )
+            problem = f"mini has no option {', '.join(options)}"
+            raise InputError(problem, field=next(iter(options)), remedy="leave it out")
         return load_encoder(encoder, **options)
 
 
@@ -121,11 +118,8 @@ class Job:
             return open_video(self.video, **vars(self.sampling), threads=threads)
         if self.sampling != VideoOptions():
             names = ", ".join(changed_options(self.sampling))
-            raise InputError(
-                f"{names}: the video is already open",
-                field=names,
-                remedy="give this to open_video instead",
-            )
+            problem = f"{names}: the video is already open"
+            raise InputError(problem, field=names, remedy="give this to open_video instead")
         return self.video
 
     def load(self) -> Encoder:
@@ -164,11 +158,8 @@ class Job:
         video = video or self.open()
         if self.prompts:
             if self.masks is not None:
-                raise InputError(
-                    "masks are given as well as a box or click",
-                    field="masks",
-                    remedy="leave one of them out",
-                )
+                problem = "masks are given as well as a box or click"
+                raise InputError(problem, field="masks", remedy="leave one of them out")
             return self._tracked(video, folder, progress)
         masks, match = self.masks, self.match
         if masks is None:
@@ -196,11 +187,9 @@ class Job:
             return {name: None}
         if self.objects == "all":
             if not masks.ids():
-                raise InputError(
-                    "contains no object",
-                    file=masks.path,
-                    remedy="check that these are the right masks",
-                )
+                problem = "contains no object"
+                remedy = "check that these are the right masks"
+                raise InputError(problem, file=masks.path, remedy=remedy)
             return {f"{name}-{id}": frozenset([id]) for id in masks.ids()}
         groups = object_groups(self.objects)
         if len(groups) == 1:
@@ -237,12 +226,8 @@ class Job:
     ) -> Observed:
         lineages, name = followed.notes.seen_lineages, self.id or video.name
         if not lineages:
-            raise InputError(
-                "the object is not seen in any frame",
-                file=output,
-                field="prompts",
-                remedy="check its box or click",
-            )
+            problem = "the object is not seen in any frame"
+            raise InputError(problem, file=output, field="prompts", remedy="check its box or click")
         masks = open_written(output, followed.notes)
         if self.objects in (None, "all"):
             named: dict[str, Lineage] = {

@@ -103,11 +103,9 @@ class Live:
         """
         image = np.asarray(picture)
         if image.ndim != 3 or image.shape[2] != 3 or image.dtype != np.uint8 or not image.size:
-            raise InputError(
-                f"the image has type {image.dtype} and shape {image.shape}",
-                field="picture",
-                remedy="give RGB as uint8 of shape (height, width, 3)",
-            )
+            problem = f"the image has type {image.dtype} and shape {image.shape}"
+            remedy = "give RGB as uint8 of shape (height, width, 3)"
+            raise InputError(problem, field="picture", remedy=remedy)
         seen = _mask(image, mask, box)
         row = None
         if seen is not None:
@@ -157,10 +155,8 @@ def _mask(
         seen = np.asarray(mask) != 0
         seen = seen[0] if seen.shape[:-2] == (1,) else seen
         if seen.shape != image.shape[:2]:
-            raise InputError(
-                f"the mask has shape {seen.shape}, but the image has shape {image.shape}",
-                field="mask",
-            )
+            problem = f"the mask has shape {seen.shape}, but the image has shape {image.shape}"
+            raise InputError(problem, field="mask")
     elif box is not None:
         corners = np.asarray(box, dtype=float) if len(box) == 4 else np.full(4, np.nan)
         x0, y0, x1, y1 = corners.tolist()

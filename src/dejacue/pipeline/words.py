@@ -42,8 +42,9 @@ def check_words(
     model = _encoder(spoken, record, encoder)
     encoded, _ = spoken.encoded(model)
     if record is not None:
-        is_path = isinstance(history, str | os.PathLike)
-        name = os.fspath(history) if is_path else f"history {record.id}"
+        name = f"history {record.id}"
+        if isinstance(history, str | os.PathLike):
+            name = os.fspath(history)
         with named(f"{name} with {words.name}"):
             check_pair(record, encoded)
     report = words_report(encoded, record, _spellings(encoded, model, spoken.options.prompts))
@@ -65,11 +66,9 @@ def encoded_words(
 def _finding(history: History | Finding | StrPath) -> Finding:
     finding = saved_finding(history)
     if finding is None:
-        raise InputError(
-            "is neither a history (.npz) nor the folder of a finding",
-            file=str(history),
-            remedy="make one from a video with dejacue encode or dejacue find",
-        )
+        problem = "is neither a history (.npz) nor the folder of a finding"
+        remedy = "make one from a video with dejacue encode or dejacue find"
+        raise InputError(problem, file=str(history), remedy=remedy)
     return finding
 
 

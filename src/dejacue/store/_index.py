@@ -134,11 +134,9 @@ def sqlite_errors(folder: Path) -> Iterator[None]:
             raise InputError("is not writable", file=folder, remedy="copy the store") from None
         if "is full" in message:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder)) from None
-        raise InputError(
-            f"the index is damaged ({message})",
-            file=folder / NAME,
-            remedy="restore the store from a copy, or create it again",
-        ) from None
+        problem = f"the index is damaged ({message})"
+        remedy = "restore the store from a copy, or create it again"
+        raise InputError(problem, file=folder / NAME, remedy=remedy) from None
 
 
 @contextlib.contextmanager
@@ -205,11 +203,8 @@ def condition(index: sqlite3.Connection, where: Mapping[str, str] | None) -> tup
     parts, values = ["dead = 0"], []
     for name, pattern in (where or {}).items():
         if not isinstance(name, str) or not isinstance(pattern, str):
-            raise InputError(
-                f"where {name!r:.40}: give names and texts, as in {{'source': 'kitchen*'}}",
-                field="where",
-                value=name,
-            )
+            problem = f"where {name!r:.40}: give names and texts, as in {{'source': 'kitchen*'}}"
+            raise InputError(problem, field="where", value=name)
         if name in COLUMNS:
             parts.append(f"{name} GLOB ?")
         else:

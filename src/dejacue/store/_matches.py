@@ -191,11 +191,8 @@ def check_output(path: str | os.PathLike[str]) -> None:
     """Refuse, before a store is queried, a file that could not be written."""
     suffix = Path(path).suffix.lower()
     if suffix not in WRITERS:
-        raise InputError(
-            "the file name decides the format",
-            file=path,
-            remedy=f"use one that ends in {', '.join(WRITERS)}",
-        )
+        problem = "the file name decides the format"
+        raise InputError(problem, file=path, remedy=f"use one that ends in {', '.join(WRITERS)}")
     if suffix == ".parquet":
         need("pyarrow.parquet", f"pip install pyarrow, or write {Path(path).stem}.csv")
     check_place(path)

@@ -91,11 +91,8 @@ def _opened(path: Path) -> Any:
             if error.errno != errno.EMFILE:
                 raise InputError(f"cannot be read ({error.strerror})", file=path) from None
             if not _raise_file_limit():
-                raise InputError(
-                    "this process may not open as many files as the store has segments",
-                    file=path,
-                    remedy="raise the limit (ulimit -n)",
-                ) from None
+                problem = "this process may not open as many files as the store has segments"
+                raise InputError(problem, file=path, remedy="raise the limit (ulimit -n)") from None
 
 
 def _raise_file_limit() -> bool:

@@ -661,12 +661,9 @@ class Store:
         for id in ids:
             other = names.setdefault(file_name(id).lower(), id)  # some disks know no capitals
             if other != id:
-                raise InputError(
-                    f'histories "{other}" and "{id}" would get the same file name',
-                    field="id",
-                    value=id,
-                    remedy="export them one by one with where",
-                )
+                problem = f'histories "{other}" and "{id}" would get the same file name'
+                remedy = "export them one by one with where"
+                raise InputError(problem, field="id", value=id, remedy=remedy)
         for done, id in enumerate(ids):
             history = self[id]
             labels = {name: text for name, text in self.labels(id).items() if text is not None}
@@ -777,11 +774,9 @@ class Store:
 
     def _check_vocabulary(self, vocabulary: Vocabulary) -> None:
         if not isinstance(vocabulary, Vocabulary):
-            raise InputError(
-                f"expected a Vocabulary, not {type(vocabulary).__name__}",
-                field="vocabulary",
-                remedy="read_vocabulary and encode_vocabulary create one",
-            )
+            problem = f"expected a Vocabulary, not {type(vocabulary).__name__}"
+            remedy = "read_vocabulary and encode_vocabulary create one"
+            raise InputError(problem, field="vocabulary", remedy=remedy)
         if vocabulary.features is None:
             raise self._error(
                 "a store selects histories by words, but the vocabulary has no text features",
@@ -789,11 +784,9 @@ class Store:
                 "vocabulary",
             )
         if vocabulary.facts or vocabulary.changes:
-            raise InputError(
-                "examples given as frames belong to one history",
-                field="examples",
-                remedy="query a store with words, pictures or frames of named histories",
-            )
+            problem = "examples given as frames belong to one history"
+            remedy = "query a store with words, pictures or frames of named histories"
+            raise InputError(problem, field="examples", remedy=remedy)
         same, encoder = "encode both with the same encoder", vocabulary.encoder
         if None not in (self.encoder, encoder) and self.encoder != encoder:
             problem = f'histories were encoded with "{self.encoder}", but the vocabulary with '

@@ -172,12 +172,8 @@ def _opened(store: StrPath | Store, stack: contextlib.ExitStack) -> Store | None
 
 def _failed_before(items: Iterable[Item], path: Any, store: Store | None) -> list[Item]:
     if store is None:
-        raise InputError(
-            "is not a store yet, so there is nothing to retry",
-            file=path,
-            field="retry",
-            remedy="leave --retry out",
-        )
+        problem = "is not a store yet, so there is nothing to retry"
+        raise InputError(problem, file=path, field="retry", remedy="leave --retry out")
     failed = {failure.id for failure in store.failures()}
     return [item for item in items if item.id in failed]
 
@@ -190,10 +186,8 @@ def _run(
     except BaseException as error:
         writer.close(keep=True)
         if isinstance(error, Cancelled | KeyboardInterrupt):
-            raise Cancelled(
-                f"stopped; {path}: {writer.summary}; partly encoded videos are kept",
-                remedy="run the same command to resume",
-            ) from None
+            problem = f"stopped; {path}: {writer.summary}; partly encoded videos are kept"
+            raise Cancelled(problem, remedy="run the same command to resume") from None
         raise
     writer.close()
     return writer.summary
@@ -204,11 +198,8 @@ def _locked(path: Path) -> Iterator[None]:
     """Refuse a second ingest into the same store: it would do all of the work twice."""
     lock = lock_folder(path)
     if lock is None and knows_locks():
-        raise InputError(
-            "another ingest is writing to this store",
-            file=path,
-            remedy="wait until it has finished",
-        )
+        problem = "another ingest is writing to this store"
+        raise InputError(problem, file=path, remedy="wait until it has finished")
     try:
         yield
     finally:

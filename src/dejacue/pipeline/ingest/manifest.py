@@ -110,11 +110,8 @@ def _csv_rows(text: str) -> Iterator[tuple[str, Any]]:
         columns = [column.strip() for column in next(reader)]
         for mark, name in ((";", "semicolons"), ("\t", "tabs")):
             if len(columns) == 1 and mark in columns[0]:
-                raise InputError(
-                    f"cells are separated by {name}",
-                    line=1,
-                    remedy="save the file with commas instead",
-                )
+                problem = f"cells are separated by {name}"
+                raise InputError(problem, line=1, remedy="save the file with commas instead")
         columns = list(map(_column, columns))
         twice = sorted({name for name in columns if columns.count(name) > 1 or not name})
         if twice:

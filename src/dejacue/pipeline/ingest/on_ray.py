@@ -78,11 +78,8 @@ def _dataset(ray: Any, run: IngestRun, joined: _Joined) -> Any:
     try:
         ray.cloudpickle.dumps(shared)
     except Exception as error:  # pickle raises whatever the object does
-        raise InputError(
-            f"the encoder cannot be sent to other machines ({error})",
-            field="encoder",
-            remedy="give the encoder by name",
-        ) from None
+        problem = f"the encoder cannot be sent to other machines ({error})"
+        raise InputError(problem, field="encoder", remedy="give the encoder by name") from None
     actors, gpus, cpus = _sizes(ray, run.ray)
     context = DataContext.get_current().copy()
     context.enable_progress_bars = context.print_on_execution_start = False
@@ -118,12 +115,9 @@ def _sizes(ray: Any, options: RayOptions) -> tuple[int, float, int]:
     machines = sum(1 for node in ray.nodes() if node["Alive"])
     actors = options.actors or (max(1, int(all_gpus // gpus)) if gpus else machines)
     if actors * gpus > all_gpus:
-        raise InputError(
-            f"{actors} actors with {gpus:g} GPUs each: the cluster has {all_gpus:g}",
-            field="actors",
-            value=actors,
-            remedy="give fewer --actors, or a fraction of a GPU with --gpus-per-actor 0.5",
-        )
+        problem = f"{actors} actors with {gpus:g} GPUs each: the cluster has {all_gpus:g}"
+        remedy = "give fewer --actors, or a fraction of a GPU with --gpus-per-actor 0.5"
+        raise InputError(problem, field="actors", value=actors, remedy=remedy)
     return actors, gpus, 0 if gpus or all_cpus <= actors else 1
 
 
@@ -330,7 +324,5 @@ class _Joined:
 
     def check_finished(self) -> None:
         if self._open:
-            raise DejaCueError(
-                f"Ray lost batches of {counted(len(self._open), 'video')}",
-                remedy="run the same command to resume",
-            )
+            problem = f"Ray lost batches of {counted(len(self._open), 'video')}"
+            raise DejaCueError(problem, remedy="run the same command to resume")

@@ -266,13 +266,9 @@ def check_room(path: StrPath, ids: Iterable[str], replace: bool) -> None:
         taken = [id for id in ids if id in store]
     if taken and not replace:
         more = f" and {len(taken) - 1} more" if len(taken) > 1 else ""
-        raise InputError(
-            f'already has a history "{shortened(taken[0])}"{more}',
-            file=path,
-            field="id",
-            value=taken[0],
-            remedy="--replace replaces it",
-        )
+        problem = f'already has a history "{shortened(taken[0])}"{more}'
+        remedy = "--replace replaces it"
+        raise InputError(problem, file=path, field="id", value=taken[0], remedy=remedy)
 
 
 def open_store(path: StrPath, encoder: Encoder) -> Store:
@@ -309,12 +305,9 @@ def encoder_of(store: Store) -> str | None:
     if first is not None:
         return encoder_name(store.origin(first.id))
     if store.encoder is not None:
-        raise InputError(
-            f'is empty and made for the encoder "{store.encoder}"',
-            file=store.path,
-            field="encoder",
-            remedy="name the encoder with --encoder",
-        )
+        problem = f'is empty and made for the encoder "{store.encoder}"'
+        remedy = "name the encoder with --encoder"
+        raise InputError(problem, file=store.path, field="encoder", remedy=remedy)
     return None
 
 
