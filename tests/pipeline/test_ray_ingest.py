@@ -201,12 +201,12 @@ def test_batches_that_actors_do_not_keep_are_kept_here(videos, tmp_path) -> None
     store, how = Store.create(tmp_path / "s"), Decoding.of(Counting(tmp_path / "b", True))
     (item,) = as_items(videos[:1])
     encoder = Counting(tmp_path / "b", True)
-    shared = on_ray.Shared(how, encoder, EncoderOptions(), tmp_path / "nowhere")
+    shared = on_ray.RemoteSettings(how, encoder, EncoderOptions(), tmp_path / "nowhere")
 
     def passed(stop: int | None) -> Ingested:
         target, options = Writer(store), EncoderOptions()
         run = IngestRun(iter([item]), 1, encoder, how, target, None, encoder, options, RayOptions())
-        joined, encode = on_ray._Joined(run), on_ray.Encode(shared)
+        joined, encode = on_ray._Joined(run), on_ray.EncoderActor(shared)
         rows = list(on_ray.decode_rows(joined.begin(item), shared))
         for row in sorted(rows, key=lambda row: -row["part"])[:stop]:  # whatever the order
             (answer,) = encode(pyarrow.Table.from_pylist([row])).to_pylist()

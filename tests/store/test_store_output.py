@@ -154,7 +154,7 @@ def test_names_and_places_that_cannot_be_are_refused_before_anything_is_computed
 def test_lines_are_printed_before_the_last_history_is_read(
     store, tmp_path, dejacue, monkeypatch
 ) -> None:
-    """The last one cannot be read; the answers of the first are there all the same."""
+    """The last history cannot be read; the answers of the first are printed all the same."""
     write_vocabulary(tmp_path / "v.npz", words())
     ranked = [match.history for match in store.query(words())]
     with _index.transaction(store.path) as now:

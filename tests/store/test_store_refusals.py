@@ -19,7 +19,7 @@ def history(id: str, encoder: str | None = "e", dimension: int = 8) -> History:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A store of "a", a newer store, and files that do not fit."""
+    """Make a store of "a", a newer store, and files that do not fit."""
     with Store.create(tmp_path / "store") as store:
         store.add(history("a"))
     with Store.create(tmp_path / "unnamed") as store:

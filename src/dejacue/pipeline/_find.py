@@ -250,7 +250,7 @@ def _search(
 
 @dataclass(frozen=True, eq=False)
 class Search:
-    """What to find in which source, and how.
+    """A search names the source, the words and how states are read out; it returns findings.
 
     job        how a history is made from a video; unused if the source is a history or a finding
     examples   of states, beside the words

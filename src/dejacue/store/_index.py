@@ -54,7 +54,7 @@ CREATE TABLE thumbnails (
 
 
 class Busy(InputError):
-    """Another process is writing."""
+    """Another process is writing to the store; try again later."""
 
 
 def create(folder: Path, meta: Mapping[str, str]) -> None:

@@ -81,7 +81,7 @@ class Stored(NamedTuple):
 
 
 class Origin(NamedTuple):
-    """How a history was made."""
+    """The encoder of a history, and the details of how it was made."""
 
     id: str
     encoder: str | None
@@ -204,7 +204,7 @@ class Store:
 
     @property
     def encoder(self) -> str | None:
-        """The one that all its histories were made with; None where it is not known (yet)."""
+        """The identity of the encoder of all histories; None where it is not known (yet)."""
         return self._known("encoder")
 
     @property
@@ -592,7 +592,7 @@ class Store:
     def _verify_segment(
         self, now: sqlite3.Connection, number: int, rows: int, histories: int
     ) -> Iterator[Damage]:
-        """A file may have been cut short: of what is there, each history is checked."""
+        """Yield what is damaged; a file may have been cut short, and what is left is checked."""
         folder, dimension = self.path / "segments", self.dimension or 1
         parts, name = [], row_path(folder, number).name
         for path, dtype, count in (

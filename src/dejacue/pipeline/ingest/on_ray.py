@@ -41,8 +41,8 @@ NOTHING = b""
 
 
 @dataclass(frozen=True)
-class Shared:
-    """All that other machines need to know."""
+class RemoteSettings:
+    """What other machines need to decode and to encode."""
 
     decoding: Decoding
     encoder: Encoder | str
@@ -74,7 +74,7 @@ def run_ray(run: IngestRun) -> None:
 def _dataset(ray: Any, run: IngestRun, joined: _Joined) -> Any:
     from ray.data import ActorPoolStrategy, DataContext, from_items
 
-    shared = Shared(run.decoding, run.source, run.options, run.writer.path.resolve())
+    shared = RemoteSettings(run.decoding, run.source, run.options, run.writer.path.resolve())
     try:
         ray.cloudpickle.dumps(shared)
     except Exception as error:  # pickle raises whatever the object does
@@ -93,7 +93,7 @@ def _dataset(ray: Any, run: IngestRun, joined: _Joined) -> Any:
             decode_rows, fn_kwargs={"shared": shared}, num_cpus=1, concurrency=run.workers
         )
         return batches.map_batches(
-            Encode,
+            EncoderActor,
             fn_constructor_kwargs={"shared": shared},
             batch_size=None,
             batch_format="pyarrow",
@@ -129,7 +129,7 @@ def _row(item: str, part: int, message: Message | DejaCueError) -> dict[str, Any
     return {"item": item, "part": part, "message": pickle.dumps(message), "crops": crops}
 
 
-def decode_rows(row: dict[str, Any], shared: Shared) -> Iterator[dict[str, Any]]:
+def decode_rows(row: dict[str, Any], shared: RemoteSettings) -> Iterator[dict[str, Any]]:
     """Yield a row for each batch of crops of an item, then one that says how it ended.
 
     Batches that were encoded before come without crops.
@@ -179,10 +179,10 @@ def _absolute(path: str) -> str:
     return path if is_remote(path) else os.path.abspath(path)
 
 
-class Encode:
-    """An actor: the model, and batches that come and go."""
+class EncoderActor:
+    """A Ray actor that loads the model once and encodes the batches of a block."""
 
-    def __init__(self, shared: Shared) -> None:
+    def __init__(self, shared: RemoteSettings) -> None:
         self._shared = shared
         self._sees_store = Store.is_at(shared.store)
         self._encoder: Encoder | None = None
