@@ -134,12 +134,7 @@ class Finding:
         )
 
     def correct(
-        self,
-        examples: Examples | None = None,
-        /,
-        *,
-        changes: Any = (),
-        **states: Any,
+        self, examples: Examples | None = None, /, *, changes: Any = (), **states: Any
     ) -> Finding:
         """Return the finding with frames that you name: ``correct(empty=12, filled=[80, 95])``.
 

@@ -145,10 +145,7 @@ class Job:
         return max(1, round(video.rate / pace)) if pace and video.rate else 1
 
     def observe(
-        self,
-        video: Video | None = None,
-        folder: StrPath | None = None,
-        progress: Progress = silent,
+        self, video: Video | None = None, folder: StrPath | None = None, progress: Progress = silent
     ) -> Observed:
         """Return the masks of the job, or those that a tracker makes from prompts.
 

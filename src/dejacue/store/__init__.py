@@ -15,13 +15,4 @@ from dejacue.store._index import Busy
 from dejacue.store._matches import Match, Matches, check_output
 from dejacue.store._store import Damage, Failure, Store, Stored
 
-__all__ = [
-    "Busy",
-    "Failure",
-    "Match",
-    "Matches",
-    "Damage",
-    "Store",
-    "Stored",
-    "check_output",
-]
+__all__ = ["Busy", "Failure", "Match", "Matches", "Damage", "Store", "Stored", "check_output"]
