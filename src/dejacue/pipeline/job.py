@@ -6,7 +6,7 @@ import os
 import shutil
 import tempfile
 import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -194,28 +194,28 @@ class Job:
         return {f"{name}-{object_name(group)}": frozenset(group) for group in groups}
 
     def _tracked(self, video: Video, folder: StrPath | None, progress: Progress) -> Observed:
-        def masks_at(output: Path, follow: Callable[..., Followed]) -> Observed:
-            followed = follow(
+        temporary = folder is None
+        place = Path(tempfile.mkdtemp(prefix="dejacue-") if folder is None else folder)
+        output, run = place / "masks", follow if temporary else track
+        options = self.tracker_options
+        try:
+            followed = run(
                 video,
                 self.prompts,
                 output,
                 tracker=self.tracker,
-                options=self.tracker_options,
+                options=options,
                 progress=progress,
             )
-            return self._of_tracker(video, output, followed, temporary=folder is None)
-
-        if folder is not None:
-            return masks_at(Path(folder, "masks"), track)
-        place = tempfile.mkdtemp(prefix="dejacue-")
-        try:
-            observed = masks_at(Path(place, "masks"), follow)
+            observed = self._of_tracker(video, output, followed, temporary)
         except BaseException as error:
-            shutil.rmtree(place, ignore_errors=True)
-            if isinstance(error, Cancelled):
-                raise Cancelled(NOTHING_SAVED) from None
+            if temporary:
+                shutil.rmtree(place, ignore_errors=True)
+                if isinstance(error, Cancelled):
+                    raise Cancelled(NOTHING_SAVED) from None
             raise
-        weakref.finalize(observed, shutil.rmtree, place, ignore_errors=True)
+        if temporary:
+            weakref.finalize(observed, shutil.rmtree, place, ignore_errors=True)
         return observed
 
     def _of_tracker(
