@@ -47,6 +47,7 @@ from dejacue.pipeline import (
     encode,
     job,
 )
+from dejacue.pipeline.words import encoded_words
 from dejacue.progress import NotebookBar, default_progress, silent
 from dejacue.report.exports import EXPORTS
 from dejacue.sources.encoders.mini import Mini
@@ -196,8 +197,7 @@ def test_the_stages_one_by_one_give_the_same(first, scene) -> None:
     (encoded,) = encode(
         Job(video=scene / "scene.mp4", masks=masks, objects=[1], encoder=encoder)
     ).values()
-    words = _readout.LoadedVocabulary.load(scene / "vocabulary.yaml", EncoderOptions())
-    vocabulary, _ = words.encoded(encoder)
+    vocabulary, _ = encoded_words(scene / "vocabulary.yaml", encoded.history, encoder)
     timeline = apply_readout(encoded.history, vocabulary, ReadoutOptions(diagnostics=True))
     assert set(timeline.notes) < set(first.timeline.notes)
     expected = first.timeline.replace(notes=timeline.notes)

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from dejacue import History, Store, write_history
-from dejacue.store import _index
 
 
 def history(id: str, encoder: str | None = "e", dimension: int = 8) -> History:
@@ -26,7 +25,7 @@ def folder(tmp_path: Path) -> Path:
         store.add(history("a", None))
     Store.create(tmp_path / "empty").close()
     Store.create(tmp_path / "newer").close()
-    with sqlite3.connect(tmp_path / "newer" / _index.NAME) as index:
+    with sqlite3.connect(tmp_path / "newer" / "index.sqlite") as index:
         index.execute("PRAGMA user_version = 99")
     index.close()
     write_history(tmp_path / "a.npz", history("a"))

@@ -13,9 +13,9 @@ from PIL import Image
 
 from dejacue import Finding, History, Store, Vocabulary, find, locate
 from dejacue.store import _index
-from dejacue.store._store import MAX_THUMBNAIL_BYTES
 
 D = 8
+MAX_BYTES = 8192  # of a thumbnail, as the docstring of Store.add says
 
 
 def history(id: str, seed: int = 0) -> History:
@@ -73,7 +73,7 @@ def test_a_large_picture_is_made_small(store) -> None:
     assert len(large) > 300_000
     store.add(history("a"), thumbnails={"a": large})
     small = store.thumbnail("a")
-    assert len(small) <= MAX_THUMBNAIL_BYTES
+    assert len(small) <= MAX_BYTES
     assert max(Image.open(io.BytesIO(small)).size) <= 160
 
 
@@ -186,7 +186,7 @@ def test_a_finding_has_one_and_its_folder_is_added_with_it(tmp_path, dejacue) ->
     with Store.open(tmp_path / "s") as store:
         picture = store.thumbnail(finding.history.id)
         assert picture is not None
-        assert len(picture) <= MAX_THUMBNAIL_BYTES
+        assert len(picture) <= MAX_BYTES
 
 
 def test_a_finding_without_pictures_has_none() -> None:
