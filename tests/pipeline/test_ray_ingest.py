@@ -48,8 +48,8 @@ def ray():
     """Start one Ray of 100 MB for this module, whose processes find the tests; afterwards it is
     gone with all that it wrote."""
     with pytest.MonkeyPatch.context() as changed:
-        path = os.pathsep.join([str(TESTS), str(SOURCE), os.environ.get("PYTHONPATH", "")])
-        changed.setenv("PYTHONPATH", path)
+        folders = (TESTS, Path(__file__).parent, SOURCE, os.environ.get("PYTHONPATH", ""))
+        changed.setenv("PYTHONPATH", os.pathsep.join(map(str, folders)))
         with cluster.connected("local", num_cpus=2, object_store_memory=100 << 20) as connected:
             yield connected
 
