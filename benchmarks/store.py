@@ -122,7 +122,7 @@ def asking(folder: Path, count: int, seconds: float) -> Iterator[tuple[str, str]
         f"{read:.2f} s / {both:.2f} s = {read / both:.2f}",
     )
     yield "querying for the 10 likeliest histories", f"{1e3 * few:.1f} ms"
-    made = [store[id] for id in store]
+    made = list(store.histories())
     list(locate_many(made, vocabulary))
     (kernel,) = best([lambda: locate_many(made, vocabulary).columns()], seconds=seconds)
     yield (

@@ -283,6 +283,10 @@ class Store:
             else:
                 return unpacked(PackedHistory(*entry[5:]), features, self.encoder)
 
+    def histories(self, where: Where | None = None) -> Iterator[History]:
+        """Yield histories in the order in which they were added."""
+        return map(self.__getitem__, self.ids(where))
+
     def rows(self, where: Where | None = None) -> Iterator[Stored]:
         """Yield what the index says of histories, without their features.
 
