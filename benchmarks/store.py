@@ -104,10 +104,10 @@ def asking(folder: Path, count: int, seconds: float) -> Iterator[tuple[str, str]
     sides = [
         lambda: read_bytes(folder / "store" / "segments"),
         lambda: read_by_two(folder / "store" / "segments"),
-        lambda: store.ask(vocabulary).columns(),
-        lambda: Store.open(folder / "store").ask(vocabulary).columns(),
-        lambda: store.ask(vocabulary, threads=2).columns(),
-        lambda: store.ask(vocabulary, top=10).columns(),
+        lambda: store.query(vocabulary).columns(),
+        lambda: Store.open(folder / "store").query(vocabulary).columns(),
+        lambda: store.query(vocabulary, threads=2).columns(),
+        lambda: store.query(vocabulary, top=10).columns(),
     ]
     read, both, asked, opened, two, few = best(sides, seconds=seconds)
     what = f"{count:,} × {FRAMES} × {D} float16 ({size:.1f} GB), 4 descriptions"
@@ -138,7 +138,7 @@ def against_npz(folder: Path, count: int, seconds: float) -> Iterator[tuple[str,
     paths = [write_history(folder / "npz" / f"{own.id}.npz", own) for own in given]
     sides = [
         lambda: locate_many(map(read_history, paths), vocabulary).columns(),
-        lambda: Store.open(folder / "thousand").ask(vocabulary).columns(),
+        lambda: Store.open(folder / "thousand").query(vocabulary).columns(),
     ]
     files, own = best(sides, seconds=seconds)
     ratio = f"{files:.2f} s / {own:.2f} s = {files / own:.1f}"

@@ -83,7 +83,7 @@ def ten(path: Path, count: int) -> list[str]:
     with Peak() as peak:
         for _ in range(2):
             start = time.perf_counter()
-            found = store.ask(vocabulary, top=10).columns()
+            found = store.query(vocabulary, top=10).columns()
             took = time.perf_counter() - start
     assert len(set(found["history"])) == 10
     return [f"{1e3 * took:.0f} ms · {peak}"]
@@ -93,7 +93,7 @@ def everything(path: Path, count: int) -> list[str]:
     store, vocabulary = Store.open(path), words()
     with Peak() as peak:
         start = time.perf_counter()
-        last = deque(store.ask(vocabulary), maxlen=1).pop()
+        last = deque(store.query(vocabulary), maxlen=1).pop()
         took = time.perf_counter() - start
     assert last.rank == count
     return [f"{1e6 * took / count:.0f} µs · {peak}"]

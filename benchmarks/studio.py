@@ -200,7 +200,7 @@ def long_finding(root: Path, frames: int) -> None:
     own = Finding.read(root / "cup")
     rows = np.resize(np.arange(len(own.history)), frames)
     history = History(own.history.features[rows], id="long", encoder=own.history.encoder)
-    replace(own, history=history, thumbnails={}, crops={}).ask().write(root / "long")
+    replace(own, history=history, thumbnails={}, crops={}).with_words().write(root / "long")
 
 
 def main() -> None:

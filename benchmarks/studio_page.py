@@ -72,7 +72,9 @@ def long_finding(root: Path, frames: int) -> None:
         times_s=numbers / float(RATE),
     )
     made = replace(own.made, video=str(root / "long.mp4"), masks=None)
-    replace(own, history=history, made=made, thumbnails={}, crops={}).ask().write(root / "long")
+    replace(own, history=history, made=made, thumbnails={}, crops={}).with_words().write(
+        root / "long"
+    )
 
 
 def working_ms(session: Any) -> float:

@@ -1,4 +1,4 @@
-"""What a killed run leaves behind: a few points of those that ``make crash`` tries, the causes."""
+"""Kill runs at a few of the points that ``make crash`` tries, and look at what is left behind."""
 
 from __future__ import annotations
 
@@ -85,8 +85,8 @@ def test_a_temporary_folder_is_removed_unless_somebody_uses_it(tmp_path) -> None
     with temporary_folder(target) as first:
         assert first == left
         assert not list(first.iterdir())
-        with left_folder(target) as found:
-            assert found is None  # it is in use
+        with left_folder(target) as unused:
+            assert unused is None  # it is in use
         with temporary_folder(target) as second:
             assert second != first
             assert first.is_dir()
@@ -105,8 +105,8 @@ def test_errors_still_name_the_file_and_leave_nothing(tmp_path) -> None:
 def test_clips_are_the_same_bits_each_time(tmp_path) -> None:
     scene = render(3, family="cup", frames=40, size=(144, 192), distractors=1)
     images = [scene.image(frame) for frame in range(40)]
-    made = {write_video(tmp_path / "x.mp4", images, 12.0).read_bytes() for _ in range(6)}
-    assert len(made) == 1
+    files = {write_video(tmp_path / "x.mp4", images, 12.0).read_bytes() for _ in range(6)}
+    assert len(files) == 1
 
 
 def test_masks_written_again_are_the_same_masks_and_changed_ones_are_not(tmp_path) -> None:
@@ -121,7 +121,7 @@ def test_masks_written_again_are_the_same_masks_and_changed_ones_are_not(tmp_pat
 
 
 class Batchwise(Mini):
-    """Rows that depend on what else is in the batch, as the last bits of a model may."""
+    """Return rows that depend on the rest of the batch, as the last bits of a model may."""
 
     batch = 8
 

@@ -1,4 +1,4 @@
-"""Ray: an existing connection or a new one, and its errors in a sentence.
+"""Connect to Ray, and raise its errors as one sentence.
 
 Ray is imported when it is used. What runs on other machines must be installed there in the same
 version, and sees files only where those machines have them under the same path.
@@ -35,9 +35,7 @@ def check_engine(engine: str, address: str | None) -> None:
     if engine == "ray":
         need_ray(address or os.environ.get("RAY_ADDRESS"))
     elif address is not None:
-        raise InputError(
-            f'Ray address "{address}": the local engine takes no address; add --engine ray'
-        )
+        raise _bad_address(address, "the local engine takes no address", "add --engine ray")
 
 
 def need_ray(address: str | None = None) -> Any:
@@ -53,15 +51,16 @@ def need_ray(address: str | None = None) -> Any:
 def _check(address: str) -> None:
     """Refuse an address at which no cluster answers; Ray itself would try for minutes."""
     if "://" in address:
-        raise InputError(
-            f'Ray address "{address}": run the command on a machine of the cluster and give '
-            "HOST:PORT, or auto for the cluster of this machine"
+        raise _bad_address(
+            address,
+            "run the command on a machine of the cluster and give HOST:PORT, or auto for the "
+            "cluster of this machine",
         )
     if address in ("auto", "local"):
         return
     host, _, port = address.rpartition(":")
     if not host or not port.isdecimal() or not 0 < int(port) < 65536:
-        raise InputError(f'Ray address "{address}": give HOST:PORT, such as 10.0.0.1:6379, or auto')
+        raise _bad_address(address, "give HOST:PORT, such as 10.0.0.1:6379, or auto")
     try:
         socket.create_connection((host.strip("[]"), int(port)), MAX_ANSWER_S).close()
     except (OSError, UnicodeError) as error:
@@ -91,8 +90,12 @@ def _try(address: str) -> None:
 
 
 def _no_cluster(address: str, error: BaseException) -> InputError:
+    return _bad_address(address, f"no cluster answers ({first_line(error)})", _START)
+
+
+def _bad_address(address: str, problem: str, remedy: str | None = None) -> InputError:
     return InputError(
-        f'Ray address "{address}": no cluster answers ({first_line(error)}); {_START}'
+        f'Ray address "{address}": {problem}', field="ray_address", value=address, remedy=remedy
     )
 
 
@@ -132,11 +135,9 @@ def _connect(ray: Any, address: str, options: dict[str, Any]) -> None:
     try:
         ray.init(address=address, log_to_driver=False, configure_logging=False, **options)
     except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
-        if address == "local":
-            raise DejaCueError(
-                f"could not start Ray on this machine: {first_line(error)}"
-            ) from None
-        raise _no_cluster(address, error) from None
+        if address != "local":
+            raise _no_cluster(address, error) from None
+        raise DejaCueError(f"could not start Ray on this machine: {first_line(error)}") from None
 
 
 @contextlib.contextmanager
@@ -160,27 +161,27 @@ def _translated_errors(ray: Any) -> Iterator[None]:
     except ray.exceptions.RayTaskError as error:
         cause = error.cause
         if isinstance(cause, DejaCueError):
-            raise type(cause)(cause) from None
+            raise cause from None
         if "failed to import" in str(cause):
             raise DejaCueError(
-                "a machine of the cluster cannot import dejacue; install "
-                f"dejacue[ray]=={__version__} and the same extras on all machines"
+                "a machine of the cluster cannot import dejacue",
+                remedy=f"install dejacue[ray]=={__version__} and the same extras on all machines",
             ) from error
-        raise DejaCueError(
-            f"a Ray task failed ({type(cause).__name__}: {first_line(cause)}); see the Ray logs "
-            "for details"
-        ) from error
+        problem = f"a Ray task failed ({type(cause).__name__}: {first_line(cause)})"
+        raise DejaCueError(problem, remedy="see the Ray logs for details") from error
     except ray.exceptions.RayError as error:
         raise DejaCueError(
-            f"Ray lost a task ({first_line(error)}); did a machine go down or run out of memory? "
-            "Run the command again"
+            f"Ray lost a task ({first_line(error)})",
+            remedy="did a machine go down or run out of memory? Run the command again",
         ) from error
 
 
-def check_version(wanted: str) -> None:
+def check_version(driver: str) -> None:
     """Refuse, in a task, another version of dejacue than that of the driver."""
-    if wanted != __version__:
+    if driver != __version__:
         raise InputError(
-            f"{socket.gethostname()}: runs dejacue {__version__}, but the driver runs {wanted}; "
-            "install the same version on all machines of the cluster"
+            f"{socket.gethostname()}: runs dejacue {__version__}, but the driver runs {driver}",
+            field="version",
+            value=__version__,
+            remedy="install the same version on all machines of the cluster",
         )

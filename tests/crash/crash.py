@@ -40,8 +40,11 @@ Tree = dict[str, bytes | None]  # None: a folder
 
 @dataclass(frozen=True)
 class Scenario:
-    """``before`` are commands that have been run to the end in the same folder; ``done`` is what
-    the command says where it was killed after all was done."""
+    """A command line to kill.
+
+    before   commands that have been run to the end in the same folder
+    done     what the command says where it was killed after all was done
+    """
 
     name: str
     command: str
@@ -58,12 +61,12 @@ LOADED = (
     "rich.progress",
     "rich.table",
     "yaml",
-    *(f"PIL.{own}" for own in ("Image", "ImageDraw", "ImageFont", "PngImagePlugin")),
+    *(f"PIL.{name}" for name in ("Image", "ImageDraw", "ImageFont", "PngImagePlugin")),
     "dejacue.cli.app",
     "dejacue.cli.readouts",
     "dejacue.data.annotation",
     "dejacue.pipeline.ingest",
-    *(f"dejacue.report.{own}" for own in ("page", "plots", "exports", "clips")),
+    *(f"dejacue.report.{name}" for name in ("page", "plots", "exports", "clips")),
     "dejacue.sources.encoders.mini",
     "dejacue.sources.tracks.loading",
 )
@@ -126,7 +129,7 @@ SCENARIOS = (
 
 
 class Interrupted:
-    """Counts the file operations of this process in a folder, and kills it at one of them.
+    """Count the file operations of this process in a folder, and kill it at one of them.
 
     at   which one, from 1; 0: none
     """
@@ -149,10 +152,10 @@ class Interrupted:
 
         connect = sqlite3.connect
 
-        def connected(*given: Any, **more: Any) -> sqlite3.Connection:
-            made = connect(*given, **more)
-            made.set_trace_callback(lambda _: self.operation())
-            return made
+        def connected(*arguments: Any, **options: Any) -> sqlite3.Connection:
+            connection = connect(*arguments, **options)
+            connection.set_trace_callback(lambda _: self.operation())
+            return connection
 
         builtins.open = io.open = opened  # type: ignore[assignment]
         sqlite3.connect = connected  # type: ignore[assignment]
@@ -164,13 +167,13 @@ class Interrupted:
             half()
             os._exit(KILLED)
 
-    def _hear(self, event: str, given: tuple[Any, ...]) -> None:
+    def _hear(self, event: str, arguments: tuple[Any, ...]) -> None:
         if event == "open":
-            path, _, flags = given
+            path, _, flags = arguments
             writes = flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
             if writes and not self._opening and self._is_inside(path):
                 self.operation()
-        elif event in OPERATIONS and any(map(self._is_inside, given)):
+        elif event in OPERATIONS and any(map(self._is_inside, arguments)):
             self.operation()
 
     def _is_inside(self, path: object) -> bool:
@@ -196,11 +199,11 @@ class _CountedFile(io.FileIO):
 class Ran(NamedTuple):
     code: int
     operations: int
-    said: str
+    output: str
 
 
 def run(folder: Path, command: str, at: int = 0) -> Ran:
-    """The command in a child of this process, killed at an operation."""
+    """Run the command in a child of this process, which is killed at an operation."""
     with tempfile.TemporaryFile() as log, tempfile.TemporaryFile() as counted:
         child = os.fork()
         if not child:
@@ -208,8 +211,8 @@ def run(folder: Path, command: str, at: int = 0) -> Ran:
         _, status = os.waitpid(child, 0)
         for stream in (log, counted):
             stream.seek(0)
-        said = log.read().decode(errors="replace")
-        return Ran(os.waitstatus_to_exitcode(status), int(counted.read() or 0), said)
+        output = log.read().decode(errors="replace")
+        return Ran(os.waitstatus_to_exitcode(status), int(counted.read() or 0), output)
 
 
 def _work(folder: Path, command: str, at: int, log: int, counted: int) -> NoReturn:
@@ -237,18 +240,18 @@ def _work(folder: Path, command: str, at: int, log: int, counted: int) -> NoRetu
 
 
 def tree(folder: Path) -> Tree:
-    """Everything in a folder."""
+    """Return everything in a folder; of a store, what it contains."""
     stores = [path.parent for path in folder.rglob("index.sqlite")]
-    found: Tree = {
+    files: Tree = {
         str(path.relative_to(folder)): None if path.is_dir() else path.read_bytes()
         for path in sorted(folder.rglob("*"))
-        if not any(path.is_relative_to(own) for own in stores)
+        if not any(path.is_relative_to(store) for store in stores)
     }
-    return found | {f"{own.name}/{key}": text for own in stores for key, text in held(own)}
+    return files | {f"{s.name}/{key}": text for s in stores for key, text in store_contents(s)}
 
 
-def held(path: Path) -> Iterator[tuple[str, bytes]]:
-    """What a store holds, whatever its files are called."""
+def store_contents(path: Path) -> Iterator[tuple[str, bytes]]:
+    """Yield what a store contains, whatever its files are called, and files it does not use."""
     from dejacue import Store
     from dejacue.store import _index
 
@@ -257,27 +260,27 @@ def held(path: Path) -> Iterator[tuple[str, bytes]]:
         for row in store.rows():
             yield row.id, repr(row).encode() + store[row.id].features.tobytes()
         with _index.snapshot(path) as now:
-            own = {f"{number:06d}" for number, _, _ in _index.sizes(now)}
+            segments = {f"{number:06d}" for number, _, _ in _index.sizes(now)}
     for file in path.rglob("*"):
-        named = file.parent.name == "segments" and file.name.partition(".")[0] in own
-        if not named and file.name != "segments" and not file.name.startswith(_index.NAME):
+        used = file.parent.name == "segments" and file.name.partition(".")[0] in segments
+        if not used and file.name != "segments" and not file.name.startswith(_index.NAME):
             yield file.name, b"nobody's"
 
 
-def differences(found: Tree, expected: Tree) -> list[str]:
-    lines = [f"left over: {name}" for name in found if name not in expected]
-    lines += [f"missing: {name}" for name in expected if name not in found]
-    return [*lines, *(f"differs: {n}" for n in found if n in expected and found[n] != expected[n])]
+def differences(files: Tree, expected: Tree) -> list[str]:
+    lines = [f"left over: {name}" for name in files if name not in expected]
+    lines += [f"missing: {name}" for name in expected if name not in files]
+    return [*lines, *(f"differs: {n}" for n in files if n in expected and files[n] != expected[n])]
 
 
 def load() -> None:
-    """All that commands import, so that their processes need not."""
+    """Import all that commands import, so that their processes need not."""
     for name in LOADED:
         importlib.import_module(name)
 
 
 def prepare(work: Path) -> dict[str, str]:
-    """What the commands read, in ``work``, the boxes of two objects, and the id of a history."""
+    """Write what the commands read to ``work``; return boxes of two objects, and a history's id."""
     import numpy as np
 
     from dejacue import read_history
@@ -288,16 +291,16 @@ def prepare(work: Path) -> dict[str, str]:
     scene = render(3, family="cup", frames=70, size=(72, 96), distractors=1)
     write_scene(work / "scene", scene)
     boxes = {}
-    for name, one in (("target", 1), ("other", 2)):
-        rows, columns = np.nonzero(scene.labels(0) == one)
+    for name, label in (("target", 1), ("other", 2)):
+        rows, columns = np.nonzero(scene.labels(0) == label)
         edges = (columns.min(), rows.min(), columns.max() + 1, rows.max() + 1)
         boxes[name] = ",".join(str(int(edge)) for edge in edges)
     _to_the_end(work / "scene", f"encode {VIDEO} {MASKS} --object 1 --encoder mini -o ../x.npz")
     boxes["id"] = read_history(work / "x.npz").id
     ann, bob = ("ppppppppttqqqqqqqq", "pppppppptttqqqqqqq")
-    passes = [_pass(name, own) for name, own in (("ann", ann), ("bob", bob))]
-    for own in passes:
-        write_pass(work / f"{own.annotator}.json", own)
+    passes = [_pass("ann", ann), _pass("bob", bob)]
+    for labels in passes:
+        write_pass(work / f"{labels.annotator}.json", labels)
     todo = open_decisions(*passes)
     rows = tuple(replace(row, label="transition") for row in todo.rows)
     write_decisions(work / "decided.json", replace(todo, rows=rows))
@@ -317,7 +320,7 @@ def _pass(annotator: str, letters: str) -> Any:
 def _to_the_end(folder: Path, command: str, at: int = 0) -> Ran:
     ran = run(folder, command, at)
     if ran.code:
-        raise AssertionError(f"{command}: ended with {ran.code}: {ran.said}")
+        raise AssertionError(f"{command}: ended with {ran.code}: {ran.output}")
     return ran
 
 
@@ -328,7 +331,7 @@ def check(
     points: Sequence[int] | None = None,
     jobs: int = 1,
 ) -> tuple[int, dict[int, list[str]]]:
-    """How many points were tried, and what was wrong after each.
+    """Return how many points were tried, and what was wrong after each.
 
     points   which, from 1 (from the end where they are negative); None: all
     """
@@ -342,8 +345,8 @@ def check(
     operations = _to_the_end(whole, command).operations
     expected = tree(whole)
     shutil.rmtree(whole)
-    every = range(1, operations + 1)
-    chosen = every if points is None else sorted({every[p - (p > 0)] for p in points})
+    numbers = range(1, operations + 1)
+    chosen = numbers if points is None else sorted({numbers[p - (p > 0)] for p in points})
     with contextlib.ExitStack() as stack:
         workers = []
         for job in range(jobs):
@@ -355,8 +358,8 @@ def check(
         for child, part, answer in workers:
             os.waitpid(child, 0)
             answer.seek(0)
-            found = json.loads(answer.read() or b"{}")
-            failed |= {at: found.get(str(at), ["this script failed"]) for at in part}
+            problems = json.loads(answer.read() or b"{}")
+            failed |= {at: problems.get(str(at), ["this script failed"]) for at in part}
     return len(chosen), {at: lines for at, lines in sorted(failed.items()) if lines}
 
 
@@ -368,10 +371,10 @@ def _try(
     points: Sequence[int],
     answer: IO[bytes],
 ) -> NoReturn:
-    """Some of the points, in a process of their own."""
+    """Try some of the points in a process of their own."""
     try:
-        found = {at: _resumed(start, command, done, at, expected) for at in points}
-        answer.write(json.dumps(found).encode())
+        problems = {at: _resumed(start, command, done, at, expected) for at in points}
+        answer.write(json.dumps(problems).encode())
         answer.flush()
     except BaseException:
         traceback.print_exc()
@@ -384,10 +387,10 @@ def _resumed(start: Path, command: str, done: str | None, at: int, expected: Tre
     try:
         killed = run(folder, command, at)
         if killed.code != KILLED:
-            return [f"was not killed, but ended with {killed.code}: {killed.said}"]
+            return [f"was not killed, but ended with {killed.code}: {killed.output}"]
         again = run(folder, command)
-        if again.code and (done is None or done not in again.said):
-            return [f"does not go on ({again.code}): {again.said}"]
+        if again.code and (done is None or done not in again.output):
+            return [f"does not go on ({again.code}): {again.output}"]
         return differences(tree(folder), expected)
     finally:
         shutil.rmtree(folder)
@@ -411,16 +414,16 @@ def main() -> None:
     parser.add_argument("names", nargs="*", help="scenarios (default: all)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--points", help="such as 1,5,-1; negative: from the end (default: all)")
-    given = parser.parse_args()
-    chosen = given.points and [int(point) for point in given.points.split(",")]
+    arguments = parser.parse_args()
+    chosen = arguments.points and [int(point) for point in arguments.points.split(",")]
     points = wrong = 0
-    if unknown := set(given.names) - {scenario.name for scenario in SCENARIOS}:
+    if unknown := set(arguments.names) - {scenario.name for scenario in SCENARIOS}:
         parser.error(f"no such scenario: {', '.join(unknown)}")
     with workshop() as (work, boxes):
         for scenario in SCENARIOS:
-            if given.names and scenario.name not in given.names:
+            if arguments.names and scenario.name not in arguments.names:
                 continue
-            count, failed = check(scenario, work, boxes, chosen, given.jobs)
+            count, failed = check(scenario, work, boxes, chosen, arguments.jobs)
             points, wrong = points + count, wrong + len(failed)
             print(f"{scenario.name}: {count - len(failed)} of {count}", flush=True)
             for at, lines in failed.items():

@@ -24,7 +24,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # helpers
 
 import numpy as np
-from helpers.ingest import Counting, held, make_video
+from helpers.ingest import Counting, features_by_id, make_video
 
 import dejacue.pipeline.ingest
 import dejacue.sources.build
@@ -33,14 +33,17 @@ from dejacue import Store
 from dejacue.pipeline.ingest import ingest, writer
 
 HERE = (
-    *(str(Path(str(own.__file__)).parent) for own in (dejacue.store, dejacue.pipeline.ingest)),
+    *(
+        str(Path(str(module.__file__)).parent)
+        for module in (dejacue.store, dejacue.pipeline.ingest)
+    ),
     str(dejacue.sources.build.__file__),
 )
 VIDEOS = 4
 
 
 def lines_until_killed(at: int) -> None:
-    """Every thread counts; at 0 nothing happens."""
+    """Count the lines of every thread, and die at one of them; at 0 nothing happens."""
     count = 0
 
     def trace(frame: Any, event: str, _: Any) -> Any:
@@ -58,14 +61,14 @@ def lines_until_killed(at: int) -> None:
 
 
 def run(rows: list[dict[str, str]], store: Path, counter: Path, mixing: bool, at: int) -> bool:
-    """Whether it came to its end."""
+    """Ingest in a child process that may be killed; return whether it came to its end."""
     child = os.fork()
     if child == 0:
         try:
             writer.MAX_WAITING_S = 0.0
             lines_until_killed(at)
-            made = ingest(rows, store, encoder=Counting(counter, mixing), workers=2)
-            os._exit(1 if made.failed else 0)
+            result = ingest(rows, store, encoder=Counting(counter, mixing), workers=2)
+            os._exit(1 if result.failed else 0)
         except BaseException:
             traceback.print_exc()
             os._exit(2)
@@ -79,17 +82,17 @@ def main(folder: Path, kills: int, mixing: bool, seed: int = 1) -> None:
     rows = [make_video(folder, f"v{k}", k) | {"objects": "all"} for k in range(VIDEOS)]
     whole, once = folder / "whole", folder / "once"
     assert run(rows, whole, once, mixing, 0)
-    wanted, crops = held(whole), once.stat().st_size
-    assert len(wanted) == 2 * VIDEOS
+    expected, crops = features_by_id(whole), once.stat().st_size
+    assert len(expected) == 2 * VIDEOS
     rng = np.random.default_rng(seed)
     killed = in_chain = 0
     store, counter = folder / "store", folder / "counter"
     while killed < kills or in_chain:
         at = int(rng.integers(1, 9000)) if killed < kills else 0
         if run(rows, store, counter, mixing, at):
-            assert held(store) == wanted
-            given = counter.stat().st_size
-            assert given <= crops + in_chain * Counting.batch, (given, crops, in_chain)
+            assert features_by_id(store) == expected
+            encoded = counter.stat().st_size
+            assert encoded <= crops + in_chain * Counting.batch, (encoded, crops, in_chain)
             assert not (store / writer.PARTIAL).exists()
             in_chain = 0
             shutil.rmtree(store)
@@ -97,8 +100,8 @@ def main(folder: Path, kills: int, mixing: bool, seed: int = 1) -> None:
         else:
             killed, in_chain = killed + 1, in_chain + 1
             if Store.is_at(store):
-                there = held(store)
-                assert there == {id: wanted[id] for id in there}
+                there = features_by_id(store)
+                assert there == {id: expected[id] for id in there}
     print(f"{kills} kills, {crops} crops")
 
 

@@ -41,13 +41,13 @@ def picture(seed: int) -> bytes:
 
 
 def add(store: Store, **seeds: int) -> None:
-    given = [history(id, seed) for id, seed in seeds.items()]
+    histories = [history(id, seed) for id, seed in seeds.items()]
     pictures = {id: picture(seed) for id, seed in seeds.items()}
-    store.add(given, replace=True, thumbnails=pictures)
+    store.add(histories, replace=True, thumbnails=pictures)
 
 
-Held = dict[str, int]  # id → seed
-STEPS: list[tuple[Callable[[Store], object], Callable[[Held], Held]]] = [
+Seeds = dict[str, int]  # of the histories in the store, by id
+STEPS: list[tuple[Callable[[Store], object], Callable[[Seeds], Seeds]]] = [
     (lambda s: add(s, a=1), lambda h: {**h, "a": 1}),
     (lambda s: add(s, b=2, c=3, d=4), lambda h: {**h, "b": 2, "c": 3, "d": 4}),
     (lambda s: add(s, b=5), lambda h: {**h, "b": 5}),
@@ -72,8 +72,8 @@ class HalfWritten:
         return getattr(self._stream, name)
 
 
-def write(folder: Path, at: int, told: int) -> None:
-    """All steps; killed at this line (0: never)."""
+def write(folder: Path, at: int, report: int) -> None:
+    """Run all steps and write their numbers to a pipe; die at this line (0: never)."""
     count = 0
 
     def line(before: Callable[[], object] = lambda: None) -> None:
@@ -99,12 +99,12 @@ def write(folder: Path, at: int, told: int) -> None:
         sys.settrace(trace)
         do(store)
         sys.settrace(None)
-        os.write(told, bytes([step + 1]))
-    os.write(told, b"!" + str(count).encode())
+        os.write(report, bytes([step + 1]))
+    os.write(report, b"!" + str(count).encode())
 
 
 def run(folder: Path, at: int) -> tuple[int, int]:
-    """Steps that were done, and lines (of a run that was left alone)."""
+    """Return the steps that were done, and the lines of a run that was left alone."""
     shutil.rmtree(folder, ignore_errors=True)
     Store.create(folder).close()
     ours, theirs = os.pipe()
@@ -117,30 +117,30 @@ def run(folder: Path, at: int) -> tuple[int, int]:
         os._exit(0)
     os.close(theirs)
     with os.fdopen(ours, "rb") as pipe:
-        said = pipe.read()
+        report = pipe.read()
     os.waitpid(child, 0)
-    steps, _, lines = said.partition(b"!")
+    steps, _, lines = report.partition(b"!")
     return len(steps), int(lines or 0)
 
 
 def check(folder: Path, done: int, at: int) -> None:
-    states: list[Held] = [{}]
+    states: list[Seeds] = [{}]
     for _, change in STEPS:
         states.append(change(states[-1]))
     with Store.open(folder) as store:
         assert store.verify() == [], (at, store.verify())
-        held = {id: (store[id].features.tobytes(), store.thumbnail(id)) for id in store.ids()}
-        wanted = [
-            {id: (history(id, seed).features.tobytes(), picture(seed)) for id, seed in own.items()}
-            for own in states[done : done + 2]
+        stored = {id: (store[id].features.tobytes(), store.thumbnail(id)) for id in store.ids()}
+        expected = [
+            {id: (history(id, seed).features.tobytes(), picture(seed)) for id, seed in s.items()}
+            for s in states[done : done + 2]
         ]
-        assert held in wanted, (at, done, sorted(held))
-        assert len(store.ids()) == len(held) == len(store), at
-        store.add([history("new", 9), *(history(id, 8) for id in held)], replace=True)
+        assert stored in expected, (at, done, sorted(stored))
+        assert len(store.ids()) == len(stored) == len(store), at
+        store.add([history("new", 9), *(history(id, 8) for id in stored)], replace=True)
         store.compact()
         assert store.verify() == [], at
-        assert set(store.ids()) == {"new", *held}, at
-        assert not any(own.thumbnail for own in store.rows()), at  # they went with the old ones
+        assert set(store.ids()) == {"new", *stored}, at
+        assert not any(row.thumbnail for row in store.rows()), at  # they went with the old ones
         numbers = {p.name.split(".")[0] for p in (folder / "segments").iterdir()}
         used = store._reader.execute("SELECT number FROM segments").fetchall()
         assert numbers == {f"{number:06d}" for (number,) in used}, (at, numbers)

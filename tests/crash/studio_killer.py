@@ -1,4 +1,4 @@
-"""Labels in a studio that is killed (SIGKILL) at random moments, and looks at what is left.
+"""Label in a studio that is killed (SIGKILL) at random moments, and look at what is left.
 
     python tests/crash/studio_killer.py WORKSPACE ROUNDS
 
@@ -33,7 +33,7 @@ FRAMES = 60
 
 
 def serve(root: Path, sessions: Sessions, listening: socket.socket) -> None:
-    """In a process of its own, which is killed in the middle of whatever it does."""
+    """Serve a workspace in a process that is killed in the middle of whatever it does."""
     app = create_app(Studio(Workspace(root), sessions, encoder="mini"))
     config = uvicorn.Config(app, log_level="critical", access_log=False, lifespan="off")
     uvicorn.Server(config).run(sockets=[listening])
@@ -50,7 +50,7 @@ def save(connection: http.client.HTTPConnection, token: str, number: int) -> Non
 
 
 def saved(root: Path) -> int:
-    """The number in the file, which is whole."""
+    """Return the number in the file, which is whole."""
     labels = read_pass(root / "cup" / "annotations" / "anna.pass.json").labels
     return sum(1 << frame for frame, label in enumerate(labels) if label == "b")
 

@@ -92,7 +92,7 @@ def step(rng: Random, own: Store, folder: Path) -> None:
     kind = rng.randrange(12)
     if kind < 4:
         threads = rng.choice((1, 1, 2))
-        found = list(own.ask(words(), top=rng.choice((None, 1, 3)), threads=threads))
+        found = list(own.query(words(), top=rng.choice((None, 1, 3)), threads=threads))
         assert all(math.isfinite(answer.object_score) for answer in found)
     elif kind == 4:
         repr((own, len(own), own.ids(), own.encoder, own.dimension, own.size))
@@ -141,7 +141,7 @@ def segments(rng: Random, valid: Path, folder: Path) -> None:
 
 
 def _answers(own: Store) -> list[Any]:
-    return list(own.ask(words()))
+    return list(own.query(words()))
 
 
 def entries(rng: Random, valid: Path, folder: Path) -> None:
@@ -194,8 +194,8 @@ def question(rng: Random, valid: Path, folder: Path) -> None:
     if rng.random() < 0.05:
         vocabulary = rng.choice((None, "words", Vocabulary({"a": ["one"], "b": ["two"]})))
     with Store.open(valid / "s") as own:
-        found = list(own.ask(vocabulary, **given))
-        every = {answer[1:] for answer in own.ask(vocabulary, readout=given["readout"])}
+        found = list(own.query(vocabulary, **given))
+        every = {answer[1:] for answer in own.query(vocabulary, readout=given["readout"])}
         assert {answer[1:] for answer in found} <= every
         assert sorted({a.rank for a in found}) == list(
             range(1, len({a.history for a in found}) + 1)

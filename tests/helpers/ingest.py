@@ -1,4 +1,4 @@
-"""Small videos, an encoder that counts its crops, and what a store holds afterwards."""
+"""Make small videos and an encoder that counts its crops; read what a store contains."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FRAMES = 40
 
 
 class Counting(ImageEncoder):
-    """Mean colours of quarters; the length of a file says how many crops it was given.
+    """Return mean colours of quarters, and count the crops in the length of a file.
 
     mixing   a crop has other last bits beside other crops, as with real models
     """
@@ -38,7 +38,7 @@ class Counting(ImageEncoder):
         return rows
 
     @property
-    def given(self) -> int:
+    def count(self) -> int:
         return self._counter.stat().st_size if self._counter.exists() else 0
 
 
@@ -54,7 +54,7 @@ def make_video(folder: Path, name: str, seed: int = 0, frames: int = FRAMES) -> 
     return {"video": str(folder / f"{name}.mp4"), "masks": str(folder / f"{name}.masks.npz")}
 
 
-def held(path: Path) -> dict[str, bytes]:
+def features_by_id(path: Path) -> dict[str, bytes]:
     """Return the features of every history in a sound store."""
     with Store.open(path) as store:
         assert store.verify() == []

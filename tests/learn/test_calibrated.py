@@ -235,7 +235,7 @@ def test_findings_pairs_histories_and_stores_give_the_same_model(cups, tmp_path)
 def test_a_finding_read_with_a_model_can_still_be_corrected(cups, model) -> None:
     scene = cups[0][0]
     finding = Finding(scene.history, scene.vocabulary, read(scene.history, scene.vocabulary))
-    asked = finding.ask(readout=model)
+    asked = finding.with_words(readout=model)
     assert asked.timeline.settings["readout"]["name"] == "calibrated"
     assert "fitted" not in asked.timeline.settings["readout"]
     assert "above 0 the frame is more likely in the state than not" in asked.report()

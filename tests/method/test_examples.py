@@ -794,7 +794,7 @@ def test_frames_are_those_of_the_file_however_it_is_sampled(cup):
 def test_a_finding_is_corrected_and_asks_back(cup):
     _, _, found = cup
     one, other = found.vocabulary.states
-    question = found.ask_next()[0]
+    question = found.next_question()[0]
     assert question.source is not None
     assert question.time_s == pytest.approx(float(found.history.times_s[question.frame]), abs=0.05)
     corrected = found.correct({one: question.frame}).correct(none=Window(0, 3))
@@ -803,10 +803,10 @@ def test_a_finding_is_corrected_and_asks_back(cup):
     assert window.start <= question.frame <= window.end
     assert corrected[other][0].window.start > 3
     assert corrected.thumbnails == found.thumbnails
-    joint = found.ask(readout=Joint(stay=3)).correct({one: question.frame})
+    joint = found.with_words(readout=Joint(stay=3)).correct({one: question.frame})
     assert joint.timeline.settings["readout"]["stay"] == 3
     assert (
-        found.ask(readout="published")
+        found.with_words(readout="published")
         .correct({one: question.frame})
         .timeline.settings["readout"]["name"]
         == "contrast"

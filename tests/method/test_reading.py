@@ -51,11 +51,9 @@ def test_a_reading_computes_the_cosines_once(readout, monkeypatch) -> None:
     made = generate(3, recurrences=3)
     counted = Counted(engine())
     monkeypatch.setattr("dejacue.method.plan.engine_named", lambda name: counted)
-    from dejacue.method import plan
-
-    plan._plan.cache_clear()
+    Plan.of.cache_clear()
     found = read(made.history, made.vocabulary, readout=readout, diagnostics=True)
-    plan._plan.cache_clear()
+    Plan.of.cache_clear()
     assert len(counted.calls) == 1
     assert found.evidence.responses.shape == (len(made.vocabulary), len(made.history))
 

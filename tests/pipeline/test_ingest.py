@@ -1,4 +1,4 @@
-"""Many videos into a store: manifests, the local engine, failures, kills, files elsewhere."""
+"""ingest() adds many videos to a store: manifests, the local engine, failures, remote files."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from helpers import TESTS
+from helpers.errors import refused
 from helpers.ingest import FRAMES, Counting, make_video
 from PIL import Image
 
@@ -29,7 +30,7 @@ from dejacue.report.thumbnails import Album
 from dejacue.sources import remote
 from dejacue.sources.atomic import lock_folder
 from dejacue.sources.build import Chunk, EncoderInfo, End, Failed, HistoryBuilder
-from dejacue.store import Failure, _segments
+from dejacue.store import Busy, Failure, _segments
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +44,8 @@ def counting(tmp_path) -> Counting:
     return Counting(tmp_path / "counter")
 
 
-def one(video: dict[str, str], **more: object) -> dict[str, object]:
+def row_of(video: dict[str, str], **more: object) -> dict[str, object]:
+    """Return a row of a manifest for the first object of a video."""
     return {**video, "objects": 1, **more}
 
 
@@ -72,7 +74,7 @@ def test_a_manifest_says_what_goes_where(tmp_path, videos) -> None:
     )
     first, second = read_manifest(lines)
     header, rest = lines.read_text(encoding="utf-8").split("\n", 1)
-    capitals = header.upper().replace("CAMERA", "camera")  # a name of one's own stays as it is
+    capitals = header.upper().replace("CAMERA", "camera")  # an unknown name stays as it is
     assert read_manifest(write_csv(tmp_path / "c.csv", f"{capitals}\n{rest}")) == [first, second]
     assert (first.id, first.objects, first.object) == ("first", (1, 2), "cup")
     assert (first.sampling.fps, first.extra, first.source) == (2.5, {"camera": "left"}, "a.mp4")
@@ -110,63 +112,70 @@ def test_all_that_is_wrong_with_a_manifest_is_listed_at_once(tmp_path, counting)
         ",a.mp4,,one,x,nice,\n"
         ",,m.npz\n",
     )
-    with pytest.raises(ManifestError) as raised:
+    with refused(ManifestError, file=path) as caught:
         ingest(path, tmp_path / "store", encoder=counting)
-    assert len(str(raised.value)) < 600
-    assert str(raised.value).startswith(f"{path}: column")
+    assert len(str(caught.value)) < 600
     assert not (tmp_path / "store").exists()
-    found = "\n".join(raised.value.problems)
+    problems = "\n".join(caught.value.problems)
     for text in (
-        'column "vidoe": did you mean "video"',
-        'column "precision": histories already have a field of this name',
-        'line 3: the id "a" is also that of line 2',
-        f"line 4: {tmp_path / 'gone.mp4'} does not exist",
-        f"line 4: {tmp_path / 'gone.npz'} does not exist",
-        'line 5: stride "x" is not a whole number',
-        'line 5: objects "one": give at least one mask id',
+        'column "vidoe"',
+        'column "precision"',
+        'line 3: the id "a"',
+        f"line 4: {tmp_path / 'gone.mp4'} ",
+        f"line 4: {tmp_path / 'gone.npz'} ",
+        'line 5: stride "x"',
+        'line 5: objects "one"',
         "line 5: give either masks or boxes",
         'line 5: unknown kind of masks "nice"',
         "line 6: 3 cells for 7 columns",
     ):
-        assert text in found
-    assert len(raised.value.problems) == 10
-    assert isinstance(pickle.loads(pickle.dumps(raised.value)), InputError)
+        assert text in problems
+    assert len(caught.value.problems) == 10
+    assert isinstance(pickle.loads(pickle.dumps(caught.value)), InputError)
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "message"),
+    ("name", "text", "about"),
     [
-        ("m.csv", "video,masks\n", "lists no video"),
-        ("m.csv", "video,video\na,b\n", '"video" appears twice'),
-        ("m.csv", 'video,masks\n"a', "not CSV"),
-        (
-            "m.csv",
-            "video;masks\na;b\n",
-            "line 1: cells are separated by semicolons; save the file with commas",
-        ),
-        ("m.csv", "video\tmasks\na\tb\n", "line 1: cells are separated by tabs"),
-        ("m.csv", "Video,video,masks\na,b,c\n", '"video" appears twice'),
-        ("m.txt", "video,masks\n", "a manifest is a .csv or .jsonl file"),
-        ("m.jsonl", "[1]\n", "line 1: give an object"),
-        ("m.jsonl", "{\n", "line 1: "),
-        ("m.jsonl", '{"video": "x", "Video": "y", "masks": "m"}\n', '"Video" appears twice'),
-        ("m.jsonl", '{"video": "x"}\n', "line 1: give either masks or boxes"),
-        ("m.jsonl", '{"video": "x", "masks": "y", "stride": 2.5}\n', "stride"),
-        ("m.jsonl", '{"video": "x", "masks": "y", "objects": [1.5]}\n', "objects"),
+        ("m.csv", "video,masks\n", {"remedy": "add a line for each"}),
+        ("m.csv", "video,video\na,b\n", {"line": 1, "field": "video"}),
+        ("m.csv", 'video,masks\n"a', {"line": 2}),
+        ("m.csv", "video;masks\na;b\n", {"line": 1, "field": None}),
+        ("m.csv", "video\tmasks\na\tb\n", {"line": 1, "field": None}),
+        ("m.csv", "Video,video,masks\na,b,c\n", {"line": 1, "field": "video"}),
+        ("m.txt", "video,masks\n", {"remedy": "give one of those"}),
     ],
 )
-def test_a_manifest_that_cannot_be_read_is_refused(tmp_path, name, text, message) -> None:
-    with pytest.raises(InputError, match=message):
+def test_a_manifest_that_cannot_be_read_is_refused(tmp_path, name, text, about) -> None:
+    with refused(file=tmp_path / name, **about):
         read_manifest(write_csv(tmp_path / name, text))
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("[1]", "give an object"),
+        ("{", "JSON"),
+        ('{"video": "x", "Video": "y", "masks": "m"}', '"Video"'),
+        ('{"video": "x"}', "masks or boxes"),
+        ('{"video": "x", "masks": "y", "stride": 2.5}', "stride"),
+        ('{"video": "x", "masks": "y", "objects": [1.5]}', "objects"),
+    ],
+)
+def test_a_line_that_cannot_be_used_is_among_the_problems(tmp_path, line, problem) -> None:
+    with refused(ManifestError, file=tmp_path / "m.jsonl") as caught:
+        read_manifest(write_csv(tmp_path / "m.jsonl", line))
+    first = caught.value.problems[0]
+    assert first.startswith("line 1: ")
+    assert problem in first
 
 
 def test_columns_of_the_encoder_are_refused_before_anything_is_begun(
     tmp_path, videos, counting
 ) -> None:
-    with pytest.raises(
-        ManifestError, match='column "mixing": histories already have a field of this name'
-    ):
-        ingest([one(videos[0], mixing="x")], tmp_path / "store", encoder=counting)
+    with refused(ManifestError, file="the manifest") as caught:
+        ingest([row_of(videos[0], mixing="x")], tmp_path / "store", encoder=counting)
+    assert [text.split(":")[0] for text in caught.value.problems] == ['column "mixing"']
     assert not (tmp_path / "store").exists()
 
 
@@ -177,24 +186,24 @@ def test_decoding_elsewhere_gives_the_rows_of_encode(videos, counting) -> None:
     how = Decoding.of(counting)
     (item,) = as_items([{**videos[0], "objects": "all", "id": "x", "camera": "left"}])
     *chunks, end = decode(*pickle.loads(pickle.dumps((item, how))))
-    assert all(isinstance(own, Chunk) and len(own.crops) <= 256 for own in chunks)
+    assert all(isinstance(chunk, Chunk) and len(chunk.crops) <= 256 for chunk in chunks)
     assert isinstance(end, End)
     builder = HistoryBuilder(how.encoder)
     for chunk in chunks:
         builder.take(chunk, counting.encode_images(list(chunk.crops)))
-    made = builder.histories(end)
-    assert list(made) == ["x-1", "x-2"]
+    histories = builder.histories(end)
+    assert list(histories) == ["x-1", "x-2"]
     for at in (1, 2):
         alone = build_history(videos[0]["video"], videos[0]["masks"], counting, objects=at)
-        own = made[f"x-{at}"]
+        history = histories[f"x-{at}"]
         for name in ("features", "frames", "times_s", "source_frames"):
-            assert np.array_equal(getattr(own, name), getattr(alone, name)), name
-        assert own.made_with == {**alone.made_with, "camera": "left", "columns": "camera"}
-        assert (own.encoder, own.presence) == (alone.encoder, None)
+            assert np.array_equal(getattr(history, name), getattr(alone, name)), name
+        assert history.made_with == {**alone.made_with, "camera": "left", "columns": "camera"}
+        assert (history.encoder, history.presence) == (alone.encoder, None)
 
 
 def test_decoding_ends_with_a_sentence_where_it_fails(videos, counting) -> None:
-    rows = [one(videos[0], objects=7), {**videos[0], "id": "two"}]
+    rows = [row_of(videos[0], objects=7), {**videos[0], "id": "two"}]
     for item, text in zip(as_items(rows), ("no object 7", "holds the objects 1, 2"), strict=True):
         (end,) = decode(item, Decoding.of(counting))
         assert isinstance(end, Failed)
@@ -202,15 +211,15 @@ def test_decoding_ends_with_a_sentence_where_it_fails(videos, counting) -> None:
 
 
 def test_a_chunk_is_whole_batches_of_bounded_size() -> None:
-    for size, batch, wanted in ((224, 64, 192), (64, 64, 256), (16, 300, 300), (4096, 8, 8)):
+    for size, batch, chunk in ((224, 64, 192), (64, 64, 256), (16, 300, 300), (4096, 8, 8)):
         info = EncoderInfo("x", 4, size, batch, {})
-        assert info.chunk == wanted
+        assert info.chunk == chunk
         assert info.chunk == batch or info.chunk * size**2 * 3 <= 32 << 20
 
 
 def test_a_fit_that_holds_its_encoder_is_refused(counting) -> None:
     counting.fit = lambda image: image
-    with pytest.raises(InputError, match="counting: its fit cannot be sent to other processes"):
+    with refused(field="fit"):
         Decoding.of(counting)
 
 
@@ -221,31 +230,30 @@ def test_a_fit_that_holds_its_encoder_is_refused(counting) -> None:
 def test_histories_are_those_of_encode(tmp_path, videos, mixing) -> None:
     encoder = Counting(tmp_path / "counter", mixing)
     Store.create(tmp_path / "store", dtype="float32")
-    rows = [one(own, camera=f"c{k}", object="cup") for k, own in enumerate(videos)]
-    told: list[tuple] = []
-    made = ingest(
+    rows = [row_of(video, camera=f"c{k}", object="cup") for k, video in enumerate(videos)]
+    calls: list[tuple] = []
+    result = ingest(
         rows,
         tmp_path / "store",
         encoder=encoder,
         workers=2,
-        progress=lambda *said: told.append(said),
+        progress=lambda *call: calls.append(call),
     )
-    assert sorted(made.added) == ["v0", "v1", "v2"]
-    assert made.skipped == made.failed == ()
-    assert ("videos", 3, 3) in told
-    assert ("crops", 3 * FRAMES) in told
-    assert encoder.given == 3 * FRAMES
+    assert sorted(result.added) == ["v0", "v1", "v2"]
+    assert result.skipped == result.failed == ()
+    assert ("videos", 3, 3) in calls
+    assert ("crops", 3 * FRAMES) in calls
+    assert encoder.count == 3 * FRAMES
     with Store.open(tmp_path / "store") as store:
         assert store.ids({"camera": "c1"}) == ["v1"]
-        assert store.columns("v1") == next(store.rows({"id": "v1"})).columns == {"camera": "c1"}
-        assert store.columns("gone") == {}
-        assert {own.object for own in store.rows()} == {"cup"}
-        assert {own.source for own in store.rows()} == {own["video"] for own in videos}
-        for own in videos:
-            alone = build_history(own["video"], own["masks"], encoder, objects=1)
+        assert next(store.rows({"id": "v1"})).columns == {"camera": "c1"}
+        assert {row.object for row in store.rows()} == {"cup"}
+        assert {row.source for row in store.rows()} == {video["video"] for video in videos}
+        for video in videos:
+            alone = build_history(video["video"], video["masks"], encoder, objects=1)
             assert np.array_equal(store[alone.id].features, alone.features)
     assert ingest(rows, tmp_path / "store", encoder=encoder).skipped == ("v0", "v1", "v2")
-    assert encoder.given == 2 * 3 * FRAMES  # those of build_history
+    assert encoder.count == 2 * 3 * FRAMES  # those of build_history
     assert not (tmp_path / "store" / writer.PARTIAL).exists()
 
 
@@ -255,43 +263,43 @@ def test_a_batch_holds_crops_of_one_video(tmp_path, videos, counting) -> None:
     encode = counting.encode_images
     counting.encode_images = lambda crops: (sizes.append(len(crops)), encode(crops))[1]
     counting.batch = 35
-    ingest([one(own) for own in videos], tmp_path / "a", encoder=counting, workers=1)
+    ingest([row_of(video) for video in videos], tmp_path / "a", encoder=counting, workers=1)
     assert sizes == [35, 5] * 3
 
 
-def test_the_same_id_of_something_else_is_told_and_replaced(tmp_path, videos, counting) -> None:
+def test_the_same_id_of_something_else_fails_or_is_replaced(tmp_path, videos, counting) -> None:
     store = tmp_path / "store"
-    ingest([one(videos[0])], store, encoder=counting)
-    other = [one(videos[0], stride=2)]
-    made = ingest(other, store, encoder=counting)
-    assert "made from another video, masks or options; give another id, or" in made.failed[0].what
+    ingest([row_of(videos[0])], store, encoder=counting)
+    other = [row_of(videos[0], stride=2)]
+    result = ingest(other, store, encoder=counting)
+    assert "--replace" in result.failed[0].what
     assert len(stored(store)["v0"]) == FRAMES
     with Store.open(store) as now:
         assert now.failures() == []  # the history "v0" is there
-    made = ingest(other, store, encoder=counting, replace=True)
-    assert (made.added, made.failed, str(made)) == (("v0",), (), "1 replaced")
+    result = ingest(other, store, encoder=counting, replace=True)
+    assert (result.added, result.failed, str(result)) == (("v0",), (), "1 replaced")
     assert len(stored(store)["v0"]) == FRAMES // 2
     with Store.open(store) as now:
         assert now.failures() == []
     assert ingest(other, store, encoder=counting, replace=True).skipped == ("v0",)
-    named = [one(videos[0], stride=2, camera="left")]
+    named = [row_of(videos[0], stride=2, camera="left")]
     assert ingest(named, store, encoder=counting).skipped == ("v0",)
     assert ingest(named, store, encoder=counting, replace=True).added == ("v0",)
 
 
 def test_objects_that_are_there_are_skipped_and_the_others_made(tmp_path, videos, counting) -> None:
-    every = [{**videos[0], "objects": "all"}]
-    made = ingest(every, tmp_path / "store", encoder=counting)
-    assert made.added == ("v0-1", "v0-2")
+    rows = [{**videos[0], "objects": "all"}]
+    result = ingest(rows, tmp_path / "store", encoder=counting)
+    assert result.added == ("v0-1", "v0-2")
     with Store.open(tmp_path / "store") as store:
         store.remove("v0-2")
-    made = ingest(every, tmp_path / "store", encoder=counting)
-    assert (made.added, made.skipped) == (("v0-2",), ("v0-1",))
+    result = ingest(rows, tmp_path / "store", encoder=counting)
+    assert (result.added, result.skipped) == (("v0-2",), ("v0-1",))
 
 
 @pytest.fixture
 def mixed(tmp_path, videos) -> list[dict[str, object]]:
-    """Good ones, and all kinds that fail."""
+    """Return rows of two good videos, and of all kinds that fail."""
     (tmp_path / "noise.mp4").write_bytes(os.urandom(5000))
     whole = Path(videos[1]["video"]).read_bytes()
     (tmp_path / "cut.mp4").write_bytes(whole[: len(whole) // 2])
@@ -299,34 +307,34 @@ def mixed(tmp_path, videos) -> list[dict[str, object]]:
     np.savez(tmp_path / "empty.npz", masks=np.zeros((FRAMES, 32, 48), np.uint8))
     masks = videos[0]["masks"]
     return [
-        one(videos[0]),
+        row_of(videos[0]),
         {"id": "noise", "video": tmp_path / "noise.mp4", "masks": masks, "objects": 1},
         {"id": "cut", "video": tmp_path / "cut.mp4", "masks": masks, "objects": 1},
         {"id": "wide", "video": videos[0]["video"], "masks": tmp_path / "wide.npz"},
         {"id": "empty", "video": videos[0]["video"], "masks": tmp_path / "empty.npz"},
-        one(videos[1]),
+        row_of(videos[1]),
     ]
 
 
 def test_what_fails_is_recorded_and_the_rest_goes_on(tmp_path, videos, mixed, counting) -> None:
     mixed = [{k: os.fspath(v) if isinstance(v, Path) else v for k, v in r.items()} for r in mixed]
-    made = ingest(mixed, tmp_path / "store", encoder=counting, workers=2)
-    assert sorted(made.added) == ["v0", "v1"]
-    reasons = {own.id: own.what for own in made.failed}
+    result = ingest(mixed, tmp_path / "store", encoder=counting, workers=2)
+    assert sorted(result.added) == ["v0", "v1"]
+    reasons = {failure.id: failure.what for failure in result.failed}
     assert sorted(reasons) == ["cut", "empty", "noise", "wide"]
     assert "a different aspect ratio" in reasons["wide"]
     assert "never visible" in reasons["empty"]
-    assert all(len(own) < 600 and "\n" not in own for own in reasons.values())
+    assert all(len(text) < 600 and "\n" not in text for text in reasons.values())
     with Store.open(tmp_path / "store") as store:
-        assert {own.id: own.what for own in store.failures()} == reasons
+        assert {failure.id: failure.what for failure in store.failures()} == reasons
     Path(mixed[1]["video"]).write_bytes(Path(videos[2]["video"]).read_bytes())
-    before = counting.given
+    before = counting.count
     again = ingest(mixed, tmp_path / "store", encoder=counting, retry=True)
     assert again.added == ("noise",)
-    assert sorted(own.id for own in again.failed) == ["cut", "empty", "wide"]
-    assert counting.given == before + FRAMES
+    assert sorted(failure.id for failure in again.failed) == ["cut", "empty", "wide"]
+    assert counting.count == before + FRAMES
     with Store.open(tmp_path / "store") as store:
-        assert sorted(own.id for own in store.failures()) == ["cut", "empty", "wide"]
+        assert sorted(failure.id for failure in store.failures()) == ["cut", "empty", "wide"]
         assert sorted(store.ids()) == ["noise", "v0", "v1"]
 
 
@@ -345,15 +353,14 @@ def test_a_crop_that_the_encoder_refuses_is_a_failure_of_its_item(
 
     counting.encode_images = refuse
     rows = [{"video": str(tmp_path / "dark"), "masks": videos[0]["masks"], "objects": 1}]
-    made = ingest([*rows, one(videos[0])], tmp_path / "store", encoder=counting, workers=1)
-    assert made.added == ("v0",)
-    assert [own.what for own in made.failed] == [
-        f"{tmp_path / 'dark'}: image 0: the encoder gave zero"
-    ]
+    result = ingest([*rows, row_of(videos[0])], tmp_path / "store", encoder=counting, workers=1)
+    assert result.added == ("v0",)
+    (failure,) = result.failed
+    assert failure.what == f"{tmp_path / 'dark'}: image 0: the encoder gave zero"
 
 
 def fit_or_die(image: np.ndarray) -> np.ndarray:
-    """Runs in the worker: a picture without a single bright point ends it."""
+    """Kill the worker in which this runs if a picture has no bright point."""
     if image.max() < 140:
         os.kill(os.getpid(), signal.SIGKILL)
     return image[:16, :16].copy()
@@ -365,10 +372,10 @@ def test_a_worker_that_is_killed_is_a_failure_of_its_item(tmp_path, videos, coun
         Image.new("RGB", (48, 32)).save(tmp_path / "dark" / f"{k}.png")
     rows = [{"video": str(tmp_path / "dark"), "masks": videos[0]["masks"], "objects": 1}]
     counting.fit = fit_or_die
-    rows += [one(own) for own in videos]
-    made = ingest(rows, tmp_path / "store", encoder=counting, workers=1)
-    assert sorted(made.added) == ["v0", "v1", "v2"]
-    (failure,) = made.failed
+    rows += [row_of(video) for video in videos]
+    result = ingest(rows, tmp_path / "store", encoder=counting, workers=1)
+    assert sorted(result.added) == ["v0", "v1", "v2"]
+    (failure,) = result.failed
     assert failure.id == "dark"
     assert "was killed by SIGKILL; there may be too little memory" in failure.what
 
@@ -378,24 +385,24 @@ def test_what_was_finished_is_kept_when_it_is_stopped(tmp_path, videos, counting
     workers = []
 
     class Watched(worker.Worker):
-        def __init__(self, *given: object) -> None:
-            super().__init__(*given)
+        def __init__(self, *arguments: object) -> None:
+            super().__init__(*arguments)
             workers.append(self._process)
 
     monkeypatch.setattr(worker, "Worker", Watched)
-    rows = [one(own) for own in videos]
+    rows = [row_of(video) for video in videos]
 
     def stop(stage: str, done: int, total: int | None = None, note: str = "") -> None:
         if (stage, done) == ("videos", 2):
             raise KeyboardInterrupt
 
-    with pytest.raises(Cancelled, match=r"stopped; .*store: 2 added; partly encoded videos"):
+    with refused(Cancelled, remedy="run the same command to resume"):
         ingest(rows, tmp_path / "store", encoder=counting, workers=1, progress=stop)
     assert len(stored(tmp_path / "store")) == 2
-    assert [own.poll() is None for own in workers] == [False]
-    made = ingest(rows, tmp_path / "store", encoder=counting)
-    assert len(made.added) == 1
-    assert counting.given == 3 * FRAMES
+    assert [process.poll() is None for process in workers] == [False]
+    result = ingest(rows, tmp_path / "store", encoder=counting)
+    assert len(result.added) == 1
+    assert counting.count == 3 * FRAMES
 
 
 def test_a_full_disk_ends_it_in_a_sentence_and_it_goes_on_later(
@@ -404,47 +411,45 @@ def test_a_full_disk_ends_it_in_a_sentence_and_it_goes_on_later(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    rows = [one(own) for own in videos]
+    rows = [row_of(video) for video in videos]
     monkeypatch.setattr(_segments.os, "fsync", full)
     with pytest.raises(OSError, match=r"No space left on device: '.*store'"):
         ingest(rows, tmp_path / "store", encoder=counting)
     monkeypatch.undo()
     assert stored(tmp_path / "store") == {}
-    made = ingest(rows, tmp_path / "store", encoder=counting)
-    assert len(made.added) == 3
-    assert counting.given == 3 * FRAMES  # what was encoded was kept beside
+    result = ingest(rows, tmp_path / "store", encoder=counting)
+    assert len(result.added) == 3
+    assert counting.count == 3 * FRAMES  # what was encoded was kept beside
 
 
-def test_a_second_ingest_is_told(tmp_path, videos, counting) -> None:
+def test_a_second_ingest_is_refused(tmp_path, videos, counting) -> None:
     Store.create(tmp_path / "store").close()
     lock = lock_folder(tmp_path / "store")
-    with pytest.raises(InputError, match="another ingest is writing to this store; wait"):
-        ingest([one(videos[0])], tmp_path / "store", encoder=counting)
+    with refused(file=tmp_path / "store", remedy="wait until it has finished"):
+        ingest([row_of(videos[0])], tmp_path / "store", encoder=counting)
     os.close(lock)
-    assert ingest([one(videos[0])], tmp_path / "store", encoder=counting).added == ("v0",)
+    assert ingest([row_of(videos[0])], tmp_path / "store", encoder=counting).added == ("v0",)
 
 
 def test_another_writer_of_the_store_is_waited_for(tmp_path, videos, counting, monkeypatch) -> None:
     busy = iter([True, True])
     real = Store.add
 
-    def add(self: Store, *given: object, **more: object) -> int:
+    def add(self: Store, *arguments: object, **options: object) -> int:
         for _ in busy:
-            from dejacue.store import Busy
-
             raise Busy("another process")
-        return real(self, *given, **more)
+        return real(self, *arguments, **options)
 
     monkeypatch.setattr(Store, "add", add)
-    assert ingest([one(videos[0])], tmp_path / "store", encoder=counting).added == ("v0",)
+    assert ingest([row_of(videos[0])], tmp_path / "store", encoder=counting).added == ("v0",)
 
 
 def test_a_store_of_another_encoder_is_refused(tmp_path, videos, counting) -> None:
     Store.create(tmp_path / "store", encoder="siglip").close()
-    with pytest.raises(InputError, match='holds histories of "siglip", but this encoder is "coun'):
-        ingest([one(videos[0])], tmp_path / "store", encoder=counting)
-    with pytest.raises(InputError, match="name the encoder with --encoder"):
-        ingest([one(videos[0])], tmp_path / "store")
+    with refused(file=tmp_path / "store", field="encoder", value="counting"):
+        ingest([row_of(videos[0])], tmp_path / "store", encoder=counting)
+    with refused(file=tmp_path / "store", field="encoder", value=None):
+        ingest([row_of(videos[0])], tmp_path / "store")
 
 
 def test_a_store_of_a_version_without_failures_is_read_and_written(tmp_path) -> None:
@@ -459,42 +464,39 @@ def test_a_store_of_a_version_without_failures_is_read_and_written(tmp_path) -> 
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"engine": "spark"}, 'unknown engine "spark"'),
-        ({"workers": 0}, "give at least 1"),
-        ({"retry": True}, "is not a store yet"),
-    ],
+    "options", [{"engine": "spark"}, {"workers": 0}, {"decoder": "film"}, {"retry": True}]
 )
-def test_options_that_cannot_be_are_refused(tmp_path, videos, counting, options, message) -> None:
-    with pytest.raises(InputError, match=message):
-        ingest([one(videos[0])], tmp_path / "store", encoder=counting, **options)
+def test_options_that_cannot_be_are_refused(tmp_path, videos, counting, options) -> None:
+    with refused(field=next(iter(options))):
+        ingest([row_of(videos[0])], tmp_path / "store", encoder=counting, **options)
     assert not (tmp_path / "store").exists()
 
 
-@pytest.mark.parametrize("most", [pytest.param(1, marks=pytest.mark.long), 3])
-def test_no_more_chunks_wait_than_may(tmp_path, videos, counting, monkeypatch, most) -> None:
+@pytest.mark.parametrize("limit", [pytest.param(1, marks=pytest.mark.long), 3])
+def test_no_more_chunks_wait_than_may(tmp_path, videos, counting, monkeypatch, limit) -> None:
     seen = []
 
     class Watched(threading.Semaphore):
-        held = 0
+        count = 0
 
-        def acquire(self, *given: object) -> bool:
-            taken = super().acquire(*given)
-            Watched.held += 1
-            seen.append(Watched.held)
-            return taken
+        def acquire(self, *arguments: object) -> bool:
+            acquired = super().acquire(*arguments)
+            Watched.count += 1
+            seen.append(Watched.count)
+            return acquired
 
         def release(self, n: int = 1) -> None:
-            Watched.held -= n
+            Watched.count -= n
             super().release(n)
 
     monkeypatch.setattr(worker, "Semaphore", Watched)
-    monkeypatch.setattr(worker, "MAX_WAITING", most)
-    made = ingest([one(own) for own in videos], tmp_path / "s", encoder=counting, workers=3)
-    assert len(made.added) == 3
+    monkeypatch.setattr(worker, "MAX_WAITING", limit)
+    result = ingest(
+        [row_of(video) for video in videos], tmp_path / "s", encoder=counting, workers=3
+    )
+    assert len(result.added) == 3
     assert len(seen) == 6  # a chunk and an end of each
-    assert max(seen) <= most
+    assert max(seen) <= limit
 
 
 def test_the_slot_of_a_worker_that_dies_is_given_back(videos, counting, monkeypatch) -> None:
@@ -511,22 +513,22 @@ def test_the_slot_of_a_worker_that_dies_is_given_back(videos, counting, monkeypa
 
     monkeypatch.setattr(worker, "Worker", Dying)
     monkeypatch.setattr(worker, "MAX_WAITING", 1)
-    decoding = worker._Workers(iter(as_items([one(videos[0])])), Decoding.of(counting), 1)
+    decoding = worker._Workers(iter(as_items([row_of(videos[0])])), Decoding.of(counting), 1)
     with decoding:
-        ((item, message, _),) = [own for own in decoding if own[0] is not None]
+        ((item, message, _),) = [incoming for incoming in decoding if incoming[0] is not None]
     assert item.id == "v0"
     assert "was killed by SIGKILL" in message.what
 
 
 @pytest.mark.long
 def test_the_memory_does_not_grow_with_frames_of_4k(tmp_path) -> None:
-    """Peaks of this process and of the worker, for few frames and for many."""
+    """Compare the peaks of this process and of the worker for few frames and for many."""
     script = (
         "import resource, sys; sys.path.insert(0, sys.argv[1]);"
         "from helpers.ingest import Counting; from pathlib import Path; from dejacue import ingest;"
-        "f = Path(sys.argv[2]); made = ingest([{'video': str(f / 'frames'), 'boxes':"
+        "f = Path(sys.argv[2]); done = ingest([{'video': str(f / 'frames'), 'boxes':"
         " str(f / 'boxes.csv'), 'end': int(sys.argv[3])}], f / sys.argv[3],"
-        " encoder=Counting(f / 'c'), workers=1); assert made.added, made;"
+        " encoder=Counting(f / 'c'), workers=1); assert done.added, done;"
         "print(sum(resource.getrusage(w).ru_maxrss for w in (0, -1)))"
     )
     (tmp_path / "frames").mkdir()
@@ -553,7 +555,7 @@ def test_a_killed_ingest_goes_on_and_does_nothing_twice(tmp_path) -> None:
     assert ran.stdout.count("12 kills") == 2  # with an encoder that mixes crops, and without
 
 
-# Files elsewhere
+# Pictures, and remote files
 
 
 def test_ingested_objects_have_a_picture(tmp_path, videos, counting) -> None:
@@ -587,8 +589,8 @@ def test_files_elsewhere_are_fetched_and_exports_put(
         "/bucket/m.csv", b"video,masks,objects\nv0.mp4,memory://bucket/v0.masks.npz,1\n"
     )
     manifest = "memory://bucket/m.csv"
-    made = ingest(manifest, tmp_path / "store", encoder=counting)
-    assert (made.added, made.failed) == (("v0",), ())
+    result = ingest(manifest, tmp_path / "store", encoder=counting)
+    assert (result.added, result.failed) == (("v0",), ())
     fetched: list[str] = []
     fetch = remote._fetched
     monkeypatch.setattr(
@@ -607,15 +609,16 @@ def test_files_elsewhere_are_fetched_and_exports_put(
         assert store.export("memory://out/npz") == 1
         assert store.export("memory://out/all.parquet", "parquet") == 1
         with remote.local_copy("memory://out/npz") as here:
-            picture, file = sorted(Path(here).iterdir(), key=lambda own: own.suffix)
+            picture, file = sorted(Path(here).iterdir(), key=lambda path: path.suffix)
             assert picture.read_bytes() == store.thumbnail("v0")
             assert np.array_equal(read_history(file).features, store["v0"].features)
         assert system.info("/out/all.parquet")["size"] > 1000
-        with pytest.raises(InputError, match=r"s3nope://x: cannot be reached \(Protocol not kn"):
+        with pytest.raises(InputError, match=r"s3nope://x: cannot be reached"):
             store.export("s3nope://x")
     gone = [{**videos[0], "video": "memory://bucket/gone.mp4"}]
-    with pytest.raises(ManifestError, match=r"item 1: memory://bucket/gone.mp4 does not exist"):
+    with refused(ManifestError, file="the manifest") as caught:
         ingest(gone, tmp_path / "store", encoder=counting)
+    assert caught.value.problems == ("item 1: memory://bucket/gone.mp4 does not exist",)
 
 
 def test_a_folder_elsewhere_is_fetched_whole_and_is_the_same_again(tmp_path) -> None:
@@ -636,11 +639,12 @@ def test_a_folder_elsewhere_is_fetched_whole_and_is_the_same_again(tmp_path) -> 
         assert Path(here, "a.png").stat().st_mtime_ns != stamps[0]
 
 
-def test_without_fsspec_it_is_said(tmp_path, videos, counting, monkeypatch) -> None:
+def test_without_fsspec_the_extra_is_named(tmp_path, videos, counting, monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "fsspec", None)
-    with pytest.raises(ManifestError, match=r"not installed; s3://b/v.mp4 .* pip install"):
+    with refused(ManifestError, file="the manifest") as caught:
         ingest([{**videos[0], "video": "s3://b/v.mp4"}], tmp_path / "store", encoder=counting)
-    ingest([one(videos[0])], tmp_path / "store", encoder=counting)
+    assert "s3://b/v.mp4" in caught.value.problems[0]
+    ingest([row_of(videos[0])], tmp_path / "store", encoder=counting)
     with (
         Store.open(tmp_path / "store") as store,
         pytest.raises(MissingExtra, match=r"pip install 'dejacue\[remote\]'"),
@@ -671,7 +675,7 @@ def test_the_commands(dejacue, tmp_path, videos) -> None:
     with pytest.MonkeyPatch.context() as changed:  # the index says which encoder it was
         changed.setattr(Store, "__getitem__", lambda *_: pytest.fail("a history was read"))
         ran = dejacue("store", "ask", tmp_path / "s", "-v", vocabulary, "--jsonl")
-    assert {json.loads(own)["columns"]["camera"] for own in ran.out.splitlines()} == {"0", "1"}
+    assert {json.loads(line)["columns"]["camera"] for line in ran.out.splitlines()} == {"0", "1"}
     manifest.write_text(f"video,masks,objects\n{folder}/v2.mp4,{folder}/v2.masks.npz,9\n")
     ran = dejacue(*words)
     assert ran.code == 1
@@ -694,7 +698,7 @@ def test_failures_are_cleared(dejacue, tmp_path) -> None:
         assert (ran.code, 'has no failure "z"' in " ".join(ran.err.split())) == (2, True)
         assert dejacue(*words, "b").out == "b: is damaged\n"
         assert dejacue(*words, "--clear", "b").out == "cleared: 1 failure\n"
-        assert [own.id for own in store.failures()] == ["a", "c"]
+        assert [failure.id for failure in store.failures()] == ["a", "c"]
         assert dejacue(*words, "--clear").out == "cleared: 2 failures\n"
         assert store.failures() == []
 
@@ -703,19 +707,19 @@ def test_problems_of_a_video_are_counted_and_printed(dejacue, tmp_path, videos) 
     masks = np.zeros((FRAMES, 32, 48), np.uint8)
     masks[:, 4:20, 4:20] = 1
     np.savez(tmp_path / "large.npz", masks=masks.repeat(2, axis=1).repeat(2, axis=2))
-    items = [one(videos[0], masks=str(tmp_path / "large.npz")), one(videos[1])]
-    made = ingest(items, tmp_path / "store", encoder="mini")
-    assert list(made.problems) == ["v0"]
-    assert str(made) == "2 added, 1 of them with problems"
+    items = [row_of(videos[0], masks=str(tmp_path / "large.npz")), row_of(videos[1])]
+    result = ingest(items, tmp_path / "store", encoder="mini")
+    assert list(result.problems) == ["v0"]
+    assert str(result) == "2 added, 1 of them with problems"
     manifest = write_csv(tmp_path / "m.jsonl", "\n".join(map(json.dumps, items)))
     ran = dejacue("ingest", manifest, "--store", tmp_path / "s", "--encoder", "mini")
-    assert (ran.code, ran.out) == (0, f"{tmp_path / 's'}: {made}\n")
-    said = " ".join(ran.err.split())
-    assert all(f"v0: {text}" in said for text in made.problems["v0"])
+    assert (ran.code, ran.out) == (0, f"{tmp_path / 's'}: {result}\n")
+    printed = " ".join(ran.err.split())
+    assert all(f"v0: {text}" in printed for text in result.problems["v0"])
 
 
 def test_a_damaged_history_is_mended_as_verify_says(dejacue, tmp_path, videos) -> None:
-    manifest = write_csv(tmp_path / "m.jsonl", json.dumps(one(videos[0])))
+    manifest = write_csv(tmp_path / "m.jsonl", json.dumps(row_of(videos[0])))
     folder = tmp_path / "s"
     words = ("ingest", manifest, "--store", folder, "--encoder", "mini")
     assert dejacue(*words).code == 0
@@ -724,8 +728,8 @@ def test_a_damaged_history_is_mended_as_verify_says(dejacue, tmp_path, videos) -
     data[_segments.HEADER + 7] ^= 4
     path.write_bytes(data)
     ran = dejacue("store", "verify", folder)
-    said = "remove it with dejacue store rm, then add or ingest it again"
-    assert (ran.code, said in " ".join(ran.out.split())) == (1, True)
+    remedy = "remove it with dejacue store rm, then add or ingest it again"
+    assert (ran.code, remedy in " ".join(ran.out.split())) == (1, True)
     assert dejacue("store", "rm", folder, "v0").code == 0
     ran = dejacue(*words)
     assert (ran.out.endswith(": 1 added\n"), "1 video, " in ran.err) == (True, True)

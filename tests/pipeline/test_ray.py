@@ -1,9 +1,8 @@
-"""Ray: the same answers and histories as without it, whatever dies on the way."""
+"""Queries on Ray give the same answers as without it, whatever dies on the way."""
 
 from __future__ import annotations
 
 import os
-import re
 import socket
 import subprocess
 import sys
@@ -11,17 +10,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers.errors import refused
 from helpers.stores import drawn, words
 
-from dejacue import DejaCueError, InputError, MissingExtra, Store, cluster, write_vocabulary
+from dejacue import DejaCueError, MissingExtra, Store, cluster, write_vocabulary
 from dejacue.store import _query, _segments
 
 
 @pytest.fixture(scope="module")
 def ray():
-    """One Ray for this module, which is gone afterwards with all that it wrote."""
-    with cluster.connected("local", num_cpus=2, object_store_memory=100 << 20) as own:
-        yield own
+    """Start one Ray for this module; afterwards it is gone with all that it wrote."""
+    with cluster.connected("local", num_cpus=2, object_store_memory=100 << 20) as connected:
+        yield connected
 
 
 def filled(folder: Path, count: int = 12) -> Store:
@@ -30,12 +30,12 @@ def filled(folder: Path, count: int = 12) -> Store:
     return store
 
 
-def equal(one: dict, other: dict) -> None:
-    """To the last bit; how the parts were cut decides the order of the columns."""
-    assert one.keys() == other.keys()
-    for name in one:
-        a, b = (np.asarray(own[name]).tolist() for own in (one, other))
-        assert repr(a) == repr(b), name  # nan is nan
+def equal(a: dict, b: dict) -> None:
+    """Compare columns to the last bit; how the parts were cut decides their order."""
+    assert a.keys() == b.keys()
+    for name in a:
+        first, second = (np.asarray(columns[name]).tolist() for columns in (a, b))
+        assert repr(first) == repr(second), name  # nan is nan
 
 
 @pytest.mark.long
@@ -48,9 +48,9 @@ def test_ray_gives_the_answers_of_one_machine_to_the_last_bit(
     store = filled(tmp_path / "s")
     assert len(list((store.path / "segments").iterdir())) > 6
     for options in ({}, {"top": 5}, {"where": {"camera": "c1"}}, {"threads": 2}):
-        local = store.ask(words(), readout=readout, **options).columns()
-        equal(store.ask(words(), readout=readout, engine="ray", **options).columns(), local)
-    assert list(store.ask(words(), engine="ray")) == list(store.ask(words()))
+        local = store.query(words(), readout=readout, **options).columns()
+        equal(store.query(words(), readout=readout, engine="ray", **options).columns(), local)
+    assert list(store.query(words(), engine="ray")) == list(store.query(words()))
     assert ray.is_initialized()  # it was not ours to end
 
 
@@ -59,38 +59,34 @@ def test_a_store_that_is_compacted_meanwhile_is_read_as_it_was(ray, tmp_path, mo
     monkeypatch.setattr(_segments, "MAX_SEGMENT_BYTES", 10_000)
     monkeypatch.setattr(_query, "CHUNK_HISTORIES", 1)
     store = filled(tmp_path / "s")
-    wanted = list(store.ask(words()))
-    asked = store.ask(words(), engine="ray")
-    first = next(asked)
+    expected = list(store.query(words()))
+    matches = store.query(words(), engine="ray")
+    first = next(matches)
     with Store.open(store.path) as other:
         other.remove(other.ids())
         other.compact()
-    assert [first, *asked] == wanted
+    assert [first, *matches] == expected
     assert not (store.path / "segments" / "000001.npy").exists()
 
 
 @pytest.mark.long
-def test_errors_of_tasks_are_our_own_sentences(ray, tmp_path, monkeypatch) -> None:
+def test_errors_of_tasks_become_errors_of_ours(ray, tmp_path, monkeypatch) -> None:
     store = filled(tmp_path / "s")
-    asked = store.ask(words(), engine="ray")
-    sent = _query.Query._part
+    make_part = _query.Query._part
 
-    def elsewhere(self, *given):
-        return sent(self, *given)._replace(store=tmp_path / "elsewhere")
+    def elsewhere(self, *arguments):
+        return make_part(self, *arguments)._replace(store=tmp_path / "elsewhere")
+
+    def outdated(self, *arguments):
+        return make_part(self, *arguments)._replace(version="0")
 
     with monkeypatch.context() as changed:
         changed.setattr(_query.Query, "_part", elsewhere)
-        with pytest.raises(
-            InputError, match=r"elsewhere: no such folder on .* all machines of the cl"
-        ):
-            next(asked)
-        changed.setattr(
-            _query.Query, "_part", lambda self, *given: sent(self, *given)._replace(version="0")
-        )
-        with pytest.raises(
-            InputError, match="but the driver runs 0; install the same version on all"
-        ):
-            next(store.ask(words(), engine="ray"))
+        with refused(file=tmp_path / "elsewhere"):
+            next(store.query(words(), engine="ray"))
+        changed.setattr(_query.Query, "_part", outdated)
+        with refused(field="version"):
+            next(store.query(words(), engine="ray"))
 
     def broken(*_: object) -> None:
         raise ZeroDivisionError("no")
@@ -99,18 +95,18 @@ def test_errors_of_tasks_are_our_own_sentences(ray, tmp_path, monkeypatch) -> No
         os._exit(1)
 
     monkeypatch.setattr(_query, "read_part", unknown_there)
-    with pytest.raises(DejaCueError, match=r"cannot import dejacue; install dejacue\[ray\]==\d"):
-        next(store.ask(words(), engine="ray"))
+    with pytest.raises(DejaCueError, match="cannot import dejacue"):
+        next(store.query(words(), engine="ray"))
     monkeypatch.setattr(_query, "read_part", broken)
-    with pytest.raises(DejaCueError, match=r"a Ray task failed \(ZeroDivisionError: no\); see"):
-        next(store.ask(words(), engine="ray"))
+    with pytest.raises(DejaCueError, match="ZeroDivisionError: no"):
+        next(store.query(words(), engine="ray"))
     monkeypatch.setattr(_query, "read_part", killed)
-    with pytest.raises(DejaCueError, match=r"Ray lost a task \(.*Run the command again"):
-        next(store.ask(words(), engine="ray"))
+    with pytest.raises(DejaCueError, match="Ray lost a task"):
+        next(store.query(words(), engine="ray"))
 
 
 def unknown_there(*_: object) -> None:
-    """Of a module that the machines of the cluster have not: this one."""
+    """Do nothing, in a module that the machines of the cluster do not have: this one."""
 
 
 @pytest.mark.long
@@ -119,45 +115,38 @@ def test_a_task_that_dies_once_is_run_again(ray, tmp_path, monkeypatch) -> None:
     dead = tmp_path / "dead"
     read_part = _query.read_part
 
-    def dies_once(*given):
+    def dies_once(*arguments):
         if not dead.exists():
             dead.touch()
             os._exit(1)
-        return read_part(*given)
+        return read_part(*arguments)
 
     monkeypatch.setattr(_query, "read_part", dies_once)
-    assert list(store.ask(words(), engine="ray")) == list(store.ask(words()))
+    assert list(store.query(words(), engine="ray")) == list(store.query(words()))
     assert dead.exists()
 
 
-@pytest.mark.parametrize(
-    ("address", "message"),
-    [
-        ("127.0.0.1:1", "no cluster answers .*refused.* start one there with ray start --head"),
-        ("nowhere", 'Ray address "nowhere": give HOST:PORT'),
-        ("ray://127.0.0.1:10001", "run the command on a machine of the cluster"),
-    ],
-)
-def test_an_address_without_a_cluster_is_told_at_once(
-    monkeypatch, dejacue, tmp_path, address, message
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "nowhere", "ray://127.0.0.1:10001"])
+def test_an_address_without_a_cluster_is_refused_at_once(
+    monkeypatch, dejacue, tmp_path, address
 ) -> None:
     import ray
 
     monkeypatch.setattr(ray, "is_initialized", lambda: False)  # no test leaves one behind
     store = filled(tmp_path / "s")
-    with pytest.raises(InputError, match=message):
-        store.ask(words(), engine="ray", ray_address=address)
+    with refused(field="ray_address", value=address):
+        store.query(words(), engine="ray", ray_address=address)
     vocabulary = tmp_path / "words.npz"
     write_vocabulary(vocabulary, words())
     ran = dejacue(
         "store", "ask", store.path, "-v", vocabulary, "--engine", "ray", "--ray-address", address
     )
     assert (ran.code, ran.out) == (2, "")
-    assert re.search(message, " ".join(ran.err.split()))
+    assert f'Ray address "{address}"' in " ".join(ran.err.split())
 
 
 @pytest.mark.long
-def test_a_port_where_something_else_listens_is_told_before_a_store_is_made(
+def test_a_port_where_something_else_listens_is_refused_before_a_store_is_made(
     monkeypatch, dejacue, tmp_path
 ) -> None:
     import ray
@@ -179,7 +168,7 @@ def test_a_port_where_something_else_listens_is_told_before_a_store_is_made(
             address,
         )
         monkeypatch.setenv("RAY_ADDRESS", address)
-        with pytest.raises(InputError, match="not Ray within 3 s"):
+        with refused(field="ray_address", value=address):
             cluster.check_engine("ray", None)
     assert (ran.code, ran.out) == (2, "")
     assert "no cluster answers (something answers there, but not Ray" in " ".join(ran.err.split())
@@ -194,13 +183,13 @@ def test_the_address_of_a_cluster_passes(ray, monkeypatch) -> None:
 
 def test_engines_that_cannot_be_used_are_refused_at_once(tmp_path, monkeypatch) -> None:
     store = filled(tmp_path / "s")
-    with pytest.raises(InputError, match=r'unknown engine "spark"; .*known: local, ray'):
-        store.ask(words(), engine="spark")
-    with pytest.raises(InputError, match="the local engine takes no address; add --engine ray"):
-        store.ask(words(), ray_address="auto")
+    with refused(field="engine", value="spark"):
+        store.query(words(), engine="spark")
+    with refused(field="ray_address", value="auto", remedy="add --engine ray"):
+        store.query(words(), ray_address="auto")
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(MissingExtra, match=r"ray is not installed; pip install 'dejacue\[ray\]'"):
-        store.ask(words(), engine="ray")
+    with refused(MissingExtra, remedy="pip install 'dejacue[ray]'"):
+        store.query(words(), engine="ray")
 
 
 @pytest.mark.long

@@ -1,4 +1,4 @@
-"""The timeline as a widget of a notebook."""
+"""A notebook shows the timeline as a widget."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import sys
 
 import pytest
+from helpers.errors import refused
 
 import dejacue
 from dejacue import Finding, MissingExtra
@@ -17,33 +18,35 @@ from dejacue_paper import generate
 
 @pytest.fixture
 def finding() -> Finding:
-    made = generate(3)
-    return Finding(made.history, made.vocabulary, read(made.history, made.vocabulary))
+    sample = generate(3)
+    return Finding(sample.history, sample.vocabulary, read(sample.history, sample.vocabulary))
 
 
 def test_without_anywidget_one_sentence_says_what_to_install(finding, monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "anywidget", None)
     module._widget_class.cache_clear()
-    with pytest.raises(MissingExtra, match=r"is not installed; pip .*dejacue\[notebook\]"):
+    with refused(MissingExtra, remedy="pip install 'dejacue[notebook]'"):
         dejacue.widget(finding)
     module._widget_class.cache_clear()
 
 
 def test_a_widget_holds_the_scene_and_gives_back_what_is_done_in_it(finding) -> None:
     pytest.importorskip("anywidget", reason="no anywidget: pip install 'dejacue[dev]'")
-    own = finding.widget(editable=False, clock="frames")
-    assert own.scene == finding.scene(segments=True)
-    assert own.options == {"editable": False, "clock": "frames"}
-    assert own._esm == timeline_module()
-    sent = own.get_state()
+    widget = finding.widget(editable=False, clock="frames")
+    assert widget.scene == finding.scene(segments=True)
+    assert widget.options == {"editable": False, "clock": "frames"}
+    assert widget._esm == timeline_module()
+    sent = widget.get_state()
     json.dumps({name: sent[name] for name in ("scene", "options", "frame", "selection", "windows")})
     seen = []
-    own.observe(lambda change: seen.append((change["name"], change["new"])))
-    own.set_state({"frame": 12, "windows": [{"state": "a", "windows": [[3, 9]]}]})  # as a page does
+    widget.observe(lambda change: seen.append((change["name"], change["new"])))
+    widget.set_state(
+        {"frame": 12, "windows": [{"state": "a", "windows": [[3, 9]]}]}
+    )  # as a page does
     assert ("frame", 12) in seen
-    assert own.windows[0]["windows"] == [[3, 9]]
-    own.scene = finding.correct({next(iter(finding.vocabulary.states)): 5}).scene()
-    assert own.scene["named"] != []
+    assert widget.windows[0]["windows"] == [[3, 9]]
+    widget.scene = finding.correct({next(iter(finding.vocabulary.states)): 5}).scene()
+    assert widget.scene["named"] != []
 
 
 def test_what_a_notebook_shows_by_itself_stays_still(finding) -> None:

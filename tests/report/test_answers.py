@@ -312,7 +312,9 @@ def test_written_and_read_again_it_says_everything_once(joint, tmp_path):
     joint.write(tmp_path / "f")
     again = Finding.read(tmp_path / "f")
     assert again.timeline.to_dict() == joint.timeline.to_dict()
-    assert again.ask(readout="joint").timeline.notes == WARNINGS  # notes of the readout are new
+    assert (
+        again.with_words(readout="joint").timeline.notes == WARNINGS
+    )  # notes of the readout are new
 
 
 @pytest.mark.parametrize("words", [(), ("-o", "found.txt"), ("-f", "json"), ("-o", "found.vtt")])

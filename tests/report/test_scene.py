@@ -101,7 +101,7 @@ def test_a_finding_becomes_a_scene_with_the_fields_that_are_promised() -> None:
     ]
     assert own["changes"] == [60]
     assert own["segments"] == [[*window] for window in finding.segments()]
-    asked = finding.ask_next(2)
+    asked = finding.next_question(2)
     assert [(q["frame"], q["gain"]) for q in own["questions"]] == [(q.frame, q.gain) for q in asked]
     assert [q["expects"] for q in own["questions"]] == [
         [[state, share] for state, share in q.expects.items()] for q in asked

@@ -1,4 +1,4 @@
-"""The answers of a store in files and pipes: as they are found, whole or not at all."""
+"""The answers of a store are written to files and pipes as they come, whole or not at all."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers.errors import refused
 
 from dejacue import History, InputError, MissingExtra, Store, Vocabulary, write_vocabulary
 from dejacue.store import Match, _index, _matches, _query
@@ -21,7 +22,7 @@ COLUMNS = {"camera": "left, \u00e9"}
 
 
 def history(seed: int) -> History:
-    """With times, with frames of a file, or with neither."""
+    """Make a history with times, with frames of a file, or with neither."""
     frames = np.arange(20)
     return History(
         np.random.default_rng(seed).normal(size=(20, D)),
@@ -40,15 +41,15 @@ def words() -> Vocabulary:
 
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
-    made = Store.create(tmp_path / "store")
+    store = Store.create(tmp_path / "store")
     first, *others = (history(seed) for seed in range(7))
     first = replace(first, made_with={**COLUMNS, "columns": "camera", "padding": "0.2"})
-    made.add([first, *others], source="kitchen.mp4", object="cup")
-    return made
+    store.add([first, *others], source="kitchen.mp4", object="cup")
+    return store
 
 
 def flat(match: Match) -> dict[str, object]:
-    """What a row of a table says."""
+    """Return the expected row of a table."""
     interval = match.interval
     columns = COLUMNS if match.history == "h,0\u00e9" else None
     return {
@@ -76,26 +77,22 @@ def test_the_same_answers_are_in_every_format(store, tmp_path, monkeypatch) -> N
 
     monkeypatch.setattr(_matches, "PARQUET_GROUP_ROWS", 5)
     monkeypatch.setattr(_query, "CHUNK_HISTORIES", 2)
-    wanted = list(store.ask(words()))
-    places = {(m.interval.times_s is None, m.interval.source_start is None) for m in wanted}
-    assert places == {
-        (True, True),
-        (False, True),
-        (True, False),
-    }
+    matches = list(store.query(words()))
+    clocks = {(m.interval.times_s is None, m.interval.source_start is None) for m in matches}
+    assert clocks == {(True, True), (False, True), (True, False)}
     for suffix in _matches.WRITERS:
-        assert store.ask(words()).write(tmp_path / f"x{suffix}") == len(wanted) == 14
+        assert store.query(words()).write(tmp_path / f"x{suffix}") == len(matches) == 14
     file = pyarrow.parquet.ParquetFile(tmp_path / "x.parquet")
     assert file.num_row_groups == 3
-    assert file.read().to_pylist() == [flat(answer) for answer in wanted]
+    assert file.read().to_pylist() == [flat(match) for match in matches]
     with open(tmp_path / "x.csv", encoding="utf-8", newline="") as stream:
-        found = list(csv.DictReader(stream))
-    text = [{k: "" if v is None else str(v) for k, v in flat(own).items()} for own in wanted]
-    assert found == text
+        rows = list(csv.DictReader(stream))
+    expected = [{k: "" if v is None else str(v) for k, v in flat(m).items()} for m in matches]
+    assert rows == expected
     plain = [
-        {name: value for name, value in flat(own).items() if value is not None}
-        | {"columns": COLUMNS if own.history == "h,0\u00e9" else {}}
-        for own in wanted
+        {name: value for name, value in flat(match).items() if value is not None}
+        | {"columns": COLUMNS if match.history == "h,0\u00e9" else {}}
+        for match in matches
     ]
     assert json.loads((tmp_path / "x.json").read_text(encoding="utf-8")) == plain
     lines = (tmp_path / "x.jsonl").read_text(encoding="utf-8").splitlines()
@@ -107,7 +104,7 @@ def test_a_file_without_answers_is_a_file(store, tmp_path, suffix) -> None:
     import pyarrow.parquet
 
     path = tmp_path / f"x{suffix}"
-    assert store.ask(words(), where={"id": "nobody"}).write(path) == 0
+    assert store.query(words(), where={"id": "nobody"}).write(path) == 0
     if suffix == ".parquet":
         assert pyarrow.parquet.read_table(path).num_rows == 0
     elif suffix == ".json":
@@ -122,7 +119,7 @@ def test_what_fails_on_the_way_leaves_the_file_as_it_was(
 ) -> None:
     monkeypatch.setattr(_query, "CHUNK_HISTORIES", 2)
     path = tmp_path / "out" / f"x{suffix}"
-    store.ask(words(), top=1).write(path)
+    store.query(words(), top=1).write(path)
     before = path.read_bytes()
 
     def stop(stage: str, done: int, *_: object) -> None:
@@ -130,47 +127,45 @@ def test_what_fails_on_the_way_leaves_the_file_as_it_was(
             raise InputError("no more")
 
     with pytest.raises(InputError, match="no more"):
-        store.ask(words(), progress=stop).write(path)
+        store.query(words(), progress=stop).write(path)
     assert path.read_bytes() == before
-    assert [own.name for own in path.parent.iterdir()] == [path.name]
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
-def test_names_and_places_that_cannot_be_are_refused_before_anything_is_asked(
+def test_names_and_places_that_cannot_be_are_refused_before_anything_is_computed(
     store, tmp_path, monkeypatch
 ) -> None:
     (tmp_path / "file").write_text("")
-    asked = store.ask(words())
-    for name, message in (
-        ("x.xlsx", r"x.xlsx: .* use one that ends in .parquet, .csv, .jsonl, .json"),
-        ("x", "use one that ends in"),
-        ("file/x.csv", "file is a file, not a folder"),
-    ):
-        with pytest.raises(InputError, match=message):
-            asked.write(tmp_path / name)
+    matches = store.query(words())
+    for name in ("x.xlsx", "x"):
+        with refused(file=tmp_path / name):
+            matches.write(tmp_path / name)
+    with pytest.raises(InputError, match="is a file, not a folder"):
+        matches.write(tmp_path / "file" / "x.csv")
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
-    with pytest.raises(MissingExtra, match=r"not installed; pip install pyarrow, or write x\.csv"):
-        asked.write(tmp_path / "x.parquet")
-    assert asked.write(tmp_path / "x.csv") == 14  # still unread
+    with refused(MissingExtra, remedy="pip install pyarrow, or write x.csv"):
+        matches.write(tmp_path / "x.parquet")
+    assert matches.write(tmp_path / "x.csv") == 14  # still unread
     with pytest.raises(InputError, match="have already been read"):
-        asked.write(tmp_path / "y.csv")
+        matches.write(tmp_path / "y.csv")
     assert not (tmp_path / "y.csv").exists()
 
 
 def test_lines_are_printed_before_the_last_history_is_read(
     store, tmp_path, dejacue, monkeypatch
 ) -> None:
-    """The last one cannot be read; the answers of the first are there all the same."""
+    """The last history cannot be read; the answers of the first are printed all the same."""
     write_vocabulary(tmp_path / "v.npz", words())
-    wanted = [answer.history for answer in store.ask(words())]
+    ranked = [match.history for match in store.query(words())]
     with _index.transaction(store.path) as now:
-        now.execute("UPDATE histories SET runs = zeroblob(16) WHERE id = ?", (wanted[-1],))
+        now.execute("UPDATE histories SET runs = zeroblob(16) WHERE id = ?", (ranked[-1],))
     monkeypatch.setattr(_query, "CHUNK_HISTORIES", 2)
-    asked = dejacue("store", "ask", store.path, "-v", tmp_path / "v.npz", "--jsonl", "--top", 0)
-    printed = [json.loads(line)["history"] for line in asked.out.splitlines()]
+    ran = dejacue("store", "ask", store.path, "-v", tmp_path / "v.npz", "--jsonl", "--top", 0)
+    printed = [json.loads(line)["history"] for line in ran.out.splitlines()]
     assert len(printed) >= 8
-    assert printed == wanted[: len(printed)]
-    assert asked.code == 2
-    assert f'entry of history "{wanted[-1]}" is damaged' in asked.err
+    assert printed == ranked[: len(printed)]
+    assert ran.code == 2
+    assert f'entry of history "{ranked[-1]}" is damaged' in ran.err
 
 
 def test_a_reader_that_goes_away_is_no_error(store, tmp_path) -> None:
@@ -197,15 +192,15 @@ def test_the_command_writes_files(store, tmp_path, dejacue, monkeypatch) -> None
 
     vocabulary = tmp_path / "v.npz"
     write_vocabulary(vocabulary, words())
-    ask = ("store", "ask", store.path, "-v", vocabulary)
-    made = dejacue(*ask, "-o", tmp_path / "x.csv", "--top", 3)
-    assert (made.code, made.out) == (0, "")
-    assert "6 answers in: " in made.err
+    query = ("store", "ask", store.path, "-v", vocabulary)
+    ran = dejacue(*query, "-o", tmp_path / "x.csv", "--top", 3)
+    assert (ran.code, ran.out) == (0, "")
+    assert "6 answers in: " in ran.err
     assert len((tmp_path / "x.csv").read_text(encoding="utf-8").splitlines()) == 7
     for more in (("-o", tmp_path / "x.txt"), ("-o", tmp_path / "x.csv", "--jsonl"), ("--top", -1)):
-        refused = dejacue(*ask, *more)
-        assert (refused.code, refused.err.count("\n")) == (2, 1), more
+        ran = dejacue(*query, *more)
+        assert (ran.code, ran.err.count("\n")) == (2, 1), more
     monkeypatch.setattr(command, "MAX_TABLE_ROWS", 2)
-    shown = dejacue(*ask, "--top", 0)
-    assert "the first 2 histories are listed; --jsonl or --output gives all" in shown.err
-    assert "listed" not in dejacue(*ask, "--top", 2).err
+    listed = dejacue(*query, "--top", 0)
+    assert "the first 2 histories are listed; --jsonl or --output gives all" in listed.err
+    assert "listed" not in dejacue(*query, "--top", 2).err

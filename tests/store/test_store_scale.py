@@ -1,4 +1,4 @@
-"""A store that is large, or damaged: what a question reads, and what it says."""
+"""What a query reads of a large store, and what it says of a damaged one."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from helpers import TESTS
+from helpers.errors import refused
 from helpers.stores import D, history, words
 
-from dejacue import InputError, Store
+from dejacue import Store
 from dejacue.store import _index, _query, _segments, _store
 
 
@@ -25,12 +26,12 @@ def test_ranking_reads_the_entries_of_the_first_only(store, monkeypatch, stateme
     monkeypatch.setattr(_segments, "MAX_SEGMENT_BYTES", 5 * 30 * D * 2)
     store.add([history(str(k), k) for k in range(20)])
     statements.clear()
-    assert len(store.ask(words(), top=3).columns()["rank"]) == 6
-    read = [own for own in statements if "FROM histories" in own or "JOIN histories" in own]
-    assert len(read) == 3
-    assert "count(*)" in read[0]
-    for own in read[1:]:
-        assert own.count(",") < 20  # three places, and names of columns
+    assert len(store.query(words(), top=3).columns()["rank"]) == 6
+    about = [text for text in statements if "FROM histories" in text or "JOIN histories" in text]
+    assert len(about) == 3
+    assert "count(*)" in about[0]
+    for statement in about[1:]:
+        assert statement.count(",") < 20  # three places, and names of columns
 
 
 @pytest.mark.parametrize("top", [1, 4, 9, 10, None])
@@ -42,50 +43,50 @@ def test_the_highest_come_first_and_of_equal_ones_the_first(top) -> None:
 def test_removed_histories_do_not_answer_before_they_are_compacted(store, monkeypatch) -> None:
     monkeypatch.setattr(_segments, "MAX_SEGMENT_BYTES", 5 * 30 * D * 2)
     store.add([history(str(k), k) for k in range(20)])
-    every = list(store.ask(words()))
+    before = list(store.query(words()))
     store.remove([str(k) for k in (0, 7, 10, 11, 12, 13, 14)])
-    left = [own[1:] for own in every if own.history in store]
-    assert [own[1:] for own in store.ask(words())] == left
+    left = [match[1:] for match in before if match.history in store]
+    assert [match[1:] for match in store.query(words())] == left
     store.compact()
-    assert [own[1:] for own in store.ask(words())] == left
+    assert [match[1:] for match in store.query(words())] == left
     some = {"id": "1?"}
-    wanted = [own[1:] for own in every if own.history in store.ids(some)]
-    assert [own[1:] for own in store.ask(words(), where=some)] == wanted
+    expected = [match[1:] for match in before if match.history in store.ids(some)]
+    assert [match[1:] for match in store.query(words(), where=some)] == expected
 
 
-@pytest.mark.parametrize("most", [1, 3, 100])
-def test_threads_and_chunks_change_no_answer(store, monkeypatch, most) -> None:
+@pytest.mark.parametrize("chunk_histories", [1, 3, 100])
+def test_threads_and_chunks_change_no_answer(store, monkeypatch, chunk_histories) -> None:
     store.add([history(str(k), k) for k in range(20)])
-    wanted = list(store.ask(words()))
-    monkeypatch.setattr(_query, "CHUNK_HISTORIES", most)
+    expected = list(store.query(words()))
+    monkeypatch.setattr(_query, "CHUNK_HISTORIES", chunk_histories)
     for threads in (1, 2, 3):
-        told: list[int] = []
-        asked = store.ask(
-            words(), threads=threads, progress=lambda *own, to=told: to.append(own[1])
+        progress: list[int] = []
+        matches = store.query(
+            words(), threads=threads, progress=lambda _, done, *__, to=progress: to.append(done)
         )
-        assert list(asked) == wanted
-        assert told == sorted(set(told))
-        assert told[-1] == 20
-        assert len(told) >= max(20 / most, threads)
-    unfinished = store.ask(words(), threads=2)
-    assert next(unfinished) == wanted[0]
+        assert list(matches) == expected
+        assert progress == sorted(set(progress))
+        assert progress[-1] == 20
+        assert len(progress) >= max(20 / chunk_histories, threads)
+    unfinished = store.query(words(), threads=2)
+    assert next(unfinished) == expected[0]
     del unfinished  # its threads end
 
 
-def test_an_error_in_a_thread_is_told(store) -> None:
+def test_an_error_in_a_thread_is_raised(store) -> None:
     store.add([history(str(k), k) for k in range(6)])
     with _index.transaction(store.path) as now:
         now.execute("UPDATE histories SET runs = zeroblob(16) WHERE id = '4'")
-    with pytest.raises(InputError, match='entry of history "4" is damaged'):
-        list(store.ask(words(), threads=2))
+    with refused(field="id", value="4"):
+        list(store.query(words(), threads=2))
 
 
-def test_what_is_kept_for_the_next_question_has_a_limit(store, monkeypatch) -> None:
+def test_the_cache_of_histories_has_a_limit(store, monkeypatch) -> None:
     monkeypatch.setattr(_store, "MAX_CACHED_FRAMES", 4 * (30 + _store.HISTORY_AS_FRAMES))
     store.add([history(str(k), k) for k in range(9)])
-    wanted = list(store.ask(words()))
+    expected = list(store.query(words()))
     assert len(store.cached) == 4
-    assert list(store.ask(words())) == wanted
+    assert list(store.query(words())) == expected
 
 
 @pytest.mark.parametrize("name", ["000001.npy", "000001.means.npy"])
@@ -100,10 +101,10 @@ def test_nothing_is_added_where_rows_are_lost(store, name, left) -> None:
     with Store.open(store.path) as again:
         again.add(history("c", 3))
         assert np.array_equal(again["c"].features, history("c", 3).features)
-        assert {own.id for own in again.verify()} == {None, "a", "b"}
+        assert {damage.id for damage in again.verify()} == {None, "a", "b"}
         again.add([history("a", 1), history("b", 2)], replace=True)
         assert np.array_equal(again["b"].features, history("b", 2).features)
-        assert len(list(again.ask(words()))) == 6
+        assert len(list(again.query(words()))) == 6
     assert not left or path.read_bytes() == data
 
 
@@ -113,33 +114,31 @@ def test_a_segment_that_is_missing_is_named(store, name) -> None:
     store.remove("b")
     (store.path / "segments" / name).unlink()
     store = Store.open(store.path)
-    for read in (lambda: list(store.ask(words())), lambda: store["a"], store.compact):
-        with pytest.raises(InputError, match=rf"{name}: is missing; dejacue store verify lists"):
+    for read in (lambda: list(store.query(words())), lambda: store["a"], store.compact):
+        with refused(file=store.path / "segments" / name, remedy=_segments.SEE_VERIFY):
             read()
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ("slot = 3", "index is damaged"),
-        ("slot = -1", "index is damaged"),
-        ("slot = 'x'", "index is damaged"),
-        ("slot = 1", "index is damaged"),
-        ("segment = 2", "index is damaged"),
-        ("first = 70", 'entry of history "a" is damaged'),
-        ("length = -1", "index is damaged"),
-        ("interval_s = 0.0", 'entry of history "a" is damaged'),
-        ("interval_s = 'x'", 'entry of history "a" is damaged'),
-    ],
+    "change", ["slot = 3", "slot = -1", "slot = 'x'", "slot = 1", "segment = 2", "length = -1"]
 )
-def test_a_place_that_is_not_there_is_told(store, change, message) -> None:
+def test_an_entry_without_rows_is_damage_of_the_index(store, change) -> None:
+    check_damaged(store, change, file=store.path / _index.NAME)
+
+
+@pytest.mark.parametrize("change", ["first = 70", "interval_s = 0.0", "interval_s = 'x'"])
+def test_an_entry_with_a_wrong_value_is_named(store, change) -> None:
+    check_damaged(store, change, field="id", value="a")
+
+
+def check_damaged(store: Store, change: str, **about: object) -> None:
     store.add([history("a", 0), history("b", 1), history("c", 2)])
     with _index.transaction(store.path) as now:
         now.execute(f"UPDATE histories SET {change} WHERE id = 'a'")
     for where in (None, {"id": "?"}):
-        with pytest.raises(InputError, match=message):
-            list(store.ask(words(), where=where))
-    assert "a" in [own.id for own in store.verify()]
+        with refused(**about):
+            list(store.query(words(), where=where))
+    assert "a" in [damage.id for damage in store.verify()]
 
 
 def test_means_that_are_no_numbers_are_named(store) -> None:
@@ -148,16 +147,16 @@ def test_means_that_are_no_numbers_are_named(store) -> None:
     data = bytearray(path.read_bytes())
     data[-4:] = np.array([np.inf], "<f4").tobytes()
     path.write_bytes(data)
-    with pytest.raises(InputError, match=r"000001.means.npy: is damaged; dejacue store verify"):
-        list(store.ask(words()))
-    assert [own.id for own in store.verify()] == ["b"]
+    with refused(file=path):
+        list(store.query(words()))
+    assert [damage.id for damage in store.verify()] == ["b"]
 
 
-def test_a_thumbnail_that_is_none_is_told(store) -> None:
+def test_a_thumbnail_that_is_no_picture_is_refused(store) -> None:
     store.add(history("a", 0), thumbnails={"a": b"\xff\xd8\xff" + bytes(9)})
     with _index.transaction(store.path) as now:
         now.execute("UPDATE thumbnails SET jpeg = 1000000000000")
-    with pytest.raises(InputError, match="index is damaged"):
+    with refused(file=store.path / _index.NAME):
         store.thumbnail("a")
 
 
@@ -165,11 +164,11 @@ def test_a_disk_that_is_full_for_the_index_leaves_the_store_as_it_was(store, mon
     store.add(history("a", 1))
     real = _index.connect
 
-    def full(*given: object, **more: object) -> sqlite3.Connection:
-        made = real(*given, **more)  # type: ignore[arg-type]
-        pages = made.execute("PRAGMA page_count").fetchone()[0]
-        made.execute(f"PRAGMA max_page_count = {pages}")
-        return made
+    def full(*arguments: object, **options: object) -> sqlite3.Connection:
+        connection = real(*arguments, **options)  # type: ignore[arg-type]
+        pages = connection.execute("PRAGMA page_count").fetchone()[0]
+        connection.execute(f"PRAGMA max_page_count = {pages}")
+        return connection
 
     monkeypatch.setattr(_index, "connect", full)
     with pytest.raises(OSError, match=r"No space left on device: '.*store'"):
@@ -185,9 +184,9 @@ import resource, sys
 from dejacue import Store
 sys.path.insert(0, sys.argv[2])
 from helpers.stores import words
-most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-resource.setrlimit(resource.RLIMIT_NOFILE, (60, most if sys.argv[3] == "more" else 60))
-print(len(list(Store.open(sys.argv[1]).ask(words()))))
+hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+resource.setrlimit(resource.RLIMIT_NOFILE, (60, hard if sys.argv[3] == "more" else 60))
+print(len(list(Store.open(sys.argv[1]).query(words()))))
 """
 
 

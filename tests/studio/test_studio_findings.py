@@ -126,7 +126,7 @@ def test_reading_is_ask_and_writes_nothing(studio, client) -> None:
     before = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
     words = {"dark": ["drained cup"], "light": ["cup filled to the brim", "half full cup"]}
     scene = client.post("/api/findings/cup/read", json={"states": words, "top": 2}).json()
-    expected = Finding.read(folder).ask(words, encoder="mini", top=2)
+    expected = Finding.read(folder).with_words(words, encoder="mini", top=2)
     assert windows(scene) == windows(expected.scene(thumbnails=()))
     assert set(windows(scene)) == {"dark", "light"}
     assert {p.name: p.read_bytes() for p in folder.iterdir() if p.is_file()} == before
@@ -134,7 +134,7 @@ def test_reading_is_ask_and_writes_nothing(studio, client) -> None:
 
 def test_what_is_left_out_is_as_the_finding_was_read(studio, client) -> None:
     folder = studio.workspace.root / "cup"
-    Finding.read(folder).ask(readout="joint", top=3).write(folder)
+    Finding.read(folder).with_words(readout="joint", top=3).write(folder)
     scene = client.post("/api/findings/cup/read", json={}).json()
     assert scene["settings"]["readout"]["name"] == "joint"
     assert scene["settings"]["top"] == 3
@@ -259,7 +259,7 @@ def test_a_body_may_be_anything_and_is_refused_in_a_sentence(client) -> None:
 def test_questions_and_segments_are_those_of_the_finding(studio, client) -> None:
     finding = Finding.read(studio.workspace.root / "cup")
     asked = client.get("/api/findings/cup/questions", params={"count": 2}).json()
-    assert [own["frame"] for own in asked] == [own.frame for own in finding.ask_next(2)]
+    assert [own["frame"] for own in asked] == [own.frame for own in finding.next_question(2)]
     found = client.get("/api/findings/cup/segments").json()
     assert found == [list(window) for window in finding.segments()]
 

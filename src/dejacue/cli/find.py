@@ -31,7 +31,7 @@ from dejacue.sources.atomic import check_place
 
 if TYPE_CHECKING:
     from dejacue.pipeline import Finding, Search
-    from dejacue.pipeline._read import MoreExamples
+    from dejacue.pipeline._readout import MoreExamples
     from dejacue.pipeline.finding import References
     from dejacue.records import Reference
     from dejacue.report.exports import Export
@@ -138,7 +138,7 @@ def find(
     Example: dejacue find kitchen.mp4 --box 120,80,300,260 -v cup.yaml -o out
     """
     from dejacue.cli.readouts import readout_from
-    from dejacue.pipeline import Job, ReadOptions, Search, TrackerOptions
+    from dejacue.pipeline import Job, ReadoutOptions, Search, TrackerOptions
     from dejacue.sources.tracks import default_tracker
 
     path = o.single_path(source, context.args)
@@ -169,7 +169,7 @@ def find(
         encoder=encoder,
         encoder_options=o.encoder_options(values, device),
     )
-    reading = ReadOptions(
+    reading = ReadoutOptions(
         chosen,
         values.get("coordinates"),
         width,
@@ -184,7 +184,7 @@ def find(
 
 def _more_examples(examples: o.Texts, changes: o.Texts) -> MoreExamples | None:
     """Return the examples and changes that are given beside the words."""
-    from dejacue.pipeline._read import MoreExamples
+    from dejacue.pipeline._readout import MoreExamples
 
     by_state: dict[str | None, list[str]] = {}
     form = "STATE=EXAMPLE, as in --example empty=120"
@@ -303,7 +303,7 @@ def _references(path: Path | None, source: Path) -> list[Reference]:
 def _ask(findings: Sequence[Finding], count: int) -> None:
     """Say which frames a person should look at next, and how to answer."""
     for finding in findings:
-        for question in finding.ask_next(count):
+        for question in finding.next_question(count):
             at = question.frame if question.source is None else question.source
             likely = ", ".join(
                 f"{state or 'none'} {100 * share:.0f} %"
@@ -373,7 +373,7 @@ def _check(file: Path | None, folder: Path | None, outputs: Outputs, search: Sea
     inputs = [path for path in read if isinstance(path, Path) and path.exists()]
     if outputs.ask is not None and outputs.ask < 1:
         raise InputError(f"--ask {outputs.ask}: give a number of frames, 1 or more")
-    if outputs.ask is not None and not as_readout(search.reading.readout).takes_examples:
+    if outputs.ask is not None and not as_readout(search.readout_options.readout).takes_examples:
         raise InputError(
             "--ask works only with the readouts contrast and joint, which use the answers"
         )

@@ -392,7 +392,7 @@ def ask(
             )
         matches: list[Match] = []
         with Bars() as bars:
-            answers = opened.ask(
+            answers = opened.query(
                 words,
                 readout=readout_named(readout),
                 top=top or None,

@@ -106,6 +106,7 @@ class Plan:
     engine: Engine
 
     @classmethod
+    @lru_cache(maxsize=64)
     def of(
         cls,
         coordinates: str | Coordinates | None,
@@ -115,7 +116,19 @@ class Plan:
         diagnostics: bool,
         engine: str,
     ) -> Plan:
-        return _plan(coordinates, readout, smoothing, top, diagnostics, engine)
+        """Return the plan of these settings; plans are immutable, so equal settings share one."""
+        system, method = chosen(coordinates, readout)
+        name = readout if isinstance(readout, str) else method.name
+        method = with_smoothing(method, smoothing, name)
+        if top is not None and not is_count(top, 1):
+            raise InputError(f"top={top}: give the number of windows, 1 or more")
+        if top is not None and top > 1 and not method.gives_alternatives:
+            raise InputError(
+                f"top={top}: the {method.name} readout has one window per description; scan, "
+                "contrast and joint have more"
+            )
+        top = None if top is None else int(top)  # JSON does not take numpy's numbers
+        return cls(system, method, top, diagnostics, engine_named(engine))
 
     def check_examples(self, vocabulary: Vocabulary) -> None:
         """Refuse examples where nothing reads them, rather than to leave them unread."""
@@ -157,26 +170,3 @@ class Plan:
 
     def read(self, view: View, hints: bool = False) -> Timeline:
         return self.readout.timeline(view, top=self.top, diagnostics=self.diagnostics, hints=hints)
-
-
-@lru_cache(maxsize=64)
-def _plan(
-    coordinates: str | Coordinates | None,
-    readout: str | Readout,
-    smoothing: int | None,
-    top: int | None,
-    diagnostics: bool,
-    engine: str,
-) -> Plan:
-    """Return the plan of these settings; plans are immutable, so equal settings share one."""
-    system, found = chosen(coordinates, readout)
-    found = with_smoothing(found, smoothing, readout if isinstance(readout, str) else found.name)
-    if top is not None and not is_count(top, 1):
-        raise InputError(f"top={top}: give the number of windows, 1 or more")
-    if top is not None and top > 1 and not found.gives_alternatives:
-        raise InputError(
-            f"top={top}: the {found.name} readout has one window per description; scan, contrast "
-            "and joint have more"
-        )
-    top = None if top is None else int(top)  # JSON does not take numpy's numbers
-    return Plan(system, found, top, diagnostics, engine_named(engine))

@@ -4,7 +4,7 @@
       .open      → Video
       .observe   masks, or prompts and a tracker → Observed
     encode    a job → Encoded: History and pictures of each object    _encode.py
-    read      a history and words → Timeline                          _read.py
+    apply_readout   a history and words → Timeline                    _readout.py
 
 ``find`` and ``find_each`` (_find.py) call them one after the other and return a Finding
 (finding.py). Information is logged ("dejacue"), progress is reported (dejacue.progress), and what a
@@ -13,7 +13,7 @@ reader must know is among the warnings of what is returned.
 
 from dejacue.pipeline._encode import Encoded, encode
 from dejacue.pipeline._find import Search, find, find_each
-from dejacue.pipeline._read import ReadOptions, read
+from dejacue.pipeline._readout import ReadoutOptions, apply_readout
 from dejacue.pipeline.finding import Finding
 from dejacue.pipeline.job import EncoderOptions, Job, Observed, VideoOptions, track
 from dejacue.sources.findings import Made
@@ -27,14 +27,14 @@ __all__ = [
     "Job",
     "Made",
     "Observed",
-    "ReadOptions",
+    "ReadoutOptions",
     "Search",
     "TrackerOptions",
     "TypedPrompts",
     "VideoOptions",
+    "apply_readout",
     "encode",
     "find",
     "find_each",
-    "read",
     "track",
 ]

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dejacue.errors import Cancelled, InputError
-from dejacue.pipeline.job import Job, Observed, Place
+from dejacue.pipeline.job import NOTHING_SAVED, Job, Observed, StrPath
 from dejacue.progress import Progress, silent
 from dejacue.records import History
 from dejacue.records.history import EVERY, PROBLEMS
@@ -47,7 +47,7 @@ MINI_ONLY_KNOWS = (
 
 @dataclass(frozen=True, eq=False)
 class Encoded:
-    """The history of one object, its file if it was written, and pictures if they were wanted."""
+    """The history of one object, its file if it was written, and pictures if requested."""
 
     history: History
     file: Path | None = None
@@ -61,7 +61,7 @@ def encode(
     observed: Observed | None = None,
     encoder: Encoder | None = None,
     pace: bool = True,
-    output: Place | None = None,
+    output: StrPath | None = None,
     pictures: bool = True,
     progress: Progress = silent,
 ) -> dict[str, Encoded]:
@@ -78,10 +78,12 @@ def encode(
     info = EncoderInfo.of(encoder)
     files = _Files.of(output, observed, info)
     known = {name: history.made_with or {} for name, history in files.existing.items()}
-    every = job.every(observed.video, info.pace if pace else None, known.values())
-    observed = observed.thinned(every)
+    stride = job.stride_for(observed.video, info.pace if pace else None, known.values())
+    observed = observed.thinned(stride)
     missing = missing_objects(observed, info, known)
-    reused = {name: own for name, own in files.existing.items() if name not in missing.objects}
+    reused = {
+        name: history for name, history in files.existing.items() if name not in missing.objects
+    }
     if reused:
         paths = ", ".join(str(files.paths[name]) for name in reused)
         _log.info("reused %s: made from the same video, masks and options", paths)
@@ -100,16 +102,16 @@ def encode(
         files.partial.unlink(missing_ok=True)  # of a run that was killed when all was written
     by_name = new | reused
     histories = {name: by_name[name] for name in observed.objects if name in by_name}
-    shown: dict[str, Pictures] = {}
+    pictures_of: dict[str, Pictures] = {}
     if pictures:
-        shown = {n: album.pictures(at) for at, n in enumerate(missing.objects) if n in new}
+        new_pictures = {n: album.pictures(at) for at, n in enumerate(missing.objects) if n in new}
         objects = {name: observed.objects[name] for name in histories}
-        shown = _with_pictures(replace(observed, objects=objects), info, files, shown)
+        pictures_of = _with_pictures(replace(observed, objects=objects), info, files, new_pictures)
     return {
         name: Encoded(
             history,
             files.paths.get(name),
-            shown.get(name, Pictures({}, {})),
+            pictures_of.get(name, Pictures({}, {})),
             (*warnings, *history_warnings(history)),
         )
         for name, history in histories.items()
@@ -127,15 +129,15 @@ def missing_objects(
     known     made_with of the existing histories
     differs   called with the id of one that was made from something else
     """
-    wanted = {}
+    missing = {}
     for name, lineage in observed.objects.items():
         if name in known:
             needed = recipe(observed.video, observed.masks, info, lineage)
             if all(known[name].get(key) == text for key, text in needed.items()):
                 continue
             differs(name)
-        wanted[name] = lineage
-    return replace(observed, objects=wanted)
+        missing[name] = lineage
+    return replace(observed, objects=missing)
 
 
 def _add_to(album: PictureAlbum, frame: Frame, masks: list) -> None:  # type: ignore[type-arg]
@@ -150,15 +152,13 @@ class _Files:
     existing: Mapping[str, History]
 
     @classmethod
-    def of(cls, output: Place | None, observed: Observed, info: EncoderInfo) -> _Files:
+    def of(cls, output: StrPath | None, observed: Observed, info: EncoderInfo) -> _Files:
         if output is None:
             return cls({}, {})
         place, names = Path(output), observed.objects
         if place.suffix == ".npz" and len(names) > 1:
-            raise InputError(
-                f"{place}: is a file, but {len(names)} objects need a folder; give the name of a "
-                "folder"
-            )
+            problem = f"is a file, but {len(names)} objects need a folder"
+            raise InputError(problem, file=place, remedy="give the name of a folder")
         single = place.suffix == ".npz"
         paths = {name: place if single else history_path(place, name) for name in names}
         existing = {}
@@ -187,12 +187,12 @@ def _new_histories(
     """Make the histories and, where they have files, write them."""
     place, video = files.partial, observed.video
 
-    def count_kept() -> int:
+    def count_saved() -> int:
         return 0 if place is None else len(PartialRows(place, info.key))
 
     if place is not None:
         check_place(next(iter(files.paths.values())))
-        if before := count_kept():
+        if before := count_saved():
             _log.info("resuming after %d encoded crops", before)
     try:
         histories = build_histories(
@@ -207,7 +207,7 @@ def _new_histories(
             watch=watch,
         )
     except (KeyboardInterrupt, Cancelled):
-        raise _cancelled(place, count_kept(), video.length, len(observed.objects)) from None
+        raise _cancelled(place, count_saved(), video.length, len(observed.objects)) from None
     for name, history in histories.items():
         if name in files.paths:
             path = files.paths[name]
@@ -220,7 +220,7 @@ def _new_histories(
 
 def _cancelled(partial: Path | None, count: int, length: int | None, objects: int) -> Cancelled:
     if partial is None:
-        return Cancelled("stopped; without a folder, nothing is kept")
+        return Cancelled(NOTHING_SAVED)
     if not count:
         return Cancelled("stopped before anything was encoded")
     what = "frames" if objects == 1 else "crops"
@@ -235,10 +235,10 @@ def mini_warning(identity: str | None) -> list[str]:
 
 def history_warnings(history: History) -> list[str]:
     """Return what a reader must know of how a history was made, whenever that was."""
-    made = history.made_with or {}
-    warnings = [*mini_warning(history.encoder), *made.get(PROBLEMS, "").splitlines()]
+    made_with = history.made_with or {}
+    warnings = [*mini_warning(history.encoder), *made_with.get(PROBLEMS, "").splitlines()]
     frames = history.frames_looked_at or 0
-    if every := made.get(EVERY):
+    if every := made_with.get(EVERY):
         warnings.append(
             f"only one in {every} frames was used ({frames} in all), so that a CPU takes about as "
             "long as the video lasts; --stride 1 uses all"
@@ -249,23 +249,23 @@ def history_warnings(history: History) -> list[str]:
 
 
 def _with_pictures(
-    observed: Observed, info: EncoderInfo, files: _Files, seen: Mapping[str, Pictures]
+    observed: Observed, info: EncoderInfo, files: _Files, new: Mapping[str, Pictures]
 ) -> dict[str, Pictures]:
-    """Return the pictures of each object, and write them beside its history.
+    """Return the pictures of each object, and write new ones beside its history.
 
-    Those just seen, those of an earlier run or, where these are gone, from a pass of their own.
+    Those of an earlier run are read; where these are gone, the video is decoded once more.
     """
-    found = dict(seen)
+    pictures = dict(new)
     gone = {}
     for name, lineage in observed.objects.items():
-        made = recipe(observed.video, observed.masks, info, lineage)
-        of = {key: made[key] for key in PIXELS}
-        place = pictures_path(files.paths[name]) if name in files.paths else None
-        if name in seen:
-            if place is not None:
-                write_pictures(place, seen[name], of)
-        elif place is not None and (before := read_pictures(place, of)) is not None:
-            found[name] = before
+        details = recipe(observed.video, observed.masks, info, lineage)
+        pixels = {key: details[key] for key in PIXELS}
+        path = pictures_path(files.paths[name]) if name in files.paths else None
+        if name in new:
+            if path is not None:
+                write_pictures(path, new[name], pixels)
+        elif path is not None and (earlier := read_pictures(path, pixels)) is not None:
+            pictures[name] = earlier
         else:
             gone[name] = lineage
     if gone:
@@ -273,5 +273,5 @@ def _with_pictures(
         for frame in observed.video:
             _add_to(album, frame, observed.masks.unions(frame, list(gone.values())))
         again = {name: album.pictures(at) for at, name in enumerate(gone)}
-        found |= _with_pictures(replace(observed, objects=gone), info, files, again)
-    return found
+        pictures |= _with_pictures(replace(observed, objects=gone), info, files, again)
+    return pictures

@@ -1,15 +1,14 @@
 """find(): the whole path from a video and words to a Finding.
 
-Job ──▶ open ──▶ observe ──▶ encode ──▶ read
-        Video    Masks       History    Reading
+Job ──▶ open ──▶ observe ──▶ encode ──▶ apply_readout
+        Video    Masks       History    Timeline
 """
 
 from __future__ import annotations
 
 import contextlib
-import inspect
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -18,18 +17,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.errors import InputError
+from dejacue.errors import InputError, in_file, named
 from dejacue.method._reading import in_frames
 from dejacue.method.coordinates import Coordinates
 from dejacue.method.view import Readout
 from dejacue.pipeline._encode import Encoded, encode, history_warnings
-from dejacue.pipeline._read import (
+from dejacue.pipeline._readout import (
     Examples,
+    LoadedVocabulary,
     MoreExamples,
-    ReadOptions,
+    ReadoutOptions,
     VocabularySource,
-    Words,
-    read,
+    apply_readout,
 )
 from dejacue.pipeline.finding import Finding
 from dejacue.pipeline.job import (
@@ -38,7 +37,7 @@ from dejacue.pipeline.job import (
     MaskSource,
     Objects,
     Observed,
-    Place,
+    StrPath,
     VideoOptions,
     changed_options,
 )
@@ -59,7 +58,7 @@ from dejacue.sources.tracks import Prompt, Tracker
 from dejacue.sources.tracks.follow import Prompts, TrackerOptions, first_prompts
 from dejacue.sources.video import Video
 
-Source = Place | Video | History | Finding
+Source = StrPath | Video | History | Finding
 SAMPLED = (
     "frames are numbered as sampled; source frames, seconds, clips and references are those of "
     "the file"
@@ -77,7 +76,7 @@ def find(
     objects: Objects = None,
     box: Sequence[float] | None = None,
     point: Sequence[float] | None = None,
-    mask: NDArray[np.bool_] | Place | None = None,
+    mask: NDArray[np.bool_] | StrPath | None = None,
     prompts: Prompt | Prompts | None = None,
     kind: str | None = None,
     match: str = "auto",
@@ -100,7 +99,7 @@ def find(
     top: int | None = None,
     diagnostics: bool = False,
     engine: str = "auto",
-    folder: Place | None = None,
+    folder: StrPath | None = None,
     pictures: bool = True,
     progress: Progress | None = None,
 ) -> Finding:
@@ -129,7 +128,42 @@ def find(
     pictures      whether a few are kept for the report
     progress      see dejacue.progress; None: a bar in a notebook, silence elsewhere
     """
-    return _search(locals()).finding()  # all parameters, by name
+    return _search(
+        video,
+        vocabulary,
+        examples=examples,
+        changes=changes,
+        masks=masks,
+        objects=objects,
+        box=box,
+        point=point,
+        mask=mask,
+        prompts=prompts,
+        kind=kind,
+        match=match,
+        start=start,
+        end=end,
+        start_s=start_s,
+        end_s=end_s,
+        stride=stride,
+        fps=fps,
+        rate=rate,
+        errors=errors,
+        decoder=decoder,
+        encoder=encoder,
+        encoder_options=encoder_options,
+        tracker=tracker,
+        tracker_options=tracker_options,
+        readout=readout,
+        coordinates=coordinates,
+        smoothing=smoothing,
+        top=top,
+        diagnostics=diagnostics,
+        engine=engine,
+        folder=folder,
+        pictures=pictures,
+        progress=progress,
+    ).finding()
 
 
 def find_each(
@@ -144,62 +178,90 @@ def find_each(
     objects   "all" (the default: each mask id is one), ids that are one object, or "1,2" and
               [[1], [2]] for several
     """
-    bound = inspect.signature(find).bind(video, vocabulary, objects=objects, **options)
-    bound.apply_defaults()
-    return _search(bound.arguments).findings()
+    return _search(video, vocabulary, objects=objects, **options).findings()
 
 
-def _search(parameters: Mapping[str, Any]) -> Search:
+def _search(
+    video: Source,
+    vocabulary: VocabularySource | None = None,
+    *,
+    examples: Examples | None = None,
+    changes: Sequence[int | str] = (),
+    masks: MaskSource | None = None,
+    objects: Objects = None,
+    box: Sequence[float] | None = None,
+    point: Sequence[float] | None = None,
+    mask: NDArray[np.bool_] | StrPath | None = None,
+    prompts: Prompt | Prompts | None = None,
+    kind: str | None = None,
+    match: str = "auto",
+    start: int | None = None,
+    end: int | None = None,
+    start_s: float | None = None,
+    end_s: float | None = None,
+    stride: int | None = None,
+    fps: float | None = None,
+    rate: float | None = None,
+    errors: str = "skip",
+    decoder: str = "software",
+    encoder: Encoder | str | None = None,
+    encoder_options: EncoderOptions | None = None,
+    tracker: Tracker | str | None = None,
+    tracker_options: TrackerOptions | None = None,
+    readout: str | Readout = "contrast",
+    coordinates: str | Coordinates | None = None,
+    smoothing: int | None = None,
+    top: int | None = None,
+    diagnostics: bool = False,
+    engine: str = "auto",
+    folder: StrPath | None = None,
+    pictures: bool = True,
+    progress: Progress | None = None,
+) -> Search:
     """Sort the parameters of ``find`` into the records of the stages."""
-    sampling = {name: parameters[name] for name in VideoOptions.__dataclass_fields__}
-    reading = {name: parameters[name] for name in ReadOptions.__dataclass_fields__}
-    video, examples, changes = (
-        parameters["video"],
-        parameters["examples"],
-        tuple(parameters["changes"]),
-    )
-    prompts = parameters["prompts"]
-    first = first_prompts(parameters["box"], parameters["point"], parameters["mask"])
+    first = first_prompts(box, point, mask)
     if prompts and first:
-        raise InputError("prompts are given as well as a box, point or mask; leave one of them out")
+        problem = "prompts are given as well as a box, point or mask"
+        raise InputError(problem, field="prompts", remedy="leave one of them out")
     job = Job(
         video=video if isinstance(video, str | os.PathLike | Video) else "",
-        sampling=VideoOptions(**sampling),
-        masks=parameters["masks"],
+        sampling=VideoOptions(start, end, start_s, end_s, stride, fps, rate, errors, decoder),
+        masks=masks,
         prompts=[prompts] if isinstance(prompts, Prompt) else prompts or first,
-        objects=parameters["objects"],
-        kind=parameters["kind"],
-        match=parameters["match"],
-        tracker=parameters["tracker"],
-        tracker_options=parameters["tracker_options"] or TrackerOptions(),
-        encoder=parameters["encoder"],
-        encoder_options=parameters["encoder_options"] or EncoderOptions(),
+        objects=objects,
+        kind=kind,
+        match=match,
+        tracker=tracker,
+        tracker_options=tracker_options or TrackerOptions(),
+        encoder=encoder,
+        encoder_options=encoder_options or EncoderOptions(),
     )
     return Search(
         video,
-        parameters["vocabulary"],
+        vocabulary,
         job,
-        ReadOptions(**reading),
-        MoreExamples(examples, changes) if examples or changes else None,
-        parameters["folder"],
-        parameters["pictures"],
-        parameters["progress"],
+        ReadoutOptions(readout, coordinates, smoothing, top, diagnostics, engine),
+        MoreExamples(examples, tuple(changes)) if examples or changes else None,
+        folder,
+        pictures,
+        progress,
     )
 
 
 @dataclass(frozen=True, eq=False)
 class Search:
-    """What to find in which source, and how to read it.
+    """A search names the source, the words and how states are read out; it returns findings.
 
-    job    how a history is made from a video; unused if the source is a history or a finding
+    job        how a history is made from a video; unused if the source is a history or a finding
+    examples   of states, beside the words
     """
 
     source: Source
     vocabulary: VocabularySource | None
     job: Job
-    reading: ReadOptions = field(default_factory=ReadOptions)
-    shown: MoreExamples | None = None
-    folder: Place | None = None
+    readout_options: ReadoutOptions = field(default_factory=ReadoutOptions)
+    examples: MoreExamples | None = None
+    folder: StrPath | None = None
     pictures: bool = True
     progress: Progress | None = None
 
@@ -217,77 +279,78 @@ class Search:
 
     def findings(self, single: bool = False) -> list[Finding]:
         """Return a finding for each object; ``single``: refuse several."""
-        self.reading.check()  # before anything is opened
-        return self._of_video(single) if self.saved is None else [self._again(self.saved)]
+        self.readout_options.check()  # before anything is opened
+        return self._of_video(single) if self.saved is None else [self._of_saved(self.saved)]
 
-    def _again(self, saved: Finding) -> Finding:
+    def _of_saved(self, saved: Finding) -> Finding:
         job, source = self.job, self.source
-        name = os.fspath(source) if isinstance(source, str | os.PathLike) else saved.history.id
-        if job.masks is not None or job.prompts:
-            raise InputError(f"{name}: is a history, which needs no masks or boxes; leave them out")
-        if self.vocabulary is None and self.shown is None and job.encoder is not None:
-            raise InputError(
-                f"{name}: without other words nothing is encoded, so encoder has no effect; leave "
-                "it out, or give words"
-            )
+        place = named(saved.history.id)
+        if isinstance(source, str | os.PathLike):
+            place = in_file(source)
         unused = [*changed_options(job.sampling)]
         unused += ["object"] if job.objects not in (None, "all") else []
-        if unused:
-            raise InputError(
-                f"{name}: is a history, so {unused[0]} has no effect; leave it out, or give the "
-                "video instead"
-            )
-        return saved.ask(
+        with place:
+            if job.masks is not None or job.prompts:
+                problem = "is a history, which needs no masks or boxes"
+                raise InputError(problem, field="masks", remedy="leave them out")
+            if self.vocabulary is None and self.examples is None and job.encoder is not None:
+                problem = "without other words nothing is encoded, so encoder has no effect"
+                raise InputError(problem, field="encoder", remedy="leave it out, or give words")
+            if unused:
+                problem = f"is a history, so {unused[0]} has no effect"
+                remedy = "leave it out, or give the video instead"
+                raise InputError(problem, field=unused[0], remedy=remedy)
+        return saved.with_words(
             self.vocabulary,
             encoder=job.encoder,
             encoder_options=job.encoder_options,
-            name=name,
-            shown=self.shown,
-            **vars(self.reading),
+            name=place.name,
+            examples=self.examples,
+            **vars(self.readout_options),
         )
 
     def _of_video(self, single: bool) -> list[Finding]:
-        job, reading, progress = self.job, self.reading, self.progress or default_progress()
+        job, progress = self.job, self.progress or default_progress()
         video = job.open()
         if self.folder is not None:
             check_place(self.folder, folder=True)
-        words = Words.of(self.vocabulary, job.encoder_options, self.shown)
+        words = LoadedVocabulary.load(self.vocabulary, job.encoder_options, self.examples)
         job.encoder_options.check(job.encoder)
         # what is wrong with the input is said before a model is loaded and an object followed
         observed = None if job.prompts and job.masks is None else job.observe(video)
         encoder = job.load()
-        encoded_words, word_warnings = words.encoded(encoder, str(video.path))
+        vocabulary, word_warnings = words.encoded(encoder, str(video.path))
         observed = observed or job.observe(video, self.folder, progress)
         if single and len(observed.objects) > 1:
             names = ", ".join(observed.objects)
-            raise InputError(
-                f"{video.path}: holds {names}, but find returns one; use find_each for all"
-            )
-        named = [*encoded_words.facts, *encoded_words.changes]
-        if any(example.unit != "frames" for example in named):  # of the file: all are looked at
+            problem = f"holds {names}, but find returns one"
+            remedy = "use find_each for all"
+            raise InputError(problem, file=video.path, field="objects", remedy=remedy)
+        facts = [*vocabulary.facts, *vocabulary.changes]
+        if any(example.unit != "frames" for example in facts):  # of the file: all are looked at
             job = replace(job, video=video, sampling=VideoOptions())
         encoded = encode(
             job,
             observed=observed,
             encoder=encoder,
-            pace=not named,
+            pace=not facts,
             output=self.folder,
             pictures=self.pictures,
             progress=progress,
         )
         made, findings = _made(self.job, observed, encoder), []
+        names_of_files = str(video.path), words.name
         for name, result in encoded.items():
-            files = str(video.path), words.name
-            finding = Finding(
-                result.history,
-                encoded_words,
-                read(result.history, encoded_words, reading, names=files),
-                *result.pictures,
-                observed.doubts(name),
-                (*_warnings(observed, result, name), *word_warnings),
-                made,
+            timeline = apply_readout(
+                result.history, vocabulary, self.readout_options, names=names_of_files
             )
-            findings.append(finding)
+            warnings = (*_warnings(observed, result, name), *word_warnings)
+            doubts = observed.doubts(name)
+            findings.append(
+                Finding(
+                    result.history, vocabulary, timeline, *result.pictures, doubts, warnings, made
+                )
+            )
             progress("read", len(findings), len(encoded), "")
         return findings
 
@@ -321,34 +384,43 @@ def saved_finding(source: Source) -> Finding | None:
     """Return the finding of an earlier run, or one with a history only; None for a video."""
     if isinstance(source, Finding | Video):
         return source if isinstance(source, Finding) else None
-    folders: list[Path] = []
-    pictures = Pictures({}, {})
-    history = source
-    if not isinstance(history, History):
-        if not isinstance(source, str | os.PathLike):
-            raise InputError(f"video {source!r:.40}: give a path, a Video, a History or a Finding")
-        path = Path(source)
-        if holds_finding(path):
-            return Finding.read(path)
-        files = sorted(path.glob("*.history.npz")) if os.path.isdir(path) else []
-        if len(files) > 1:
-            names = ", ".join(file.name for file in files[:3]) + (", …" if len(files) > 3 else "")
-            raise InputError(f"{path}: holds the histories {names}; give one of them")
-        path = files[0] if files else path
-        if path.suffix.lower() != ".npz":
-            return None
-        history = read_history(path)
-        folders = [path.parent, path.with_name(path.name.removesuffix(".history.npz"))]
-        made_with = history.made_with or {}
-        pixels = {key: made_with[key] for key in PIXELS if key in made_with}
-        pictures = read_pictures(pictures_path(path), pixels) or pictures
+    if isinstance(source, History):
+        return _only_history(source, None)
+    if not isinstance(source, str | os.PathLike):
+        raise InputError(
+            f"video {source!r:.40}: give a path, a Video, a History or a Finding", field="video"
+        )
+    path = Path(source)
+    if holds_finding(path):
+        return Finding.read(path)
+    files = sorted(path.glob("*.history.npz")) if os.path.isdir(path) else []
+    if len(files) > 1:
+        names = ", ".join(file.name for file in files[:3]) + (", …" if len(files) > 3 else "")
+        raise InputError(f"holds the histories {names}", file=path, remedy="give one of them")
+    path = files[0] if files else path
+    if path.suffix.lower() != ".npz":
+        return None
+    history = read_history(path)
+    folders = path.parent, path.with_name(path.name.removesuffix(".history.npz"))
     for folder in filter(holds_finding, folders):
         with contextlib.suppress(InputError):  # damaged; the history itself is sound
             finding = Finding.read(folder)
             before = finding.history
             if (before.id, before.made_with) == (history.id, history.made_with):
                 return finding
-    nothing: Any = None  # ask() fills it
-    made = Made(encoder=history.encoder)
-    warnings = (*history_warnings(history), *_counting(history))
-    return Finding(history, nothing, nothing, *pictures, warnings=warnings, made=made)
+    made_with = history.made_with or {}
+    pixels = {key: made_with[key] for key in PIXELS if key in made_with}
+    return _only_history(history, read_pictures(pictures_path(path), pixels))
+
+
+def _only_history(history: History, pictures: Pictures | None) -> Finding:
+    """Return a finding to which ``with_words`` adds a vocabulary and a timeline."""
+    nothing: Any = None
+    return Finding(
+        history,
+        nothing,
+        nothing,
+        *(pictures or Pictures({}, {})),
+        warnings=(*history_warnings(history), *_counting(history)),
+        made=Made(encoder=history.encoder),
+    )

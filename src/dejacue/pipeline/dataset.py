@@ -12,14 +12,13 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from dejacue.data.layouts import Clip, Dataset, clip_rows, open_dataset
-from dejacue.errors import InputError, unknown
+from dejacue.errors import InputError, named, unknown
 from dejacue.evaluation.evaluate import Evaluation, evaluate
 from dejacue.method.locate import locate_many
-from dejacue.method.plan import Plan
 from dejacue.method.view import Readout
-from dejacue.pipeline._read import Words
+from dejacue.pipeline._readout import LoadedVocabulary, ReadoutOptions
 from dejacue.pipeline.ingest import Ingested, check_encoder_of, encoder_of, ingest
-from dejacue.pipeline.job import EncoderOptions, Place
+from dejacue.pipeline.job import EncoderOptions, StrPath
 from dejacue.progress import Progress, default_progress
 from dejacue.records import Timeline, Vocabulary
 from dejacue.sources.encoders import Encoder
@@ -80,13 +79,13 @@ class Measured:
 
 
 def evaluate_dataset(
-    dataset: Dataset | Place,
-    store: Place,
+    dataset: Dataset | StrPath,
+    store: StrPath,
     *,
     layout: str | None = None,
     readouts: Mapping[str, str | Readout] | Sequence[str] = READOUTS,
     encoder: Encoder | str | None = None,
-    masks: Place | None = None,
+    masks: StrPath | None = None,
     where: Mapping[str, str] | None = None,
     workers: int | None = None,
     replace: bool = False,
@@ -117,8 +116,7 @@ def evaluate_dataset(
     left_out |= without_masks
     usable = _rest(dataset, left_out)
     options = encoder_options or EncoderOptions()
-    model = options.load(encoder or _encoder_of_store(store))
-    _check_store(store, model)
+    model = _model(store, encoder, options)
     words, warnings = _words(usable, model, options, left_out)
     _rest(dataset, left_out)
     ingested = ingest(
@@ -150,9 +148,9 @@ def _readouts(readouts: Mapping[str, str | Readout] | Sequence[str]) -> dict[str
     chosen: dict[str, str | Readout] = {}
     chosen |= readouts if isinstance(readouts, Mapping) else {name: name for name in readouts}
     if not chosen:
-        raise InputError("no readout is given; give at least one")
+        raise InputError("no readout is given", field="readouts", remedy="give at least one")
     for readout in chosen.values():
-        Plan.of(None, readout, None, 1, False, "auto")  # refuses one that is not known
+        ReadoutOptions(readout).check()
     return chosen
 
 
@@ -166,7 +164,7 @@ def _matching(dataset: Dataset, where: Mapping[str, str] | None) -> list[Clip]:
         if all(fnmatchcase(columns.get(name, ""), text) for name, text in (where or {}).items()):
             clips.append(clip)
     if not clips:
-        raise InputError(f"{dataset.folder}: no clip matches where")
+        raise InputError("no clip matches where", file=dataset.folder, field="where")
     return clips
 
 
@@ -201,25 +199,20 @@ def _rest(dataset: Dataset, left_out: Mapping[str, str]) -> Dataset:
     if not clips:
         first, why = list(left_out.items())[-1]
         raise InputError(
-            f'{dataset.folder}: nothing can be evaluated; for example, "{first}": {why}'
+            f'nothing can be evaluated; for example, "{first}": {why}', file=dataset.folder
         )
     return changed(dataset, clips=clips)
 
 
-def _encoder_of_store(store: Place) -> str | None:
-    """Return the encoder of a store; None: the default, whose weights may have to be fetched."""
-    if not Store.is_at(store):
-        return None
-    with Store.open(store) as opened:
-        return encoder_of(opened)
-
-
-def _check_store(store: Place, encoder: Encoder) -> None:
+def _model(store: StrPath, encoder: Encoder | str | None, options: EncoderOptions) -> Encoder:
+    """Load the encoder, by default that of the store; refuse a place where no store can be."""
     if not Store.is_at(store):
         Store.check_new(store)
-        return
+        return options.load(encoder)
     with Store.open(store) as opened:
-        check_encoder_of(opened, encoder)
+        model = options.load(encoder or encoder_of(opened))
+        check_encoder_of(opened, model)
+        return model
 
 
 def _words(
@@ -233,10 +226,10 @@ def _words(
         assert clip.vocabulary is not None
         key = tuple(clip.vocabulary.states.items())
         if key not in encoded:
-            name = f'the words of "{clip.id}"'
+            words = LoadedVocabulary(clip.vocabulary, named(f'the words of "{clip.id}"'), options)
             try:
-                encoded[key], sentences = Words(clip.vocabulary, name, options).encoded(encoder)
-                warnings += [f"{name}: {sentence}" for sentence in sentences]
+                encoded[key], sentences = words.encoded(encoder)
+                warnings += [f"{words.name}: {sentence}" for sentence in sentences]
             except InputError as error:
                 encoded[key] = str(error)
         vocabulary = encoded[key]

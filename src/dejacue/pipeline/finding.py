@@ -1,4 +1,4 @@
-"""Finding: the result of ``find``, to look at, to write, to ask again."""
+"""Finding: the result of ``find``, to look at, to write, to use again with other words."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from dejacue.method.contrast import Contrast
 from dejacue.method.plan import READOUTS, as_read
 from dejacue.method.segments import segments
 from dejacue.method.view import Readout
-from dejacue.pipeline._read import (
+from dejacue.pipeline._readout import (
     Examples,
+    LoadedVocabulary,
     MoreExamples,
-    ReadOptions,
+    ReadoutOptions,
     VocabularySource,
-    Words,
-    read,
+    apply_readout,
 )
-from dejacue.pipeline.job import EncoderOptions, Place
+from dejacue.pipeline.job import EncoderOptions, StrPath
 from dejacue.records import History, Interval, Timeline, Vocabulary, Window
 from dejacue.sources.atomic import write_bytes, write_text
 from dejacue.sources.encoders import UNKNOWN_WORDS, Encoder
@@ -36,7 +36,7 @@ References = Mapping[str, Sequence[Window]]  # state → its true windows, in fr
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Finding:
-    """The intervals of one object, and all that is needed to show them or to ask again.
+    """The intervals of one object, and all that is needed to show them or to look for other states.
 
     ``finding["filled"]`` lists the intervals of a state, best first; iteration gives those of all
     states.
@@ -59,10 +59,14 @@ class Finding:
     @property
     def thumbnail(self) -> bytes | None:
         """A JPEG to know the object by; None where no pictures were kept."""
-        return Pictures(dict(self.thumbnails), dict(self.crops)).middle
+        return self._pictures.middle
+
+    @property
+    def _pictures(self) -> Pictures:
+        return Pictures(dict(self.thumbnails), dict(self.crops))
 
     def __post_init__(self) -> None:
-        if self.timeline is not None and self.warnings:  # whoever shows or writes it says them, too
+        if self.timeline is not None and self.warnings:  # every view and file contains them
             notes = tuple(dict.fromkeys((*self.warnings, *self.timeline.notes)))
             if notes != self.timeline.notes:
                 object.__setattr__(self, "timeline", self.timeline.replace(notes=notes))
@@ -91,61 +95,58 @@ class Finding:
         """Return the state at a second, or at a frame; None where none is claimed."""
         return self.timeline.at(time_s, frame=frame)
 
-    def ask(
+    def with_words(
         self,
         vocabulary: VocabularySource | None = None,
         *,
         encoder: Encoder | str | None = None,
         encoder_options: EncoderOptions | None = None,
         name: str | None = None,
-        shown: MoreExamples | None = None,
-        **reading: Any,
+        examples: MoreExamples | None = None,
+        **readout_options: Any,
     ) -> Finding:
-        """Read the same object with other words or another readout; nothing is decoded again.
+        """Return the finding for other words or another readout; nothing is decoded again.
 
-        encoder   for words; default: the one that the history was made with
-        name      of the history, for error messages
-        shown     examples beside the words
-        reading   readout, coordinates, top, …: those of ``find``, with its defaults
+        encoder           for words; default: the one that the history was made with
+        name              of the history, for error messages
+        examples          beside the words
+        readout_options   readout, coordinates, top, …: those of ``find``, with its defaults
         """
-        chosen = ReadOptions(**reading)
+        chosen = ReadoutOptions(**readout_options)
         chosen.check()
         options = encoder_options or EncoderOptions(prompts=self.made.prompts)
-        again = vocabulary is None
-        words = Words.of(self.vocabulary if again else vocabulary, options, shown)
-        needed = words.encoder_for(self.history, encoder)
-        encoded, warnings = words.encoded(needed, self.made.video)
+        same_words = vocabulary is None
+        words = LoadedVocabulary.load(
+            self.vocabulary if same_words else vocabulary, options, examples
+        )
+        model = words.encoder_for(self.history, encoder)
+        encoded, new_warnings = words.encoded(model, self.made.video)
         names = name or f"history {self.history.id}", words.name
+        warnings = self.warnings
+        if not same_words:
+            warnings = tuple(text for text in warnings if not text.startswith(UNKNOWN_WORDS))
         return replace(
             self,
             vocabulary=encoded,
-            timeline=read(self.history, encoded, chosen, names=names),
-            warnings=(
-                *(text for text in self.warnings if again or not text.startswith(UNKNOWN_WORDS)),
-                *warnings,
-            ),
+            timeline=apply_readout(self.history, encoded, chosen, names=names),
+            warnings=(*warnings, *new_warnings),
             made=replace(self.made, prompts=options.prompts),
         )
 
     def correct(
-        self,
-        examples: Examples | None = None,
-        /,
-        *,
-        changes: Any = (),
-        **states: Any,
+        self, examples: Examples | None = None, /, *, changes: Any = (), **states: Any
     ) -> Finding:
-        """Read again, with frames that you name: ``finding.correct(empty=12, filled=[80, 95])``.
+        """Return the finding with frames that you name: ``correct(empty=12, filled=[80, 95])``.
 
         Frames are those that ``finding`` itself counts, the frames of its history. A frame, a
         Window, or several of them; the state None (or "none") is none of the states. changes:
-        frames at which one state ends and another begins. What you said before is kept.
+        frames at which one state ends and another begins. Earlier corrections stay.
         """
         vocabulary = self.vocabulary.with_examples(examples, changes=changes, **states)
         top = self.timeline.settings.get("top")
-        return replace(self, vocabulary=vocabulary).ask(readout=self._readout(), top=top)
+        return replace(self, vocabulary=vocabulary).with_words(readout=self._readout(), top=top)
 
-    def ask_next(self, count: int = 1, *, seed: int = 0) -> tuple[Question, ...]:
+    def next_question(self, count: int = 1, *, seed: int = 0) -> tuple[Question, ...]:
         """Return the frames whose names would tell most about the rest, best first."""
         readout = self._readout()
         contrast = readout if isinstance(readout, Contrast) else None
@@ -153,7 +154,7 @@ class Finding:
 
     @property
     def named(self) -> dict[str | None, list[Window]]:
-        """State → the windows in which a person says that it holds; None: none of them."""
+        """The windows in which a person says that a state holds, by state; None: in no state."""
         windows: dict[str | None, list[Window]] = {}
         frames = self.history.frames
         for example in self.vocabulary.facts:
@@ -174,9 +175,9 @@ class Finding:
     @overload
     def report(self, path: None = None, *, references: References | None = None) -> str: ...
     @overload
-    def report(self, path: Place, *, references: References | None = None) -> Path: ...
+    def report(self, path: StrPath, *, references: References | None = None) -> Path: ...
     def report(
-        self, path: Place | None = None, *, references: References | None = None
+        self, path: StrPath | None = None, *, references: References | None = None
     ) -> str | Path:
         """Return the report as one HTML page, or write it to a file."""
         from dejacue.report.page import report_page
@@ -208,9 +209,10 @@ class Finding:
     ) -> dict[str, Any]:
         """Return what a timeline draws of it, as one JSON object (docs/timeline.md).
 
-        thumbnails   (frame, address of a picture, of the object alone or None); default: its own
+        thumbnails   (frame, address of a picture, of the object alone or None); default: those of
+                     the finding
         segments     whether to look for stretches of frames that look alike
-        questions    how many frames to propose, as ``ask_next`` does
+        questions    how many frames to propose, as ``next_question`` does
         most         values of all curves together; longer ones are thinned to extremes
         """
         from dejacue.report.scene import data_url, scene
@@ -229,7 +231,7 @@ class Finding:
             doubts=self.doubts,
             named=self.named,
             segments=self.segments() if segments else None,
-            questions=self.ask_next(questions) if questions else None,
+            questions=self.next_question(questions) if questions else None,
             thumbnails=thumbnails,
             video=_from_here(self.made.video),
             notes=self.timeline.notes,
@@ -237,12 +239,12 @@ class Finding:
         )
 
     def widget(self, **options: Any) -> Any:
-        """Return its timeline for a notebook; options are those of ``dejacue.widget``."""
+        """Return a timeline for a notebook; options are those of ``dejacue.widget``."""
         from dejacue.pipeline.widget import widget
 
         return widget(self, **options)
 
-    def export(self, kind: str, path: Place) -> Path:
+    def export(self, kind: str, path: StrPath) -> Path:
         """Write the timeline in the format of another tool: json, csv, vtt, … (EXPORTS)."""
         from dejacue.report.exports import EXPORTS
 
@@ -257,28 +259,28 @@ class Finding:
         (detections,) = to_fiftyone(self.timeline, self.history).values()
         return detections
 
-    def plot(self, path: Place | None = None, *, references: References | None = None) -> Any:
+    def plot(self, path: StrPath | None = None, *, references: References | None = None) -> Any:
         """Return the evidence as a matplotlib figure or, with a path (.png), write it there."""
         from dejacue.report.plots import evidence_figure, save_png
 
         figure = evidence_figure(self.history, self.timeline, references)
         return figure if path is None else save_png(self._target(path, ".png"), figure)
 
-    def _target(self, path: Place, suffix: str = "") -> Place:
+    def _target(self, path: StrPath, suffix: str = "") -> StrPath:
         """Return the path; refuse that of the video, or another suffix."""
         if suffix and Path(path).suffix.lower() != suffix:
-            raise InputError(f"{path}: give a name that ends in {suffix}")
-        video = self.made.video
-        both_exist = video is not None and os.path.exists(path) and os.path.exists(video)
-        if video is not None and both_exist and os.path.samefile(path, video):
-            raise InputError(f"{path}: is the video; give another name")
+            raise InputError(f"give a name that ends in {suffix}", file=path)
+        video = self.made.video or ""
+        if os.path.exists(path) and os.path.exists(video) and os.path.samefile(path, video):
+            raise InputError("is the video", file=path, remedy="give another name")
         return path
 
-    def cut(self, folder: Place) -> list[Path]:
+    def cut(self, folder: StrPath) -> list[Path]:
         """Cut the windows out of the video as clips, numbered, one for each window of a state."""
         if self.made.video is None:
+            name = f"history {self.history.id}"
             raise InputError(
-                f"history {self.history.id}: clips are cut from a video, but its video is not known"
+                f"{name}: clips are cut from a video, but its video is not known", field="video"
             )
         from dejacue.report.clips import cut_clips
 
@@ -291,23 +293,17 @@ class Finding:
             None if rate is None else float(rate),
         )
 
-    def write(self, folder: Place) -> Path:
+    def write(self, folder: StrPath) -> Path:
         """Write finding.json and the arrays it names, to be read with ``Finding.read``."""
-        pictures = Pictures(dict(self.thumbnails), dict(self.crops))
+        history, words, timeline = self.history, self.vocabulary, self.timeline
         parts = Parts(
-            self.history,
-            self.vocabulary,
-            self.timeline,
-            pictures,
-            self.doubts,
-            self.warnings,
-            self.made,
+            history, words, timeline, self._pictures, self.doubts, self.warnings, self.made
         )
         return write_finding(Path(folder), parts)
 
     @classmethod
-    def read(cls, folder: Place) -> Finding:
-        """Read what ``write`` has written."""
+    def read(cls, folder: StrPath) -> Finding:
+        """Read the folder that ``write`` has written."""
         history, words, timeline, pictures, doubts, warnings, made = read_finding(Path(folder))
         return cls(history, words, timeline, *pictures, doubts, warnings, made)
 
@@ -333,12 +329,12 @@ def _from_here(path: str | None) -> str | None:
     return path
 
 
-def export_findings(findings: Sequence[Finding], export: Export, path: Place) -> Path:
+def export_findings(findings: Sequence[Finding], export: Export, path: StrPath) -> Path:
     """Write findings of one or several objects to one file, and what goes beside it."""
     from dejacue.report.exports import marks_of
 
-    videos = {each.history.id: each.made.video for each in findings if each.made.video is not None}
-    timelines, histories = [each.timeline for each in findings], [each.history for each in findings]
+    videos = {item.history.id: item.made.video for item in findings if item.made.video is not None}
+    timelines, histories = [item.timeline for item in findings], [item.history for item in findings]
     content = export(timelines, histories, videos=videos if export.opens else None)
     if export.beside is not None:
         ending, text = export.beside

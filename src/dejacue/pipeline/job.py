@@ -6,7 +6,7 @@ import os
 import shutil
 import tempfile
 import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -25,8 +25,9 @@ from dejacue.sources.tracks import Notes, Tracker, check_target, open_written, r
 from dejacue.sources.tracks.follow import Followed, Prompts, TrackerOptions, follow
 from dejacue.sources.video import Video, open_video
 
-Place = str | os.PathLike[str]
+StrPath = str | os.PathLike[str]
 MaskSource = Masks | str | os.PathLike[str] | Mapping[int, Mapping[int, Any]]
+NOTHING_SAVED = "stopped; without a folder, nothing is kept"
 Objects = int | Iterable[int] | Iterable[Iterable[int]] | str | None
 
 
@@ -43,23 +44,6 @@ class VideoOptions:
     rate: float | None = None
     errors: str = "skip"
     decoder: str = "software"
-
-    def every(
-        self, video: Video, pace: float | None, made: Iterable[Mapping[str, str]] = ()
-    ) -> int:
-        """Return n where one in n frames is used: 1 where the user says which frames to take, the
-        encoder is fast, or it is images and not a video. No clock decides: another run agrees.
-
-        pace   frames per second that the encoder is given, or None for all
-        made   made_with of histories that are there already: one of this video keeps its own n
-        """
-        if self.stride is not None or self.fps is not None:
-            return 1
-        for made_with in made:
-            every = int(made_with.get(EVERY, "1"))
-            if made_with.get("video") == video.thinned(every).key:
-                return every
-        return max(1, round(video.rate / pace)) if pace and video.rate else 1
 
 
 @dataclass(frozen=True)
@@ -88,7 +72,8 @@ class EncoderOptions:
         names = ("backend", "precision", "device")
         options = {name: value for name in names if (value := getattr(self, name)) is not None}
         if encoder == "mini" and options:
-            raise InputError(f"mini has no option {', '.join(options)}; leave it out")
+            problem = f"mini has no option {', '.join(options)}"
+            raise InputError(problem, field=next(iter(options)), remedy="leave it out")
         return load_encoder(encoder, **options)
 
 
@@ -114,7 +99,7 @@ class Job:
                   with -1, -2+3 …
     """
 
-    video: Place | Video
+    video: StrPath | Video
     sampling: VideoOptions = field(default_factory=VideoOptions)
     masks: MaskSource | None = None
     prompts: Prompts = ()
@@ -128,44 +113,58 @@ class Job:
     id: str | None = None
 
     def open(self, threads: int | None = None) -> Video:
-        """Return the frames to look at; threads that decode them."""
+        """Return the frames to look at; ``threads`` decode them."""
         if isinstance(self.video, str | os.PathLike):
             return open_video(self.video, **vars(self.sampling), threads=threads)
         if self.sampling != VideoOptions():
             names = ", ".join(changed_options(self.sampling))
-            raise InputError(f"{names}: the video is already open; give this to open_video instead")
+            problem = f"{names}: the video is already open"
+            raise InputError(problem, field=names, remedy="give this to open_video instead")
         return self.video
 
     def load(self) -> Encoder:
         return self.encoder_options.load(self.encoder)
 
-    def every(
-        self, video: Video, pace: float | None, made: Iterable[Mapping[str, str]] = ()
+    def stride_for(
+        self, video: Video, pace: float | None, existing: Iterable[Mapping[str, str]] = ()
     ) -> int:
-        """Return n where one in n frames is used; of an opened Video, all are."""
-        return 1 if isinstance(self.video, Video) else self.sampling.every(video, pace, made)
+        """Return n where one in n frames is used: 1 where the video is open already, the user says
+        which frames to take, the encoder is fast, or it is images and not a video. No clock
+        decides: another run agrees.
+
+        pace       frames per second that the encoder is given, or None for all
+        existing   made_with of earlier histories: one of this video keeps its n
+        """
+        sampling = self.sampling
+        if isinstance(self.video, Video) or (sampling.stride, sampling.fps) != (None, None):
+            return 1
+        for made_with in existing:
+            stride = int(made_with.get(EVERY, "1"))
+            if made_with.get("video") == video.thinned(stride).key:
+                return stride
+        return max(1, round(video.rate / pace)) if pace and video.rate else 1
 
     def observe(
-        self,
-        video: Video | None = None,
-        folder: Place | None = None,
-        progress: Progress = silent,
+        self, video: Video | None = None, folder: StrPath | None = None, progress: Progress = silent
     ) -> Observed:
-        """Return masks as they are given, or those that a tracker makes from prompts.
+        """Return the masks of the job, or those that a tracker makes from prompts.
 
-        video    its own, where it is open already
+        video    that of the job, where it is open already
         folder   where the tracker keeps its masks and finds those of an earlier run
         """
         video = video or self.open()
         if self.prompts:
             if self.masks is not None:
-                raise InputError("masks are given as well as a box or click; leave one of them out")
+                problem = "masks are given as well as a box or click"
+                raise InputError(problem, field="masks", remedy="leave one of them out")
             return self._tracked(video, folder, progress)
         masks, match = self.masks, self.match
         if masks is None:
             raise InputError(
-                f"{video.path}: show where the object is with masks (a folder of PNGs, an .npz, a "
-                "COCO .json, boxes .csv), or with a box x0,y0,x1,y1 to track it"
+                "show where the object is with masks (a folder of PNGs, an .npz, a COCO .json, "
+                "boxes .csv), or with a box x0,y0,x1,y1 to track it",
+                file=video.path,
+                field="masks",
             )
         if isinstance(masks, Masks):
             notes = None if masks.in_memory else read_notes(masks.path)
@@ -185,38 +184,38 @@ class Job:
             return {name: None}
         if self.objects == "all":
             if not masks.ids():
-                raise InputError(
-                    f"{masks.path}: contains no object; check that these are the right masks"
-                )
+                problem = "contains no object"
+                remedy = "check that these are the right masks"
+                raise InputError(problem, file=masks.path, remedy=remedy)
             return {f"{name}-{id}": frozenset([id]) for id in masks.ids()}
         groups = object_groups(self.objects)
         if len(groups) == 1:
             return {name: frozenset(groups[0])}
         return {f"{name}-{object_name(group)}": frozenset(group) for group in groups}
 
-    def _tracked(self, video: Video, folder: Place | None, progress: Progress) -> Observed:
-        def masks_at(output: Path, follow: Callable[..., Followed]) -> Observed:
-            followed = follow(
+    def _tracked(self, video: Video, folder: StrPath | None, progress: Progress) -> Observed:
+        temporary = folder is None
+        place = Path(tempfile.mkdtemp(prefix="dejacue-") if folder is None else folder)
+        output, run = place / "masks", follow if temporary else track
+        options = self.tracker_options
+        try:
+            followed = run(
                 video,
                 self.prompts,
                 output,
                 tracker=self.tracker,
-                options=self.tracker_options,
+                options=options,
                 progress=progress,
             )
-            return self._of_tracker(video, output, followed, temporary=folder is None)
-
-        if folder is not None:
-            return masks_at(Path(folder, "masks"), track)
-        place = tempfile.mkdtemp(prefix="dejacue-")
-        try:
-            observed = masks_at(Path(place, "masks"), follow)
+            observed = self._of_tracker(video, output, followed, temporary)
         except BaseException as error:
-            shutil.rmtree(place, ignore_errors=True)
-            if isinstance(error, Cancelled):
-                raise Cancelled("stopped; without a folder, nothing is kept") from None
+            if temporary:
+                shutil.rmtree(place, ignore_errors=True)
+                if isinstance(error, Cancelled):
+                    raise Cancelled(NOTHING_SAVED) from None
             raise
-        weakref.finalize(observed, shutil.rmtree, place, ignore_errors=True)
+        if temporary:
+            weakref.finalize(observed, shutil.rmtree, place, ignore_errors=True)
         return observed
 
     def _of_tracker(
@@ -224,9 +223,8 @@ class Job:
     ) -> Observed:
         lineages, name = followed.notes.seen_lineages, self.id or video.name
         if not lineages:
-            raise InputError(
-                f"{output}: the object is not seen in any frame; check its box or click"
-            )
+            problem = "the object is not seen in any frame"
+            raise InputError(problem, file=output, field="prompts", remedy="check its box or click")
         masks = open_written(output, followed.notes)
         if self.objects in (None, "all"):
             named: dict[str, Lineage] = {
@@ -267,9 +265,9 @@ class Observed:
         doubts = self.notes.doubts_of(self.objects[name])
         return tuple((Window(doubt.first, doubt.last), doubt.text) for _, doubt in doubts)
 
-    def thinned(self, every: int) -> Observed:
-        """Return the same with one in ``every`` frames."""
-        return replace(self, video=self.video.thinned(every), masks=self.masks.thinned(every))
+    def thinned(self, stride: int) -> Observed:
+        """Return the video and its masks with one in ``stride`` frames."""
+        return replace(self, video=self.video.thinned(stride), masks=self.masks.thinned(stride))
 
 
 def track(

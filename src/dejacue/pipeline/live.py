@@ -1,4 +1,4 @@
-"""Live: pictures one at a time → the state of the object now, and a Finding at the end.
+"""Live takes pictures one at a time, says the state of the object now, and ends in a Finding.
 
 picture, mask ──▶ crop ──▶ encode ──▶ LiveReading ──▶ Update
 """
@@ -17,7 +17,7 @@ from dejacue.method.coordinates import Coordinates
 from dejacue.method.live import DELAY_S, LiveReading, Update
 from dejacue.method.view import Readout
 from dejacue.pipeline._encode import history_warnings
-from dejacue.pipeline._read import VocabularySource, Words
+from dejacue.pipeline._readout import LoadedVocabulary, VocabularySource
 from dejacue.pipeline.finding import Finding
 from dejacue.pipeline.job import EncoderOptions
 from dejacue.records import History
@@ -60,7 +60,7 @@ class Live:
         encoder_options: EncoderOptions | None = None,
     ) -> None:
         options = encoder_options or EncoderOptions()
-        words = Words.of(vocabulary, options)
+        words = LoadedVocabulary.load(vocabulary, options)
         known = read_history(like) if isinstance(like, str | os.PathLike) else like
         self.encoder = options.load(encoder)
         self._info = EncoderInfo.of(self.encoder)
@@ -68,7 +68,9 @@ class Live:
         if encoded.encoder not in (None, self.encoder.identity):
             raise InputError(
                 f'{words.name}: was encoded with "{encoded.encoder}", but images are encoded with '
-                f'"{self.encoder.identity}"; use the same encoder for both'
+                f'"{self.encoder.identity}"',
+                field="encoder",
+                remedy="use the same encoder for both",
             )
         self.reading = LiveReading(
             encoded,
@@ -101,10 +103,9 @@ class Live:
         """
         image = np.asarray(picture)
         if image.ndim != 3 or image.shape[2] != 3 or image.dtype != np.uint8 or not image.size:
-            raise InputError(
-                f"the image has type {image.dtype} and shape {image.shape}; give RGB as uint8 of "
-                "shape (height, width, 3)"
-            )
+            problem = f"the image has type {image.dtype} and shape {image.shape}"
+            remedy = "give RGB as uint8 of shape (height, width, 3)"
+            raise InputError(problem, field="picture", remedy=remedy)
         seen = _mask(image, mask, box)
         row = None
         if seen is not None:
@@ -147,19 +148,22 @@ def _mask(
 ) -> NDArray[np.bool_] | None:
     """Return the mask of the object; None where it is not seen."""
     if mask is not None and box is not None:
-        raise InputError("both a mask and a box are given; leave one of them out")
+        raise InputError(
+            "both a mask and a box are given", field="mask", remedy="leave one of them out"
+        )
     if mask is not None:
         seen = np.asarray(mask) != 0
         seen = seen[0] if seen.shape[:-2] == (1,) else seen
         if seen.shape != image.shape[:2]:
-            raise InputError(
-                f"the mask has shape {seen.shape}, but the image has shape {image.shape}"
-            )
+            problem = f"the mask has shape {seen.shape}, but the image has shape {image.shape}"
+            raise InputError(problem, field="mask")
     elif box is not None:
         corners = np.asarray(box, dtype=float) if len(box) == 4 else np.full(4, np.nan)
         x0, y0, x1, y1 = corners.tolist()
         if not (np.isfinite(corners).all() and x0 < x1 and y0 < y1):
-            raise InputError(f"box {box}: give (x0, y0, x1, y1) in pixels, x0 < x1 and y0 < y1")
+            raise InputError(
+                f"box {box}: give (x0, y0, x1, y1) in pixels, x0 < x1 and y0 < y1", field="box"
+            )
         seen = box_mask((x0, y0, x1, y1), image)
     else:
         return None

@@ -32,10 +32,10 @@ def widget(
     clock      what the axis counts: "seconds" (where they are known), "frames" or "source"
     segments   whether edges snap to stretches of frames that look alike
     """
-    made = _widget_class()
     options = {"editable": editable, "clock": clock}
+    widget_class = _widget_class()
     scene = finding.scene(references=references, segments=segments)
-    return made(scene=scene, options=options, frame=scene["axis"]["first"])
+    return widget_class(scene=scene, options=options, frame=scene["axis"]["first"])
 
 
 @functools.cache

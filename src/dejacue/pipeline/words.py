@@ -10,9 +10,9 @@ from dejacue.method.coordinates import check_pair
 from dejacue.method.wording import left_out, only_words, words_report
 from dejacue.pipeline._encode import mini_warning
 from dejacue.pipeline._find import saved_finding
-from dejacue.pipeline._read import VocabularySource, Words
+from dejacue.pipeline._readout import LoadedVocabulary, VocabularySource
 from dejacue.pipeline.finding import Finding
-from dejacue.pipeline.job import EncoderOptions, Place
+from dejacue.pipeline.job import EncoderOptions, StrPath
 from dejacue.records import History, Vocabulary
 from dejacue.records.words import Spelling, WordsReport
 from dejacue.sources.encoders import FORMS, Encoder, HasOrigin
@@ -20,7 +20,7 @@ from dejacue.sources.encoders import FORMS, Encoder, HasOrigin
 
 def check_words(
     vocabulary: VocabularySource,
-    history: History | Finding | Place | None = None,
+    history: History | Finding | StrPath | None = None,
     encoder: Encoder | str | None = None,
     *,
     encoder_options: EncoderOptions | None = None,
@@ -33,21 +33,21 @@ def check_words(
     encoder      default: that of the history, or siglip2; words with features (.npz) need none, but
                  only an encoder says which words it knows
     """
-    finding = None if history is None else _opened(history)
+    finding = None if history is None else _finding(history)
     prompts = finding.made.prompts if finding is not None else None
-    words = Words.of(vocabulary, encoder_options or EncoderOptions(prompts=prompts))
-    with named(words.name):
+    words = LoadedVocabulary.load(vocabulary, encoder_options or EncoderOptions(prompts=prompts))
+    with words.place:
         spoken = replace(words, vocabulary=only_words(words.vocabulary))
-    read = None if finding is None else finding.history
-    model = _encoder(spoken, read, encoder)
+    record = None if finding is None else finding.history
+    model = _encoder(spoken, record, encoder)
     encoded, _ = spoken.encoded(model)
-    if read is not None:
-        name = (
-            os.fspath(history) if isinstance(history, str | os.PathLike) else f"history {read.id}"
-        )
+    if record is not None:
+        name = f"history {record.id}"
+        if isinstance(history, str | os.PathLike):
+            name = os.fspath(history)
         with named(f"{name} with {words.name}"):
-            check_pair(read, encoded)
-    report = words_report(encoded, read, _spellings(encoded, model, spoken.options.prompts))
+            check_pair(record, encoded)
+    report = words_report(encoded, record, _spellings(encoded, model, spoken.options.prompts))
     return replace(report, notes=(*left_out(words.vocabulary), *report.notes))
 
 
@@ -58,23 +58,22 @@ def encoded_words(
     options: EncoderOptions | None = None,
 ) -> tuple[Vocabulary, tuple[str, ...]]:
     """Return the vocabulary with features of the encoder of a history, and warnings."""
-    words = Words.of(vocabulary, options or EncoderOptions())
+    words = LoadedVocabulary.load(vocabulary, options or EncoderOptions())
     encoded, warnings = words.encoded(words.encoder_for(history, encoder))
     return encoded, (*mini_warning(history.encoder), *warnings)
 
 
-def _opened(history: History | Finding | Place) -> Finding:
+def _finding(history: History | Finding | StrPath) -> Finding:
     finding = saved_finding(history)
     if finding is None:
-        raise InputError(
-            f"{history}: is neither a history (.npz) nor the folder of a finding; make one from a "
-            "video with dejacue encode or dejacue find"
-        )
+        problem = "is neither a history (.npz) nor the folder of a finding"
+        remedy = "make one from a video with dejacue encode or dejacue find"
+        raise InputError(problem, file=str(history), remedy=remedy)
     return finding
 
 
 def _encoder(
-    words: Words, history: History | None, encoder: Encoder | str | None
+    words: LoadedVocabulary, history: History | None, encoder: Encoder | str | None
 ) -> Encoder | None:
     """Return the encoder for the words or, if they have features, to say which words it knows."""
     if words.vocabulary.features is None:
@@ -86,8 +85,10 @@ def _encoder(
     model = words.options.load(encoder)
     if words.vocabulary.encoder not in (None, model.identity):
         raise InputError(
-            f'{words.name}: was encoded with "{words.vocabulary.encoder}", not with {model.name}; '
-            "leave the encoder out, or give the descriptions as .yaml"
+            f'{words.name}: was encoded with "{words.vocabulary.encoder}", not with {model.name}',
+            field="encoder",
+            value=model.name,
+            remedy="leave the encoder out, or give the descriptions as .yaml",
         )
     return model
 

@@ -1,6 +1,6 @@
 """A store: many histories of one encoder in a folder, added once and queried often.
 
-    _store.py      Store: create, add, remove, look up, verify, compact, export, ask
+    _store.py      Store: create, add, remove, look up, verify, compact, export, query
     _query.py      one vocabulary over all histories, the likeliest objects first
     _matches.py    its answers: one by one, as columns, or in a file
     _packing.py    a history as rows of features and columns of the index, and back
@@ -13,15 +13,6 @@ part of the store. Whatever a killed writer has left behind is cut off by the ne
 
 from dejacue.store._index import Busy
 from dejacue.store._matches import Match, Matches, check_output
-from dejacue.store._store import Failure, Problem, Store, Stored
+from dejacue.store._store import Damage, Failure, Store, Stored
 
-__all__ = [
-    "Busy",
-    "Failure",
-    "Match",
-    "Matches",
-    "Problem",
-    "Store",
-    "Stored",
-    "check_output",
-]
+__all__ = ["Busy", "Failure", "Match", "Matches", "Damage", "Store", "Stored", "check_output"]

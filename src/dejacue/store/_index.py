@@ -54,7 +54,7 @@ CREATE TABLE thumbnails (
 
 
 class Busy(InputError):
-    """Another process is writing."""
+    """Another process is writing to the store; try again later."""
 
 
 def create(folder: Path, meta: Mapping[str, str]) -> None:
@@ -74,9 +74,12 @@ def connect(folder: Path, write: bool = False) -> sqlite3.Connection:
     """Open a new connection; refuse what is no store, or one of a newer version."""
     path = folder / NAME
     if folder.is_file():
-        raise InputError(f"{folder}: is a file, but a store is a folder; give the folder")
+        raise InputError(
+            "is a file, but a store is a folder", file=folder, remedy="give the folder"
+        )
     if not path.is_file():
-        raise InputError(f"{folder}: is not a store; create one with dejacue store add {folder}")
+        remedy = f"create one with dejacue store add {folder}"
+        raise InputError("is not a store", file=folder, remedy=remedy)
     mode = "mode=rw"
     if not write and not os.access(folder, os.W_OK):  # a disc or share that may only be read
         mode = "mode=ro" if (folder / f"{NAME}-wal").exists() else "immutable=1"
@@ -94,11 +97,15 @@ def connect(folder: Path, write: bool = False) -> sqlite3.Connection:
                 for name in ("application_id", "user_version")
             )
             if application != APPLICATION:
-                raise InputError(f"{path}: is an SQLite file, but not that of a store")
+                raise InputError("is an SQLite file, but not that of a store", file=path)
             if version > VERSION:
                 raise InputError(
-                    f"{folder}: is a store of version {version}, but this dejacue reads versions "
-                    f"up to {VERSION}; update dejacue"
+                    f"is a store of version {version}, but this dejacue reads versions up to "
+                    f"{VERSION}",
+                    file=folder,
+                    field="version",
+                    value=version,
+                    remedy="update dejacue",
                 )
             connection.execute("PRAGMA synchronous = FULL")
         except BaseException:
@@ -115,19 +122,21 @@ def sqlite_errors(folder: Path) -> Iterator[None]:
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # of a text that is damaged
         message = str(error)
         if "closed" in message:
-            raise InputError(f"{folder}: this store is closed; open it again") from None
+            remedy = "open it again"
+            raise InputError("this store is closed", file=folder, remedy=remedy) from None
         if "locked" in message or "busy" in message:
-            raise Busy(
-                f"{folder}: another process is writing to this store; wait until it has finished"
-            ) from None
+            problem, remedy = (
+                "another process is writing to this store",
+                "wait until it has finished",
+            )
+            raise Busy(problem, file=folder, remedy=remedy) from None
         if "readonly" in message:
-            raise InputError(f"{folder}: is not writable; copy the store") from None
+            raise InputError("is not writable", file=folder, remedy="copy the store") from None
         if "is full" in message:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder)) from None
-        raise InputError(
-            f"{folder / NAME}: the index is damaged ({message}); restore the store from a copy, or "
-            "create it again"
-        ) from None
+        problem = f"the index is damaged ({message})"
+        remedy = "restore the store from a copy, or create it again"
+        raise InputError(problem, file=folder / NAME, remedy=remedy) from None
 
 
 @contextlib.contextmanager
@@ -194,9 +203,8 @@ def condition(index: sqlite3.Connection, where: Mapping[str, str] | None) -> tup
     parts, values = ["dead = 0"], []
     for name, pattern in (where or {}).items():
         if not isinstance(name, str) or not isinstance(pattern, str):
-            raise InputError(
-                f"where {name!r:.40}: give names and texts, as in {{'source': 'kitchen*'}}"
-            )
+            problem = f"where {name!r:.40}: give names and texts, as in {{'source': 'kitchen*'}}"
+            raise InputError(problem, field="where", value=name)
         if name in COLUMNS:
             parts.append(f"{name} GLOB ?")
         else:

@@ -47,7 +47,7 @@ _COLUMNS = {
 }
 
 
-class Chunk(NamedTuple):
+class RankedTimeline(NamedTuple):
     """The answers in histories that come after ``before`` others in the ranking."""
 
     timeline: Timeline
@@ -60,7 +60,7 @@ class Match(NamedTuple):
     """An interval of a state in a history of a store.
 
     rank           of the history, from 1: the one that looks most like the object
-    object_score   how much it does, see ``Store.ask``
+    object_score   how much it does, see ``Store.query``
     notes          what a reader must know of the answers in this history
     """
 
@@ -74,28 +74,28 @@ class Match(NamedTuple):
 
 class Matches(Iterator[Match]):
     """The answers of a store, the likeliest objects first and of each the clearest state first;
-    computed a chunk at a time, when they are asked for, and once."""
+    computed a chunk at a time while they are iterated over, and once."""
 
-    def __init__(self, chunks: Iterator[Chunk], store: Path) -> None:
+    def __init__(self, chunks: Iterator[RankedTimeline], store: Path) -> None:
         self._chunks, self._store = chunks, store
         self._matches = chain.from_iterable(map(_matches, chunks))
-        self._read = False
+        self._consumed = False
 
     def __iter__(self) -> Matches:
-        self._check_unread()
+        self._check_not_consumed()
         return self
 
-    def _check_unread(self) -> None:
-        if self._read:
+    def _check_not_consumed(self) -> None:
+        if self._consumed:
             raise InputError(
-                "these answers have already been read and are not kept; ask again, or keep them: "
-                "answers = list(store.ask(…))"
+                "these answers have already been read and are not kept",
+                remedy="query again, or keep them: answers = list(store.query(…))",
             )
 
     def __next__(self) -> Match:
         for match in self._matches:
             return match
-        self._read = True
+        self._consumed = True
         raise StopIteration
 
     def columns(self) -> dict[str, Any]:
@@ -104,8 +104,8 @@ class Matches(Iterator[Match]):
         rank (of the history), history, source, object_score; then those of ``Timeline.columns``
         but rank and kind, since each state has its best interval only.
         """
-        self._check_unread()
-        self._read = True
+        self._check_not_consumed()
+        self._consumed = True
         chunks = list(self._chunks)
         timeline = Timeline.joined([chunk.timeline for chunk in chunks])
         table = timeline.columns()
@@ -159,7 +159,7 @@ class Matches(Iterator[Match]):
         memory stays flat, and return how many there were; the file is there whole, or not at all.
         """
         check_output(path)
-        self._check_unread()
+        self._check_not_consumed()
         write, count = WRITERS[Path(path).suffix.lower()], 0
 
         def counted() -> Iterator[Row]:
@@ -172,7 +172,7 @@ class Matches(Iterator[Match]):
         return count
 
 
-def _matches(chunk: Chunk) -> Iterator[Match]:
+def _matches(chunk: RankedTimeline) -> Iterator[Match]:
     timeline = chunk.timeline
     scores = chunk.object_scores.tolist()
     subjects = zip(timeline.subjects, chunk.sources, scores, strict=True)
@@ -191,9 +191,8 @@ def check_output(path: str | os.PathLike[str]) -> None:
     """Refuse, before a store is queried, a file that could not be written."""
     suffix = Path(path).suffix.lower()
     if suffix not in WRITERS:
-        raise InputError(
-            f"{path}: the file name decides the format; use one that ends in {', '.join(WRITERS)}"
-        )
+        problem = "the file name decides the format"
+        raise InputError(problem, file=path, remedy=f"use one that ends in {', '.join(WRITERS)}")
     if suffix == ".parquet":
         need("pyarrow.parquet", f"pip install pyarrow, or write {Path(path).stem}.csv")
     check_place(path)

@@ -23,7 +23,7 @@ FLOAT16_NORMS = (0.1, 1000.0)  # lengths of rows that float16 holds well
 SAME_AS_FRAMES = b""  # stored source_frames that equal the frames
 
 
-class Packed(NamedTuple):
+class PackedHistory(NamedTuple):
     """Columns of the index; arrays as little-endian bytes, frames as pairs (first, count) of their
     runs."""
 
@@ -38,16 +38,16 @@ class Packed(NamedTuple):
     presence: bytes | None
 
 
-NAMES = ", ".join(Packed._fields)
+NAMES = ", ".join(PackedHistory._fields)
 
 
-def packed(history: History, object: str | None, source: str | None) -> Packed:
+def packed(history: History, object: str | None, source: str | None) -> PackedHistory:
     source_frames = _bytes(history.source_frames, "<i8")
     if history.source_frames is not None and (history.source_frames == history.frames).all():
         source_frames = SAME_AS_FRAMES
     starts = history.frames[history.run_offsets[:-1]]
     runs = np.stack([starts, np.diff(history.run_offsets)], axis=1)
-    return Packed(
+    return PackedHistory(
         history.id,
         object,
         source,
@@ -60,7 +60,7 @@ def packed(history: History, object: str | None, source: str | None) -> Packed:
     )
 
 
-def unpacked(entry: Packed, rows: NDArray[Any], encoder: str | None) -> History:
+def unpacked(entry: PackedHistory, rows: NDArray[Any], encoder: str | None) -> History:
     """Return the history of these rows. They were checked when it was added; only what could reach
     beyond a file is checked again."""
     try:
@@ -78,9 +78,8 @@ def unpacked(entry: Packed, rows: NDArray[Any], encoder: str | None) -> History:
         if not isinstance(entry.id, str) or not isinstance(columns["made_with"], dict | None):
             raise ValueError
     except (ValueError, TypeError):
-        raise InputError(
-            f'the index entry of history "{shortened(entry.id)}" is damaged; {REMEDY}'
-        ) from None
+        problem = f'the index entry of history "{shortened(entry.id)}" is damaged'
+        raise InputError(problem, field="id", value=entry.id, remedy=REMEDY) from None
     return History.trusted(
         features=rows,
         frames=frames,
@@ -179,7 +178,8 @@ def read_made_with(store: Path, id: str, text: str | None) -> dict[str, str]:
             return made_with
     except (TypeError, ValueError):
         pass
-    raise InputError(f'{store}: the index entry of "{shortened(id)}" is damaged; {REMEDY}')
+    problem = f'the index entry of "{shortened(id)}" is damaged'
+    raise InputError(problem, file=store, field="id", value=id, remedy=REMEDY)
 
 
 def manifest_columns(store: Path, id: str, text: str | None) -> dict[str, str]:

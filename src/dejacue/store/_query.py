@@ -35,8 +35,8 @@ from dejacue.method.view import Readout
 from dejacue.progress import Progress
 from dejacue.records import History, Vocabulary
 from dejacue.store import _index as index
-from dejacue.store._matches import Chunk
-from dejacue.store._packing import Packed, unpacked
+from dejacue.store._matches import RankedTimeline
+from dejacue.store._packing import PackedHistory, unpacked
 from dejacue.store._segments import Segment, mapped, mean_path, missing_file, row_path
 
 if TYPE_CHECKING:
@@ -46,19 +46,19 @@ TASKS_PER_CORE = 2  # that wait or are done
 MAX_PARTS = 16  # of what a kernel call takes: smaller ones are not worth sending
 SLOT_BITS = 32  # of a segment and a slot in one number
 Places = NDArray[np.int64]  # (H, 2): segment and slot
-Words = tuple[Vocabulary, str | Readout]
+VocabularyAndReadout = tuple[Vocabulary, str | Readout]
 Ranked = tuple[Sequence[History], Sequence[str | None], NDArray[np.float64], int]
 _PACKED = ", histories.id, NULL, source, interval_s, NULL, runs, times_s, source_frames, NULL"
 
 
-class Entry(NamedTuple):
+class IndexEntry(NamedTuple):
     """Where the rows of a history are, and its columns in the index."""
 
     segment: int
     slot: int
     first: int
     length: int
-    columns: Packed
+    columns: PackedHistory
 
 
 class Part(NamedTuple):
@@ -69,20 +69,20 @@ class Part(NamedTuple):
     dimension: int
     encoder: str | None
     rows: dict[int, int]  # that count, of each segment
-    entries: list[Entry]
+    entries: list[IndexEntry]
     object_scores: NDArray[np.float64]
     before: int
     version: str = __version__
 
 
-def answer(words: Words, ranked: Ranked) -> Chunk:
+def answer(words: VocabularyAndReadout, ranked: Ranked) -> RankedTimeline:
     histories, sources, object_scores, before = ranked
     vocabulary, readout = words
     timelines = locate_many(histories, vocabulary, readout=readout)
-    return Chunk(timelines.joined(), sources, object_scores, before)
+    return RankedTimeline(timelines.joined(), sources, object_scores, before)
 
 
-def read_part(words: Words, part: Part) -> Chunk | None:
+def read_part(words: VocabularyAndReadout, part: Part) -> RankedTimeline | None:
     """Return its answers; None where a segment is gone, since the store was compacted meanwhile."""
     check_version(part.version)
     folder = part.store / "segments"
@@ -95,8 +95,10 @@ def read_part(words: Words, part: Part) -> Chunk | None:
         if (part.store / index.NAME).is_file():
             return None
         raise InputError(
-            f"{part.store}: no such folder on {socket.gethostname()}; a store queried with Ray "
-            "must be on a disk that all machines of the cluster share, under the same path"
+            f"no such folder on {socket.gethostname()}",
+            file=part.store,
+            remedy="a store queried with Ray must be on a disk that all machines of the cluster "
+            "share, under the same path",
         ) from None
     histories = [
         unpacked(columns, rows[segment][first : first + length], part.encoder)
@@ -129,12 +131,12 @@ class Query:
 
     def chunks(
         self, threads: int, engine: str, ray_address: str | None, progress: Progress
-    ) -> Iterator[Chunk]:
+    ) -> Iterator[RankedTimeline]:
         """Yield the answers, the likeliest objects first."""
         with contextlib.ExitStack() as stack:
             self._open(stack)
             self._rank()
-            submitted: Iterator[Callable[[], Chunk]]
+            submitted: Iterator[Callable[[], RankedTimeline]]
             if engine == "ray":
                 ray = stack.enter_context(connected(ray_address))
                 cores = max(1, int(ray.cluster_resources().get("CPU", 1)))
@@ -147,26 +149,28 @@ class Query:
                 submitted, ahead = self._in_threads(pool, threads), threads
             for chunk in _in_order(submitted, ahead):
                 yield chunk
-                progress("ask", chunk.before + len(chunk.sources), len(self._places))
+                progress("query", chunk.before + len(chunk.sources), len(self._places))
 
-    def _on_ray(self, ray: Any, cores: int) -> Iterator[Callable[[], Chunk]]:
+    def _on_ray(self, ray: Any, cores: int) -> Iterator[Callable[[], RankedTimeline]]:
         """Submit all parts. Tasks that nobody waits for any more run to their end, a few at most:
         ray.cancel (2.60) ends this process where the task has just failed."""
         task, words = ray.remote(read_part), ray.put(self._words)
 
-        def received(part: slice, reference: Any) -> Chunk:
-            chunk: Chunk | None = ray.get(reference)
+        def received(part: slice, reference: Any) -> RankedTimeline:
+            chunk: RankedTimeline | None = ray.get(reference)
             return self._answer(part) if chunk is None else chunk  # still holds the segments
 
         for part in self._parts(min(cores, MAX_PARTS)):
             yield partial(received, part, task.remote(words, self._part(part)))
 
-    def _in_threads(self, pool: ThreadPoolExecutor, threads: int) -> Iterator[Callable[[], Chunk]]:
+    def _in_threads(
+        self, pool: ThreadPoolExecutor, threads: int
+    ) -> Iterator[Callable[[], RankedTimeline]]:
         """Submit all parts: this thread reads the index while others work on earlier parts."""
         for part in self._parts(threads):
             yield pool.submit(answer, self._words, self._histories(part)).result
 
-    def _answer(self, part: slice) -> Chunk:
+    def _answer(self, part: slice) -> RankedTimeline:
         return answer(self._words, self._histories(part))
 
     def _open(self, stack: contextlib.ExitStack) -> None:
@@ -220,8 +224,9 @@ class Query:
         if not np.isfinite(scores).all():
             number = places[np.argmin(np.isfinite(scores)), 0]
             raise InputError(
-                f"{mean_path(self._store.path / 'segments', number)}: is damaged; dejacue store "
-                "verify lists the affected histories"
+                "is damaged",
+                file=mean_path(self._store.path / "segments", number),
+                remedy="dejacue store verify lists the affected histories",
             )
         order = highest(scores, self._top)
         self._places, self._object_scores = places[order], scores[order]
@@ -298,14 +303,16 @@ class Query:
                 raise sqlite3.DatabaseError("a slot has two entries, or none")
             yield row
 
-    def _packed_entries(self, places: Places) -> Iterator[Entry]:
+    def _packed_entries(self, places: Places) -> Iterator[IndexEntry]:
         for segment, slot, first, length, *columns in self._entries(places, _PACKED):
-            yield Entry(segment, slot, first, length, Packed(*columns))
+            yield IndexEntry(segment, slot, first, length, PackedHistory(*columns))
 
 
-def _in_order(submitted: Iterable[Callable[[], Chunk]], ahead: int) -> Generator[Chunk, None, None]:
+def _in_order(
+    submitted: Iterable[Callable[[], RankedTimeline]], ahead: int
+) -> Generator[RankedTimeline, None, None]:
     """Yield the results of all tasks, in order, while up to ``ahead`` others run or wait."""
-    waiting: deque[Callable[[], Chunk]] = deque()
+    waiting: deque[Callable[[], RankedTimeline]] = deque()
     for result in submitted:
         waiting.append(result)
         if len(waiting) > ahead:

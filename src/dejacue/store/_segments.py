@@ -27,10 +27,11 @@ from dejacue.store import _index as index
 MAX_SEGMENT_BYTES = 512 << 20  # unless one history is larger
 FLUSH_BYTES = 32 << 20  # written before they are flushed in the background
 HEADER = 128  # bytes
+SEE_VERIFY = "dejacue store verify lists the lost histories"
 MEANS = np.dtype("<f4")
 
 
-class Place(NamedTuple):
+class RowLocation(NamedTuple):
     """Where the rows of a history lie: ``first`` in the rows, ``slot`` in the means."""
 
     segment: int
@@ -70,8 +71,7 @@ def mapped(path: Path, dtype: Any, dimension: int, rows: int) -> NDArray[Any]:
         file_size = os.fstat(stream.fileno()).st_size
         if file_size < size:
             raise InputError(
-                f"{path}: is truncated: it has {file_size} of {size} bytes; dejacue store verify "
-                "lists the lost histories"
+                f"is truncated: it has {file_size} of {size} bytes", file=path, remedy=SEE_VERIFY
             )
         data = mmap.mmap(stream.fileno(), size, access=mmap.ACCESS_READ)
     return np.frombuffer(data, dtype, rows * dimension, HEADER).reshape(rows, dimension)
@@ -89,12 +89,10 @@ def _opened(path: Path) -> Any:
             raise
         except OSError as error:
             if error.errno != errno.EMFILE:
-                raise InputError(f"{path}: cannot be read ({error.strerror})") from None
+                raise InputError(f"cannot be read ({error.strerror})", file=path) from None
             if not _raise_file_limit():
-                raise InputError(
-                    f"{path}: this process may not open as many files as the store has segments; "
-                    "raise the limit (ulimit -n)"
-                ) from None
+                problem = "this process may not open as many files as the store has segments"
+                raise InputError(problem, file=path, remedy="raise the limit (ulimit -n)") from None
 
 
 def _raise_file_limit() -> bool:
@@ -102,17 +100,15 @@ def _raise_file_limit() -> bool:
         import resource
 
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        wanted = 4 * soft if hard == resource.RLIM_INFINITY else min(4 * soft, hard)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        limit = 4 * soft if hard == resource.RLIM_INFINITY else min(4 * soft, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
     except (ImportError, ValueError, OSError):
         return False
-    return wanted > soft
+    return limit > soft
 
 
 def missing_file(error: FileNotFoundError) -> InputError:
-    return InputError(
-        f"{error.filename}: is missing; dejacue store verify lists the lost histories"
-    )
+    return InputError("is missing", file=error.filename, remedy=SEE_VERIFY)
 
 
 class _GrowingFile:
@@ -183,7 +179,7 @@ class SegmentWriter:
             if path not in used:
                 path.unlink(missing_ok=True)
 
-    def add(self, rows: NDArray[Any], mean: NDArray[np.float32]) -> Place:
+    def add(self, rows: NDArray[Any], mean: NDArray[np.float32]) -> RowLocation:
         if self._open is not None:
             _, row_file, _ = self._open
             if row_file.rows and row_file.size + rows.nbytes > MAX_SEGMENT_BYTES:
@@ -197,7 +193,7 @@ class SegmentWriter:
                 _GrowingFile(mean_path(self._folder, number), MEANS, len(mean), mean_count),
             )
         number, row_file, mean_file = self._open
-        return Place(number, row_file.add(rows), mean_file.add(mean[None]))
+        return RowLocation(number, row_file.add(rows), mean_file.add(mean[None]))
 
     def _segment_to_continue(self, dimension: int) -> tuple[int, int, int]:
         """Return number, rows and histories of the last segment, or of a new one. Where rows of the

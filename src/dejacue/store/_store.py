@@ -32,7 +32,7 @@ from dejacue.store import _index as index
 from dejacue.store._matches import Matches
 from dejacue.store._packing import (
     NAMES,
-    Packed,
+    PackedHistory,
     checksum,
     manifest_columns,
     packed,
@@ -81,7 +81,7 @@ class Stored(NamedTuple):
 
 
 class Origin(NamedTuple):
-    """How a history was made."""
+    """The encoder of a history, and the details of how it was made."""
 
     id: str
     encoder: str | None
@@ -96,7 +96,7 @@ class Failure(NamedTuple):
     what: str
 
 
-class Problem(NamedTuple):
+class Damage(NamedTuple):
     """Damage that ``verify`` found; id is None where no single history is meant."""
 
     id: str | None
@@ -123,9 +123,7 @@ class Store:
             self._meta = index.meta(self._reader)
         if self._meta.get("dtype") not in DTYPES:
             self._reader.close()
-            raise InputError(
-                f"{self.path}: the index is damaged (no dtype); restore the store from a copy"
-            )
+            raise self._error("the index is damaged (no dtype)", "restore the store from a copy")
         self.dtype = DTYPES[self._meta["dtype"]]
         self._mapped: dict[int, Segment] = {}
         self.cached: dict[int, tuple[History, str | None]] = {}  # by place; see _query
@@ -146,14 +144,16 @@ class Store:
         meta = {"dtype": dtype}
         if encoder is not None:
             if not isinstance(encoder, str) or not _is_unicode(encoder) or not encoder.strip():
-                raise InputError(
-                    f"{folder}: the encoder {encoder!r:.80} must be text: its identity"
-                )
+                problem = f"the encoder {encoder!r:.80} must be text: its identity"
+                raise InputError(problem, file=folder, field="encoder")
             if encoder in ENCODERS or (encoder.startswith(FAMILIES) and "@" not in encoder):
                 raise InputError(
-                    f'{folder}: "{shortened(encoder)}" is the name of an encoder, but a store '
-                    "needs its identity, as recorded in histories; leave it out to take it from "
-                    "the first history"
+                    f'"{shortened(encoder)}" is the name of an encoder, but a store needs its '
+                    "identity, as recorded in histories",
+                    file=folder,
+                    field="encoder",
+                    value=encoder,
+                    remedy="leave it out to take it from the first history",
                 )
             meta["encoder"] = encoder
         cls.check_new(folder)
@@ -173,7 +173,12 @@ class Store:
             not file.name.startswith(index.UNFINISHED) for file in folder.iterdir()
         ):
             what = "is already a store" if Store.is_at(folder) else "is not empty"
-            raise InputError(f"{folder}: {what}; give a new folder")
+            raise InputError(what, file=folder, remedy="give a new folder")
+
+    def _error(
+        self, problem: str, remedy: str, field: str | None = None, value: object = None
+    ) -> InputError:
+        return InputError(problem, file=self.path, field=field, value=value, remedy=remedy)
 
     @staticmethod
     def is_at(path: str | os.PathLike[str]) -> bool:
@@ -199,7 +204,7 @@ class Store:
 
     @property
     def encoder(self) -> str | None:
-        """The one that all its histories were made with; None where it is not known (yet)."""
+        """The identity of the encoder of all histories; None where it is not known (yet)."""
         return self._known("encoder")
 
     @property
@@ -257,10 +262,8 @@ class Store:
     def _known_entry(self, columns: str, id: object, table: str = "histories") -> tuple[Any, ...]:
         entry = self._entry(columns, id, table)
         if entry is None:
-            raise InputError(
-                f'{self.path}: has no history "{shortened(str(id))}"; dejacue store ls '
-                f"{self.path} lists them"
-            )
+            problem = f'has no history "{shortened(str(id))}"'
+            raise self._error(problem, f"dejacue store ls {self.path} lists them", "id", id)
         return tuple(entry)
 
     def __getitem__(self, id: str) -> History:
@@ -278,7 +281,7 @@ class Store:
                     raise missing_file(error) from None
                 missing = error.filename
             else:
-                return unpacked(Packed(*entry[5:]), features, self.encoder)
+                return unpacked(PackedHistory(*entry[5:]), features, self.encoder)
 
     def histories(self, where: Where | None = None) -> Iterator[History]:
         """Yield histories in the order in which they were added."""
@@ -300,7 +303,7 @@ class Store:
             )
             for thumbnail, made_with, length, *columns in now.execute(query, values):
                 (count,) = index.check_counts([length])
-                entry, features = Packed(*columns), np.empty((count, 0), self.dtype)
+                entry, features = PackedHistory(*columns), np.empty((count, 0), self.dtype)
                 history = unpacked(entry, features, None)
                 start, end = history.frames[[0, -1]].tolist()
                 yield Stored(
@@ -336,11 +339,6 @@ class Store:
             query = "SELECT id, source, what FROM failures ORDER BY rowid"
             return [Failure(*row) for row in now.execute(query)]
 
-    def made_with(self, id: str) -> dict[str, str] | None:
-        """Return how a history was made, without a look at its rows; None where it is not there."""
-        entry = self._entry("made_with", id)
-        return None if entry is None else read_made_with(self.path, id, entry[0])
-
     def origin(self, id: str) -> Origin:
         """Return how a history and its features were made, without a look at its rows."""
         (made_with,) = self._known_entry("made_with", id)
@@ -350,12 +348,6 @@ class Store:
         """Return the object and the source that a history was added with."""
         object, source = self._known_entry("object, source", id)
         return {"object": object, "source": source}
-
-    def columns(self, id: str) -> dict[str, str]:
-        """Return what the manifest said of a history beside what dejacue knows:
-        {"camera": "left"}."""
-        (made_with,) = self._entry("made_with", id) or (None,)
-        return manifest_columns(self.path, id, made_with)
 
     def add(
         self,
@@ -372,18 +364,21 @@ class Store:
 
         replace     take the place of histories of the same id, which are refused otherwise
         object      what it is (cup), and
-        source      where it is from (kitchen.mp4), to be asked for with ``where``; {id: text}
-                    where each has its own; None: as in made_with, where ``export`` puts them
+        source      where it is from (kitchen.mp4), to be selected with ``where``; {id: text}
+                    where they differ; None: as in made_with, where ``export`` puts them
         thumbnails  id → JPEG to know it by, made smaller where it has more than 8 kB; looked up
                     after each history, so that whoever makes them one by one may fill it meanwhile
-        settled     failures that are none any more, beside those of the same ids
+        settled     ids of failures to forget, beside those of the added histories
         """
         for name, texts in (("object", object), ("source", source)):
             for text in texts.values() if isinstance(texts, Mapping) else (texts,):
                 if text is not None and not (isinstance(text, str) and _is_unicode(text)):
-                    raise InputError(f"{self.path}: {name} {text!r:.80} must be text")
+                    raise InputError(
+                        f"{name} {text!r:.80} must be text", file=self.path, field=name
+                    )
         if not isinstance(thumbnails, Mapping | None):
-            raise InputError(f"{self.path}: thumbnails must be a dictionary: id → bytes of a JPEG")
+            problem = "thumbnails must be a dictionary: id → bytes of a JPEG"
+            raise InputError(problem, file=self.path, field="thumbnails")
         pictures = {} if thumbnails is None else thumbnails
         names: set[str] = set()
         with self._writing() as writer:
@@ -403,41 +398,39 @@ class Store:
                 progress("add", len(names))
             for id in pictures:
                 if id not in names:
-                    raise InputError(
-                        f'{self.path}: thumbnail of "{shortened(str(id))}", but no such history; '
-                        "add a thumbnail together with its history"
-                    )
+                    problem = f'thumbnail of "{shortened(str(id))}", but no such history'
+                    remedy = "add a thumbnail together with its history"
+                    raise self._error(problem, remedy, "thumbnails", id)
             _settle(writer.transaction, (*names, *settled))
         return len(names)
 
     def _check(self, history: object, meta: Mapping[str, str], names: set[str]) -> None:
         """Refuse what is no history, or not one for this store."""
         if not isinstance(history, History):
-            raise InputError(
-                f"{self.path}: a store takes histories, not {type(history).__name__}; read them "
-                "with read_history"
-            )
-        which = f'history "{shortened(history.id)}"'
-        if not _is_unicode(history.id):
-            raise InputError(
-                f"{self.path}: the id {history.id!r:.80} is not valid Unicode; choose another one"
-            )
-        if history.id in names:
-            raise InputError(f"{self.path}: {which} is given twice; every history needs its own id")
-        wanted = meta.get("encoder")
-        if history.encoder != wanted and (wanted is not None or "dimension" in meta):
-            was, has = (
+            problem = f"a store takes histories, not {type(history).__name__}"
+            raise self._error(problem, "read them with read_history", "histories")
+        id, which = history.id, f'history "{shortened(history.id)}"'
+        if not _is_unicode(id):
+            problem = f"the id {id!r:.80} is not valid Unicode"
+            raise self._error(problem, "choose another one", "id", id)
+        if id in names:
+            problem = f"{which} is given twice"
+            raise self._error(problem, "every history needs its own id", "id", id)
+        expected = meta.get("encoder")
+        if history.encoder != expected and (expected is not None or "dimension" in meta):
+            its, that = (
                 "an unnamed encoder" if name is None else f'"{name}"'
-                for name in (history.encoder, wanted)
+                for name in (history.encoder, expected)
             )
-            raise InputError(
-                f"{self.path}: {which} was encoded with {was}, but the store contains {has}; use "
-                "one store per encoder"
-            )
+            problem = f"{which} was encoded with {its}, but the store contains {that}"
+            raise self._error(problem, "use one store per encoder", "encoder", history.encoder)
         if history.dimension != int(meta.get("dimension", history.dimension)):
-            raise InputError(
-                f"{self.path}: {which} has {history.dimension} dimensions, but the store has "
-                f"{meta['dimension']}; encode it with the encoder of the store"
+            raise self._error(
+                f"{which} has {history.dimension} dimensions, but the store has "
+                f"{meta['dimension']}",
+                "encode it with the encoder of the store",
+                "dimension",
+                history.dimension,
             )
 
     @staticmethod
@@ -457,12 +450,13 @@ class Store:
             return
         query = "SELECT 1 FROM histories WHERE id = ? AND dead = 0"
         if now.execute(query, (id,)).fetchone() is not None:
-            raise InputError(
-                f'{self.path}: already has a history "{shortened(id)}"; rename it, or replace the '
-                "other one: --replace, add(…, replace=True)"
-            )
+            problem = f'already has a history "{shortened(id)}"'
+            remedy = "rename it, or replace the other one: --replace, add(…, replace=True)"
+            raise self._error(problem, remedy, "id", id)
 
-    def _add(self, writer: SegmentWriter, features: NDArray[Any], columns: Packed) -> int | None:
+    def _add(
+        self, writer: SegmentWriter, features: NDArray[Any], columns: PackedHistory
+    ) -> int | None:
         """Write the rows and the index entry of a history, and return its number."""
         rows, mean = stored_rows(features, self.dtype)
         place = writer.add(rows, mean)
@@ -474,9 +468,9 @@ class Store:
 
     def _small_jpeg(self, id: str, picture: object) -> bytes:
         """Return the picture, made smaller until it has at most MAX_THUMBNAIL_BYTES."""
-        which = f'{self.path}: the thumbnail of history "{shortened(id)}"'
+        which = f'the thumbnail of history "{shortened(id)}"'
         if not isinstance(picture, bytes) or not picture.startswith(b"\xff\xd8\xff"):
-            raise InputError(f"{which} is not a JPEG; give the bytes of one")
+            raise self._error(f"{which} is not a JPEG", "give the bytes of one", "thumbnails", id)
         if len(picture) <= MAX_THUMBNAIL_BYTES:
             return picture
         from PIL import Image
@@ -485,7 +479,8 @@ class Store:
             with Image.open(io.BytesIO(picture), formats=["JPEG"]) as opened:
                 image = opened.convert("RGB")
         except (OSError, ValueError, Image.DecompressionBombError) as error:
-            raise InputError(f"{which} cannot be decoded ({error}); give another one") from None
+            problem = f"{which} cannot be decoded ({error})"
+            raise self._error(problem, "give another one", "thumbnails", id) from None
         for side in THUMBNAIL_SIDES:
             image.thumbnail((side, side))
             stream = io.BytesIO()
@@ -525,10 +520,8 @@ class Store:
             for id in names:
                 known = isinstance(id, str) and _is_unicode(id)
                 if not known or not now.execute(_REMOVE, (id,)).rowcount:
-                    raise InputError(
-                        f'{self.path}: has no history "{shortened(str(id))}", so nothing was '
-                        "removed"
-                    )
+                    problem = f'has no history "{shortened(str(id))}", so nothing was removed'
+                    raise InputError(problem, file=self.path, field="id", value=id)
         return len(names)
 
     def compact(self) -> int:
@@ -571,13 +564,13 @@ class Store:
             update = "UPDATE histories SET segment = ?, first = ?, slot = ? WHERE number = ?"
             writer.transaction.execute(update, (*place, history))
 
-    def verify(self, progress: Progress = silent) -> list[Problem]:
+    def verify(self, progress: Progress = silent) -> list[Damage]:
         """Read every byte again and return what is not as it was written."""
-        problems: list[Problem] = []
+        problems: list[Damage] = []
         with index.snapshot(self.path) as now:
             for (message,) in now.execute("PRAGMA quick_check"):
                 if message != "ok":
-                    problems.append(Problem(None, index.NAME, f"the index is damaged ({message})"))
+                    problems.append(Damage(None, index.NAME, f"the index is damaged ({message})"))
             segments = index.sizes(now)
             query = (
                 "SELECT id, segment FROM histories "
@@ -585,7 +578,7 @@ class Store:
             )
             for id, number in now.execute(query):
                 what = f"there is no segment {number}; {index.REMEDY}"
-                problems.append(Problem(id, index.NAME, what))
+                problems.append(Damage(id, index.NAME, what))
             for done, (number, rows, histories) in enumerate(segments):
                 problems += self._verify_segment(now, number, rows, histories)
                 progress("verify", done + 1, len(segments))
@@ -595,15 +588,15 @@ class Store:
                     "JOIN histories ON number = history WHERE dead = 0 ORDER BY number"
                 )
                 what = f"its thumbnail has changed since it was written; {index.REMEDY}"
-                for id, wanted, jpeg in now.execute(query):
-                    if not isinstance(jpeg, bytes) or zlib.crc32(jpeg) != wanted:
-                        problems.append(Problem(id, index.NAME, what))
+                for id, expected, jpeg in now.execute(query):
+                    if not isinstance(jpeg, bytes) or zlib.crc32(jpeg) != expected:
+                        problems.append(Damage(id, index.NAME, what))
         return problems
 
     def _verify_segment(
         self, now: sqlite3.Connection, number: int, rows: int, histories: int
-    ) -> Iterator[Problem]:
-        """A file may have been cut short: of what is there, each history is checked."""
+    ) -> Iterator[Damage]:
+        """Yield what is damaged; a file may have been cut short, and what is left is checked."""
         folder, dimension = self.path / "segments", self.dimension or 1
         parts, name = [], row_path(folder, number).name
         for path, dtype, count in (
@@ -614,24 +607,24 @@ class Store:
             there = min(count, max(0, size - HEADER) // (dimension * dtype.itemsize))
             if there < count:
                 what = "is truncated" if size else "is missing"
-                yield Problem(None, path.name, f"{what}: {there} of {count} rows are there")
+                yield Damage(None, path.name, f"{what}: {there} of {count} rows are there")
             parts.append(mapped(path, dtype, dimension, there) if there else None)
         features, means = parts
         query = (
             f"SELECT first, length, slot, checksum, {NAMES} FROM histories "
             "WHERE segment = ? AND dead = 0 ORDER BY slot"
         )
-        for first, length, slot, wanted, id, *columns in now.execute(query, (number,)):
+        for first, length, slot, expected, id, *columns in now.execute(query, (number,)):
             try:
                 index.check_counts((first, length, slot))
             except sqlite3.DatabaseError:
-                yield Problem(id, name, f"its index entry is damaged; {index.REMEDY}")
+                yield Damage(id, name, f"its index entry is damaged; {index.REMEDY}")
                 continue
             end = first + length
             if features is None or means is None or end > len(features) or slot >= len(means):
-                yield Problem(id, name, f"its rows are lost; {index.REMEDY}")
-            elif checksum(features[first:end], means[slot], (id, *columns)) != wanted:
-                yield Problem(id, name, f"has changed since it was written; {index.REMEDY}")
+                yield Damage(id, name, f"its rows are lost; {index.REMEDY}")
+            elif checksum(features[first:end], means[slot], (id, *columns)) != expected:
+                yield Damage(id, name, f"has changed since it was written; {index.REMEDY}")
 
     def export(
         self,
@@ -651,10 +644,11 @@ class Store:
             raise unknown("kind", kind, EXPORT_KINDS)
         is_remote = remote.is_remote(place)
         if not is_remote and Path(place).resolve().is_relative_to(self.path.resolve()):
-            raise InputError(f"{place}: is inside the store itself; give another place")
+            raise InputError("is inside the store itself", file=place, remedy="give another place")
         ids = self.ids(where)
         if not ids:
-            raise InputError(f"{self.path}: no history matches, so there is nothing to export")
+            problem = "no history matches, so there is nothing to export"
+            raise InputError(problem, file=self.path, field="where")
         write = self._export_npz if kind == "npz" else self._export_parquet
         if not is_remote:
             write(Path(place), ids, progress)
@@ -671,10 +665,9 @@ class Store:
         for id in ids:
             other = names.setdefault(file_name(id).lower(), id)  # some disks know no capitals
             if other != id:
-                raise InputError(
-                    f'histories "{other}" and "{id}" would get the same file name; export them one '
-                    "by one with where"
-                )
+                problem = f'histories "{other}" and "{id}" would get the same file name'
+                remedy = "export them one by one with where"
+                raise InputError(problem, field="id", value=id, remedy=remedy)
         for done, id in enumerate(ids):
             history = self[id]
             labels = {name: text for name, text in self.labels(id).items() if text is not None}
@@ -733,7 +726,7 @@ class Store:
 
         write_whole(path, write)
 
-    def ask(
+    def query(
         self,
         vocabulary: Vocabulary,
         *,
@@ -765,7 +758,7 @@ class Store:
         ray_address   HOST:PORT, or auto (default: a connection that is there, RAY_ADDRESS, or Ray
                   on this machine for as long as the answers are read)
 
-        Iterate over it for one Match after the other, computed when they are asked for, take
+        Iterate over it for one Match after the other, each computed when it is reached, take
         ``columns()``, ``to_dataframe()`` or ``to_arrow()``, or ``write`` them to a file. Each state
         has its best interval; one that the readout does not find has none.
         """
@@ -773,9 +766,11 @@ class Store:
         check_engine(engine, ray_address)
         Plan.of(None, readout, None, 1, False, "auto")  # refuses a readout that is not known
         if top is not None and not is_count(top, 1):
-            raise InputError(f"top={top}: give the number of histories, 1 or more")
+            problem = f"top={top}: give the number of histories, 1 or more"
+            raise InputError(problem, field="top", value=top)
         if not is_count(threads, 1):
-            raise InputError(f"threads {threads} must be at least 1")
+            problem = f"threads {threads} must be at least 1"
+            raise InputError(problem, field="threads", value=threads)
         with index.snapshot(self.path) as now:
             index.condition(now, where)  # refuses names that are not known
         query = Query(self, vocabulary, readout, top, where)
@@ -783,30 +778,27 @@ class Store:
 
     def _check_vocabulary(self, vocabulary: Vocabulary) -> None:
         if not isinstance(vocabulary, Vocabulary):
-            raise InputError(
-                f"expected a Vocabulary, not {type(vocabulary).__name__}; read_vocabulary and "
-                "encode_vocabulary create one"
-            )
+            problem = f"expected a Vocabulary, not {type(vocabulary).__name__}"
+            remedy = "read_vocabulary and encode_vocabulary create one"
+            raise InputError(problem, field="vocabulary", remedy=remedy)
         if vocabulary.features is None:
-            raise InputError(
-                f"{self.path}: a store selects histories by words, but the vocabulary has no text "
-                "features; encode its descriptions with the encoder of the store"
+            raise self._error(
+                "a store selects histories by words, but the vocabulary has no text features",
+                "encode its descriptions with the encoder of the store",
+                "vocabulary",
             )
         if vocabulary.facts or vocabulary.changes:
-            raise InputError(
-                "examples given as frames belong to one history; query a store with words, "
-                "pictures or frames of named histories"
-            )
-        if None not in (self.encoder, vocabulary.encoder) and self.encoder != vocabulary.encoder:
-            raise InputError(
-                f'{self.path}: histories were encoded with "{self.encoder}", but the vocabulary '
-                f'with "{vocabulary.encoder}"; encode both with the same encoder'
-            )
-        if self.dimension not in (None, vocabulary.features.shape[1]):
-            raise InputError(
-                f"{self.path}: has {self.dimension} dimensions, but the vocabulary has "
-                f"{vocabulary.features.shape[1]}; encode both with the same encoder"
-            )
+            problem = "examples given as frames belong to one history"
+            remedy = "query a store with words, pictures or frames of named histories"
+            raise InputError(problem, field="examples", remedy=remedy)
+        same, encoder = "encode both with the same encoder", vocabulary.encoder
+        if None not in (self.encoder, encoder) and self.encoder != encoder:
+            problem = f'histories were encoded with "{self.encoder}", but the vocabulary with '
+            raise self._error(f'{problem}"{encoder}"', same, "encoder", encoder)
+        dimension = vocabulary.features.shape[1]
+        if self.dimension not in (None, dimension):
+            problem = f"has {self.dimension} dimensions, but the vocabulary has {dimension}"
+            raise self._error(problem, same, "dimension", dimension)
 
     def cache(self, place: int, history: History, source: str | None) -> None:
         """Keep a history and its source for the next query, as far as they fit, by segment and
@@ -849,7 +841,7 @@ def _of(texts: Text, id: str) -> str | None:
     return texts.get(id) if isinstance(texts, Mapping) else texts
 
 
-def _packed(history: History, object: str | None, source: str | None) -> Packed:
+def _packed(history: History, object: str | None, source: str | None) -> PackedHistory:
     """Pack a history; what an export has put into made_with is a column again."""
     made_with = dict(history.made_with or {})
     exported = made_with.pop("object", None), made_with.pop("source", None)

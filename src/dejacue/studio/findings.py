@@ -278,8 +278,8 @@ def reread(studio: Studio, finding: Finding, words: Words, reading: Reading) -> 
         known = replace(before, examples=examples, changes=changes, object=object)
         unseen = any(example.features is None for example in known.elsewhere)
         encoder = studio.encoder_of(finding.history) if unseen else None
-        return finding.ask(known, encoder=encoder, **settings)
-    return finding.ask(
+        return finding.with_words(known, encoder=encoder, **settings)
+    return finding.with_words(
         Vocabulary(words.states, object=object, examples=examples, changes=changes),
         encoder=studio.encoder_of(finding.history),
         encoder_options=EncoderOptions(prompts=finding.made.prompts),
@@ -307,7 +307,7 @@ def _examples(
 
 
 def _settings(finding: Finding, reading: Reading) -> dict[str, Any]:
-    """Return the options of ``Finding.ask``: as requested, else as the finding was read."""
+    """Return the options of ``Finding.with_words``: as requested, else as the finding was read."""
     asked = reading.model_dump(include=set(Reading.model_fields))
     if asked["readout"] is not None:
         return asked

@@ -15,7 +15,7 @@ from fastapi.responses import StreamingResponse
 from pydantic import Field, TypeAdapter
 
 from dejacue.errors import InputError
-from dejacue.pipeline import Job, ReadOptions, Search, VideoOptions, track
+from dejacue.pipeline import Job, ReadoutOptions, Search, VideoOptions, track
 from dejacue.progress import Progress
 from dejacue.records import Vocabulary
 from dejacue.sources.findings import DOCUMENT
@@ -135,7 +135,7 @@ class Find(Sampled, Words, Reading):
                 tracker=studio.tracker(self.tracker) if prompts else None,
                 encoder=studio.encoder(self.encoder),
             )
-            options = ReadOptions(**reading)
+            options = ReadoutOptions(**reading)
             search = Search(path, words, job, options, None, folder, progress=progress)
             finding = search.finding()
             studio.workspace.changed()

@@ -92,7 +92,7 @@ def ask_each(store: Store, corpus: Corpus) -> Found:
     """Every vocabulary of a corpus."""
     found: list[tuple[int, int, tuple[int, int], str]] = []
     for entry in corpus.entries:
-        matches = list(store.ask(entry.vocabulary))
+        matches = list(store.query(entry.vocabulary))
         own = {
             match.interval.state: match for match in matches if match.history == entry.history.id
         }

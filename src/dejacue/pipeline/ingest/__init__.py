@@ -5,8 +5,8 @@
     on_ray.py      the engine on a Ray cluster
     writer.py      Writer: finished histories into the store, failures beside them
 
-An engine is a function of a Run; engines differ only in who calls whom, and where. Crops, batches
-and histories are made by sources/build.py, as for a single video.
+An engine is a function of an IngestRun; engines differ only in who calls whom, and where. Crops,
+batches and histories are made by sources/build.py, as for a single video.
 """
 
 from __future__ import annotations
@@ -23,20 +23,26 @@ from typing import Any
 
 from dejacue.errors import Cancelled, InputError, unknown
 from dejacue.pipeline._encode import mini_warning
-from dejacue.pipeline.ingest.manifest import Item, ManifestError, as_items, read_manifest
+from dejacue.pipeline.ingest.manifest import (
+    Item,
+    ManifestError,
+    as_items,
+    column_is_taken,
+    read_manifest,
+)
 from dejacue.pipeline.ingest.on_ray import run_ray
 from dejacue.pipeline.ingest.worker import Decoding, decode, run_local
 from dejacue.pipeline.ingest.writer import (
     Ingested,
+    IngestRun,
     RayOptions,
-    Run,
     Writer,
     check_encoder_of,
     check_room,
     encoder_of,
     open_store,
 )
-from dejacue.pipeline.job import EncoderOptions, Place
+from dejacue.pipeline.job import EncoderOptions, StrPath
 from dejacue.progress import Progress, default_progress
 from dejacue.sources.atomic import knows_locks, lock_folder
 from dejacue.sources.encoders import Encoder
@@ -51,7 +57,7 @@ __all__ = [
     "Item",
     "ManifestError",
     "RayOptions",
-    "Run",
+    "IngestRun",
     "Writer",
     "check_encoder_of",
     "check_room",
@@ -62,12 +68,12 @@ __all__ = [
     "read_manifest",
 ]
 _log = logging.getLogger("dejacue")
-ENGINES: dict[str, Callable[[Run], None]] = {"local": run_local, "ray": run_ray}
+ENGINES: dict[str, Callable[[IngestRun], None]] = {"local": run_local, "ray": run_ray}
 
 
 def ingest(
-    manifest: Place | Iterable[Mapping[str, Any]],
-    store: Place | Store,
+    manifest: StrPath | Iterable[Mapping[str, Any]],
+    store: StrPath | Store,
     *,
     encoder: Encoder | str | None = None,
     engine: str = "local",
@@ -100,8 +106,8 @@ def ingest(
     ray = RayOptions(ray_address, actors, gpus_per_actor)
     ray.check(engine)
     if workers is not None and workers < 1:
-        raise InputError(f"workers {workers}: give at least 1")
-    items, named = _items(manifest, decoder)
+        raise InputError(f"workers {workers}: give at least 1", field="workers", value=workers)
+    items, manifest_name = _items(manifest, decoder)
     with contextlib.ExitStack() as stack:
         target = _opened(store, stack)
         items = _failed_before(items, store, target) if retry else items
@@ -117,14 +123,14 @@ def ingest(
             _log.info(
                 "lines with neither stride nor fps: about %g frames per second are used", pace
             )
-        _check_names(named, items, model)
+        _check_columns(manifest_name, items, model)
         if target is None:
             assert not isinstance(store, Store)
             target = stack.enter_context(open_store(store, model))
             stack.enter_context(_locked(target.path))
         check_encoder_of(target, model)
         writer = Writer(target, len(items), progress or default_progress())
-        run = Run(
+        run = IngestRun(
             _with_known(items, target, replace),
             len(items),
             model,
@@ -139,22 +145,21 @@ def ingest(
 
 
 def _items(
-    manifest: Place | Iterable[Mapping[str, Any]], decoder: str | None
+    manifest: StrPath | Iterable[Mapping[str, Any]], decoder: str | None
 ) -> tuple[list[Item], str]:
     """Return the items, and the name of the manifest for messages."""
     if decoder not in (None, *DECODERS):
         raise unknown("decoder", decoder, DECODERS)
     if isinstance(manifest, str | os.PathLike):
-        items, named = read_manifest(manifest), os.fspath(manifest)
+        items, name = read_manifest(manifest), os.fspath(manifest)
     else:
-        items, named = as_items(manifest), "the manifest"
-    if decoder is None:
-        return items, named
-    items = [changed(item, sampling=changed(item.sampling, decoder=decoder)) for item in items]
-    return items, named
+        items, name = as_items(manifest), "the manifest"
+    if decoder is not None:
+        items = [changed(item, sampling=changed(item.sampling, decoder=decoder)) for item in items]
+    return items, name
 
 
-def _opened(store: Place | Store, stack: contextlib.ExitStack) -> Store | None:
+def _opened(store: StrPath | Store, stack: contextlib.ExitStack) -> Store | None:
     """Return the store, locked until the stack is closed; None: it is to be created."""
     if not isinstance(store, Store):
         if not Store.is_at(store):
@@ -167,23 +172,22 @@ def _opened(store: Place | Store, stack: contextlib.ExitStack) -> Store | None:
 
 def _failed_before(items: Iterable[Item], path: Any, store: Store | None) -> list[Item]:
     if store is None:
-        raise InputError(
-            f"{path}: is not a store yet, so there is nothing to retry; leave --retry out"
-        )
+        problem = "is not a store yet, so there is nothing to retry"
+        raise InputError(problem, file=path, field="retry", remedy="leave --retry out")
     failed = {failure.id for failure in store.failures()}
     return [item for item in items if item.id in failed]
 
 
-def _run(engine: Callable[[Run], None], run: Run, writer: Writer, path: Path) -> Ingested:
+def _run(
+    engine: Callable[[IngestRun], None], run: IngestRun, writer: Writer, path: Path
+) -> Ingested:
     try:
         engine(run)
     except BaseException as error:
         writer.close(keep=True)
         if isinstance(error, Cancelled | KeyboardInterrupt):
-            raise Cancelled(
-                f"stopped; {path}: {writer.summary}; partly encoded videos are kept; run the same "
-                "command to resume"
-            ) from None
+            problem = f"stopped; {path}: {writer.summary}; partly encoded videos are kept"
+            raise Cancelled(problem, remedy="run the same command to resume") from None
         raise
     writer.close()
     return writer.summary
@@ -194,9 +198,8 @@ def _locked(path: Path) -> Iterator[None]:
     """Refuse a second ingest into the same store: it would do all of the work twice."""
     lock = lock_folder(path)
     if lock is None and knows_locks():
-        raise InputError(
-            f"{path}: another ingest is writing to this store; wait until it has finished"
-        )
+        problem = "another ingest is writing to this store"
+        raise InputError(problem, file=path, remedy="wait until it has finished")
     try:
         yield
     finally:
@@ -204,13 +207,12 @@ def _locked(path: Path) -> Iterator[None]:
             os.close(lock)
 
 
-def _check_names(manifest: Any, items: Iterable[Item], encoder: Encoder) -> None:
+def _check_columns(manifest: str, items: Iterable[Item], encoder: Encoder) -> None:
     """Refuse columns named like details of the encoder: both are kept in made_with."""
     columns = dict.fromkeys(name for item in items for name in item.extra)
-    twice = [name for name in columns if name in encoder.details]
-    if twice:
-        what = "histories already have a field of this name; rename the column"
-        raise ManifestError(os.fspath(manifest), (f'column "{name}": {what}' for name in twice))
+    taken = [name for name in columns if name in encoder.details]
+    if taken:
+        raise ManifestError(manifest, map(column_is_taken, taken))
 
 
 def _with_known(items: Iterable[Item], store: Store, replace: bool) -> Iterator[Item]:
@@ -225,8 +227,7 @@ def _with_known(items: Iterable[Item], store: Store, replace: bool) -> Iterator[
             names = list(takewhile(lambda id: id.startswith(begin), after))
         elif item.objects is not None and len(groups := object_groups(item.objects)) > 1:
             names = [f"{item.id}-{object_name(group)}" for group in groups]
-        stored = {name: store.made_with(name) for name in names}
-        return {name: made for name, made in stored.items() if made is not None}
+        return {name: dict(store.origin(name).made_with) for name in names if name in store}
 
     for item in items:
         yield changed(item, known=known(item), replace=replace)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from dejacue.errors import DejaCueError, InputError, counted, named, shortened
+from dejacue.errors import DejaCueError, InputError, counted, in_file, shortened
 from dejacue.pipeline.job import Job, VideoOptions
 from dejacue.records.history import COLUMNS, EVERY, LOOKED_AT, PROBLEMS
 from dejacue.sources import remote
@@ -74,8 +74,8 @@ class ManifestError(InputError):
     def __init__(self, name: str, problems: Iterable[str]) -> None:
         self.problems = tuple(problems)
         more = f" (and {counted(len(self.problems) - 1, 'more problem')})"
-        first = f"{name}: {shortened(self.problems[0], 400)}"
-        super().__init__(first + (more if len(self.problems) > 1 else ""))
+        first = shortened(self.problems[0], 400)
+        super().__init__(first + (more if len(self.problems) > 1 else ""), file=name)
 
     def __reduce__(self) -> Any:
         return InputError, (str(self),)
@@ -89,10 +89,12 @@ def read_manifest(path: str | os.PathLike[str]) -> list[Item]:
     name = os.fspath(path)
     suffix = Path(name).suffix.lower()
     if suffix not in (".csv", ".jsonl"):
-        raise InputError(f"{name}: a manifest is a .csv or .jsonl file; give one of those")
+        raise InputError(
+            "a manifest is a .csv or .jsonl file", file=name, remedy="give one of those"
+        )
     with remote.local_copy(name) as here:
         text = read_text(here, MAX_MANIFEST_BYTES)
-    with named(name):
+    with in_file(name):
         rows = list(_csv_rows(text) if suffix == ".csv" else _json_rows(text))
     return _items(name, rows, name[: name.rfind("/") + 1])
 
@@ -108,13 +110,14 @@ def _csv_rows(text: str) -> Iterator[tuple[str, Any]]:
         columns = [column.strip() for column in next(reader)]
         for mark, name in ((";", "semicolons"), ("\t", "tabs")):
             if len(columns) == 1 and mark in columns[0]:
-                raise InputError(
-                    f"line 1: cells are separated by {name}; save the file with commas instead"
-                )
+                problem = f"cells are separated by {name}"
+                raise InputError(problem, line=1, remedy="save the file with commas instead")
         columns = list(map(_column, columns))
         twice = sorted({name for name in columns if columns.count(name) > 1 or not name})
         if twice:
-            raise InputError(f'line 1: the column "{twice[0]}" appears twice or has no name')
+            raise InputError(
+                f'the column "{twice[0]}" appears twice or has no name', line=1, field=twice[0]
+            )
         for cells in reader:
             if not any(cell.strip() for cell in cells):
                 continue
@@ -124,7 +127,7 @@ def _csv_rows(text: str) -> Iterator[tuple[str, Any]]:
             else:
                 yield line, dict(zip(columns, cells, strict=True))
     except csv.Error as error:
-        raise InputError(f"line {reader.line_num}: not CSV ({error})") from None
+        raise InputError(f"not CSV ({error})", line=reader.line_num) from None
 
 
 def _column(name: str) -> str:
@@ -151,13 +154,15 @@ def _with_columns(row: dict[str, Any]) -> dict[str, Any]:
     renamed = {_column(key): value for key, value in row.items()}
     if len(renamed) < len(row):
         twice = next(key for key in row if _column(key) != key and _column(key) in row)
-        raise InputError(f'"{twice}" appears twice, in different case; keep one')
+        raise InputError(
+            f'"{twice}" appears twice, in different case', field=twice, remedy="keep one"
+        )
     return renamed
 
 
 def _items(name: str, rows: list[tuple[str, Any]], folder: str) -> list[Item]:
     if not rows:
-        raise InputError(f"{name}: lists no video; add a line for each")
+        raise InputError("lists no video", file=name, remedy="add a line for each")
     problems: list[str] = []
     names = dict.fromkeys(key for _, row in rows if isinstance(row, dict) for key in row)
     problems += filter(None, map(_column_problem, names))
@@ -166,13 +171,13 @@ def _items(name: str, rows: list[tuple[str, Any]], folder: str) -> list[Item]:
         if isinstance(row, str):
             problems.append(f"{where}: {row}")
             continue
-        made, wrong = _item(row, folder)
+        item, wrong = _item(row, folder)
         problems += [f"{where}: {text}" for text in wrong]
-        if made is not None:
-            before, _ = items.setdefault(made.id, (where, made))
+        if item is not None:
+            before, _ = items.setdefault(item.id, (where, item))
             if before != where:
                 problems.append(
-                    f'{where}: the id "{shortened(made.id)}" is also that of {before}; give '
+                    f'{where}: the id "{shortened(item.id)}" is also that of {before}; give '
                     "each its own in the column id"
                 )
     problems += _missing(list(items.values()))
@@ -181,11 +186,16 @@ def _items(name: str, rows: list[tuple[str, Any]], folder: str) -> list[Item]:
     return [item for _, item in items.values()]
 
 
+def column_is_taken(column: str) -> str:
+    """Return the sentence that refuses a column named like a detail of histories."""
+    return f'column "{column}": histories already have a field of this name; rename the column'
+
+
 def _column_problem(column: str) -> str | None:
     if column in KNOWN:
         return None
     if column in TAKEN:
-        return f'column "{column}": histories already have a field of this name; rename the column'
+        return column_is_taken(column)
     folded = column.strip().lower()
     near = difflib.get_close_matches(folded, KNOWN, 1, MIN_TYPO_RATIO) or [
         known for known in KNOWN if sorted(known) == sorted(folded)
@@ -245,7 +255,9 @@ def _text(key: str, value: Any) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise InputError(f"{key}: is not valid Unicode; give it another name") from None
+        raise InputError(
+            f"{key}: is not valid Unicode", field=key, remedy="give it another name"
+        ) from None
     return text
 
 
@@ -257,7 +269,8 @@ def _number(key: str, value: Any) -> Any:
         return kind(value)
     except (ValueError, TypeError, OverflowError):
         what = "a whole number" if kind is int else "a number"
-        raise InputError(f'{key} "{shortened(str(value), 40)}" is not {what}') from None
+        text = shortened(str(value), 40)
+        raise InputError(f'{key} "{text}" is not {what}', field=key, value=value) from None
 
 
 def _objects(value: Any) -> tuple[int, ...] | tuple[tuple[int, ...], ...] | str | None:
@@ -289,8 +302,8 @@ def video_name(path: str) -> str:
 def _missing(items: list[tuple[str, Item]]) -> Iterator[str]:
     """Yield a sentence for each missing file, on this machine or elsewhere."""
 
-    def look(named: tuple[str, str]) -> str | None:
-        where, path = named
+    def look(place: tuple[str, str]) -> str | None:
+        where, path = place
         if remote.is_remote(path):
             try:
                 return None if remote.is_there(path) else f"{where}: {path} does not exist"

@@ -26,7 +26,7 @@ from dejacue.cluster import check_version, connected, need_ray
 from dejacue.errors import DejaCueError, InputError, counted, first_line, need
 from dejacue.pipeline.ingest.manifest import Item
 from dejacue.pipeline.ingest.worker import Decoding, Worker, obituary
-from dejacue.pipeline.ingest.writer import RayOptions, Run, partial_path
+from dejacue.pipeline.ingest.writer import IngestRun, RayOptions, partial_path
 from dejacue.pipeline.job import EncoderOptions
 from dejacue.sources.build import Chunk, End, Failed, HistoryBuilder, Message, Rows
 from dejacue.sources.encoders import Encoder
@@ -41,8 +41,8 @@ NOTHING = b""
 
 
 @dataclass(frozen=True)
-class Shared:
-    """All that other machines need to know."""
+class RemoteSettings:
+    """What other machines need to decode and to encode."""
 
     decoding: Decoding
     encoder: Encoder | str
@@ -56,7 +56,7 @@ def part_path(store: Path, item: str, number: int) -> Path:
     return Path(f"{partial_path(store, item)}.{number}.part")
 
 
-def run_ray(run: Run) -> None:
+def run_ray(run: IngestRun) -> None:
     need_ray()
     need("ray.data", "pip install 'dejacue[ray]'")  # sets up its logging, so it comes first
     with connected(run.ray.address) as ray:
@@ -71,16 +71,15 @@ def run_ray(run: Run) -> None:
     joined.check_finished()
 
 
-def _dataset(ray: Any, run: Run, joined: _Joined) -> Any:
+def _dataset(ray: Any, run: IngestRun, joined: _Joined) -> Any:
     from ray.data import ActorPoolStrategy, DataContext, from_items
 
-    shared = Shared(run.decoding, run.source, run.options, run.writer.path.resolve())
+    shared = RemoteSettings(run.decoding, run.source, run.options, run.writer.path.resolve())
     try:
         ray.cloudpickle.dumps(shared)
     except Exception as error:  # pickle raises whatever the object does
-        raise InputError(
-            f"the encoder cannot be sent to other machines ({error}); give the encoder by name"
-        ) from None
+        problem = f"the encoder cannot be sent to other machines ({error})"
+        raise InputError(problem, field="encoder", remedy="give the encoder by name") from None
     actors, gpus, cpus = _sizes(ray, run.ray)
     context = DataContext.get_current().copy()
     context.enable_progress_bars = context.print_on_execution_start = False
@@ -89,12 +88,12 @@ def _dataset(ray: Any, run: Run, joined: _Joined) -> Any:
     with DataContext.current(context), warnings.catch_warnings():
         # how often actors are made again may not be said so any more from Ray 2.64 on
         warnings.filterwarnings("ignore", "`ray_remote_args` is deprecated")
-        made: Any = from_items(todo, override_num_blocks=min(len(todo), MAX_TASKS))
-        made = made.flat_map(
+        items: Any = from_items(todo, override_num_blocks=min(len(todo), MAX_TASKS))
+        batches = items.flat_map(
             decode_rows, fn_kwargs={"shared": shared}, num_cpus=1, concurrency=run.workers
         )
-        return made.map_batches(
-            Encode,
+        return batches.map_batches(
+            EncoderActor,
             fn_constructor_kwargs={"shared": shared},
             batch_size=None,
             batch_format="pyarrow",
@@ -116,10 +115,9 @@ def _sizes(ray: Any, options: RayOptions) -> tuple[int, float, int]:
     machines = sum(1 for node in ray.nodes() if node["Alive"])
     actors = options.actors or (max(1, int(all_gpus // gpus)) if gpus else machines)
     if actors * gpus > all_gpus:
-        raise InputError(
-            f"{actors} actors with {gpus:g} GPUs each: the cluster has {all_gpus:g}; give fewer "
-            "--actors, or a fraction of a GPU with --gpus-per-actor 0.5"
-        )
+        problem = f"{actors} actors with {gpus:g} GPUs each: the cluster has {all_gpus:g}"
+        remedy = "give fewer --actors, or a fraction of a GPU with --gpus-per-actor 0.5"
+        raise InputError(problem, field="actors", value=actors, remedy=remedy)
     return actors, gpus, 0 if gpus or all_cpus <= actors else 1
 
 
@@ -131,7 +129,7 @@ def _row(item: str, part: int, message: Message | DejaCueError) -> dict[str, Any
     return {"item": item, "part": part, "message": pickle.dumps(message), "crops": crops}
 
 
-def decode_rows(row: dict[str, Any], shared: Shared) -> Iterator[dict[str, Any]]:
+def decode_rows(row: dict[str, Any], shared: RemoteSettings) -> Iterator[dict[str, Any]]:
     """Yield a row for each batch of crops of an item, then one that says how it ended.
 
     Batches that were encoded before come without crops.
@@ -157,7 +155,7 @@ def decode_rows(row: dict[str, Any], shared: Shared) -> Iterator[dict[str, Any]]
             yield _row(item.id, part, message)
 
 
-_workers: dict[bytes, Worker] = {}  # of this process, by what they were told: one, kept for later
+_workers: dict[bytes, Worker] = {}  # idle workers of this process, by their pickled Decoding
 
 
 def _messages(item: Item, how: Decoding) -> Iterator[Message]:
@@ -181,10 +179,10 @@ def _absolute(path: str) -> str:
     return path if is_remote(path) else os.path.abspath(path)
 
 
-class Encode:
-    """An actor: the model, and batches that come and go."""
+class EncoderActor:
+    """A Ray actor that loads the model once and encodes the batches of a block."""
 
-    def __init__(self, shared: Shared) -> None:
+    def __init__(self, shared: RemoteSettings) -> None:
         self._shared = shared
         self._sees_store = Store.is_at(shared.store)
         self._encoder: Encoder | None = None
@@ -192,14 +190,17 @@ class Encode:
     def _loaded(self) -> Encoder:
         """Load the model; not in __init__, whose errors Ray reports in its own words only."""
         check_version(self._shared.version)
-        made = self._shared.options.load(self._shared.encoder)
+        encoder = self._shared.options.load(self._shared.encoder)
         here = self._shared.decoding.encoder.identity
-        if made.identity != here:
+        if encoder.identity != here:
             raise InputError(
-                f'{socket.gethostname()}: the encoder is "{made.identity}" there, but "{here}" '
-                "here; give --device, and backend and precision with --set"
+                f'{socket.gethostname()}: the encoder is "{encoder.identity}" there, but "{here}" '
+                "here",
+                field="encoder",
+                value=encoder.identity,
+                remedy="give --device, and backend and precision with --set",
             )
-        return made
+        return encoder
 
     def __call__(self, block: Any) -> Any:
         import pyarrow
@@ -232,20 +233,20 @@ class Encode:
             "message": message,
             "rows": rows,
             "problem": problem,
-            "kept": self._sees_store,
+            "saved": self._sees_store,
         }
 
     def _rows(self, encoder: Encoder, chunk: Chunk, row: Mapping[str, Any]) -> Rows:
         """Encode a chunk; rows that another actor has left are reused."""
         path = part_path(self._shared.store, row["item"], row["part"]) if self._sees_store else None
-        with PartialRows(path, self._shared.decoding.encoder.key) as kept:
+        with PartialRows(path, self._shared.decoding.encoder.key) as saved:
             keys = chunk.names
-            if not all(key in kept for key in keys):
+            if not all(key in saved for key in keys):
                 rows = np.ascontiguousarray(encoder.encode_images(list(chunk.crops)), "<f4")
                 if path is not None:
-                    kept.add(dict(zip(keys, rows, strict=True)))
+                    saved.add(dict(zip(keys, rows, strict=True)))
                 return rows
-            return np.stack([kept[key] for key in keys])
+            return np.stack([saved[key] for key in keys])
 
 
 def _buffers(block: Any) -> Iterator[dict[str, Any]]:
@@ -270,7 +271,7 @@ class _Parts:
 class _Joined:
     """Collect the batches of items until all of an item have arrived."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: IngestRun) -> None:
         self._run, self._open = run, dict[str, _Parts]()
         self._info = run.decoding.encoder
 
@@ -282,7 +283,7 @@ class _Joined:
         return {"item": pickle.dumps(here), "known": b"".join(known)}
 
     def take(
-        self, item: str, part: int, message: bytes, rows: bytes, problem: str, kept: bool
+        self, item: str, part: int, message: bytes, rows: bytes, problem: str, saved: bool
     ) -> None:
         parts, content = self._open[item], pickle.loads(message)
         if isinstance(content, DejaCueError):
@@ -293,7 +294,7 @@ class _Joined:
             encoded = None
             if rows:
                 encoded = np.frombuffer(rows, "<f4").reshape(-1, self._info.dimension)
-                if not kept:
+                if not saved:
                     path = part_path(self._run.writer.path, item, part)
                     with PartialRows(path, self._info.key) as file:
                         file.add(dict(zip(content.names, encoded, strict=True)))
@@ -323,7 +324,5 @@ class _Joined:
 
     def check_finished(self) -> None:
         if self._open:
-            raise DejaCueError(
-                f"Ray lost batches of {counted(len(self._open), 'video')}; run the same command "
-                "to resume"
-            )
+            problem = f"Ray lost batches of {counted(len(self._open), 'video')}"
+            raise DejaCueError(problem, remedy="run the same command to resume")

@@ -32,7 +32,7 @@ from typing import Any, cast
 from dejacue.errors import DejaCueError, InputError, first_line, lacks_memory
 from dejacue.pipeline._encode import missing_objects
 from dejacue.pipeline.ingest.manifest import ADDRESS, Item, fetched
-from dejacue.pipeline.ingest.writer import Run
+from dejacue.pipeline.ingest.writer import IngestRun
 from dejacue.records.history import COLUMNS
 from dejacue.report.thumbnails import Album, small_jpeg
 from dejacue.sources.build import (
@@ -84,8 +84,10 @@ class Decoding:
             small = False
         if not small:
             raise InputError(
-                f"{encoder.name}: its fit cannot be sent to other processes; make it a "
-                "module-level function, or a method of a small object other than the encoder"
+                f"{encoder.name}: its fit cannot be sent to other processes",
+                field="fit",
+                remedy="make it a module-level function, or a method of a small object other than "
+                "the encoder",
             )
         return cls(info, max_pixels)
 
@@ -130,9 +132,9 @@ def _there_already(item: Item) -> End | None:
     """
     if item.address is None or not item.known:
         return None
-    wanted = {ADDRESS: item.address, **(item.extra if item.replace else {})}
-    for made in item.known.values():
-        if any(made.get(key) != text for key, text in wanted.items()):
+    expected = {ADDRESS: item.address, **(item.extra if item.replace else {})}
+    for made_with in item.known.values():
+        if any(made_with.get(key) != text for key, text in expected.items()):
             return None
     return End(skipped=tuple(item.known))
 
@@ -141,13 +143,17 @@ def _decoded(item: Item, how: Decoding) -> Iterator[Chunk | End]:
     def differs(name: str) -> None:
         if not item.replace:
             raise InputError(
-                f'{item.video}: history "{name}" is already in the store, made from another video, '
-                "masks or options; give another id, or replace it (--replace)"
+                f'history "{name}" is already in the store, made from another video, masks or '
+                "options",
+                file=item.video,
+                field="id",
+                value=name,
+                remedy="give another id, or replace it (--replace)",
             )
 
     info = how.encoder
     observed = item.observe(item.open(how.threads))
-    observed = observed.thinned(item.every(observed.video, info.pace, item.known.values()))
+    observed = observed.thinned(item.stride_for(observed.video, info.pace, item.known.values()))
     missing = missing_objects(observed, info, _with_columns(item), differs)
     skipped = tuple(name for name in observed.objects if name not in missing.objects)
     if not missing.objects:
@@ -167,7 +173,7 @@ def _decoded(item: Item, how: Decoding) -> Iterator[Chunk | End]:
             more = {**item.extra, **columns, **({ADDRESS: item.address} if item.address else {})}
             yield replace(
                 message,
-                made={name: {**made, **more} for name, made in message.made.items()},
+                made={name: {**made_with, **more} for name, made_with in message.made.items()},
                 skipped=skipped,
                 pictures={
                     message.ids[at]: small_jpeg(middle(album, counts[at]), PICTURE_SIDE)
@@ -182,8 +188,8 @@ def _with_columns(item: Item) -> Mapping[str, Mapping[str, str]]:
     if not item.replace:
         return item.known
     return {
-        name: made if all(made.get(key) == text for key, text in item.extra.items()) else {}
-        for name, made in item.known.items()
+        name: made_with if item.extra.items() <= made_with.items() else {}
+        for name, made_with in item.known.items()
     }
 
 
@@ -290,7 +296,7 @@ class Worker:
         return code
 
 
-def run_local(run: Run) -> None:
+def run_local(run: IngestRun) -> None:
     cores = os.cpu_count() or 2
     workers = run.workers or max(1, cores - 1)
     workers = min(workers, max(1, run.total))

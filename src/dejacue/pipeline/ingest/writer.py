@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from dejacue.cluster import check_engine
 from dejacue.errors import InputError, shortened
 from dejacue.pipeline.ingest.manifest import Item
-from dejacue.pipeline.job import EncoderOptions, Place
+from dejacue.pipeline.job import EncoderOptions, StrPath
 from dejacue.progress import Progress, silent
 from dejacue.records import History
 from dejacue.records.history import PROBLEMS
@@ -257,7 +257,7 @@ def _retry_while_busy(write: Callable[[], object]) -> None:
             return
 
 
-def check_room(path: Place, ids: Iterable[str], replace: bool) -> None:
+def check_room(path: StrPath, ids: Iterable[str], replace: bool) -> None:
     """Refuse, before the work, ids that are in the store already, or a place that is no store."""
     if not Store.is_at(path):
         Store.check_new(path)
@@ -266,12 +266,12 @@ def check_room(path: Place, ids: Iterable[str], replace: bool) -> None:
         taken = [id for id in ids if id in store]
     if taken and not replace:
         more = f" and {len(taken) - 1} more" if len(taken) > 1 else ""
-        raise InputError(
-            f'{path}: already has a history "{shortened(taken[0])}"{more}; --replace replaces it'
-        )
+        problem = f'already has a history "{shortened(taken[0])}"{more}'
+        remedy = "--replace replaces it"
+        raise InputError(problem, file=path, field="id", value=taken[0], remedy=remedy)
 
 
-def open_store(path: Place, encoder: Encoder) -> Store:
+def open_store(path: StrPath, encoder: Encoder) -> Store:
     """Open the store at a place, or create one; refuse a store of another encoder."""
     if not Store.is_at(path):
         return Store.create(path, encoder=encoder.identity)
@@ -291,8 +291,11 @@ def check_encoder_of(store: Store, encoder: Encoder) -> None:
     if name != encoder.identity or dimension not in (None, encoder.dimension):
         holds = "an unnamed encoder" if name is None else f'"{name}"'
         raise InputError(
-            f'{store.path}: holds histories of {holds}, but this encoder is "{encoder.identity}"; '
-            "use one store per encoder"
+            f'holds histories of {holds}, but this encoder is "{encoder.identity}"',
+            file=store.path,
+            field="encoder",
+            value=encoder.identity,
+            remedy="use one store per encoder",
         )
 
 
@@ -302,10 +305,9 @@ def encoder_of(store: Store) -> str | None:
     if first is not None:
         return encoder_name(store.origin(first.id))
     if store.encoder is not None:
-        raise InputError(
-            f'{store.path}: is empty and made for the encoder "{store.encoder}"; name the encoder '
-            "with --encoder"
-        )
+        problem = f'is empty and made for the encoder "{store.encoder}"'
+        remedy = "name the encoder with --encoder"
+        raise InputError(problem, file=store.path, field="encoder", remedy=remedy)
     return None
 
 
@@ -325,22 +327,26 @@ class RayOptions:
     def check(self, engine: str) -> None:
         check_engine(engine, self.address)
         if engine != "ray" and self != RayOptions():
-            raise InputError("actors need Ray; add --engine ray, or leave them out")
+            remedy = "add --engine ray, or leave them out"
+            raise InputError("actors need Ray", field="actors", remedy=remedy)
         if self.actors is not None and self.actors < 1:
-            raise InputError(f"actors {self.actors}: give at least 1")
+            problem = f"actors {self.actors}: give at least 1"
+            raise InputError(problem, field="actors", value=self.actors)
         if self.gpus_per_actor is not None and not 0 <= self.gpus_per_actor < 1e3:
-            raise InputError(f"GPUs per actor {self.gpus_per_actor}: give 0 or more")
+            problem = f"GPUs per actor {self.gpus_per_actor}: give 0 or more"
+            raise InputError(problem, field="gpus_per_actor", value=self.gpus_per_actor)
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class IngestRun:
     """What an engine needs to make histories of items.
 
     items      each once; total: how many there are
     decoding   what other processes need to know
     workers    how many processes decode; None: as many as suit the machine
     writer     takes the outcome of each item
-    source     the encoder as it was given; options: how it is loaded on another machine
+    source     the name of the encoder, or the encoder itself if it has none; options: how it is
+               loaded on another machine
     """
 
     items: Iterator[Item]

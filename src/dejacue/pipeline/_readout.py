@@ -1,4 +1,4 @@
-"""read: a history and words → a Timeline, with the names of their files in what goes wrong."""
+"""apply_readout: a history and words → a Timeline; errors name the files of both."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dejacue.errors import InputError, named
+from dejacue.errors import InputError, in_file, named
 from dejacue.method.coordinates import Coordinates, check_pair
 from dejacue.method.locate import read as read_timeline
 from dejacue.method.plan import Plan
@@ -33,8 +33,8 @@ VocabularySource = Vocabulary | Mapping[str, Any] | str | os.PathLike[str]
 
 
 @dataclass(frozen=True)
-class ReadOptions:
-    """How a history is read: the options of dejacue.method.locate.read."""
+class ReadoutOptions:
+    """How states are read out of a history: the options of dejacue.locate."""
 
     readout: str | Readout = "contrast"
     coordinates: str | Coordinates | None = None
@@ -55,7 +55,7 @@ class MoreExamples:
     examples: Examples | None = None
     changes: Sequence[int | str] = ()
 
-    def added(self, vocabulary: Vocabulary) -> Vocabulary:
+    def added_to(self, vocabulary: Vocabulary) -> Vocabulary:
         if not self.examples and not self.changes:
             return vocabulary
         bare = Vocabulary(vocabulary.states, examples=vocabulary.examples)
@@ -66,53 +66,66 @@ class MoreExamples:
             changes=(*vocabulary.changes, *more.changes),
         )
 
-    def alone(self) -> Vocabulary:
+    def as_vocabulary(self) -> Vocabulary:
         """Return a vocabulary without words."""
-        states = [state for state in self.examples or {} if state not in (None, NONE)]
+        examples = self.examples or {}
+        states = [state for state in examples if state not in (None, NONE)]
         if len(states) < 2:
-            raise InputError("give a vocabulary, or examples of at least two states")
+            raise InputError(
+                "give a vocabulary, or examples of at least two states", field="vocabulary"
+            )
         vocabulary = Vocabulary(
             dict.fromkeys(states, ()),
-            examples=examples_of(self.examples or {}),
+            examples=examples_of(examples),
             changes=examples_of({None: tuple(self.changes)}),
         )
         return by_file(vocabulary)
 
 
 @dataclass(frozen=True, eq=False)
-class Words:
-    """A vocabulary as it is given: perhaps words only, which an encoder has to encode."""
+class LoadedVocabulary:
+    """A vocabulary, perhaps of words only, which an encoder has to encode.
+
+    place   prepends the name of its file to errors
+    """
 
     vocabulary: Vocabulary
-    name: str
+    place: named
     options: EncoderOptions
 
+    @property
+    def name(self) -> str:
+        return self.place.name
+
     @classmethod
-    def of(
+    def load(
         cls,
         source: VocabularySource | None,
         options: EncoderOptions,
         more: MoreExamples | None = None,
-    ) -> Words:
-        """Return the vocabulary that is given; plain frames of examples are those of the file,
-        unless a Vocabulary holds them."""
+    ) -> LoadedVocabulary:
+        """Read or convert a vocabulary and add examples to it.
+
+        Plain numbers in examples are frames of the file, unless a Vocabulary holds them.
+        """
         more = more or MoreExamples()
-        name = "the vocabulary"
+        place = named("the vocabulary")
         if source is None:
-            vocabulary = more.alone()
-        elif isinstance(source, Vocabulary):
-            vocabulary = more.added(source)
+            return cls(more.as_vocabulary(), place, options)
+        if isinstance(source, Vocabulary):
+            vocabulary = source
         elif isinstance(source, Mapping):
-            vocabulary = more.added(by_file(Vocabulary.from_dict(source)))
-        elif not isinstance(source, str | os.PathLike):
-            raise InputError(
-                f"vocabulary {source!r:.40}: give a path, {{state: descriptions}} or a Vocabulary"
-            )
-        else:
+            vocabulary = by_file(Vocabulary.from_dict(source))
+        elif isinstance(source, str | os.PathLike):
             prompts = options.prompts if Path(source).suffix.lower() == ".npz" else None
-            name = os.fspath(source)
-            vocabulary = more.added(read_vocabulary(source, prompts=prompts))
-        return cls(vocabulary, name, options)
+            place = in_file(source)
+            vocabulary = read_vocabulary(source, prompts=prompts)
+        else:
+            raise InputError(
+                f"vocabulary {source!r:.40}: give a path, {{state: descriptions}} or a Vocabulary",
+                field="vocabulary",
+            )
+        return cls(more.added_to(vocabulary), place, options)
 
     def encoder_for(self, history: HasOrigin, encoder: Encoder | str | None) -> Encoder | None:
         """Return the encoder that goes with an existing history; None: none is needed."""
@@ -121,11 +134,10 @@ class Words:
                 made_with = encoder_name(history)
                 same = made_with, *SAME_ROWS.get(made_with, ())
                 if encoder not in same and f"{encoder}:{self.options.precision}" != made_with:
-                    raise InputError(
-                        f"history {history.id} was made with {made_with}, not with {encoder}; "
-                        "leave the encoder out, or encode the video again"
-                    )
-            with named(self.name):
+                    problem = f"history {history.id} was made with {made_with}, not with {encoder}"
+                    remedy = "leave the encoder out, or encode the video again"
+                    raise InputError(problem, field="encoder", value=encoder, remedy=remedy)
+            with self.place:
                 return self.options.load(encoder or encoder_name(history))
         return None
 
@@ -134,29 +146,29 @@ class Words:
     ) -> tuple[Vocabulary, tuple[str, ...]]:
         """Return the vocabulary with features of words and examples, and warnings.
 
-        video   the one that is read: examples may be frames of it
+        video   whose states are located: examples may be frames of it
         """
-        with named(self.name):
+        with self.place:
             vocabulary = resolved(self.vocabulary, lambda: encoder, video)
-        if vocabulary.features is not None or encoder is None:
-            return vocabulary, ()
-        warnings: list[str] = []
-        if not encoder.has_text and any(vocabulary.states.values()):
-            warnings.append(f"{encoder.name} has no words, so only the examples define the states")
-        elif not vocabulary.spoken and any(vocabulary.states.values()):
-            warnings.append("not every state has words, so only the examples define the states")
-        elif vocabulary.spoken:
-            with named(self.name):
+            if vocabulary.features is not None or encoder is None:
+                return vocabulary, ()
+            warnings: list[str] = []
+            only_examples = "so only the examples define the states"
+            if not encoder.has_text and any(vocabulary.states.values()):
+                warnings.append(f"{encoder.name} has no words, {only_examples}")
+            elif not vocabulary.spoken and any(vocabulary.states.values()):
+                warnings.append(f"not every state has words, {only_examples}")
+            elif vocabulary.spoken:
                 strange = encoder.unknown_words(vocabulary.descriptions)
-            warnings += [f"{UNKNOWN_WORDS}{', '.join(strange)}"] if strange else []
+                warnings += [f"{UNKNOWN_WORDS}{', '.join(strange)}"] if strange else []
         prompts = self.options.prompts or "ensemble"
         return encode_vocabulary(vocabulary, encoder, prompts=prompts), tuple(warnings)
 
 
-def read(
+def apply_readout(
     history: History,
     vocabulary: Vocabulary,
-    options: ReadOptions | None = None,
+    options: ReadoutOptions | None = None,
     *,
     names: tuple[str, str] | None = None,
 ) -> Timeline:
@@ -165,4 +177,4 @@ def read(
     with named(f"{source} with {words}"):
         check_pair(history, vocabulary)
     with named(source):
-        return read_timeline(history, vocabulary, **vars(options or ReadOptions()))
+        return read_timeline(history, vocabulary, **vars(options or ReadoutOptions()))
