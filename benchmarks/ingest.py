@@ -33,12 +33,12 @@ import numpy as np
 from _common import Parser, timed
 
 from dejacue import Store, build_history, cluster, ingest, load_encoder
-from dejacue.data.rendered import render, write_scene
 from dejacue.pipeline.ingest import Decoding, Item, decode
 from dejacue.pipeline.ingest.manifest import as_items
 from dejacue.pipeline.ingest.worker import Worker
 from dejacue.sources.build import Chunk
 from dejacue.sources.encoders.base import ImageEncoder
+from dejacue_paper.data.rendered import render, write_scene
 
 CHUNK, TIMES = 256 * 224 * 224 * 3, 30
 _PIPE = (

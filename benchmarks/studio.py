@@ -176,7 +176,7 @@ def segments(root: Path, finding: str) -> tuple[float, float]:
 
 def made_workspace(folder: Path, frames: int) -> Path:
     from dejacue import find
-    from dejacue.data.rendered import render, write_scene
+    from dejacue_paper.data.rendered import render, write_scene
 
     scene = folder / "scene"
     write_scene(scene, render(7, family="cup", topology="three", frames=frames))

@@ -12,7 +12,7 @@ from dejacue.records import Vocabulary
 from dejacue.sources.encoders import encode_vocabulary
 from dejacue_paper.data.crops import FIRST_TRAINING_SEED
 from dejacue_paper.data.rendered import FAMILIES, TOPOLOGIES, render
-from dejacue_paper.data.rendered._degrade import grown
+from dejacue_paper.data.rendered.degrade import grown
 from dejacue_paper.experiments import (
     ON_REQUEST,
     REGISTRY,

@@ -7,14 +7,12 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from dejacue.data.rendered import scene as scene_module
-from dejacue.data.rendered import write_scene
-from dejacue.data.rendered.drawing import Canvas, Viewpoint, stamp
-from dejacue.errors import InputError
 from dejacue.records import Vocabulary, Window
 from dejacue.sources.files import read_vocabulary
-from dejacue_paper.data.rendered import FAMILIES, TOPOLOGIES, render
-from dejacue_paper.data.rendered._degrade import grown
+from dejacue_paper.data.rendered import FAMILIES, TOPOLOGIES, render, write_scene
+from dejacue_paper.data.rendered import scene as scene_module
+from dejacue_paper.data.rendered.degrade import grown
+from dejacue_paper.data.rendered.drawing import Canvas, Viewpoint, stamp
 
 SMALL = {"frames": 40, "size": (72, 96)}
 CALM = {"camera": 0.0, "lighting": 0.0, "clutter": 0.0, "noise": 0.0}
@@ -26,7 +24,7 @@ def bytes_of(scene) -> bytes:
 
 
 def runs(values) -> list[tuple[object, int, int]]:
-    """(value, first, last) of each maximal run."""
+    """Return (value, first, last) of each maximal run."""
     edges = [0, *(k for k in range(1, len(values)) if values[k] != values[k - 1]), len(values)]
     return [(values[a], a, b - 1) for a, b in pairwise(edges)]
 
@@ -242,19 +240,3 @@ def test_states_that_yaml_would_take_for_truth_values_are_written_in_quotes(tmp_
     vocabulary = read_vocabulary(tmp_path / "bulb" / "vocabulary.yaml")  # "on", "off"
     assert vocabulary.states == scene.vocabulary.states
     assert vocabulary.object == "light bulb"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        ({"family": "cups"}, 'unknown family "cups"; did you mean "cup"'),
-        ({"topology": "ternary"}, 'unknown topology "ternary"'),
-        ({"family": "toast", "topology": "recurrent"}, '"toast" has no topology "recurrent"; it'),
-        ({"mask_noise": "eroded"}, 'unknown mask noise "eroded"; did you mean "erode"'),
-        ({"blur": 1.1}, "blur is 1.1; levels must be between 0 and 1"),
-        ({"seed": -1}, "seed -1 must be a whole number"),
-    ],
-)
-def test_what_cannot_be_rendered_is_refused(arguments, sentence):
-    with pytest.raises(InputError, match=sentence):
-        render(**{"seed": 0, **arguments})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dejacue.data.rendered import Scene, render, write_scene
+from dejacue_paper.data.rendered import Scene, render, write_scene
 from helpers.layouts import document, picture, text
 
 

@@ -34,7 +34,6 @@ from dejacue import (
     read_vocabulary,
     write_history,
 )
-from dejacue.data.rendered import render, write_scene
 from dejacue.method import kernel
 from dejacue.pipeline import EncoderOptions, Job, ReadOptions, _find, _read, encode, job, read
 from dejacue.progress import NotebookBar, default_progress, silent
@@ -43,6 +42,7 @@ from dejacue.sources.encoders.mini import Mini
 from dejacue.sources.masks import _masks, labels, write_masks
 from dejacue.sources.video import Video
 from dejacue_paper import generate
+from dejacue_paper.data.rendered import render, write_scene
 
 JPEG = b"\xff\xd8\xff"
 WORDS = {"empty": ["empty cup"], "full": ["full cup"]}

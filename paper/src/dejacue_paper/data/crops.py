@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError
-from dejacue_paper.data.rendered import FAMILIES, DegradedScene, render
+from dejacue_paper.data.rendered import FAMILIES, Scene, render
 
 FIRST_TRAINING_SEED = 1 << 32
 PER_SCENE = 6
@@ -58,7 +58,7 @@ def crops(
         scene_number += 1
 
 
-def _draw_scene(rng: np.random.Generator, seed: int, family: str) -> DegradedScene:
+def _draw_scene(rng: np.random.Generator, seed: int, family: str) -> Scene:
     def sometimes(share: float, most: float) -> float:
         return float(rng.uniform(0, most)) if rng.random() < share else 0.0
 
@@ -81,7 +81,7 @@ def _draw_scene(rng: np.random.Generator, seed: int, family: str) -> DegradedSce
 
 def _of_scene(
     rng: np.random.Generator,
-    scene: DegradedScene,
+    scene: Scene,
     count: int,
     size: int,
     between: float,

@@ -21,14 +21,13 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.data.rendered import Scene
 from dejacue.evaluation import group_means, metrics
 from dejacue.evaluation.overlap import METRICS
 from dejacue.records import History
 from dejacue.sources.crops import picture
 from dejacue.sources.encoders import Encoder, encode_vocabulary, load_encoder
 from dejacue_paper.data.release import Entry
-from dejacue_paper.data.rendered import FAMILIES, MASK_NOISES, TOPOLOGIES, render
+from dejacue_paper.data.rendered import FAMILIES, MASK_NOISES, TOPOLOGIES, Scene, render
 from dejacue_paper.experiments._baselines import oracle
 from dejacue_paper.experiments.corpus import Benchmark, Corpus, Table
 from dejacue_paper.experiments.table import (

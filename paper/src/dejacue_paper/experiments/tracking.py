@@ -18,7 +18,7 @@ from dejacue.sources.tracks.base import Prompt, TrackerSession, bounding_box
 from dejacue.sources.tracks.doubts import Series, colour_signature, find_doubts
 from dejacue.sources.tracks.loading import load_tracker
 from dejacue_paper.data.release import Entry
-from dejacue_paper.data.rendered import DegradedScene, MaskNoise, render
+from dejacue_paper.data.rendered import MaskNoise, Scene, render
 from dejacue_paper.experiments import rendered
 from dejacue_paper.experiments.corpus import Benchmark, Table
 from dejacue_paper.experiments.table import Experiment, Result, Value, intervals, with_intervals
@@ -82,7 +82,7 @@ def film(number: int) -> Filmed:
     )
 
 
-def _noise(scene: DegradedScene) -> MaskNoise:
+def _noise(scene: Scene) -> MaskNoise:
     assert scene.mask_noise is not None
     return scene.mask_noise
 

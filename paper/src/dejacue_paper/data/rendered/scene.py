@@ -14,7 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.data.rendered.drawing import (
+from dejacue.errors import InputError
+from dejacue.records import Vocabulary, Window
+from dejacue_paper.data.rendered.degrade import MaskNoise, blurred, compressed
+from dejacue_paper.data.rendered.drawing import (
+    UNIT,
     Colour,
     Drawing,
     Place,
@@ -24,9 +28,7 @@ from dejacue.data.rendered.drawing import (
     draw_colour,
     stamp,
 )
-from dejacue.data.rendered.objects import Family, Story
-from dejacue.errors import InputError
-from dejacue.records import Vocabulary, Window
+from dejacue_paper.data.rendered.story import Family, Story
 
 MIN_LABELLED_PIXELS = 12  # of an object in a frame; with fewer it is not labelled
 SLIDE_FRAMES = 4  # in which an object leaves or comes back
@@ -53,11 +55,13 @@ class Thing:
 class Scene:
     """What ``render`` returns. Frames are drawn on access, each independently of the others.
 
-    frames       how many there are; size (height, width); rate in frames per second
-    vocabulary   the states that occur, in words only
-    visible      (frames,) where at least 12 pixels of the target can be seen
-    references   state → its windows. A window is one episode of the state, from its first to its
-                 last visible frame: it is not split where the object is out of sight for a while.
+    frames         how many there are; size (height, width); rate in frames per second
+    vocabulary     the states that occur, in words only
+    visible        (frames,) where at least 12 pixels of the target can be seen
+    blur, blocks   levels from 0 (none) to 1 of blur and compression
+    mask_noise     how ``labels`` differ from ``true_labels``, or None where they do not
+    references     state → its windows. A window is one episode of the state, from its first to
+                   its last visible frame: it is not split where the object is out of sight.
 
     Iterating gives (image, labels): (H, W, 3) uint8 and (H, W) uint8, where 0 is background (and
     the hand), 1 the target, 2 … the distractors; only visible pixels are labelled.
@@ -78,6 +82,9 @@ class Scene:
     light: NDArray[np.float64]
     reaches: tuple[tuple[HandReach, Sprite], ...]
     lens: Lens
+    blur: float = 0.0
+    blocks: float = 0.0
+    mask_noise: MaskNoise | None = None
 
     @property
     def id(self) -> str:
@@ -120,20 +127,33 @@ class Scene:
             yield self.frame(frame)
 
     def frame(self, frame: int) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-        """Return the image and the labels of one frame."""
+        """Return the image and the labels of one frame; the labels have the mask noise."""
         image = self._background(frame)
         labels = self._compose(frame, image)
-        return self.lens.expose(image, frame, self.light[frame]), labels
+        if self.blur:
+            image = blurred(image, 2.2 * self.blur)
+        image = self.lens.expose(image, frame, self.light[frame])
+        if self.blocks:
+            image = compressed(image, self.blocks)
+        return image, self._with_noise(labels, frame)
 
     def image(self, frame: int) -> NDArray[np.uint8]:
         return self.frame(frame)[0]
 
     def labels(self, frame: int) -> NDArray[np.uint8]:
-        return self.true_labels(frame)
+        """Return the labels of one frame with the mask noise."""
+        return self._with_noise(self.true_labels(frame), frame)
 
     def true_labels(self, frame: int) -> NDArray[np.uint8]:
-        """Return the labels of what is seen; ``labels`` of a subclass may be wrong on purpose."""
         return self._compose(frame, None)
+
+    def area(self, frame: int) -> float:
+        """Return the pixels that the whole target would cover with nothing in front of it."""
+        opaque = self._drawing(frame).image.getchannel("a").histogram()[255] / UNIT**2
+        return float(opaque * self._place(self.target, frame).side ** 2)
+
+    def _with_noise(self, labels: NDArray[np.uint8], frame: int) -> NDArray[np.uint8]:
+        return labels if self.mask_noise is None else self.mask_noise(labels, frame)
 
     def _background(self, frame: int) -> NDArray[np.uint8]:
         from PIL import Image
@@ -308,8 +328,10 @@ def draw_exits(rng: np.random.Generator, story: Story, count: int) -> Curve:
                 break
         else:
             raise InputError(
-                f"render: {count} exits do not fit into {frames} frames; use fewer exits or more "
-                "frames"
+                f"render: {count} exits do not fit into {frames} frames",
+                field="exits",
+                value=count,
+                remedy="use fewer exits or more frames",
             )
     return away
 

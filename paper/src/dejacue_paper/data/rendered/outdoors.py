@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dejacue.data.rendered.drawing import (
+from dejacue_paper.data.rendered.drawing import (
     START,
     Canvas,
     Paint,
@@ -13,9 +13,10 @@ from dejacue.data.rendered.drawing import (
     darker,
     draw_colour,
     mix,
+    moved,
     oval,
+    rectangle,
 )
-from dejacue_paper.data.rendered._shapes import moved, rectangle
 
 WHITE = (252, 252, 250)
 LEAF = (84, 150, 70)
