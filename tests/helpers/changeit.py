@@ -26,8 +26,12 @@ def changeit(root: Path) -> Scene:
     states = {"full": 1, "empty": 3}
     rows = []
     for second in range(30):
-        held = [s for s, own in scene.references.items() if any(2 * second in w for w in own)]
-        rows.append(f"{second},{states[held[0]] if held else 0}\n")
+        names = [
+            state
+            for state, windows in scene.references.items()
+            if any(2 * second in window for window in windows)
+        ]
+        rows.append(f"{second},{states[names[0]] if names else 0}\n")
     text(root / "annotations" / "cup" / "scene.fps1.csv", "".join(rows))
     words = {
         "state1": list(scene.vocabulary.states["full"]),
