@@ -7,7 +7,7 @@ import pytest
 
 from dejacue import Store, locate
 from dejacue_paper import generate
-from dejacue_paper.data.release import Entry
+from dejacue_paper.data.release import ReleaseEntry
 from dejacue_paper.experiments import asked
 from dejacue_paper.experiments.corpus import Benchmark, Corpus
 
@@ -18,10 +18,12 @@ def value(result, row, metric, part="mean"):
     return found[0].here
 
 
-def made(seed: int, words: int) -> Entry:
+def made(seed: int, words: int) -> ReleaseEntry:
     """A history, and the vocabulary of another one, so that not all are found at once."""
     scene, other = generate(seed, frames=60), generate(words, frames=60)
-    return Entry(scene.history, other.vocabulary, scene.references, str(seed), "generated", "")
+    return ReleaseEntry(
+        scene.history, other.vocabulary, scene.references, str(seed), "generated", ""
+    )
 
 
 def test_ranks_and_windows_are_those_of_the_histories_one_by_one(tmp_path) -> None:
@@ -51,7 +53,7 @@ def test_a_moment_counts_only_where_its_history_is_among_the_first() -> None:
     right = np.array([tuple(own[0]) for own in corpus.references])
     places = dict(zip((entry.id for entry in corpus.entries), (1, 4, 6, 11), strict=True))
     ranks = np.array([places[id] for id in corpus.histories])
-    listed = asked._found("x", corpus, asked.Found(ranks, ranks, right, []), 20)
+    listed = asked._rank_values("x", corpus, asked.CorpusRanks(ranks, ranks, right, []), 20)
     values = {(own.row, own.metric): own.here for own in listed if own.part == "mean"}
     for k, share in ((1, 0.25), (5, 0.5), (10, 0.75)):
         assert values["x: object score", asked.HISTORY.format(k)] == share

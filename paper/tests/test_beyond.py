@@ -8,7 +8,7 @@ from helpers.experiments import value
 
 from dejacue import Window
 from dejacue_paper import generate
-from dejacue_paper.data.release import Entry
+from dejacue_paper.data.release import ReleaseEntry
 from dejacue_paper.experiments import (
     ON_REQUEST,
     beyond,
@@ -85,7 +85,9 @@ def test_every_occurrence_beats_the_best_single_window(release):
 
 def made(seed):
     scene = generate(seed, signal=1.5)
-    return Entry(scene.history, scene.vocabulary, scene.references, str(seed), "generated", "")
+    return ReleaseEntry(
+        scene.history, scene.vocabulary, scene.references, str(seed), "generated", ""
+    )
 
 
 @pytest.mark.parametrize(
@@ -102,7 +104,7 @@ def made(seed):
 def test_a_window_that_misses_is_called_what_it_is(window, kind):
     entry = made(1)
     references = {"empty": (Window(0, 99),), "filled": (Window(100, 199),)}
-    own = Entry(entry.history, entry.vocabulary, references, "x", "y", "z")
+    own = ReleaseEntry(entry.history, entry.vocabulary, references, "x", "y", "z")
     assert beyond._kind(np.array(window), "filled", own) == kind
 
 

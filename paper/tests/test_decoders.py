@@ -23,7 +23,7 @@ from dejacue_paper.learn.decoders.batches import epoch_of, schedule  # noqa: E40
 from dejacue_paper.learn.decoders.checkpoint import load, resume, save  # noqa: E402
 from dejacue_paper.learn.decoders.losses import set_loss  # noqa: E402
 from dejacue_paper.learn.decoders.matcher import assign  # noqa: E402
-from dejacue_paper.learn.decoders.reading import found, frames_of, worth  # noqa: E402
+from dejacue_paper.learn.decoders.reading import frames_of, predict, scores_of  # noqa: E402
 from dejacue_paper.learn.decoders.readout import Decoder  # noqa: E402
 from dejacue_paper.learn.decoders.records import records_of, windows_of  # noqa: E402
 from dejacue_paper.learn.decoders.training import Settings, Stepper, Training  # noqa: E402
@@ -243,7 +243,7 @@ def test_the_same_seeds_give_the_same_bits_and_a_stopped_training_goes_on(tmp_pa
     ours = dict(again.model.state_dict())
     assert all(torch.equal(own[0], ours[name][1]) for name, own in loaded.state_dict().items())
     assert about.epoch == 2
-    rows = found(again.model, few(1))[1]
+    rows = predict(again.model, few(1))[1]
     entry = few()[0]
     answer = locate(entry.history, entry.vocabulary, readout=Decoder.read(tmp_path / "model", 2))
     windows = frames_of(few(1), rows)[0]
@@ -372,9 +372,9 @@ def test_a_decoder_that_sees_enough_learns_to_use_the_words(monkeypatch) -> None
     asked = stories(range(100, 120))
     training = Training(Settings("moment", (1,), 26, rate=3e-4), stories(range(20)), "cpu")
     training.run()
-    learned = worth(asked, frames_of(asked, found(training.model, asked)[0]))
+    learned = scores_of(asked, frames_of(asked, predict(training.model, asked)[0]))
     constant = max(
-        worth(asked, [np.array([[start, end]] * 2)] * len(asked))["mean"][2]
+        scores_of(asked, [np.array([[start, end]] * 2)] * len(asked))["mean"][2]
         for start in range(LENGTH)
         for end in range(start, LENGTH)
     )  # the best window that looks at nothing, chosen on what is asked

@@ -14,7 +14,7 @@ import pytest
 from dejacue import InputError
 from dejacue.method.kernel import compiled
 from dejacue_paper import generate
-from dejacue_paper.data.release import Entry
+from dejacue_paper.data.release import ReleaseEntry
 from dejacue_paper.experiments import REGISTRY, Result, Value, experiment, perturb, synthetic
 from dejacue_paper.experiments.corpus import Benchmark
 from dejacue_paper.experiments.output import (
@@ -294,7 +294,7 @@ def test_repeated_descriptions_keep_the_originals() -> None:
 
 
 @pytest.fixture(scope="module")
-def tracked(release) -> Entry:
+def tracked(release) -> ReleaseEntry:
     return release.seven["S04"]
 
 

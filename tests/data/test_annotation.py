@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from dejacue import History, InputError, Reference, Window, read_references, write_history
 from dejacue.cli import annotate as annotating
 from dejacue.data.annotation import (
-    Change,
     Event,
+    StateChange,
     changes,
     consensus,
     disagreements,
@@ -926,8 +926,8 @@ def test_the_consensus_of_named_states_has_them(tmp_path) -> None:
 
 def test_changes_lead_from_one_stable_state_to_another() -> None:
     assert changes(cup("eeeeennhhhhhfffffnfffffuueeeeehhe")) == [
-        Change("empty", Window(0, 4), Window(5, 6), "half full", Window(7, 11)),
-        Change("half full", Window(7, 11), None, "full", Window(12, 16)),
+        StateChange("empty", Window(0, 4), Window(5, 6), "half full", Window(7, 11)),
+        StateChange("half full", Window(7, 11), None, "full", Window(12, 16)),
     ]
     assert len(changes(cup("eeeeehhe"), minimum=1)) == 2
     with refused(field="states"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dejacue_paper.data.rendered import Scene, render, write_scene
+from dejacue_paper.data.rendered import RenderedScene, render, write_scene
 from helpers.layouts import document, picture, text
 
 
@@ -19,7 +19,7 @@ def frames(root: Path, numbers: list[int], name: str = "abc") -> None:
         picture(root / "frames" / "apple" / name / f"frame_{number:04}.jpg")
 
 
-def changeit(root: Path) -> Scene:
+def changeit(root: Path) -> RenderedScene:
     """Write a rendered cup, two frames a second, in the layout of ChangeIt."""
     scene = render(3, family="cup", frames=60, size=(72, 96), rate=2)
     write_scene(root / "videos", scene)

@@ -39,7 +39,7 @@ class Event:
 
 
 @dataclass(frozen=True)
-class Change:
+class StateChange:
     """One named state, stable, then another: with frames between them that show none, or not."""
 
     first: str
@@ -254,7 +254,7 @@ def _check_minimum(minimum: int) -> None:
         raise InputError(problem, field="minimum", value=minimum)
 
 
-def changes(pass_: Pass, minimum: int = MINIMUM) -> list[Change]:
+def changes(pass_: Pass, minimum: int = MINIMUM) -> list[StateChange]:
     """Return the changes from one stable state to another, in order, of a complete pass that names
     its states: runs of at least ``minimum`` frames, side by side or with frames of none between
     them."""
@@ -269,7 +269,7 @@ def changes(pass_: Pass, minimum: int = MINIMUM) -> list[Change]:
         after, second = rest[0]
         stable = min(before.length, after.length) >= minimum
         if stable and first != second and second in (pass_.states or ()):
-            changes.append(Change(str(first), before, between, str(second), after))
+            changes.append(StateChange(str(first), before, between, str(second), after))
     return changes
 
 

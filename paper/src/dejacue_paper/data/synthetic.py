@@ -45,7 +45,7 @@ def generate(
     object: str = "cup",
     dtype: type = np.float32,
 ) -> Generated:
-    """One history, the same for the same arguments.
+    """Return one history, the same for the same arguments.
 
     episodes      (state, duration) in order; default: the states in turn, ``recurrences`` times,
                   with random durations that add up to ``frames``
@@ -74,12 +74,12 @@ def generate(
     observed = rng.random(len(labels)) >= missing
     for start, length in gaps:
         observed[start : start + length] = False
-    kept = np.flatnonzero(observed)
+    positions = np.flatnonzero(observed)
     paraphrase = 0.3 * rng.normal(size=(len(states), descriptions, dimension)) / np.sqrt(dimension)
     rows = (3 * shared + 2 * text + state_axes[:, None] + paraphrase).reshape(-1, dimension)
     texts = {state: _texts(state, object, descriptions) for state in states}
     return Generated(
-        History(features[kept].astype(dtype), kept, f"generated-{seed}", "generated"),
+        History(features[positions].astype(dtype), positions, f"generated-{seed}", "generated"),
         Vocabulary(texts, rows.astype(np.float32), "generated", object),
         _references(states, episodes),
     )
@@ -109,7 +109,7 @@ def _check(
 
 
 def _labels(states: Sequence[str], episodes: Sequence[tuple[str, int]]) -> NDArray[np.int64]:
-    """The state shown by every frame."""
+    """Return the state shown by every frame."""
     unknown = {state for state, _ in episodes} - set(states)
     if unknown or any(duration < 1 for _, duration in episodes) or not episodes:
         raise InputError("generate: episodes need known states and durations of at least one frame")
@@ -118,7 +118,7 @@ def _labels(states: Sequence[str], episodes: Sequence[tuple[str, int]]) -> NDArr
 
 
 def _waves(rng: np.random.Generator, frames: int) -> NDArray[np.float64]:
-    """(frames, 3): slow sines with random phases."""
+    """Return (frames, 3): slow sines with random phases."""
     phase = rng.uniform(0, 2 * np.pi, size=3)
     time = np.linspace(0, 2 * np.pi, frames)[:, None]
     waves: NDArray[np.float64] = np.sin(time * np.array([0.5, 1.0, 1.7]) + phase)
@@ -143,7 +143,8 @@ def _draw_episodes(
 
 
 def _ar1(innovations: NDArray[np.float64], correlation: float) -> NDArray[np.float64]:
-    """Unit-variance AR(1) along the first axis; the first value is the first innovation."""
+    """Return a unit-variance AR(1) process along the first axis; its first value is the first
+    innovation."""
     out = innovations.copy()
     scale = np.sqrt(1 - correlation**2)
     for t in range(1, len(out)):
@@ -154,9 +155,9 @@ def _ar1(innovations: NDArray[np.float64], correlation: float) -> NDArray[np.flo
 def _references(
     states: Sequence[str], episodes: Sequence[tuple[str, int]]
 ) -> dict[str, tuple[Window, ...]]:
-    found: dict[str, tuple[Window, ...]] = dict.fromkeys(states, ())
+    windows: dict[str, tuple[Window, ...]] = dict.fromkeys(states, ())
     start = 0
     for state, duration in episodes:
-        found[state] = (*found[state], Window(start, start + duration - 1))
+        windows[state] = (*windows[state], Window(start, start + duration - 1))
         start += duration
-    return found
+    return windows

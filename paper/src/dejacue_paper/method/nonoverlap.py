@@ -62,7 +62,8 @@ class NonOverlap(ScheduledReadout):
 def best_disjoint(
     starts: NDArray[np.int64], ends: NDArray[np.int64], scores: NDArray[np.float64], frames: int
 ) -> NDArray[np.int64] | None:
-    """The candidate of each row of scores (S, C) such that none intersect and the sum is largest.
+    """Return the candidate of each row of scores (S, C) such that none intersect and the sum is
+    largest.
 
     Dynamic programming over (frames seen, set of states placed): O(C · S · 2^S).
     """

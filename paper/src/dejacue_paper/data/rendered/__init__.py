@@ -6,14 +6,14 @@ story.py      how far the object has changed at each frame
 drawing.py    polygons → drawings of an object → sprites in a frame
 scene.py      backdrop, camera, light, hands: the frames and the truth about them
 degrade.py    blur, compression blocks, wrong masks
-render.py     a seed → a Scene, and a scene → files
+render.py     a seed → a RenderedScene, and a scene → files
 demo.py       the scene of ``dejacue demo``
 """
 
 from dejacue_paper.data.rendered.degrade import MASK_NOISES, MaskNoise
 from dejacue_paper.data.rendered.families import FAMILIES
 from dejacue_paper.data.rendered.render import render, scene_reference, write_scene
-from dejacue_paper.data.rendered.scene import Scene
+from dejacue_paper.data.rendered.scene import RenderedScene
 from dejacue_paper.data.rendered.story import TOPOLOGIES, Family
 
 __all__ = [
@@ -22,7 +22,7 @@ __all__ = [
     "TOPOLOGIES",
     "Family",
     "MaskNoise",
-    "Scene",
+    "RenderedScene",
     "render",
     "scene_reference",
     "write_scene",

@@ -13,10 +13,10 @@ from typing import IO
 
 from dejacue.sources.atomic import write_whole
 from dejacue_paper.data.rendered.render import render, write_scene
-from dejacue_paper.data.rendered.scene import Scene
+from dejacue_paper.data.rendered.scene import RenderedScene
 
 
-def demo_scene() -> Scene:
+def demo_scene() -> RenderedScene:
     return render(7, family="cup", topology="three", hand=0.3, exits=1)
 
 

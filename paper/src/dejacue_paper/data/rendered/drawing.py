@@ -184,7 +184,7 @@ def _colour(channels: Sequence[Any]) -> Colour:
     return red, green, blue
 
 
-class Place(NamedTuple):
+class Placement(NamedTuple):
     """Where the unit square of a drawing lies in the frame, in pixels."""
 
     left: float
@@ -224,7 +224,7 @@ class Sprite:
 
 def stamp(
     drawing: Drawing,
-    place: Place,
+    place: Placement,
     image: NDArray[np.uint8] | None,
     labels: NDArray[np.uint8],
     label: int,
@@ -263,7 +263,7 @@ def _covered(
     return start, end
 
 
-def cast(drawing: Drawing, place: Place, image: NDArray[np.uint8]) -> None:
+def cast(drawing: Drawing, place: Placement, image: NDArray[np.uint8]) -> None:
     """Draw the soft shadow under an object and the light that it gives; neither is labelled."""
     left, _, right, bottom = ((edge - MARGIN) / UNIT for edge in drawing.bounds)
     rx = max((right - left) / 2, 0.1) * place.side

@@ -33,7 +33,7 @@ FRUITS: tuple[tuple[Colour, Colour, str], ...] = (  # skin, flesh, what the cut 
 
 
 def cup(rng: np.random.Generator) -> Paint:
-    """A glass cup; progress is how full it is."""
+    """Return the painter of a glass cup; progress is how full it is."""
     glass = draw_colour(rng, saturation=(0.04, 0.16), value=(0.84, 0.95))
     drink = draw_colour(rng, saturation=(0.45, 0.9), value=(0.3, 0.85))
     top = rng.uniform(0.27, 0.36)
@@ -78,7 +78,7 @@ def cup(rng: np.random.Generator) -> Paint:
 
 
 def fruit(rng: np.random.Generator) -> Paint:
-    """A fruit, cut into halves or slices on the way."""
+    """Return the painter of a fruit; progress cuts it into halves or slices."""
     skin, flesh, inside = FRUITS[rng.integers(len(FRUITS))]
     skin = mix(skin, draw_colour(rng), 0.12)
     long = rng.uniform(0.9, 1.25)
@@ -128,7 +128,7 @@ def fruit(rng: np.random.Generator) -> Paint:
 
 
 def toast(rng: np.random.Generator) -> Paint:
-    """A slice of bread; progress is how long it was in the toaster."""
+    """Return the painter of a slice of bread; progress is how long it was in the toaster."""
     crumb = [
         draw_colour(rng, (0.10, 0.14), (0.08, 0.2), (0.94, 0.99)),
         draw_colour(rng, (0.085, 0.11), (0.6, 0.75), (0.78, 0.88)),
@@ -172,7 +172,7 @@ def toast(rng: np.random.Generator) -> Paint:
 
 
 def pizza(rng: np.random.Generator) -> Paint:
-    """A pizza of eight slices on a plate; progress is how much of it is eaten."""
+    """Return the painter of a pizza of eight slices on a plate; progress is how much is eaten."""
     plate = draw_colour(rng, (0.35, 0.75), (0.02, 0.3), (0.8, 0.97))  # not like a pizza
     crust = draw_colour(rng, (0.07, 0.1), (0.5, 0.7), (0.65, 0.82))
     sauce = draw_colour(rng, (0.02, 0.13), (0.6, 0.8), (0.8, 0.95))
@@ -203,7 +203,7 @@ def pizza(rng: np.random.Generator) -> Paint:
 
 
 def bottle(rng: np.random.Generator) -> Paint:
-    """A bottle; on the way its cap goes up and aside."""
+    """Return the painter of a bottle; progress moves its cap up and aside."""
     glass = draw_colour(rng, saturation=(0.2, 0.7), value=(0.4, 0.85))
     cap = draw_colour(rng, saturation=(0.5, 0.9), value=(0.5, 0.95))
     paper = draw_colour(rng, saturation=(0.05, 0.4), value=(0.85, 0.98))

@@ -24,7 +24,7 @@ from dejacue_paper.data.rendered.drawing import Sprite, Viewpoint, hand_from
 from dejacue_paper.data.rendered.families import FAMILIES
 from dejacue_paper.data.rendered.scene import (
     Lens,
-    Scene,
+    RenderedScene,
     Thing,
     draw_backdrop,
     draw_camera,
@@ -58,7 +58,7 @@ def render(
     mask_noise: str | None = None,
     mask_level: float = 0.5,
     descriptions: int = 2,
-) -> Scene:
+) -> RenderedScene:
     """Return one scene, the same for the same arguments; frames are drawn on access.
 
     family, topology   names, or None to let the seed choose
@@ -95,7 +95,7 @@ def render(
         wrong = MaskNoise.draw(rng, mask_noise, mask_level, frames, min(size))
     if mask_noise == "switch":
         distractors = max(distractors, 1)
-    return Scene(
+    return RenderedScene(
         seed=seed,
         family=kind,
         story=story,
@@ -228,7 +228,7 @@ def _distractors(
 
 def write_scene(
     folder: str | os.PathLike[str],
-    scene: Scene,
+    scene: RenderedScene,
     *,
     video: bool = True,
     name: str | None = None,
@@ -275,15 +275,15 @@ def write_scene(
     return target
 
 
-def scene_reference(scene: Scene, name: str | None = None) -> Reference:
+def scene_reference(scene: RenderedScene, name: str | None = None) -> Reference:
     """Return the truth about a scene, for ``evaluate``; the default name is ``scene.id``.
 
     A state that hands hide throughout is left out.
     """
-    seen = {state: windows for state, windows in scene.references.items() if windows}
+    visible = {state: windows for state, windows in scene.references.items() if windows}
     return Reference(
         name or scene.id,
-        seen,
+        visible,
         frames=Window(0, scene.frames - 1),
-        descriptions={state: tuple(scene.vocabulary.states[state]) for state in seen},
+        descriptions={state: tuple(scene.vocabulary.states[state]) for state in visible},
     )

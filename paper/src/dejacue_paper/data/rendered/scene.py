@@ -21,7 +21,7 @@ from dejacue_paper.data.rendered.drawing import (
     UNIT,
     Colour,
     Drawing,
-    Place,
+    Placement,
     Sprite,
     cast,
     darker,
@@ -52,7 +52,7 @@ class Thing:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Scene:
+class RenderedScene:
     """What ``render`` returns. Frames are drawn on access, each independently of the others.
 
     frames         how many there are; size (height, width); rate in frames per second
@@ -113,10 +113,10 @@ class Scene:
     def references(self) -> Mapping[str, tuple[Window, ...]]:
         windows: dict[str, tuple[Window, ...]] = dict.fromkeys(self.vocabulary.states, ())
         for label, first, last in self.story.runs():
-            seen = first + np.flatnonzero(self.visible[first : last + 1])
-            if seen.size:
+            visible = first + np.flatnonzero(self.visible[first : last + 1])
+            if visible.size:
                 state = self.family.states[label]
-                windows[state] += (Window(int(seen[0]), int(seen[-1])),)
+                windows[state] += (Window(int(visible[0]), int(visible[-1])),)
         return windows
 
     def __len__(self) -> int:
@@ -188,7 +188,7 @@ class Scene:
         flicker = (-1.0, 0.2, 1.0, -0.3)[frame % 4] if self.family.animated else 0.0
         return self.target.sprite.drawing(float(self.progress[frame]), flicker)
 
-    def _place(self, thing: Thing, frame: int, *, away: bool = True) -> Place:
+    def _place(self, thing: Thing, frame: int, *, away: bool = True) -> Placement:
         """Return where a thing is seen; the target may have slid ``away``, out of the picture."""
         height, width = self.size
         scale = min(self.size) * self.camera.zoom[frame]
@@ -199,9 +199,9 @@ class Scene:
             share = self.away[frame]
             outside = width / 2 + np.sign(share) * (width + 1.4 * side) / 2
             x += abs(share) * (outside - x)
-        return Place(x - side / 2, y - side / 2, side)
+        return Placement(x - side / 2, y - side / 2, side)
 
-    def _hands(self, frame: int) -> Iterator[tuple[Place, Sprite]]:
+    def _hands(self, frame: int) -> Iterator[tuple[Placement, Sprite]]:
         height, width = self.size
         object_ = self._place(self.target, frame, away=False)  # a hand does not follow it outside
         for hand, sprite in self.reaches:
@@ -213,10 +213,11 @@ class Scene:
             tip = np.array([object_.left, object_.top]) + object_.side / 2
             tip += object_.side * hand.aside * np.array([-toward[1], toward[0]])
             tip -= toward * (hand.depth * object_.side - (1 - reach) * 0.8 * width)
-            yield Place(tip[0] - side / 2, tip[1] - side / 2, side), sprite
+            yield Placement(tip[0] - side / 2, tip[1] - side / 2, side), sprite
 
     def _is_visible(self, frame: int) -> bool:
-        """Nothing is drawn where the middle of the object is well inside and no hand is there."""
+        """Whether the target can be seen; nothing is drawn where the answer is clear: its middle is
+        well inside, and no hand is there."""
         place, (height, width) = self._place(self.target, frame), self.size
         inside = (
             place.left + place.side > 0.5 * place.side
@@ -229,7 +230,7 @@ class Scene:
         return bool((self.true_labels(frame) == 1).any())
 
     def __repr__(self) -> str:
-        return f"<Scene {self.id}: {self.frames} frames of {self.size[1]}×{self.size[0]}>"
+        return f"<RenderedScene {self.id}: {self.frames} frames of {self.size[1]}×{self.size[0]}>"
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,7 +20,7 @@ from dejacue.records import History
 from dejacue.sources.atomic import write_bytes, write_text
 from dejacue_paper.learn.decoders import DECODERS, REMEDY
 from dejacue_paper.learn.decoders import model as make
-from dejacue_paper.learn.decoders.core import Model
+from dejacue_paper.learn.decoders.core import DecoderModel
 from dejacue_paper.learn.decoders.training import Settings, Training
 
 FORMAT, VERSION = "dejacue decoder", 1
@@ -38,7 +38,7 @@ class About:
     losses: list[list[float]]
 
     def check(self, history: History, folder: Path | str) -> None:
-        """Refuses a history whose features are others than those that were learned from."""
+        """Refuse a history whose features are others than those that were learned from."""
         strange = None not in (history.encoder, self.encoder) and history.encoder != self.encoder
         if strange or history.dimension != self.dimension:
             raise InputError(
@@ -49,7 +49,7 @@ class About:
 
 
 def save(training: Training, folder: Path, *, resumable: bool = False) -> None:
-    """Each file is written whole; resumable: with the state that a training goes on from."""
+    """Write each file whole; if ``resumable``, with the state that a training goes on from."""
     tensors = need("safetensors.torch", REMEDY)
     about = {
         "format": FORMAT,
@@ -61,7 +61,9 @@ def save(training: Training, folder: Path, *, resumable: bool = False) -> None:
         "epoch": training.epoch,
         "losses": training.losses,
     }
-    weights = {name: own.detach().cpu().contiguous() for name, own in _weights(training).items()}
+    weights = {
+        name: tensor.detach().cpu().contiguous() for name, tensor in _weights(training).items()
+    }
     folder.mkdir(parents=True, exist_ok=True)
     if resumable:  # first: it stands for itself, also beside older weights
         write_bytes(folder / STATE, tensors.save(training.state()))
@@ -72,14 +74,14 @@ def save(training: Training, folder: Path, *, resumable: bool = False) -> None:
 
 
 def _weights(training: Training) -> dict[str, Tensor]:
-    """Those to be read with, whether or not the training is over."""
-    kept = training.flat.values.clone()
+    """Return the weights to predict with, whether or not the training is over."""
+    values = training.flat.values.clone()
     if training.average is not None:
         with torch.no_grad():
             training.flat.values.copy_(training.average)
-    weights = {name: own.clone() for name, own in training.model.state_dict().items()}
+    weights = {name: tensor.clone() for name, tensor in training.model.state_dict().items()}
     with torch.no_grad():
-        training.flat.values.copy_(kept)
+        training.flat.values.copy_(values)
     return weights
 
 
@@ -114,8 +116,8 @@ def read_about(folder: Path) -> About:
         ) from None
 
 
-def load(folder: Path, seed: int | None = None) -> tuple[Model, About]:
-    """The model of one seed (the first, if none is named), on the CPU."""
+def load(folder: Path, seed: int | None = None) -> tuple[DecoderModel, About]:
+    """Return the model of one seed (the first, if none is named), on the CPU."""
     about = read_about(folder)
     seeds = about.settings.seeds
     if seed is not None and seed not in seeds:
@@ -128,7 +130,9 @@ def load(folder: Path, seed: int | None = None) -> tuple[Model, About]:
     member = 0 if seed is None else seeds.index(seed)
     weights = _tensors(folder / WEIGHTS)
     try:
-        model.load_state_dict({name: own[member : member + 1] for name, own in weights.items()})
+        model.load_state_dict(
+            {name: tensor[member : member + 1] for name, tensor in weights.items()}
+        )
     except RuntimeError:
         raise InputError(
             f"{folder / WEIGHTS}: does not contain the weights of {about.settings.decoder}; train "
@@ -144,14 +148,14 @@ def _tensors(path: Path) -> dict[str, Any]:
     if not path.is_file():
         raise MissingData(f"{path}: is missing; train the decoder again")
     try:
-        found: dict[str, Any] = tensors.load_file(path)
+        loaded: dict[str, Any] = tensors.load_file(path)
     except (OSError, ValueError, safe.SafetensorError) as error:
         raise InputError(f"{path}: is damaged ({first_line(error)}); train it again") from None
-    return found
+    return loaded
 
 
 def resume(training: Training, folder: Path) -> None:
-    """Puts a training where the one in the folder stopped."""
+    """Put a training where the one in the folder stopped."""
     if not (folder / SETTINGS).is_file():
         raise InputError(f"{folder}: contains no training run to resume; leave out --resume")
     about = read_about(folder)
@@ -170,7 +174,7 @@ def resume(training: Training, folder: Path) -> None:
 
 
 def check_free(folder: Path) -> None:
-    """Refuses to begin where another training was stopped."""
+    """Refuse to begin where another training was stopped."""
     if (folder / STATE).is_file():
         raise InputError(
             f"{folder}: contains an interrupted training run; continue it (--resume), or give "
