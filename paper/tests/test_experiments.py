@@ -10,8 +10,8 @@ import sys
 
 import numpy as np
 import pytest
+from helpers.errors import refused
 
-from dejacue import InputError
 from dejacue.method.kernel import compiled
 from dejacue_paper import generate
 from dejacue_paper.data.release import ReleaseEntry
@@ -264,8 +264,9 @@ def test_results_are_written_as_json_csv_and_markdown() -> None:
 
 
 def test_an_unknown_table_is_named() -> None:
-    with pytest.raises(InputError, match='did you mean "main"'):
+    with refused(value="mian") as caught:
         experiment("mian")
+    assert '"main"' in caught.value.remedy
 
 
 def test_the_synthetic_draws_follow_a_plain_loop() -> None:

@@ -6,6 +6,7 @@ from glob import glob
 
 import numpy as np
 import pytest
+from helpers.errors import refused
 from helpers.layouts import (
     d_nerf,
     document,
@@ -79,7 +80,7 @@ def test_nerfies_with_ids_that_have_no_metadata_is_refused(tmp_path) -> None:
     found = problems(tmp_path)
     assert [own.split(": ")[1] for own in found] == ['"a2"', '"a3"']
     document(tmp_path / "dataset.json", {"count": 5, "ids": ["a1"]})
-    with pytest.raises(InputError, match="count is 5, but 1 ids are listed"):
+    with refused(file=tmp_path / "dataset.json", field="count", value=5):
         open_dataset(tmp_path)
 
 
@@ -117,7 +118,7 @@ def test_neu3d_with_other_poses_is_refused(tmp_path) -> None:
     with pytest.raises(InputError, match="holds pickled objects, which are never loaded"):
         open_dataset(tmp_path)
     np.save(tmp_path / "poses_bounds.npy", np.zeros((1, 12)))
-    with pytest.raises(InputError, match="17 numbers per camera"):
+    with refused(file=tmp_path / "poses_bounds.npy"):
         open_dataset(tmp_path)
 
 

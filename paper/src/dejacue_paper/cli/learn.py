@@ -57,8 +57,9 @@ def labelled(
         for path, history in zip(histories, read, strict=True):
             if history.id not in true:
                 raise InputError(
-                    f"{path}: {references} has no windows for history {history.id}; label some, "
-                    "or leave the history out"
+                    f"{references} has no windows for history {history.id}",
+                    file=path,
+                    remedy="label some, or leave the history out",
                 )
         return [
             Files(history, vocabulary, _observed(history, true[history.id])) for history in read

@@ -28,7 +28,8 @@ def state_p_values(
     well."""
     if vocabulary.examples or vocabulary.changes:
         raise InputError(
-            "p-values compare words with words; leave out the examples and changes of states"
+            "p-values compare words with words; leave out the examples and changes of states",
+            field="examples",
         )
     plan = Plan.of(None, "contrast", None, 1, False, engine)
     view = plan.view(history, vocabulary)
@@ -52,12 +53,15 @@ def unrelated_to(vocabulary: Vocabulary, others: Sequence[Vocabulary]) -> list[V
     if not others:
         raise InputError(
             "p-values need vocabularies of other objects for comparison; pass them as unrelated "
-            "(dejacue_paper.data.unrelated has some)"
+            "(dejacue_paper.data.unrelated has some)",
+            field="unrelated",
         )
     if not unrelated:
         raise InputError(
             f"none of the {len(others)} vocabularies given for comparison is unrelated to this "
-            "one; give vocabularies of other objects and states"
+            "one; give vocabularies of other objects and states",
+            field="unrelated",
+            value=len(others),
         )
     return unrelated
 

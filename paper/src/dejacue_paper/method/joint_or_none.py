@@ -30,7 +30,8 @@ class JointOrNone(Joint):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not is_number(self.none):
-            raise InputError(f"none {self.none!r} must be 0 or more deviations")
+            problem = f"none {self.none!r} must be 0 or more deviations"
+            raise InputError(problem, field="none", value=self.none)
         object.__setattr__(self, "none", float(self.none))
 
     @property

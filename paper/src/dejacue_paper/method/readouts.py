@@ -160,7 +160,8 @@ class Peak(Readout):
 
     def __post_init__(self) -> None:
         if not 0.0 < self.ratio <= 1.0:
-            raise InputError(f"peak ratio {self.ratio} must be above 0 and at most 1")
+            problem = f"peak ratio {self.ratio} must be above 0 and at most 1"
+            raise InputError(problem, field="ratio", value=self.ratio)
         object.__setattr__(self, "smoothing", check_width(self.smoothing))
 
     def find_one(self, view: View) -> Answers:

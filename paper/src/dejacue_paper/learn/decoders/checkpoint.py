@@ -42,9 +42,12 @@ class About:
         strange = None not in (history.encoder, self.encoder) and history.encoder != self.encoder
         if strange or history.dimension != self.dimension:
             raise InputError(
-                f'{folder}: was trained on features of "{self.encoder}" ({self.dimension} '
-                f'numbers), but history {history.id} has features of "{history.encoder}" '
-                f"({history.dimension}); encode with the same encoder"
+                f'was trained on features of "{self.encoder}" ({self.dimension} numbers), but '
+                f'history {history.id} has features of "{history.encoder}" ({history.dimension})',
+                file=folder,
+                field="encoder",
+                value=history.encoder,
+                remedy="encode with the same encoder",
             )
 
 
@@ -89,7 +92,7 @@ def read_about(folder: Path) -> About:
     path = folder / SETTINGS
     if not path.is_file():
         raise MissingData(
-            f'{folder}: contains no trained decoder; "dejacue learn train" writes one'
+            "contains no trained decoder", file=folder, remedy='"dejacue learn train" writes one'
         )
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
@@ -97,8 +100,11 @@ def read_about(folder: Path) -> About:
             raise ValueError(f'format "{document["format"]}"')
         if document["version"] != VERSION:
             raise InputError(
-                f"{path}: has version {document['version']}, but this dejacue reads version "
-                f"{VERSION}; train the decoder again"
+                f"has version {document['version']}, but this dejacue reads version {VERSION}",
+                file=path,
+                field="version",
+                value=document["version"],
+                remedy="train the decoder again",
             )
         return About(
             Settings(**document["settings"]),
@@ -111,8 +117,9 @@ def read_about(folder: Path) -> About:
         raise
     except (OSError, ValueError, TypeError, LookupError) as error:
         raise InputError(
-            f"{path}: does not contain the settings of a decoder ({first_line(error)}); train it "
-            "again"
+            f"does not contain the settings of a decoder ({first_line(error)})",
+            file=path,
+            remedy="train it again",
         ) from None
 
 
@@ -122,10 +129,14 @@ def load(folder: Path, seed: int | None = None) -> tuple[DecoderModel, About]:
     seeds = about.settings.seeds
     if seed is not None and seed not in seeds:
         raise InputError(
-            f"{folder}: was trained with the seeds {', '.join(map(str, seeds))}, not {seed}"
+            f"was trained with the seeds {', '.join(map(str, seeds))}, not {seed}",
+            file=folder,
+            field="seed",
+            value=seed,
         )
     if about.settings.decoder not in DECODERS:
-        raise InputError(f'{folder}: unknown decoder "{about.settings.decoder}"; train it again')
+        problem = f'unknown decoder "{about.settings.decoder}"'
+        raise InputError(problem, file=folder, field="decoder", remedy="train it again")
     model = make(about.settings.decoder, 1, about.dimension, about.settings.as_published)
     member = 0 if seed is None else seeds.index(seed)
     weights = _tensors(folder / WEIGHTS)
@@ -135,8 +146,9 @@ def load(folder: Path, seed: int | None = None) -> tuple[DecoderModel, About]:
         )
     except RuntimeError:
         raise InputError(
-            f"{folder / WEIGHTS}: does not contain the weights of {about.settings.decoder}; train "
-            "it again"
+            f"does not contain the weights of {about.settings.decoder}",
+            file=folder / WEIGHTS,
+            remedy="train it again",
         ) from None
     model.eval()
     return model, about
@@ -146,27 +158,33 @@ def _tensors(path: Path) -> dict[str, Any]:
     tensors = need("safetensors.torch", REMEDY)
     safe = need("safetensors", REMEDY)
     if not path.is_file():
-        raise MissingData(f"{path}: is missing; train the decoder again")
+        raise MissingData("is missing", file=path, remedy="train the decoder again")
     try:
         loaded: dict[str, Any] = tensors.load_file(path)
     except (OSError, ValueError, safe.SafetensorError) as error:
-        raise InputError(f"{path}: is damaged ({first_line(error)}); train it again") from None
+        problem = f"is damaged ({first_line(error)})"
+        raise InputError(problem, file=path, remedy="train it again") from None
     return loaded
 
 
 def resume(training: Training, folder: Path) -> None:
     """Put a training where the one in the folder stopped."""
     if not (folder / SETTINGS).is_file():
-        raise InputError(f"{folder}: contains no training run to resume; leave out --resume")
+        problem = "contains no training run to resume"
+        raise InputError(problem, file=folder, remedy="leave out --resume")
     about = read_about(folder)
     if about.settings != training.settings or about.encoder != training.encoder:
         raise InputError(
-            f"{folder}: was started with other settings or another encoder; give the same ones, "
-            "or another folder"
+            "was started with other settings or another encoder",
+            file=folder,
+            field="settings",
+            remedy="give the same ones, or another folder",
         )
     if not (folder / STATE).is_file():
         raise InputError(
-            f"{folder}: the training run is already complete; give another folder to train again"
+            "the training run is already complete",
+            file=folder,
+            remedy="give another folder to train again",
         )
     state = _tensors(folder / STATE)
     with in_file(folder):
@@ -177,6 +195,7 @@ def check_free(folder: Path) -> None:
     """Refuse to begin where another training was stopped."""
     if (folder / STATE).is_file():
         raise InputError(
-            f"{folder}: contains an interrupted training run; continue it (--resume), or give "
-            "another folder"
+            "contains an interrupted training run",
+            file=folder,
+            remedy="continue it (--resume), or give another folder",
         )
