@@ -54,17 +54,19 @@ def test_the_null_has_one_score_for_each_unrelated_state():
     view = Plan.of(None, "contrast", None, None, False, "auto").view(
         scene.history, scene.vocabulary
     )
-    expected = [locate(scene.history, own)[state][0].score for own in many for state in own.states]
+    expected = [
+        locate(scene.history, words)[state][0].score for words in many for state in words.states
+    ]
     assert null_scores(Contrast(), view, many).tolist() == pytest.approx(expected)
 
 
 def test_words_that_are_shared_make_a_vocabulary_related():
-    own = Vocabulary({"a": ["an empty cup"], "b": ["a full cup"]})
+    cup = Vocabulary({"a": ["an empty cup"], "b": ["a full cup"]})
     far = Vocabulary({"a": ["a lit candle"], "b": ["the candle is out"]})
     near = Vocabulary({"a": ["a cup of tea"], "b": ["tea leaves"]})
-    assert unrelated_to(own, [near, far]) == [far]
+    assert unrelated_to(cup, [near, far]) == [far]
     with refused(field="unrelated", value=1):
-        unrelated_to(own, [near])
+        unrelated_to(cup, [near])
 
 
 def test_confidence_refuses_what_it_cannot_judge():

@@ -32,14 +32,14 @@ def rank(text: str) -> str:
 def test_rounds_take_one_noun_of_every_action_in_turn() -> None:
     got = roster(SMALL, count=5)
     actions = sorted(["cut", "fold", "tear"], key=lambda a: rank(f"3407\0action\0{a}"))
-    assert [one.action for one in got[:3]] == actions
-    assert [one.action for one in got[3:]] == [a for a in actions if a != "tear"]
-    cut = [one.noun for one in got if one.action == "cut"]
+    assert [row.action for row in got[:3]] == actions
+    assert [row.action for row in got[3:]] == [a for a in actions if a != "tear"]
+    cut = [row.noun for row in got if row.action == "cut"]
     assert cut == sorted(["apple", "tape_measure"], key=lambda n: rank(f"3407\0cut\0{n}"))
 
 
 def test_a_pair_gives_one_sequence_and_keeps_the_others_as_reserves() -> None:
-    (apple,) = (one for one in roster(SMALL, count=5) if one.noun == "apple")
+    (apple,) = (row for row in roster(SMALL, count=5) if row.noun == "apple")
     order = sorted(["1_cut_apple", "2_cut_apple"], key=lambda s: rank(f"3407\0cut\0apple\0{s}"))
     assert [apple.sequence, *apple.reserves] == order
 
@@ -94,8 +94,8 @@ def test_the_published_roster_comes_out_in_order(release) -> None:
     assert [len(splits[split]) for split in ("train", "validation")] == [572, 70]
     drawn = roster([*splits["train"], *splits["validation"]])
     cohort = read_cohort(release.folder)
-    assert [one.sequence for one in drawn] == [row.sequence for row in cohort]
-    assert [one.action for one in drawn] == [row.action for row in cohort]
+    assert [selected.sequence for selected in drawn] == [row.sequence for row in cohort]
+    assert [selected.action for selected in drawn] == [row.action for row in cohort]
     assert [row.id for row in cohort] == [f"H{n:03}" for n in range(1, 101)]
     assert drawn[0].sequence == "3511_unscrew_jar"
 

@@ -84,8 +84,8 @@ def test_references_are_windows_of_the_states_of_the_vocabulary(release):
 def test_states_keep_the_order_of_the_manifest(release):
     manifest = json.loads((release.folder / "data/seven_history/manifest.json").read_text())
     for row, entry in zip(manifest["histories"], release.seven, strict=True):
-        told = {state["state_id"]: tuple(state["descriptions"]) for state in row["states"]}
-        assert list(entry.vocabulary.states.items()) == list(told.items())
+        descriptions = {state["state_id"]: tuple(state["descriptions"]) for state in row["states"]}
+        assert list(entry.vocabulary.states.items()) == list(descriptions.items())
 
 
 @pytest.mark.release

@@ -57,7 +57,7 @@ USUAL = {
     "blur": 0.0,
     "blocks": 0.0,
 }
-MOST_DISTRACTORS = 4  # at clutter 1
+MAX_DISTRACTORS = 4  # at clutter 1
 CURVES = ("r1_05", "top1_tiou")
 SCENES_NOTE = (
     "Rendered scenes of {frames} frames, seeds {first} to {last}, none of them used in training; "
@@ -99,7 +99,7 @@ def moderate(number: int) -> dict[str, Any]:
 
 def degraded(number: int, difficulty: str, level: float) -> dict[str, Any]:
     """Return options of a scene with defaults but for one difficulty; clutter adds distractors."""
-    more = {"distractors": round(MOST_DISTRACTORS * level)} if difficulty == "clutter" else {}
+    more = {"distractors": round(MAX_DISTRACTORS * level)} if difficulty == "clutter" else {}
     return {**subject(number), **USUAL, difficulty: level, **more}
 
 
@@ -305,7 +305,7 @@ ABOUT_MASKS = (
 ABOUT_DIFFICULTIES = (
     "Changes are relative to level 0 of the same difficulty; the others stay at "
     f"{', '.join(f'{name} {level:g}' for name, level in USUAL.items())}. Clutter adds "
-    f"{MOST_DISTRACTORS} distractors at level 1 and half as many at .5. Pixels outside the mask "
+    f"{MAX_DISTRACTORS} distractors at level 1 and half as many at .5. Pixels outside the mask "
     "are grey in a crop, so the background shows only in the soft outline of the object."
 )
 ABOUT_STILL = (

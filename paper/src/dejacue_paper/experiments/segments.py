@@ -16,7 +16,7 @@ from dejacue_paper.experiments.beyond import HALVES, sets
 from dejacue_paper.experiments.corpus import Benchmark, Corpus, Table
 from dejacue_paper.experiments.table import Experiment, Result, Value
 
-MOST_JOINED = 5  # neighbouring segments in a window
+MAX_JOINED = 5  # neighbouring segments in a window
 COUNTS = (3, 5, 8)  # segments that are asked for
 NEAR_S, NEAR_FRAMES = 0.4, 2.0
 DRAWS, SEED = 20, 3407
@@ -38,7 +38,7 @@ def visual(benchmark: Benchmark, names: Sequence[str] = SETS) -> Result:
 
 
 ABOUT = (
-    f"Best window: the best one made of 1 to {MOST_JOINED} neighbouring segments. Near an edge: "
+    f"Best window: the best one made of 1 to {MAX_JOINED} neighbouring segments. Near an edge: "
     f"share of reference edges inside stretches that are within {NEAR_S} s ({NEAR_FRAMES:g} "
     "frames if a history has no times) of an edge between segments; mean over histories that have "
     f"such edges. Random: the same number of edges drawn in the same stretches, means of {DRAWS} "
@@ -100,7 +100,7 @@ def joined(history: History, edges: Edges) -> NDArray[np.int64]:
     return np.concatenate(
         [
             np.stack([first[: len(first) - more], last[more:]], axis=1)
-            for more in range(min(MOST_JOINED, len(first)))
+            for more in range(min(MAX_JOINED, len(first)))
         ]
     )
 

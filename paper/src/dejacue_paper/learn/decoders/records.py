@@ -20,7 +20,7 @@ from dejacue.records import History, Vocabulary, Window
 
 Rows = NDArray[np.float32]
 EVENT_KERNEL = 2  # frames on each side of a change
-MOST_EVENTS = 40
+MAX_EVENTS = 40
 
 
 class LabelledHistory(Protocol):
@@ -244,7 +244,7 @@ def _events(tokens: Rows) -> NDArray[np.float64]:
     inner = np.arange(1, n - 1)
     peak = (score[inner] > score[inner - 1]) & (score[inner] > score[inner + 1])
     changes = inner[peak & (score[inner] >= score.mean())]
-    strongest = changes[np.argsort(-score[changes], kind="stable")[: MOST_EVENTS - 1]]
+    strongest = changes[np.argsort(-score[changes], kind="stable")[: MAX_EVENTS - 1]]
     bounds = np.array([0, *np.sort(strongest), n]) / n
     return np.stack([(bounds[1:] + bounds[:-1]) / 2, np.diff(bounds)], axis=1)
 
