@@ -239,7 +239,7 @@ class Case:
     title: str
     history: History
     responses: NDArray[np.float64]
-    found: Window
+    window: Window
     references: Sequence[Window]
 
 
@@ -262,7 +262,7 @@ def cases_figure(cases: Sequence[Case]) -> Figure:
             axis.plot(frames[run], case.responses[run], color="#444444", lw=0.7)
         top = float(case.responses.max())
         axis.plot(
-            [case.found.start - 0.5, case.found.end + 0.5],
+            [case.window.start - 0.5, case.window.end + 0.5],
             [1.12 * top] * 2,
             color=ORANGE,
             lw=4,

@@ -113,7 +113,7 @@ class RobustnessCase:
     frames: NDArray[np.int64]
     responses: NDArray[np.float64]
     references: Sequence[Window]
-    found: Mapping[str, Sequence[Window]]
+    windows: Mapping[str, Sequence[Window]]
 
 
 @styled
@@ -132,7 +132,7 @@ def cases_figure(cases: Sequence[RobustnessCase]) -> Figure:
         )
         low, high = case.responses.min(), case.responses.max()
         step = 0.16 * (high - low)
-        bars = {"true": case.references, **case.found}
+        bars = {"true": case.references, **case.windows}
         for k, (name, windows) in enumerate(bars.items()):
             level = low - (k + 1) * step
             for window in windows:

@@ -57,13 +57,13 @@ def corpus_moments(benchmark: Benchmark) -> Result:
     values: list[Value] = []
     windows = {}
     with tempfile.TemporaryDirectory() as folder:
-        for kept, asking in ((vost.entries, {"VOST": vost}), (entries, groups)):
-            with Store.create(Path(folder) / str(len(kept))) as store:
-                store.add(entry.history for entry in kept)
+        for stored, asking in ((vost.entries, {"VOST": vost}), (entries, groups)):
+            with Store.create(Path(folder) / str(len(stored))) as store:
+                store.add(entry.history for entry in stored)
                 for name, corpus in asking.items():
-                    row = f"{name} over {len(kept)} histories"
+                    row = f"{name} over {len(stored)} histories"
                     answers = ask_each(store, corpus)
-                    values += _rank_values(row, corpus, answers, len(kept))
+                    values += _rank_values(row, corpus, answers, len(stored))
                     if corpus is vost:
                         values += _same_object(f"{row}: object score", corpus, answers)
                     windows[row] = corpus.by_history(answers.windows)

@@ -266,29 +266,29 @@ def _parts_figure() -> Any:
     cases = []
     for title, scene in scenes.items():
         history, words = scene.history, scene.vocabulary
-        found = {
+        windows = {
             name: [locate(history, words, readout=readout)["filled"][0].window]
             for name, readout in (("published", "published"), ("contrast", "contrast"))
         }
         if "back" in title:
-            found["occurrences"] = [
+            windows["occurrences"] = [
                 interval.window
                 for interval in locate(history, words, readout="joint", top=None)["filled"]
             ]
         seen = evidence(history, words, readout="contrast").responses[-1]
         truth = scene.references["filled"]
-        cases.append(RobustnessCase(title, history.frames, seen, truth, found))
+        cases.append(RobustnessCase(title, history.frames, seen, truth, windows))
     scene = generate(11, frames=300, signal=0.6, descriptions=3)
     history, words = scene.history, scene.vocabulary
-    found = {
+    windows = {
         f"published, {k}": [interval.window]
         for k, interval in enumerate(locate(history, words, readout="published")["filled"], start=1)
     }
-    found["contrast"] = [locate(history, words, readout="contrast")["filled"][0].window]
+    windows["contrast"] = [locate(history, words, readout="contrast")["filled"][0].window]
     seen = evidence(history, words, readout="contrast").responses[-1]
     truth = scene.references["filled"]
     cases.append(
-        RobustnessCase("three paraphrases of one state", history.frames, seen, truth, found)
+        RobustnessCase("three paraphrases of one state", history.frames, seen, truth, windows)
     )
     return cases_figure(cases)
 

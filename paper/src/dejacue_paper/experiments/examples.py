@@ -94,9 +94,7 @@ def read_all(
     histories = (entry.history for entry in corpus.entries)
     windows, _ = description_windows(histories, vocabularies, readout=readout, engine=corpus.engine)
     rows, before = [], 0
-    for entry, vocabulary in zip(
-        corpus.entries, vocabularies, strict=True
-    ):  # made may have no words
+    for entry, vocabulary in zip(corpus.entries, vocabularies, strict=True):  # maybe wordless
         rows += [
             before + vocabulary.state_names.index(state) for state in entry.vocabulary.state_names
         ]
@@ -233,8 +231,8 @@ def asked(corpora: Mapping[str, Corpus]) -> Result:
 
 
 def _mean(corpus: Corpus, windows: list[Windows]) -> Table:
-    found: Table = np.mean([corpus.means(corpus.scores(own)) for own in windows], axis=0)
-    return found
+    mean: Table = np.mean([corpus.means(corpus.scores(selected)) for selected in windows], axis=0)
+    return mean
 
 
 def _answers(corpus: Corpus, how: str) -> dict[int, list[dict[str, Named]]]:

@@ -53,7 +53,7 @@ def read(folder: Path) -> Dataset:
 
 def _clip(name: str, scene: Path, frames: list[_Frame]) -> tuple[Clip, list[str]]:
     last = max(1, len(frames) - 1)
-    times = [at / last if own.time is None else own.time for at, own in enumerate(frames)]
+    times = [at / last if frame.time is None else frame.time for at, frame in enumerate(frames)]
     check(
         scene,
         [

@@ -135,11 +135,11 @@ def predictions(training: Training, groups: Groups, condition: Condition) -> dic
     answers: dict[str, Any] = {}
     for name in condition.groups:
         entries = groups[name]
-        every = [frames_of(entries, rows) for rows in predict(training.model, entries)]
+        members = [frames_of(entries, rows) for rows in predict(training.model, entries)]
         if condition.folds and name == condition.train:
             left_out = {int(h): k for k, fold in enumerate(folds_of(entries)) for h in fold}
-            every = [[every[left_out[h]][h] for h in range(len(entries))]]
-        answers[name] = [_answer(entries, windows, name) for windows in every]
+            members = [[members[left_out[h]][h] for h in range(len(entries))]]
+        answers[name] = [_answer(entries, windows, name) for windows in members]
     return answers
 
 
@@ -178,8 +178,8 @@ def _run(job: TrainingJob, condition: Condition) -> dict[str, Any]:
     entries = groups[condition.train]
     only, seeds = None, job.seeds[: condition.most]
     if condition.folds:
-        every, seeds = np.arange(len(entries)), SEEDS[:FOLDS]
-        only = [np.setdiff1d(every, fold) for fold in folds_of(entries)]
+        numbers, seeds = np.arange(len(entries)), SEEDS[:FOLDS]
+        only = [np.setdiff1d(numbers, fold) for fold in folds_of(entries)]
     epochs = max(1, round(condition.epochs * job.share))
     settings = Settings(job.decoder, seeds, epochs, as_published=condition.as_published, clip=True)
     training = Training(settings, entries, job.device, only=only, graph=job.graph)
