@@ -34,7 +34,7 @@ $(PEERS)/.installed: $(VENV)/.developer
 	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check 'dejacue[peers]'
 	touch $@
 
-demo: $(VENV)/.installed ## render a video, find the states of its object, write a report
+demo: $(VENV)/.installed ## find the states of an object in a video, write a report
 	$(BIN)/dejacue demo --output out/demo
 
 out/demo/finding.json: | $(VENV)/.installed # what was saved in the studio is not made anew

@@ -47,7 +47,7 @@ def one_thread() -> None:
 
 
 def missing(message: str, options: argparse.Namespace) -> NoReturn:
-    """End because data is missing, which is an error unless this is only --smoke."""
+    """Stop because data is missing, which is an error unless this is only --smoke."""
     print(message)
     raise SystemExit(0 if options.smoke else 1)
 
@@ -92,9 +92,9 @@ def best(
 def put_table(page: Path, made_by: str, lines: list[str]) -> None:
     """Replace what stands in the page between the mark of this benchmark and the next end mark."""
     start, end = f"<!-- made by {made_by} -->", "<!-- end -->"
-    head, found, rest = page.read_text(encoding="utf-8").partition(start)
+    head, marker, rest = page.read_text(encoding="utf-8").partition(start)
     _, ended, tail = rest.partition(end)
-    if not (found and ended):
+    if not (marker and ended):
         raise SystemExit(f"{page}: has no {start} followed by {end}; add them to the page")
     text = "\n".join([start, *lines, end])
     page.write_text(f"{head}{text}{tail}", encoding="utf-8")

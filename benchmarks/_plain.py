@@ -15,13 +15,13 @@ def cosines(features: np.ndarray, queries: np.ndarray) -> np.ndarray:
 
 
 def windows(evidence: np.ndarray, frames: np.ndarray, lengths: tuple[int, ...]) -> list:
-    """Calibrate, smooth inside runs, scan every length with prefix sums."""
+    """Return windows: calibrate, smooth inside runs, scan every length with prefix sums."""
     e = evidence.astype(np.float64)
     centre = np.median(e, axis=1, keepdims=True)
     scale = np.maximum(1.4826 * np.median(np.abs(e - centre), axis=1, keepdims=True), 1e-3)
     g = (e - centre) / scale
     best = np.full(len(e), -np.inf)
-    found: list = [None] * len(e)
+    selected: list = [None] * len(e)
     cuts = np.flatnonzero(np.diff(frames) != 1) + 1
     for first, last in zip([0, *cuts], [*cuts, len(frames)], strict=True):
         values, n = g[:, first:last], last - first
@@ -40,5 +40,5 @@ def windows(evidence: np.ndarray, frames: np.ndarray, lengths: tuple[int, ...]) 
             top = score[np.arange(len(e)), at]
             for q in np.flatnonzero(top > best):
                 best[q] = top[q]
-                found[q] = (frames[first + at[q]], frames[first + at[q] + length - 1])
-    return found
+                selected[q] = (frames[first + at[q]], frames[first + at[q] + length - 1])
+    return selected

@@ -52,16 +52,16 @@ def calibrated(cosines: np.ndarray, runs) -> np.ndarray:
 
 
 def candidates(runs) -> np.ndarray:
-    found = []
+    candidates = []
     for length in PUBLISHED:
         for first, last in runs:
             for start in range(first, last - length + 1):
-                found.append((start, start + length - 1))
-    return np.array(found)
+                candidates.append((start, start + length - 1))
+    return np.array(candidates)
 
 
 def scores_of(method: str, x, u, runs, windows) -> np.ndarray:
-    """(Q, C) of one readout."""
+    """Return scores (Q, C) of one readout."""
     cosines = u @ x.T
     starts, ends = windows[:, 0], windows[:, 1]
     lengths = ends - starts + 1
@@ -79,7 +79,8 @@ def scores_of(method: str, x, u, runs, windows) -> np.ndarray:
 
 
 def chosen(scores: np.ndarray, windows: np.ndarray) -> np.ndarray:
-    """The tie rule: earliest start, then earliest end, among all within 1e-9 of the best."""
+    """Return the best by the tie rule: earliest start, then earliest end, of all within 1e-9 of the
+    best."""
     found = []
     for row in scores:
         top = row.max()
@@ -112,7 +113,7 @@ def overlap(window, references) -> float:
 
 
 def table(entries, method: str, coordinates: str, prompts: str = "ensemble") -> np.ndarray:
-    """(components, 3) means of a method."""
+    """Return (components, 3) means of a method."""
     rows = {}
     for entry in entries:
         history, vocabulary = entry.history, entry.prompted(prompts)
@@ -128,8 +129,8 @@ def table(entries, method: str, coordinates: str, prompts: str = "ensemble") -> 
         for window, state in zip(history.frames[windows], vocabulary.state_names, strict=True):
             value = overlap(window, [tuple(w) for w in entry.references[state]])
             states.setdefault(state, []).append((value >= 0.3, value >= 0.5, value))
-        own = np.mean([np.mean(s, axis=0) for s in states.values()], axis=0)
-        rows.setdefault(entry.component, []).append(own)
+        mean = np.mean([np.mean(s, axis=0) for s in states.values()], axis=0)
+        rows.setdefault(entry.component, []).append(mean)
     return np.array([np.mean(rows[name], axis=0) for name in sorted(rows)])
 
 
@@ -148,7 +149,7 @@ def sign_flip(values: np.ndarray) -> float:
 
 
 def ranking(entries, coordinates: str) -> float:
-    """MRR .5, the mean of everything; the other measures follow from the same order."""
+    """Return MRR .5, the mean of everything; the other measures follow from the same order."""
     found = []
     for entry in entries:
         history, vocabulary = entry.history, entry.vocabulary
@@ -180,13 +181,13 @@ MAIN = [
 def main_table(entries) -> dict:
     means = {name: table(entries, *name) for name in MAIN}
     return {
-        name: (own.mean(axis=0), [interval(column) for column in own.T])
-        for name, own in means.items()
+        name: (values.mean(axis=0), [interval(column) for column in values.T])
+        for name, values in means.items()
     }
 
 
 def extended_tables(entries) -> dict:
-    """Paired tests of the main table, peak, prompts, sum, and ranking."""
+    """Compute paired tests of the main table, peak, prompts, sum, and ranking."""
     means = {name: table(entries, *name) for name in MAIN}
     dual, vocabulary = means["scan", "dual"], means["scan", "vocabulary"]
     pairs = [(dual, means[name]) for name in MAIN if name != ("scan", "dual")]

@@ -35,21 +35,21 @@ def around(mask: np.ndarray | None) -> Box | None:
     return float(columns[0]), float(rows[0]), float(columns[-1] + 1), float(rows[-1] + 1)
 
 
-def overlap(one: Box | None, other: Box) -> float:
-    if one is None:
+def overlap(first: Box | None, other: Box) -> float:
+    if first is None:
         return 0.0
-    width = min(one[2], other[2]) - max(one[0], other[0])
-    height = min(one[3], other[3]) - max(one[1], other[1])
+    width = min(first[2], other[2]) - max(first[0], other[0])
+    height = min(first[3], other[3]) - max(first[1], other[1])
     common = max(width, 0) * max(height, 0)
-    areas = [(box[2] - box[0]) * (box[3] - box[1]) for box in (one, other)]
+    areas = [(box[2] - box[0]) * (box[3] - box[1]) for box in (first, other)]
     return common / (sum(areas) - common)
 
 
 def ours(images: list[np.ndarray], box: Box) -> Iterator[Box | None]:
     session = load_tracker("box").session()
     for at, image in enumerate(images):
-        found = session.step(image, [Prompt(box=box)] if at == 0 else ())
-        yield around(found[1].mask)
+        tracked = session.step(image, [Prompt(box=box)] if at == 0 else ())
+        yield around(tracked[1].mask)
 
 
 def opencv(name: str) -> Follow:
@@ -68,16 +68,16 @@ def opencv(name: str) -> Follow:
 
 
 def methods() -> dict[str, Follow]:
-    found: dict[str, Follow] = {"box": ours}
+    trackers: dict[str, Follow] = {"box": ours}
     try:
-        found |= {f"OpenCV {name}": opencv(name) for name in OPENCV}
+        trackers |= {f"OpenCV {name}": opencv(name) for name in OPENCV}
     except ImportError:
         print("OpenCV is not installed: measuring only the box tracker")
-    return found
+    return trackers
 
 
 def measure(folder: Path, first: int, table: Table) -> dict[str, float]:
-    """A row for each tracker; the mean overlap of each."""
+    """Add a row for each tracker, and return the mean overlap of each."""
     masks = open_masks(folder.parents[1] / "Annotations" / folder.name)
     images, boxes = [], []
     for frame in open_video(folder, start=first):
@@ -88,10 +88,10 @@ def measure(folder: Path, first: int, table: Table) -> dict[str, float]:
     means = {}
     for name, follow in methods().items():
         start = time.perf_counter()
-        found = list(follow(images, boxes[0]))
+        followed = list(follow(images, boxes[0]))
         seconds = time.perf_counter() - start
-        pairs = zip(found[1:], boxes[1:], strict=True)
-        fits = [overlap(own, true) for own, true in pairs if true is not None]
+        pairs = zip(followed[1:], boxes[1:], strict=True)
+        fits = [overlap(box, true) for box, true in pairs if true is not None]
         means[name] = float(np.mean(fits))
         values = (f"{means[name]:.2f}", f"{np.mean(fits[:10]):.2f}", f"{len(images) / seconds:.0f}")
         table.add_row(folder.name, name, *values)
@@ -104,10 +104,12 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0, help="frame that shows the object")
     options = parser.parse_args()
     table = Table("sequence", "tracker", "box IoU", "first 10 frames", "frames/s")
-    every = [measure(own, options.first, table) for own in sequences(options.folder, options)]
+    every = [
+        measure(sequence, options.first, table) for sequence in sequences(options.folder, options)
+    ]
     table.add_section()
     for name in every[0]:
-        table.add_row("mean", name, f"{np.mean([own[name] for own in every]):.2f}", "", "")
+        table.add_row("mean", name, f"{np.mean([row[name] for row in every]):.2f}", "", "")
     Console(width=100).print(table)
 
 

@@ -56,8 +56,8 @@ def main() -> None:
             same = [np.array(engine(e).search(row, cuts, frames)[:2]) for e in ("auto", "numpy")]
             assert np.array_equal(*same), "the searches disagree"
         grid, exact, *every = (1e3 * time_s for time_s in best(sides, seconds=seconds))
-        shown = f"{every[0]:20.1f}" if every else f"{'–':>20}"
-        print(f"{frames:>8} {grid:9.3f} {exact:9.3f} {exact / grid:6.2f} {shown}")
+        cell = f"{every[0]:20.1f}" if every else f"{'–':>20}"
+        print(f"{frames:>8} {grid:9.3f} {exact:9.3f} {exact / grid:6.2f} {cell}")
 
 
 if __name__ == "__main__":

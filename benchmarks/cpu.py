@@ -21,7 +21,7 @@ from dejacue.sources.encoders.siglip import run, session
 
 
 def export(path: Path, layers: int) -> None:
-    """The image tower of google/siglip2-base-patch16-224, with random weights."""
+    """Write the image tower of google/siglip2-base-patch16-224, with random weights."""
     import torch
     import transformers
 
@@ -60,21 +60,21 @@ def other_precision(path: Path, precision: str) -> Path:
     from onnxruntime.quantization import quantize_dynamic
     from onnxruntime.transformers.float16 import convert_float_to_float16
 
-    made = path.with_name(f"vision_model_{precision}.onnx")
+    target = path.with_name(f"vision_model_{precision}.onnx")
     if precision == "int8":
-        quantize_dynamic(path, made)
+        quantize_dynamic(path, target)
     else:
-        onnx.save(convert_float_to_float16(onnx.load(path), keep_io_types=True), made)
-    return made
+        onnx.save(convert_float_to_float16(onnx.load(path), keep_io_types=True), target)
+    return target
 
 
 def rate(model, pixels: np.ndarray, batch: int) -> tuple[float, float]:
-    """Images a second, and images a second of two cores."""
-    given = [pixels[k : k + batch] for k in range(0, len(pixels), batch)]
-    run(model, "pixel_values", given[0])
+    """Return images a second, and images a second of two cores."""
+    batches = [pixels[k : k + batch] for k in range(0, len(pixels), batch)]
+    run(model, "pixel_values", batches[0])
     start, worked = time.perf_counter(), time.process_time()
-    for own in given:
-        run(model, "pixel_values", own)
+    for inputs in batches:
+        run(model, "pixel_values", inputs)
     worked, start = time.process_time() - worked, time.perf_counter() - start
     return len(pixels) / start, 2 * len(pixels) / worked
 
@@ -95,9 +95,9 @@ def main() -> None:
         export(path, options.layers)
         exact = unit(run(session(path), "pixel_values", pixels[:8]), "image")
         for precision in options.precision:
-            own = path if precision == "fp32" else other_precision(path, precision)
+            model_path = path if precision == "fp32" else other_precision(path, precision)
             for threads in options.threads:
-                model = session(own, threads)
+                model = session(model_path, threads)
                 rows = unit(run(model, "pixel_values", pixels[:8]), "image")
                 least = float((rows * exact).sum(axis=1).min())
                 for batch in options.batch:

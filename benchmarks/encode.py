@@ -110,9 +110,9 @@ def main() -> None:
     tower = batch * (n // batch) / seconds(lambda: bare(n // batch))
     masks = Ellipses()
     few = [crop(f.image, masks.unions(f, [None])[0]) for f in Frames(batch)]
-    made = [picture(f.image, masks.unions(f, [None])[0], 224) for f in Frames(batch)]
-    ours.encode_images(made)
-    many = [made[k % batch] for k in range(min(n, 40 * batch))]
+    crops = [picture(f.image, masks.unions(f, [None])[0], 224) for f in Frames(batch)]
+    ours.encode_images(crops)
+    many = [crops[k % batch] for k in range(min(n, 40 * batch))]
     encode = len(many) / seconds(lambda: ours.encode_images(many))
     build_history(Frames(4 * batch), masks, ours, croppers=options.croppers)
     whole = n / seconds(lambda: build_history(Frames(n), masks, ours, croppers=options.croppers))
@@ -125,8 +125,8 @@ def main() -> None:
     def plain(count: int) -> None:
         with torch.inference_mode():
             for first in range(0, count, 32):
-                given = processor(few[first % batch :][:32], return_tensors="pt")
-                model.get_image_features(pixel_values=given["pixel_values"].to(ours.device))
+                inputs = processor(few[first % batch :][:32], return_tensors="pt")
+                model.get_image_features(pixel_values=inputs["pixel_values"].to(ours.device))
 
     count = min(n, 1024)
     plain(min(count, 64))

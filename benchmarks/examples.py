@@ -46,7 +46,7 @@ def main() -> None:
 
 
 def fresh(vocabulary: Vocabulary) -> Vocabulary:
-    """The same words as a new record, of which nothing has been computed."""
+    """Return the same words as a new record, of which nothing has been computed."""
     return Vocabulary(vocabulary.states, vocabulary.features)
 
 

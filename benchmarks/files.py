@@ -37,17 +37,19 @@ KINDS = 4  # files that differ; the others are links to them
 
 
 def texture(rng: np.random.Generator, height: int, width: int) -> np.ndarray:
-    """Coarse and fine structure as photographs have it: amplitudes fall with frequency."""
+    """Draw coarse and fine structure as photographs have it: amplitudes fall with frequency."""
     frequency = np.hypot(np.fft.fftfreq(height)[:, None], np.fft.fftfreq(width))
     frequency[0, 0] = 1.0
     noise = rng.normal(size=(3, height, width)) / frequency**1.1
-    made = np.fft.ifft2(noise).real
-    made = (made - made.mean(axis=(1, 2), keepdims=True)) / made.std(axis=(1, 2), keepdims=True)
-    return np.clip(128 + 48 * made, 0, 255).astype(np.uint8).transpose(1, 2, 0)
+    pattern = np.fft.ifft2(noise).real
+    pattern = (pattern - pattern.mean(axis=(1, 2), keepdims=True)) / pattern.std(
+        axis=(1, 2), keepdims=True
+    )
+    return np.clip(128 + 48 * pattern, 0, 255).astype(np.uint8).transpose(1, 2, 0)
 
 
 def scenes(seed: int, frames: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """A camera that moves, a thing that moves and changes its outline, noise; and masks."""
+    """Draw a camera that moves, a thing that moves and changes its outline, noise; and masks."""
     rng = np.random.default_rng(seed)
     ground, thing = texture(rng, HEIGHT + 120, WIDTH + 480), texture(rng, SIDE, SIDE)
     grain = rng.normal(0, 3, (4, HEIGHT, WIDTH, 1)).astype(np.int16)
@@ -66,7 +68,7 @@ def scenes(seed: int, frames: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
 
 
 def write_files(seed: int, folder: Path, frames: int, bit_rate: int) -> None:
-    """One video and its masks."""
+    """Write one video and its masks."""
     import av
     from PIL import Image
 
@@ -86,7 +88,7 @@ def write_files(seed: int, folder: Path, frames: int, bit_rate: int) -> None:
 
 
 def prepared(folder: Path, videos: int, frames: int, bit_rate: int, cores: int) -> list[dict]:
-    """The lines of a manifest."""
+    """Return the lines of a manifest."""
     kinds = min(KINDS, videos)
     with ProcessPoolExecutor(min(kinds, cores), get_context("spawn")) as pool:
         make = partial(write_files, folder=folder, frames=frames, bit_rate=bit_rate)
@@ -103,7 +105,7 @@ def prepared(folder: Path, videos: int, frames: int, bit_rate: int, cores: int) 
 
 
 def stage(name: str, line: dict) -> int:
-    """Frames of one file that went through this stage and those before it."""
+    """Return how many frames of one file went through this stage and those before it."""
     from dejacue import open_masks, open_video
     from dejacue.sources.build import EncoderInfo
 
@@ -135,12 +137,12 @@ def measured(pool: ProcessPoolExecutor, name: str, lines: list[dict]) -> float:
 
 
 def tower_rate(encoder, mode: str | None, batches: int) -> tuple[float, float, float]:
-    """Images a second, the seconds that compiling took, and the largest difference of a unit row
-    from those that are not compiled."""
+    """Return images a second, the seconds that compiling took, and the largest difference of a unit
+    row from those that are not compiled."""
     import torch
 
     bytes_ = torch.randint(0, 256, (encoder.batch, 224, 224, 3), dtype=torch.uint8)
-    given = bytes_.to(encoder.device)
+    inputs = bytes_.to(encoder.device)
     wait = torch.cuda.synchronize if encoder.device.startswith("cuda") else (lambda: None)
     run: Callable = encoder._rows_of_bytes
     if mode is not None:
@@ -148,15 +150,15 @@ def tower_rate(encoder, mode: str | None, batches: int) -> tuple[float, float, f
         run = torch.compile(encoder._rows_of_bytes, dynamic=False, mode=chosen)
     with torch.inference_mode():
         start = time.perf_counter()
-        rows = torch.nn.functional.normalize(run(given).float())
+        rows = torch.nn.functional.normalize(run(inputs).float())
         wait()
         first = time.perf_counter() - start
-        plain = torch.nn.functional.normalize(encoder._rows_of_bytes(given).float())
-        run(given)
+        plain = torch.nn.functional.normalize(encoder._rows_of_bytes(inputs).float())
+        run(inputs)
         wait()
         start = time.perf_counter()
         for _ in range(batches):
-            run(given)
+            run(inputs)
         wait()
         rate = batches * encoder.batch / (time.perf_counter() - start)
     return rate, first, float((rows - plain).abs().max())
@@ -173,9 +175,9 @@ class Clock:
             self.seen.append((time.perf_counter(), done))
 
     def steady(self) -> float:
-        """Over the middle of the run."""
+        """Return the rate over the middle of the run."""
         last = self.seen[-1][1]
-        middle = [one for one in self.seen if 0.25 * last <= one[1] <= 0.75 * last]
+        middle = [stamp for stamp in self.seen if 0.25 * last <= stamp[1] <= 0.75 * last]
         if len(middle) < 2:
             return float("nan")
         (start, first), (end, after) = middle[0], middle[-1]
@@ -185,14 +187,14 @@ class Clock:
 def path_rate(
     lines: list[dict], encoder, folder: Path, workers: int, decoder: str
 ) -> tuple[float, float]:
-    """Frames a second of all, starting the processes included, and of the middle."""
+    """Return frames a second of all, starting the processes included, and of the middle."""
     from dejacue.pipeline.ingest import ingest
 
     clock = Clock()
     start = time.perf_counter()
-    given = [{**line, "decoder": decoder} for line in lines]
+    items = [{**line, "decoder": decoder} for line in lines]
     store = folder / f"store{time.time_ns()}"
-    done = ingest(given, store, encoder=encoder, workers=workers, progress=clock)
+    done = ingest(items, store, encoder=encoder, workers=workers, progress=clock)
     seconds = time.perf_counter() - start
     if done.failed:
         raise RuntimeError(f"{len(done.failed)} files failed, the first: {done.failed[0]}")
@@ -247,7 +249,7 @@ def run(options: argparse.Namespace, folder: Path) -> dict:
     floors = []
     for mode in (None, *options.modes):
         name = "tower alone" + (f", compiled ({mode})" if mode else "")
-        with told(results, name):
+        with short_error(results, name):
             rate, first, off = tower_rate(encoder, mode, options.batches)
             floors.append(rate)
             report(results, name, rate, f"first batch {first:.1f} s, rows differ by {off:.1e}")
@@ -262,7 +264,7 @@ def run(options: argparse.Namespace, folder: Path) -> dict:
     floor = min(results["decoding alone, all cores"], results["floor B"])
     for decoder, workers in itertools.product(options.decoder, options.workers or [cores]):
         name = f"many files → rows, {workers} processes" + ", GPU decodes" * (decoder != "software")
-        with told(results, name):
+        with short_error(results, name):
             whole, steady = path_rate(lines, encoder, folder, workers, decoder)
             report(results, name, whole, f"{whole / floor:.2f} of the slower floor, with the start")
             report(results, f"{name}, steady", steady, f"{steady / floor:.2f} of the slower floor")
@@ -271,14 +273,14 @@ def run(options: argparse.Namespace, folder: Path) -> dict:
 
 
 @contextmanager
-def told(results: dict, name: str) -> Iterator[None]:
+def short_error(results: dict, name: str) -> Iterator[None]:
     """Print why a measurement cannot be made here, and go on with the others."""
     try:
         yield
     except Exception as error:  # compilers and drivers raise all kinds
-        said = (str(error).splitlines() or [repr(error)])[0]
-        results[f"failed: {name}"] = said
-        print(f"{name}: failed ({said})", flush=True)
+        message = (str(error).splitlines() or [repr(error)])[0]
+        results[f"failed: {name}"] = message
+        print(f"{name}: failed ({message})", flush=True)
 
 
 def main() -> None:

@@ -82,7 +82,7 @@ def main() -> None:
         seconds = [result[0] for result in results]
         tenfold = math.log10(options.frames[-1] / options.frames[-2]) if len(seconds) > 1 else 1.0
         growth = (seconds[-1] / seconds[-2]) ** (1 / tenfold) if len(seconds) > 1 else math.nan
-        cells = [f"{one:.3f} s" for one in seconds]
+        cells = [f"{time_s:.3f} s" for time_s in seconds]
         table.add_row(work, *cells, f"{growth:.1f} ×", f"{results[-1][1]:.0f} MB")
     print(f"{options.states} states; check_words looks at no frames")
     Console(width=120).print(table)

@@ -33,12 +33,12 @@ import numpy as np
 from _common import Parser, timed
 
 from dejacue import Store, build_history, cluster, ingest, load_encoder
-from dejacue.data.rendered import render, write_scene
 from dejacue.pipeline.ingest import Decoding, Item, decode
 from dejacue.pipeline.ingest.manifest import as_items
 from dejacue.pipeline.ingest.worker import Worker
 from dejacue.sources.build import Chunk
 from dejacue.sources.encoders.base import ImageEncoder
+from dejacue_paper.data.rendered import render, write_scene
 
 CHUNK, TIMES = 256 * 224 * 224 * 3, 30
 _PIPE = (
@@ -53,7 +53,7 @@ _SHARED = (
 
 
 def decoded(items: list[Item], how: Decoding, workers: int) -> None:
-    """All crops, read and dropped."""
+    """Read all crops and drop them."""
     waiting = iter(items)
 
     def work(_: int) -> None:
@@ -87,19 +87,19 @@ def measure(folder: Path, count: int, frames: int, name: str) -> Iterator[tuple[
     how, workers = Decoding.of(encoder), max(1, (os.cpu_count() or 2) - 1)
     rows = scenes(folder, count, frames)
     items = as_items(rows)
-    chunk = next(own for own in decode(items[0], how) if isinstance(own, Chunk))
+    chunk = next(part for part in decode(items[0], how) if isinstance(part, Chunk))
     crops = list(chunk.crops[: encoder.batch])
     encoder.encode_images(crops)
 
     def loop() -> None:
-        for own in rows:
-            build_history(own["video"], own["masks"], encoder, objects=1, id=own["id"])
+        for row in rows:
+            build_history(row["video"], row["masks"], encoder, objects=1, id=row["id"])
 
     alone = timed(lambda: [encoder.encode_images(crops) for _ in range(10)]) / 10 / len(crops)
     decoding = timed(lambda: decoded(items, how, workers))
     one_by_one = timed(loop)
     whole = timed(lambda: ingest(rows, folder / "store", encoder=encoder))
-    total = sum(own.frames for own in Store.open(folder / "store").rows())
+    total = sum(row.frames for row in Store.open(folder / "store").rows())
     again = timed(lambda: ingest(rows, folder / "store", encoder=encoder))
     yield f"encoding alone ({name})", f"{1 / alone:,.0f} crops/s"
     yield f"decoding and cropping alone, processes: {workers}", f"{total / decoding:,.0f} crops/s"
@@ -120,11 +120,11 @@ class Costly(ImageEncoder):
 
     def encode_images(self, crops: Any) -> Any:
         time.sleep(self._cost_s)
-        return np.stack([own.reshape(-1)[:768] for own in crops]).astype(np.float32) + 1
+        return np.stack([crop.reshape(-1)[:768] for crop in crops]).astype(np.float32) + 1
 
 
 def engines(folder: Path, count: int, frames: int, cost_s: float) -> Iterator[tuple[str, str]]:
-    """Local and Ray, in turns."""
+    """Run the local engine and Ray, in turns."""
     rows = scenes(folder, count, frames)
     took: dict[str, list[float]] = {"local": [], "ray": []}
     batches = count * -(-frames // Costly.batch)
@@ -132,9 +132,9 @@ def engines(folder: Path, count: int, frames: int, cost_s: float) -> Iterator[tu
         ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
         ingest(rows[:2], folder / "first", encoder=Costly(cost_s), engine="ray", workers=1)
         for turn in range(3):
-            for engine, own in took.items():
+            for engine, seconds in took.items():
                 place, encoder = folder / f"{engine}{turn}", Costly(cost_s)
-                own.append(
+                seconds.append(
                     timed(partial(ingest, rows, place, encoder=encoder, engine=engine, workers=1))
                 )
                 assert len(Store.open(place)) == count
@@ -181,13 +181,13 @@ def main() -> None:
     parser.add_argument("--encoder", default="mini")
     parser.add_argument("--ray", action="store_true", help="compare the engines")
     parser.add_argument("--cost-ms", type=float, default=100)
-    given = parser.parse_args()
+    options = parser.parse_args()
     print("| what | measured |\n|---|---|")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        parts = [measure(folder, given.videos, given.frames, given.encoder), sending(folder)]
-        if given.ray:
-            parts = [engines(folder, given.videos, given.frames, given.cost_ms / 1000)]
+        parts = [measure(folder, options.videos, options.frames, options.encoder), sending(folder)]
+        if options.ray:
+            parts = [engines(folder, options.videos, options.frames, options.cost_ms / 1000)]
         for part in parts:
             for what, figure in part:
                 print(f"| {what} | {figure} |", flush=True)

@@ -53,11 +53,11 @@ def speed(frames: int) -> None:
         live.push(features, time_s=t / RATE)
         spent.append(1e3 * (time.perf_counter() - start))
         if t + 1 in marks:
-            own = np.array(spent[-TIMED:])
+            times = np.array(spent[-TIMED:])
             memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
-            median = float(np.median(own))
+            median = float(np.median(times))
             print(
-                f"{t + 1:>10,} {median:9.3f} {np.quantile(own, 0.99):9.3f} {own.max():9.3f} "
+                f"{t + 1:>10,} {median:9.3f} {np.quantile(times, 0.99):9.3f} {times.max():9.3f} "
                 f"{memory:9.0f} MB",
                 flush=True,
             )
@@ -105,9 +105,9 @@ def labels(limit: int | None) -> None:
         f"{'settled':>9} {'changes':>8} {'after':>6} {'never':>6}"
     )
     for name, entries in sets.items():
-        rows, waited = zip(*(_measured(own) for own in list(entries)[:limit]), strict=True)
+        rows, waited = zip(*(_measured(entry) for entry in list(entries)[:limit]), strict=True)
         once, settled, offline, *like = (100 * np.mean(rows, axis=0)).tolist()
-        every = [frames for own in waited for frames in own]
+        every = [frames for waits in waited for frames in waits]
         noticed = [frames for frames in every if frames is not None]
         never = len(every) - len(noticed)
         print(
@@ -120,19 +120,25 @@ def _measured(entry) -> tuple[list[float], list[int | None]]:
     history, vocabulary, references = entry.history, entry.vocabulary, entry.references
     truth = _frames(references.items(), history)
     whole = locate(history, vocabulary, readout="joint", top=None)
-    offline = _frames(((s, [one.window for one in whole[s]]) for s in whole.states), history)
-    found = [*_said(history, vocabulary, None), offline, *_said(history, vocabulary, history)]
+    offline = _frames(
+        ((s, [interval.window for interval in whole[s]]) for s in whole.states), history
+    )
+    labellings = [*_said(history, vocabulary, None), offline, *_said(history, vocabulary, history)]
     shares = [
-        float(np.mean([own.get(frame) == state for frame, state in truth.items()])) for own in found
+        float(np.mean([labels.get(frame) == state for frame, state in truth.items()]))
+        for labels in labellings
     ]
-    return shares, _waited(found[0], references)
+    return shares, _waited(labellings[0], references)
 
 
 def _waited(
     once: Mapping[int, str], references: Mapping[str, Sequence[Window]]
 ) -> list[int | None]:
-    """For each change, after how many frames its state is named; None: not before it ends."""
-    visits = sorted((w.start, w.end, state) for state, own in references.items() for w in own)
+    """Return, for each change, after how many frames its state is named; None: not before it
+    ends."""
+    visits = sorted(
+        (w.start, w.end, state) for state, windows in references.items() for w in windows
+    )
     return [
         next((f - first for f in range(first, last + 1) if once.get(f) == state), None)
         for first, last, state in visits[1:]
@@ -143,8 +149,8 @@ def _frames(windows, history: History) -> dict[int, str]:
     seen = set(history.frames.tolist())
     return {
         frame: state
-        for state, own in windows
-        for window in own
+        for state, spans in windows
+        for window in spans
         for frame in range(window.start, window.end + 1)
         if frame in seen
     }
@@ -153,13 +159,13 @@ def _frames(windows, history: History) -> dict[int, str]:
 def _said(
     history: History, vocabulary: Vocabulary, like: History | None
 ) -> tuple[dict[int, str], dict[int, str]]:
-    """What is said of each frame when it comes, and when it is settled."""
+    """Return the label of each frame when it comes, and when it is settled."""
     live = LiveReading(vocabulary, like=like)
     pairs = zip(history.features, history.frames.tolist(), strict=True)
     updates = [live.push(row, frame=frame) for row, frame in pairs]
-    once = {own.frame: own.state for own in updates if own.state is not None}
-    closed = [window for own in (*updates, live.flush()) for window in own.closed]
-    return once, _frames(((own.state, [own.window]) for own in closed), history)
+    once = {update.frame: update.state for update in updates if update.state is not None}
+    closed = [window for update in (*updates, live.flush()) for window in update.closed]
+    return once, _frames(((window.state, [window.window]) for window in closed), history)
 
 
 def main() -> None:

@@ -32,13 +32,13 @@ SHARES = (0.1, 0.25, 0.5, 0.75, 1.0)
 
 
 def place(frame: int) -> tuple[int, int]:
-    """Left and top of the object, which goes round once per loop."""
+    """Return left and top of the object, which goes round once per loop."""
     turn = 2 * np.pi * frame / LOOP
     return int(760 + 600 * np.cos(turn)), int(340 + 300 * np.sin(turn))
 
 
 def box(frame: int) -> str:
-    """A little smaller in every loop, in one direction or the other."""
+    """Return a box that is a little smaller in every loop, in one direction or the other."""
     left, top = place(frame)
     loop = frame // LOOP
     return f"{frame},1,{left},{top},{400 - loop % 25},{400 - loop // 25 % 25}"
@@ -136,14 +136,14 @@ def main() -> None:
             progress=tell,
         )
         seconds = time.perf_counter() - start
-        kept = (folder / "partial").stat().st_size  # less where two crops are the same
+        partial_bytes = (folder / "partial").stat().st_size  # less where two crops are the same
     peak = peak_mb()
     print(
         f"peak   {peak:6.0f} MB, {peak - model:.0f} MB more than with the model alone "
         f"(limit {LIMIT_MB})"
     )
     print(f"{len(history.frames)} rows, {options.frames / seconds:.0f} frames/s")
-    if kept < options.frames * DIMENSION * 4 or peak - model > LIMIT_MB:
+    if partial_bytes < options.frames * DIMENSION * 4 or peak - model > LIMIT_MB:
         sys.exit("rows are missing, or the limit is exceeded")
 
 

@@ -33,12 +33,12 @@ from dejacue_paper import load_release
 D, Q = 768, 4
 
 
-def shown(seconds: float) -> str:
+def milliseconds(seconds: float) -> str:
     return f"{seconds * 1e6:.1f} µs" if seconds < 1e-3 else f"{seconds * 1e3:.1f} ms"
 
 
 def evidence_rows(rng: np.random.Generator, n: int) -> np.ndarray:
-    """Cosines with noise and slow change, as real ones have."""
+    """Draw cosines with noise and slow change, as real ones have."""
     slow = rng.normal(size=(Q, n)).cumsum(axis=1) / np.sqrt(n)
     return (0.02 * (slow + rng.normal(size=(Q, n)))).astype(np.float32)
 
@@ -50,9 +50,9 @@ def after_the_dot_products(table: Table, name: str, longest: int, seconds: float
     for frames, missing in (case for case in cases if case[0] <= longest):
         count = max(1, 20_000 // frames)
         histories = [
-            History(np.ones((n, 1), np.float32), kept)
-            for kept in (np.flatnonzero(rng.random(frames) >= missing) for _ in range(count))
-            for n in (len(kept),)
+            History(np.ones((n, 1), np.float32), observed)
+            for observed in (np.flatnonzero(rng.random(frames) >= missing) for _ in range(count))
+            for n in (len(observed),)
         ]
         cosines = [evidence_rows(rng, len(h)) for h in histories]
         grid = PUBLISHED if frames <= 500 else Grid()
@@ -70,7 +70,7 @@ def after_the_dot_products(table: Table, name: str, longest: int, seconds: float
         a, b = best([kernel, numpy], 3 if frames > 10**5 else 5, seconds)
         goal = "≥ 100×" if missing else ("≥ 40×" if frames <= 500 else "≥ 8×")
         what = f"after the dot products, T = {frames:,}" + (", 10 % missing" if missing else "")
-        table.add_row(what, shown(a / count), shown(b / count), f"{b / a:.0f}×", goal)
+        table.add_row(what, milliseconds(a / count), milliseconds(b / count), f"{b / a:.0f}×", goal)
 
 
 def fused_evidence(table: Table, name: str, megabytes: int, seconds: float) -> None:
@@ -86,11 +86,11 @@ def fused_evidence(table: Table, name: str, megabytes: int, seconds: float) -> N
         sides = [lambda: fast.cosines(batch, None), lambda: np.bitwise_or.reduce(words)]
         a, b = best(sides, 9, 4 * seconds)
         what = f"fused evidence, {np.dtype(dtype).name}, {features.nbytes / 1e6:.0f} MB"
-        table.add_row(what, shown(a), f"one read: {shown(b)}", f"{a / b:.2f}×", goal)
+        table.add_row(what, milliseconds(a), f"one read: {milliseconds(b)}", f"{a / b:.2f}×", goal)
 
 
 def corpus(table: Table, name: str, count: int, seconds: float) -> None:
-    """A ragged corpus, all steps, from features to timelines."""
+    """Time a ragged corpus, all steps, from features to timelines."""
     rng = np.random.default_rng(2)
     counts = rng.integers(200, 401, count)
     block = rng.normal(size=(4099, D)).astype(np.float16)
@@ -121,11 +121,13 @@ def corpus(table: Table, name: str, count: int, seconds: float) -> None:
     sides = [kernel, ours, lambda: np.bitwise_or.reduce(words), numpy]
     k, a, b, c = best(sides, 3, seconds)
     c *= counts.sum() / sum(len(h) for h in sample)
-    read, scaled = f"one read: {shown(b)}", f"{shown(c)} (scaled from {len(sample)})"
+    read, scaled = f"one read: {milliseconds(b)}", f"{milliseconds(c)} (scaled from {len(sample)})"
     corpus = f"{count:,} × ~300 frames × {Q} queries, float16"
     for what, value in (("one kernel call", k), ("locate_many", a)):
-        table.add_row(f"{corpus}, {what}", shown(value), read, f"{value / b:.2f}×", "≤ 2.5×")
-        table.add_row(f"{corpus}, {what}", shown(value), scaled, f"{c / value:.0f}×", "≥ 25×")
+        table.add_row(f"{corpus}, {what}", milliseconds(value), read, f"{value / b:.2f}×", "≤ 2.5×")
+        table.add_row(
+            f"{corpus}, {what}", milliseconds(value), scaled, f"{c / value:.0f}×", "≥ 25×"
+        )
 
 
 READOUTS = (
@@ -136,7 +138,7 @@ READOUTS = (
 
 
 def release_queries(table: Table, name: str, seconds: float) -> None:
-    """Per query, all steps from features to windows, on real histories."""
+    """Time all steps per query, from features to windows, on real histories."""
     try:
         entries = list(load_release(RELEASE).vost)
     except MissingData:
@@ -171,18 +173,20 @@ def release_queries(table: Table, name: str, seconds: float) -> None:
     rows = list(zip(names, ours[:3], ours[3:], READOUTS, strict=True))
     for readout, many, _, (_, goal, _) in rows:
         ratio = f"{numpy / many:.0f}×" if readout == "published" else ""
-        against = f"plain scan: {shown(numpy)}" if readout == "published" else ""
+        against = f"plain scan: {milliseconds(numpy)}" if readout == "published" else ""
         aim = f"{goal}, ≥ 12×" if readout == "published" else goal
-        table.add_row(what.format(f"locate_many, {readout}"), shown(many), against, ratio, aim)
+        table.add_row(
+            what.format(f"locate_many, {readout}"), milliseconds(many), against, ratio, aim
+        )
     table.add_row(
         what.format("locate_many, published, new vocabularies"),
-        shown(first),
-        f"plain scan: {shown(numpy)}",
+        milliseconds(first),
+        f"plain scan: {milliseconds(numpy)}",
         f"{numpy / first:.0f}×",
         "",
     )
-    for readout, _, one, (_, _, goal) in rows:
-        table.add_row(what.format(f"locate, {readout}"), shown(one), "", "", goal)
+    for readout, _, measured, (_, _, goal) in rows:
+        table.add_row(what.format(f"locate, {readout}"), milliseconds(measured), "", "", goal)
 
 
 def start_up(table: Table, seconds: float) -> None:
@@ -204,16 +208,16 @@ def start_up(table: Table, seconds: float) -> None:
     for what, value in (("usual names", usual), ("every public name", names)):
         table.add_row(
             f"import dejacue, {what}",
-            shown(value),
-            f"numpy: {shown(numpy)}",
+            milliseconds(value),
+            f"numpy: {milliseconds(numpy)}",
             f"+{(value - numpy) * 1e3:.0f} ms",
             "≤ +60 ms",
         )
-    table.add_row("dejacue --help", shown(helped), "", "", "< 300 ms")
+    table.add_row("dejacue --help", milliseconds(helped), "", "", "< 300 ms")
 
 
 def memory(table: Table, name: str, longest: int) -> None:
-    """Peak memory of a scan beyond its input, per frame: flat if it is O(T). Linux only."""
+    """Measure peak memory of a scan beyond its input, per frame: flat if it is O(T). Linux only."""
     if not Path("/proc/self/status").is_file():
         return
     code = (

@@ -31,7 +31,7 @@ def main() -> None:
         still = History(2 * levels[:1].astype(np.float32) + noise)
         sides = [lambda: cut(changes), lambda: cut(changes, 20), lambda: cut(still)]
         seconds = best(sides, seconds=0.0 if options.smoke else 1.0)
-        print(f"{frames:>8} " + " ".join(f"{1e3 * own:9.1f}" for own in seconds))
+        print(f"{frames:>8} " + " ".join(f"{1e3 * time_s:9.1f}" for time_s in seconds))
 
 
 if __name__ == "__main__":

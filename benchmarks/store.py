@@ -37,17 +37,19 @@ D, FRAMES = 768, 300
 
 
 def histories(count: int, frames: int = FRAMES, dimension: int = D) -> Iterator[History]:
-    """The checks of History are made for the first thousand only."""
+    """Return histories; the checks of History are made for the first thousand only."""
     rng = np.random.default_rng(0)
     rows = rng.standard_normal((4 * frames, dimension)).astype(np.float16)
-    made = []
+    records = []
     for k in range(min(count, 1000)):
         seen = np.flatnonzero(rng.random(2 * frames) > 0.03)[:frames]
         numbers = seen if k % 4 == 0 else np.arange(frames)
         first = int(rng.integers(0, 3 * frames))
-        made.append(History(rows[first : first + frames], numbers, f"h{k}", "random", numbers / 5))
+        records.append(
+            History(rows[first : first + frames], numbers, f"h{k}", "random", numbers / 5)
+        )
     for k in range(count):
-        yield History.trusted(**{**vars(made[k % len(made)]), "id": f"h{k}"})
+        yield History.trusted(**{**vars(records[k % len(records)]), "id": f"h{k}"})
 
 
 def words() -> Vocabulary:
@@ -68,32 +70,32 @@ def read_files(paths: Sequence[Path]) -> None:
 
 
 def read_by_two(folder: Path) -> None:
-    """Each reads every second segment."""
+    """Read with two processes, each every second segment."""
     rows = sorted(path for path in folder.glob("*.npy") if "means" not in path.name)
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(read_files, (rows[::2], rows[1::2])))
 
 
 def adding(folder: Path, count: int, seconds: float) -> Iterator[tuple[str, str]]:
-    given = list(histories(count))
+    records = list(histories(count))
 
     def plain() -> None:
         with open(folder / "plain", "wb") as stream:
-            for own in given:
-                stream.write(own.features.data)
+            for record in records:
+                stream.write(record.features.data)
             stream.flush()
             os.fsync(stream.fileno())
         (folder / "plain").unlink()
 
     def added() -> None:
         with Store.create(folder / "added") as store:
-            store.add(given)
+            store.add(records)
         shutil.rmtree(folder / "added")
 
-    base, own = best([plain, added], seconds=seconds)
+    base, ours = best([plain, added], seconds=seconds)
     yield (
         f"adding {count:,} histories / writing their bytes",
-        f"{own:.2f} s / {base:.2f} s = {own / base:.2f}",
+        f"{ours:.2f} s / {base:.2f} s = {ours / base:.2f}",
     )
 
 
@@ -122,9 +124,9 @@ def asking(folder: Path, count: int, seconds: float) -> Iterator[tuple[str, str]
         f"{read:.2f} s / {both:.2f} s = {read / both:.2f}",
     )
     yield "querying for the 10 likeliest histories", f"{1e3 * few:.1f} ms"
-    made = list(store.histories())
-    list(locate_many(made, vocabulary))
-    (kernel,) = best([lambda: locate_many(made, vocabulary).columns()], seconds=seconds)
+    loaded = list(store.histories())
+    list(locate_many(loaded, vocabulary))
+    (kernel,) = best([lambda: locate_many(loaded, vocabulary).columns()], seconds=seconds)
     yield (
         "locate_many on histories already in memory",
         f"{kernel:.2f} s = {kernel / read:.2f}",
@@ -132,16 +134,16 @@ def asking(folder: Path, count: int, seconds: float) -> Iterator[tuple[str, str]
 
 
 def against_npz(folder: Path, count: int, seconds: float) -> Iterator[tuple[str, str]]:
-    given, vocabulary = list(histories(count)), words()
+    records, vocabulary = list(histories(count)), words()
     store = Store.create(folder / "thousand")
-    store.add(given)
-    paths = [write_history(folder / "npz" / f"{own.id}.npz", own) for own in given]
+    store.add(records)
+    paths = [write_history(folder / "npz" / f"{record.id}.npz", record) for record in records]
     sides = [
         lambda: locate_many(map(read_history, paths), vocabulary).columns(),
         lambda: Store.open(folder / "thousand").query(vocabulary).columns(),
     ]
-    files, own = best(sides, seconds=seconds)
-    ratio = f"{files:.2f} s / {own:.2f} s = {files / own:.1f}"
+    files, ours = best(sides, seconds=seconds)
+    ratio = f"{files:.2f} s / {ours:.2f} s = {files / ours:.1f}"
     yield f"querying {count:,} .npz files / the same histories in a store", ratio
 
 
@@ -152,10 +154,10 @@ def opening(folder: Path, count: int, seconds: float) -> Iterator[tuple[str, str
         lambda: len(Store.open(folder / "many")),
         lambda: Store.open(folder / "many")[f"h{count // 2}"],
     ]
-    opened, counted, one = best(sides, seconds=seconds)
+    opened, counted, single = best(sides, seconds=seconds)
     yield f"opening a store of {count:,} histories", f"{1e3 * opened:.1f} ms"
     yield "… and counting them", f"{1e3 * counted:.1f} ms"
-    yield "… and loading one", f"{1e3 * one:.1f} ms"
+    yield "… and loading one", f"{1e3 * single:.1f} ms"
 
 
 def main() -> None:
@@ -167,22 +169,22 @@ def main() -> None:
         "--folder", type=Path, help="where to create the stores (default: a temporary folder)"
     )
     parser.add_argument("--write", type=Path, help="page to write the table into")
-    given = parser.parse_args()
+    options = parser.parse_args()
     lines = ["| what | measured |", "|---|---|"]
-    seconds = 0.0 if given.smoke else 1.0
+    seconds = 0.0 if options.smoke else 1.0
     parts = (
-        (adding, given.few),
-        (asking, given.histories),
-        (against_npz, given.few),
-        (opening, given.many),
+        (adding, options.few),
+        (asking, options.histories),
+        (against_npz, options.few),
+        (opening, options.many),
     )
-    with tempfile.TemporaryDirectory(dir=given.folder) as folder:
+    with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         for part, count in parts:
             for what, figure in part(Path(folder), count, seconds):
                 lines.append(f"| {what} | {figure} |")
                 print(lines[-1], flush=True)
-    if given.write:
-        put_table(given.write, "benchmarks/store.py", lines)
+    if options.write:
+        put_table(options.write, "benchmarks/store.py", lines)
 
 
 if __name__ == "__main__":

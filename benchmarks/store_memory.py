@@ -31,8 +31,8 @@ from dejacue import Store
 FRAMES = 2
 
 
-def held() -> int:
-    """Bytes of this process that are no pages of files."""
+def private_bytes() -> int:
+    """Return the bytes of this process that are no pages of files."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("RssAnon"):
             return int(line.split()[1]) << 10
@@ -43,7 +43,7 @@ class Peak:
     """The most that is held meanwhile."""
 
     def __enter__(self) -> Peak:
-        self.before = self.most = held()
+        self.before = self.most = private_bytes()
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._watch)
         self._thread.start()
@@ -51,7 +51,7 @@ class Peak:
 
     def _watch(self) -> None:
         while not self._over.wait(0.01):
-            self.most = max(self.most, held())
+            self.most = max(self.most, private_bytes())
 
     def __exit__(self, *_: object) -> None:
         self._over.set()
@@ -63,9 +63,9 @@ class Peak:
 
 def add(path: Path, count: int) -> list[str]:
     start = time.perf_counter()
-    given = histories(count, FRAMES)
+    records = histories(count, FRAMES)
     with Peak() as peak, Store.create(path) as store:
-        store.add(given)
+        store.add(records)
     return [f"{1e6 * (time.perf_counter() - start) / count:.0f} µs · {peak}"]
 
 
@@ -83,9 +83,9 @@ def ten(path: Path, count: int) -> list[str]:
     with Peak() as peak:
         for _ in range(2):
             start = time.perf_counter()
-            found = store.query(vocabulary, top=10).columns()
+            columns = store.query(vocabulary, top=10).columns()
             took = time.perf_counter() - start
-    assert len(set(found["history"])) == 10
+    assert len(set(columns["history"])) == 10
     return [f"{1e3 * took:.0f} ms · {peak}"]
 
 
@@ -108,10 +108,10 @@ COLUMNS: list[tuple[list[str], Callable[[Path, int], list[str]]]] = [
 
 
 def alone(work: Callable[[Path, int], list[str]], path: Path, count: int) -> list[str]:
-    """In a process of its own."""
+    """Run in a process of its own."""
     with multiprocessing.get_context("spawn").Pool(1) as pool:
-        found: Any = pool.apply(work, (path, count))
-    return list(found)
+        measured: Any = pool.apply(work, (path, count))
+    return list(measured)
 
 
 def main() -> None:
@@ -121,18 +121,18 @@ def main() -> None:
         "--folder", type=Path, help="where to create the stores (default: a temporary folder)"
     )
     parser.add_argument("--write", type=Path, help="page to write the table into")
-    given = parser.parse_args()
+    options = parser.parse_args()
     names = ["histories", *(name for titles, _ in COLUMNS for name in titles)]
     lines = [f"| {' | '.join(names)} |", "|" + "---:|" * len(names)]
     print("\n".join(lines))
-    for count in (given.largest // 100, given.largest // 10, given.largest):
-        with tempfile.TemporaryDirectory(dir=given.folder) as folder:
+    for count in (options.largest // 100, options.largest // 10, options.largest):
+        with tempfile.TemporaryDirectory(dir=options.folder) as folder:
             path = Path(folder) / "store"
-            cells = [own for _, work in COLUMNS for own in alone(work, path, count)]
+            cells = [cell for _, work in COLUMNS for cell in alone(work, path, count)]
         lines.append(f"| {count:,} | {' | '.join(cells)} |")
         print(lines[-1], flush=True)
-    if given.write:
-        put_table(given.write, "benchmarks/store_memory.py", lines)
+    if options.write:
+        put_table(options.write, "benchmarks/store_memory.py", lines)
 
 
 if __name__ == "__main__":

@@ -51,7 +51,7 @@ class Server(NamedTuple):
         return http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
 
     def cpu_ms(self) -> float:
-        """What the server has worked since it started."""
+        """Return how long the server has worked since it started."""
         fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
         return 1000 * (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -97,7 +97,7 @@ class Load(NamedTuple):
 
 
 def load(root: Path, requests: int, clients: int) -> Load:
-    """What a page asks for, in turn: scenes, readings, frames, parts of the file, lists."""
+    """Send what a page asks for, in turn: scenes, readings, frames, parts of the file, lists."""
     reading = {"states": STATES}
     paths: list[tuple[str, object]] = [
         ("/api/findings/cup/scene", None),
@@ -116,13 +116,13 @@ def load(root: Path, requests: int, clients: int) -> Load:
         failed: list[str] = []
         memory: list[float] = []
 
-        def client(own: int) -> None:
+        def client(thread: int) -> None:
             connection = server.connect()
             for number in left:
                 path, body = paths[number % len(paths)]
                 try:
                     server.ask(connection, path.format(n=number * 7 % 50), body)
-                    answered[own] += 1
+                    answered[thread] += 1
                 except (OSError, ValueError, http.client.HTTPException) as error:
                     failed.append(f"{path}: {error}")
                     connection.close()
@@ -130,7 +130,7 @@ def load(root: Path, requests: int, clients: int) -> Load:
                     memory.append(server.memory_mb())
             connection.close()
 
-        threads = [threading.Thread(target=client, args=(own,)) for own in range(clients)]
+        threads = [threading.Thread(target=client, args=(number,)) for number in range(clients)]
         began = time.perf_counter()
         for thread in threads:
             thread.start()
@@ -142,8 +142,8 @@ def load(root: Path, requests: int, clients: int) -> Load:
 
 
 def readings(root: Path, finding: str, edits: int) -> tuple[float, float, float]:
-    """Median milliseconds until the scene is there: with a new word, and once it is encoded; and
-    how long the server works for one, whatever else the machine does."""
+    """Return the median milliseconds until the scene is there: with a new word, and once it is
+    encoded; and how long the server works for one, whatever else the machine does."""
     new, known = [], []
     words = ["tall", "white", "small", "old", "round", "empty", "full", "dark", "bright", "clean"]
     with served(root) as server:
@@ -163,7 +163,7 @@ def readings(root: Path, finding: str, edits: int) -> tuple[float, float, float]
 
 
 def segments(root: Path, finding: str) -> tuple[float, float]:
-    """Milliseconds until they are there, for the first time, and CPU of the server."""
+    """Return milliseconds until they are there, for the first time, and CPU of the server."""
     with served(root) as server:
         connection = server.connect()
         server.ask(connection, f"/api/findings/{finding}/info")  # the finding is read
@@ -176,7 +176,7 @@ def segments(root: Path, finding: str) -> tuple[float, float]:
 
 def made_workspace(folder: Path, frames: int) -> Path:
     from dejacue import find
-    from dejacue.data.rendered import render, write_scene
+    from dejacue_paper.data.rendered import render, write_scene
 
     scene = folder / "scene"
     write_scene(scene, render(7, family="cup", topology="three", frames=frames))
@@ -192,15 +192,15 @@ def made_workspace(folder: Path, frames: int) -> Path:
 
 
 def long_finding(root: Path, frames: int) -> None:
-    """The finding again, its history repeated until it has so many frames."""
+    """Write the finding again, its history repeated until it has so many frames."""
     from dataclasses import replace
 
     from dejacue import Finding, History
 
-    own = Finding.read(root / "cup")
-    rows = np.resize(np.arange(len(own.history)), frames)
-    history = History(own.history.features[rows], id="long", encoder=own.history.encoder)
-    replace(own, history=history, thumbnails={}, crops={}).with_words().write(root / "long")
+    finding = Finding.read(root / "cup")
+    rows = np.resize(np.arange(len(finding.history)), frames)
+    history = History(finding.history.features[rows], id="long", encoder=finding.history.encoder)
+    replace(finding, history=history, thumbnails={}, crops={}).with_words().write(root / "long")
 
 
 def main() -> None:
@@ -223,13 +223,13 @@ def main() -> None:
                 f"{frames} frames: a new word {new:.0f}, an encoded word {known:.0f}, CPU "
                 f"{worked:.0f}; segments {took:.0f}, CPU {cut:.0f}"
             )
-        found = load(root, asked.requests, asked.clients)
+        answers = load(root, asked.requests, asked.clients)
     print(
-        f"{asked.requests} requests from {asked.clients} clients: {found.answered} answered, "
-        f"{len(found.failed)} failed, {asked.requests / found.seconds:.0f} per second"
+        f"{asked.requests} requests from {asked.clients} clients: {answers.answered} answered, "
+        f"{len(answers.failed)} failed, {asked.requests / answers.seconds:.0f} per second"
     )
-    print("memory of the server in MB: " + ", ".join(f"{own:.0f}" for own in found.memory_mb))
-    for text in found.failed[:5]:
+    print("memory of the server in MB: " + ", ".join(f"{size:.0f}" for size in answers.memory_mb))
+    for text in answers.failed[:5]:
         print(text)
 
 

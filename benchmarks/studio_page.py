@@ -43,7 +43,7 @@ WINDOWS = "() => [...document.querySelectorAll('.tl-windows')].map((own) => own.
 
 
 def write_film(path: Path, count: int) -> None:
-    """Grey pictures that change slowly; a key frame every 250."""
+    """Write grey pictures that change slowly; a key frame every 250."""
     with av.open(str(path), "w") as container:
         stream = container.add_stream("libx264", rate=RATE)
         stream.width, stream.height, stream.pix_fmt = 160, 120, "yuv420p"
@@ -59,61 +59,62 @@ def write_film(path: Path, count: int) -> None:
 
 
 def long_finding(root: Path, frames: int) -> None:
-    """The finding again, its history repeated until it is as long as the film, with some gaps."""
-    own = Finding.read(root / "cup")
+    """Write the finding again, its history repeated until it is as long as the film, with some
+    gaps."""
+    finding = Finding.read(root / "cup")
     numbers = np.arange(frames)
     numbers = numbers[numbers % 1000 < 990]
-    rows = np.resize(np.arange(len(own.history)), len(numbers))
+    rows = np.resize(np.arange(len(finding.history)), len(numbers))
     history = History(
-        own.history.features[rows],
+        finding.history.features[rows],
         numbers,
         "long",
-        own.history.encoder,
+        finding.history.encoder,
         times_s=numbers / float(RATE),
     )
-    made = replace(own.made, video=str(root / "long.mp4"), masks=None)
-    replace(own, history=history, made=made, thumbnails={}, crops={}).with_words().write(
+    provenance = replace(finding.made, video=str(root / "long.mp4"), masks=None)
+    replace(finding, history=history, made=provenance, thumbnails={}, crops={}).with_words().write(
         root / "long"
     )
 
 
 def working_ms(session: Any) -> float:
     metrics = session.send("Performance.getMetrics")["metrics"]
-    return 1000 * next(own["value"] for own in metrics if own["name"] == "TaskDuration")
+    return 1000 * next(metric["value"] for metric in metrics if metric["name"] == "TaskDuration")
 
 
 def redraws(page: Any, session: Any, keys: list[str]) -> list[float]:
-    """CPU of the page for each of some keys that change what the timeline shows."""
-    found = []
+    """Measure CPU of the page for each of some keys that change what the timeline shows."""
+    times = []
     page.locator("h1").click()
     for key in keys:
         page.evaluate(NEXT)
         before = working_ms(session)
         page.keyboard.press(key)
         page.evaluate(NEXT)
-        found.append(working_ms(session) - before)
-    return found
+        times.append(working_ms(session) - before)
+    return times
 
 
 def renderer_mb() -> float:
-    """Of the largest process of ours that draws a page; what it shares with others counts in
-    part."""
+    """Return the size of our largest process that draws a page; what it shares with others counts
+    in part."""
     parents = {}
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             stat = (folder / "stat").read_text().rpartition(")")[2].split()
             parents[int(folder.name)] = int(stat[1])
     largest = 0.0
-    for own in parents:
-        above = own
+    for parent in parents:
+        above = parent
         while above in parents and above != os.getpid():
             above = parents[above]
         with suppress(OSError):
-            if above != os.getpid() or b"--type=renderer" not in _read(own, "cmdline"):
+            if above != os.getpid() or b"--type=renderer" not in _read(parent, "cmdline"):
                 continue
             sizes = [
                 line.split()[1]
-                for line in _read(own, "smaps_rollup").splitlines()
+                for line in _read(parent, "smaps_rollup").splitlines()
                 if line.startswith(b"Pss:")
             ]
             largest = max(largest, int(sizes[0]) / 1024)

@@ -34,22 +34,23 @@ EXTENDED = ("paired", "peak", "prompts", "normalization", "ranking")
 
 
 def timed(run: Callable[[], object], rounds: int = 1) -> tuple[float, object]:
-    best, found = np.inf, None
+    best, result = np.inf, None
     for _ in range(rounds):
         start = time.perf_counter()
-        found = run()
+        result = run()
         best = min(best, time.perf_counter() - start)
-    return best, found
+    return best, result
 
 
-def check(found: dict) -> None:
-    for (readout, coordinates), (means, _) in found.items():
+def check(table: dict) -> None:
+    for (readout, coordinates), (means, _) in table.items():
         theirs = published()["vost_main"][f"{readout}/{coordinates}"]["mean"]
         assert np.allclose(means, list(theirs.values()), atol=1e-6), (readout, coordinates)
 
 
 def trial_by_trial(count: int) -> None:
-    """The synthetic study as a loop: generate, calibrate, smooth, scan with 9 grids, 3 norms."""
+    """Run the synthetic study as a loop: generate, calibrate, smooth, scan with 9 grids, 3
+    norms."""
     rng = np.random.default_rng(3407)
     for _ in range(count):
         rng.integers(24, 161)
@@ -86,8 +87,8 @@ def main() -> None:
         table.add_row(what, f"{ours:.2f} s", *cells)
 
     ours, _ = timed(lambda: REGISTRY["main"].run(Benchmark(release)), rounds)
-    theirs, found = timed(lambda: plain.main_table(entries))
-    check(found)
+    theirs, plain_result = timed(lambda: plain.main_table(entries))
+    check(plain_result)
     row("VOST main table with intervals (ours: plus three baselines)", ours, theirs)
 
     def extended() -> None:
@@ -96,7 +97,7 @@ def main() -> None:
             REGISTRY[name].run(benchmark)
 
     ours, _ = timed(extended, rounds)
-    theirs, found = timed(lambda: plain.extended_tables(few))
+    theirs, plain_result = timed(lambda: plain.extended_tables(few))
     row("VOST paired tests, peak, prompts, norms, ranking", ours, theirs)
     ours, _ = timed(lambda: REGISTRY["synthetic"].run(Benchmark(release)), rounds)
     theirs, _ = timed(lambda: trial_by_trial(trials))

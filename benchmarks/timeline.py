@@ -87,16 +87,18 @@ def main() -> None:
         send("Performance.enable", {"timeDomain": "threadTicks"})
 
         def worked() -> float:
-            found = send("Performance.getMetrics")["metrics"]
-            return 1e3 * next(own["value"] for own in found if own["name"] == "TaskDuration")
+            metrics = send("Performance.getMetrics")["metrics"]
+            return 1e3 * next(
+                metric["value"] for metric in metrics if metric["name"] == "TaskDuration"
+            )
 
-        for shown in (frames, *(n for n in (50_000, 10_000, 2_000, 500, 50) if n < frames)):
+        for visible in (frames, *(n for n in (50_000, 10_000, 2_000, 500, 50) if n < frames)):
             before = worked()
-            times = page.evaluate(MEASURE, [0, shown - 1])
+            times = page.evaluate(MEASURE, [0, visible - 1])
             cpu = (worked() - before) / len(times)
             worst, slowest = max(worst, cpu), max(slowest, *times)
             wall = f"median {statistics.median(times):5.1f} ms, worst of 20 {max(times):5.1f} ms"
-            print(f"{shown:>7} frames shown: CPU mean {cpu:5.1f} ms; wall: {wall}")
+            print(f"{visible:>7} frames shown: CPU mean {cpu:5.1f} ms; wall: {wall}")
         heap = page.evaluate("performance.memory.usedJSHeapSize")
         print(f"costliest zoom: mean CPU {worst:.1f} ms; slowest redraw: {slowest:.1f} ms wall")
         print(f"heap {heap / 1e6:.0f} MB")

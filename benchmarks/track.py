@@ -72,7 +72,7 @@ def random_model(size: str, side: int, device: str, dtype):
 
 
 def pictures(count: int) -> list[np.ndarray]:
-    """Few different ones, over and over."""
+    """Yield few different ones, over and over."""
     rng = np.random.default_rng(0)
     few = [rng.integers(0, 256, (HEIGHT, WIDTH, 3), dtype=np.uint8) for _ in range(min(count, 8))]
     return [few[k % len(few)] for k in range(count)]
@@ -88,7 +88,7 @@ def ours(tracker: Sam2Tracker, frames: list[np.ndarray], objects: int):
     area = []
     for k, frame in enumerate(frames):
         seen = session.step(frame, prompts if k == 0 else ())
-        area.append([int(own.mask.sum()) for own in seen.values()])
+        area.append([int(tracked.mask.sum()) for tracked in seen.values()])
     return session, area
 
 
@@ -119,8 +119,8 @@ def theirs(model, processor, frames: list[np.ndarray], objects: int, device: str
     area = []
     for output in model.propagate_in_video_iterator(session, start_frame_idx=0):
         if processor is not None:
-            found = processor.post_process_masks([output.pred_masks], [[HEIGHT, WIDTH]])[0]
-            masks = found[:, 0].cpu().numpy()
+            mask_rows = processor.post_process_masks([output.pred_masks], [[HEIGHT, WIDTH]])[0]
+            masks = mask_rows[:, 0].cpu().numpy()
         else:
             masks = output_masks(output.pred_masks, HEIGHT, WIDTH)
         area.append([int(mask.sum()) for mask in masks])
@@ -140,8 +140,8 @@ def its_processor(side: int):
         return None
 
 
-def held(thing, seen: dict[int, int] | None = None) -> int:
-    """Bytes of all tensors that a session refers to, shared ones counted once."""
+def tensor_bytes(thing, seen: dict[int, int] | None = None) -> int:
+    """Count the bytes of all tensors that a session refers to, shared ones once."""
     import torch
 
     outermost = seen is None
@@ -150,13 +150,13 @@ def held(thing, seen: dict[int, int] | None = None) -> int:
         storage = thing.untyped_storage()
         seen[storage.data_ptr()] = storage.nbytes()
     elif isinstance(thing, dict):
-        for own in thing.values():
-            held(own, seen)
+        for part in thing.values():
+            tensor_bytes(part, seen)
     elif isinstance(thing, list | tuple):
-        for own in thing:
-            held(own, seen)
+        for part in thing:
+            tensor_bytes(part, seen)
     elif hasattr(thing, "__dict__") and not isinstance(thing, Sam2Tracker | type):
-        held(vars(thing), seen)
+        tensor_bytes(vars(thing), seen)
     return sum(seen.values()) if outermost else 0
 
 
@@ -181,7 +181,7 @@ class Meter:
             torch.cuda.synchronize()
         seconds = time.perf_counter() - start
         peak = torch.cuda.max_memory_allocated() - before if self.gpu else 0
-        return seconds, held(session), peak, area
+        return seconds, tensor_bytes(session), peak, area
 
 
 def compare(size: str, device: str, precision: str, options: argparse.Namespace) -> None:
@@ -212,13 +212,13 @@ def compare(size: str, device: str, precision: str, options: argparse.Namespace)
         best: dict[str, tuple[float, int, int, list]] = {}
         for _ in range(options.repeat if count == n else 1):
             for name, run in runs.items():  # in turns, so that both see the same machine
-                found = meter(lambda: run(frames))
-                if name not in best or found[0] < best[name][0]:
-                    best[name] = found
-        for name, (seconds, kept, peak, _) in best.items():
+                measured = meter(lambda: run(frames))
+                if name not in best or measured[0] < best[name][0]:
+                    best[name] = measured
+        for name, (seconds, held_bytes, peak, _) in best.items():
             print(
                 f"{count:8} {name:14} {count / seconds:9.2f} {1000 * seconds / count:9.1f} "
-                f"{kept / 1e6:9.1f} {f'{peak / 1e6:.0f}' if peak else '-':>9}"
+                f"{held_bytes / 1e6:9.1f} {f'{peak / 1e6:.0f}' if peak else '-':>9}"
             )
     ratio = best["transformers"][0] / best["ours"][0]
     areas = [np.array(best[name][3]) for name in runs]

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from dejacue import InputError
-from dejacue.data.rendered import render, write_scene
 from dejacue.sources.atomic import left_folder, temporary_folder, write_bytes, write_whole
 from dejacue.sources.build import build_history
 from dejacue.sources.encoders.mini import Mini
 from dejacue.sources.masks import open_masks
 from dejacue.sources.partial import PartialFile
 from dejacue.sources.video import write_video
+from dejacue_paper.data.rendered import render, write_scene
 
 DRIVER = Path(__file__).parent / "crash" / "crash.py"
 

@@ -9,7 +9,7 @@ import pytest
 import typer.main
 
 from dejacue.cli.app import app
-from dejacue.data.rendered import render, write_scene
+from dejacue.data.demo import write_demo
 
 ROOT = Path(__file__).resolve().parent.parent
 PRODUCT = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -28,7 +28,7 @@ def test_the_python_in_the_documentation_runs(page, tmp_path, monkeypatch) -> No
     monkeypatch.chdir(tmp_path)
     code = "\n".join(blocks(page, "python"))
     if "out/demo" in code:  # what make demo has written
-        write_scene("out/demo/scene", render(7, family="cup", topology="three"))
+        write_demo("out/demo/scene")
     exec(compile(code, str(page), "exec"), {"__name__": "documentation"})
 
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from helpers.errors import refused
 
 from dejacue import InputError, Vocabulary, locate
 from dejacue.method.contrast import Contrast
@@ -35,7 +36,7 @@ def test_a_present_state_has_a_low_p_value_and_a_meaningless_one_does_not():
 def test_p_values_are_of_words():
     scene = generate(3)
     named = scene.vocabulary.with_examples(empty=3)
-    with pytest.raises(InputError, match="compare words with words"):
+    with refused(field="examples"):
         state_p_values(scene.history, named, [scene.vocabulary])
 
 
@@ -53,22 +54,24 @@ def test_the_null_has_one_score_for_each_unrelated_state():
     view = Plan.of(None, "contrast", None, None, False, "auto").view(
         scene.history, scene.vocabulary
     )
-    expected = [locate(scene.history, own)[state][0].score for own in many for state in own.states]
+    expected = [
+        locate(scene.history, words)[state][0].score for words in many for state in words.states
+    ]
     assert null_scores(Contrast(), view, many).tolist() == pytest.approx(expected)
 
 
 def test_words_that_are_shared_make_a_vocabulary_related():
-    own = Vocabulary({"a": ["an empty cup"], "b": ["a full cup"]})
+    cup = Vocabulary({"a": ["an empty cup"], "b": ["a full cup"]})
     far = Vocabulary({"a": ["a lit candle"], "b": ["the candle is out"]})
     near = Vocabulary({"a": ["a cup of tea"], "b": ["tea leaves"]})
-    assert unrelated_to(own, [near, far]) == [far]
-    with pytest.raises(InputError, match="none of the 1 vocabularies"):
-        unrelated_to(own, [near])
+    assert unrelated_to(cup, [near, far]) == [far]
+    with refused(field="unrelated", value=1):
+        unrelated_to(cup, [near])
 
 
 def test_confidence_refuses_what_it_cannot_judge():
     scene = generate(3)
-    with pytest.raises(InputError, match="pass them as unrelated"):
+    with refused(field="unrelated", value=None):
         state_p_values(scene.history, scene.vocabulary, [])
     other = Vocabulary({"p": ["qq"], "r": ["ss"]}, np.eye(64, dtype=np.float32)[:2], "another")
     with pytest.raises(InputError, match='encoded with "generated", but the vocabulary with'):

@@ -8,7 +8,7 @@ from helpers.experiments import value
 
 from dejacue import Window
 from dejacue_paper import generate
-from dejacue_paper.data.release import Entry
+from dejacue_paper.data.release import ReleaseEntry
 from dejacue_paper.experiments import (
     ON_REQUEST,
     beyond,
@@ -83,9 +83,11 @@ def test_every_occurrence_beats_the_best_single_window(release):
         assert value(result, f"{row}: occurrences", occurrences.F1) >= 1.5 * single
 
 
-def made(seed):
+def generated_entry(seed):
     scene = generate(seed, signal=1.5)
-    return Entry(scene.history, scene.vocabulary, scene.references, str(seed), "generated", "")
+    return ReleaseEntry(
+        scene.history, scene.vocabulary, scene.references, str(seed), "generated", ""
+    )
 
 
 @pytest.mark.parametrize(
@@ -100,35 +102,35 @@ def made(seed):
     ],
 )
 def test_a_window_that_misses_is_called_what_it_is(window, kind):
-    entry = made(1)
+    entry = generated_entry(1)
     references = {"empty": (Window(0, 99),), "filled": (Window(100, 199),)}
-    own = Entry(entry.history, entry.vocabulary, references, "x", "y", "z")
-    assert beyond._kind(np.array(window), "filled", own) == kind
+    changed = ReleaseEntry(entry.history, entry.vocabulary, references, "x", "y", "z")
+    assert beyond._kind(np.array(window), "filled", changed) == kind
 
 
 def test_kinds_of_failures_add_up_to_all_descriptions():
-    corpus = Corpus([made(seed) for seed in range(4)], "auto")
+    corpus = Corpus([generated_entry(seed) for seed in range(4)], "auto")
     kinds = beyond.failure_kinds(corpus, corpus.windows("vocabulary", "contrast"))
     assert len(kinds) == len(corpus)
     assert set(kinds) <= set(beyond.KINDS)
 
 
 def test_a_state_is_cut_out_with_as_many_other_frames_in_its_stead():
-    entry = made(2)
+    entry = generated_entry(2)
     rng = np.random.default_rng(0)
     there, cut = occurrences.without(entry, "filled", rng)
     assert len(there) == len(cut) < len(entry.history)
     (window,) = entry.references["filled"]
     assert not ((cut.frames >= window.start) & (cut.frames <= window.end)).any()
-    kept = (there.frames >= window.start) & (there.frames <= window.end)
-    assert kept.sum() == window.length
+    inside = (there.frames >= window.start) & (there.frames <= window.end)
+    assert inside.sum() == window.length
 
 
 def test_segments_allow_more_than_random_ones(release):
     result = segments.visual(Benchmark(release), ("half A",))
     for metric in ("R@1 .5 of the best window", "tIoU of the best window", "near an edge"):
-        found = value(result, "half A: segments", metric)
-        assert found > value(result, "half A: segments, random", metric) + 0.05
+        share = value(result, "half A: segments", metric)
+        assert share > value(result, "half A: segments, random", metric) + 0.05
 
 
 def test_frames_between_states_need_not_belong_to_one(monkeypatch):

@@ -76,8 +76,8 @@ def test_a_table_that_cannot_be_computed_is_refused_with_the_reason(dejacue, tmp
 @pytest.mark.parametrize(("finding", "code"), [("", 1), ("known.", 0)])
 def test_only_an_unexplained_difference_fails(dejacue, monkeypatch, tmp_path, finding, code):
     value = Value("row", "r1_05", 0.2, 0.3, finding=finding)
-    made = Experiment("main", "made", lambda benchmark: Result((value,)))
-    monkeypatch.setitem(REGISTRY, "main", made)
+    experiment = Experiment("main", "made", lambda benchmark: Result((value,)))
+    monkeypatch.setitem(REGISTRY, "main", experiment)
     ran = dejacue("reproduce", "main", "--data", tmp_path)
     assert ran.code == code
     assert "0 of 1 published values reproduced; 1 not (✗)" in ran.out
@@ -135,7 +135,7 @@ def test_the_benchmarks_references_can_be_written(dejacue, release, tmp_path):
 
 
 def rows_of(table: str) -> list[list[str]]:
-    """The cells of the body of a printed table."""
+    """Return the cells of the body of a printed table."""
     lines = [line for line in table.splitlines() if line.startswith("│")]
     return [[cell.strip() for cell in line.strip("│").split("│")] for line in lines]
 

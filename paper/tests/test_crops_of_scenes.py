@@ -12,10 +12,10 @@ from dejacue_paper.data.rendered import FAMILIES, render
 
 
 def test_crops_come_from_all_families_and_states():
-    made = list(crops(0, 12 * len(FAMILIES)))
-    assert len(made) == 12 * len(FAMILIES)
-    assert {crop.family for crop in made} == set(FAMILIES)
-    for crop in made:
+    samples = list(crops(0, 12 * len(FAMILIES)))
+    assert len(samples) == 12 * len(FAMILIES)
+    assert {crop.family for crop in samples} == set(FAMILIES)
+    for crop in samples:
         family = FAMILIES[crop.family]
         assert crop.image.shape == (64, 64, 3)
         assert crop.image.dtype == np.uint8
@@ -27,16 +27,16 @@ def test_crops_come_from_all_families_and_states():
 
 def test_crops_are_the_same_for_a_seed_and_a_longer_series_begins_like_a_shorter_one():
     short, long = list(crops(3, 9, size=32)), list(crops(3, 20, size=32))
-    for one, other in zip(short, long, strict=False):
-        assert np.array_equal(one.image, other.image)
-        assert one[1:] == other[1:]
+    for first, other in zip(short, long, strict=False):
+        assert np.array_equal(first.image, other.image)
+        assert first[1:] == other[1:]
     assert not np.array_equal(short[0].image, next(crops(4, 1, size=32)).image)
 
 
 def test_crops_of_the_way_between_states_name_no_state():
-    made = [crop for crop in crops(0, 60, size=16, between=1.0) if crop.family == "cup"]
-    assert made
-    for crop in made:
+    samples = [crop for crop in crops(0, 60, size=16, between=1.0) if crop.family == "cup"]
+    assert samples
+    for crop in samples:
         assert crop.state is None
         assert 0.04 < crop.progress < 0.96
 

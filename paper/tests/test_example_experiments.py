@@ -20,13 +20,13 @@ def test_the_person_names_what_the_references_say(benchmark):
     entry = benchmark.development.entries[0]
     names = list(entry.vocabulary.states)
     for at in range(0, len(entry.history), 7):
-        frame, said = int(entry.history.frames[at]), examples.answer(entry, at)
+        frame, state_number = int(entry.history.frames[at]), examples.answer(entry, at)
         true = [
             state
-            for state, own in entry.references.items()
-            if any(window.start <= frame <= window.end for window in own)
+            for state, windows in entry.references.items()
+            if any(window.start <= frame <= window.end for window in windows)
         ]
-        assert (names[said] in true) if true else said == len(names)
+        assert (names[state_number] in true) if true else state_number == len(names)
     for at, state in examples.inside(entry, 3, 0):
         assert examples.answer(entry, at) == state
     assert examples.inside(entry, 3, 0) == examples.inside(entry, 3, 0)
@@ -56,14 +56,14 @@ def test_a_span_is_widened_as_chance_demands(benchmark):
 
 def test_one_example_does_more_than_words_on_every_set(benchmark):
     """paper/docs/beyond.md has the figures, of five draws."""
-    chosen = {name: own for name, own in sets(benchmark).items() if name != "VOST"}
+    chosen = {name: corpus for name, corpus in sets(benchmark).items() if name != "VOST"}
     result = examples.compared(chosen, draws=1)
     for name in chosen:
         words = value(result, f"{name}: words", "top1_tiou")
-        one = value(result, f"{name}: words and examples, 1 a state", "top1_tiou")
+        single = value(result, f"{name}: words and examples, 1 a state", "top1_tiou")
         three = value(result, f"{name}: words and examples, 3 a state", "top1_tiou")
-        assert one > words + 0.04
-        assert three > one + 0.04 or name == "development"  # four histories
+        assert single > words + 0.04
+        assert three > single + 0.04 or name == "development"  # four histories
     gain = "half B: words and examples, 1 a state − words"
     assert value(result, gain, "r1_05", "low") > 0
 
@@ -87,7 +87,7 @@ def test_histories_of_a_kind_teach_each_other(benchmark):
     entry, other = pairs[0]
     taught = examples._carried(entry, other, examples.inside(other, 3, 0))
     assert len(taught.elsewhere) == 6
-    assert all(own.centred for own in taught.elsewhere)
+    assert all(example.centred for example in taught.elsewhere)
     windows = np.arange(4).reshape(2, 2)
     again = examples._by_description(Corpus([entry], "auto", True), windows)
     assert again.tolist() == windows[entry.vocabulary.labels].tolist()

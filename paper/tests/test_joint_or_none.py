@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from helpers.errors import refused
 
 from dejacue import (
     History,
@@ -24,12 +25,12 @@ ENGINES = (*compiled(), "numpy")
 
 
 def occurrences(history, vocabulary, readout="joint", **options):
-    found = locate(history, vocabulary, readout=readout, top=None, **options)
-    return {state: found[state] for state in found.states}
+    timeline = locate(history, vocabulary, readout=readout, top=None, **options)
+    return {state: timeline[state] for state in timeline.states}
 
 
 def between():
-    """60 frames of one state, 40 of something else, 60 of the other state."""
+    """Return 60 frames of one state, 40 of something else, 60 of the other state."""
     rng = np.random.default_rng(0)
     axes = np.eye(16, dtype=np.float32)
     features = axes[[0] * 60 + [5] * 40 + [1] * 60] + 0.02 * rng.normal(size=(160, 16))
@@ -41,25 +42,26 @@ def between():
 def test_frames_between_two_states_may_be_in_none_of_them(name, options):
     history, vocabulary = between()
     readout = JointOrNone(width=0, **options)
-    found = occurrences(history, vocabulary, readout=readout, engine=name)
-    assert {s: [tuple(m.window) for m in own] for s, own in found.items()} == {
+    intervals = occurrences(history, vocabulary, readout=readout, engine=name)
+    assert {s: [tuple(m.window) for m in windows] for s, windows in intervals.items()} == {
         "a": [(0, 59)],
         "b": [(100, 159)],
     }
     every = occurrences(history, vocabulary, readout=Joint(width=0, **options), engine=name)
-    assert sum(m.window.length for own in every.values() for m in own) == 160
-    (one, two) = locate(history, vocabulary, readout=readout, top=3, engine=name)
-    assert (tuple(one.window), tuple(two.window)) == ((0, 59), (100, 159))
-    assert (one.score, two.score) == (found["a"][0].score, found["b"][0].score)
+    assert sum(m.window.length for intervals in every.values() for m in intervals) == 160
+    (first, two) = locate(history, vocabulary, readout=readout, top=3, engine=name)
+    assert (tuple(first.window), tuple(two.window)) == ((0, 59), (100, 159))
+    assert (first.score, two.score) == (intervals["a"][0].score, intervals["b"][0].score)
     many = list(locate_many([history, history], vocabulary, readout=readout, engine=name))
-    assert [[m.window for m in own] for own in many] == 2 * [[one.window, two.window]]
+    assert [[m.window for m in timeline] for timeline in many] == 2 * [[first.window, two.window]]
 
 
 def test_none_adds_up_and_leaves_the_evidence_as_it_is():
     history, vocabulary = between()
     readout = JointOrNone(width=1.0, none=0.7)
     seen, same = (
-        evidence(history, vocabulary, readout=own).responses for own in (readout, Joint(width=1.0))
+        evidence(history, vocabulary, readout=method).responses
+        for method in (readout, Joint(width=1.0))
     )
     assert np.array_equal(seen, same)
     view = Plan.of(None, readout, None, 1, False, "auto").view(history, vocabulary)
@@ -74,28 +76,31 @@ def test_a_state_that_never_reaches_the_level_has_no_interval():
     readout = JointOrNone(width=1.0, none=5.0)
     assert not any(occurrences(history, vocabulary, readout=readout).values())
     for options in ({}, {"diagnostics": True}, {"top": 3}):
-        found = locate(history, vocabulary, readout=readout, **options)
-        assert list(found) == []
-        assert list(found.states) == ["a", "b"]
+        timeline = locate(history, vocabulary, readout=readout, **options)
+        assert list(timeline) == []
+        assert list(timeline.states) == ["a", "b"]
     several = locate_many([history, history], vocabulary, readout=readout)
-    assert [len(one) for one in several] == [0, 0]
+    assert [len(timeline) for timeline in several] == [0, 0]
 
 
 def test_none_beside_known_frames_and_changes():
     history, vocabulary = between()
     order = JointOrNone(width=1.0, order=("a", "b"))
     named = vocabulary.with_examples(a=[5, 30], b=[110, 140], none=[70, 90])
-    found = occurrences(history, named, readout=order)
+    intervals = occurrences(history, named, readout=order)
     claimed = {
-        f for own in found.values() for m in own for f in range(m.window.start, m.window.end)
+        f
+        for spans in intervals.values()
+        for m in spans
+        for f in range(m.window.start, m.window.end)
     }
     assert not claimed & {70, 90}
     assert {5, 30, 110, 140} <= claimed
     changed = vocabulary.with_examples(changes=[30])
     (first, *rest) = sorted(
         tuple(m.window)
-        for own in occurrences(history, changed, readout=JointOrNone()).values()
-        for m in own
+        for intervals in occurrences(history, changed, readout=JointOrNone()).values()
+        for m in intervals
     )
     assert all(not window[0] < 30 <= window[1] for window in (first, *rest))
 
@@ -104,7 +109,7 @@ def test_the_level_is_a_number_of_deviations():
     assert JointOrNone() == JointOrNone(none=0.4)
     assert JointOrNone(none=np.float32(0.5)).none == 0.5
     for wrong in (-0.1, "yes", float("nan")):
-        with pytest.raises(InputError, match="must be 0 or more deviations"):
+        with refused(field="none", value=wrong):
             JointOrNone(none=wrong)
     history, vocabulary = between()
     by_name = locate(history, vocabulary, readout="joint-or-none")
@@ -120,9 +125,9 @@ def test_states_are_not_found_where_they_are_not_whatever_is_read_beside():
         (history, vocabulary.with_examples(none="0-159")),
     ]
     for order in (pairs, pairs[::-1]):
-        found = locate_many([h for h, _ in order], [v for _, v in order], readout=JointOrNone())
-        for pair, own in zip(order, found, strict=True):
-            assert (len(own) == 0) == (pair is pairs[1])
+        timelines = locate_many([h for h, _ in order], [v for _, v in order], readout=JointOrNone())
+        for pair, timeline in zip(order, timelines, strict=True):
+            assert (len(timeline) == 0) == (pair is pairs[1])
 
 
 def test_a_live_reading_refuses_it():

@@ -6,6 +6,7 @@ from glob import glob
 
 import numpy as np
 import pytest
+from helpers.errors import refused
 from helpers.layouts import (
     d_nerf,
     document,
@@ -23,10 +24,10 @@ from dejacue import InputError, open_dataset
 
 def test_nerfies_splits_two_cameras(tmp_path) -> None:
     ids = [f"{side}1_{at:06}" for at in range(4) for side in ("left", "right")]
-    found = open_dataset(nerfies(tmp_path / "toast", ids))
-    left, right = found
-    assert found.layout == "nerfies"
-    assert not found.missing
+    dataset = open_dataset(nerfies(tmp_path / "toast", ids))
+    left, right = dataset
+    assert dataset.layout == "nerfies"
+    assert not dataset.missing
     assert (left.id, left.component) == ("toast-camera0", "toast")
     assert [image.stem for image in right.images] == ids[1::2]
     assert left.times == (0, 1, 2, 3)
@@ -62,13 +63,13 @@ def test_nerfies_lists_all_that_is_missing(tmp_path) -> None:
     nerfies(tmp_path / "toast", ["a1", "a2", "a3"], cameras=1)
     for name in ("a1", "a3"):
         (tmp_path / "toast" / "rgb" / "2x" / f"{name}.png").unlink()
-    found = open_dataset(tmp_path)
-    assert found.missing == (
+    dataset = open_dataset(tmp_path)
+    assert dataset.missing == (
         "toast/rgb/2x/a1.png: is missing",
         "toast/rgb/2x/a3.png: is missing",
     )
-    assert len(found.clips[0].images) == 1
-    assert found.clips[0].times == (1,)
+    assert len(dataset.clips[0].images) == 1
+    assert dataset.clips[0].times == (1,)
     (tmp_path / "toast" / "metadata.json").unlink()
     assert problems(tmp_path) == ("metadata.json: is missing",)
 
@@ -76,10 +77,10 @@ def test_nerfies_lists_all_that_is_missing(tmp_path) -> None:
 def test_nerfies_with_ids_that_have_no_metadata_is_refused(tmp_path) -> None:
     nerfies(tmp_path, ["a1", "a2", "a3"], cameras=1)
     document(tmp_path / "metadata.json", {"a1": {"warp_id": 0}, "a2": {"warp_id": "x"}})
-    found = problems(tmp_path)
-    assert [own.split(": ")[1] for own in found] == ['"a2"', '"a3"']
+    sentences = problems(tmp_path)
+    assert [sentence.split(": ")[1] for sentence in sentences] == ['"a2"', '"a3"']
     document(tmp_path / "dataset.json", {"count": 5, "ids": ["a1"]})
-    with pytest.raises(InputError, match="count is 5, but 1 ids are listed"):
+    with refused(file=tmp_path / "dataset.json", field="count", value=5):
         open_dataset(tmp_path)
 
 
@@ -87,17 +88,17 @@ def test_nerfies_with_ids_that_have_no_metadata_is_refused(tmp_path) -> None:
 
 
 def test_neu3d_takes_missing_numbers_and_holds_out_cam00(tmp_path) -> None:
-    found = open_dataset(neu3d(tmp_path / "coffee", (0, 1, 4, 10), rows=4))
-    assert found.layout == "neu3d"
-    assert not found.missing
-    assert [(clip.id, clip.more["split"]) for clip in found] == [
+    dataset = open_dataset(neu3d(tmp_path / "coffee", (0, 1, 4, 10), rows=4))
+    assert dataset.layout == "neu3d"
+    assert not dataset.missing
+    assert [(clip.id, clip.more["split"]) for clip in dataset] == [
         ("coffee-cam00", "test"),
         ("coffee-cam01", "train"),
         ("coffee-cam04", "train"),
         ("coffee-cam10", "train"),
     ]
-    assert {clip.component for clip in found} == {"coffee"}
-    assert len(list(found.clips[2].open())) == 5
+    assert {clip.component for clip in dataset} == {"coffee"}
+    assert len(list(dataset.clips[2].open())) == 5
 
 
 def test_neu3d_says_which_parts_are_missing(tmp_path) -> None:
@@ -117,7 +118,7 @@ def test_neu3d_with_other_poses_is_refused(tmp_path) -> None:
     with pytest.raises(InputError, match="holds pickled objects, which are never loaded"):
         open_dataset(tmp_path)
     np.save(tmp_path / "poses_bounds.npy", np.zeros((1, 12)))
-    with pytest.raises(InputError, match="17 numbers per camera"):
+    with refused(file=tmp_path / "poses_bounds.npy"):
         open_dataset(tmp_path)
 
 
@@ -127,10 +128,10 @@ def test_neu3d_with_other_poses_is_refused(tmp_path) -> None:
 def test_d_nerf_finds_pictures_without_their_ending_in_the_order_of_time(tmp_path) -> None:
     for split in ("train", "val", "test"):
         d_nerf(tmp_path / "lego", [0.5, 0.0, 1.0], split)
-    found = open_dataset(tmp_path)
-    train, _, test = found
-    assert found.layout == "d-nerf"
-    assert not found.missing
+    dataset = open_dataset(tmp_path)
+    train, _, test = dataset
+    assert dataset.layout == "d-nerf"
+    assert not dataset.missing
     assert [image.name for image in train.images] == ["r_001.png", "r_000.png", "r_002.png"]
     assert (train.times, train.id, test.more["split"]) == ((0, 0.5, 1), "lego-train", "test")
 

@@ -21,17 +21,17 @@ def benchmark(release) -> Benchmark:
 
 def answer(corpus, share: float) -> dict:
     windows = corpus.by_history(learned.constant(corpus, share))
-    return {"mean": [0, 0, 0], "windows": {name: own.tolist() for name, own in windows.items()}}
+    return {"mean": [0, 0, 0], "windows": {name: rows.tolist() for name, rows in windows.items()}}
 
 
 def test_runs_are_scored_from_their_windows(benchmark, monkeypatch) -> None:
     seven, development = benchmark.seven, benchmark.development
-    kept = {"mean": [0.5, 0.25, 0.125], "same": 0.75}
+    stored = {"mean": [0.5, 0.25, 0.125], "same": 0.75}
     tests = [
         {
             "seven": [answer(seven, share)] * 2,
             "development": [answer(development, share)] * 2,
-            "vost": [kept] * 2,
+            "vost": [stored] * 2,
         }
         for share in (1.0, 0.4)
     ]
@@ -43,17 +43,17 @@ def test_runs_are_scored_from_their_windows(benchmark, monkeypatch) -> None:
     rendered = {
         "decoder": "qd",
         "condition": "rendered",
-        "untrained": {"rendered-tests": [kept]},
+        "untrained": {"rendered-tests": [stored]},
         "trained": {"rendered-tests": [{"mean": [1, 1, 1], "same": 0.0}]},
     }
-    made = {
+    study = {
         "runs": [*runs, lost, rendered],
-        "baselines": {"rendered-tests": {"contrast": kept}},
+        "baselines": {"rendered-tests": {"contrast": stored}},
         "machine": "a machine",
         "torch": "2",
         "command": "a command",
     }
-    monkeypatch.setattr(learned, "runs", lambda: made)
+    monkeypatch.setattr(learned, "runs", lambda: study)
     result = learned.learned(benchmark)
     rows = {(v.row, v.metric, v.part): v.here for v in result.values}
     label = "Moment-DETR, 40 records, as published"
@@ -79,10 +79,10 @@ def test_runs_are_scored_from_their_windows(benchmark, monkeypatch) -> None:
         "scan": seven.windows("vocabulary"),
         "contrast": seven.windows("vocabulary", "contrast"),
     }
-    for name, own in best.items():
-        ours = seven.means(seven.scores(own))[:, 1]
+    for name, values in best.items():
+        ours = seven.means(seven.scores(values))[:, 1]
         means = [seven.means(seven.scores(learned.constant(seven, s)))[:, 1] for s in (0.4, 1.0)]
-        p = [float(sign_flip_exact(ours - own)) for own in means]
+        p = [float(sign_flip_exact(ours - theirs)) for theirs in means]
         assert rows[f"{name} − {label}", "r1_05", "p"] == p[0]
         assert rows[f"{name} − {label}", "r1_05", "holm p"] == holm(p)[0]
         low, high = (rows[f"{name} − {label}", "r1_05", part] for part in ("low", "high"))
@@ -102,19 +102,19 @@ def test_the_table_has_all_eight_decoders_under_every_condition(benchmark) -> No
 
 
 def test_every_draw_takes_first_one_cohort_then_the_other() -> None:
-    names = sorted(name for own in learned.DRAWN for name in own)
+    names = sorted(name for cohort in learned.DRAWN for name in cohort)
     values = dict(zip(names, np.random.default_rng(1).normal(size=7).tolist(), strict=True))
     rng = np.random.default_rng(3407)
-    three, four = (np.array([values[name] for name in own]) for own in learned.DRAWN)
+    three, four = (np.array([values[name] for name in cohort]) for cohort in learned.DRAWN)
     sums = []
     for _ in range(10_000):
-        one = three[rng.integers(0, 3, size=3)].sum()
-        sums.append((one + four[rng.integers(0, 4, size=4)].sum()) / 7)
+        total = three[rng.integers(0, 3, size=3)].sum()
+        sums.append((total + four[rng.integers(0, 4, size=4)].sum()) / 7)
     expected = np.quantile(sums, [0.025, 0.975])
     column = np.array(list(values.values()))[:, None]
-    found = learned.cohort_intervals(names, np.hstack([column, 2 * column]))
-    assert found[:, 0] == pytest.approx(expected, abs=1e-12)
-    assert found[:, 1] == pytest.approx(2 * expected, abs=1e-12)
+    intervals = learned.cohort_intervals(names, np.hstack([column, 2 * column]))
+    assert intervals[:, 0] == pytest.approx(expected, abs=1e-12)
+    assert intervals[:, 1] == pytest.approx(2 * expected, abs=1e-12)
 
 
 def test_the_release_has_forty_records_to_learn_from(benchmark) -> None:

@@ -7,6 +7,7 @@ import json
 from collections import Counter
 
 import pytest
+from helpers.errors import refused
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -31,14 +32,14 @@ def rank(text: str) -> str:
 def test_rounds_take_one_noun_of_every_action_in_turn() -> None:
     got = roster(SMALL, count=5)
     actions = sorted(["cut", "fold", "tear"], key=lambda a: rank(f"3407\0action\0{a}"))
-    assert [one.action for one in got[:3]] == actions
-    assert [one.action for one in got[3:]] == [a for a in actions if a != "tear"]
-    cut = [one.noun for one in got if one.action == "cut"]
+    assert [row.action for row in got[:3]] == actions
+    assert [row.action for row in got[3:]] == [a for a in actions if a != "tear"]
+    cut = [row.noun for row in got if row.action == "cut"]
     assert cut == sorted(["apple", "tape_measure"], key=lambda n: rank(f"3407\0cut\0{n}"))
 
 
 def test_a_pair_gives_one_sequence_and_keeps_the_others_as_reserves() -> None:
-    (apple,) = (one for one in roster(SMALL, count=5) if one.noun == "apple")
+    (apple,) = (row for row in roster(SMALL, count=5) if row.noun == "apple")
     order = sorted(["1_cut_apple", "2_cut_apple"], key=lambda s: rank(f"3407\0cut\0apple\0{s}"))
     assert [apple.sequence, *apple.reserves] == order
 
@@ -47,35 +48,40 @@ def test_a_pair_gives_one_sequence_and_keeps_the_others_as_reserves() -> None:
 def test_the_draw_depends_on_the_seed_but_not_on_the_order_of_the_list(given_, seed, count) -> None:
     got = roster(given_, seed=seed, count=count)
     assert got == roster(SMALL, seed=seed, count=5)[:count]
-    pairs = [(one.action, one.noun) for one in got]
+    pairs = [(row.action, row.noun) for row in got]
     assert len(set(pairs)) == count
 
 
 def test_another_seed_draws_another_roster() -> None:
     rosters = {
-        tuple(one.sequence for one in roster(SMALL, seed=seed, count=5)) for seed in range(9)
+        tuple(row.sequence for row in roster(SMALL, seed=seed, count=5)) for seed in range(9)
     }
     assert len(rosters) > 1
 
 
 @pytest.mark.parametrize(
-    ("sequences", "count", "message"),
+    "sequences",
     [
-        (["cut_apple"], 1, "'cut_apple' is not a sequence"),
-        (["1_cut"], 1, "<digits>_<action>_<noun>"),
-        (["1_cut_"], 1, "is not a sequence"),
-        (["1__apple"], 1, "is not a sequence"),
-        (["1_cut_apple\n"], 1, "is not a sequence"),
-        (["1_cut_ap\0ple"], 1, "is not a sequence"),
-        ([7], 1, "7 is not a sequence"),
-        (["1_cut_apple"] * 2, 1, "1_cut_apple is given 2 times"),
-        (["1_cut_apple", "2_cut_apple"], 2, "cannot draw 2 sequences: there are 1 pairs"),
-        (["1_cut_apple"], 0, "cannot draw 0 sequences"),
-        ([], 100, "there are 0 pairs"),
+        ["cut_apple"],
+        ["1_cut"],
+        ["1_cut_"],
+        ["1__apple"],
+        ["1_cut_apple\n"],
+        ["1_cut_ap\0ple"],
+        [7],
+        ["1_cut_apple"] * 2,
     ],
 )
-def test_a_bad_list_is_refused(sequences, count, message) -> None:
-    with pytest.raises(InputError, match=message):
+def test_a_bad_list_is_refused(sequences) -> None:
+    with refused(field="sequence", value=sequences[0]):
+        roster(sequences, count=1)
+
+
+@pytest.mark.parametrize(
+    ("sequences", "count"), [(["1_cut_apple", "2_cut_apple"], 2), (["1_cut_apple"], 0), ([], 100)]
+)
+def test_more_sequences_than_pairs_cannot_be_drawn(sequences, count) -> None:
+    with refused(field="count", value=count):
         roster(sequences, count=count)
 
 
@@ -88,8 +94,8 @@ def test_the_published_roster_comes_out_in_order(release) -> None:
     assert [len(splits[split]) for split in ("train", "validation")] == [572, 70]
     drawn = roster([*splits["train"], *splits["validation"]])
     cohort = read_cohort(release.folder)
-    assert [one.sequence for one in drawn] == [row.sequence for row in cohort]
-    assert [one.action for one in drawn] == [row.action for row in cohort]
+    assert [selected.sequence for selected in drawn] == [row.sequence for row in cohort]
+    assert [selected.action for selected in drawn] == [row.action for row in cohort]
     assert [row.id for row in cohort] == [f"H{n:03}" for n in range(1, 101)]
     assert drawn[0].sequence == "3511_unscrew_jar"
 
@@ -192,9 +198,9 @@ def test_a_damaged_cohort_file_is_refused(tmp_path, text, message) -> None:
 
 
 def test_files_that_are_not_there_are_named(tmp_path) -> None:
-    with pytest.raises(MissingData, match=r"train\.txt: no such file"):
+    with refused(MissingData, file=tmp_path / "data/protocol/vost/train.txt"):
         read_splits(tmp_path)
-    with pytest.raises(MissingData, match=r"vost_cohort\.json: no such file"):
+    with refused(MissingData, file=tmp_path / "data/reference/vost_cohort.json"):
         read_cohort(tmp_path)
 
 
@@ -203,10 +209,10 @@ def test_a_damaged_split_is_refused_with_its_name(tmp_path) -> None:
     folder.mkdir(parents=True)
     (folder / "train.txt").write_text("1_cut_apple\n\n2_cut_apple", encoding="utf-8")
     (folder / "validation.txt").write_text("3_cut\n", encoding="utf-8")
-    with pytest.raises(InputError, match=r"validation\.txt: '3_cut' is not a sequence"):
+    with refused(file=folder / "validation.txt", field="sequence", value="3_cut"):
         read_splits(tmp_path)
     (folder / "validation.txt").write_bytes(b"\xff\xfe")
-    with pytest.raises(InputError, match=r"validation\.txt: cannot be read"):
+    with refused(file=folder / "validation.txt", field=None):
         read_splits(tmp_path)
     (folder / "validation.txt").write_text("3_cut_box\n", encoding="utf-8")
     assert read_splits(tmp_path) == {

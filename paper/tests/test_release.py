@@ -8,13 +8,21 @@ from pathlib import Path
 import huggingface_hub
 import numpy as np
 import pytest
+from helpers.errors import refused
 from helpers.release import FakeRelease, unit
 from huggingface_hub.errors import LocalEntryNotFoundError
 
 from dejacue import InputError, MissingData, Window
 from dejacue.sources.npz import read_npz
 from dejacue_paper import load_release
-from dejacue_paper.data.release import ENCODER, REPOSITORY, Release, default_folder, fetch_release
+from dejacue_paper.data.release import (
+    ENCODER,
+    REPOSITORY,
+    NoSuchHistory,
+    Release,
+    default_folder,
+    fetch_release,
+)
 
 
 def groups(release: Release):
@@ -76,8 +84,8 @@ def test_references_are_windows_of_the_states_of_the_vocabulary(release):
 def test_states_keep_the_order_of_the_manifest(release):
     manifest = json.loads((release.folder / "data/seven_history/manifest.json").read_text())
     for row, entry in zip(manifest["histories"], release.seven, strict=True):
-        told = {state["state_id"]: tuple(state["descriptions"]) for state in row["states"]}
-        assert list(entry.vocabulary.states.items()) == list(told.items())
+        descriptions = {state["state_id"]: tuple(state["descriptions"]) for state in row["states"]}
+        assert list(entry.vocabulary.states.items()) == list(descriptions.items())
 
 
 @pytest.mark.release
@@ -148,13 +156,13 @@ def test_the_ensemble_is_the_normalised_mean_of_its_variants(release):
 
 @pytest.mark.release
 def test_unknown_prompts_get_the_nearest_suggested(release):
-    with pytest.raises(InputError, match='unknown prompts "foto"; did you mean "photo"'):
+    with refused(field="prompts", value="foto"):
         release.vost[0].prompted("foto")
 
 
 @pytest.mark.release
 def test_only_vost_has_prompt_variants(release):
-    with pytest.raises(InputError, match="S01: the release has prompt variants only for VOST"):
+    with refused(field="prompts", value="raw"):
         release.seven["S01"].prompted("raw")
 
 
@@ -162,7 +170,7 @@ def test_only_vost_has_prompt_variants(release):
 def test_entries_are_found_by_number_slice_and_id(release):
     assert release.vost[0] is release.vost["H001"]
     assert [entry.id for entry in release.vost[76:]] == ["H077", "H078"]
-    with pytest.raises(KeyError, match="no history S08; known: S01, S02"):
+    with refused(NoSuchHistory, field="history", value="S08"):
         release.seven["S08"]
 
 
@@ -194,7 +202,7 @@ def test_a_release_is_read_with_its_states_in_the_order_of_the_manifest(fake):
 def test_a_path_that_leaves_the_folder_is_refused(fake, key, outside):
     np.savez(fake.folder.parent / "secret.npz", **fake.files["visual"])
     fake.row[key] = outside
-    with pytest.raises(InputError, match=f"the path {outside} points outside the folder"):
+    with refused(file=fake.folder, value=outside):
         _ = fake.load().vost
 
 
@@ -203,7 +211,7 @@ def test_a_link_that_leaves_the_folder_is_refused(fake):
     outside = fake.folder.parent / "visual.npz"
     (fake.folder / "data" / "visual.npz").rename(outside)
     (fake.folder / "data" / "visual.npz").symlink_to(outside)
-    with pytest.raises(InputError, match=r"the path data/visual\.npz points outside the folder"):
+    with refused(file=fake.folder, value="data/visual.npz"):
         _ = release.vost
 
 
@@ -211,7 +219,7 @@ def test_a_link_that_leaves_the_folder_is_refused(fake):
 def test_features_that_are_no_numbers_are_refused(fake, dtype):
     rows = fake.files["visual"]["visual_features"]
     fake.files["visual"]["visual_features"] = rows.astype(dtype)
-    with pytest.raises(InputError, match=r"visual_features contains .* instead of numbers"):
+    with refused(file=fake.folder / "data" / "visual.npz", field="visual_features"):
         _ = fake.load().vost
 
 
@@ -221,20 +229,19 @@ def test_features_that_are_no_numbers_are_refused(fake, dtype):
 @pytest.mark.parametrize("factor", [1.01, 0.5, np.nan])
 def test_a_row_that_is_not_of_unit_length_is_refused(fake, file, key, factor):
     fake.files[file][key][1] *= factor
-    message = rf"data/{file}\.npz: {key}: row 1 has length .*, not 1; the file is damaged"
-    with pytest.raises(InputError, match=message):
+    with refused(file=fake.folder / "data" / f"{file}.npz", field=key):
         _ = fake.load().vost
 
 
 def test_prompt_variants_are_checked_when_they_are_asked_for(fake):
     prompts = fake.files["prompts"]
     prompts["text_features"] = prompts["text_features"] * 2
-    with pytest.raises(InputError, match=r"prompts\.npz: text_features: row 0 has length 2"):
+    with refused(file=fake.folder / "data" / "prompts.npz", field="text_features"):
         fake.load().vost[0].prompted("raw")
-    with pytest.raises(InputError, match=r'prompts\.npz: unknown prompts "photo"; known: raw'):
+    with refused(field="prompts", value="photo"):
         fake.load().vost[0].prompted("photo")
     prompts["state_texts"] = np.array(["full cup", "empty cup"])
-    with pytest.raises(InputError, match="descriptions differ from those of the ensemble"):
+    with refused(file=fake.folder / "data" / "prompts.npz", field="state_texts"):
         fake.load().vost[0].prompted("raw")
 
 
@@ -256,39 +263,38 @@ def test_a_damaged_file_is_refused(fake, file, key, value, message):
 
 def test_a_missing_array_is_named(fake):
     del fake.files["visual"]["frame_indices"]
-    with pytest.raises(InputError, match=r"visual\.npz: no array frame_indices; known: visual"):
+    with refused(file=fake.folder / "data" / "visual.npz", field="frame_indices"):
         _ = fake.load().vost
 
 
 def test_an_incomplete_entry_is_refused(fake):
     del fake.row["siglip2_text"]
-    with pytest.raises(InputError, match=r"the format of the release .*siglip2_text"):
+    with refused(file=fake.folder) as caught:
         _ = fake.load().vost
+    assert "siglip2_text" in str(caught.value)
 
 
 def test_intervals_of_another_convention_are_refused(fake):
     fake.document["interval_convention"] = "half_open"
-    with pytest.raises(InputError, match=r'benchmark.json: intervals are "half_open", not'):
+    with refused(field="interval_convention", value="half_open"):
         _ = fake.load().vost
 
 
 def test_a_manifest_without_histories_is_refused(fake):
     del fake.document["histories"]
-    with pytest.raises(InputError, match=r"benchmark\.json: has no list of histories"):
+    with refused(file=fake.folder / "data" / "benchmark.json", field="histories"):
         _ = fake.load().vost
 
 
 def test_a_manifest_that_is_no_json_is_refused(fake):
     release = fake.load()
     (fake.folder / "data" / "benchmark.json").write_text("{")
-    with pytest.raises(InputError, match=r"benchmark\.json: not valid JSON"):
+    with refused(file=fake.folder / "data" / "benchmark.json"):
         _ = release.vost
 
 
 def test_a_group_that_is_not_there_is_missing_data(fake):
-    with pytest.raises(
-        MissingData, match=r"manifest\.json: no such file; is .* the release folder"
-    ):
+    with refused(MissingData, file=fake.folder / "data" / "seven_history" / "manifest.json"):
         _ = fake.load().seven
 
 
@@ -296,15 +302,16 @@ def test_a_group_that_is_not_there_is_missing_data(fake):
 
 
 def test_a_folder_without_the_release_names_the_remedy(tmp_path):
-    with pytest.raises(MissingData, match=r"no data/benchmark\.json\); run \"dejacue data fetch\""):
+    with refused(MissingData, file=tmp_path) as caught:
         load_release(tmp_path)
+    assert "dejacue data fetch" in caught.value.remedy
 
 
 def test_without_a_path_the_cache_is_where_it_is_looked_for(tmp_path, monkeypatch):
     monkeypatch.delenv("DEJACUE_DATA", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert default_folder() == tmp_path / "dejacue" / "release"
-    with pytest.raises(MissingData, match="set DEJACUE_DATA to the folder that contains data/"):
+    with refused(MissingData, file=default_folder()):
         load_release()
     FakeRelease(default_folder()).load()
     assert load_release().folder == default_folder().resolve()
@@ -318,18 +325,16 @@ def test_without_a_connection_fetching_names_the_remedy(tmp_path, monkeypatch, e
         raise error
 
     monkeypatch.setattr(huggingface_hub, "snapshot_download", offline)
-    with pytest.raises(
-        MissingData, match=r"\(no connection\); on a machine with a connection"
-    ) as caught:
+    with pytest.raises(MissingData, match="no connection") as caught:
         fetch_release(tmp_path / "target")
-    assert REPOSITORY in str(caught.value)
-    assert str(tmp_path / "target") in str(caught.value)
+    assert REPOSITORY in caught.value.remedy
+    assert str(tmp_path / "target") in caught.value.remedy
     assert len(str(caught.value).splitlines()) == 1
 
 
 def test_an_incomplete_download_is_not_taken_for_the_release(tmp_path, monkeypatch):
     monkeypatch.setattr(huggingface_hub, "snapshot_download", lambda *_, **__: str(tmp_path))
-    with pytest.raises(MissingData, match="the download is incomplete"):
+    with refused(MissingData, file=tmp_path):
         fetch_release(tmp_path)
 
 
@@ -349,5 +354,5 @@ def test_fetching_asks_for_the_dataset_and_says_where_it_is(tmp_path, monkeypatc
 def test_a_manifest_that_is_nested_too_deep_is_one_sentence(tmp_path) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "benchmark.json").write_text("[" * 200_000)
-    with pytest.raises(InputError, match=r"benchmark\.json: .*nested too deep"):
+    with refused(file=tmp_path / "data" / "benchmark.json"):
         load_release(tmp_path).vost  # noqa: B018

@@ -12,7 +12,7 @@ from dejacue.records import Vocabulary
 from dejacue.sources.encoders import encode_vocabulary
 from dejacue_paper.data.crops import FIRST_TRAINING_SEED
 from dejacue_paper.data.rendered import FAMILIES, TOPOLOGIES, render
-from dejacue_paper.data.rendered._degrade import grown
+from dejacue_paper.data.rendered.degrade import grown
 from dejacue_paper.experiments import (
     ON_REQUEST,
     REGISTRY,
@@ -140,12 +140,12 @@ def test_several_processes_give_the_same_histories_in_the_same_order() -> None:
         SceneRequest({**rendered.moderate(number), "frames": 24, "exits": 0}) for number in range(3)
     ]
     here, there = build_all_entries(requests, workers=1), build_all_entries(requests, workers=2)
-    for (one,), (other,) in zip(here, there, strict=True):
-        assert one is not None
+    for (first,), (other,) in zip(here, there, strict=True):
+        assert first is not None
         assert other is not None
-        assert one.id == other.id
-        assert np.array_equal(one.history.features, other.history.features)
-        assert np.array_equal(one.vocabulary.features, other.vocabulary.features)
+        assert first.id == other.id
+        assert np.array_equal(first.history.features, other.history.features)
+        assert np.array_equal(first.vocabulary.features, other.vocabulary.features)
 
 
 # results
@@ -165,30 +165,30 @@ def test_retrieval_measures_every_coordinate_and_the_baselines_without_published
             assert (rows[:, 1] < rendered.FRAMES).all()
     assert retrieval.compared == 0
     assert not retrieval.unexplained
-    found = means(retrieval)
+    averages = means(retrieval)
     for name in (*conditions, "best window of the schedule"):
-        assert 0 <= found[name, "r1_05"] <= found[name, "r1_03"] <= 1
-        assert found[name, "top1_tiou"] <= found["best window of the schedule", "top1_tiou"]
+        assert 0 <= averages[name, "r1_05"] <= averages[name, "r1_03"] <= 1
+        assert averages[name, "top1_tiou"] <= averages["best window of the schedule", "top1_tiou"]
     parts = [v.part for v in retrieval.values if v.row == "vocabulary − absolute"]
     assert parts == ["mean", "low", "high", "p", "holm p"] * 3
     for topology in TOPOLOGIES:
-        assert (f"{topology}: vocabulary − absolute", "r1_05") in found
+        assert (f"{topology}: vocabulary − absolute", "r1_05") in averages
 
 
 def test_differences_are_those_of_the_rows_and_topologies_add_up(retrieval) -> None:
-    found = means(retrieval)
+    averages = means(retrieval)
     for metric in ("r1_03", "r1_05", "top1_tiou"):
-        change = found["vocabulary", metric] - found["absolute", metric]
-        assert found["vocabulary − absolute", metric] == pytest.approx(change)
-        parts = [found[f"{topology}: dual", metric] for topology in TOPOLOGIES]
-        assert found["dual", metric] == pytest.approx(np.mean(parts))  # as many scenes of each
+        change = averages["vocabulary", metric] - averages["absolute", metric]
+        assert averages["vocabulary − absolute", metric] == pytest.approx(change)
+        parts = [averages[f"{topology}: dual", metric] for topology in TOPOLOGIES]
+        assert averages["dual", metric] == pytest.approx(np.mean(parts))  # as many scenes of each
 
 
 def test_looking_beats_not_looking(retrieval) -> None:
-    found = means(retrieval)
-    assert found["vocabulary", "r1_05"] > found["longest-run", "r1_05"] + 0.2
-    assert found["features", "frames nearest to their state"] > 0.95
-    assert found["features", "cosine of sibling states"] < 0.5
+    averages = means(retrieval)
+    assert averages["vocabulary", "r1_05"] > averages["longest-run", "r1_05"] + 0.2
+    assert averages["features", "frames nearest to their state"] > 0.95
+    assert averages["features", "cosine of sibling states"] < 0.5
 
 
 def test_the_same_scene_filmed_again_gives_the_windows_of_the_result(benchmark, retrieval) -> None:
@@ -213,15 +213,15 @@ def test_the_verdict_follows_the_interval(low, high, said) -> None:
 
 
 def test_a_switch_hurts_and_a_little_dilation_does_not(masks) -> None:
-    found = means(masks)
-    true = found["switch 0", "top1_tiou"]
-    assert {found[f"{kind} 0", "top1_tiou"] for kind in rendered.MASK_NOISES} == {true}
-    assert found["switch 1", "top1_tiou"] < true - 0.2
-    assert found["switch 1", "top1_tiou"] < found["dilate 0.25", "top1_tiou"]
-    change = found["switch 1", "Top-1 tIoU, change"]
-    assert change == pytest.approx(found["switch 1", "top1_tiou"] - true)
+    averages = means(masks)
+    true = averages["switch 0", "top1_tiou"]
+    assert {averages[f"{kind} 0", "top1_tiou"] for kind in rendered.MASK_NOISES} == {true}
+    assert averages["switch 1", "top1_tiou"] < true - 0.2
+    assert averages["switch 1", "top1_tiou"] < averages["dilate 0.25", "top1_tiou"]
+    change = averages["switch 1", "Top-1 tIoU, change"]
+    assert change == pytest.approx(averages["switch 1", "top1_tiou"] - true)
     assert len(masks.windows) == 4 * 3
-    assert not any(row.endswith(" 0") and "change" in metric for row, metric in found)
+    assert not any(row.endswith(" 0") and "change" in metric for row, metric in averages)
 
 
 def test_a_history_that_is_never_seen_counts_as_zero() -> None:
@@ -239,11 +239,11 @@ def test_a_history_that_is_never_seen_counts_as_zero() -> None:
 def test_one_difficulty_at_a_time_has_a_row_for_every_level(difficulty) -> None:
     rows = [f"{what} {level:g}" for what in rendered.USUAL for level in rendered.LEVELS]
     assert list(difficulty.windows) == [*rows, "all of them 0"]
-    found = means(difficulty)
-    usual = found["hand 0", "top1_tiou"]
-    assert usual == found["blur 0", "top1_tiou"] == found["blocks 0", "top1_tiou"]
-    change = found["hand 1", "top1_tiou"] - usual
-    assert found["hand 1", "Top-1 tIoU, change"] == pytest.approx(change)
+    averages = means(difficulty)
+    usual = averages["hand 0", "top1_tiou"]
+    assert usual == averages["blur 0", "top1_tiou"] == averages["blocks 0", "top1_tiou"]
+    change = averages["hand 1", "top1_tiou"] - usual
+    assert averages["hand 1", "Top-1 tIoU, change"] == pytest.approx(change)
 
 
 def test_what_lies_behind_the_object_shows_in_its_outline_only() -> None:
@@ -278,9 +278,9 @@ def test_figures_are_drawn_from_the_results(retrieval, masks, difficulty) -> Non
     assert (left.get_title("left"), right.get_title("left")) == ("R@1 .5 (%)", "Top-1 tIoU (%)")
     assert left.get_legend_handles_labels()[1] == list(rendered.MASK_NOISES)
     points = left.containers[0].lines[0].get_ydata()
-    found = means(masks)
+    averages = means(masks)
     assert points == pytest.approx(
-        [100 * found[f"erode {level:g}", "r1_05"] for level in MASK_LEVELS]
+        [100 * averages[f"erode {level:g}", "r1_05"] for level in MASK_LEVELS]
     )
     assert drawn["rendered_difficulty"].axes[0].get_legend_handles_labels()[1] == list(
         rendered.USUAL
@@ -307,13 +307,13 @@ def test_the_list_names_them_as_on_request(dejacue) -> None:
 
 @pytest.fixture
 def quick(monkeypatch) -> Experiment:
-    """rendered-masks with one scene and one level."""
-    made = Experiment(
+    """Run rendered-masks with one scene and one level."""
+    experiment = Experiment(
         NAMES[1], "few scenes", partial(rendered.masks, scenes=1, workers=1), on_request=True
     )
     monkeypatch.setattr(rendered, "MASK_LEVELS", (0.0, 1.0))
-    monkeypatch.setitem(ON_REQUEST, NAMES[1], made)
-    return made
+    monkeypatch.setitem(ON_REQUEST, NAMES[1], experiment)
+    return experiment
 
 
 def test_the_command_writes_page_windows_and_picture_without_any_release(
@@ -342,9 +342,9 @@ def test_the_command_writes_page_windows_and_picture_without_any_release(
 def test_all_and_a_name_run_both(dejacue, quick, monkeypatch, tmp_path) -> None:
     for name in reversed(list(REGISTRY)):  # so that the original order is restored
         monkeypatch.delitem(REGISTRY, name)
-    one = Value("row", "r1_05", 0.5, 0.5)
+    value = Value("row", "r1_05", 0.5, 0.5)
     monkeypatch.setitem(
-        REGISTRY, "main", Experiment("main", "made up", lambda benchmark: Result((one,)))
+        REGISTRY, "main", Experiment("main", "made up", lambda benchmark: Result((value,)))
     )
     alone = dejacue("reproduce", "all", "--data", tmp_path)
     assert "main: made up" in alone.out

@@ -19,9 +19,9 @@ locate = partial(dejacue.locate, readout="scan")
 STATES = ("empty", "half full", "full")
 
 
-def bytes_of(made) -> tuple[bytes, ...]:
-    arrays = (made.history.features, made.history.frames, made.vocabulary.features)
-    return (*(array.tobytes() for array in arrays), repr(made.references).encode())
+def bytes_of(scene) -> tuple[bytes, ...]:
+    arrays = (scene.history.features, scene.history.frames, scene.vocabulary.features)
+    return (*(array.tobytes() for array in arrays), repr(scene.references).encode())
 
 
 def covered(windows) -> list[int]:
@@ -33,10 +33,10 @@ def fluctuations(**settings) -> np.ndarray:
     return rows - rows.mean(axis=0)
 
 
-def mean_overlap(made, coordinates: str) -> float:
-    found = locate(made.history, made.vocabulary, coordinates=coordinates)
-    own = made.references
-    return float(np.mean([max(m.window.iou(w) for w in own[m.state]) for m in found]))
+def mean_overlap(scene, coordinates: str) -> float:
+    timeline = locate(scene.history, scene.vocabulary, coordinates=coordinates)
+    references = scene.references
+    return float(np.mean([max(m.window.iou(w) for w in references[m.state]) for m in timeline]))
 
 
 @pytest.mark.parametrize("settings", [{}, {"missing": 0.2, "recurrences": 3, "states": STATES}])
@@ -45,50 +45,50 @@ def test_the_same_seed_gives_the_same_bytes(settings):
 
 
 def test_another_seed_gives_another_history_vocabulary_and_truth():
-    one, other = generate(5), generate(6)
-    assert not np.array_equal(one.history.features, other.history.features)
-    assert not np.array_equal(one.vocabulary.features, other.vocabulary.features)
-    assert one.references != other.references
+    first, other = generate(5), generate(6)
+    assert not np.array_equal(first.history.features, other.history.features)
+    assert not np.array_equal(first.vocabulary.features, other.vocabulary.features)
+    assert first.references != other.references
 
 
 def test_a_generated_history_says_where_it_comes_from():
-    made = generate(5, object="jar")
-    assert made.history.id == "generated-5"
-    assert made.history.encoder == made.vocabulary.encoder == "generated"
-    assert made.vocabulary.object == "jar"
-    assert made.vocabulary.states["empty"] == ("empty jar", "jar that is empty")
+    scene = generate(5, object="jar")
+    assert scene.history.id == "generated-5"
+    assert scene.history.encoder == scene.vocabulary.encoder == "generated"
+    assert scene.vocabulary.object == "jar"
+    assert scene.vocabulary.states["empty"] == ("empty jar", "jar that is empty")
 
 
 def test_shapes_are_those_asked_for():
-    made = generate(2, states=STATES, frames=90, dimension=20, descriptions=4, dtype=np.float16)
-    assert made.history.features.shape == (90, 20)
-    assert made.history.features.dtype == np.float16
-    assert made.vocabulary.features.shape == (12, 20)
-    assert list(made.vocabulary.states) == list(made.references) == list(STATES)
+    scene = generate(2, states=STATES, frames=90, dimension=20, descriptions=4, dtype=np.float16)
+    assert scene.history.features.shape == (90, 20)
+    assert scene.history.features.dtype == np.float16
+    assert scene.vocabulary.features.shape == (12, 20)
+    assert list(scene.vocabulary.states) == list(scene.references) == list(STATES)
 
 
 @given(st.integers(0, 999), st.integers(1, 4), st.integers(2, 5), st.integers(80, 120))
 def test_references_partition_the_frames(seed, recurrences, states, frames):
     names = [f"state {k}" for k in range(states)]
-    made = generate(
+    scene = generate(
         seed, states=names, frames=frames, recurrences=recurrences, dimension=states + 6
     )
-    windows = sorted(w for own in made.references.values() for w in own)
+    windows = sorted(w for intervals in scene.references.values() for w in intervals)
     assert covered(windows) == list(range(frames))
-    assert {len(own) for own in made.references.values()} == {recurrences}
+    assert {len(intervals) for intervals in scene.references.values()} == {recurrences}
     assert min(window.length for window in windows) >= 3
 
 
 def test_recurring_states_come_in_turn():
-    made = generate(3, recurrences=3)
-    order = sorted((w, state) for state, own in made.references.items() for w in own)
+    scene = generate(3, recurrences=3)
+    order = sorted((w, state) for state, intervals in scene.references.items() for w in intervals)
     assert [state for _, state in order] == ["empty", "filled"] * 3
 
 
 def test_episodes_can_be_given():
-    made = generate(episodes=[("filled", 10), ("empty", 5), ("filled", 7)])
-    assert len(made.history) == 22
-    assert made.references == {
+    scene = generate(episodes=[("filled", 10), ("empty", 5), ("filled", 7)])
+    assert len(scene.history) == 22
+    assert scene.references == {
         "empty": (Window(10, 14),),
         "filled": (Window(0, 9), Window(15, 21)),
     }
@@ -136,20 +136,20 @@ def test_drift_moves_frames_slowly_whatever_their_state():
 
 
 def test_signal_separates_the_states_in_the_direction_of_their_descriptions():
-    made = generate(1, noise=0, drift=0)
-    (empty,), (filled,) = made.references["empty"], made.references["filled"]
-    apart = made.history.features[filled.start] - made.history.features[empty.start]
-    text = made.vocabulary.features.reshape(2, 2, -1).mean(axis=1)
-    told = text[1] - text[0]
-    assert apart @ told / np.linalg.norm(apart) / np.linalg.norm(told) > 0.9
+    scene = generate(1, noise=0, drift=0)
+    (empty,), (filled,) = scene.references["empty"], scene.references["filled"]
+    apart = scene.history.features[filled.start] - scene.history.features[empty.start]
+    text = scene.vocabulary.features.reshape(2, 2, -1).mean(axis=1)
+    text_change = text[1] - text[0]
+    assert apart @ text_change / np.linalg.norm(apart) / np.linalg.norm(text_change) > 0.9
     flat = generate(1, noise=0, drift=0, signal=0).history.features
     assert np.abs(flat - flat[0]).max() < 1e-6
 
 
 def test_vocabulary_coordinates_find_the_states_better_than_absolute_ones():
-    made = [generate(seed) for seed in range(30)]
-    vocabulary = np.mean([mean_overlap(one, "vocabulary") for one in made])
-    absolute = np.mean([mean_overlap(one, "absolute") for one in made])
+    scenes = [generate(seed) for seed in range(30)]
+    vocabulary = np.mean([mean_overlap(scene, "vocabulary") for scene in scenes])
+    absolute = np.mean([mean_overlap(scene, "absolute") for scene in scenes])
     assert vocabulary > absolute + 0.1
     assert vocabulary > 0.65
 

@@ -63,9 +63,9 @@ def test_a_damaged_cache_is_made_again(tmp_path):
 def test_the_pairs_leave_enough_for_a_level_of_five_percent():
     """Whatever single thing a vocabulary is about, p can fall below 5 %."""
     bank = [Vocabulary({"a": [a], "b": [b]}) for a, b in PAIRS]
-    for own in bank:
-        assert 2 * len(unrelated_to(own, bank)) >= 40
-        assert all(_words(own))
+    for vocabulary in bank:
+        assert 2 * len(unrelated_to(vocabulary, bank)) >= 40
+        assert all(_words(vocabulary))
 
 
 def test_mini_is_compared_with_its_own_families():

@@ -16,8 +16,10 @@ def test_the_figures_of_the_documentation_come_from_the_release(release):
     result = words(Benchmark(release))
 
     def mean(row, metric):
-        (own,) = [v for v in result.values if (v.row, v.metric, v.part) == (row, metric, "mean")]
-        return own.here
+        (matching,) = [
+            v for v in result.values if (v.row, v.metric, v.part) == (row, metric, "mean")
+        ]
+        return matching.here
 
     cosine = "cosine of contrasts"
     assert mean("VOST: two descriptions, phrased alike", cosine) == pytest.approx(0.18, abs=0.005)
@@ -25,15 +27,15 @@ def test_the_figures_of_the_documentation_come_from_the_release(release):
     assert mean("half A: all descriptions", "r1_05") > mean(
         "half A: one description per state", "r1_05"
     )
-    assert not [own for own in result.values if own.row.startswith(("half B", "seven"))]
+    assert not [value for value in result.values if value.row.startswith(("half B", "seven"))]
 
 
 def test_one_description_a_state_is_the_one_that_is_asked_for():
     vocabulary = generate(3, descriptions=2).vocabulary
-    own = chosen(vocabulary, (0, 1))
+    fewer = chosen(vocabulary, (0, 1))
     texts = list(vocabulary.states.values())
-    assert list(own.states.values()) == [(texts[0][0],), (texts[1][1],)]
-    np.testing.assert_array_equal(own.features, vocabulary.features[[0, 3]])
+    assert list(fewer.states.values()) == [(texts[0][0],), (texts[1][1],)]
+    np.testing.assert_array_equal(fewer.features, vocabulary.features[[0, 3]])
 
 
 def test_ranks_share_ties():

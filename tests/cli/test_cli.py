@@ -350,7 +350,7 @@ def test_words_are_printed_as_they_are(dejacue, tmp_path, made):
 
 def test_demo_goes_from_pixels_to_a_report(dejacue, tmp_path):
     folder = tmp_path / "demo[bold]"
-    ran = dejacue("demo", "-o", folder, "--seed", 5)
+    ran = dejacue("demo", "-o", folder)
     assert ran.code == 0
     names = {path.name for path in folder.iterdir()}
     assert names >= {"report.html", "evidence.png", "timeline.json", "scene.history.npz", "scene"}
@@ -670,13 +670,6 @@ def test_a_folder_is_not_overwritten(dejacue, files, tmp_path, option):
     assert ran.out == ""
     assert ran.err.startswith(f"dejacue: {target}: is a folder or a device")
     assert set(tmp_path.rglob("*")) == before
-
-
-def test_a_bad_seed_is_refused(dejacue, tmp_path):
-    ran = dejacue("demo", "--seed", -1, "-o", tmp_path / "demo")
-    message = "dejacue: render: seed -1 must be a whole number, 0 or more\n"
-    assert ran == (2, "", message)
-    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("words", [["find"], ["loacte"], ["find", "x.npz", "--fromat", "json"]])

@@ -18,12 +18,12 @@ from rich.console import Console
 
 from dejacue import Finding, open_video
 from dejacue.cli import live as command
-from dejacue.data.rendered import render, write_scene
 from dejacue.method.live import Update
 from dejacue.records import Interval
 from dejacue.sources import stream
 from dejacue.sources.encoders.mini import Mini
 from dejacue.sources.video import Video
+from dejacue_paper.data.rendered import render, write_scene
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,6 @@ from rich.table import Table
 
 from dejacue import read_history, write_history, write_vocabulary
 from dejacue.cli import tables
-from dejacue.data.rendered import render, write_scene
 from dejacue.report.thumbnails import thumbnail
 from dejacue.sources.encoders import siglip
 from dejacue.sources.encoders.mini import Mini
@@ -26,6 +25,7 @@ from dejacue.sources.encoders.weights import Weights
 from dejacue.sources.masks import Masks
 from dejacue.sources.video import Video
 from dejacue_paper import generate
+from dejacue_paper.data.rendered import render, write_scene
 
 
 @pytest.fixture(scope="module")

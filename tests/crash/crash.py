@@ -286,7 +286,7 @@ def prepare(work: Path) -> dict[str, str]:
     from dejacue import read_history
     from dejacue.data.annotation import consensus, open_decisions
     from dejacue.data.annotation_files import write_decisions, write_pass
-    from dejacue.data.rendered import render, write_scene
+    from dejacue_paper.data.rendered import render, write_scene
 
     scene = render(3, family="cup", frames=70, size=(72, 96), distractors=1)
     write_scene(work / "scene", scene)

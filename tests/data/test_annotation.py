@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers.errors import refused
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,6 +17,7 @@ from dejacue import History, InputError, Reference, Window, read_references, wri
 from dejacue.cli import annotate as annotating
 from dejacue.data.annotation import (
     Event,
+    StateChange,
     changes,
     consensus,
     disagreements,
@@ -29,7 +31,6 @@ from dejacue.data.annotation import (
     template,
 )
 from dejacue.data.annotation_files import (
-    LABELS,
     Decisions,
     Disagreement,
     Pass,
@@ -45,7 +46,7 @@ LETTERS = st.text("ptqu", min_size=1, max_size=40)
 
 
 def labelled(text: str, annotator: str = "A", start: int = 0, history: str = "H001") -> Pass:
-    """A pass from one letter a frame: pre, transition, q = post, unobserved."""
+    """Return a pass from one letter a frame: pre, transition, q = post, unobserved."""
     labels = tuple(SHORT[letter] for letter in text)
     return Pass(history, annotator, Window(start, start + len(text) - 1), labels)
 
@@ -65,9 +66,9 @@ def decided(a: Pass, b: Pass, *labels: str | None) -> Decisions:
 
 
 def test_the_template_is_unobserved_where_frames_are_missing() -> None:
-    made = template("H001", [3, 4, 7, 8, 9, 12], "A")
-    assert made.frames == Window(3, 12)
-    assert letters(made) == "..uu...uu."
+    result = template("H001", [3, 4, 7, 8, 9, 12], "A")
+    assert result.frames == Window(3, 12)
+    assert letters(result) == "..uu...uu."
 
 
 def test_the_template_takes_the_frames_of_a_history() -> None:
@@ -76,47 +77,48 @@ def test_the_template_takes_the_frames_of_a_history() -> None:
 
 
 @pytest.mark.parametrize(
-    ("frames", "annotator", "message"),
-    [
-        ([], "A", "no observed frame"),
-        ([2, 1], "A", "2 is followed by 1"),
-        ([1, 1], "A", "1 is followed by 1"),
-        ([0.5], "A", "not a whole number"),
-        ([-1, 0], "A", "no frame -1"),
-        ([0, 10**12], "A", "at most 10000000"),
-        ([0], "  ", "annotator must be a name"),
-        ([0], "A\nB", "on one line"),
-        ([0], " Consensus", "is reserved for what two annotators"),
-    ],
+    ("frames", "value"),
+    [([], None), ([2, 1], 1), ([1, 1], 1), ([-1, 0], -1), ([0, 10**12], 10**12 + 1)],
 )
-def test_a_template_of_nothing_sensible_is_refused(frames, annotator, message) -> None:
-    with pytest.raises(InputError, match=message):
-        template("H001", frames, annotator)
+def test_a_template_of_frames_that_cannot_be_is_refused(frames, value) -> None:
+    with refused(field="frames", value=value):
+        template("H001", frames, "A")
+
+
+def test_a_template_has_whole_frames() -> None:
+    with pytest.raises(InputError, match="whole number"):
+        template("H001", [0.5], "A")
+
+
+@pytest.mark.parametrize("annotator", ["  ", "A\nB", " Consensus"])
+def test_a_template_is_for_a_person(annotator) -> None:
+    with refused(field="annotator", value=annotator):
+        template("H001", [0], annotator)
 
 
 def test_a_pass_needs_one_known_label_per_frame() -> None:
-    with pytest.raises(InputError, match=r"1 labels for the 2 frames \[0, 1\]"):
+    with refused(field="labels"):
         Pass("H001", "A", Window(0, 1), ("pre",))
-    with pytest.raises(InputError, match='unknown label "pres"; did you mean "pre"'):
+    with refused(field="label", value="pres"):
         Pass("H001", "A", Window(0, 0), ("pres",))
-    with pytest.raises(InputError, match="history must be a name"):
+    with refused(field="history", value=""):
         Pass("", "A", Window(0, 0), ("pre",))
 
 
 @given(LETTERS, st.integers(0, 1000))
 def test_runs_are_maximal_and_give_the_labels_back(text, start) -> None:
-    given_ = labelled(text, start=start)
-    runs = given_.runs()
-    assert [label for w, label in runs for _ in range(w.length)] == list(given_.labels)
+    pass_ = labelled(text, start=start)
+    runs = pass_.runs()
+    assert [label for w, label in runs for _ in range(w.length)] == list(pass_.labels)
     assert all(a[1] != b[1] for a, b in pairwise(runs))
-    assert (runs[0][0].start, runs[-1][0].end) == tuple(given_.frames)
+    assert (runs[0][0].start, runs[-1][0].end) == tuple(pass_.frames)
 
 
 @given(text=LETTERS, start=st.integers(0, 1000), name=st.sampled_from(["A", "Zoë", 'a "b"']))
 def test_a_pass_comes_back_from_its_file(tmp_path_factory, text, start, name) -> None:
     path = tmp_path_factory.getbasetemp() / "round.json"
-    given_ = labelled(text, name, start, history="Tässchen")
-    assert read_pass(write_pass(path, given_)) == given_
+    pass_ = labelled(text, name, start, history="Tässchen")
+    assert read_pass(write_pass(path, pass_)) == pass_
 
 
 def test_the_file_has_one_run_a_line(tmp_path: Path) -> None:
@@ -153,82 +155,66 @@ def document(tmp_path: Path, **changes: object) -> Path:
         "runs": [run(0, 4, "pre")],
     }
     path = tmp_path / "pass.json"
-    kept = {key: value for key, value in (whole | changes).items() if value is not ...}
-    path.write_text(json.dumps(kept), encoding="utf-8")
+    content = {key: value for key, value in (whole | changes).items() if value is not ...}
+    path.write_text(json.dumps(content), encoding="utf-8")
     return path
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    ("changes", "place"),
     [
-        ({"schema": ...}, '"schema" is missing or not text; it must be "dejacue.annotation/1"'),
-        ({"schema": "dejacue.history/1"}, 'is "dejacue.history/1", not "dejacue.annotation/1"'),
-        ({"annotator": ...}, 'has no "annotator"; add it'),
-        ({"anotator": "A"}, 'unknown key "anotator"; did you mean "annotator"'),
-        ({"annotator": " "}, "annotator must be a name"),
-        ({"annotator": None}, "annotator None: expected text"),
-        ({"history": 7}, "history 7: expected text"),
-        ({"history": "\ud800"}, r"\\ud800 is half of a surrogate pair"),
-        ({"runs": {}}, "runs {}: expected a list"),
-        ({"runs": []}, "has no runs"),
-        ({"runs": [[0, 4, "pre"]]}, r"runs\[0\] \[0, 4, 'pre'\]: expected an object"),
-        ({"runs": [{"start": 0, "end": 4}]}, r'runs\[0\]: has no "label"; add it'),
-        ({"runs": [run(0, 4, "pre") | {"lable": "pre"}]}, r'runs\[0\]: unknown key "lable"'),
-        ({"runs": [run(0, 4, "trans")]}, r'runs\[0\]: unknown label "trans"; did you mean "transi'),
-        ({"runs": [run(0, 4, ["pre"])]}, r"runs\[0\].label \['pre'\]: expected text or null"),
-        ({"runs": [run(5, 4, "pre")]}, r"runs\[0\]: window .5, 4. ends before it starts"),
-        ({"runs": [run(-1, 4, "pre")]}, r"runs\[0\].start -1: expected a whole number >= 0"),
-        ({"runs": [run(0, 4.0, "pre")]}, r"runs\[0\].end 4.0: expected a whole number"),
-        ({"runs": [run(0, True, "pre")]}, r"runs\[0\].end True: expected a whole number"),
-        ({"runs": [run("0", 4, "pre")]}, r"runs\[0\].start '0': expected a whole number"),
-        ({"runs": [run(0, 10**15, "pre")]}, ".* a pass has at most"),
-        (
-            {"runs": [run(0, 4, "pre"), run(4, 9, "post")]},
-            r"runs\[1\] starts at frame 4, but runs\[0\] covers \[0, 4\]",
-        ),
-        (
-            {"runs": [run(5, 9, "pre"), run(0, 4, "post")]},
-            r"runs\[1\] starts at frame 0, but runs\[0\] covers \[5, 9\]",
-        ),
-        (
-            {"runs": [run(0, 4, "pre"), run(7, 9, "post")]},
-            r"no run covers the frames \[5, 6\]; label them",
-        ),
-        (
-            {"runs": [run(0, 4, "pre"), run(6, 9, "post")]},
-            r"no run covers the frames \[5, 5\]",
-        ),
-        (
-            {"runs": [run(2, 4, "pre"), run(5, 9, None)]},
-            "frame 5 is not labelled yet .pass of A over history H001.",
-        ),
+        ({"schema": ...}, "schema"),
+        ({"schema": "dejacue.history/1"}, "dejacue.history/1"),
+        ({"annotator": ...}, "annotator"),
+        ({"anotator": "A"}, "anotator"),
+        ({"annotator": " "}, "annotator"),
+        ({"annotator": None}, "annotator None"),
+        ({"history": 7}, "history 7"),
+        ({"history": "\ud800"}, r"\ud800"),
+        ({"runs": {}}, "runs {}"),
+        ({"runs": []}, "no runs"),
+        ({"runs": [[0, 4, "pre"]]}, "runs[0] [0, 4, 'pre']"),
+        ({"runs": [{"start": 0, "end": 4}]}, 'runs[0]: has no "label"'),
+        ({"runs": [run(0, 4, "pre") | {"lable": "pre"}]}, 'runs[0]: unknown key "lable"'),
+        ({"runs": [run(0, 4, "trans")]}, 'runs[0]: unknown label "trans"'),
+        ({"runs": [run(0, 4, ["pre"])]}, "runs[0].label ['pre']"),
+        ({"runs": [run(5, 4, "pre")]}, "runs[0]: window [5, 4]"),
+        ({"runs": [run(-1, 4, "pre")]}, "runs[0].start -1"),
+        ({"runs": [run(0, 4.0, "pre")]}, "runs[0].end 4.0"),
+        ({"runs": [run(0, True, "pre")]}, "runs[0].end True"),
+        ({"runs": [run("0", 4, "pre")]}, "runs[0].start '0'"),
+        ({"runs": [run(0, 10**15, "pre")]}, "at most 10000000"),
+        ({"runs": [run(0, 4, "pre"), run(4, 9, "post")]}, "runs[1] starts at frame 4"),
+        ({"runs": [run(5, 9, "pre"), run(0, 4, "post")]}, "runs[1] starts at frame 0"),
+        ({"runs": [run(0, 4, "pre"), run(7, 9, "post")]}, "frames [5, 6]"),
+        ({"runs": [run(0, 4, "pre"), run(6, 9, "post")]}, "frames [5, 5]"),
+        ({"runs": [run(2, 4, "pre"), run(5, 9, None)]}, "frame 5"),
     ],
 )
-def test_a_pass_with_a_slip_is_refused_with_its_place(tmp_path, changes, message) -> None:
+def test_a_pass_with_a_slip_is_refused_with_its_place(tmp_path, changes, place) -> None:
     path = document(tmp_path, **changes)
-    with pytest.raises(InputError, match=f"^{re.escape(str(path))}: {message}"):
+    with refused(file=path) as caught:
         read_pass(path)
+    assert str(caught.value).startswith(f"{path}: ")
+    assert place in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("raw", "message"),
+    "raw",
     [
-        (b"", "is empty"),
-        (b"runs: pre", "not valid JSON"),
-        (b"\xff\xfe", "is not UTF-8 text"),
-        (b"[" * 100_000, "not valid JSON"),
-        (b"[]", "must be an object with the keys schema, history, annotator, runs, not "),
-        (
-            b'{"schema": "dejacue.annotation/1", "history": "a", "history": "b"}',
-            '"history" is given twice in one object; keep one',
-        ),
-        (b'{"runs": [{"label": "pre", "label": "post"}]}', '"label" is given twice'),
+        b"",
+        b"runs: pre",
+        b"\xff\xfe",
+        b"[" * 100_000,
+        b"[]",
+        b'{"schema": "dejacue.annotation/1", "history": "a", "history": "b"}',
+        b'{"runs": [{"label": "pre", "label": "post"}]}',
     ],
 )
-def test_a_file_that_is_no_document_is_refused(tmp_path, raw, message) -> None:
+def test_a_file_that_is_no_document_is_refused(tmp_path, raw) -> None:
     path = tmp_path / "pass.json"
     path.write_bytes(raw)
-    with pytest.raises(InputError, match=f"^{re.escape(str(path))}: {message}"):
+    with refused(file=path):
         read_pass(path)
 
 
@@ -237,15 +223,14 @@ def test_every_truncation_of_a_file_is_refused(tmp_path: Path) -> None:
     whole = path.read_bytes()
     for length in range(1, len(whole) - 1):  # only the line's end may be missing
         path.write_bytes(whole[:length])
-        with pytest.raises(InputError, match="cut short"):
+        with refused(file=path):
             read_pass(path)
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"none\.json: no such file"):
-        read_pass(tmp_path / "none.json")
-    with pytest.raises(InputError, match="cannot be read"):
-        read_pass(tmp_path)
+    for path in (tmp_path / "none.json", tmp_path):
+        with refused(file=path):
+            read_pass(path)
 
 
 def test_a_byte_order_mark_does_no_harm(tmp_path: Path) -> None:
@@ -268,8 +253,8 @@ def test_disagreements_are_maximal_runs_with_both_labels() -> None:
 
 
 def test_a_run_of_disagreement_ends_where_either_label_changes() -> None:
-    found = disagreements(labelled("pptt", "A"), labelled("tqqp", "B"))
-    assert [tuple(one.window) for one in found] == [(0, 0), (1, 1), (2, 2), (3, 3)]
+    rows = disagreements(labelled("pptt", "A"), labelled("tqqp", "B"))
+    assert [tuple(row.window) for row in rows] == [(0, 0), (1, 1), (2, 2), (3, 3)]
 
 
 def test_a_frame_is_observed_if_one_pass_says_so() -> None:
@@ -284,32 +269,32 @@ def test_a_frame_is_observed_if_one_pass_says_so() -> None:
 @given(st.lists(st.tuples(*[st.sampled_from("ptqu")] * 2), min_size=1, max_size=40))
 def test_disagreements_cover_exactly_the_frames_that_differ(pairs) -> None:
     first, second = ("".join(side) for side in zip(*pairs, strict=True))
-    found = disagreements(labelled(first), labelled(second, "B"))
-    covered = [frame for one in found for frame in range(one.window.start, one.window.end + 1)]
+    rows = disagreements(labelled(first), labelled(second, "B"))
+    covered = [frame for row in rows for frame in range(row.window.start, row.window.end + 1)]
     assert covered == [at for at, (a, b) in enumerate(pairs) if a != b]
 
 
 @pytest.mark.parametrize(
-    ("second", "message"),
+    ("second", "field", "value"),
     [
-        (labelled("ppp", "B", history="H002"), "for history H001, the other for H002"),
-        (labelled("pppp", "B"), r"frames \[0, 2\], the other \[0, 3\]"),
-        (labelled("ppp", "B", start=1), r"frames \[0, 2\], the other \[1, 3\]"),
-        (labelled("ppp", " a "), 'both passes are by "A"'),
-        (labelled("p.p", "B"), "frame 1 is not labelled yet .pass of B"),
-        (labelled("ppp", "consensus"), "already a consensus"),
+        (labelled("ppp", "B", history="H002"), "history", None),
+        (labelled("pppp", "B"), "frames", None),
+        (labelled("ppp", "B", start=1), "frames", None),
+        (labelled("ppp", " a "), "annotator", " a "),
+        (labelled("p.p", "B"), "frame", 1),
+        (labelled("ppp", "consensus"), "annotator", "consensus"),
     ],
 )
-def test_passes_that_cannot_be_compared_are_refused(second, message) -> None:
-    with pytest.raises(InputError, match=message):
+def test_passes_that_cannot_be_compared_are_refused(second, field, value) -> None:
+    with refused(field=field, value=value):
         disagreements(labelled("ppp", "A"), second)
 
 
 def test_the_consensus_takes_the_decisions_where_the_passes_differ() -> None:
     a, b = labelled("ppppttqq", "A", start=3), labelled("pptttqqq", "B", start=3)
-    made = consensus(a, b, decided(a, b, "transition", "unobserved"))
-    assert letters(made) == "ppttt" + "u" + "qq"
-    assert (made.annotator, made.history, made.frames) == ("consensus", "H001", Window(3, 10))
+    result = consensus(a, b, decided(a, b, "transition", "unobserved"))
+    assert letters(result) == "ppttt" + "u" + "qq"
+    assert (result.annotator, result.history, result.frames) == ("consensus", "H001", Window(3, 10))
 
 
 def test_a_run_may_be_decided_in_parts_and_in_any_order() -> None:
@@ -335,8 +320,8 @@ def test_the_consensus_never_changes_an_agreed_frame(triples) -> None:
         for at, (x, y, z) in enumerate(triples)
         if x != y
     )
-    made = letters(consensus(a, b, Decisions("H001", ("A", "B"), rows)))
-    assert made == "".join(x if x == y else z for x, y, z in triples)
+    result = letters(consensus(a, b, Decisions("H001", ("A", "B"), rows)))
+    assert result == "".join(x if x == y else z for x, y, z in triples)
 
 
 def row(start: int, end: int, first: str, second: str, label: str | None) -> Disagreement:
@@ -344,57 +329,45 @@ def row(start: int, end: int, first: str, second: str, label: str | None) -> Dis
 
 
 @pytest.mark.parametrize(
-    ("rows", "message"),
+    ("rows", "frames"),
     [
-        ([], r"frame 1 is not decided \(pre or transition\), one of 3"),
-        ([row(1, 2, "p", "t", "pre")], r"frame 5 is not decided .*, one of 1 "),
-        ([row(1, 1, "p", "t", "pre"), row(5, 5, "t", "q", "post")], "frame 2 is not decided"),
-        ([row(1, 2, "p", "t", None), row(5, 5, "t", "q", "post")], "frame 1 is not decided yet"),
-        (
-            [row(0, 2, "p", "t", "pre"), row(5, 5, "t", "q", "post")],
-            r"frames \[0, 0\]: both passes say pre there, so there is nothing to decide",
-        ),
-        (
-            [row(1, 2, "p", "t", "pre"), row(5, 7, "t", "q", "post")],
-            r"frames \[6, 7\]: both passes say post there",
-        ),
-        ([row(3, 4, "p", "t", None)], r"frames \[3, 4\]: both passes say transition there"),
-        (
-            [row(1, 2, "p", "t", "pre"), row(5, 10**12, "t", "q", "post")],
-            r"frames \[5, 1000000000000\]: the passes cover only \[0, 7\]",
-        ),
-        (
-            [row(1, 2, "p", "q", "pre")],
-            r"frames \[1, 2\] are decided between pre and post, but the passes say pre and trans",
-        ),
-        ([row(1, 2, "p", "t", "pre"), row(2, 2, "p", "t", "post")], "frame 2 is decided twice"),
+        ([], 1),
+        ([row(1, 2, "p", "t", "pre")], 5),
+        ([row(1, 1, "p", "t", "pre"), row(5, 5, "t", "q", "post")], 2),
+        ([row(1, 2, "p", "t", None), row(5, 5, "t", "q", "post")], 1),
+        ([row(0, 2, "p", "t", "pre"), row(5, 5, "t", "q", "post")], Window(0, 0)),
+        ([row(1, 2, "p", "t", "pre"), row(5, 7, "t", "q", "post")], Window(6, 7)),
+        ([row(3, 4, "p", "t", None)], Window(3, 4)),
+        ([row(1, 2, "p", "t", "pre"), row(5, 10**12, "t", "q", "post")], Window(5, 10**12)),
+        ([row(1, 2, "p", "q", "pre")], Window(1, 2)),
+        ([row(1, 2, "p", "t", "pre"), row(2, 2, "p", "t", "post")], 2),
     ],
 )
-def test_decisions_must_cover_exactly_the_disagreements(rows, message) -> None:
+def test_decisions_must_cover_exactly_the_disagreements(rows, frames) -> None:
     a, b = labelled("ppptttqq", "A"), labelled("pttttqqq", "B")
-    with pytest.raises(InputError, match=message):
+    with refused(field="frame" if isinstance(frames, int) else "frames", value=frames):
         consensus(a, b, Decisions("H001", ("A", "B"), tuple(rows)))
 
 
 def test_decisions_belong_to_their_passes() -> None:
     a, b = labelled("p", "A"), labelled("t", "B")
-    made = decided(a, b, "pre")
-    with pytest.raises(InputError, match="for history H002, but the passes are for H001"):
-        consensus(a, b, Decisions("H002", made.annotators, made.rows))
-    with pytest.raises(InputError, match="between A and B, but the passes are by B and A; give"):
-        consensus(b, a, made)
+    result = decided(a, b, "pre")
+    with refused(field="history"):
+        consensus(a, b, Decisions("H002", result.annotators, result.rows))
+    with refused(field="annotators"):
+        consensus(b, a, result)
 
 
 def test_without_decisions_a_disagreement_is_named() -> None:
-    with pytest.raises(InputError, match="frame 0 is not decided"):
+    with refused(field="frame", value=0):
         consensus(labelled("p", "A"), labelled("t", "B"))
 
 
 def test_decisions_come_back_from_their_file(tmp_path: Path) -> None:
     a, b = labelled("pppttqq", "A"), labelled("ppttqqq", "B")
     path = tmp_path / "decisions.json"
-    for made in (open_decisions(a, b), decided(a, b, "pre", "post")):
-        assert read_decisions(write_decisions(path, made)) == made
+    for result in (open_decisions(a, b), decided(a, b, "pre", "post")):
+        assert read_decisions(write_decisions(path, result)) == result
     assert json.loads(path.read_text(encoding="utf-8")) == {
         "schema": "dejacue.decisions/1",
         "history": "H001",
@@ -407,46 +380,39 @@ def test_decisions_come_back_from_their_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "message"),
+    ("old", "new", "place"),
     [
-        ("dejacue.decisions/1", "dejacue.annotation/1", "not .dejacue.decisions/1"),
-        ('"A", "B"', '"A"', r"annotators \['A'\]: expected a list of length 2"),
-        ('"A", "B"', '"A", ""', "annotator must be a name"),
-        ('["A", "B"]', "7", "annotators 7: expected a list"),
-        ('"H001"', "null", "history None: expected text"),
-        ('"start": 0', '"start": 1', r"decisions\[0\]: window .1, 0. ends before it starts"),
-        (
-            '"label": null',
-            '"label": "prost"',
-            r'decisions\[0\]: unknown label "prost"; did you mean',
-        ),
-        (
-            '"first": "pre"',
-            '"first": "transition"',
-            r"frames \[0, 0\]: first and second are both transition; .* nothing to decide",
-        ),
-        ('"first": "pre"', '"first": null', r"decisions\[0\].first None: expected text"),
-        ('"first": "pre"', '"first": "prae"', r'decisions\[0\]: unknown label "prae"'),
-        (', "label": null', "", r'decisions\[0\]: has no "label"'),
+        ("dejacue.decisions/1", "dejacue.annotation/1", "dejacue.annotation/1"),
+        ('"A", "B"', '"A"', "annotators ['A']"),
+        ('"A", "B"', '"A", ""', "annotator"),
+        ('["A", "B"]', "7", "annotators 7"),
+        ('"H001"', "null", "history None"),
+        ('"start": 0', '"start": 1', "decisions[0]: window [1, 0]"),
+        ('"label": null', '"label": "prost"', 'decisions[0]: unknown label "prost"'),
+        ('"first": "pre"', '"first": "transition"', "both transition"),
+        ('"first": "pre"', '"first": null', "decisions[0].first None"),
+        ('"first": "pre"', '"first": "prae"', 'decisions[0]: unknown label "prae"'),
+        (', "label": null', "", 'decisions[0]: has no "label"'),
     ],
 )
-def test_decisions_with_a_slip_are_refused(tmp_path, old, new, message) -> None:
+def test_decisions_with_a_slip_are_refused(tmp_path, old, new, place) -> None:
     path = write_decisions(
         tmp_path / "d.json", open_decisions(labelled("p", "A"), labelled("t", "B"))
     )
     text = path.read_text(encoding="utf-8")
     assert text.count(old) == 1
     path.write_text(text.replace(old, new), encoding="utf-8")
-    with pytest.raises(InputError, match=f"^{re.escape(str(path))}: .*{message}"):
+    with refused(file=path) as caught:
         read_decisions(path)
+    assert place in str(caught.value)
 
 
 # Events
 
 
 def test_an_event_is_pre_transition_post_without_anything_between() -> None:
-    given_ = labelled("ppppp" + "tt" + "qqqqqq", start=100)
-    assert events(given_) == [Event(Window(100, 104), Window(105, 106), Window(107, 112))]
+    pass_ = labelled("ppppp" + "tt" + "qqqqqq", start=100)
+    assert events(pass_) == [Event(Window(100, 104), Window(105, 106), Window(107, 112))]
 
 
 @pytest.mark.parametrize(
@@ -469,29 +435,29 @@ def test_what_is_not_an_event(text) -> None:
 
 
 def test_several_events_come_in_order() -> None:
-    given_ = labelled("pppppp" + "t" + "qqqqq" + "t" + "ppppp" + "tt" + "qqqqq")
-    assert events(given_) == [
+    pass_ = labelled("pppppp" + "t" + "qqqqq" + "t" + "ppppp" + "tt" + "qqqqq")
+    assert events(pass_) == [
         Event(Window(0, 5), Window(6, 6), Window(7, 11)),
         Event(Window(13, 17), Window(18, 19), Window(20, 24)),
     ]
-    assert events(given_, minimum=6) == []
+    assert events(pass_, minimum=6) == []
 
 
 @given(st.text("ptqu", min_size=1, max_size=60), st.integers(1, 4))
 def test_events_are_those_that_a_pattern_finds(text, minimum) -> None:
     pattern = rf"(?<!p)(?=(p{{{minimum},}})(t+)(q{{{minimum},}}))"
-    found = [
+    expected = [
         Event(*(Window(m.start(g), m.end(g) - 1) for g in (1, 2, 3)))
         for m in re.finditer(pattern, text)
     ]
-    assert events(labelled(text), minimum) == found
+    assert events(labelled(text), minimum) == expected
 
 
 def test_events_need_a_complete_pass_and_a_minimum() -> None:
-    with pytest.raises(InputError, match="frame 2 is not labelled yet"):
+    with refused(field="frame", value=2):
         events(labelled("pp."))
     for minimum in (0, -1, 2.5):
-        with pytest.raises(InputError, match="a minimum of 1 frame"):
+        with refused(field="minimum", value=minimum):
             events(labelled("p"), minimum)
 
 
@@ -552,39 +518,35 @@ def test_the_nearest_miss_has_its_neighbours_first_then_most_frames(text, near) 
 
 @given(st.text("ptqu", min_size=1, max_size=40), st.integers(1, 4))
 def test_there_is_a_miss_exactly_where_there_is_no_event(text, minimum) -> None:
-    given_ = labelled(text)
-    assert (nearest_miss(given_, minimum) == "") == bool(events(given_, minimum))
+    pass_ = labelled(text)
+    assert (nearest_miss(pass_, minimum) == "") == bool(events(pass_, minimum))
 
 
 def test_stable_runs_outside_the_event_are_found() -> None:
-    given_ = labelled("ppppp" + "u" + "pppppp" + "t" + "qqqqq" + "u" + "qqqq" + "t" + "ppppp")
-    (event,) = events(given_)
+    pass_ = labelled("ppppp" + "u" + "pppppp" + "t" + "qqqqq" + "u" + "qqqq" + "t" + "ppppp")
+    (event,) = events(pass_)
     assert event.pre == Window(6, 11)
-    assert other_runs(given_, event) == {"pre": [Window(0, 4), Window(24, 28)], "post": []}
-    assert other_runs(given_, event, 4)["post"] == [Window(19, 22)]
+    assert other_runs(pass_, event) == {"pre": [Window(0, 4), Window(24, 28)], "post": []}
+    assert other_runs(pass_, event, 4)["post"] == [Window(19, 22)]
 
 
 def test_the_reference_has_the_stable_sides() -> None:
-    given_ = labelled("u" + "ppppp" + "t" + "qqqqq", start=9)
+    pass_ = labelled("u" + "ppppp" + "t" + "qqqqq", start=9)
     sides = {"pre": (Window(10, 14),), "post": (Window(16, 20),)}
-    assert reference(given_, events(given_)[0]) == Reference("H001", sides, frames=Window(9, 20))
+    assert reference(pass_, events(pass_)[0]) == Reference("H001", sides, frames=Window(9, 20))
 
 
 def test_the_reference_takes_the_names_of_the_vocabulary() -> None:
-    given_ = labelled("ppppp" + "t" + "qqqqq")
-    event = events(given_)[0]
-    named = reference(given_, event, "empty", "filled", component="kitchen-01")
+    pass_ = labelled("ppppp" + "t" + "qqqqq")
+    event = events(pass_)[0]
+    named = reference(pass_, event, "empty", "filled", component="kitchen-01")
     sides = {"empty": (Window(0, 4),), "filled": (Window(6, 10),)}
     assert named == Reference("H001", sides, "kitchen-01", Window(0, 10))
-    with pytest.raises(InputError, match='both states are called "cup"'):
-        reference(given_, event, "cup", "cup")
+    with refused(field="post", value="cup"):
+        reference(pass_, event, "cup", "cup")
     for names in (("", "filled"), ("empty", "a\nb"), ("empty", "filled", " ")):
-        with pytest.raises(InputError, match="must be a name on one line"):
-            reference(given_, event, *names)
-
-
-def test_there_are_four_labels() -> None:
-    assert LABELS == ("pre", "transition", "post", "unobserved")
+        with refused(field="state" if len(names) == 2 else "component"):
+            reference(pass_, event, *names)
 
 
 # The commands
@@ -607,7 +569,7 @@ def passes(tmp_path: Path) -> tuple[Path, Path]:
 def test_a_history_of_more_frames_of_the_file_than_can_be_labelled_is_refused(tmp_path) -> None:
     path = tmp_path / "h.npz"
     write_history(path, History(np.ones((2, 3)), source_frames=[0, 2**50]))
-    with pytest.raises(InputError, match=r"h\.npz: 1125899906842625 frames .*at most 10000000"):
+    with refused(field="frames", value=2**50 + 1):
         annotating.start("A", tmp_path / "pass.json", path)
 
 
@@ -686,31 +648,31 @@ def test_consensus_command_asks_for_decisions_then_takes_them(wide, tmp_path, pa
     first, second = passes
     decisions, output = tmp_path / "d.json", tmp_path / "c.json"
     annotating.consensus(first, second, decisions)
-    shown = capsys.readouterr().out
-    assert "--decisions" in shown
-    assert "[b]Bob" in shown
+    printed = capsys.readouterr().out
+    assert "--decisions" in printed
+    assert "[b]Bob" in printed
     # 11 of 12 agree; chance = (5·5 + 2·1 + 5·6)/144
     chance = 57 / 144
     rates = (11 / 12, chance, (11 / 12 - chance) / (1 - chance))
     for scope in ("all frames", "observed frames"):
-        assert cells(shown, scope) == ["12", "11", *(f"{rate:.3f}" for rate in rates)]
-    assert re.search(r"6 – 6 +\W+ transition +\W+ post", shown)
-    with pytest.raises(InputError, match=r"d\.json: frame 6 is not decided yet"):
+        assert cells(printed, scope) == ["12", "11", *(f"{rate:.3f}" for rate in rates)]
+    assert re.search(r"6 – 6 +\W+ transition +\W+ post", printed)
+    with refused(field="frame", value=6):
         annotating.consensus(first, second, output, decisions)
     assert not output.exists()
     decisions.write_text(decisions.read_text().replace("null", '"post"'))
     annotating.consensus(first, second, output, decisions)
-    made = read_pass(output)
-    assert (letters(made), made.annotator) == ("ppppptqqqqqq", "consensus")
+    result = read_pass(output)
+    assert (letters(result), result.annotator) == ("ppppptqqqqqq", "consensus")
     last = capsys.readouterr().out.splitlines()[-1]
     assert last == (
         f"{output}: the consensus on H001; continue with: dejacue annotate events {output}"
     )
 
 
-def cells(shown: str, name: str) -> list[str]:
-    """The cells of the row of a table that has this name."""
-    (line,) = (line for line in shown.splitlines() if re.match(rf"│ {re.escape(name)} ", line))
+def cells(printed: str, name: str) -> list[str]:
+    """Return the cells of the row of a table that has this name."""
+    (line,) = (line for line in printed.splitlines() if re.match(rf"│ {re.escape(name)} ", line))
     return [cell.strip() for cell in line.strip("│").split("│")][1:]
 
 
@@ -719,10 +681,10 @@ def test_consensus_command_needs_no_decisions_where_all_agree(wide, tmp_path, ca
     output = tmp_path / "c.json"
     annotating.consensus(*paths, output)
     assert letters(read_pass(output)) == "ptq"
-    shown = capsys.readouterr().out
-    assert cells(shown, "all frames") == ["3", "3", "1.000", "0.333", "1.000"]
-    assert "disagreements" not in shown
-    assert shown.splitlines()[-1] == (
+    printed = capsys.readouterr().out
+    assert cells(printed, "all frames") == ["3", "3", "1.000", "0.333", "1.000"]
+    assert "disagreements" not in printed
+    assert printed.splitlines()[-1] == (
         f"the passes agree on every frame; {output} is the consensus, "
         f"continue with: dejacue annotate events {output}"
     )
@@ -750,30 +712,31 @@ def test_agreement_is_shown_over_all_and_over_observed_frames(
         for name, text in (("a", first), ("b", second))
     ]
     annotating.consensus(*paths, tmp_path / "c.json")
-    shown = capsys.readouterr().out
-    assert (cells(shown, "all frames"), cells(shown, "observed frames")) == (everything, seen)
+    printed = capsys.readouterr().out
+    assert (cells(printed, "all frames"), cells(printed, "observed frames")) == (everything, seen)
 
 
 def test_consensus_command_refuses_a_decision_on_what_is_agreed(wide, tmp_path, passes) -> None:
-    made = decided(*map(read_pass, passes), "post")
-    rows = (*made.rows, row(8, 10, "t", "q", "post"))
-    path = write_decisions(tmp_path / "d.json", Decisions("H001", made.annotators, rows))
-    with pytest.raises(InputError, match=r"d\.json: frames \[8, 10\]: both passes say post there"):
+    result = decided(*map(read_pass, passes), "post")
+    rows = (*result.rows, row(8, 10, "t", "q", "post"))
+    path = write_decisions(tmp_path / "d.json", Decisions("H001", result.annotators, rows))
+    with refused(field="frames", value=Window(8, 10)):
         annotating.consensus(*passes, tmp_path / "c.json", path)
     assert not (tmp_path / "c.json").exists()
 
 
 def test_consensus_command_names_both_files_that_do_not_belong_together(tmp_path, passes) -> None:
     other = write_pass(tmp_path / "x.json", labelled("ptq", "B", history="H002"))
-    with pytest.raises(InputError, match=r"a\.json and .*x\.json: one pass is for history H001"):
+    with refused(field="history") as caught:
         annotating.consensus(passes[0], other, tmp_path / "c.json")
+    assert str(caught.value).startswith(f"{passes[0]} and {other}: ")
 
 
 ONE_EVENT = "ppppp" + "t" + "qqqqq"
 
 
 def agreed(path: Path, text: str = ONE_EVENT, history: str = "H001") -> Path:
-    """The file of a consensus."""
+    """Write the file of a consensus."""
     return write_pass(path, labelled(text, "consensus", history=history))
 
 
@@ -781,8 +744,8 @@ def test_events_command_marks_the_earliest_and_writes_it(wide, tmp_path, capsys)
     text = "ppppp" + "t" + "qqqqq" + "t" + "ppppp" + "t" + "qqqqq"
     path, output = agreed(tmp_path / "c.json", text), tmp_path / "references.json"
     annotating.events([path], output)
-    shown = capsys.readouterr()
-    lines = shown.out.splitlines()
+    printed = capsys.readouterr()
+    lines = printed.out.splitlines()
     (marked,) = (line for line in lines if "│ earliest" in line)
     assert "0 – 4" in marked
     assert any("12 – 16" in line for line in lines)
@@ -790,7 +753,7 @@ def test_events_command_marks_the_earliest_and_writes_it(wide, tmp_path, capsys)
     assert read_references(output) == [Reference("H001", sides, frames=Window(0, 22))]
     why = "not in the references (only the earliest event counts)"
     assert lines[-1] == f"{output}: the references of H001, states pre and post"
-    assert shown.err.splitlines() == [
+    assert printed.err.splitlines() == [
         f"note: {path}: pre also holds in [12, 16]: {why}",
         f"note: {path}: post also holds in [18, 22]: {why}",
     ]
@@ -798,9 +761,9 @@ def test_events_command_marks_the_earliest_and_writes_it(wide, tmp_path, capsys)
 
 def test_events_command_has_no_notes_where_everything_counts(wide, tmp_path, capsys) -> None:
     annotating.events([agreed(tmp_path / "c.json", "pppp" + "u" + ONE_EVENT)])
-    shown = capsys.readouterr().out
-    assert "note:" not in shown
-    assert "nothing was written" in shown
+    printed = capsys.readouterr().out
+    assert "note:" not in printed
+    assert "nothing was written" in printed
 
 
 def test_events_command_takes_many_files_and_the_names_of_the_states(wide, tmp_path, capsys):
@@ -812,10 +775,10 @@ def test_events_command_takes_many_files_and_the_names_of_the_states(wide, tmp_p
         Reference("cup", {"[b]": [(8, 12)], "full": [(14, 18)]}, "kitchen", Window(0, 18)),
         Reference("pan", {"[b]": [(0, 4)], "full": [(6, 10)]}, "kitchen", Window(0, 10)),
     ]
-    shown, notes = capsys.readouterr()
+    printed, notes = capsys.readouterr()
     assert f"note: {first}: [b] also holds in [0, 6]: not in the references" in notes
-    assert f"{output}: the references of 2 histories, states [b] and full" in shown
-    assert [cells(shown, name)[0] for name in ("cup", "pan")] == ["1", "1"]
+    assert f"{output}: the references of 2 histories, states [b] and full" in printed
+    assert [cells(printed, name)[0] for name in ("cup", "pan")] == ["1", "1"]
 
 
 def test_events_command_refuses_a_history_that_comes_twice(tmp_path) -> None:
@@ -914,38 +877,36 @@ def test_a_pass_of_the_protocol_keeps_its_format(tmp_path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("states", "message"),
+    ("states", "field", "value"),
     [
-        ((), "no states are named"),
-        (("empty", "none"), '"none" is a label that every pass has'),
-        (("unobserved",), '"unobserved" is a label that every pass has'),
-        (("empty", "empty"), '"empty" is named twice'),
-        (("empty", " "), "state must be a name on one line"),
+        ((), "states", None),
+        (("empty", "none"), "states", "none"),
+        (("unobserved",), "states", "unobserved"),
+        (("empty", "empty"), "states", "empty"),
+        (("empty", " "), "state", " "),
     ],
 )
-def test_states_that_cannot_be_labels_are_refused(states, message) -> None:
-    with pytest.raises(InputError, match=message):
+def test_states_that_cannot_be_labels_are_refused(states, field, value) -> None:
+    with refused(field=field, value=value):
         Pass("H001", "A", Window(0, 0), (None,), states)
 
 
 def test_a_label_that_is_no_state_of_the_pass_is_refused(tmp_path) -> None:
     path = write_pass(tmp_path / "a.json", cup("eef"))
     path.write_text(path.read_text().replace('"label": "full"', '"label": "pre"'))
-    with pytest.raises(InputError, match=r'a.json: runs\[1\]: unknown label "pre"; .*known: empty'):
+    with refused(file=path, field="label", value="pre"):
         read_pass(path)
 
 
 def test_an_open_pass_is_read_where_it_need_not_be_complete(tmp_path) -> None:
     path = write_pass(tmp_path / "a.json", cup("ee.f"))
     assert read_pass(path, complete=False).labels == ("empty", "empty", None, "full")
-    with pytest.raises(InputError, match=r"frame 2 is not labelled yet .* empty, half full, full,"):
+    with refused(file=path, field="frame", value=2):
         read_pass(path)
 
 
 def test_passes_of_other_states_have_no_consensus() -> None:
-    with pytest.raises(
-        InputError, match=r"one pass distinguishes empty, half full, full, the other"
-    ):
+    with refused(field="states"):
         disagreements(cup("ee"), cup("ee", "B", ("empty", "full")))
 
 
@@ -959,30 +920,25 @@ def test_the_consensus_of_named_states_has_them(tmp_path) -> None:
     agreed = consensus(a, b, read_decisions(path))
     assert (agreed.states, agreed.labels[3]) == (CUP, "none")
     path.write_text(path.read_text().replace('"label": "none"', '"label": "pre"'))
-    with pytest.raises(InputError, match=r'decisions\[0\]: unknown label "pre"'):
+    with refused(file=path, field="label", value="pre"):
         read_decisions(path)
 
 
 def test_changes_lead_from_one_stable_state_to_another() -> None:
-    found = changes(cup("eeeeennhhhhhfffffnfffffuueeeeehhe"))
-    told = [
-        (own.first, tuple(own.before), own.between and tuple(own.between), own.second)
-        for own in found
+    assert changes(cup("eeeeennhhhhhfffffnfffffuueeeeehhe")) == [
+        StateChange("empty", Window(0, 4), Window(5, 6), "half full", Window(7, 11)),
+        StateChange("half full", Window(7, 11), None, "full", Window(12, 16)),
     ]
-    assert told == [("empty", (0, 4), (5, 6), "half full"), ("half full", (7, 11), None, "full")]
     assert len(changes(cup("eeeeehhe"), minimum=1)) == 2
-    with pytest.raises(InputError, match="names the states empty, half full, full"):
+    with refused(field="states"):
         events(cup("eeeee"))
 
 
 def test_every_stable_run_of_a_state_is_a_reference() -> None:
-    found = stable_reference(cup("eeeeenffffffeeeeehhn"))
-    assert {state: [tuple(w) for w in own] for state, own in found.states.items()} == {
-        "empty": [(0, 4), (12, 16)],
-        "full": [(6, 11)],
-    }
-    assert found.frames == Window(0, 19)
-    with pytest.raises(InputError, match="no state lasts 9 frames or more"):
+    states = {"empty": [(0, 4), (12, 16)], "full": [(6, 11)]}
+    expected = Reference("H001", states, frames=Window(0, 19))
+    assert stable_reference(cup("eeeeenffffffeeeeehhn")) == expected
+    with refused(field="minimum", value=9):
         stable_reference(cup("eeeeenff"), 9)
 
 
@@ -1018,6 +974,6 @@ def test_the_commands_know_named_states(dejacue, tmp_path) -> None:
     assert re.search(r"cup .* empty .* 0 – 4 .* full .* 5 – 9", done.out)
     (truth,) = read_references(places[4])
     assert truth.states == {"empty": (Window(0, 4),), "full": (Window(5, 9),)}
-    refused = dejacue("annotate", "events", places[3], "--pre", "empty")
-    assert refused.code == 2
-    assert "cannot be combined with passes that name their states" in refused.err
+    done = dejacue("annotate", "events", places[3], "--pre", "empty")
+    assert done.code == 2
+    assert "cannot be combined with passes that name their states" in done.err

@@ -6,6 +6,7 @@ import json
 
 import pytest
 from helpers.changeit import frames, labels
+from helpers.errors import refused
 from helpers.layouts import document, howtochange, manifest, problems, text, video
 
 from dejacue import Window, evaluate, open_dataset, open_video, read_references
@@ -17,12 +18,12 @@ from dejacue.records import Interval, Timeline
 
 def test_changeit_without_videos_counts_seconds(tmp_path) -> None:
     labels(tmp_path, "abc", "0011202330")
-    found = open_dataset(tmp_path)
-    (clip,) = found
-    assert found.layout == "changeit"
-    assert found.missing == ("apple/abc: its video is missing",)
+    dataset = open_dataset(tmp_path)
+    (clip,) = dataset
+    assert dataset.layout == "changeit"
+    assert dataset.missing == ("apple/abc: its video is missing",)
     assert clip.in_seconds
-    assert "the windows of 1 clip without a video are counted in seconds" in found.notes[0]
+    assert "the windows of 1 clip without a video are counted in seconds" in dataset.notes[0]
     assert clip.states == {
         "state1": (Window(2, 3),),
         "action": (Window(4, 4), Window(6, 6)),
@@ -54,8 +55,8 @@ def test_a_timeline_of_the_labelled_seconds_is_perfect(tmp_path) -> None:
 
     intervals = (interval("state1", 2, 3), interval("state2", 6, 8), interval("action", 4, 4))
     states = {state: (state,) for state in ("state1", "state2", "action")}
-    found = Timeline.of(intervals, states, history_id=clip.id)
-    measured = evaluate({"seconds": [found]}, [clip.reference])
+    timeline = Timeline.of(intervals, states, history_id=clip.id)
+    measured = evaluate({"seconds": [timeline]}, [clip.reference])
     assert measured.methods["seconds"]["top1_tiou"].mean == 1.0
 
 
@@ -65,10 +66,10 @@ def test_changeit_takes_header_and_no_other_labels(tmp_path) -> None:
     text(tmp_path / "annotations" / "apple" / "b.fps1.csv", "0,1\n1,4\n")
     text(tmp_path / "annotations" / "apple" / "c.fps1.csv", "0,1\n0,1\n")
     text(tmp_path / "annotations" / "apple" / "d.fps1.csv", "0;1\n1;1\n")
-    found = problems(tmp_path)
-    assert found[0] == "apple/b.fps1.csv, line 2: the label 4 is not one of 0, 1, 2, 3"
-    assert "second 0 already has a label" in found[1]
-    assert 'not "second,label"' in found[2]
+    sentences = problems(tmp_path)
+    assert sentences[0] == "apple/b.fps1.csv, line 2: the label 4 is not one of 0, 1, 2, 3"
+    assert "second 0 already has a label" in sentences[1]
+    assert 'not "second,label"' in sentences[2]
 
 
 def test_changeit_with_labels_beyond_the_video_is_refused(tmp_path, dejacue) -> None:
@@ -125,10 +126,10 @@ def test_a_manifest_takes_masks_of_ones_own(tmp_path, dejacue) -> None:
 def test_frame_n_of_changeit_frames_is_second_n_minus_1(tmp_path) -> None:
     labels(tmp_path, "abc", "0011203330")
     frames(tmp_path, [3, 4, 7, 8, 9])
-    found = open_dataset(tmp_path)
-    (clip,) = found
-    assert found.layout == "changeit-frames"
-    assert not found.missing
+    dataset = open_dataset(tmp_path)
+    (clip,) = dataset
+    assert dataset.layout == "changeit-frames"
+    assert not dataset.missing
     assert clip.times == (2, 3, 6, 7, 8)
     assert clip.states == {"state1": (Window(0, 1),), "state2": (Window(2, 4),)}
     assert [frame.time_s for frame in clip.open()] == [2, 3, 6, 7, 8]
@@ -136,9 +137,9 @@ def test_frame_n_of_changeit_frames_is_second_n_minus_1(tmp_path) -> None:
 
 def test_changeit_frames_without_labels_says_which_are_missing(tmp_path) -> None:
     frames(tmp_path, [3, 4])
-    found = open_dataset(tmp_path)
-    assert found.missing == ("annotations/apple/abc.fps1.csv: is missing",)
-    assert not found.references
+    dataset = open_dataset(tmp_path)
+    assert dataset.missing == ("annotations/apple/abc.fps1.csv: is missing",)
+    assert not dataset.references
 
 
 def test_pictures_beyond_the_labels_are_refused(tmp_path) -> None:
@@ -163,15 +164,15 @@ def test_changeit_with_frames_and_videos_asks_which(tmp_path, dejacue) -> None:
 
 
 def test_howtochange_rounds_seconds_by_its_own_rule(tmp_path) -> None:
-    found = open_dataset(howtochange(tmp_path, {}))
-    (clip,) = found
+    dataset = open_dataset(howtochange(tmp_path, {}))
+    (clip,) = dataset
     assert clip.states == {
         "initial_state": (Window(0, 1),),
         "transitioning_state": (Window(2, 4),),
         "end_state": (Window(5, 5), Window(7, 7)),
     }
     assert (clip.id, clip.component, clip.more["osc"]) == ("abc_10", "abc", "slicing apple")
-    assert found.missing == ("abc_10: its video is missing",)
+    assert dataset.missing == ("abc_10: its video is missing",)
 
 
 def test_howtochange_finds_the_clip_or_its_part_of_the_whole_video(tmp_path) -> None:
@@ -196,12 +197,13 @@ def test_howtochange_lists_every_line_that_is_wrong(tmp_path) -> None:
         {"video_name": ""},
         {"video_name": "d", "initial_state": "0-3"},
     )
-    found = problems(tmp_path)
-    assert len(found) == 5
+    sentences = problems(tmp_path)
+    assert len(sentences) == 5
     assert (
-        found[0] == "howtochange_eval.csv, line 2: end_state ends at 11 s, but the clip lasts 8 s"
+        sentences[0]
+        == "howtochange_eval.csv, line 2: end_state ends at 11 s, but the clip lasts 8 s"
     )
-    assert 'duration "long" is not a number of seconds' in found[1]
+    assert 'duration "long" is not a number of seconds' in sentences[1]
 
 
 def test_howtochange_beyond_the_file_is_refused(tmp_path) -> None:
@@ -215,7 +217,7 @@ def test_howtochange_beyond_the_file_is_refused(tmp_path) -> None:
 
 def test_howtochange_without_its_columns_is_refused(tmp_path) -> None:
     text(tmp_path / "howtochange_eval.csv", "video_name,osc\na,b\n")
-    with pytest.raises(ValueError, match="has no column video_id, start_time, duration"):
+    with refused(file=tmp_path / "howtochange_eval.csv", field="video_id"):
         open_dataset(tmp_path)
 
 
@@ -223,12 +225,13 @@ def test_references_of_howtochange_are_written(tmp_path, dejacue) -> None:
     howtochange(tmp_path, {}, {"video_name": "abc_20"})
     ran = dejacue("data", "open", tmp_path, "--references", tmp_path / "r.json")
     assert ran.code == 0
-    assert [own.component for own in read_references(tmp_path / "r.json")] == ["abc", "abc"]
+    components = [reference.component for reference in read_references(tmp_path / "r.json")]
+    assert components == ["abc", "abc"]
 
 
 def test_a_clip_of_howtochange_that_is_there_for_two_changes_is_two(tmp_path) -> None:
-    found = open_dataset(howtochange(tmp_path, {}, {"osc": "peeling apple"}))
-    assert [clip.id for clip in found] == ["abc_10-slicing apple", "abc_10-peeling apple"]
+    dataset = open_dataset(howtochange(tmp_path, {}, {"osc": "peeling apple"}))
+    assert [clip.id for clip in dataset] == ["abc_10-slicing apple", "abc_10-peeling apple"]
     assert "appears 2 times" in problems(howtochange(tmp_path, {}, {}))[0]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dejacue.data.rendered import Scene, render, write_scene
+from dejacue_paper.data.rendered import RenderedScene, render, write_scene
 from helpers.layouts import document, picture, text
 
 
@@ -19,15 +19,19 @@ def frames(root: Path, numbers: list[int], name: str = "abc") -> None:
         picture(root / "frames" / "apple" / name / f"frame_{number:04}.jpg")
 
 
-def changeit(root: Path) -> Scene:
+def changeit(root: Path) -> RenderedScene:
     """Write a rendered cup, two frames a second, in the layout of ChangeIt."""
     scene = render(3, family="cup", frames=60, size=(72, 96), rate=2)
     write_scene(root / "videos", scene)
     states = {"full": 1, "empty": 3}
     rows = []
     for second in range(30):
-        held = [s for s, own in scene.references.items() if any(2 * second in w for w in own)]
-        rows.append(f"{second},{states[held[0]] if held else 0}\n")
+        names = [
+            state
+            for state, windows in scene.references.items()
+            if any(2 * second in window for window in windows)
+        ]
+        rows.append(f"{second},{states[names[0]] if names else 0}\n")
     text(root / "annotations" / "cup" / "scene.fps1.csv", "".join(rows))
     words = {
         "state1": list(scene.vocabulary.states["full"]),

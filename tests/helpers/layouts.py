@@ -25,11 +25,11 @@ def picture(path: Path, value: int = 90, mode: str = "RGB") -> None:
 
 
 def mask(path: Path, *ids: int) -> None:
-    """Each id has its own columns."""
+    """Write a mask in which each id has columns of its own."""
     path.parent.mkdir(parents=True, exist_ok=True)
     labels = np.zeros(SIZE, np.uint8)
-    for at, own in enumerate(ids):
-        labels[4:20, 8 * at : 8 * at + 6] = own
+    for position, label in enumerate(ids):
+        labels[4:20, 8 * position : 8 * position + 6] = label
     Image.fromarray(labels).save(path)
 
 
@@ -43,7 +43,7 @@ def sequence(
     masked: Iterable[int] | None = None,
     ids: tuple[int, ...] = (1,),
 ) -> None:
-    """JPEGImages and Annotations of one video."""
+    """Write JPEGImages and Annotations of one video."""
     numbers = list(numbers)
     for number in numbers:
         picture(root / "JPEGImages" / below / name / f"{form.format(number)}.jpg", 40 + number % 99)
@@ -65,14 +65,14 @@ def vost(root: Path, names: Iterable[str] = ("7_peel_onion", "8_cut_tomato")) ->
     names = list(names)
     for name in names:
         sequence(root, name, range(0, 60, 6), form="frame{:05}", ids=(1, 2, 255))
-    for split, own in (("train", names[:1]), ("val", names[1:])):
-        if own:
-            text(root / "ImageSets" / f"{split}.txt", "\n".join(own) + "\n")
+    for split, members in (("train", names[:1]), ("val", names[1:])):
+        if members:
+            text(root / "ImageSets" / f"{split}.txt", "\n".join(members) + "\n")
     return root
 
 
 def transformation(start: int, end: int, *results: str) -> dict[str, Any]:
-    objects = {str(at): {"mask": {}, "desc": own} for at, own in enumerate(results, 1)}
+    objects = {str(n): {"mask": {}, "desc": words} for n, words in enumerate(results, 1)}
     return {
         "start_frame": start,
         "end_frame": end,
@@ -115,8 +115,8 @@ def m3_vos(root: Path, **changed) -> Path:
 
 
 def nerfies(root: Path, ids: list[str], cameras: int = 2, scale: str = "2x") -> Path:
-    for own in ids:
-        picture(root / "rgb" / scale / f"{own}.png")
+    for name in ids:
+        picture(root / "rgb" / scale / f"{name}.png")
     half = len(ids) // 2
     document(
         root / "dataset.json",
@@ -129,8 +129,8 @@ def nerfies(root: Path, ids: list[str], cameras: int = 2, scale: str = "2x") -> 
         },
     )
     rows = {
-        own: {"warp_id": at // cameras, "appearance_id": at // cameras, "camera_id": at % cameras}
-        for at, own in enumerate(ids)
+        name: {"warp_id": n // cameras, "appearance_id": n // cameras, "camera_id": n % cameras}
+        for n, name in enumerate(ids)
     }
     document(root / "metadata.json", rows)
     return root

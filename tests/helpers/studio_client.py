@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dejacue import find
-from dejacue.data.rendered import render, write_scene
+from dejacue_paper.data.rendered import render, write_scene
 
 pytest.importorskip("fastapi", reason="the studio needs the extra studio")
 from starlette.testclient import TestClient

@@ -26,7 +26,6 @@ from dejacue import (
     write_history,
     write_vocabulary,
 )
-from dejacue.data.rendered import render, write_scene
 from dejacue.evaluation import best_tiou
 from dejacue.method import _labelling as labelling
 from dejacue.method import facts as f
@@ -36,6 +35,7 @@ from dejacue.method.locate import read
 from dejacue.records.example import examples_of, from_text
 from dejacue.sources.examples import resolved
 from dejacue_paper import generate
+from dejacue_paper.data.rendered import render, write_scene
 
 ENGINES = ["numpy", *compiled()]
 

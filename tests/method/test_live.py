@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from dejacue import Contrast, History, Joint, Live, LiveReading, Vocabulary, find, locate
-from dejacue.data.rendered import render, write_scene
 from dejacue.errors import InputError
 from dejacue.method import _labelling as labelling
 from dejacue.method._live_labels import Calibration, Survivors
@@ -17,6 +16,7 @@ from dejacue.method.live import Update
 from dejacue.method.locate import read
 from dejacue.pipeline.live import _mask
 from dejacue_paper import generate
+from dejacue_paper.data.rendered import render, write_scene
 
 SCENE = generate(3, frames=300, recurrences=2, missing=0.05, gaps=[(120, 40)])
 

@@ -14,9 +14,9 @@ from helpers.errors import refused
 from helpers.layouts import document, sequence, text, transformation, vost_tas
 
 from dejacue import evaluate, evaluate_dataset, open_dataset, read_timelines
-from dejacue.data.rendered import render, write_scene
 from dejacue.errors import InputError
 from dejacue.store import Store
+from dejacue_paper.data.rendered import render, write_scene
 
 FULL, EMPTY = "filled up cup", "cup with nothing in it"
 

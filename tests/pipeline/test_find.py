@@ -35,7 +35,6 @@ from dejacue import (
     write_history,
     write_vocabulary,
 )
-from dejacue.data.rendered import render, write_scene
 from dejacue.method import kernel
 from dejacue.pipeline import (
     EncoderOptions,
@@ -54,6 +53,7 @@ from dejacue.sources.encoders.mini import Mini
 from dejacue.sources.masks import _masks, labels, write_masks
 from dejacue.sources.video import Video
 from dejacue_paper import generate
+from dejacue_paper.data.rendered import render, write_scene
 
 JPEG = b"\xff\xd8\xff"
 WORDS = {"empty": ["empty cup"], "full": ["full cup"]}

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from dejacue import Store, find, ingest, load_encoder, open_masks, open_video
-from dejacue.data.rendered import render, write_scene
 from dejacue.pipeline import Job
 from dejacue.pipeline.ingest import _items
 from dejacue.sources.encoders.mini import Mini
+from dejacue_paper.data.rendered import render, write_scene
 
 NOTE = (
     "only one in 3 frames was used (20 in all), so that a CPU takes about as long as the video "

@@ -24,7 +24,6 @@ from dejacue import (
     write_history,
     write_vocabulary,
 )
-from dejacue.data.rendered import render, write_scene
 from dejacue.method.coordinates import COORDINATES, query_directions, unit_rows
 from dejacue.method.suggestions import object_of, suggest
 from dejacue.method.wording import contrast_cosine
@@ -33,6 +32,7 @@ from dejacue.records.words import Spelling
 from dejacue.sources.encoders import Encoder, siglip
 from dejacue.sources.encoders.base import spelled
 from dejacue_paper import generate
+from dejacue_paper.data.rendered import render, write_scene
 
 CUP = {"empty": ["empty cup", "cup with nothing in it"], "full": ["full cup", "filled up cup"]}
 

@@ -31,12 +31,12 @@ from dejacue import (
     write_vocabulary,
 )
 from dejacue.cli.tables import as_text, timeline_table
-from dejacue.data.rendered import render, write_scene
 from dejacue.method.locate import read
 from dejacue.report.exports import EXPORTS, frame_ends_s
 from dejacue.sources.findings import Made
 from dejacue.sources.video import Video
 from dejacue_paper import generate
+from dejacue_paper.data.rendered import render, write_scene
 
 FILES = ROOT / "docs" / "files.md"
 STEP, RATE = 3, 15  # every third frame of a file with 15 a second

@@ -10,7 +10,6 @@ from helpers.clips import Boxes, Still
 from PIL import Image
 
 from dejacue import History, InputError, Vocabulary, locate, read_history
-from dejacue.data.rendered import render, write_scene
 from dejacue.sources import partial
 from dejacue.sources.build import EncoderInfo, ahead, build_histories, build_history
 from dejacue.sources.crops import crop, fit
@@ -19,6 +18,7 @@ from dejacue.sources.encoders.base import Encoder
 from dejacue.sources.masks import open_masks
 from dejacue.sources.partial import PartialRows
 from dejacue.sources.video import Frame, open_video
+from dejacue_paper.data.rendered import render, write_scene
 
 
 class Means(Encoder):

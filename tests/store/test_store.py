@@ -633,7 +633,7 @@ def test_the_commands(dejacue, tmp_path, monkeypatch) -> None:
 
 def test_words_are_encoded_with_the_encoder_of_the_store(dejacue, tmp_path) -> None:
     from dejacue import find
-    from dejacue.data.rendered import render, write_scene
+    from dejacue_paper.data.rendered import render, write_scene
 
     write_scene(tmp_path / "cup", render(7, family="cup", topology="three"), overwrite=True)
     words = tmp_path / "cup" / "vocabulary.yaml"

@@ -169,7 +169,7 @@ def test_the_commands_show_them(store, tmp_path, dejacue) -> None:
 
 
 def test_a_finding_has_one_and_its_folder_is_added_with_it(tmp_path, dejacue) -> None:
-    from dejacue.data.rendered import render, write_scene
+    from dejacue_paper.data.rendered import render, write_scene
 
     write_scene(tmp_path / "cup", render(7, family="cup", topology="three"), overwrite=True)
     finding = find(

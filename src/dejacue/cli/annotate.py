@@ -107,15 +107,15 @@ def _blank(
 
 
 def _frames(text: str) -> Window:
-    from dejacue.data.annotation_files import MOST_FRAMES
+    from dejacue.data.annotation_files import MAX_FRAMES
 
     match = re.fullmatch(r"([0-9]{1,9}):([0-9]{1,9})", text.strip())
     if not match:
         raise InputError(f'"{text}" is not FIRST:LAST; give two frames, as in --frames 0:299')
     with named(f"--frames {text}"):
         window = dejacue.Window(int(match[1]), int(match[2]))
-        if window.length > MOST_FRAMES:  # before they are counted out
-            raise InputError(f"a pass has at most {MOST_FRAMES} frames")
+        if window.length > MAX_FRAMES:  # before they are counted out
+            raise InputError(f"a pass has at most {MAX_FRAMES} frames")
     return window
 
 

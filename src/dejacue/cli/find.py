@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -195,18 +194,13 @@ def _more_examples(examples: o.Texts, changes: o.Texts) -> MoreExamples | None:
     return MoreExamples(by_state or None, tuple(changes or ())) if by_state or changes else None
 
 
-def demo(
-    output: Annotated[Path, o.output("Folder for the results.")] = Path("out/demo"),
-    seed: Annotated[int, o.option("Seed of the rendered video.")] = 7,
-) -> None:
-    """Render a short video, find the states of its object, and write a report."""
-    from dejacue.data.rendered import render, write_scene
+def demo(output: Annotated[Path, o.output("Folder for the results.")] = Path("out/demo")) -> None:
+    """Find the states of a cup in a short rendered video, and write a report."""
+    from dejacue.data.demo import write_demo
     from dejacue.pipeline import Job, Search
 
     check_place(output, folder=True)
-    scene = output / "scene"
-    shutil.rmtree(scene, ignore_errors=True)
-    write_scene(scene, render(seed, family="cup", topology="three", hand=0.3, exits=1))
+    scene = write_demo(output / "scene", overwrite=True)
     video, masks, words = scene / "scene.mp4", scene / "Annotations", scene / "vocabulary.yaml"
     truth = scene / "references.json"
     job = Job(video=video, masks=masks, objects=[1], encoder="mini")

@@ -39,7 +39,7 @@ class Event:
 
 
 @dataclass(frozen=True)
-class Change:
+class StateChange:
     """One named state, stable, then another: with frames between them that show none, or not."""
 
     first: str
@@ -59,16 +59,21 @@ def template(
     """
     observed = [Window(frame, frame).start for frame in frames]  # whole numbers only
     if not observed:
-        raise InputError(f"history {history}: no observed frame, so there is nothing to annotate")
+        problem = f"history {history}: no observed frame, so there is nothing to annotate"
+        raise InputError(problem, field="frames")
     for before, after in pairwise(observed):
         if after <= before:
             raise InputError(
                 f"history {history}: frames are not in order ({before} is followed by {after}); "
-                "sort them and keep one of each"
+                "sort them and keep one of each",
+                field="frames",
+                value=after,
             )
     if annotator_key(annotator) == CONSENSUS:
         raise InputError(
-            f'"{annotator}" is reserved for what two annotators agree on; choose another name'
+            f'"{annotator}" is reserved for what two annotators agree on; choose another name',
+            field="annotator",
+            value=annotator,
         )
     window = Window(observed[0], observed[-1])
     check_frames(window)
@@ -97,30 +102,37 @@ def disagreements(first: Pass, second: Pass) -> list[Disagreement]:
     if first.history != second.history:
         raise InputError(
             f"one pass is for history {first.history}, the other for {second.history}; give two "
-            "passes over the same history"
+            "passes over the same history",
+            field="history",
         )
     if first.frames != second.frames:
         raise InputError(
             f"history {first.history}: one pass covers the frames {first.frames}, "
-            f"the other {second.frames}; both must label the same frames"
+            f"the other {second.frames}; both must label the same frames",
+            field="frames",
         )
     if first.states != second.states:
         states = [", ".join(pass_.states or LABELS[:-1]) for pass_ in (first, second)]
         raise InputError(
             f"history {first.history}: one pass distinguishes {states[0]}, the other {states[1]}; "
-            "both must have the same states in the same order"
+            "both must have the same states in the same order",
+            field="states",
         )
     if annotator_key(first.annotator) == annotator_key(second.annotator):
         raise InputError(
             f'history {first.history}: both passes are by "{first.annotator.strip()}"; two '
-            "annotators must work independently"
+            "annotators must work independently",
+            field="annotator",
+            value=second.annotator,
         )
     for pass_ in (first, second):
         pass_.check_complete()
         if annotator_key(pass_.annotator) == CONSENSUS:
             raise InputError(
                 f"history {pass_.history}: one of the passes is already a consensus; "
-                "give the two passes it was made from"
+                "give the two passes it was made from",
+                field="annotator",
+                value=pass_.annotator,
             )
     pairs = list(zip(first.labels, second.labels, strict=True))
     return [
@@ -153,19 +165,22 @@ def consensus(first: Pass, second: Pass, decisions: Decisions | None = None) -> 
     if decisions is not None and decisions.history != to_decide.history:
         raise InputError(
             f"the decisions are for history {decisions.history}, but the passes are for "
-            f"{to_decide.history}"
+            f"{to_decide.history}",
+            field="history",
         )
     if decisions is not None and decisions.annotator_keys != to_decide.annotator_keys:
         raise InputError(
             f"the decisions are between {' and '.join(decisions.annotators)}, but the passes are "
-            f"by {' and '.join(to_decide.annotators)}; give the same passes in the same order"
+            f"by {' and '.join(to_decide.annotators)}; give the same passes in the same order",
+            field="annotators",
         )
     decided: dict[int, str | None] = {}
     for row in decisions.rows if decisions else ():
         _check_decision(row, first, second)
         for frame in frames_of(row.window):
             if frame in decided:
-                raise InputError(f"frame {frame} is decided twice; keep one decision")
+                problem = f"frame {frame} is decided twice; keep one decision"
+                raise InputError(problem, field="frame", value=frame)
             decided[frame] = row.label
     choices = {
         frame: (row.first, row.second) for row in to_decide.rows for frame in frames_of(row.window)
@@ -174,7 +189,9 @@ def consensus(first: Pass, second: Pass, decisions: Decisions | None = None) -> 
     if missing:
         raise InputError(
             f"frame {missing[0]} is not decided ({' or '.join(choices[missing[0]])}), one of "
-            f"{len(missing)} undecided frames on which the passes differ; decide all of them"
+            f"{len(missing)} undecided frames on which the passes differ; decide all of them",
+            field="frame",
+            value=missing[0],
         )
     frames = zip(frames_of(first.frames), first.labels, strict=True)
     labels = tuple(decided.get(frame, label) for frame, label in frames)
@@ -184,23 +201,27 @@ def consensus(first: Pass, second: Pass, decisions: Decisions | None = None) -> 
 def _check_decision(row: Disagreement, first: Pass, second: Pass) -> None:
     """Refuse a decision that is open, or does not match what the passes say."""
     if row.window | first.frames != first.frames:
-        raise InputError(f"frames {row.window}: the passes cover only {first.frames}")
+        problem = f"frames {row.window}: the passes cover only {first.frames}"
+        raise InputError(problem, field="frames", value=row.window)
     at = slice(row.window.start - first.frames.start, row.window.end - first.frames.start + 1)
     pairs = list(zip(first.labels[at], second.labels[at], strict=True))
     for window, (a, b) in runs_of(pairs, row.window.start):
         if a == b:
-            raise InputError(
-                f"frames {window}: both passes say {a} there, so there is nothing to decide"
-            )
+            problem = f"frames {window}: both passes say {a} there, so there is nothing to decide"
+            raise InputError(problem, field="frames", value=window)
         if (a, b) != (row.first, row.second):
             raise InputError(
                 f"frames {window} are decided between {row.first} and {row.second}, but the "
-                f"passes say {a} and {b}; decide them again"
+                f"passes say {a} and {b}; decide them again",
+                field="frames",
+                value=window,
             )
     if row.label is None:
         raise InputError(
             f"frame {row.window.start} is not decided yet ({row.first} or {row.second}); replace "
-            f"null with one of {', '.join(first.known)}"
+            f"null with one of {', '.join(first.known)}",
+            field="frame",
+            value=row.window.start,
         )
 
 
@@ -214,7 +235,8 @@ def events(pass_: Pass, minimum: int = MINIMUM) -> list[Event]:
     if pass_.states is not None:
         raise InputError(
             f"history {pass_.history}: the pass names the states {', '.join(pass_.states)}; only "
-            "passes of the VOST protocol (pre, transition, post) have events"
+            "passes of the VOST protocol (pre, transition, post) have events",
+            field="states",
         )
     pass_.check_complete()
     runs = pass_.runs()
@@ -228,10 +250,11 @@ def events(pass_: Pass, minimum: int = MINIMUM) -> list[Event]:
 
 def _check_minimum(minimum: int) -> None:
     if not isinstance(minimum, int) or minimum < 1:
-        raise InputError(f"a stable side needs a minimum of 1 frame or more, not {minimum!r}")
+        problem = f"a stable side needs a minimum of 1 frame or more, not {minimum!r}"
+        raise InputError(problem, field="minimum", value=minimum)
 
 
-def changes(pass_: Pass, minimum: int = MINIMUM) -> list[Change]:
+def changes(pass_: Pass, minimum: int = MINIMUM) -> list[StateChange]:
     """Return the changes from one stable state to another, in order, of a complete pass that names
     its states: runs of at least ``minimum`` frames, side by side or with frames of none between
     them."""
@@ -246,7 +269,7 @@ def changes(pass_: Pass, minimum: int = MINIMUM) -> list[Change]:
         after, second = rest[0]
         stable = min(before.length, after.length) >= minimum
         if stable and first != second and second in (pass_.states or ()):
-            changes.append(Change(str(first), before, between, str(second), after))
+            changes.append(StateChange(str(first), before, between, str(second), after))
     return changes
 
 
@@ -264,7 +287,9 @@ def stable_reference(
     if not windows:
         raise InputError(
             f"history {pass_.history}: no state lasts {counted(minimum, 'frame')} or more, so "
-            "there is no reference; give a smaller minimum"
+            "there is no reference; give a smaller minimum",
+            field="minimum",
+            value=minimum,
         )
     return Reference(pass_.history, windows, component, pass_.frames)  # type: ignore[arg-type]
 
@@ -335,6 +360,7 @@ def reference(
         if name is not None:
             check_name(what, name)
     if pre == post:
-        raise InputError(f'both states are called "{pre}"; give pre and post different names')
+        problem = f'both states are called "{pre}"; give pre and post different names'
+        raise InputError(problem, field="post", value=post)
     sides = {pre: (event.pre,), post: (event.post,)}
     return Reference(pass_.history, sides, component, pass_.frames)  # type: ignore[arg-type]

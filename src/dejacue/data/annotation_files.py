@@ -29,7 +29,7 @@ BESIDE = (NONE, UNOBSERVED)  # the labels beside states that are named
 PASS_SCHEMA, PASS_SCHEMA_STATES = "dejacue.annotation/1", "dejacue.annotation/2"
 DECISIONS_SCHEMA, DECISIONS_SCHEMA_STATES = "dejacue.decisions/1", "dejacue.decisions/2"
 CONSENSUS = "consensus"  # the annotator of a consensus; not a person's name
-MOST_FRAMES = 10_000_000  # four days at 30 frames a second; more is a typing error
+MAX_FRAMES = 10_000_000  # four days at 30 frames a second; more is a typing error
 
 
 @dataclass(frozen=True)
@@ -56,14 +56,14 @@ class Pass:
         if len(self.labels) != self.frames.length:
             raise InputError(
                 f"history {self.history}: {len(self.labels)} labels for the {self.frames.length} "
-                f"frames {self.frames}; give one label per frame"
+                f"frames {self.frames}; give one label per frame",
+                field="labels",
             )
         for label in dict.fromkeys(self.labels):
             _check_label(label, known)
 
     @property
     def known(self) -> tuple[str, ...]:
-        """Return the labels that there are."""
         return labels_of(self.states)
 
     def runs(self) -> list[tuple[Window, str | None]]:
@@ -77,7 +77,9 @@ class Pass:
             raise InputError(
                 f"frame {frame} is not labelled yet (pass of {self.annotator} over history "
                 f"{self.history}); replace every null with {', '.join(self.known[:-1])} or "
-                f"{self.known[-1]}"
+                f"{self.known[-1]}",
+                field="frame",
+                value=frame,
             )
 
 
@@ -182,7 +184,7 @@ def read_pass(path: str | os.PathLike[str], complete: bool = True) -> Pass:
                 _check_label(run.label, known)
         windows = [Window(run.start, run.end) for run in read.runs]
         if not windows:
-            raise InputError("has no runs; a pass labels every frame")
+            raise InputError("has no runs", field="runs", remedy="a pass labels every frame")
         for number, (before, after) in enumerate(pairwise(windows), 1):
             _check_adjacent(number, before, after)
         frames = Window(windows[0].start, windows[-1].end)
@@ -208,12 +210,16 @@ def _check_adjacent(number: int, before: Window, after: Window) -> None:
     if after.start <= before.end:
         raise InputError(
             f"runs[{number}] starts at frame {after.start}, but runs[{number - 1}] covers "
-            f"{before}; runs must be in order and share no frame"
+            f"{before}; runs must be in order and share no frame",
+            field="runs",
+            value=after.start,
         )
     if after.start > before.end + 1:
         raise InputError(
             f"no run covers the frames {Window(before.end + 1, after.start - 1)}; label them, as "
-            '"unobserved" where the object is not visible'
+            '"unobserved" where the object is not visible',
+            field="runs",
+            value=before.end + 1,
         )
 
 
@@ -266,15 +272,16 @@ def labels_of(states: Sequence[str] | None) -> tuple[str, ...]:
     if states is None:
         return LABELS
     if not states:
-        raise InputError("no states are named; give at least one")
+        raise InputError("no states are named", field="states", remedy="give at least one")
     for state in states:
         check_name("state", state)
         if state in BESIDE:
-            raise InputError(
-                f'"{state}" is a label that every pass has; give the state another name'
-            )
+            remedy = "give the state another name"
+            problem = f'"{state}" is a label that every pass has'
+            raise InputError(problem, field="states", value=state, remedy=remedy)
         if list(states).count(state) > 1:
-            raise InputError(f'the state "{state}" is named twice; keep one')
+            problem = f'the state "{state}" is named twice; keep one'
+            raise InputError(problem, field="states", value=state)
     return (*states, *BESIDE)
 
 
@@ -285,14 +292,17 @@ def _check_label(label: object, known: Sequence[str]) -> None:
 
 def check_name(what: str, name: object) -> None:
     if not isinstance(name, str) or not name.strip() or not name.isprintable():
-        raise InputError(f"{what} must be a name on one line, not {name!r:.40}")
+        problem = f"{what} must be a name on one line, not {name!r:.40}"
+        raise InputError(problem, field=what, value=name)
 
 
 def check_frames(frames: Window) -> None:
     if frames.start < 0:
-        raise InputError(f"frames count from 0; there is no frame {frames.start}")
-    if frames.length > MOST_FRAMES:
-        raise InputError(f"{frames.length} frames ({frames}); a pass has at most {MOST_FRAMES}")
+        problem = f"frames count from 0; there is no frame {frames.start}"
+        raise InputError(problem, field="frames", value=frames.start)
+    if frames.length > MAX_FRAMES:
+        problem = f"{frames.length} frames ({frames}); a pass has at most {MAX_FRAMES}"
+        raise InputError(problem, field="frames", value=frames.length)
 
 
 def annotator_key(annotator: str) -> str:
@@ -333,13 +343,11 @@ def filled(
     known = blank.known
     if rest is None and blank.states is not None:
         rest = NONE
-    if rest is not None and rest not in known:
-        raise unknown("label", rest, known)
+    _check_label(rest, known)
     labels: list[str | None] = [None] * blank.frames.length
     outside = 0
     for label, windows in marks.items():
-        if label not in known:
-            raise unknown("label", label, known)
+        _check_label(label, known)
         for window in windows:
             inside = range(
                 max(window.start, blank.frames.start), min(window.end, blank.frames.end) + 1
@@ -350,7 +358,9 @@ def filled(
                 if labels[at] not in (None, label):
                     raise InputError(
                         f'frame {frame} is marked both "{labels[at]}" and "{label}"; a frame has '
-                        "one label: shorten one of the spans"
+                        "one label: shorten one of the spans",
+                        field="frame",
+                        value=frame,
                     )
                 labels[at] = label
     filled_in = (
@@ -367,7 +377,6 @@ def marks_of(pass_: Pass) -> Reference:
         if label not in (None, NONE):
             windows.setdefault(str(label), []).append(window)
     if not windows:
-        raise InputError(
-            f"history {pass_.history}: no frame has a label, so there is nothing to mark"
-        )
+        problem = f"history {pass_.history}: no frame has a label, so there is nothing to mark"
+        raise InputError(problem, field="labels")
     return Reference(pass_.history, {label: tuple(runs) for label, runs in windows.items()})

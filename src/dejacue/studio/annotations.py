@@ -284,7 +284,7 @@ class Target:
             raise Conflict(f'"{self.id}": there is no consensus yet; decide every difference')
         agreed = read_pass(self.folder / AGREED)
         minimum, component = wanted.minimum, wanted.component
-        events: Sequence[annotation.Event | annotation.Change]
+        events: Sequence[annotation.Event | annotation.StateChange]
         if agreed.states is not None:
             reference = annotation.stable_reference(agreed, minimum, component)
             events = annotation.changes(agreed, minimum)

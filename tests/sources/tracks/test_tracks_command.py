@@ -14,7 +14,6 @@ from PIL import Image, ImageFont
 
 from dejacue import read_history
 from dejacue.cli.video import summarise_tracking
-from dejacue.data.rendered import render, write_scene
 from dejacue.report import track_sheet
 from dejacue.report.track_sheet import (
     Shot,
@@ -28,6 +27,7 @@ from dejacue.sources.tracks import follow, propagate, read_notes
 from dejacue.sources.tracks.doubts import Doubt
 from dejacue.sources.tracks.notes import Notes, TrackedObject
 from dejacue.sources.video import open_video, write_video
+from dejacue_paper.data.rendered import render, write_scene
 
 BOX_OF_THE_CUP = ("--box", "65,35,128,119", "--tracker", "box")
 

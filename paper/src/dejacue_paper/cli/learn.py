@@ -1,4 +1,4 @@
-"""``dejacue learn``: train a decoder with labels, say what it is worth, read histories with it."""
+"""``dejacue learn``: train a decoder with labels, score it, predict windows with it."""
 
 from __future__ import annotations
 
@@ -45,20 +45,21 @@ def labelled(
     words: Path | None,
     references: Path | None,
 ) -> list[Any]:
-    """A group of the release, or files."""
+    """Return the histories of a group of the release, or of files."""
     if histories:
         if group is not None or words is None or references is None:
             raise InputError(
                 "histories need --words (an .npz with features) and --references, and no --group"
             )
         vocabulary = read_vocabulary(words)
-        true = {own.history_id: own.states for own in read_references(references)}
+        true = {reference.history_id: reference.states for reference in read_references(references)}
         read = [read_history(path) for path in histories]
         for path, history in zip(histories, read, strict=True):
             if history.id not in true:
                 raise InputError(
-                    f"{path}: {references} has no windows for history {history.id}; label some, "
-                    "or leave the history out"
+                    f"{references} has no windows for history {history.id}",
+                    file=path,
+                    remedy="label some, or leave the history out",
                 )
         return [
             Files(history, vocabulary, _observed(history, true[history.id])) for history in read
@@ -70,16 +71,16 @@ def labelled(
 
 
 def _observed(history: History, true: Mapping[str, Iterable[Window]]) -> dict[str, Any]:
-    """The windows in frames of the history: labels count frames of the file."""
-    found: dict[str, Any] = {}
+    """Return the windows in frames of the history: labels count frames of the file."""
+    by_state: dict[str, Any] = {}
     for state, windows in true.items():
-        found[state] = tuple(history.from_source(window) for window in windows)
-        if None in found[state]:
+        by_state[state] = tuple(history.from_source(window) for window in windows)
+        if None in by_state[state]:
             raise InputError(
                 f"history {history.id}: the object is never observed in a window of state "
                 f'"{state}"; correct or remove the window'
             )
-    return found
+    return by_state
 
 
 def train(
@@ -112,11 +113,11 @@ def train(
 
 
 def _run(training: Training, output: Path) -> None:
-    """To the end; what was learned is kept every KEEP_EVERY epochs, on a CPU every KEEP_S, too."""
+    """Train to the end; save every KEEP_EVERY epochs, and on a CPU every KEEP_S seconds, too."""
     from dejacue_paper.learn.decoders import checkpoint
 
     most = KEEP_EVERY if training.device.type == "cuda" else 1
-    kept, saved = training.epoch, time.monotonic()
+    last_saved, saved = training.epoch, time.monotonic()
     try:
         with Bars() as bars:
             while training.epoch < training.settings.epochs:
@@ -124,14 +125,14 @@ def _run(training: Training, output: Path) -> None:
                     until=training.epoch + most,
                     note=lambda stage, done, total: bars(stage, done, total),
                 )
-                if training.epoch - kept >= KEEP_EVERY or time.monotonic() - saved > KEEP_S:
+                if training.epoch - last_saved >= KEEP_EVERY or time.monotonic() - saved > KEEP_S:
                     checkpoint.save(training, output, resumable=True)
-                    kept, saved = training.epoch, time.monotonic()
+                    last_saved, saved = training.epoch, time.monotonic()
     except KeyboardInterrupt:
-        if not kept:
+        if not last_saved:
             raise Cancelled("stopped before anything was kept; start again") from None
         raise Cancelled(
-            f"stopped; {output} has the state after {counted(kept, 'epoch')}; run the same "
+            f"stopped; {output} has the state after {counted(last_saved, 'epoch')}; run the same "
             "command with --resume to continue"
         ) from None
 
@@ -148,12 +149,12 @@ def evaluate(model: Path, entries: Sequence[Any]) -> None:
     table = Table("", "R@1 .3", "R@1 .5", "Top-1 tIoU", "same")
 
     def add(name: str, windows: Any) -> None:
-        own = reading.worth(entries, windows)
-        table.add_row(name, *(f"{100 * v:.1f}" for v in own["mean"]), f"{own['same']:.2f}")
+        scores = reading.scores_of(entries, windows)
+        table.add_row(name, *(f"{100 * v:.1f}" for v in scores["mean"]), f"{scores['same']:.2f}")
 
     for seed in about.settings.seeds:
         decoder, _ = checkpoint.load(model, seed)
-        rows = reading.found(decoder, entries)[0]
+        rows = reading.predict(decoder, entries)[0]
         add(f"{about.settings.decoder}, seed {seed}", reading.frames_of(entries, rows))
     for readout in BESIDE:
         add(readout, [_windows(entry, readout) for entry in entries])
@@ -174,9 +175,11 @@ def predict(model: Path, history: Path, words: Path, seed: int | None, output: P
 
     if output is not None:
         check_place(output)
-    found = locate(read_history(history), read_vocabulary(words), readout=Decoder.read(model, seed))
+    timeline = locate(
+        read_history(history), read_vocabulary(words), readout=Decoder.read(model, seed)
+    )
     if output is not None:
-        write_timelines(output, [found])
+        write_timelines(output, [timeline])
         say_written(output)
         return
-    show("table", None, lambda: [timeline_table(found)], lambda: "", lambda: "")
+    show("table", None, lambda: [timeline_table(timeline)], lambda: "", lambda: "")

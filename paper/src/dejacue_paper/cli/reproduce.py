@@ -56,7 +56,7 @@ def run(
         check_place(folder, folder=True)
     if windows is not None:
         check_place(windows)
-    results, absent = _run(chosen, Benchmark(data, engine), every="all" in names)
+    results, absent = _run(chosen, Benchmark(data, engine), everything="all" in names)
     screen = console()
     if len(chosen) > 1:
         _overview(results, absent)
@@ -85,9 +85,10 @@ def _chosen(names: Sequence[str]) -> list[Experiment]:
 
 
 def _run(
-    chosen: Sequence[Experiment], benchmark: Benchmark, every: bool
+    chosen: Sequence[Experiment], benchmark: Benchmark, everything: bool
 ) -> tuple[dict[str, Result], dict[str, str]]:
-    """Results by name, each shown as soon as it is there, and why the others are missing."""
+    """Run the experiments, show each result as soon as it is there, and return the results and why
+    others are missing, by name."""
     results: dict[str, Result] = {}
     absent: dict[str, str] = {}
     bar = Progress(
@@ -107,7 +108,7 @@ def _run(
             try:
                 results[entry.name] = entry.run(benchmark)
             except MissingData as error:
-                if not every:
+                if not everything:
                     raise
                 absent[entry.name] = str(error)
                 continue
@@ -116,7 +117,7 @@ def _run(
 
 
 def _show(entry: Experiment, result: Result) -> None:
-    """Rows as headings and their metrics in fixed columns: 80 characters hold them."""
+    """Print rows as headings and their metrics in fixed columns: 80 characters hold them."""
     screen = console()
     screen.print(f"[bold]{escape(f'{entry.name}: {entry.title}')}[/]")
     screen.print(_columns("", "here", "published", "differs", ""), style="dim", soft_wrap=True)
@@ -157,9 +158,9 @@ def _write(
     results: Mapping[str, Result],
     absent: Mapping[str, str],
     figures: bool,
-    asked: str,
+    names: str,
 ) -> list[str]:
-    """The names of the figures that were drawn."""
+    """Write the page, and the figures if asked for; return the names of the figures."""
     drawn: list[str] = []
     if figures:
         from dejacue.report.plots import save_pdf, save_png
@@ -173,5 +174,5 @@ def _write(
     write_text(folder / "reproduce.json", as_json(results, absent))
     write_text(folder / "reproduce.csv", as_csv(results))
     captioned = [name for name in drawn if name in CAPTIONS]
-    write_text(folder / "reproduce.md", as_markdown(chosen, results, absent, captioned, asked))
+    write_text(folder / "reproduce.md", as_markdown(chosen, results, absent, captioned, names))
     return drawn

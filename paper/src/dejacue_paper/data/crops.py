@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError
-from dejacue_paper.data.rendered import FAMILIES, DegradedScene, render
+from dejacue_paper.data.rendered import FAMILIES, RenderedScene, render
 
 FIRST_TRAINING_SEED = 1 << 32
 PER_SCENE = 6
@@ -33,7 +33,8 @@ class Crop(NamedTuple):
 def crops(
     seed: int, count: int, *, size: int = 64, between: float = 0.0, least: float = 0.35
 ) -> Iterator[Crop]:
-    """``count`` crops from as many scenes as it takes: all families, and their states, in turn.
+    """Yield ``count`` crops from as many scenes as it takes: all families, and their states, in
+    turn.
 
     Camera, light, hands, noise, blur, blocks and slightly wrong masks are drawn for each scene.
     Different seeds give different scenes.
@@ -47,18 +48,18 @@ def crops(
             "between in 0 … 1 and the size at least 8"
         )
     names = list(FAMILIES)
-    given = scene_number = 0
-    while given < count:
-        own = FIRST_TRAINING_SEED + seed * SCENES_PER_SEED + scene_number
-        rng = np.random.default_rng([own, 0])
-        scene = _draw_scene(rng, own, names[scene_number % len(names)])
-        for crop in _of_scene(rng, scene, min(PER_SCENE, count - given), size, between, least):
-            given += 1
+    yielded = scene_number = 0
+    while yielded < count:
+        scene_seed = FIRST_TRAINING_SEED + seed * SCENES_PER_SEED + scene_number
+        rng = np.random.default_rng([scene_seed, 0])
+        scene = _draw_scene(rng, scene_seed, names[scene_number % len(names)])
+        for crop in _of_scene(rng, scene, min(PER_SCENE, count - yielded), size, between, least):
+            yielded += 1
             yield crop
         scene_number += 1
 
 
-def _draw_scene(rng: np.random.Generator, seed: int, family: str) -> DegradedScene:
+def _draw_scene(rng: np.random.Generator, seed: int, family: str) -> RenderedScene:
     def sometimes(share: float, most: float) -> float:
         return float(rng.uniform(0, most)) if rng.random() < share else 0.0
 
@@ -81,7 +82,7 @@ def _draw_scene(rng: np.random.Generator, seed: int, family: str) -> DegradedSce
 
 def _of_scene(
     rng: np.random.Generator,
-    scene: DegradedScene,
+    scene: RenderedScene,
     count: int,
     size: int,
     between: float,
@@ -95,8 +96,8 @@ def _of_scene(
     for k in range(count):
         among = way if way.size and rng.random() < between else pure[k % len(pure)]
         frame = int(rng.choice(among))
-        image, given = scene.frame(frame)
-        mask = given == 1
+        image, mask_labels = scene.frame(frame)
+        mask = mask_labels == 1
         if mask.any() and mask.sum() >= least * scene.area(frame):
             yield Crop(
                 picture(image, mask, size),

@@ -39,7 +39,7 @@ class Selected:
 
 
 @dataclass(frozen=True)
-class Sampled:
+class SampledHistory:
     """One of the 100 sampled histories, as the release describes it.
 
     id        H001 … H100 in the order of the roster; evaluation_id is its id in the benchmark
@@ -78,12 +78,14 @@ def roster(sequences: Iterable[str], seed: int = SEED, count: int = COUNT) -> li
     if not 1 <= count <= total:
         raise InputError(
             f"cannot draw {count} sequences: there are {total} pairs of action and noun, and each "
-            "gives one"
+            "gives one",
+            field="count",
+            value=count,
         )
     actions = _ordered(pairs, seed, "action")
     nouns = {action: _ordered(pairs[action], seed, action) for action in actions}
     rounds = range(max(map(len, nouns.values())))
-    order = [(a, own[r]) for r in rounds for a, own in nouns.items() if r < len(own)]
+    order = [(a, listed[r]) for r in rounds for a, listed in nouns.items() if r < len(listed)]
     selected = []
     for action, noun in order[:count]:
         first, *reserves = _ordered(pairs[action][noun], seed, action, noun)
@@ -100,62 +102,67 @@ def _key(seed: int, *parts: str) -> bytes:
 
 
 def _pairs(sequences: Iterable[str]) -> dict[str, dict[str, list[str]]]:
-    """action → noun → its sequences."""
+    """Return action → noun → its sequences."""
     pairs: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     counts = Counter(sequences)
     for sequence, times in counts.items():
-        found = _SEQUENCE.fullmatch(sequence) if isinstance(sequence, str) else None
-        if not found:
+        match = _SEQUENCE.fullmatch(sequence) if isinstance(sequence, str) else None
+        if not match:
             raise InputError(
-                f"{sequence!r} is not a sequence; ids have the form <digits>_<action>_<noun>, "
-                "as in 555_tear_aluminium_foil"
+                f"{sequence!r} is not a sequence",
+                field="sequence",
+                value=sequence,
+                remedy="ids have the form <digits>_<action>_<noun>, as in 555_tear_aluminium_foil",
             )
         if times > 1:
-            raise InputError(f"the sequence {sequence} is given {times} times; keep one")
-        pairs[found[1]][found[2]].append(sequence)
+            problem = f"the sequence {sequence} is given {times} times; keep one"
+            raise InputError(problem, field="sequence", value=sequence)
+        pairs[match[1]][match[2]].append(sequence)
     return pairs
 
 
 def read_splits(folder: str | os.PathLike[str]) -> dict[str, tuple[str, ...]]:
-    """The sequences of VOST's training and validation split, from the release folder."""
+    """Read the sequences of VOST's training and validation split from the release folder."""
     splits = {}
     for split in SPLITS:
         path = _released(folder, f"data/protocol/vost/{split}.txt")
         try:
             lines = path.read_text(encoding="utf-8").splitlines()
         except (OSError, UnicodeDecodeError) as error:
-            raise InputError(f"{path}: cannot be read ({error})") from None
+            raise InputError(f"cannot be read ({error})", file=path) from None
         splits[split] = tuple(line.strip() for line in lines if line.strip())
         with in_file(path):
             _pairs(splits[split])
     return splits
 
 
-def read_cohort(folder: str | os.PathLike[str]) -> tuple[Sampled, ...]:
-    """The sampled histories, in order, from the release folder."""
+def read_cohort(folder: str | os.PathLike[str]) -> tuple[SampledHistory, ...]:
+    """Read the sampled histories, in order, from the release folder."""
     path = _released(folder, "data/reference/vost_cohort.json")
     document = read_json(path)
     try:
         return tuple(_sampled(row) for row in document["roster"])
     except (LookupError, TypeError, ValueError) as error:
         raise InputError(
-            f"{path}: is not in the format of the release ({type(error).__name__}: {error}); "
-            "download it again"
+            f"is not in the format of the release ({type(error).__name__}: {error})",
+            file=path,
+            remedy="download it again",
         ) from None
 
 
 def _released(folder: str | os.PathLike[str], relative: str) -> Path:
     path = Path(folder) / relative
     if not path.is_file():
-        raise MissingData(f"{path}: no such file; is {os.fspath(folder)} the release folder?")
+        remedy = f"is {os.fspath(folder)} the release folder?"
+        raise MissingData("no such file", file=path, remedy=remedy)
     return path
 
 
-def _sampled(row: dict[str, Any]) -> Sampled:
+def _sampled(row: dict[str, Any]) -> SampledHistory:
     event = row["selected_event"]
     if (event is not None) != (row["status"] == "retained"):
         raise InputError(f"{row['history_id']} is {row['status']}, which contradicts its event")
-    return Sampled(
+    return SampledHistory(
         id=row["history_id"],
         evaluation_id=row["evaluation_history_id"],
         sequence=row["sequence_id"],

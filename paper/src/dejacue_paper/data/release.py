@@ -33,7 +33,7 @@ UNIT_TOLERANCE = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
-class Track:
+class ReleaseTrack:
     """Another object of the same video, and when it shares the view with a state of the target."""
 
     id: int
@@ -43,7 +43,7 @@ class Track:
 
 
 @dataclass(frozen=True, eq=False)
-class Entry:
+class ReleaseEntry:
     """One history of the benchmark with all that belongs to it.
 
     references   state → windows; component: its source video; cohort: vost, original, extension
@@ -56,7 +56,7 @@ class Entry:
     component: str
     cohort: str
     label: str
-    tracks: tuple[Track, ...] = ()
+    tracks: tuple[ReleaseTrack, ...] = ()
     prompt_file: Path | None = None
 
     @property
@@ -65,24 +65,29 @@ class Entry:
 
     @property
     def reference(self) -> Reference:
-        """The true windows, as ``evaluate`` takes them."""
+        """Return the true windows, as ``evaluate`` takes them."""
         frames = Window(int(self.history.frames[0]), int(self.history.frames[-1]))
-        texts = {state: tuple(own) for state, own in self.vocabulary.states.items()}
+        texts = {
+            state: tuple(descriptions) for state, descriptions in self.vocabulary.states.items()
+        }
         return Reference(self.id, self.references, self.component, frames, texts)
 
     def prompted(self, prompts: str) -> Vocabulary:
-        """The vocabulary with one prompt variant: ensemble, raw, photo or definite."""
+        """Return the vocabulary with one prompt variant: ensemble, raw, photo or definite."""
         if prompts not in PROMPTS:
             raise unknown("prompts", prompts, PROMPTS)
         if prompts == "ensemble":
             return self.vocabulary
         if self.prompt_file is None:
-            raise InputError(f"{self.id}: the release has prompt variants only for VOST")
+            problem = f"{self.id}: the release has prompt variants only for VOST"
+            raise InputError(problem, field="prompts", value=prompts)
         vocabulary = read_vocabulary(self.prompt_file, prompts=prompts)
         with in_file(self.prompt_file):
             same = vocabulary.descriptions == self.vocabulary.descriptions  # rows in order, too
             if not same or vocabulary.features is None:
-                raise InputError("descriptions differ from those of the ensemble")
+                raise InputError(
+                    "descriptions differ from those of the ensemble", field="state_texts"
+                )
             _check_unit(vocabulary.features, "text_features")
             return replace(vocabulary, encoder=ENCODER)
 
@@ -93,10 +98,10 @@ class NoSuchHistory(InputError, KeyError):
     __str__ = InputError.__str__  # a KeyError would show its message in quotes
 
 
-class Entries(Sequence[Entry]):
+class Entries(Sequence[ReleaseEntry]):
     """Entries in the release's order, also by id; ``missing`` names what is not on disk."""
 
-    def __init__(self, entries: Sequence[Entry], missing: Sequence[str] = ()) -> None:
+    def __init__(self, entries: Sequence[ReleaseEntry], missing: Sequence[str] = ()) -> None:
         self._entries = tuple(entries)
         self.missing = tuple(missing)
 
@@ -105,23 +110,26 @@ class Entries(Sequence[Entry]):
 
     def __repr__(self) -> str:
         ids = [entry.id for entry in self._entries]
-        shown = ", ".join(ids if len(ids) < 9 else [*ids[:3], "…", ids[-1]])
-        return f"<{len(ids)} histories: {shown}; missing: {', '.join(self.missing) or 'none'}>"
+        names = ", ".join(ids if len(ids) < 9 else [*ids[:3], "…", ids[-1]])
+        return f"<{len(ids)} histories: {names}; missing: {', '.join(self.missing) or 'none'}>"
 
-    def __iter__(self) -> Iterator[Entry]:
+    def __iter__(self) -> Iterator[ReleaseEntry]:
         return iter(self._entries)
 
     @overload
-    def __getitem__(self, key: int | str) -> Entry: ...
+    def __getitem__(self, key: int | str) -> ReleaseEntry: ...
     @overload
-    def __getitem__(self, key: slice) -> Sequence[Entry]: ...
-    def __getitem__(self, key: int | str | slice) -> Entry | Sequence[Entry]:
+    def __getitem__(self, key: slice) -> Sequence[ReleaseEntry]: ...
+    def __getitem__(self, key: int | str | slice) -> ReleaseEntry | Sequence[ReleaseEntry]:
         if isinstance(key, str):
             for entry in self._entries:
                 if entry.id == key:
                     return entry
             raise NoSuchHistory(
-                f"no history {key}; known: {', '.join(e.id for e in self._entries)}"
+                f"no history {key}",
+                field="history",
+                value=key,
+                remedy=f"known: {', '.join(e.id for e in self._entries)}",
             )
         return self._entries[key]
 
@@ -137,28 +145,29 @@ class Release:
 
     @cached_property
     def vost(self) -> Entries:
-        """78 VOST histories; ``entry.prompted("raw")`` gives another prompt variant."""
+        """Return 78 VOST histories; ``entry.prompted("raw")`` gives another prompt variant."""
         rows = self._manifest("data/benchmark.json")["histories"]
         return Entries([self._entry(self._vost, row) for row in rows])
 
     @cached_property
     def seven(self) -> Entries:
-        """The seven evaluation histories with auxiliary tracks."""
+        """Return the seven evaluation histories with auxiliary tracks."""
         rows = self._manifest("data/seven_history/manifest.json")["histories"]
         return Entries([self._entry(self._seven, row) for row in rows])
 
     @cached_property
     def development(self) -> Entries:
-        """The development histories whose visual features are there; others are ``missing``."""
+        """Return the development histories whose visual features are there; others are
+        ``missing``."""
         rows = self._manifest("data/learned/development/manifest.json")["histories"]
-        found, missing = [], []
+        entries, missing = [], []
         for row in rows:
             visual = str(row.get("visual_features"))
             if "visual_features" in row and not os.path.isfile(self._path(visual)):
                 missing.append(f"{row.get('history_id')}: {visual}")
             else:
-                found.append(self._entry(self._development, row))
-        return Entries(found, missing)
+                entries.append(self._entry(self._development, row))
+        return Entries(entries, missing)
 
     def _path(self, relative: str) -> Path:
         path = resolved(self.folder / relative)
@@ -166,36 +175,49 @@ class Release:
         if self.folder.parent.name == "snapshots":  # a hub cache links its files to ../../blobs
             homes.append(self.folder.parent.parent / "blobs")
         if not any(path.is_relative_to(home) for home in homes):
-            raise InputError(f"{self.folder}: the path {relative} points outside the folder")
+            problem = f"the path {relative} points outside the folder"
+            raise InputError(problem, file=self.folder, value=relative)
         return path
 
     def _manifest(self, relative: str) -> dict[str, Any]:
         path = self._path(relative)
         if not os.path.exists(path):
-            raise MissingData(f"{path}: no such file; is {self.folder} the release folder?")
+            raise MissingData(
+                "no such file", file=path, remedy=f"is {self.folder} the release folder?"
+            )
         document: dict[str, Any] = read_json(path)
         rows = document.get("histories") if isinstance(document, dict) else None
         if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-            raise InputError(f"{path}: has no list of histories; download the release again")
+            raise InputError(
+                "has no list of histories",
+                file=path,
+                field="histories",
+                remedy="download the release again",
+            )
         convention = str(document.get("interval_convention", ""))
         if "inclusive" not in convention:
-            raise InputError(f'{path}: intervals are "{convention}", not inclusive')
+            problem = f'intervals are "{convention}", not inclusive'
+            raise InputError(problem, file=path, field="interval_convention", value=convention)
         return document
 
-    def _entry(self, build: Callable[[dict[str, Any]], Entry], row: dict[str, Any]) -> Entry:
+    def _entry(
+        self, build: Callable[[dict[str, Any]], ReleaseEntry], row: dict[str, Any]
+    ) -> ReleaseEntry:
         try:
             return build(row)
         except DejaCueError:
             raise
         except (LookupError, TypeError, ValueError) as error:
             raise InputError(
-                f"{self.folder}: an entry or its files are not in the format of the release "
-                f"({type(error).__name__}: {error}); download it again"
+                "an entry or its files are not in the format of the release "
+                f"({type(error).__name__}: {error})",
+                file=self.folder,
+                remedy="download it again",
             ) from None
 
-    def _vost(self, row: dict[str, Any]) -> Entry:
+    def _vost(self, row: dict[str, Any]) -> ReleaseEntry:
         order = [state["state_id"] for state in row["states"]]
-        return Entry(
+        return ReleaseEntry(
             history=self._history(row["siglip2_visual"], row["history_id"]),
             vocabulary=self._vocabulary(row["siglip2_text"], "state_ids", {s: s for s in order}),
             references=_references(row["states"]),
@@ -205,14 +227,14 @@ class Release:
             prompt_file=self._path(row["siglip2_prompt_text"]),
         )
 
-    def _seven(self, row: dict[str, Any]) -> Entry:
+    def _seven(self, row: dict[str, Any]) -> ReleaseEntry:
         # The text files of S05–S07 hold one state more than the manifest: only its rows count,
         # also for the origin, in the manifest's order.
         tokens = {state["feature_state_id"]: state["state_id"] for state in row["states"]}
         field = row["text_state_field"]
-        wanted = {s["state_id"]: tuple(s["descriptions"]) for s in row["states"]}
-        vocabulary = self._vocabulary(row["text_features"], field, tokens, wanted)
-        return Entry(
+        expected = {s["state_id"]: tuple(s["descriptions"]) for s in row["states"]}
+        vocabulary = self._vocabulary(row["text_features"], field, tokens, expected)
+        return ReleaseEntry(
             history=self._history(row["target_visual_features"], row["history_id"]),
             vocabulary=vocabulary,
             references=_references(row["states"]),
@@ -222,17 +244,17 @@ class Release:
             tracks=tuple(self._track(track, row["history_id"]) for track in row["distractors"]),
         )
 
-    def _track(self, row: dict[str, Any], owner: str) -> Track:
+    def _track(self, row: dict[str, Any], owner: str) -> ReleaseTrack:
         windows: dict[str, tuple[Window, ...]] = {}
         for moment in row["co_visible_moments"]:
             state = moment["state_id"]
             windows[state] = (*windows.get(state, ()), Window(moment["start"], moment["end"]))
         history = self._history(row["visual_features"], f"{owner}/track-{row['track_id']}")
-        return Track(row["track_id"], row["object_label"], history, windows)
+        return ReleaseTrack(row["track_id"], row["object_label"], history, windows)
 
-    def _development(self, row: dict[str, Any]) -> Entry:
+    def _development(self, row: dict[str, Any]) -> ReleaseEntry:
         order = [state["state_id"] for state in row["states"]]
-        return Entry(
+        return ReleaseEntry(
             history=self._history(row["visual_features"], row["history_id"]),
             vocabulary=self._vocabulary(row["text_features"], "state_ids", {s: s for s in order}),
             references=_references(row["states"]),
@@ -254,9 +276,10 @@ class Release:
         relative: str,
         field: str,
         tokens: Mapping[str, str],
-        wanted: Mapping[str, tuple[str, ...]] | None = None,
+        expected: Mapping[str, tuple[str, ...]] | None = None,
     ) -> Vocabulary:
-        """Rows of the states in ``tokens`` (file's token → state), in the order of ``tokens``."""
+        """Return rows of the states in ``tokens`` (file's token → state), in the order of
+        ``tokens``."""
         path = self._path(relative)
         arrays = read_npz(path, ("text_features", field, "state_texts", "description_indices"))
         with in_file(path):
@@ -273,26 +296,28 @@ class Release:
                 features[rows],
                 encoder=ENCODER,
             )
-            if wanted is not None and dict(vocabulary.states) != dict(wanted):
-                raise InputError("states or descriptions differ from the manifest")
+            if expected is not None and dict(vocabulary.states) != dict(expected):
+                raise InputError("states or descriptions differ from the manifest", field=field)
             return vocabulary
 
 
 def _need(arrays: Mapping[str, NDArray[Any]], key: str) -> NDArray[Any]:
     if key not in arrays:
-        raise InputError(f"no array {key}; known: {', '.join(arrays)}")
+        raise InputError(f"no array {key}", field=key, remedy=f"known: {', '.join(arrays)}")
     return arrays[key]
 
 
 def _check_unit(rows: NDArray[Any], what: str) -> None:
     if rows.dtype.kind != "f":
-        raise InputError(f"{what} contains {rows.dtype} instead of numbers; the file is damaged")
+        problem = f"{what} contains {rows.dtype} instead of numbers"
+        raise InputError(problem, field=what, remedy="the file is damaged")
     norms = np.linalg.norm(rows.astype(np.float64), axis=-1)
     off = np.flatnonzero(~(np.abs(norms.ravel() - 1) < UNIT_TOLERANCE))
     if off.size:
         raise InputError(
-            f"{what}: row {off[0]} has length {norms.ravel()[off[0]]:.4g}, not 1; "
-            "the file is damaged"
+            f"{what}: row {off[0]} has length {norms.ravel()[off[0]]:.4g}, not 1",
+            field=what,
+            remedy="the file is damaged",
         )
 
 
@@ -301,24 +326,28 @@ def _references(states: Sequence[dict[str, Any]]) -> dict[str, tuple[Window, ...
 
 
 def load_release(path: str | os.PathLike[str] | None = None) -> Release:
-    """The release in a folder (the one that holds ``data/``).
+    """Open the release in a folder (the one that holds ``data/``).
 
     Without a path: the folder named by DEJACUE_DATA, else what ``dejacue data fetch`` stored.
     """
-    given = path or os.environ.get("DEJACUE_DATA") or default_folder()
-    folder = resolved(Path(given).expanduser())
+    location = path or os.environ.get("DEJACUE_DATA") or default_folder()
+    folder = resolved(Path(location).expanduser())
     if not os.path.isfile(folder / "data" / "benchmark.json"):
         if os.path.isfile(folder / "benchmark.json"):
-            raise MissingData(f"{folder}: is inside the release; give {folder.parent} instead")
+            raise MissingData(
+                "is inside the release", file=folder, remedy=f"give {folder.parent} instead"
+            )
         raise MissingData(
-            f'{folder}: contains no release (no data/benchmark.json); run "dejacue data fetch", '
-            "or set DEJACUE_DATA to the folder that contains data/"
+            "contains no release (no data/benchmark.json)",
+            file=folder,
+            remedy='run "dejacue data fetch", or set DEJACUE_DATA to the folder that contains '
+            "data/",
         )
     return Release(folder)
 
 
 def default_folder() -> Path:
-    """Where ``dejacue data fetch`` puts the release."""
+    """Return where ``dejacue data fetch`` puts the release."""
     return cache_folder() / "release"
 
 
@@ -332,13 +361,15 @@ def fetch_release(folder: str | os.PathLike[str] | None = None) -> Path:
         snapshot_download(REPOSITORY, repo_type="dataset", local_dir=target)
     except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
         raise MissingData(
-            f"the release could not be downloaded ({first_line(error)}); on a machine with a "
-            f"connection, get the dataset {REPOSITORY} from the Hugging Face hub and copy it to "
-            f"{target} (or anywhere else, and set DEJACUE_DATA to that folder)"
+            f"the release could not be downloaded ({first_line(error)})",
+            remedy=f"on a machine with a connection, get the dataset {REPOSITORY} from the Hugging "
+            f"Face hub and copy it to {target} (or anywhere else, and set DEJACUE_DATA to that "
+            "folder)",
         ) from None
     if not (target / "data" / "benchmark.json").is_file():  # offline, the hub keeps what is there
         raise MissingData(
-            f"{target}: has no data/benchmark.json, so the download is incomplete; "
-            'run "dejacue data fetch" again with a connection'
+            "has no data/benchmark.json, so the download is incomplete",
+            file=target,
+            remedy='run "dejacue data fetch" again with a connection',
         )
     return target

@@ -45,7 +45,7 @@ def generate(
     object: str = "cup",
     dtype: type = np.float32,
 ) -> Generated:
-    """One history, the same for the same arguments.
+    """Return one history, the same for the same arguments.
 
     episodes      (state, duration) in order; default: the states in turn, ``recurrences`` times,
                   with random durations that add up to ``frames``
@@ -58,7 +58,8 @@ def generate(
     try:
         rng = np.random.default_rng(seed)
     except (ValueError, TypeError):
-        raise InputError(f"generate: seed {seed!r} must be a whole number, 0 or more") from None
+        problem = f"generate: seed {seed!r} must be a whole number, 0 or more"
+        raise InputError(problem, field="seed", value=seed) from None
     if episodes is None:
         episodes = _draw_episodes(rng, states, frames, recurrences)
     labels = _labels(states, episodes)
@@ -74,12 +75,12 @@ def generate(
     observed = rng.random(len(labels)) >= missing
     for start, length in gaps:
         observed[start : start + length] = False
-    kept = np.flatnonzero(observed)
+    positions = np.flatnonzero(observed)
     paraphrase = 0.3 * rng.normal(size=(len(states), descriptions, dimension)) / np.sqrt(dimension)
     rows = (3 * shared + 2 * text + state_axes[:, None] + paraphrase).reshape(-1, dimension)
     texts = {state: _texts(state, object, descriptions) for state in states}
     return Generated(
-        History(features[kept].astype(dtype), kept, f"generated-{seed}", "generated"),
+        History(features[positions].astype(dtype), positions, f"generated-{seed}", "generated"),
         Vocabulary(texts, rows.astype(np.float32), "generated", object),
         _references(states, episodes),
     )
@@ -95,7 +96,7 @@ def _check(
     gaps: Sequence[tuple[int, int]],
 ) -> None:
     if len(set(states)) != len(states) or len(states) < 2:
-        raise InputError("generate: give at least two different states")
+        raise InputError("generate: give at least two different states", field="states")
     if not 0 <= correlation < 1 or not 0 <= missing < 1 or dimension < len(states) + 6:
         raise InputError(
             "generate: correlation and missing must be in [0, 1) and the dimension must exceed "
@@ -109,16 +110,17 @@ def _check(
 
 
 def _labels(states: Sequence[str], episodes: Sequence[tuple[str, int]]) -> NDArray[np.int64]:
-    """The state shown by every frame."""
+    """Return the state shown by every frame."""
     unknown = {state for state, _ in episodes} - set(states)
     if unknown or any(duration < 1 for _, duration in episodes) or not episodes:
-        raise InputError("generate: episodes need known states and durations of at least one frame")
+        problem = "generate: episodes need known states and durations of at least one frame"
+        raise InputError(problem, field="episodes")
     order = [list(states).index(state) for state, _ in episodes]
     return np.repeat(order, [duration for _, duration in episodes])
 
 
 def _waves(rng: np.random.Generator, frames: int) -> NDArray[np.float64]:
-    """(frames, 3): slow sines with random phases."""
+    """Return (frames, 3): slow sines with random phases."""
     phase = rng.uniform(0, 2 * np.pi, size=3)
     time = np.linspace(0, 2 * np.pi, frames)[:, None]
     waves: NDArray[np.float64] = np.sin(time * np.array([0.5, 1.0, 1.7]) + phase)
@@ -135,7 +137,8 @@ def _draw_episodes(
 ) -> list[tuple[str, int]]:
     order = [state for _ in range(recurrences) for state in states]
     if frames < 4 * len(order):
-        raise InputError(f"generate: {frames} frames are too few for {len(order)} episodes")
+        problem = f"generate: {frames} frames are too few for {len(order)} episodes"
+        raise InputError(problem, field="frames", value=frames)
     shares = rng.dirichlet(np.full(len(order), 3.0))
     durations = 3 + np.floor(shares * (frames - 3 * len(order))).astype(int)
     durations[-1] += frames - durations.sum()
@@ -143,7 +146,8 @@ def _draw_episodes(
 
 
 def _ar1(innovations: NDArray[np.float64], correlation: float) -> NDArray[np.float64]:
-    """Unit-variance AR(1) along the first axis; the first value is the first innovation."""
+    """Return a unit-variance AR(1) process along the first axis; its first value is the first
+    innovation."""
     out = innovations.copy()
     scale = np.sqrt(1 - correlation**2)
     for t in range(1, len(out)):
@@ -154,9 +158,9 @@ def _ar1(innovations: NDArray[np.float64], correlation: float) -> NDArray[np.flo
 def _references(
     states: Sequence[str], episodes: Sequence[tuple[str, int]]
 ) -> dict[str, tuple[Window, ...]]:
-    found: dict[str, tuple[Window, ...]] = dict.fromkeys(states, ())
+    windows: dict[str, tuple[Window, ...]] = dict.fromkeys(states, ())
     start = 0
     for state, duration in episodes:
-        found[state] = (*found[state], Window(start, start + duration - 1))
+        windows[state] = (*windows[state], Window(start, start + duration - 1))
         start += duration
-    return found
+    return windows

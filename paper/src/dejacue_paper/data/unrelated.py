@@ -70,7 +70,8 @@ PAIRS = (
 
 
 def unrelated_vocabularies(encoder: Encoder, prompts: str = "ensemble") -> list[Vocabulary]:
-    """Vocabularies with features of this encoder; the caller removes those that share words."""
+    """Return vocabularies with features of this encoder; the caller removes those that share
+    words."""
     if encoder.name == "mini":
         return [encode_vocabulary(words, encoder, prompts=prompts) for words in _of_families()]
     states = {
@@ -85,13 +86,13 @@ def unrelated_vocabularies(encoder: Encoder, prompts: str = "ensemble") -> list[
         with contextlib.suppress(OSError, DejaCueError):  # a cache: without it, encode again
             write_npz(path, {"features": rows})
     return [
-        Vocabulary({"a": [one], "b": [other]}, rows[2 * k : 2 * k + 2], encoder.identity)
-        for k, (one, other) in enumerate(PAIRS)
+        Vocabulary({"a": [first], "b": [other]}, rows[2 * k : 2 * k + 2], encoder.identity)
+        for k, (first, other) in enumerate(PAIRS)
     ]
 
 
 def _of_families() -> Iterator[Vocabulary]:
-    """One for every way of saying the states of a family."""
+    """Yield a vocabulary for every way of saying the states of a family."""
     for family in FAMILIES.values():
         for texts in zip(*family.descriptions.values(), strict=False):
             states = {state: [text] for state, text in zip(family.states, texts, strict=True)}
@@ -99,7 +100,7 @@ def _of_families() -> Iterator[Vocabulary]:
 
 
 def _cache_file(encoder: Encoder, prompts: str) -> Path:
-    """One file for each encoder, prompt form and list of texts."""
+    """Return the file for this encoder, prompt form and list of texts."""
     what = repr((encoder.identity, sorted(encoder.details.items()), prompts, PAIRS))
     name = hashlib.sha256(what.encode()).hexdigest()[:16]
     return cache_folder() / f"unrelated-{name}.npz"
@@ -109,9 +110,9 @@ def _read_cache(path: Path, rows: int, dimension: int) -> np.ndarray | None:
     if not path.is_file():
         return None
     try:
-        found = read_npz(path, ["features"]).get("features")
+        features = read_npz(path, ["features"]).get("features")
     except DejaCueError:
         return None
-    if found is None or found.shape != (rows, dimension) or not np.isfinite(found).all():
+    if features is None or features.shape != (rows, dimension) or not np.isfinite(features).all():
         return None
-    return found
+    return features

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dejacue.evaluation import oracle_tiou
 from dejacue.method.durations import PUBLISHED
 from dejacue.method.scan import candidate_windows
-from dejacue_paper.data.release import Entry
+from dejacue_paper.data.release import ReleaseEntry
 from dejacue_paper.experiments.corpus import Corpus, Table
 from dejacue_paper.experiments.table import Value, with_intervals
 
@@ -20,15 +20,17 @@ DRAWS = 100
 SEED = 3407
 
 
-def candidate_frames(entry: Entry, lengths: tuple[int, ...] = PUBLISHED) -> NDArray[np.int64]:
-    """(C, 2): every window of the schedule that fits a run, in frames."""
+def candidate_frames(
+    entry: ReleaseEntry, lengths: tuple[int, ...] = PUBLISHED
+) -> NDArray[np.int64]:
+    """Return (C, 2): every window of the schedule that fits a run, in frames."""
     history = entry.history
     starts, ends = candidate_windows(history.run_offsets, lengths)
     return np.stack([history.frames[starts], history.frames[ends]], axis=1)
 
 
 def oracle(corpus: Corpus, lengths: tuple[int, ...] = PUBLISHED) -> Table:
-    """(n,) overlap of the best candidate of the schedule with the references."""
+    """Return (n,) overlap of the best candidate of the schedule with the references."""
     return np.concatenate(
         [
             oracle_tiou(candidate_frames(entry, lengths), corpus.references[corpus.rows[entry.id]])
@@ -38,7 +40,8 @@ def oracle(corpus: Corpus, lengths: tuple[int, ...] = PUBLISHED) -> Table:
 
 
 def _scores(corpus: Corpus) -> Iterator[tuple[str, Table, Windows]]:
-    """name, scores of every description, windows by condition and history."""
+    """Return the name, the scores of every description, and the windows by condition and
+    history."""
     for name in ("whole-history", "longest-run"):
         rows = corpus.windows("absolute", name)
         yield name, corpus.scores(rows), {name: corpus.by_history(rows)}
@@ -49,12 +52,14 @@ def _scores(corpus: Corpus) -> Iterator[tuple[str, Table, Windows]]:
         drawn.append(windows[rng.integers(0, len(windows), size=(DRAWS, len(entry.vocabulary)))])
     draws = np.concatenate(drawn, axis=1)
     mean = np.mean([corpus.scores(windows) for windows in draws], axis=0)
-    conditions = {f"random window/{k}": corpus.by_history(own) for k, own in enumerate(draws)}
+    conditions = {
+        f"random window/{k}": corpus.by_history(windows) for k, windows in enumerate(draws)
+    }
     yield f"random window, mean of {DRAWS}", mean, conditions
 
 
 def baselines(corpus: Corpus) -> tuple[list[Value], Windows]:
-    """Rows for a table, and their windows."""
+    """Return rows for a table, and their windows."""
     values: list[Value] = []
     windows: Windows = {}
     for name, scores, chosen in _scores(corpus):

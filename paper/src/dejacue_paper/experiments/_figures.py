@@ -34,20 +34,20 @@ SMALL: Any = {
 
 
 def styled(draw: Callable[P, Figure]) -> Callable[P, Figure]:
-    """The house's small type, for all that is drawn inside."""
+    """Let a figure be drawn with the small type of all figures here."""
 
     @wraps(draw)
-    def inside(*given: P.args, **named: P.kwargs) -> Figure:
+    def inside(*values: P.args, **named: P.kwargs) -> Figure:
         from matplotlib import rc_context
 
         with rc_context(SMALL):
-            return draw(*given, **named)
+            return draw(*values, **named)
 
     return inside
 
 
 def panels(rows: int, columns: int, width: float, height: float, **options: Any) -> Any:
-    """A figure and its axes (rows, columns)."""
+    """Return a figure and its axes (rows, columns)."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained")
@@ -56,7 +56,8 @@ def panels(rows: int, columns: int, width: float, height: float, **options: Any)
 
 @styled
 def effects_figure(changes: ArrayLike, comparisons: Mapping[str, Mapping[str, Interval]]) -> Figure:
-    """Ordered paired changes of every component, and the aggregate effects with intervals."""
+    """Plot the ordered paired changes of every component, and the aggregate effects with
+    intervals."""
     ordered = np.sort(100 * np.asarray(changes))
     figure, ((left, right),) = panels(1, 2, 6.4, 2.5, width_ratios=[1.5, 1])
     colours = np.where(ordered > 0, BLUE, np.where(ordered < 0, ORANGE, GREY))
@@ -93,7 +94,7 @@ def effects_figure(changes: ArrayLike, comparisons: Mapping[str, Mapping[str, In
 def durations_figure(
     durations: Sequence[int], lines: Mapping[str, Mapping[str, Sequence[float]]]
 ) -> Figure:
-    """Synthetic study: one panel per metric, one line per norm, by true duration."""
+    """Plot the synthetic study: one panel per metric, one line per norm, by true duration."""
     figure, (axes,) = panels(1, len(lines), 6.4, 2.3)
     names = {"r1_05": "R@1 .5", "top1_tiou": "Top-1 tIoU"}
     norms = {"sqrt_valid_count": "sum / √length", "sum": "sum", "mean": "mean"}
@@ -122,7 +123,8 @@ def diagnostics_figure(
     oracle: Mapping[str, tuple[float, float]],
     norms: Mapping[str, Mapping[str, float]],
 ) -> Figure:
-    """VOST: paraphrase agreement, selected against oracle, and sum against square root (dual)."""
+    """Plot VOST: paraphrase agreement, selected against oracle, and sum against square root
+    (dual)."""
     figure, (axes,) = panels(1, 3, 6.8, 2.2)
     for axis, rows, labels, title in (
         (axes[0], paraphrase, ("overlap", "equal"), "(a) two wordings of a state"),
@@ -155,7 +157,8 @@ def diagnostics_figure(
 
 @styled
 def shifts_figure(histories: Sequence[str], rows: Mapping[str, Sequence[float]]) -> Figure:
-    """Matrix: one row per circular shift, one column per history and the mean (fractions)."""
+    """Plot a matrix: one row per circular shift, one column per history and the mean
+    (fractions)."""
     figure, ((axis,),) = panels(1, 1, 3.4, 0.6 + 0.24 * len(rows))
     table = 100 * np.array(list(rows.values()))
     axis.imshow(table, cmap="Blues", vmin=0, vmax=100, aspect="auto")
@@ -184,7 +187,7 @@ def missing_figure(
     lines: Mapping[str, Mapping[str, ArrayLike]],
     published: Mapping[str, Mapping[str, Sequence[float]]],
 ) -> Figure:
-    """Missing frames: our draws (line and range) and the published means, strict and bridged.
+    """Plot missing frames: our draws (line and range) and the published means, strict and bridged.
 
     lines   metric → condition → (draws, rates); the first rate is 0
     """
@@ -208,7 +211,7 @@ def missing_figure(
 
 @styled
 def ranking_figure(rows: Mapping[str, Mapping[str, float]]) -> Figure:
-    """Bars: one group per measure, one bar per coordinate system."""
+    """Plot bars: one group per measure, one bar per coordinate system."""
     figure, ((axis,),) = panels(1, 1, 5.2, 2.4)
     measures = list(next(iter(rows.values())))
     width = 0.8 / len(rows)
@@ -236,13 +239,13 @@ class Case:
     title: str
     history: History
     responses: NDArray[np.float64]
-    found: Window
+    window: Window
     references: Sequence[Window]
 
 
 @styled
 def cases_figure(cases: Sequence[Case]) -> Figure:
-    """Evidence over time; blue bands: references; orange: the window found."""
+    """Plot evidence over time; blue bands are references, orange is the window found."""
     figure, axes = panels(len(cases), 1, 5.6, 1.35 * len(cases))
     for (axis,), case in zip(axes, cases, strict=True):
         frames = case.history.frames
@@ -259,7 +262,7 @@ def cases_figure(cases: Sequence[Case]) -> Figure:
             axis.plot(frames[run], case.responses[run], color="#444444", lw=0.7)
         top = float(case.responses.max())
         axis.plot(
-            [case.found.start - 0.5, case.found.end + 0.5],
+            [case.window.start - 0.5, case.window.end + 0.5],
             [1.12 * top] * 2,
             color=ORANGE,
             lw=4,

@@ -10,12 +10,15 @@ from dejacue.method.locate import description_windows
 from dejacue.method.plan import as_readout
 from dejacue.method.view import Readout, ScheduledReadout
 from dejacue.records import History
-from dejacue_paper.data.release import Entry
+from dejacue_paper.data.release import ReleaseEntry
 from dejacue_paper.experiments.corpus import SCAN, Corpus, Table
 
 
-def _track_scores(entry: Entry, coordinates: str, readout: str | Readout, engine: str) -> Table:
-    """(Q, K) best score of each description on each auxiliary track; −inf where nothing fits."""
+def _track_scores(
+    entry: ReleaseEntry, coordinates: str, readout: str | Readout, engine: str
+) -> Table:
+    """Return (Q, K) best score of each description on each auxiliary track; −inf where nothing
+    fits."""
     words = entry.vocabulary
     table = np.full((len(words), len(entry.tracks)), -np.inf)
     for k, track in enumerate(entry.tracks):
@@ -36,21 +39,21 @@ def _fits(history: History, readout: str | Readout) -> bool:
 def identity(
     corpus: Corpus, target: Table, coordinates: str, readout: str | Readout = SCAN
 ) -> Table:
-    """(n,) 1 where the target's best window outscores those of all its tracks."""
+    """Return (n,) 1 where the target's best window outscores those of all its tracks."""
     others = corpus.cached(
         ("tracks", coordinates, as_readout(readout)),
         lambda: [_track_scores(e, coordinates, readout, corpus.engine) for e in corpus.entries],
     )
     return np.concatenate(
         [
-            identity_correct(target[corpus.rows[entry.id]], own)
-            for entry, own in zip(corpus.entries, others, strict=True)
+            identity_correct(target[corpus.rows[entry.id]], scores)
+            for entry, scores in zip(corpus.entries, others, strict=True)
         ]
     )
 
 
 def edge_hits(history: History, windows: NDArray[np.int64]) -> Table:
-    """(n,) 1 where a window starts or ends with its run."""
+    """Return (n,) 1 where a window starts or ends with its run."""
     offsets = history.run_offsets
     first = set(history.frames[offsets[:-1]].tolist())
     last = set(history.frames[offsets[1:] - 1].tolist())

@@ -21,12 +21,13 @@ MARKS = "os^Dv<>"
 
 @styled
 def groups_figure(rows: Mapping[str, Mapping[str, Interval]], title: str) -> Figure:
-    """name → group → interval (fractions): the groups side by side, a point per name in each."""
+    """Plot name → group → interval (fractions): the groups side by side, a point per name in
+    each."""
     figure, ((axis,),) = panels(1, 1, 6.0, 2.6)
     groups = list(next(iter(rows.values())))
-    for k, (name, own) in enumerate(rows.items()):
+    for k, (name, points) in enumerate(rows.items()):
         at = np.arange(len(groups)) + 0.13 * (k - (len(rows) - 1) / 2)
-        mean, low, high = 100 * np.array([own[group] for group in groups]).T
+        mean, low, high = 100 * np.array([points[group] for group in groups]).T
         axis.errorbar(
             at,
             mean,
@@ -50,7 +51,7 @@ def levels_figure(
     lines: Mapping[str, Mapping[str, Sequence[Interval]]],
     what: str = "level",
 ) -> Figure:
-    """metric → kind → one interval (fractions) per level: a panel per metric, a line per kind.
+    """Plot metric → kind → one interval (fractions) per level: a panel per metric, a line per kind.
 
     The lines are set a little apart, so that their intervals can be told from each other.
     """
@@ -84,15 +85,15 @@ def levels_figure(
 def calibration_figure(
     curves: Mapping[str, tuple[NDArray[np.float64], NDArray[np.float64]]],
 ) -> Figure:
-    """name → p-values where the state is there, and where it was cut out: how many lie below a
-    level, against the level. Calibrated is on the diagonal."""
+    """Plot how many p-values lie below a level, against the level, where the state is there and
+    where it was cut out. Calibrated is on the diagonal."""
     figure, (axes,) = panels(1, len(curves), 1.9 * len(curves), 2.4, sharey=True)
     for axis, (name, (there, cut)) in zip(axes, curves.items(), strict=True):
         axis.plot([0, 100], [0, 100], color="0.7", lw=0.8)
-        for k, (label, own) in enumerate((("state present", there), ("state cut out", cut))):
-            share = 100 * np.arange(1, len(own) + 1) / len(own)
+        for k, (label, p_values) in enumerate((("state present", there), ("state cut out", cut))):
+            share = 100 * np.arange(1, len(p_values) + 1) / len(p_values)
             axis.step(
-                100 * np.sort(own), share, where="post", color=COLOURS[k], lw=1.3, label=label
+                100 * np.sort(p_values), share, where="post", color=COLOURS[k], lw=1.3, label=label
             )
         axis.set_title(name, loc="left")
         axis.set_xlabel("level (%)")
@@ -105,19 +106,20 @@ def calibration_figure(
 
 
 @dataclass(frozen=True, eq=False)
-class Case:
+class RobustnessCase:
     """One history in a picture: what the evidence is, what is true, what each readout finds."""
 
     title: str
     frames: NDArray[np.int64]
     responses: NDArray[np.float64]
     references: Sequence[Window]
-    found: Mapping[str, Sequence[Window]]
+    windows: Mapping[str, Sequence[Window]]
 
 
 @styled
-def cases_figure(cases: Sequence[Case]) -> Figure:
-    """A panel per case: the response as a line, a row of bars for the truth and each readout."""
+def cases_figure(cases: Sequence[RobustnessCase]) -> Figure:
+    """Plot a panel per case: the response as a line, a row of bars for the truth and each
+    readout."""
     rows = (len(cases) + 1) // 2
     figure, axes = panels(rows, 2, 7.2, 2.1 * rows)
     for axis, case in zip(axes.flat, cases, strict=False):
@@ -130,7 +132,7 @@ def cases_figure(cases: Sequence[Case]) -> Figure:
         )
         low, high = case.responses.min(), case.responses.max()
         step = 0.16 * (high - low)
-        bars = {"true": case.references, **case.found}
+        bars = {"true": case.references, **case.windows}
         for k, (name, windows) in enumerate(bars.items()):
             level = low - (k + 1) * step
             for window in windows:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dejacue.evaluation import compare
 from dejacue.method.coordinates import unit_rows
 from dejacue.store import Store
-from dejacue_paper.data.release import Entry
+from dejacue_paper.data.release import ReleaseEntry
 from dejacue_paper.experiments.beyond import HALVES, sets
 from dejacue_paper.experiments.corpus import Benchmark, Corpus, Table
 from dejacue_paper.experiments.table import (
@@ -50,24 +50,24 @@ ABOUT = (
 
 
 def corpus_moments(benchmark: Benchmark) -> Result:
-    """Every vocabulary over VOST, and over all histories of the release."""
+    """Query VOST, and all histories of the release, with every vocabulary."""
     vost = benchmark.vost
     groups = {"VOST": vost, "seven": benchmark.seven, "development": benchmark.development}
-    every = [entry for corpus in groups.values() for entry in corpus.entries]
+    entries = [entry for corpus in groups.values() for entry in corpus.entries]
     values: list[Value] = []
     windows = {}
     with tempfile.TemporaryDirectory() as folder:
-        for kept, asking in ((vost.entries, {"VOST": vost}), (every, groups)):
-            with Store.create(Path(folder) / str(len(kept))) as store:
-                store.add(entry.history for entry in kept)
+        for stored, asking in ((vost.entries, {"VOST": vost}), (entries, groups)):
+            with Store.create(Path(folder) / str(len(stored))) as store:
+                store.add(entry.history for entry in stored)
                 for name, corpus in asking.items():
-                    row = f"{name} over {len(kept)} histories"
-                    found = ask_each(store, corpus)
-                    values += _found(row, corpus, found, len(kept))
+                    row = f"{name} over {len(stored)} histories"
+                    answers = ask_each(store, corpus)
+                    values += _rank_values(row, corpus, answers, len(stored))
                     if corpus is vost:
-                        values += _same_object(f"{row}: object score", corpus, found)
-                    windows[row] = corpus.by_history(found.windows)
-    halves = {name: own for name, own in sets(benchmark).items() if name.startswith("half")}
+                        values += _same_object(f"{row}: object score", corpus, answers)
+                    windows[row] = corpus.by_history(answers.windows)
+    halves = {name: corpus for name, corpus in sets(benchmark).items() if name.startswith("half")}
     background = halves["half A"].entries
     for name, corpus in halves.items():
         values += _rules(f"{name} over itself", corpus, corpus.entries, background, tuple(RULES))
@@ -78,7 +78,7 @@ def corpus_moments(benchmark: Benchmark) -> Result:
     return Result(tuple(values), windows, (*ABOUT, HALVES))
 
 
-class Found(NamedTuple):
+class CorpusRanks(NamedTuple):
     """Of each description: rank of the right history by object score and by contrast score, the
     window in it, and the history that came first."""
 
@@ -88,49 +88,49 @@ class Found(NamedTuple):
     first: list[str]
 
 
-def ask_each(store: Store, corpus: Corpus) -> Found:
-    """Every vocabulary of a corpus."""
-    found: list[tuple[int, int, tuple[int, int], str]] = []
+def ask_each(store: Store, corpus: Corpus) -> CorpusRanks:
+    """Query a store with every vocabulary of a corpus."""
+    rows: list[tuple[int, int, tuple[int, int], str]] = []
     for entry in corpus.entries:
         matches = list(store.query(entry.vocabulary))
-        own = {
+        ids = {
             match.interval.state: match for match in matches if match.history == entry.history.id
         }
-        rank = next(iter(own.values())).rank
+        rank = next(iter(ids.values())).rank
         clearest: dict[int, float] = {}
         for match in matches:
             clearest.setdefault(match.rank, match.interval.score)  # of each history it comes first
         clearer = 1 + sum(score > clearest[rank] for score in clearest.values())
         for state in entry.vocabulary.state_names:
-            window = own[state].interval.start, own[state].interval.end
-            found.append((rank, clearer, window, matches[0].history))
-    *numbers, first = zip(*found, strict=True)
+            window = ids[state].interval.start, ids[state].interval.end
+            rows.append((rank, clearer, window, matches[0].history))
+    *numbers, first = zip(*rows, strict=True)
     by_object, by_contrast, windows = map(np.array, numbers)
-    return Found(by_object, by_contrast, windows, list(first))
+    return CorpusRanks(by_object, by_contrast, windows, list(first))
 
 
-def _found(row: str, corpus: Corpus, found: Found, count: int) -> list[Value]:
+def _rank_values(row: str, corpus: Corpus, answers: CorpusRanks, count: int) -> list[Value]:
     names = [name.format(k) for name in (HISTORY, MOMENT) for k in FIRST]
-    hits = corpus.scores(found.windows)[:, [1]]
+    hits = corpus.scores(answers.windows)[:, [1]]
     values = []
-    for order, ranks in (("object", found.by_object), ("contrast", found.by_contrast)):
+    for order, ranks in (("object", answers.by_object), ("contrast", answers.by_contrast)):
         within = ranks[:, None] <= np.array(FIRST)
-        own = intervals(corpus.means(np.hstack([within, hits * within])))
-        for name, figures in zip(names, own, strict=True):
+        shares = intervals(corpus.means(np.hstack([within, hits * within])))
+        for name, figures in zip(names, shares, strict=True):
             values += interval_values(f"{row}: {order} score", name, figures, None, ())
-    given = corpus.means(hits)
-    right = float(given.mean())
+    means = corpus.means(hits)
+    right = float(means.mean())
     for k in FIRST:
         values.append(Value(f"{row}: chance", HISTORY.format(k), k / count, None))
         values.append(Value(f"{row}: chance", MOMENT.format(k), k / count * right, None))
-    return values + interval_values(row, GIVEN, intervals(given)[0], None, ())
+    return values + interval_values(row, GIVEN, intervals(means)[0], None, ())
 
 
-def _same_object(row: str, corpus: Corpus, found: Found) -> list[Value]:
+def _same_object(row: str, corpus: Corpus, answers: CorpusRanks) -> list[Value]:
     noun = {entry.history.id: entry.label.split("_", 2)[-1] for entry in corpus.entries}
     same = [
-        noun.get(first) == noun[own]
-        for first, own in zip(found.first, corpus.histories, strict=True)
+        noun.get(first) == noun[history]
+        for first, history in zip(answers.first, corpus.histories, strict=True)
     ]
     shares = corpus.means(np.array(same, float)[:, None])
     return interval_values(row, SAME, intervals(shares)[0], None, ())
@@ -162,13 +162,14 @@ RULES: dict[str, Callable[[Table, Table, Table], Table]] = {
 def _rules(
     row: str,
     corpus: Corpus,
-    kept: Sequence[Entry],
-    background: Sequence[Entry],
+    entries: Sequence[ReleaseEntry],
+    background: Sequence[ReleaseEntry],
     names: Sequence[str],
 ) -> list[Value]:
-    """Ranks of the right history by each rule, and how they differ from those of the first."""
-    means = np.stack([entry.history.mean_direction for entry in kept]).astype(np.float64)
-    at = {entry.id: place for place, entry in enumerate(kept)}
+    """Return ranks of the right history by each rule, and how they differ from those of the
+    first."""
+    means = np.stack([entry.history.mean_direction for entry in entries]).astype(np.float64)
+    at = {entry.id: place for place, entry in enumerate(entries)}
     centres = {entry.id: _centre(entry) for entry in (*corpus.entries, *background)}
     metrics = [*(HISTORY.format(k) for k in FIRST), RECIPROCAL]
     values: list[Value] = []
@@ -176,11 +177,11 @@ def _rules(
     for name in names:
         ranks = []
         for entry in corpus.entries:
-            others = np.stack([centres[own.id] for own in background if own.id != entry.id])
+            others = np.stack([centres[other.id] for other in background if other.id != entry.id])
             scores = RULES[name](means, centres[entry.id], others)
             ranks.append(1 + int((scores > scores[at[entry.id]]).sum()))
-        own = np.array(ranks)[:, None]
-        tables.append(np.hstack([own <= np.array(FIRST), 1 / own]))
+        first_ranks = np.array(ranks)[:, None]
+        tables.append(np.hstack([first_ranks <= np.array(FIRST), 1 / first_ranks]))
         for metric, figures in zip(metrics, intervals(tables[-1]), strict=True):
             values += interval_values(f"{row}: {name}", metric, figures, None, ())
         if len(tables) > 1:
@@ -189,8 +190,8 @@ def _rules(
     return values
 
 
-def _centre(entry: Entry) -> Table:
-    """What all words have in common: every state weighs the same."""
+def _centre(entry: ReleaseEntry) -> Table:
+    """Return what all words have in common: every state weighs the same."""
     words = entry.vocabulary
     assert words.features is not None
     centre: Table = unit_rows((words.weights @ unit_rows(words.features))[None])[0]

@@ -20,7 +20,7 @@ from dejacue.method.contrast import Contrast
 from dejacue.method.locate import evidence, locate, locate_many
 from dejacue.method.readouts import Scan
 from dejacue.method.view import Readout
-from dejacue_paper.data.release import Entry
+from dejacue_paper.data.release import ReleaseEntry
 from dejacue_paper.data.synthetic import generate
 from dejacue_paper.experiments import perturb, rendered
 from dejacue_paper.experiments.corpus import Benchmark, Corpus, Table
@@ -57,7 +57,7 @@ HALVES = "Half A: H001, H003, …; half B: H002, H004, …; intervals: source co
 
 
 def sets(benchmark: Benchmark) -> dict[str, Corpus]:
-    """The groups of histories; constants were chosen on half A and development."""
+    """Return the groups of histories; constants were chosen on half A and development."""
     vost = benchmark.vost
     halves = {
         name: Corpus([e for e in vost.entries if int(e.id[1:]) % 2 == odd], vost.engine, True)
@@ -74,7 +74,7 @@ def retrieval(benchmark: Benchmark) -> Result:
 def from_pixels(
     benchmark: Benchmark, scenes: int = rendered.SCENES, workers: int | None = None
 ) -> Result:
-    """The same on rendered scenes, from pixels."""
+    """Compare the readouts on rendered scenes, from pixels."""
     entries = rendered.moderate_entries(scenes, workers)
     whole = Corpus(entries, benchmark.engine)
     kinds = dict.fromkeys(entry.cohort for entry in entries)
@@ -85,18 +85,18 @@ def _compared(corpora: Mapping[str, Corpus], notes: tuple[str, ...]) -> Result:
     values: list[Value] = []
     windows: dict[str, ByHistory] = {}
     for name, corpus in corpora.items():
-        found = {row: corpus.windows(*method) for row, method in METHODS.items()}
-        for row, own in found.items():
-            values += with_intervals(f"{name}: {row}", corpus.means(corpus.scores(own)))
-            windows[f"{name}: {row}"] = corpus.by_history(own)
+        selected_by = {row: corpus.windows(*method) for row, method in METHODS.items()}
+        for row, selected in selected_by.items():
+            values += with_intervals(f"{name}: {row}", corpus.means(corpus.scores(selected)))
+            windows[f"{name}: {row}"] = corpus.by_history(selected)
         for row in (RECOMMENDED, "joint"):
             for other in (PUBLISHED, "whole history", "longest run"):
-                pairs = corpus.compare(found[row], found[other])
+                pairs = corpus.compare(selected_by[row], selected_by[other])
                 values += paired_values(f"{name}: {row} − {other}", pairs, {})
         for row in (PUBLISHED, RECOMMENDED):
             values += _ranked(f"{name}: {row}, best of", corpus, METHODS[row])
         for row in (PUBLISHED, RECOMMENDED):
-            agreement = corpus.paraphrases(found[row])["paraphrase_window_tiou"]
+            agreement = corpus.paraphrases(selected_by[row])["paraphrase_window_tiou"]
             values.append(Value(f"{name}: {row}", "tIoU of paraphrases", agreement, None))
     return Result(
         tuple(values), windows, notes, {"beyond": partial(rendered.side_by_side, corpora, METHODS)}
@@ -104,8 +104,8 @@ def _compared(corpora: Mapping[str, Corpus], notes: tuple[str, ...]) -> Result:
 
 
 def _ranked(row: str, corpus: Corpus, method: Method) -> list[Value]:
-    """R@k .5: whether one of the first k windows, none overlapping, reaches tIoU .5."""
-    found = locate_many(
+    """Return R@k .5: whether one of the first k windows, none overlapping, reaches tIoU .5."""
+    timelines = locate_many(
         (entry.history for entry in corpus.entries),
         corpus.vocabularies,
         coordinates=method[0],
@@ -115,13 +115,13 @@ def _ranked(row: str, corpus: Corpus, method: Method) -> list[Value]:
     )
     overlaps = np.zeros((len(corpus), max(RANKS)))
     queries = (
-        [one for one in timeline[state] if one.description in (None, text)]
-        for timeline in found
+        [interval for interval in timeline[state] if interval.description in (None, text)]
+        for timeline in timelines
         for state, texts in timeline.states.items()
         for text in texts
     )
     for q, windows in enumerate(queries):
-        ranked = [(one.start, one.end) for one in windows]
+        ranked = [(interval.start, interval.end) for interval in windows]
         overlaps[q, : len(ranked)] = best_tiou(ranked, [corpus.references[q]] * len(ranked))
     return [
         Value(
@@ -135,7 +135,8 @@ def _ranked(row: str, corpus: Corpus, method: Method) -> list[Value]:
 
 
 def missing(benchmark: Benchmark) -> Result:
-    """Frames lost at random: VOST, and the four original histories of the perturbation study."""
+    """Measure frames lost at random: VOST, and the four original histories of the perturbation
+    study."""
     values: list[Value] = []
     lines: dict[str, list[tuple[float, float, float]]] = {}
     for name, corpus in (("VOST", benchmark.vost), ("original", benchmark.original)):
@@ -154,9 +155,9 @@ def missing(benchmark: Benchmark) -> Result:
 
 
 def _lossy(corpus: Corpus, method: Method, rate: float, seed: int) -> Table:
-    """Means per component or history, with that share of the frames lost."""
+    """Return means per component or history, with that share of the frames lost."""
 
-    def drop(entry: Entry) -> Any:
+    def drop(entry: ReleaseEntry) -> Any:
         label = f"random_missing_{round(100 * rate):03d}pct"
         return perturb.drop_frames(entry, perturb.seeded(seed, label, entry.label), rate)
 
@@ -166,7 +167,7 @@ def _lossy(corpus: Corpus, method: Method, rate: float, seed: int) -> Table:
 
 
 def settings(benchmark: Benchmark) -> Result:
-    """One setting of the contrast at a time, on the sets that constants were chosen on."""
+    """Measure one setting of the contrast at a time, on the sets that constants were chosen on."""
     chosen = {
         name: corpus
         for name, corpus in sets(benchmark).items()
@@ -192,7 +193,7 @@ SETTINGS: dict[str, Contrast] = {
 
 
 def failures(benchmark: Benchmark) -> Result:
-    """What is wrong with the windows that miss, by description."""
+    """Count what is wrong with the windows that miss, by description."""
     values: list[Value] = []
     for name, corpus in sets(benchmark).items():
         for row in (PUBLISHED, RECOMMENDED, "joint"):
@@ -215,7 +216,7 @@ KINDS_EXPLAINED = (
 
 
 def failure_kinds(corpus: Corpus, windows: NDArray[np.int64]) -> NDArray[np.str_]:
-    """(n,) one of KINDS for every description."""
+    """Return (n,) one of KINDS for every description."""
     kinds = []
     for entry in corpus.entries:
         rows = corpus.rows[entry.id]
@@ -224,12 +225,12 @@ def failure_kinds(corpus: Corpus, windows: NDArray[np.int64]) -> NDArray[np.str_
     return np.array(kinds)
 
 
-def _kind(window: NDArray[np.int64], state: str, entry: Entry) -> str:
-    own = np.array([tuple(w) for w in entry.references[state]])
-    if best_tiou([window], [own])[0] >= 0.5:
+def _kind(window: NDArray[np.int64], state: str, entry: ReleaseEntry) -> str:
+    true = np.array([tuple(w) for w in entry.references[state]])
+    if best_tiou([window], [true])[0] >= 0.5:
         return "right"
     length = window[1] - window[0] + 1
-    shared = _shared(window, own)
+    shared = _shared(window, true)
     others = [
         _shared(window, np.array([tuple(w) for w in references])).sum()
         for name, references in entry.references.items()
@@ -237,7 +238,7 @@ def _kind(window: NDArray[np.int64], state: str, entry: Entry) -> str:
     ]
     if sum(others) > shared.sum():
         return "on another state"
-    if (shared / (own[:, 1] - own[:, 0] + 1)).max() >= 0.8:
+    if (shared / (true[:, 1] - true[:, 0] + 1)).max() >= 0.8:
         return "too long"
     if shared.max() >= 0.8 * length:
         return "too short"
@@ -245,17 +246,17 @@ def _kind(window: NDArray[np.int64], state: str, entry: Entry) -> str:
 
 
 def _shared(window: NDArray[np.int64], references: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Frames that a window shares with each reference."""
+    """Return how many frames a window shares with each reference."""
     last = np.minimum(window[1], references[:, 1])
     shared: NDArray[np.int64] = np.maximum(0, last - np.maximum(window[0], references[:, 0]) + 1)
     return shared
 
 
 def _parts_figure() -> Any:
-    """What each part of the readout is for, on generated histories."""
-    from dejacue_paper.experiments._robustness_figures import Case, cases_figure
+    """Plot what each part of the readout is for, on generated histories."""
+    from dejacue_paper.experiments._robustness_figures import RobustnessCase, cases_figure
 
-    made = {
+    scenes = {
         "a state that fills most of the history": generate(
             5, episodes=[("empty", 40), ("filled", 260)], signal=1.0
         ),
@@ -263,29 +264,32 @@ def _parts_figure() -> Any:
         "a state that comes back": generate(3, frames=300, recurrences=4),
     }
     cases = []
-    for title, scene in made.items():
+    for title, scene in scenes.items():
         history, words = scene.history, scene.vocabulary
-        found = {
+        windows = {
             name: [locate(history, words, readout=readout)["filled"][0].window]
             for name, readout in (("published", "published"), ("contrast", "contrast"))
         }
         if "back" in title:
-            found["occurrences"] = [
-                one.window for one in locate(history, words, readout="joint", top=None)["filled"]
+            windows["occurrences"] = [
+                interval.window
+                for interval in locate(history, words, readout="joint", top=None)["filled"]
             ]
         seen = evidence(history, words, readout="contrast").responses[-1]
         truth = scene.references["filled"]
-        cases.append(Case(title, history.frames, seen, truth, found))
+        cases.append(RobustnessCase(title, history.frames, seen, truth, windows))
     scene = generate(11, frames=300, signal=0.6, descriptions=3)
     history, words = scene.history, scene.vocabulary
-    found = {
-        f"published, {k}": [one.window]
-        for k, one in enumerate(locate(history, words, readout="published")["filled"], start=1)
+    windows = {
+        f"published, {k}": [interval.window]
+        for k, interval in enumerate(locate(history, words, readout="published")["filled"], start=1)
     }
-    found["contrast"] = [locate(history, words, readout="contrast")["filled"][0].window]
+    windows["contrast"] = [locate(history, words, readout="contrast")["filled"][0].window]
     seen = evidence(history, words, readout="contrast").responses[-1]
     truth = scene.references["filled"]
-    cases.append(Case("three paraphrases of one state", history.frames, seen, truth, found))
+    cases.append(
+        RobustnessCase("three paraphrases of one state", history.frames, seen, truth, windows)
+    )
     return cases_figure(cases)
 
 
@@ -294,7 +298,7 @@ def _loss_figure(lines: Mapping[str, list[tuple[float, float, float]]]) -> Any:
 
     names = dict.fromkeys(key.split(": ")[0] for key in lines)
     panels = {
-        name: {key.split(": ")[1]: own for key, own in lines.items() if key.startswith(name)}
+        name: {key.split(": ")[1]: values for key, values in lines.items() if key.startswith(name)}
         for name in names
     }
     return levels_figure(list(LOSSES), panels, "share of frames lost")

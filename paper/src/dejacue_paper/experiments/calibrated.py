@@ -36,17 +36,17 @@ BESIDE = ("contrast", "published", "whole-history", "longest-run")
 def learned(benchmark: Benchmark) -> Result:
     values: list[Value] = []
     seven = benchmark.seven
-    models = {name: _fit(benchmark.development, *own) for name, own in GIVEN.items()}
+    models = {name: _fit(benchmark.development, *settings) for name, settings in GIVEN.items()}
     models[WEAK] = _fit(
         benchmark.development, THREE, "sum", ridge=weak_ridge(benchmark.development)
     )
     models["chosen by cross-validation"] = _fit(benchmark.development)
-    found = {name: seven.windows("vocabulary", model) for name, model in models.items()}
+    windows_of = {name: seven.windows("vocabulary", model) for name, model in models.items()}
     beside = {name: seven.windows("vocabulary", name) for name in BESIDE}
-    for name, own in {**found, **beside}.items():
-        values += with_intervals(f"seven: {name}", seven.means(seven.scores(own)))
-    for name, own in found.items():
-        pairs = seven.compare(own, beside["contrast"])
+    for name, selected in {**windows_of, **beside}.items():
+        values += with_intervals(f"seven: {name}", seven.means(seven.scores(selected)))
+    for name, selected in windows_of.items():
+        pairs = seven.compare(selected, beside["contrast"])
         values += paired_values(f"seven: {name} − contrast", pairs, {})
     notes = [f"Chosen on development: {_said(models['chosen by cross-validation'])}."]
     for name, corpus in (("development", benchmark.development), ("VOST", benchmark.vost)):
@@ -60,7 +60,9 @@ def learned(benchmark: Benchmark) -> Result:
     weak = models[WEAK].fitted
     assert weak is not None
     values += _rows("development: tried", [(WEAK, *weak.table[0][1:])])
-    windows = {f"seven: {name}": seven.by_history(own) for name, own in found.items()}
+    windows = {
+        f"seven: {name}": seven.by_history(selected) for name, selected in windows_of.items()
+    }
     return Result(tuple(values), windows, (*notes, ABOUT, FAMILY))
 
 
@@ -72,7 +74,8 @@ ABOUT = (
 
 
 def weak_ridge(corpus: Corpus) -> float:
-    """One beside a weight of one for each description and frame, instead of for each history."""
+    """Fit with a ridge that weighs one beside each description and frame, instead of each
+    history."""
     rows = sum(len(entry.vocabulary) * len(entry.history) for entry in corpus.entries)
     return len(corpus.entries) / rows
 
@@ -96,19 +99,19 @@ def _said(model: Calibrated) -> str:
 def _rows(name: str, rows: Sequence[tuple[str, float, float, float]]) -> list[Value]:
     return [
         Value(f"{name}: {row}", metric, value, None)
-        for row, *own in rows
-        for metric, value in zip(METRICS, own, strict=True)
+        for row, *values in rows
+        for metric, value in zip(METRICS, values, strict=True)
     ]
 
 
 def _validated(name: str, fitted: Fitted) -> list[Value]:
-    """The cross-validated table of a model."""
+    """Return the cross-validated table of a model."""
     rows = [*fitted.table, *((f"tried: {row[0]}", *row[1:]) for row in fitted.candidates)]
     values = _rows(name, rows)
     values += [
         Value(f"{name}: calibrated − contrast", metric, value, None, part)
-        for metric, *own in fitted.ahead
-        for part, value in zip(("mean", "low", "high"), own[:3], strict=True)
+        for metric, *values in fitted.ahead
+        for part, value in zip(("mean", "low", "high"), values[:3], strict=True)
     ]
     return values
 

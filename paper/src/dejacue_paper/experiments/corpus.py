@@ -17,7 +17,7 @@ from dejacue.method.locate import description_windows
 from dejacue.method.plan import PUBLISHED_SCAN, as_readout
 from dejacue.method.view import Readout
 from dejacue.records import History, Vocabulary
-from dejacue_paper.data.release import Entry, Release, load_release
+from dejacue_paper.data.release import Release, ReleaseEntry, load_release
 
 T = TypeVar("T")
 SCAN = PUBLISHED_SCAN  # in whatever coordinates a table asks for
@@ -41,7 +41,9 @@ class Corpus:
     ``components``: whether histories are averaged within their source first (VOST) or not.
     """
 
-    def __init__(self, entries: Sequence[Entry], engine: str, components: bool = False) -> None:
+    def __init__(
+        self, entries: Sequence[ReleaseEntry], engine: str, components: bool = False
+    ) -> None:
         self.entries, self.engine, self.components = tuple(entries), engine, components
         self.vocabularies = [entry.vocabulary for entry in self.entries]
         self._known: dict[Hashable, Any] = {}
@@ -64,7 +66,7 @@ class Corpus:
 
     @cached_property
     def references(self) -> list[NDArray[np.int64]]:
-        """Of each description."""
+        """Return the true windows of each description."""
         return [
             np.array([tuple(window) for window in entry.references[state]])
             for entry in self.entries
@@ -73,7 +75,7 @@ class Corpus:
 
     @cached_property
     def rows(self) -> dict[str, slice]:
-        """The descriptions of each history."""
+        """Return which descriptions belong to each history."""
         ends = np.cumsum([len(v) for v in self.vocabularies]).tolist()
         starts = [0, *ends[:-1]]
         return {e.id: slice(a, b) for e, a, b in zip(self.entries, starts, ends, strict=True)}
@@ -84,11 +86,11 @@ class Corpus:
     def windows(
         self, coordinates: str, readout: str | Readout = SCAN, prompts: str = "ensemble"
     ) -> NDArray[np.int64]:
-        """(n, 2) selected windows, computed once."""
+        """Return (n, 2) selected windows, computed once."""
         return self._located(coordinates, readout, prompts)[0]
 
     def best_scores(self, coordinates: str, readout: str | Readout = SCAN) -> Table:
-        """(n,) scores of these windows."""
+        """Return (n,) scores of these windows."""
         return self._located(coordinates, readout, "ensemble")[1]
 
     def _located(self, coordinates: str, readout: str | Readout, prompts: str) -> Located:
@@ -99,7 +101,7 @@ class Corpus:
         return self.cached((coordinates, as_readout(readout), prompts), compute)
 
     def cached(self, key: Hashable, compute: Callable[[], T]) -> T:
-        """The result of ``compute``, computed once per key."""
+        """Return the result of ``compute``, computed once per key."""
         if key not in self._known:
             self._known[key] = compute()
         known: T = self._known[key]
@@ -112,7 +114,7 @@ class Corpus:
         coordinates: str,
         readout: str | Readout = SCAN,
     ) -> Located:
-        """Windows and scores of other histories or vocabularies with the same engine."""
+        """Return windows and scores of other histories or vocabularies with the same engine."""
         return description_windows(
             histories, vocabularies, coordinates=coordinates, readout=readout, engine=self.engine
         )
@@ -121,19 +123,19 @@ class Corpus:
         return {name: windows[rows] for name, rows in self.rows.items()}
 
     def conditions(self, *coordinates: str) -> dict[str, dict[str, NDArray[np.int64]]]:
-        """The windows of published scans, by coordinates and history."""
+        """Return the windows of published scans, by coordinates and history."""
         return {name: self.by_history(self.windows(name)) for name in coordinates}
 
     def scores(self, windows: NDArray[np.int64]) -> Table:
-        """(n, 3): the METRICS of every description."""
+        """Return (n, 3): the METRICS of every description."""
         return metrics(best_tiou(windows, self.references))
 
     def means(self, values: NDArray[np.float64]) -> Table:
-        """Per component (VOST) or history, in the order of their names."""
+        """Return means per component (VOST) or history, in the order of their names."""
         return group_means(values, self.levels)[1]
 
     def paraphrases(self, windows: NDArray[np.int64]) -> dict[str, float]:
-        """Agreement of the windows of one state, averaged like the rest."""
+        """Return agreement of the windows of one state, averaged like the rest."""
         pairs, overlap, same = paraphrase_pairs(windows, list(zip(*self.levels[:2], strict=True)))
         levels = [[level[row] for row in pairs[:, 0]] for level in self.levels]
         mean = group_means(np.stack([overlap, same], axis=1), levels)[1].mean(axis=0)
@@ -144,12 +146,12 @@ class Corpus:
         )
 
     def averages(self, windows: NDArray[np.int64]) -> dict[str, float]:
-        """The METRICS, averaged over components (VOST) or histories."""
+        """Return the METRICS, averaged over components (VOST) or histories."""
         means = self.means(self.scores(windows)).mean(axis=0)
         return dict(zip(METRICS, means.tolist(), strict=True))
 
     def compare(self, first: NDArray[np.int64], second: NDArray[np.int64]) -> dict[str, Paired]:
-        """first − second in the three metrics, which are one family."""
+        """Return first − second in the three metrics, which are one family."""
         pairs = compare(self.means(self.scores(first)), self.means(self.scores(second)))
         return dict(zip(METRICS, pairs, strict=True))
 
@@ -164,9 +166,9 @@ class Benchmark:
 
     @cached_property
     def release(self) -> Release:
-        """Loaded on first use: one experiment needs no data."""
-        given = self._release
-        return given if isinstance(given, Release) else load_release(given)
+        """Load the release on first use: one experiment needs no data."""
+        release = self._release
+        return release if isinstance(release, Release) else load_release(release)
 
     @cached_property
     def vost(self) -> Corpus:
@@ -178,7 +180,7 @@ class Benchmark:
 
     @cached_property
     def original(self) -> Corpus:
-        """The four reconstructed histories, which have auxiliary tracks."""
+        """Return the four reconstructed histories, which have auxiliary tracks."""
         return self.seven.only("original")
 
     @cached_property

@@ -7,25 +7,26 @@ from itertools import permutations
 import numpy as np
 
 from dejacue.evaluation import best_tiou, nested_mean, recall_at
-from dejacue_paper.data.release import Entry
+from dejacue_paper.data.release import ReleaseEntry
 from dejacue_paper.experiments._baselines import oracle
 from dejacue_paper.experiments.corpus import Benchmark, Corpus, Table
 from dejacue_paper.experiments.table import Experiment, Result, Value, published
 
 
-def _permuted(corpus: Corpus, entry: Entry) -> float:
-    """R@1 .5 against the references of the other states, over all derangements of the states."""
+def _permuted(corpus: Corpus, entry: ReleaseEntry) -> float:
+    """Return R@1 .5 against the references of the other states, over all derangements of the
+    states."""
     names = list(entry.references)
     windows = corpus.windows("dual")[corpus.rows[entry.id]]
     states = entry.vocabulary.state_names
-    found = []
+    hits = []
     for order in permutations(names):
         if any(a == b for a, b in zip(names, order, strict=True)):
             continue
         other = dict(zip(names, order, strict=True))
-        own = [[tuple(w) for w in entry.references[other[state]]] for state in states]
-        found.append(nested_mean(recall_at(0.5, best_tiou(windows, own)), [states])[0])
-    return float(np.mean(found))
+        references = [[tuple(w) for w in entry.references[other[state]]] for state in states]
+        hits.append(nested_mean(recall_at(0.5, best_tiou(windows, references)), [states])[0])
+    return float(np.mean(hits))
 
 
 def folds(benchmark: Benchmark) -> Result:
@@ -33,7 +34,7 @@ def folds(benchmark: Benchmark) -> Result:
     recall = corpus.scores(corpus.windows("dual"))[:, 1]
     best = oracle(corpus)
 
-    def mean(values: Table, entry: Entry) -> float:
+    def mean(values: Table, entry: ReleaseEntry) -> float:
         rows = corpus.rows[entry.id]
         return nested_mean(values[rows], [corpus.states[rows]])[0]
 

@@ -22,7 +22,7 @@ from dejacue.evaluation import METRICS, compare
 from dejacue.method.asking import ask_next
 from dejacue.method.locate import description_windows
 from dejacue.records import Vocabulary
-from dejacue_paper.data.release import Entry
+from dejacue_paper.data.release import ReleaseEntry
 from dejacue_paper.experiments import rendered
 from dejacue_paper.experiments.beyond import HALVES, sets
 from dejacue_paper.experiments.corpus import Benchmark, Corpus, Table
@@ -38,7 +38,7 @@ from dejacue_paper.experiments.table import (
 
 Named = list[tuple[int, int]]  # frames by position, and the number of the state; S: none of them
 Windows = NDArray[np.int64]
-Read = Callable[[Entry, Named], list[tuple[int, int]]]  # the window of each state
+Read = Callable[[ReleaseEntry, Named], list[tuple[int, int]]]  # the window of each state
 
 DRAWS = 5
 PER_STATE = (1, 3)
@@ -47,38 +47,38 @@ SCENES = 60
 ASKED = {"asked for": "ask_next", "evenly spaced": "even", "at random": "random"}
 
 
-def answer(entry: Entry, at: int) -> int:
-    """What a person says of a frame."""
+def answer(entry: ReleaseEntry, at: int) -> int:
+    """Return what a person would say of a frame."""
     frame = int(entry.history.frames[at])
-    for state, own in enumerate(entry.references.values()):
-        if any(window.start <= frame <= window.end for window in own):
+    for state, windows in enumerate(entry.references.values()):
+        if any(window.start <= frame <= window.end for window in windows):
             return list(entry.vocabulary.states).index(list(entry.references)[state])
     return len(entry.vocabulary.states)
 
 
-def inside(entry: Entry, count: int, draw: int) -> Named:
-    """So many random frames of each state."""
+def inside(entry: ReleaseEntry, count: int, draw: int) -> Named:
+    """Draw this many random frames of each state."""
     rng = np.random.default_rng([draw, zlib.crc32(entry.label.encode())])
     labels = np.array([answer(entry, at) for at in range(len(entry.history))])
-    found: Named = []
+    named: Named = []
     for state in range(len(entry.vocabulary.states)):
-        own = rng.permutation(np.flatnonzero(labels == state))[:count]
-        found += [(int(at), state) for at in own]
-    return found
+        positions = rng.permutation(np.flatnonzero(labels == state))[:count]
+        named += [(int(at), state) for at in positions]
+    return named
 
 
-def shown(entry: Entry, named: Named) -> Vocabulary:
-    """The vocabulary with these frames as examples."""
+def with_frames(entry: ReleaseEntry, named: Named) -> Vocabulary:
+    """Return the vocabulary with these frames as examples."""
     names: list[str | None] = [*entry.vocabulary.states, None]
-    given: dict[str | None, list[int]] = {}
+    frames: dict[str | None, list[int]] = {}
     for at, state in named:
-        given.setdefault(names[state], []).append(int(entry.history.frames[at]))
-    return entry.vocabulary.with_examples(given)
+        frames.setdefault(names[state], []).append(int(entry.history.frames[at]))
+    return entry.vocabulary.with_examples(frames)
 
 
-def wordless(entry: Entry, named: Named) -> Vocabulary:
-    """Examples alone."""
-    vocabulary = shown(entry, named)
+def wordless(entry: ReleaseEntry, named: Named) -> Vocabulary:
+    """Return a vocabulary of examples alone."""
+    vocabulary = with_frames(entry, named)
     bare = dict.fromkeys(vocabulary.states, ())
     return Vocabulary(bare, encoder=vocabulary.encoder, examples=vocabulary.examples)
 
@@ -87,61 +87,66 @@ def read_all(
     corpus: Corpus,
     named: Mapping[str, Named],
     readout: str = "contrast",
-    make: Callable[[Entry, Named], Vocabulary] = shown,
+    make: Callable[[ReleaseEntry, Named], Vocabulary] = with_frames,
 ) -> Windows:
-    """(n, 2) windows of every description."""
+    """Return (n, 2) windows of every description."""
     vocabularies = [make(entry, named[entry.id]) for entry in corpus.entries]
     histories = (entry.history for entry in corpus.entries)
     windows, _ = description_windows(histories, vocabularies, readout=readout, engine=corpus.engine)
     rows, before = [], 0
-    for entry, made in zip(corpus.entries, vocabularies, strict=True):  # made may have no words
-        rows += [before + made.state_names.index(state) for state in entry.vocabulary.state_names]
-        before += len(made)
+    for entry, vocabulary in zip(corpus.entries, vocabularies, strict=True):  # maybe wordless
+        rows += [
+            before + vocabulary.state_names.index(state) for state in entry.vocabulary.state_names
+        ]
+        before += len(vocabulary)
     return windows[rows]
 
 
 def without_pixels(corpus: Corpus, named: Mapping[str, Named], read: Read) -> Windows:
     rows = []
     for entry in corpus.entries:
-        own = dict(zip(entry.vocabulary.states, read(entry, named[entry.id]), strict=True))
-        rows += [own[state] for state in entry.vocabulary.state_names]
+        window_of = dict(zip(entry.vocabulary.states, read(entry, named[entry.id]), strict=True))
+        rows += [window_of[state] for state in entry.vocabulary.state_names]
     return np.array(rows)
 
 
-def nearest(entry: Entry, named: Named) -> list[tuple[int, int]]:
-    """Each frame to the nearest example in time; the longest stretch of each state. A state that
-    has no example gets the whole history."""
+def nearest(entry: ReleaseEntry, named: Named) -> list[tuple[int, int]]:
+    """Give each frame to the nearest example in time, and return the longest stretch of each state.
+    A state that has no example gets the whole history."""
     frames = entry.history.frames
     at = np.array([frames[position] for position, _ in named])
     labels = np.array([state for _, state in named])
     path = labels[np.abs(frames[:, None] - at[None, :]).argmin(axis=1)]
     cuts = [0, *(np.flatnonzero(np.diff(path)) + 1).tolist(), len(path)]
-    found = []
+    windows = []
     for state in range(len(entry.vocabulary.states)):
-        own = [(a, b) for a, b in pairwise(cuts) if path[a] == state]
-        first, end = max(own, key=lambda cut: cut[1] - cut[0]) if own else (0, len(path))
-        found.append((int(frames[first]), int(frames[end - 1])))
-    return found
+        stretches = [(a, b) for a, b in pairwise(cuts) if path[a] == state]
+        first, end = (
+            max(stretches, key=lambda cut: cut[1] - cut[0]) if stretches else (0, len(path))
+        )
+        windows.append((int(frames[first]), int(frames[end - 1])))
+    return windows
 
 
-def span(entry: Entry, named: Named) -> list[tuple[int, int]]:
-    """From the first example of a state to the last, widened: n frames drawn from a stretch leave
-    out 2/(n + 1) of it on average. A single one is the nearest-example window."""
+def span(entry: ReleaseEntry, named: Named) -> list[tuple[int, int]]:
+    """Return the stretch from the first example of a state to the last, widened: n frames drawn
+    from a stretch leave out 2/(n + 1) of it on average. A single one gives the nearest-example
+    window."""
     frames, plain = entry.history.frames, nearest(entry, named)
-    found = []
+    windows = []
     for state, window in enumerate(plain):
-        own = [int(frames[at]) for at, label in named if label == state]
-        if len(own) < 2:
-            found.append(window)
+        own_frames = [int(frames[at]) for at, label in named if label == state]
+        if len(own_frames) < 2:
+            windows.append(window)
             continue
-        edge = (max(own) - min(own)) / (len(own) - 1)
-        first = max(int(frames[0]), round(min(own) - edge))
-        found.append((first, min(int(frames[-1]), round(max(own) + edge))))
-    return found
+        edge = (max(own_frames) - min(own_frames)) / (len(own_frames) - 1)
+        first = max(int(frames[0]), round(min(own_frames) - edge))
+        windows.append((first, min(int(frames[-1]), round(max(own_frames) + edge))))
+    return windows
 
 
 def per_state(benchmark: Benchmark) -> Result:
-    """One and three random frames of every state."""
+    """Measure one and three random frames of every state."""
     corpora = {**sets(benchmark), "rendered": rendered_corpus(benchmark)}
     return compared(corpora)
 
@@ -172,8 +177,8 @@ def _baselines(tables: Mapping[str, Table]) -> dict[str, Table]:
 
 
 def _tables(corpus: Corpus, count: int, draws: int) -> dict[str, Table]:
-    """Means per component or history, over the draws."""
-    found: dict[str, list[Table]] = {}
+    """Return means per component or history, over the draws."""
+    by_row: dict[str, list[Table]] = {}
     for draw in range(draws):
         named = {entry.id: inside(entry, count, draw) for entry in corpus.entries}
         windows = {
@@ -183,13 +188,13 @@ def _tables(corpus: Corpus, count: int, draws: int) -> dict[str, Table]:
             "no pixels, nearest example": without_pixels(corpus, named, nearest),
             "no pixels, span of examples": without_pixels(corpus, named, span),
         }
-        for row, own in windows.items():
-            found.setdefault(row, []).append(corpus.means(corpus.scores(own)))
-    return {row: np.mean(tables, axis=0) for row, tables in found.items()}
+        for row, selected in windows.items():
+            by_row.setdefault(row, []).append(corpus.means(corpus.scores(selected)))
+    return {row: np.mean(tables, axis=0) for row, tables in by_row.items()}
 
 
 def questions(benchmark: Benchmark) -> Result:
-    """How good the windows are after so many answers, by how the frames were chosen."""
+    """Measure how good the windows are after so many answers, by how the frames were chosen."""
     return asked({**sets(benchmark), "rendered": rendered_corpus(benchmark)})
 
 
@@ -203,14 +208,14 @@ def asked(corpora: Mapping[str, Corpus]) -> Result:
             for kind, draws in known.items():
                 named = [
                     {
-                        id: own[:count] if kind != "evenly spaced" else own
-                        for id, own in draw.items()
+                        id: answers[:count] if kind != "evenly spaced" else answers
+                        for id, answers in draw.items()
                     }
                     for draw in draws[count]
                 ]
-                tables[kind] = _mean(corpus, [read_all(corpus, own) for own in named])
+                tables[kind] = _mean(corpus, [read_all(corpus, draw) for draw in named])
                 tables[f"no pixels, {kind}"] = _mean(
-                    corpus, [without_pixels(corpus, own, nearest) for own in named]
+                    corpus, [without_pixels(corpus, draw, nearest) for draw in named]
                 )
             for row, table in tables.items():
                 values += with_intervals(f"{name}: {count} answers, {row}", table)
@@ -226,12 +231,12 @@ def asked(corpora: Mapping[str, Corpus]) -> Result:
 
 
 def _mean(corpus: Corpus, windows: list[Windows]) -> Table:
-    found: Table = np.mean([corpus.means(corpus.scores(own)) for own in windows], axis=0)
-    return found
+    mean: Table = np.mean([corpus.means(corpus.scores(selected)) for selected in windows], axis=0)
+    return mean
 
 
 def _answers(corpus: Corpus, how: str) -> dict[int, list[dict[str, Named]]]:
-    """Number of answers → draws of the frames that were named."""
+    """Return the number of answers → draws of the frames that were named."""
     if how == "ask_next":
         whole = {
             entry.id: _dialogue(entry, max(ANSWERS), corpus.engine) for entry in corpus.entries
@@ -243,11 +248,11 @@ def _answers(corpus: Corpus, how: str) -> dict[int, list[dict[str, Named]]]:
     return dict.fromkeys(ANSWERS, draws)
 
 
-def _dialogue(entry: Entry, count: int, engine: str) -> Named:
-    """Each question is asked given the answers before it."""
+def _dialogue(entry: ReleaseEntry, count: int, engine: str) -> Named:
+    """Ask each question given the answers before it, and return all answers."""
     named: Named = []
     for _ in range(count):
-        asked_for = ask_next(entry.history, shown(entry, named), engine=engine)
+        asked_for = ask_next(entry.history, with_frames(entry, named), engine=engine)
         if not asked_for:
             break
         at = int(np.searchsorted(entry.history.frames, asked_for[0].frame))
@@ -255,25 +260,26 @@ def _dialogue(entry: Entry, count: int, engine: str) -> Named:
     return named
 
 
-def _even(entry: Entry, count: int) -> Named:
+def _even(entry: ReleaseEntry, count: int) -> Named:
     size = len(entry.history)
     at = np.unique(((np.arange(count) + 0.5) / count * size - 0.5).round().astype(int))
     return [(int(position), answer(entry, int(position))) for position in at]
 
 
-def _random(entry: Entry, count: int, draw: int) -> Named:
+def _random(entry: ReleaseEntry, count: int, draw: int) -> Named:
     rng = np.random.default_rng([draw, zlib.crc32(entry.label.encode())])
     at = rng.permutation(len(entry.history))[:count]
     return [(int(position), answer(entry, int(position))) for position in at]
 
 
 def transfer(benchmark: Benchmark) -> Result:
-    """One labelled history of a kind, three frames a state, read in the others of its kind."""
+    """Measure examples of one labelled history of a kind, three frames a state, in others of its
+    kind."""
     values: list[Value] = []
     for name, corpus in {"VOST": benchmark.vost, "rendered": rendered_corpus(benchmark)}.items():
         pairs = _kin(corpus)
-        kept = Corpus([entry for entry, _ in pairs], corpus.engine, corpus.components)
-        words = kept.means(kept.scores(kept.windows("vocabulary", "contrast")))
+        kin = Corpus([entry for entry, _ in pairs], corpus.engine, corpus.components)
+        words = kin.means(kin.scores(kin.windows("vocabulary", "contrast")))
         values += with_intervals(f"{name}: words ({len(pairs)} histories)", words)
         for row, make in (("words and examples", _carried), ("examples alone", _carried_alone)):
             draws = []
@@ -281,14 +287,14 @@ def transfer(benchmark: Benchmark) -> Result:
                 teacher = {e.id: (other, inside(other, 3, draw)) for e, other in pairs}
                 vocabularies = [make(e, *teacher[e.id]) for e, _ in pairs]
                 histories = (entry.history for entry, _ in pairs)
-                windows, _ = kept.locate(histories, vocabularies, "vocabulary", "contrast")
-                if len(windows) != len(kept):  # a state without words has one row
-                    windows = _by_description(kept, windows)
-                draws.append(kept.means(kept.scores(windows)))
+                windows, _ = kin.locate(histories, vocabularies, "vocabulary", "contrast")
+                if len(windows) != len(kin):  # a state without words has one row
+                    windows = _by_description(kin, windows)
+                draws.append(kin.means(kin.scores(windows)))
             table = np.mean(draws, axis=0)
             values += with_intervals(f"{name}: {row}", table)
-            own = dict(zip(METRICS, compare(table, words), strict=True))
-            values += paired_values(f"{name}: {row} − words", own, {})
+            differences = dict(zip(METRICS, compare(table, words), strict=True))
+            values += paired_values(f"{name}: {row} − words", differences, {})
     note = (
         "The labelled history is the next one with the same states (VOST: the same action on "
         f"another object); means over {DRAWS} draws of three frames per state."
@@ -296,29 +302,29 @@ def transfer(benchmark: Benchmark) -> Result:
     return Result(tuple(values), {}, (note, FAMILY))
 
 
-def _kin(corpus: Corpus) -> list[tuple[Entry, Entry]]:
-    """Histories that share their states with another one, and that one."""
-    kinds: dict[tuple[str, ...], list[Entry]] = {}
+def _kin(corpus: Corpus) -> list[tuple[ReleaseEntry, ReleaseEntry]]:
+    """Return histories that share their states with another one, and that one."""
+    kinds: dict[tuple[str, ...], list[ReleaseEntry]] = {}
     for entry in corpus.entries:
         kinds.setdefault(tuple(entry.vocabulary.states), []).append(entry)
     return [
-        (entry, own[(at + 1) % len(own)])
-        for own in kinds.values()
-        if len(own) > 1
-        for at, entry in enumerate(own)
+        (entry, members[(at + 1) % len(members)])
+        for members in kinds.values()
+        if len(members) > 1
+        for at, entry in enumerate(members)
     ]
 
 
-def _carried(entry: Entry, teacher: Entry, named: Named) -> Vocabulary:
+def _carried(entry: ReleaseEntry, teacher: ReleaseEntry, named: Named) -> Vocabulary:
     names = list(entry.vocabulary.states)
-    given: dict[str | None, list[Any]] = {}
+    examples: dict[str | None, list[Any]] = {}
     for at, state in named:
         frame = int(teacher.history.frames[at])
-        given.setdefault(names[state], []).append((teacher.history, frame))
-    return entry.vocabulary.with_examples(given)
+        examples.setdefault(names[state], []).append((teacher.history, frame))
+    return entry.vocabulary.with_examples(examples)
 
 
-def _carried_alone(entry: Entry, teacher: Entry, named: Named) -> Vocabulary:
+def _carried_alone(entry: ReleaseEntry, teacher: ReleaseEntry, named: Named) -> Vocabulary:
     vocabulary = _carried(entry, teacher, named)
     bare = dict.fromkeys(vocabulary.states, ())
     return Vocabulary(bare, encoder=vocabulary.encoder, examples=vocabulary.examples)
@@ -327,9 +333,9 @@ def _carried_alone(entry: Entry, teacher: Entry, named: Named) -> Vocabulary:
 def _by_description(corpus: Corpus, windows: Windows) -> Windows:
     rows, first = [], 0
     for entry in corpus.entries:
-        own = windows[first : first + len(entry.vocabulary.states)]
-        first += len(own)
-        rows.append(own[entry.vocabulary.labels])
+        of_entry = windows[first : first + len(entry.vocabulary.states)]
+        first += len(of_entry)
+        rows.append(of_entry[entry.vocabulary.labels])
     return np.concatenate(rows)
 
 
@@ -338,7 +344,7 @@ def _curve_figure(lines: Mapping[str, Mapping[str, list[tuple[float, float, floa
 
     panels = {
         f"{name}, R@1 .5": {
-            row: own for row, own in rows.items() if not row.startswith("no pixels, at")
+            row: values for row, values in rows.items() if not row.startswith("no pixels, at")
         }
         for name, rows in lines.items()
     }

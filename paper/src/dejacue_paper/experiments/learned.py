@@ -63,7 +63,7 @@ KEPT = {"contrast": "contrast", "published": "frozen scan", "longest-run": "whol
 
 @cache
 def runs() -> dict[str, Any] | None:
-    """Our training runs, where they have been made."""
+    """Return our training runs, where they have been made."""
     path = files("dejacue_paper.experiments").joinpath("learned.json")
     if not path.is_file():
         return None
@@ -72,10 +72,10 @@ def runs() -> dict[str, Any] | None:
 
 
 def cohort_intervals(names: Sequence[str], differences: Table) -> Table:
-    """Low and high ends (2, n) of 95 % intervals of the means of (7, n) differences, in the
+    """Return low and high ends (2, n) of 95 % intervals of the means of (7, n) differences, in the
     published order of draws."""
-    order = [names.index(name) for own in DRAWN for name in own]
-    cohorts = [k for k, own in enumerate(DRAWN) for _ in own]
+    order = [names.index(name) for cohort in DRAWN for name in cohort]
+    cohorts = [k for k, cohort in enumerate(DRAWN) for _ in cohort]
     return stratified_interval(differences[order], cohorts)
 
 
@@ -84,7 +84,7 @@ def _same(corpus: Corpus, windows: NDArray[np.int64]) -> float:
 
 
 def constant(corpus: Corpus, share: float) -> NDArray[np.int64]:
-    """One window for everything: the first part of the longest run."""
+    """Return one window for everything: the first part of the longest run."""
     rows = []
     for entry in corpus.entries:
         offsets = entry.history.run_offsets
@@ -106,47 +106,49 @@ def learned(benchmark: Benchmark) -> Result:
         "mean. Holm p (within the eight decoders) follows from the published p; intervals and p "
         "need values per history.",
     ]
-    made = runs()
-    if made is None:
+    study = runs()
+    if study is None:
         notes.append(
             "Ours: no training run is in the package; paper/docs/learned.md says how to make one."
         )
         return Result(tuple(values), windows, tuple(notes))
     for name in ("development", "vost"):
         values += _references(getattr(benchmark, name), f", on {GROUPS[name]}")
-    for name, kept in made["baselines"].items():
-        for readout, own in kept.items():
-            values += _row(f"{KEPT[readout]}, on {GROUPS[name]}", [own["mean"]], [own["same"]])
-    ours, chosen = _ours(benchmark, made)
+    for name, readouts in study["baselines"].items():
+        for readout, answer in readouts.items():
+            values += _row(
+                f"{KEPT[readout]}, on {GROUPS[name]}", [answer["mean"]], [answer["same"]]
+            )
+    ours, chosen = _ours(benchmark, study)
     notes.append(
-        f"Ours: windows of training runs on {made['machine']} (torch {made['torch']}), made with "
-        f"{made['command']}, and scored here. same: overlap of the windows of different states, 1 "
+        f"Ours: windows of training runs on {study['machine']} (torch {study['torch']}), made with "
+        f"{study['command']}, and scored here. same: overlap of the windows of different states, 1 "
         "if the words do not matter. ±: standard deviation over seeds (over folds for VOST's "
         "decoders on the seven). Intervals, p and Holm p (within the decoders of a condition): "
         "scan or contrast minus the mean over seeds, by history."
     )
-    notes += [_effort(title, made["runs"], condition) for condition, title in CONDITIONS.items()]
+    notes += [_effort(title, study["runs"], condition) for condition, title in CONDITIONS.items()]
     return Result((*values, *ours), {**windows, **chosen}, tuple(filter(None, notes)))
 
 
-def _effort(title: str, made: Sequence[Mapping[str, Any]], condition: str) -> str:
-    """From how much a condition was learned, and how long."""
-    own = [run for run in made if run["condition"] == condition and "steps" in run]
-    if not own:
+def _effort(title: str, study: Sequence[Mapping[str, Any]], condition: str) -> str:
+    """Describe from how much a condition was learned, and how long."""
+    matching = [run for run in study if run["condition"] == condition and "steps" in run]
+    if not matching:
         return ""
-    first, steps = own[0], sorted({run["steps"] for run in own})
+    first, steps = matching[0], sorted({run["steps"] for run in matching})
     without = "" if first["settings"]["as_published"] else f" and {first['negatives']} without"
     return (
-        f"{title}: {counted(len(own), 'decoder')} from {first['records']} records of runs with the "
-        f"state{without}, {len(first['settings']['seeds'])} "
+        f"{title}: {counted(len(matching), 'decoder')} from {first['records']} records of runs "
+        f"with the state{without}, {len(first['settings']['seeds'])} "
         f"{'folds' if condition == 'vost' else 'seeds'} side by side, "
-        f"{' or '.join(map(str, steps))} steps, {sum(run['seconds'] for run in own):.0f} s of "
+        f"{' or '.join(map(str, steps))} steps, {sum(run['seconds'] for run in matching):.0f} s of "
         "training, several at a time."
     )
 
 
 def _published(corpus: Corpus, scan: NDArray[np.int64]) -> list[Value]:
-    """Our vocabulary scan minus the published means of eight decoders."""
+    """Return our vocabulary scan minus the published means of eight decoders."""
     decoders, ours = published()["seven_learned_decoders"], corpus.averages(scan)
     values: list[Value] = []
     for family, metric in FAMILIES.items():
@@ -166,7 +168,8 @@ def _published(corpus: Corpus, scan: NDArray[np.int64]) -> list[Value]:
 
 
 def _references(corpus: Corpus, where: str) -> list[Value]:
-    """What needs no training: the scan, the recommended readout, windows that look at nothing."""
+    """Return the values of what needs no training: the scan, the recommended readout, windows that
+    look at nothing."""
     rows = {
         "frozen scan": corpus.windows("vocabulary"),
         "contrast": corpus.windows("vocabulary", "contrast"),
@@ -179,13 +182,13 @@ def _references(corpus: Corpus, where: str) -> list[Value]:
     return values
 
 
-def _ours(benchmark: Benchmark, made: Mapping[str, Any]) -> tuple[list[Value], dict[str, Any]]:
+def _ours(benchmark: Benchmark, study: Mapping[str, Any]) -> tuple[list[Value], dict[str, Any]]:
     corpus = benchmark.seven
     values: list[Value] = []
     windows: dict[str, Any] = {}
     for condition, title in CONDITIONS.items():
         runs_of = [
-            run for run in made["runs"] if run["condition"] == condition and "error" not in run
+            run for run in study["runs"] if run["condition"] == condition and "error" not in run
         ]
         runs_of.sort(key=lambda run: list(DECODERS).index(run["decoder"]))
         means = {}
@@ -194,9 +197,13 @@ def _ours(benchmark: Benchmark, made: Mapping[str, Any]) -> tuple[list[Value], d
             values += _asked(benchmark, label, run)
             if "seven" not in run["trained"]:
                 continue
-            seeds = [_windows(corpus, own) for own in run["trained"]["seven"]]
-            means[label] = np.mean([corpus.means(corpus.scores(own)) for own in seeds], axis=0)
-            windows |= {f"{label}/{k}": corpus.by_history(own) for k, own in enumerate(seeds)}
+            seeds = [_windows(corpus, answer) for answer in run["trained"]["seven"]]
+            means[label] = np.mean(
+                [corpus.means(corpus.scores(selected)) for selected in seeds], axis=0
+            )
+            windows |= {
+                f"{label}/{k}": corpus.by_history(selected) for k, selected in enumerate(seeds)
+            }
         if condition == "published":
             for run in runs_of:
                 values += _rerun(run["decoder"], values) if run["decoder"] in RERUN else []
@@ -206,7 +213,7 @@ def _ours(benchmark: Benchmark, made: Mapping[str, Any]) -> tuple[list[Value], d
 
 
 def _rerun(name: str, ours: Sequence[Value]) -> list[Value]:
-    """Ours as published once more, beside the published code with the same records."""
+    """Compare ours as published once more with the published code on the same records."""
     label = f"{DECODERS[name][3]}, {CONDITIONS['published']}"
     here = {(v.metric, v.part): v.here for v in ours if v.row == label}
     row = f"{label}, and its own code"
@@ -218,8 +225,8 @@ def _rerun(name: str, ours: Sequence[Value]) -> list[Value]:
 
 
 def _asked(benchmark: Benchmark, label: str, run: Mapping[str, Any]) -> list[Value]:
-    """A decoder before and after its training, on the seven histories and on other groups. Where
-    windows are kept, they are scored here."""
+    """Return the values of a decoder before and after its training, on the seven histories and on
+    other groups. Where windows are stored, they are scored here."""
     values = []
     for name in ("seven", *GROUPS):
         for state in ("untrained", "trained"):
@@ -228,11 +235,11 @@ def _asked(benchmark: Benchmark, label: str, run: Mapping[str, Any]) -> list[Val
                 continue
             if "windows" in answers[0]:
                 corpus = getattr(benchmark, name)
-                every = [_windows(corpus, own) for own in answers]
-                rows = [list(corpus.averages(own).values()) for own in every]
-                alike = [_same(corpus, own) for own in every]
+                members = [_windows(corpus, answer) for answer in answers]
+                rows = [list(corpus.averages(member).values()) for member in members]
+                alike = [_same(corpus, member) for member in members]
             else:
-                rows, alike = ([own[key] for own in answers] for key in ("mean", "same"))
+                rows, alike = ([answer[key] for answer in answers] for key in ("mean", "same"))
             row = label + (": untrained" if state == "untrained" else "")
             row += f", on {GROUPS[name]}" if name in GROUPS else ""
             theirs = _theirs(run) if (name, state) == ("seven", "trained") else {}
@@ -245,11 +252,11 @@ def _windows(corpus: Corpus, answer: Mapping[str, Any]) -> NDArray[np.int64]:
 
 
 def _theirs(run: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The published means of three seeds and 86 records, to be seen beside ours."""
+    """Return the published means of three seeds and 86 records, to be seen beside ours."""
     if run["condition"] != "published":
         return {}
-    found: Mapping[str, Any] = published()["seven_learned_decoders"][DECODERS[run["decoder"]][2]]
-    return found
+    figures: Mapping[str, Any] = published()["seven_learned_decoders"][DECODERS[run["decoder"]][2]]
+    return figures
 
 
 def _row(
@@ -258,7 +265,7 @@ def _row(
     alike: Sequence[float],
     theirs: Mapping[str, Any] | None = None,
 ) -> list[Value]:
-    """Mean and, of several seeds, standard deviation."""
+    """Return the mean and, of several seeds, the standard deviation."""
     table = np.array(rows)
     values = []
     for k, metric in enumerate(METRICS):
@@ -274,8 +281,8 @@ def _row(
 def _compared(
     corpus: Corpus, name: str, chosen: NDArray[np.int64], means: Mapping[str, Table]
 ) -> list[Value]:
-    """What needs no training − decoder, by history: the decoders of a condition are one family per
-    metric."""
+    """Return what needs no training − decoder, by history: the decoders of a condition are one
+    family per metric."""
     if not means:
         return []
     ours = corpus.means(corpus.scores(chosen))
@@ -283,18 +290,18 @@ def _compared(
     values: list[Value] = []
     for metric in FAMILIES.values():
         k = list(METRICS).index(metric)
-        differences = {label: ours[:, k] - own[:, k] for label, own in means.items()}
-        p = [float(sign_flip_exact(own)) for own in differences.values()]
+        differences = {label: ours[:, k] - theirs[:, k] for label, theirs in means.items()}
+        p = [float(sign_flip_exact(values)) for values in differences.values()]
         ends = cohort_intervals(names, np.stack(list(differences.values()), axis=1)).T.tolist()
-        for (label, own), one, corrected, (low, high) in zip(
+        for (label, difference), p_value, corrected, (low, high) in zip(
             differences.items(), p, holm(p), ends, strict=True
         ):
             row = f"{name} − {label}"
             values += [
-                Value(row, metric, float(own.mean()), None),
+                Value(row, metric, float(difference.mean()), None),
                 Value(row, metric, low, None, "low"),
                 Value(row, metric, high, None, "high"),
-                Value(row, metric, one, None, "p", "p"),
+                Value(row, metric, p_value, None, "p", "p"),
                 Value(row, metric, float(corrected), None, "holm p", "p"),
             ]
     return values

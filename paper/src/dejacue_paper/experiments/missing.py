@@ -16,7 +16,7 @@ from dejacue.evaluation.overlap import METRICS
 from dejacue.method.plan import Plan
 from dejacue.method.readouts import Scan, schedule_of
 from dejacue.method.scan import candidate_windows, select
-from dejacue_paper.data.release import Entry
+from dejacue_paper.data.release import ReleaseEntry
 from dejacue_paper.experiments import perturb
 from dejacue_paper.experiments._identity import edge_hits
 from dejacue_paper.experiments.corpus import SCAN, Benchmark, Corpus, Table
@@ -40,27 +40,27 @@ DRAWS = (
 
 
 def missing(benchmark: Benchmark) -> Result:
-    """Random frames removed; windows inside observed runs, or across the gaps."""
+    """Measure random frames removed: windows inside observed runs, or across the gaps."""
     corpus = benchmark.seven
     plan = Plan.of("dual", SCAN, None, 1, False, corpus.engine)
-    found: dict[str, list[Table]] = {}  # condition → the means of every seed
+    tables: dict[str, list[Table]] = {}  # condition → the means of every seed
     windows: dict[str, dict[str, NDArray[np.int64]]] = {}
     for label, rate in RATES.items():
         for seed in range(SEED, SEED + SEEDS * GROUPS):
-            own: dict[str, list[tuple[Any, Any, Any]]] = {STRICT: [], BRIDGED: []}
+            readings: dict[str, list[tuple[Any, Any, Any]]] = {STRICT: [], BRIDGED: []}
             for entry in corpus.entries:
                 rng = perturb.seeded(seed, f"random_missing_0{label}", entry.label)
                 for name, found_here in _read(corpus, plan, entry, rng, rate).items():
-                    own[name].append(found_here)
-            for name, parts in own.items():
+                    readings[name].append(found_here)
+            for name, parts in readings.items():
                 chosen, best, edges = (
                     np.concatenate(column) for column in zip(*parts, strict=True)
                 )
                 table = np.column_stack([corpus.scores(chosen), best, edges])
                 row = f"{name}_missing_{label}"
-                found.setdefault(row, []).append(corpus.means(table).mean(axis=0))
+                tables.setdefault(row, []).append(corpus.means(table).mean(axis=0))
                 windows[f"{row}/seed {seed}"] = corpus.by_history(chosen)
-    draws = {row: np.reshape(own, (GROUPS, SEEDS, -1)) for row, own in found.items()}
+    draws = {row: np.reshape(values, (GROUPS, SEEDS, -1)) for row, values in tables.items()}
     values = []
     for row, theirs in published()["seven_missing_observation_stress"].items():
         for k, metric in enumerate(MEASURES):
@@ -80,9 +80,9 @@ def _label(condition: str) -> str:
 
 
 def _read(
-    corpus: Corpus, plan: Plan, entry: Entry, rng: np.random.Generator, rate: float
+    corpus: Corpus, plan: Plan, entry: ReleaseEntry, rng: np.random.Generator, rate: float
 ) -> dict[str, tuple[NDArray[np.int64], Table, Table]]:
-    """Windows, oracle overlap and edge hits of both readouts, from the same evidence."""
+    """Return windows, oracle overlap and edge hits of both readouts, from the same evidence."""
     history = perturb.drop_frames(entry, rng, rate)
     view = plan.view(history, entry.vocabulary)
     offsets, references = history.run_offsets, corpus.references[corpus.rows[entry.id]]
@@ -90,15 +90,15 @@ def _read(
     start, end, _ = view.engine.scan(view.respond(3)[0], offsets, schedule)
     starts, ends, scores = Scan(runs="bridged").candidates(view)
     best = select(starts, ends, scores)
-    found = {}
+    readings = {}
     for name, windows, candidates in (
         (STRICT, (start, end), candidate_windows(offsets, SCAN.lengths(history))),
         (BRIDGED, (starts[best], ends[best]), (starts, ends)),
     ):
         chosen = history.frames[np.stack(windows, axis=1)]
         oracle = oracle_tiou(history.frames[np.stack(candidates, axis=1)], references)
-        found[name] = (chosen, oracle, edge_hits(history, chosen))
-    return found
+        readings[name] = (chosen, oracle, edge_hits(history, chosen))
+    return readings
 
 
 def _curves(corpus: Corpus, draws: dict[str, Table]) -> Any:
@@ -115,8 +115,8 @@ def _curves(corpus: Corpus, draws: dict[str, Table]) -> Any:
             means = [draws[c].mean(axis=1)[:, k] for c in conditions]
             start = np.full(GROUPS, full[k])
             lines.setdefault(label, {})[name] = np.column_stack([start, *means])
-            own = [figures[c][metric]["mean"] for c in conditions]
-            theirs.setdefault(label, {})[name] = own
+            published_means = [figures[c][metric]["mean"] for c in conditions]
+            theirs.setdefault(label, {})[name] = published_means
     return missing_figure([0.0, *RATES.values()], lines, theirs)
 
 

@@ -28,8 +28,9 @@ MARGINS = {"sibling_state": "the sibling state", "joint_identity_state": "anothe
 
 
 def _margins(corpus: Corpus, coordinates: str) -> Table:
-    """(n, 2): best right window minus the best sibling window, and minus the best track window."""
-    found = []
+    """Return (n, 2): best right window minus the best sibling window, and minus the best track
+    window."""
+    margins = []
     for entry in corpus.entries:
         words = entry.vocabulary
         windows, scores = candidates(
@@ -43,15 +44,15 @@ def _margins(corpus: Corpus, coordinates: str) -> Table:
             for track in entry.tracks
         ]
         for q, state in enumerate(words.state_names):
-            own = [tuple(w) for w in entry.references[state]]
+            references = [tuple(w) for w in entry.references[state]]
             others = [tuple(w) for s, ws in entry.references.items() if s != state for w in ws]
-            right, sibling = best_margin(windows, scores[q], own, others)
+            right, sibling = best_margin(windows, scores[q], references, others)
             joint = max(
                 best_outside(there, values[q], track.co_visible.get(state, ()))
                 for track, there, values in tracks
             )
-            found.append((right - sibling, right - joint))
-    return np.array(found)
+            margins.append((right - sibling, right - joint))
+    return np.array(margins)
 
 
 def hard_negatives(benchmark: Benchmark) -> Result:

@@ -13,7 +13,7 @@ from dejacue.evaluation.occurrences import match, recurrence
 from dejacue.method.locate import locate
 from dejacue.method.view import Readout
 from dejacue.records import History, Interval, Vocabulary
-from dejacue_paper.data.release import Entry
+from dejacue_paper.data.release import ReleaseEntry
 from dejacue_paper.data.synthetic import generate
 from dejacue_paper.experiments import perturb, rendered
 from dejacue_paper.experiments.beyond import sets
@@ -37,8 +37,9 @@ FAMILIES_SCENES = 80
 
 
 def recurring(benchmark: Benchmark) -> Result:
-    """Histories in which some state holds more than once, against all annotated episodes."""
-    groups: dict[str, Sequence[Entry]] = {
+    """Measure histories in which some state holds more than once, against all annotated
+    episodes."""
+    groups: dict[str, Sequence[ReleaseEntry]] = {
         "development": recurrent(benchmark.development.entries),
         "seven": recurrent(benchmark.seven.entries),
     }
@@ -49,7 +50,7 @@ def recurring(benchmark: Benchmark) -> Result:
     for name, entries in groups.items():
         for method in ("published scan", "contrast", "occurrences"):
             scores = [_scores(entry, method, benchmark.engine) for entry in entries]
-            mean = {key: float(np.mean([own[key] for own in scores])) for key in scores[0]}
+            mean = {key: float(np.mean([row[key] for row in scores])) for key in scores[0]}
             for key, label in {"f1": F1, **MEASURES}.items():
                 unit = "count" if key == "count_error" else "%"
                 values.append(Value(f"{name}: {method}", label, mean[key], None, unit=unit))
@@ -70,16 +71,18 @@ ABOUT_RECURRING = (
 )
 
 
-def recurrent(entries: Sequence[Entry]) -> list[Entry]:
-    return [e for e in entries if any(len(own) > 1 for own in e.references.values())]
+def recurrent(entries: Sequence[ReleaseEntry]) -> list[ReleaseEntry]:
+    return [e for e in entries if any(len(windows) > 1 for windows in e.references.values())]
 
 
-def generated(seed: int, count: int) -> Entry:
-    made = generate(seed, recurrences=count, frames=400)
-    return Entry(made.history, made.vocabulary, made.references, made.history.id, "generated", "")
+def generated(seed: int, count: int) -> ReleaseEntry:
+    scene = generate(seed, recurrences=count, frames=400)
+    return ReleaseEntry(
+        scene.history, scene.vocabulary, scene.references, scene.history.id, "generated", ""
+    )
 
 
-def _scores(entry: Entry, method: str, engine: str) -> dict[str, float]:
+def _scores(entry: ReleaseEntry, method: str, engine: str) -> dict[str, float]:
     if method == "occurrences":
         return occurrence_scores(entry, "joint", engine)
     readout = "published" if method == "published scan" else "contrast"
@@ -87,16 +90,16 @@ def _scores(entry: Entry, method: str, engine: str) -> dict[str, float]:
     return _matched(entry, {state: timeline[state][:1] for state in entry.vocabulary.states})
 
 
-def occurrence_scores(entry: Entry, readout: str | Readout, engine: str) -> dict[str, float]:
-    """F1 and MEASURES of all windows that a labelling gives, means over states."""
-    every = locate(entry.history, entry.vocabulary, readout=readout, top=None, engine=engine)
-    return _matched(entry, {state: every[state] for state in entry.vocabulary.states})
+def occurrence_scores(entry: ReleaseEntry, readout: str | Readout, engine: str) -> dict[str, float]:
+    """Return F1 and MEASURES of all windows that a labelling gives, means over states."""
+    timeline = locate(entry.history, entry.vocabulary, readout=readout, top=None, engine=engine)
+    return _matched(entry, {state: timeline[state] for state in entry.vocabulary.states})
 
 
-def _matched(entry: Entry, found: Mapping[str, Sequence[Interval]]) -> dict[str, float]:
+def _matched(entry: ReleaseEntry, windows: Mapping[str, Sequence[Interval]]) -> dict[str, float]:
     rows = []
-    for state, own in found.items():
-        ranked = [tuple(m.window) for m in own], [m.score for m in own]
+    for state, selected in windows.items():
+        ranked = [tuple(m.window) for m in selected], [m.score for m in selected]
         references = np.array([tuple(window) for window in entry.references[state]])
         hits = int(match(*ranked, references, 0.5).sum()) if ranked[0] else 0
         rows.append(recurrence(*ranked, references))
@@ -107,7 +110,8 @@ def _matched(entry: Entry, found: Mapping[str, Sequence[Interval]]) -> dict[str,
 def absence(
     benchmark: Benchmark, scenes: int = FAMILIES_SCENES, workers: int | None = None
 ) -> Result:
-    """How often a state is called present: where it is, and where its episodes were cut out."""
+    """Measure how often a state is called present: where it is, and where its episodes were cut
+    out."""
     chosen = {name: corpus for name, corpus in sets(benchmark).items() if name != "VOST"}
     entries = rendered.moderate_entries(scenes, workers)
     chosen["rendered"] = Corpus(entries, benchmark.engine)
@@ -142,7 +146,7 @@ ABOUT_ABSENCE = (
 def _p_values(
     corpus: Corpus, bank: Sequence[Vocabulary]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """p-values of states that are present, and of states that were cut out, pairwise."""
+    """Return p-values of states that are present, and of states that were cut out, pairwise."""
     present: list[float] = []
     absent: list[float] = []
     rng = np.random.default_rng(SEED)
@@ -158,20 +162,22 @@ def _p_values(
     return np.array(present), np.array(absent)
 
 
-def without(entry: Entry, state: str, rng: np.random.Generator) -> tuple[History, History] | None:
-    """The history with a stretch of other frames cut out, and with all frames of the state cut
-    out: of equal length. None where too little would be left."""
+def without(
+    entry: ReleaseEntry, state: str, rng: np.random.Generator
+) -> tuple[History, History] | None:
+    """Return the history with a stretch of other frames cut out, and with all frames of the state
+    cut out: of equal length. None where too little would be left."""
     frames = entry.history.frames
-    shown = np.zeros(len(frames), bool)
+    in_state = np.zeros(len(frames), bool)
     for window in entry.references[state]:
-        shown |= (frames >= window.start) & (frames <= window.end)
-    others, count = np.flatnonzero(~shown), int(shown.sum())
+        in_state |= (frames >= window.start) & (frames <= window.end)
+    others, count = np.flatnonzero(~in_state), int(in_state.sum())
     if len(others) < LEAST_LEFT or count == 0 or len(others) - count < 0:
         return None
     instead = np.ones(len(frames), bool)
     first = int(rng.integers(0, len(others)))
     instead[np.roll(others, -first)[:count]] = False
-    return perturb.keep(entry.history, instead), perturb.keep(entry.history, ~shown)
+    return perturb.keep(entry.history, instead), perturb.keep(entry.history, ~in_state)
 
 
 def _curves_figure(curves: Mapping[str, tuple[NDArray[np.float64], NDArray[np.float64]]]) -> Any:

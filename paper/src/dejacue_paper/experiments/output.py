@@ -65,23 +65,23 @@ def lines(result: Result) -> list[Line]:
     for value in result.values:
         kind = "p" if value.unit == "p" else value.part if value.drawn else ""
         groups.setdefault((value.row, value.metric, kind), []).append(value)
-    found = []
-    for (row, metric, kind), own in groups.items():
+    rows = []
+    for (row, metric, kind), values in groups.items():
         label = LABELS.get(metric, metric)
         if kind == "p":
-            label += ": p (Holm)" if len(own) > 1 else f": {PARTS[own[0].part]}"
+            label += ": p (Holm)" if len(values) > 1 else f": {PARTS[values[0].part]}"
         elif kind in ("low", "high"):
             label += f", {kind} end"
-        texts = (_text(own, "here"), _text(own, "published"))
-        mark = _mark(own)
+        texts = (_text(values, "here"), _text(values, "published"))
+        mark = _mark(values)
         if mark == NO and texts[0] == texts[1]:  # then the difference is in further digits
-            texts = (_text(own, "here", more=4), _text(own, "published", more=4))
-        found.append(Line(row, label, *texts, _difference(own), mark))
-    return found
+            texts = (_text(values, "here", more=4), _text(values, "published", more=4))
+        rows.append(Line(row, label, *texts, _difference(values), mark))
+    return rows
 
 
 def _number(value: Value, number: float, side: str, more: int = 0) -> str:
-    """With two decimals, or as many as the paper prints."""
+    """Return the number with two decimals, or as many as the paper prints."""
     shift = 2 if value.unit == "%" else 0
     decimals = DECIMALS.get(value.unit, 2) + more
     if side == "published":
@@ -90,8 +90,8 @@ def _number(value: Value, number: float, side: str, more: int = 0) -> str:
 
 
 def _text(values: Sequence[Value], side: str, more: int = 0) -> str:
-    """ "20.51 [15.71, 25.64]", "20.51 ± 3.10", "0.00106 (0.00318)"; our draws as
-    "20.1 (18.2 … 22.1)"."""
+    """Return "20.51 [15.71, 25.64]", "20.51 ± 3.10" or "0.00106 (0.00318)"; our draws as "20.1
+    (18.2 … 22.1)"."""
     known: dict[str, str] = {}
     for value in values:
         number = getattr(value, side)
@@ -112,7 +112,8 @@ def _text(values: Sequence[Value], side: str, more: int = 0) -> str:
 
 
 def _difference(values: Sequence[Value]) -> str:
-    """Of the mean (else of the first part); 0 where every part rounds to the published number."""
+    """Return the difference of the mean (else of the first part); 0 where every part rounds to the
+    published number."""
     compared = [v for v in values if v.difference is not None]
     if not compared:
         return ""
@@ -131,11 +132,11 @@ Results = Mapping[str, Result]
 
 
 def summary(results: Iterable[Result], not_run: int = 0) -> str:
-    own = list(results)
-    total = sum(result.compared for result in own)
+    names = list(results)
+    total = sum(result.compared for result in names)
     if not total:  # nothing of it is published
         return f"{not_run} table{'s' if not_run > 1 else ''} not run" if not_run else ""
-    yes, about, no = (sum(r.count(mark) for r in own) for mark in (YES, ABOUT, NO))
+    yes, about, no = (sum(r.count(mark) for r in names) for mark in (YES, ABOUT, NO))
     text = f"{yes} of {total} published values reproduced"
     text += f"; {about} more within our draws ({ABOUT})" if about else ""
     text += f"; {no} not ({NO})" if no else ""
@@ -186,11 +187,11 @@ def as_csv(results: Results) -> str:
 
 
 def as_windows(results: Results) -> str:
-    """{"experiment": {"condition": {"history": [[start, end], …]}}}"""
+    """Return {"experiment": {"condition": {"history": [[start, end], …]}}} as JSON."""
     document = {
         name: {
-            condition: {history: np.asarray(rows).tolist() for history, rows in own.items()}
-            for condition, own in result.windows.items()
+            condition: {history: np.asarray(rows).tolist() for history, rows in windows.items()}
+            for condition, windows in result.windows.items()
         }
         for name, result in results.items()
         if result.windows
@@ -203,21 +204,21 @@ def as_markdown(
     results: Results,
     absent: Mapping[str, str],
     figures: Iterable[str],
-    asked: str,
+    arguments: str,
 ) -> str:
-    """The page: what the marks mean, a table per experiment, what could not be run and why.
+    """Return the page: what the marks mean, a table per experiment, what could not be run and why.
 
     figures   names of the pictures that were drawn; asked: the names given on the command line
     """
     known = list(entries)
-    found = summary(results.values(), len(absent))
-    text = [INTRODUCTION.format(summary=found, asked=asked).replace(" **.**", "")]
+    totals = summary(results.values(), len(absent))
+    text = [INTRODUCTION.format(summary=totals, asked=arguments).replace(" **.**", "")]
     text.append(f"| table | {YES} | {ABOUT} | {NO} |\n|---|---|---|---|")
-    shown = [(entry, results[entry.name]) for entry in known if entry.name in results]
-    for entry, result in shown:
+    listed = [(entry, results[entry.name]) for entry in known if entry.name in results]
+    for entry, result in listed:
         counts = " | ".join(str(result.count(mark) or "") for mark in (YES, ABOUT, NO))
         text.append(f"| [{entry.name}](#{entry.name}): {entry.title} | {counts} |")
-    for entry, result in shown:
+    for entry, result in listed:
         counted = f": {summary([result])}" if result.compared else ""
         text.append(f"\n## {entry.name}\n\n{entry.title}{counted}.\n")
         text.append("| row | metric | here | published | difference | |\n|---|---|---|---|---|---|")
@@ -236,11 +237,11 @@ def as_markdown(
 
 
 def by_reason(absent: Mapping[str, str]) -> dict[str, list[str]]:
-    """What was not run, grouped by the reason."""
-    found: dict[str, list[str]] = {}
+    """Return what was not run, grouped by the reason."""
+    groups: dict[str, list[str]] = {}
     for name, reason in absent.items():
-        found.setdefault(reason, []).append(name)
-    return found
+        groups.setdefault(reason, []).append(name)
+    return groups
 
 
 def _row(line: Line) -> str:

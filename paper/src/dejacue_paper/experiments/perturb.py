@@ -12,29 +12,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.records import History
-from dejacue_paper.data.release import Entry
+from dejacue_paper.data.release import ReleaseEntry
 
 
 def seeded(seed: int, condition: str, group: str) -> np.random.Generator:
-    """Seed: the first 8 bytes of sha256("{seed}\\0{condition}\\0{object group}"), big-endian."""
+    """Return a generator whose seed is the first 8 bytes of sha256("{seed}\\0{condition}\\0{object
+    group}"), big-endian."""
     digest = hashlib.sha256(f"{seed}\0{condition}\0{group}".encode()).digest()
     return np.random.default_rng(int.from_bytes(digest[:8], "big"))
 
 
-def keep(history: History, kept: NDArray[np.bool_]) -> History:
-    return replace(history, features=history.features[kept], frames=history.frames[kept])
+def keep(history: History, observed: NDArray[np.bool_]) -> History:
+    return replace(history, features=history.features[observed], frames=history.frames[observed])
 
 
-def drop_frames(entry: Entry, rng: np.random.Generator, rate: float) -> History:
-    """round(rate · N) frames, any of them."""
+def drop_frames(entry: ReleaseEntry, rng: np.random.Generator, rate: float) -> History:
+    """Drop round(rate · N) frames, any of them."""
     count = len(entry.history)
-    kept = np.ones(count, bool)
-    kept[rng.choice(count, size=round(rate * count), replace=False)] = False
-    return keep(entry.history, kept)
+    observed = np.ones(count, bool)
+    observed[rng.choice(count, size=round(rate * count), replace=False)] = False
+    return keep(entry.history, observed)
 
 
-def drop_span(entry: Entry, rng: np.random.Generator, fraction: float) -> History:
-    """One stretch of round(fraction · span) frame indices that touches neither end."""
+def drop_span(entry: ReleaseEntry, rng: np.random.Generator, fraction: float) -> History:
+    """Drop one stretch of round(fraction · span) frame indices that touches neither end."""
     frames = entry.history.frames
     span = int(frames[-1] - frames[0]) + 1
     length = round(fraction * span)
@@ -42,8 +43,8 @@ def drop_span(entry: Entry, rng: np.random.Generator, fraction: float) -> Histor
     return keep(entry.history, (frames < start) | (frames >= start + length))
 
 
-def mix_tracks(entry: Entry, rng: np.random.Generator, rate: float, share: float) -> History:
-    """Frames drawn among those that another track shares; each takes ``share`` of that track.
+def mix_tracks(entry: ReleaseEntry, rng: np.random.Generator, rate: float, share: float) -> History:
+    """Draw frames among those that another track shares; each takes ``share`` of that track.
 
     Then, frame by frame in order, one of the tracks present there, in the order of their ids.
     """
@@ -61,8 +62,9 @@ def mix_tracks(entry: Entry, rng: np.random.Generator, rate: float, share: float
     return replace(history, features=features)
 
 
-def switch_identity(entry: Entry, fraction: float) -> History | None:
-    """After ``fraction`` of the frames, the track with the longest overlap there takes over.
+def switch_identity(entry: ReleaseEntry, fraction: float) -> History | None:
+    """Let the track with the longest overlap take over after ``fraction`` of the frames. Return
+    None where no track shares a frame with that part.
 
     None where no track shares a frame with that part.
     """
@@ -90,7 +92,8 @@ def unit(rows: NDArray[np.floating]) -> NDArray[np.float64]:
 
 
 def shift_order(history: History, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Positions after rolling every run of more than one frame by a random, non-zero offset."""
+    """Return positions after rolling every run of more than one frame by a random, non-zero
+    offset."""
     order = np.arange(len(history))
     for first, last in zip(history.run_offsets[:-1], history.run_offsets[1:], strict=True):
         if last - first > 1:

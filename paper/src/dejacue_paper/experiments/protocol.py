@@ -2,35 +2,35 @@
 
 from __future__ import annotations
 
-from dejacue_paper.data.protocol import Sampled, read_cohort, read_splits, roster
-from dejacue_paper.data.release import Entry
+from dejacue_paper.data.protocol import SampledHistory, read_cohort, read_splits, roster
+from dejacue_paper.data.release import ReleaseEntry
 from dejacue_paper.experiments.corpus import Benchmark
 from dejacue_paper.experiments.table import Experiment, Result, Value, published
 
 
 def vost_roster(benchmark: Benchmark) -> Result:
-    """The seed-3407 sample from the split lists against the published cohort."""
+    """Compare the seed-3407 sample from the split lists with the published cohort."""
     folder = benchmark.release.folder
     drawn = roster([name for names in read_splits(folder).values() for name in names])
     cohort = read_cohort(folder)
     figures = published()["paper"]["inventory"]["vost"]
     same = sum(a.sequence == b.sequence for a, b in zip(drawn, cohort, strict=False))
-    kept = [row for row in cohort if row.retained]
+    retained = [row for row in cohort if row.retained]
     entries = benchmark.release.vost
     events = sum(
         _event_is_the_reference(row, entries[row.evaluation_id])
-        for row in kept
+        for row in retained
         if row.evaluation_id
     )
     here = {
         "sampled": len(drawn),
         "histories": len(entries),
-        "excluded": len(cohort) - len(kept),
+        "excluded": len(cohort) - len(retained),
         "states": sum(len(entry.references) for entry in entries),
         "descriptions": sum(len(entry.vocabulary) for entry in entries),
         "components": len({entry.component for entry in entries}),
-        "several pre runs": sum(row.pre_runs > 1 for row in kept),
-        "several post runs": sum(row.post_runs > 1 for row in kept),
+        "several pre runs": sum(row.pre_runs > 1 for row in retained),
+        "several post runs": sum(row.post_runs > 1 for row in retained),
     }
     values = [
         Value("drawn from the split lists", "in place", same, figures["sampled"], unit="count"),
@@ -40,7 +40,7 @@ def vost_roster(benchmark: Benchmark) -> Result:
     return Result(tuple(values))
 
 
-def _event_is_the_reference(row: Sampled, entry: Entry) -> bool:
+def _event_is_the_reference(row: SampledHistory, entry: ReleaseEntry) -> bool:
     if row.event is None:
         return False
     sides = {"pre": row.event.pre, "post": row.event.post}

@@ -21,14 +21,13 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.data.rendered import Scene
 from dejacue.evaluation import group_means, metrics
 from dejacue.evaluation.overlap import METRICS
 from dejacue.records import History
 from dejacue.sources.crops import picture
 from dejacue.sources.encoders import Encoder, encode_vocabulary, load_encoder
-from dejacue_paper.data.release import Entry
-from dejacue_paper.data.rendered import FAMILIES, MASK_NOISES, TOPOLOGIES, render
+from dejacue_paper.data.release import ReleaseEntry
+from dejacue_paper.data.rendered import FAMILIES, MASK_NOISES, TOPOLOGIES, RenderedScene, render
 from dejacue_paper.experiments._baselines import oracle
 from dejacue_paper.experiments.corpus import Benchmark, Corpus, Table
 from dejacue_paper.experiments.table import (
@@ -58,7 +57,7 @@ USUAL = {
     "blur": 0.0,
     "blocks": 0.0,
 }
-MOST_DISTRACTORS = 4  # at clutter 1
+MAX_DISTRACTORS = 4  # at clutter 1
 CURVES = ("r1_05", "top1_tiou")
 SCENES_NOTE = (
     "Rendered scenes of {frames} frames, seeds {first} to {last}, none of them used in training; "
@@ -70,7 +69,7 @@ U = TypeVar("U")
 Cell = tuple[str, float]  # what is wrong, and how much
 Masks = tuple[Cell, ...]
 ByHistory = dict[str, NDArray[np.int64]]
-Conditions = Mapping[Cell, Sequence[Entry | None]]
+Conditions = Mapping[Cell, Sequence[ReleaseEntry | None]]
 
 
 @dataclass(frozen=True)
@@ -82,7 +81,7 @@ class SceneRequest:
 
 
 def subject(number: int) -> dict[str, Any]:
-    """Seed, topology and family of a scene: topologies in turn, and the families of each."""
+    """Return seed, topology and family of a scene: topologies in turn, and the families of each."""
     topology = TOPOLOGIES[number % len(TOPOLOGIES)]
     able = [family.name for family in FAMILIES.values() if topology in family.topologies]
     family = able[number // len(TOPOLOGIES) % len(able)]
@@ -90,7 +89,8 @@ def subject(number: int) -> dict[str, Any]:
 
 
 def moderate(number: int) -> dict[str, Any]:
-    """The scene with difficulties that its seed draws, up to about the middle of their range."""
+    """Return options of a scene with difficulties that its seed draws, up to about half their
+    range."""
     rng = np.random.default_rng([FIRST_SEED + number, 1])
     most = {"camera": 0.6, "lighting": 0.6, "hand": 0.5, "clutter": 0.6, "noise": 0.4}
     levels = {name: float(rng.uniform(0, level)) for name, level in most.items()}
@@ -98,18 +98,18 @@ def moderate(number: int) -> dict[str, Any]:
 
 
 def degraded(number: int, difficulty: str, level: float) -> dict[str, Any]:
-    """The scene with defaults but for one difficulty; clutter adds distractors."""
-    more = {"distractors": round(MOST_DISTRACTORS * level)} if difficulty == "clutter" else {}
+    """Return options of a scene with defaults but for one difficulty; clutter adds distractors."""
+    more = {"distractors": round(MAX_DISTRACTORS * level)} if difficulty == "clutter" else {}
     return {**subject(number), **USUAL, difficulty: level, **more}
 
 
 def still(number: int) -> dict[str, Any]:
-    """The scene where nothing but the object itself ever changes."""
+    """Return options of a scene where nothing but the object itself ever changes."""
     return {**subject(number), **dict.fromkeys(USUAL, 0.0)}
 
 
-def build_entries(request: SceneRequest) -> list[Entry | None]:
-    """The history with true masks, then one for each kind of wrong masks.
+def build_entries(request: SceneRequest) -> list[ReleaseEntry | None]:
+    """Return the history with true masks, then one for each kind of wrong masks.
 
     Every frame is drawn once, whatever the masks. None where a mask never shows anything.
     """
@@ -126,11 +126,13 @@ def build_entries(request: SceneRequest) -> list[Entry | None]:
             if mask.any():
                 frames.append(frame)
                 crops.append(picture(image, mask, model.size))
-    return [entry(scene, model, *own) if own[0] else None for own in seen]
+    return [entry(scene, model, *observed) if observed[0] else None for observed in seen]
 
 
-def entry(scene: Scene, model: Encoder, frames: list[int], crops: list[NDArray[np.uint8]]) -> Entry:
-    return Entry(
+def entry(
+    scene: RenderedScene, model: Encoder, frames: list[int], crops: list[NDArray[np.uint8]]
+) -> ReleaseEntry:
+    return ReleaseEntry(
         History(model.encode_images(crops), np.array(frames), scene.id, model.identity),
         encode_vocabulary(scene.vocabulary, model),
         scene.references,
@@ -142,20 +144,21 @@ def entry(scene: Scene, model: Encoder, frames: list[int], crops: list[NDArray[n
 
 @cache
 def encoder() -> Encoder:
-    """One per process, with one thread, so that results do not depend on the order of the work."""
+    """Return the encoder of this process, with one thread, so that results do not depend on the
+    order of the work."""
     return load_encoder("mini", threads=1)
 
 
 def build_all_entries(
     requests: Sequence[SceneRequest], workers: int | None = None
-) -> list[list[Entry | None]]:
+) -> list[list[ReleaseEntry | None]]:
     return in_processes(build_entries, requests, workers)
 
 
 def in_processes(
     function: Callable[[T], U], items: Sequence[T], workers: int | None = None
 ) -> list[U]:
-    """Maps in as many processes as there are cores, or in this one if one is enough."""
+    """Map in as many processes as there are cores, or in this one if one is enough."""
     workers = min(workers or os.cpu_count() or 1, len(items))
     if workers == 1:
         return [function(item) for item in items]
@@ -171,8 +174,8 @@ def retrieval(benchmark: Benchmark, scenes: int = SCENES, workers: int | None = 
     scores = {name: corpus.scores(windows) for name, windows in chosen.items()}
     scores["best window of the schedule"] = metrics(oracle(corpus))
     values: list[Value] = []
-    for name, own in scores.items():
-        values += with_intervals(name, corpus.means(own))
+    for name, by_scene in scores.items():
+        values += with_intervals(name, corpus.means(by_scene))
     values += _features(corpus)
     overall = corpus.compare(chosen["vocabulary"], chosen["absolute"])
     values += paired_values("vocabulary − absolute", overall, {})
@@ -184,11 +187,11 @@ def retrieval(benchmark: Benchmark, scenes: int = SCENES, workers: int | None = 
             )
         pair = part.compare(part.windows("vocabulary"), part.windows("absolute"))
         values += paired_values(f"{topology}: vocabulary − absolute", pair, {})
-    found = overall["r1_05"]
+    recall = overall["r1_05"]
     return Result(
         tuple(values),
         {name: corpus.by_history(windows) for name, windows in chosen.items()},
-        (scenes_note(scenes), _verdict(found.low, found.high), WHY, FAMILY),
+        (scenes_note(scenes), _verdict(recall.low, recall.high), WHY, FAMILY),
         {"rendered_retrieval": partial(_retrieval_figure, corpus)},
     )
 
@@ -214,8 +217,8 @@ def scenes_note(scenes: int) -> str:
     return SCENES_NOTE.format(frames=FRAMES, first=FIRST_SEED, last=FIRST_SEED + scenes - 1)
 
 
-def moderate_entries(scenes: int, workers: int | None) -> list[Entry]:
-    """The moderate scenes with true masks; a scene always shows its object."""
+def moderate_entries(scenes: int, workers: int | None) -> list[ReleaseEntry]:
+    """Return the moderate scenes with true masks; a scene always shows its object."""
     entries = build_all_entries([SceneRequest(moderate(n)) for n in range(scenes)], workers)
     return [with_true_masks for with_true_masks, *_ in entries if with_true_masks is not None]
 
@@ -225,7 +228,7 @@ def _topologies(corpus: Corpus) -> list[str]:
 
 
 def _features(corpus: Corpus) -> list[Value]:
-    """How well the encoder tells the states apart before any readout is applied."""
+    """Measure how well the encoder tells the states apart before any readout is applied."""
     right, alike = [], []
     for entry in corpus.entries:
         states = _unit_centres(entry)
@@ -237,16 +240,17 @@ def _features(corpus: Corpus) -> list[Value]:
     ]
 
 
-def _unit_centres(entry: Entry) -> Table:
-    """(S, d): the mean sentence of every state."""
+def _unit_centres(entry: ReleaseEntry) -> Table:
+    """Return (S, d): the mean sentence of every state."""
     words, labels = np.asarray(entry.vocabulary.features, np.float64), entry.vocabulary.labels
     centres = np.stack([words[labels == state].mean(axis=0) for state in np.unique(labels)])
     unit: Table = centres / np.linalg.norm(centres, axis=1, keepdims=True)
     return unit
 
 
-def _nearest_is_right(entry: Entry, states: Table) -> float:
-    """Share of the observed frames with a state that are nearest to it among its siblings."""
+def _nearest_is_right(entry: ReleaseEntry, states: Table) -> float:
+    """Return the share of the observed frames with a state that are nearest to it among its
+    siblings."""
     frames = entry.history.frames
     truth = np.full(len(frames), -1)
     for state, name in enumerate(entry.vocabulary.states):
@@ -257,7 +261,7 @@ def _nearest_is_right(entry: Entry, states: Table) -> float:
 
 
 def masks(benchmark: Benchmark, scenes: int = MASKED, workers: int | None = None) -> Result:
-    """Wrong masks on the scenes of ``retrieval``, each with a distractor to switch to."""
+    """Measure wrong masks on the scenes of ``retrieval``, each with a distractor to switch to."""
     wrong: Masks = tuple(product(MASK_NOISES, MASK_LEVELS[1:]))
     requests = [SceneRequest({**moderate(n), "distractors": 1}, wrong) for n in range(scenes)]
     true, *others = zip(*build_all_entries(requests, workers), strict=True)
@@ -267,16 +271,21 @@ def masks(benchmark: Benchmark, scenes: int = MASKED, workers: int | None = None
 
 
 def difficulty(benchmark: Benchmark, scenes: int = DEGRADED, workers: int | None = None) -> Result:
-    """One difficulty at a time, the others as usual, with true masks."""
-    wanted = {
+    """Measure one difficulty at a time, the others as usual, with true masks."""
+    cells = {
         (what, level): [degraded(n, what, level) for n in range(scenes)]
         for what, level in product(USUAL, LEVELS)
     }
-    wanted[STILL, 0.0] = [still(n) for n in range(scenes)]
-    once = {_key(options): SceneRequest(options) for own in wanted.values() for options in own}
+    cells[STILL, 0.0] = [still(n) for n in range(scenes)]
+    once = {
+        _key(options): SceneRequest(options)
+        for options_list in cells.values()
+        for options in options_list
+    }
     built = dict(zip(once, build_all_entries(list(once.values()), workers), strict=True))
     conditions = {
-        cell: [built[_key(options)][0] for options in own] for cell, own in wanted.items()
+        cell: [built[_key(options)][0] for options in options_list]
+        for cell, options_list in cells.items()
     }
     notes = (scenes_note(scenes), ABOUT_DIFFICULTIES, ABOUT_STILL)
     return _curves(benchmark, conditions, "rendered_difficulty", notes)
@@ -296,7 +305,7 @@ ABOUT_MASKS = (
 ABOUT_DIFFICULTIES = (
     "Changes are relative to level 0 of the same difficulty; the others stay at "
     f"{', '.join(f'{name} {level:g}' for name, level in USUAL.items())}. Clutter adds "
-    f"{MOST_DISTRACTORS} distractors at level 1 and half as many at .5. Pixels outside the mask "
+    f"{MAX_DISTRACTORS} distractors at level 1 and half as many at .5. Pixels outside the mask "
     "are grey in a crop, so the background shows only in the soft outline of the object."
 )
 ABOUT_STILL = (
@@ -311,8 +320,10 @@ ABOUT_STILL = (
 def _curves(
     benchmark: Benchmark, conditions: Conditions, figure: str, notes: tuple[str, ...]
 ) -> Result:
-    """Vocabulary coordinates by kind and level; changes are against level 0 of the kind."""
-    ids = sorted({entry.id for own in conditions.values() for entry in own if entry is not None})
+    """Return vocabulary coordinates by kind and level; changes are against level 0 of the kind."""
+    ids = sorted(
+        {entry.id for entries in conditions.values() for entry in entries if entry is not None}
+    )
     values: list[Value] = []
     windows: dict[str, ByHistory] = {}
     tables: dict[Cell, Table] = {}
@@ -329,12 +340,12 @@ def _curves(
 
 
 def measured(
-    entries: Sequence[Entry | None],
+    entries: Sequence[ReleaseEntry | None],
     ids: Sequence[str],
     engine: str,
     method: tuple[str, str] = ("vocabulary", "scan"),
 ) -> tuple[Table, ByHistory]:
-    """(ids, 3) metrics, zero where nothing was seen, and the windows of the others."""
+    """Return (ids, 3) metrics, zero where nothing was seen, and the windows of the others."""
     table = dict.fromkeys(ids, np.zeros(len(METRICS)))
     seen = [entry for entry in entries if entry is not None]
     if not seen:
@@ -354,7 +365,7 @@ def _retrieval_figure(corpus: Corpus) -> Any:
 
 
 def side_by_side(parts: Mapping[str, Corpus], methods: Mapping[str, tuple[str, Any]]) -> Any:
-    """R@1 .5 with intervals: of each part, by coordinates and readout."""
+    """Plot R@1 .5 with intervals: of each part, by coordinates and readout."""
     from dejacue_paper.experiments._robustness_figures import groups_figure
 
     rows = {

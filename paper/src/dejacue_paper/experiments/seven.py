@@ -57,7 +57,7 @@ def _lengths(readout: Scan) -> tuple[int, ...]:
 
 
 def measures(corpus: Corpus, coordinates: str, readout: Scan) -> dict[str, Table]:
-    """All published measures of a scan, one value per description."""
+    """Return all published measures of a scan, one value per description."""
     windows = corpus.windows(coordinates, readout)
     scores = corpus.scores(windows)
     right = identity(corpus, corpus.best_scores(coordinates, readout), coordinates, readout)
@@ -75,9 +75,9 @@ def measures(corpus: Corpus, coordinates: str, readout: Scan) -> dict[str, Table
 def _compared(
     corpus: Corpus, row: str, coordinates: str, readout: Scan, theirs: Any
 ) -> list[Value]:
-    own = measures(corpus, coordinates, readout)
-    means = corpus.means(np.stack(list(own.values()), axis=1)).mean(axis=0)
-    here = dict(zip(own, means.tolist(), strict=True))
+    values = measures(corpus, coordinates, readout)
+    means = corpus.means(np.stack(list(values.values()), axis=1)).mean(axis=0)
+    here = dict(zip(values, means.tolist(), strict=True))
     here |= corpus.paraphrases(corpus.windows(coordinates, readout))
     return [Value(row, metric, here[metric], there) for metric, there in theirs.items()]
 
@@ -111,15 +111,15 @@ def _cases(corpus: Corpus) -> Any:
         seen = evidence(
             entry.history, entry.vocabulary, coordinates="dual", readout=SCAN, engine=corpus.engine
         )
-        found = Window(*corpus.windows("dual")[corpus.rows[entry.id]][at].tolist())
+        window = Window(*corpus.windows("dual")[corpus.rows[entry.id]][at].tolist())
         true = entry.references[entry.vocabulary.state_names[at]]
         title = f"{entry.id} {entry.component}: {CASES[entry.component]}"
-        cases.append(Case(title, entry.history, seen.responses[at], found, true))
+        cases.append(Case(title, entry.history, seen.responses[at], window, true))
     return cases_figure(cases)
 
 
 def _by_history(corpus: Corpus, system: str) -> list[Value]:
-    """R@1 .5 and Top-1 tIoU of every history and cohort; the paper prints a few of them."""
+    """Return R@1 .5 and Top-1 tIoU of every history and cohort; the paper prints a few of them."""
     known = published()["paper"]["reconstructed_r1_05"].get(system, {})
     means = corpus.means(corpus.scores(corpus.windows(system)))
     values = []
@@ -162,7 +162,8 @@ def controls(benchmark: Benchmark) -> Result:
 
 
 def nonoverlap(benchmark: Benchmark) -> Result:
-    """One window per state (mean score of its descriptions): independently, and disjoint."""
+    """Measure one window per state (mean score of its descriptions): independently, and
+    disjoint."""
     corpus, figures = benchmark.seven, published()["seven_state_nonoverlap"]
     chosen = {
         "independent": _state_windows(corpus),
@@ -174,8 +175,8 @@ def nonoverlap(benchmark: Benchmark) -> Result:
             values.append(Value(name.replace("_", " "), metric, here, figures[name][metric]))
     overlapping = total = 0
     for entry in corpus.entries:
-        own = chosen["independent"][corpus.rows[entry.id]]
-        states = dict(zip(entry.vocabulary.state_names, own.tolist(), strict=True))
+        selected = chosen["independent"][corpus.rows[entry.id]]
+        states = dict(zip(entry.vocabulary.state_names, selected.tolist(), strict=True))
         for a, b in combinations(states.values(), 2):
             total += 1
             overlapping += bool(tiou([a], [b])[0, 0] > 0)
@@ -192,16 +193,16 @@ def nonoverlap(benchmark: Benchmark) -> Result:
 
 
 def _state_windows(corpus: Corpus) -> NDArray[np.int64]:
-    """The best window of each state by the mean score of its descriptions (dual)."""
-    found = []
+    """Return the best window of each state by the mean score of its descriptions (dual)."""
+    best = []
     for entry in corpus.entries:
         windows, scores = candidates(
             entry.history, entry.vocabulary, coordinates="dual", engine=corpus.engine
         )
         labels = entry.vocabulary.labels
         pooled = np.stack([scores[labels == s].mean(axis=0) for s in range(labels.max() + 1)])
-        found.append(windows[select(windows[:, 0], windows[:, 1], pooled)][labels])
-    return np.concatenate(found)
+        best.append(windows[select(windows[:, 0], windows[:, 1], pooled)][labels])
+    return np.concatenate(best)
 
 
 def ranking(benchmark: Benchmark) -> Result:
@@ -221,7 +222,7 @@ NEAR_TIE = (
 
 
 def residuals(benchmark: Benchmark) -> Result:
-    """Windows from raw residuals and from unit ones: each query has its own scale."""
+    """Compare windows from raw residuals and from unit ones: each query has its own scale."""
     corpus = benchmark.seven
     plan = Plan.of("dual", SCAN, None, 1, False, corpus.engine)
     raw, norms = [], []
@@ -230,8 +231,8 @@ def residuals(benchmark: Benchmark) -> Result:
         scaled = (unit.queries * unit.residual_norms[:, None]).astype(np.float32)
         tables = Ragged.of([entry.history], [scaled])
         schedule = schedule_of([SCAN.lengths(entry.history)], "sqrt")
-        found = plan.engine.locate(tables, schedule, 3, plan.engine.centres(tables))
-        raw.append(np.stack([found.first, found.last], axis=1))
+        located = plan.engine.locate(tables, schedule, 3, plan.engine.centres(tables))
+        raw.append(np.stack([located.first, located.last], axis=1))
         norms += unit.residual_norms.tolist()
     chosen = {"raw": np.concatenate(raw), "unit": corpus.windows("dual")}
     equal = float((chosen["raw"] == chosen["unit"]).all(axis=1).sum())
@@ -251,7 +252,8 @@ SENSITIVITY = {"r1_05": "state_macro_r1_tiou_0.5", "top1_tiou": "state_macro_top
 
 
 def sensitivity(benchmark: Benchmark) -> Result:
-    """Coordinates minus absolute on S05–S07; of the three reference sets the release has one."""
+    """Compare coordinates with absolute on S05–S07; of the three reference sets the release has
+    one."""
     corpus = benchmark.seven.only("extension")
     base = corpus.averages(corpus.windows("absolute"))
     values: list[Value] = []

@@ -15,7 +15,7 @@ from dejacue.method.kernel import Ragged
 from dejacue.method.plan import Plan
 from dejacue.method.readouts import schedule_of
 from dejacue.records import History, Vocabulary
-from dejacue_paper.data.release import Entry
+from dejacue_paper.data.release import ReleaseEntry
 from dejacue_paper.experiments import perturb
 from dejacue_paper.experiments._identity import identity
 from dejacue_paper.experiments.corpus import SCAN, Benchmark, Corpus, Table
@@ -46,7 +46,7 @@ LABELS = {**METRICS, IDENTITY: "identity"}
 
 
 def shifts(benchmark: Benchmark) -> Result:
-    """Frames rolled within their runs: the same features, another order (dual)."""
+    """Measure frames rolled within their runs: the same features, another order (dual)."""
     corpus, figures = benchmark.original, published()["circular_shift"]
     size = 8
     count = size * GROUPS
@@ -65,7 +65,9 @@ def shifts(benchmark: Benchmark) -> Result:
         frames = history.frames[np.stack([start, end], axis=1)]
         chosen[:, rows] = frames.reshape(count, -1, 2)
     whole = corpus.means(corpus.scores(corpus.windows("dual")))[:, 1]
-    each = np.array([corpus.means(corpus.scores(own))[:, 1] for own in chosen])  # (count, 4)
+    each = np.array(
+        [corpus.means(corpus.scores(selected))[:, 1] for selected in chosen]
+    )  # (count, 4)
     draws = each.mean(axis=1).reshape(GROUPS, size).mean(axis=1)
     return Result(
         (
@@ -74,7 +76,7 @@ def shifts(benchmark: Benchmark) -> Result:
         ),
         {
             "unshifted": corpus.by_history(corpus.windows("dual")),
-            **{f"seed {1 + k}": corpus.by_history(own) for k, own in enumerate(chosen)},
+            **{f"seed {1 + k}": corpus.by_history(selected) for k, selected in enumerate(chosen)},
         },
         notes=(
             f"Seeds 1–8, our first draw, give {100 * draws[0]:.2f} %, the published mean, but so "
@@ -96,7 +98,8 @@ def _matrix(corpus: Corpus, whole: Table, each: Table) -> Any:
 
 
 def duplication(benchmark: Benchmark) -> Result:
-    """The first state's descriptions repeated: does the origin follow their number? (dual)"""
+    """Measure the first state's descriptions repeated: does the origin follow their number?
+    (dual)"""
     corpus = benchmark.seven
     systems = {"query_uniform": "dual-query-uniform", "state_balanced": "dual"}
     before = {name: _joint(corpus, system, 1) for name, system in systems.items()}
@@ -131,22 +134,23 @@ def duplication(benchmark: Benchmark) -> Result:
 
 
 def _joint(corpus: Corpus, system: str, times: int) -> tuple[NDArray[np.int64], Table, Table]:
-    """For the original descriptions: windows (n, 1 + K, 2) on the target and on each track, the
-    target's scores (n,), and all scores (n, 1 + K), −inf where a history has fewer tracks."""
+    """Return, for the original descriptions, windows (n, 1 + K, 2) on the target and on each track,
+    the target's scores (n,), and all scores (n, 1 + K), −inf where a history has fewer tracks."""
     most = 1 + max(len(entry.tracks) for entry in corpus.entries)
     windows = np.zeros((len(corpus), most, 2), np.int64)
     scores = np.full((len(corpus), most), -np.inf)
     for entry in corpus.entries:
-        words, own = repeated(entry.vocabulary, times)
+        words, originals = repeated(entry.vocabulary, times)
         for k, history in enumerate([entry.history, *(t.history for t in entry.tracks)]):
-            found, best = corpus.locate([history], [words], system)
-            windows[corpus.rows[entry.id], k] = found[own]
-            scores[corpus.rows[entry.id], k] = best[own]
+            windows_here, best = corpus.locate([history], [words], system)
+            windows[corpus.rows[entry.id], k] = windows_here[originals]
+            scores[corpus.rows[entry.id], k] = best[originals]
     return windows, scores[:, 0], scores
 
 
 def repeated(vocabulary: Vocabulary, times: int) -> tuple[Vocabulary, NDArray[np.int64]]:
-    """The alphabetically first state's descriptions ``times`` over; rows of the originals."""
+    """Return the vocabulary with the alphabetically first state's descriptions ``times`` over, and
+    the rows of the originals."""
     first = min(vocabulary.states)
     rows: list[int] = []
     originals: list[int] = []
@@ -164,7 +168,7 @@ def repeated(vocabulary: Vocabulary, times: int) -> tuple[Vocabulary, NDArray[np
     return Vocabulary(states, features, vocabulary.encoder), np.array(originals)
 
 
-Perturbation = Callable[[Entry, np.random.Generator], History | None]
+Perturbation = Callable[[ReleaseEntry, np.random.Generator], History | None]
 PERTURBED = {  # in the tables
     "random_missing_010pct": "10 % of the frames missing",
     "contiguous_missing_span_010pct": "a span of 10 % missing",
@@ -182,7 +186,8 @@ PERTURBATIONS: dict[str, Perturbation] = {
 
 
 def perturbations(benchmark: Benchmark) -> Result:
-    """Tracking errors on the four histories with tracks: change from the whole history (dual)."""
+    """Measure tracking errors on the four histories with tracks: change from the whole history
+    (dual)."""
     corpus = benchmark.original
     metrics = ("r1_05", "top1_tiou", IDENTITY)
     base = _tracked(corpus, corpus.windows("dual"), corpus.best_scores("dual"))
@@ -198,18 +203,20 @@ def perturbations(benchmark: Benchmark) -> Result:
             chosen, scores = corpus.locate(there, corpus.vocabularies, "dual")
             deltas[at] = _tracked(corpus, chosen, scores) - base
             windows[f"{condition}/seed {seed}"] = corpus.by_history(chosen)
-        kept = [k for k, w in enumerate(worse) if w is not None]
-        by_draw = deltas[:, kept].reshape(GROUPS, 3, len(kept), 3).mean(axis=1)
-        ends = np.array([bootstrap_interval(own) for own in by_draw])  # (draws, 2, metrics)
+        present = [k for k, w in enumerate(worse) if w is not None]
+        by_draw = deltas[:, present].reshape(GROUPS, 3, len(present), 3).mean(axis=1)
+        ends = np.array([bootstrap_interval(draw) for draw in by_draw])  # (draws, 2, metrics)
         finding = OTHER_TRACKS if "missing" not in condition else NO_SEEDS
         for k, metric in enumerate(metrics):
-            own, label = theirs["observed"][metric], LABELS[metric]
+            observed, label = theirs["observed"][metric], LABELS[metric]
             row = PERTURBED[condition]
-            before = float(base[kept, k].mean())
+            before = float(base[present, k].mean())
             low, high = theirs["paired_delta_scene_cluster_bootstrap_95ci"][metric]
-            values.append(Value(row, f"{label} before", before, own["baseline"], finding=BASELINE))
+            values.append(
+                Value(row, f"{label} before", before, observed["baseline"], finding=BASELINE)
+            )
             for part, draws, there in (
-                ("mean", by_draw[:, :, k].mean(axis=1), own["delta"]),
+                ("mean", by_draw[:, :, k].mean(axis=1), observed["delta"]),
                 ("low", ends[:, 0, k], low),
                 ("high", ends[:, 1, k], high),
             ):
@@ -220,7 +227,7 @@ def perturbations(benchmark: Benchmark) -> Result:
 
 
 def _tracked(corpus: Corpus, windows: NDArray[np.int64], scores: Table) -> Table:
-    """(histories, 3): R@1 .5, Top-1 tIoU and identity."""
+    """Return (histories, 3): R@1 .5, Top-1 tIoU and identity."""
     right = identity(corpus, scores, "dual")
     table = np.column_stack([corpus.scores(windows)[:, 1:], right])
     return corpus.means(table)

@@ -32,7 +32,7 @@ CELLS = list(product(CORRELATIONS, SIGNALS, DURATIONS))  # noise cells, in the p
 
 
 def sequences() -> tuple[Table, NDArray[np.int64]]:
-    """(trials, frames) responses, cell by cell, and the true windows (trials, 2)."""
+    """Return (trials, frames) responses, cell by cell, and the true windows (trials, 2)."""
     rng = np.random.default_rng(SEED)
     raw = np.empty((len(CELLS), TRIALS, FRAMES))
     truth = np.empty((len(CELLS), TRIALS, 2), np.int64)
@@ -55,25 +55,27 @@ def sequences() -> tuple[Table, NDArray[np.int64]]:
 
 
 def selected(responses: Table, norm: str, using: str) -> NDArray[np.int64]:
-    """(grids, trials, 2) windows."""
-    found = np.empty((len(GRIDS), len(responses), 2), np.int64)
+    """Return (grids, trials, 2) windows."""
+    windows = np.empty((len(GRIDS), len(responses), 2), np.int64)
     for g, grid in enumerate(GRIDS):
         schedule = schedule_of([grid.lengths(FRAMES)], norm)
         start, end, _ = engine(using).scan(responses, WHOLE, schedule)
-        found[g] = np.stack([start, end], axis=1)
-    return found
+        windows[g] = np.stack([start, end], axis=1)
+    return windows
 
 
 def duration_study(benchmark: Benchmark) -> Result:
     figures = published()["synthetic_duration"]
     responses, truth = sequences()
     windows = {name: selected(responses, norm, benchmark.engine) for name, norm in NORMS.items()}
-    scores = {name: _scores(found, truth) for name, found in windows.items()}
+    scores = {name: _scores(selected, truth) for name, selected in windows.items()}
     values: list[Value] = []
     for name, theirs in figures["reported_equal_cell_summary"].items():
-        for metric, own in scores[name].items():
+        for metric, by_cell in scores[name].items():
             unit = "frames" if metric == "mean_absolute_duration_error" else "%"
-            values.append(Value(NAMES[name], metric, float(own.mean()), theirs[metric], unit=unit))
+            values.append(
+                Value(NAMES[name], metric, float(by_cell.mean()), theirs[metric], unit=unit)
+            )
         cells = float(scores[name]["r1_05"].shape[0] * len(CELLS))
         values.append(
             Value(NAMES[name], "design_cells", cells, theirs["design_cells"], unit="count")
@@ -90,9 +92,11 @@ def duration_study(benchmark: Benchmark) -> Result:
         {
             f"{name}/base {grid.base} ratio {grid.ratio}": {
                 "correlation {} signal {} duration {}".format(*cell): rows
-                for cell, rows in zip(CELLS, found[g].reshape(len(CELLS), TRIALS, 2), strict=True)
+                for cell, rows in zip(
+                    CELLS, selected[g].reshape(len(CELLS), TRIALS, 2), strict=True
+                )
             }
-            for name, found in windows.items()
+            for name, selected in windows.items()
             for g, grid in enumerate(GRIDS)
         },
         figures={"synthetic_durations": lambda: _figure(scores)},
@@ -100,7 +104,7 @@ def duration_study(benchmark: Benchmark) -> Result:
 
 
 def _scores(windows: NDArray[np.int64], truth: NDArray[np.int64]) -> dict[str, Table]:
-    """metric → (grids, cells, trials)."""
+    """Return metric → (grids, cells, trials)."""
     shape = (len(GRIDS), len(CELLS), TRIALS)
     repeated = np.broadcast_to(truth, windows.shape).reshape(-1, 2)
     overlap = paired_tiou(windows.reshape(-1, 2), repeated).reshape(shape)
@@ -114,7 +118,8 @@ def _scores(windows: NDArray[np.int64], truth: NDArray[np.int64]) -> dict[str, T
 
 
 def _paired(scores: dict[str, dict[str, Table]], figures: Any) -> list[Value]:
-    """√ minus another norm: mean, cells won, and the bootstrap of trials within noise cells."""
+    """Return √ minus another norm: mean, cells won, and the bootstrap of trials within noise
+    cells."""
     keys = {"r1_05": "r1_tiou_0.5", "top1_tiou": "top1_tiou"}
     jobs = [(name, metric) for name in figures for metric in keys]
     differences = []
@@ -149,16 +154,17 @@ TIED = 1e-12  # means of 400 trials that differ by less are equal
 
 
 def trial_bootstrap(values: Table) -> Table:
-    """(k, 2) intervals of the mean over cells, trials drawn within cells; values (cells, n, k)."""
+    """Return (k, 2) intervals of the mean over cells, trials drawn within cells; values (cells, n,
+    k)."""
     cells, trials, count = values.shape
     rng = np.random.default_rng(SEED)
     total = np.zeros((DRAWS, count))
     row = (np.arange(DRAWS) * trials)[:, None]
-    for own in values:
+    for cell in values:
         index = rng.integers(0, trials, size=(DRAWS, trials))
         index += row
         drawn = np.bincount(index.ravel(), minlength=DRAWS * trials)  # how often each trial came
-        total += drawn.reshape(DRAWS, trials).astype(np.float64) @ own / trials
+        total += drawn.reshape(DRAWS, trials).astype(np.float64) @ cell / trials
     bounds: Table = np.quantile(total / cells, [0.025, 0.975], axis=0).T
     return bounds
 
@@ -169,8 +175,8 @@ def _figure(scores: dict[str, dict[str, Table]]) -> Any:
     order = [[c for c, cell in enumerate(CELLS) if cell[2] == d] for d in DURATIONS]
     lines = {
         metric: {
-            name: [float(own[metric][:, cells].mean()) for cells in order]
-            for name, own in scores.items()
+            name: [float(of_norm[metric][:, cells].mean()) for cells in order]
+            for name, of_norm in scores.items()
         }
         for metric in ("r1_05", "top1_tiou")
     }

@@ -60,7 +60,8 @@ class Value:
 
     @property
     def mark(self) -> str:
-        """✓ rounds to the published number; ≈ that is within our draws; ✗ neither; – no pair."""
+        """Return ✓ if it rounds to the published number; ≈ if that is within our draws; ✗ neither;
+        – no pair."""
         if self.here is None or self.published is None or self.derived:
             return ABSENT
         slack = 0.5 * 10.0**-self.digits + 1e-12
@@ -89,13 +90,13 @@ class Result:
 
     @property
     def remarks(self) -> list[str]:
-        """Notes, and what is known about the values that differ."""
+        """Return notes, and what is known about the values that differ."""
         findings = dict.fromkeys(v.finding for v in self.values if v.mark == NO and v.finding)
         return [*self.notes, *findings]
 
     @property
     def unexplained(self) -> list[Value]:
-        """Values that differ although nothing says why."""
+        """Return values that differ although nothing says why."""
         return [value for value in self.values if value.mark == NO and not value.finding]
 
 
@@ -115,7 +116,7 @@ class Experiment:
 
 @cache
 def published() -> dict[str, Any]:
-    """The published figures, as facts with their source."""
+    """Return the published figures, as facts with their source."""
     text = files("dejacue_paper.experiments").joinpath("published.json").read_text(encoding="utf-8")
     document: dict[str, Any] = json.loads(text)
     return document
@@ -129,7 +130,7 @@ def interval_values(
     ci: Iterable[float],
     **options: Any,
 ) -> list[Value]:
-    """Mean, low and high beside the published ones."""
+    """Return mean, low and high beside the published ones."""
     figures = (mean, *(ci or (None, None)))
     return [
         Value(row, metric, ours, theirs, part, **options)
@@ -143,7 +144,7 @@ def with_intervals(
     chosen: Iterable[str] = METRICS,
     labels: Mapping[str, str] | None = None,
 ) -> list[Value]:
-    """Mean and interval of some of the METRICS, which are the columns of ``means`` (groups, 3)."""
+    """Return mean and interval of some of the METRICS, the columns of ``means`` (groups, 3)."""
     values: list[Value] = []
     for metric, (mean, low, high) in zip(METRICS, intervals(means), strict=True):
         if metric in chosen:
@@ -153,14 +154,15 @@ def with_intervals(
 
 
 def intervals(means: NDArray[np.float64]) -> list[tuple[float, float, float]]:
-    """Mean, low and high of every column."""
+    """Return mean, low and high of every column."""
     low, high = bootstrap_interval(means)
     columns = zip(means.mean(axis=0), low, high, strict=True)
     return [(float(a), float(b), float(c)) for a, b, c in columns]
 
 
 def drawn(row: str, metric: str, draws: NDArray[np.float64], there: float, **options: Any) -> Value:
-    """Our mean over all draws beside the published value, with the smallest and largest draw."""
+    """Return our mean over all draws beside the published value, with the smallest and largest
+    draw."""
     ends = (float(draws.min()), float(draws.max()))
     return Value(row, metric, float(draws.mean()), there, drawn=ends, **options)
 
@@ -168,11 +170,11 @@ def drawn(row: str, metric: str, draws: NDArray[np.float64], there: float, **opt
 def paired_values(
     row: str, comparisons: Mapping[str, Paired], figures: Mapping[str, Any], **options: Any
 ) -> list[Value]:
-    """Difference, interval, p and Holm p of every metric; ``figures`` may lack some.
+    """Return the difference, interval, p and Holm p of every metric; ``figures`` may lack some.
 
     The metrics given are the family of the correction; a result's notes say so.
     """
-    found = []
+    rows = []
     for metric, ours in comparisons.items():
         theirs = figures.get(metric, {})
         low, high = theirs.get("ci95", (None, None))
@@ -184,5 +186,5 @@ def paired_values(
             ("holm p", ours.holm_p, theirs.get("holm_p")),
         ):
             unit = "p" if part.endswith("p") else "%"
-            found.append(Value(row, metric, here, there, part, unit, **options))
-    return found
+            rows.append(Value(row, metric, here, there, part, unit, **options))
+    return rows

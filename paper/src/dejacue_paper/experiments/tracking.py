@@ -17,8 +17,8 @@ from dejacue.sources.crops import picture
 from dejacue.sources.tracks.base import Prompt, TrackerSession, bounding_box
 from dejacue.sources.tracks.doubts import Series, colour_signature, find_doubts
 from dejacue.sources.tracks.loading import load_tracker
-from dejacue_paper.data.release import Entry
-from dejacue_paper.data.rendered import DegradedScene, MaskNoise, render
+from dejacue_paper.data.release import ReleaseEntry
+from dejacue_paper.data.rendered import MaskNoise, RenderedScene, render
 from dejacue_paper.experiments import rendered
 from dejacue_paper.experiments.corpus import Benchmark, Table
 from dejacue_paper.experiments.table import Experiment, Result, Value, intervals, with_intervals
@@ -43,13 +43,13 @@ Mask = NDArray[np.bool_]
 class Filmed:
     """One scene: a history for each condition, and how well the box that stays fits."""
 
-    entries: list[Entry | None]
+    entries: list[ReleaseEntry | None]
     overlap: float  # mean IoU with the box around the true mask
     exits: bool
 
 
 def film(number: int) -> Filmed:
-    """A scene seen through every kind of mask, each frame drawn once."""
+    """Draw a scene once and see it through every kind of mask."""
     options = {**rendered.moderate(number), "distractors": 1}
     scene = render(**options)
     noises = {
@@ -57,12 +57,12 @@ def film(number: int) -> Filmed:
         for name, (kind, level) in WRONG.items()
     }
     encoder = rendered.encoder()
-    kept: dict[str, tuple[list[int], list[Any]]] = {name: ([], []) for name in CONDITIONS}
+    frames_of: dict[str, tuple[list[int], list[Any]]] = {name: ([], []) for name in CONDITIONS}
     fits: list[float] = []
     session: TrackerSession | None = None
     for frame, (image, labels) in enumerate(scene):
         true: Mask = labels == 1
-        masks = {TRUE: true, **{name: own(labels, frame) == 1 for name, own in noises.items()}}
+        masks = {TRUE: true, **{name: noise(labels, frame) == 1 for name, noise in noises.items()}}
         edges = bounding_box(true)
         prompts = [Prompt(box=edges)] if session is None else []
         if edges is not None:
@@ -73,16 +73,19 @@ def film(number: int) -> Filmed:
                 fits.append(_overlap(masks[BOX], edges))
         for name, mask in masks.items():
             if mask.any():
-                kept[name][0].append(frame)
-                kept[name][1].append(picture(image, mask, encoder.size))
+                frames_of[name][0].append(frame)
+                frames_of[name][1].append(picture(image, mask, encoder.size))
     return Filmed(
-        [rendered.entry(scene, encoder, *own) if own[0] else None for own in kept.values()],
+        [
+            rendered.entry(scene, encoder, *observed) if observed[0] else None
+            for observed in frames_of.values()
+        ],
         float(np.mean(fits)),
         options["exits"] > 0,
     )
 
 
-def _noise(scene: DegradedScene) -> MaskNoise:
+def _noise(scene: RenderedScene) -> MaskNoise:
     assert scene.mask_noise is not None
     return scene.mask_noise
 
@@ -94,14 +97,15 @@ def _overlap(still: Mask, edges: tuple[int, int, int, int]) -> float:
 
 
 def masks(benchmark: Benchmark, scenes: int = SCENES, workers: int | None = None) -> Result:
-    """Masks from …: R@1 .5 of the contrast readout, and how well the box that stays fits."""
+    """Compare masks from several sources: R@1 .5 of the contrast readout, and how well the box that
+    stays fits."""
     filmed = rendered.in_processes(film, range(scenes), workers)
-    ids = sorted(own.entries[0].id for own in filmed if own.entries[0] is not None)
+    ids = sorted(clip.entries[0].id for clip in filmed if clip.entries[0] is not None)
     values: list[Value] = []
     windows: dict[str, Any] = {}
     tables: dict[str, Table] = {}
     for at, name in enumerate(CONDITIONS):
-        entries = [own.entries[at] for own in filmed]
+        entries = [clip.entries[at] for clip in filmed]
         how = ("vocabulary", "contrast")
         tables[name], windows[name] = rendered.measured(entries, ids, benchmark.engine, how)
         values += with_intervals(name, tables[name], CURVES)
@@ -109,7 +113,7 @@ def masks(benchmark: Benchmark, scenes: int = SCENES, workers: int | None = None
             change = intervals(tables[name] - tables[TRUE])[1]
             values.append(Value(name, "R@1 .5, change", change[0], None))
     for what, chosen in (("without exits", False), ("with exits", True)):
-        fits = [own.overlap for own in filmed if own.exits == chosen]
+        fits = [clip.overlap for clip in filmed if clip.exits == chosen]
         if fits:
             label = f"mean box IoU, {what} ({len(fits)} scenes)"
             values.append(Value(BOX, label, float(np.mean(fits)), None))
@@ -126,9 +130,9 @@ ABOUT = (
 def telling(
     benchmark: Benchmark, seeds: Sequence[int] = DOUBT_SEEDS, workers: int | None = None
 ) -> Result:
-    """How often doubts tell a known switch, and how often they come without one."""
-    found = rendered.in_processes(_doubted, seeds, workers)
-    called = np.array([own[0] for own in found])
+    """Measure how often doubts tell a known switch, and how often they come without one."""
+    results = rendered.in_processes(_doubted, seeds, workers)
+    called = np.array([result[0] for result in results])
     frames = DOUBT_FRAMES * len(seeds)
     values = [
         Value(
@@ -139,7 +143,7 @@ def telling(
         ),
     ]
     for kind in ("switch", "area", "lost", "back"):
-        count = sum(own[1].get(kind, 0) for own in found)
+        count = sum(result[1].get(kind, 0) for result in results)
         values.append(
             Value("true masks, per 100 frames", kind, 100 * count / frames, None, unit="times")
         )
@@ -167,9 +171,9 @@ def _doubted(seed: int) -> tuple[tuple[bool, bool], dict[str, int]]:
     for frame, (image, labels) in enumerate(scene):
         true.append(_measured(image, labels == 1))
         switched.append(_measured(image, wrong(labels, frame) == 1))
-    said = find_doubts(_series(switched))
+    doubts = find_doubts(_series(switched))
     at = round(DOUBT_FRAMES * 0.5)
-    near = [doubt for doubt in said if abs(doubt.first - at) <= 2]
+    near = [doubt for doubt in doubts if abs(doubt.first - at) <= 2]
     counts: dict[str, int] = {}
     for doubt in find_doubts(_series(true)):
         counts[doubt.kind] = counts.get(doubt.kind, 0) + 1

@@ -9,7 +9,7 @@ import numpy as np
 from dejacue.method.joint import Joint
 from dejacue.method.locate import locate
 from dejacue.records import Vocabulary
-from dejacue_paper.data.release import Entry
+from dejacue_paper.data.release import ReleaseEntry
 from dejacue_paper.data.synthetic import generate
 from dejacue_paper.experiments import rendered
 from dejacue_paper.experiments.beyond import HALVES, KINDS, KINDS_EXPLAINED, failure_kinds, sets
@@ -45,23 +45,23 @@ def none(
     scenes: int = SCENES,
     workers: int | None = None,
 ) -> Result:
-    """Windows, occurrences and absence, with and without a label for none of the states."""
+    """Measure windows, occurrences and absence, with and without a label for none of the states."""
     real = sets(benchmark) if names else {}
     corpora = {name: real[name] for name in names}
-    made = {
+    groups = {
         "rendered": rendered.moderate_entries(scenes, workers),
         "generated, something between": [between(seed) for seed in BETWEEN_SEEDS],
     }
-    corpora |= {name: Corpus(entries, benchmark.engine) for name, entries in made.items()}
+    corpora |= {name: Corpus(entries, benchmark.engine) for name, entries in groups.items()}
     values: list[Value] = []
     for name, corpus in corpora.items():
         for row, readout in READOUTS.items():
             values += _windows(f"{name}: {row}", corpus, readout)
             values += _absence(f"{name}: {row}", corpus, readout)
-    several: dict[str, Sequence[Entry]] = {
-        name: own
+    several: dict[str, Sequence[ReleaseEntry]] = {
+        name: entries
         for name, corpus in corpora.items()
-        if name in ("seven", "development") and (own := recurrent(corpus.entries))
+        if name in ("seven", "development") and (entries := recurrent(corpus.entries))
     }
     for count in GENERATED:
         several[f"generated, {count} times"] = [generated(seed, count) for seed in GENERATED_SEEDS]
@@ -78,22 +78,22 @@ ABOUT = (
 )
 
 
-def between(seed: int) -> Entry:
-    """Two states, and frames between them that show neither: 20 or 60 of 200."""
+def between(seed: int) -> ReleaseEntry:
+    """Measure two states, and frames between them that show neither: 20 or 60 of 200."""
     rng = np.random.default_rng(seed)
     first, lasts = int(rng.integers(40, 100)), 20 if seed % 2 else 60
     episodes = [("before", first), ("between", lasts), ("after", 200 - first - lasts)]
-    made = generate(
+    scene = generate(
         seed, states=(*BETWEEN, "between"), episodes=episodes, signal=0.8 if seed % 2 else 1.5
     )
-    words, features = made.vocabulary, made.vocabulary.features
+    words, features = scene.vocabulary, scene.vocabulary.features
     assert features is not None
     rows = [row for row, state in enumerate(words.state_names) if state in BETWEEN]
-    kept = Vocabulary(
+    vocabulary = Vocabulary(
         {state: words.states[state] for state in BETWEEN}, features[rows], words.encoder
     )
-    references = {state: made.references[state] for state in BETWEEN}
-    return Entry(made.history, kept, references, made.history.id, "generated", "")
+    references = {state: scene.references[state] for state in BETWEEN}
+    return ReleaseEntry(scene.history, vocabulary, references, scene.history.id, "generated", "")
 
 
 def _windows(row: str, corpus: Corpus, readout: Joint) -> list[Value]:
@@ -108,7 +108,7 @@ def _windows(row: str, corpus: Corpus, readout: Joint) -> list[Value]:
 
 
 def _absence(row: str, corpus: Corpus, readout: Joint) -> list[Value]:
-    """How often a state gets no frame: where it is, and where its episodes were cut out."""
+    """Return how often a state gets no frame: where it is, and where its episodes were cut out."""
     rng = np.random.default_rng(SEED)
     gone: list[tuple[bool, bool]] = []
     for entry in corpus.entries:
@@ -116,8 +116,10 @@ def _absence(row: str, corpus: Corpus, readout: Joint) -> list[Value]:
             pair = without(entry, state, rng)
             if pair is not None:
                 there, cut = (
-                    locate(own, entry.vocabulary, readout=readout, top=None, engine=corpus.engine)
-                    for own in pair
+                    locate(
+                        history, entry.vocabulary, readout=readout, top=None, engine=corpus.engine
+                    )
+                    for history in pair
                 )
                 gone.append((not there[state], not cut[state]))
     shares = np.mean(gone, axis=0).tolist()
@@ -127,7 +129,7 @@ def _absence(row: str, corpus: Corpus, readout: Joint) -> list[Value]:
     ]
 
 
-def _several(groups: Mapping[str, Sequence[Entry]], engine: str) -> list[Value]:
+def _several(groups: Mapping[str, Sequence[ReleaseEntry]], engine: str) -> list[Value]:
     return [
         Value(f"{name}: {row}", F1, float(np.mean(scores)), None)
         for name, entries in groups.items()

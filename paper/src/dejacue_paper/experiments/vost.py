@@ -45,7 +45,7 @@ Condition = tuple[str, str, str | Readout, str]  # its name, coordinates, readou
 
 
 def _rows_with_intervals(corpus: Corpus, conditions: Iterable[Condition], figures: Any) -> Result:
-    """Means and intervals of every condition beside ``figures[name]``, and the windows."""
+    """Return means and intervals of every condition beside ``figures[name]``, and the windows."""
     values: list[Value] = []
     windows = {}
     for name, coordinates, readout, prompts in conditions:
@@ -119,7 +119,7 @@ def _windows(corpus: Corpus, name: str) -> Any:
 
 
 def _change(corpus: Corpus, first: str, second: str) -> Any:
-    """(components, 3) differences."""
+    """Return (components, 3) differences."""
     a, b = (corpus.means(corpus.scores(_windows(corpus, name))) for name in (first, second))
     return a - b
 
@@ -131,13 +131,13 @@ def _effects(corpus: Corpus) -> Any:
         "vocabulary − absolute": ("scan_vocab", "scan_abs"),
         "dual − vocabulary": ("scan_dual", "scan_vocab"),
     }
-    found = {
+    windows = {
         name: corpus.compare(_windows(corpus, a), _windows(corpus, b))
         for name, (a, b) in comparisons.items()
     }
     rows = {
         name: {METRICS[m]: (p.delta, p.low, p.high) for m, p in pairs.items()}
-        for name, pairs in found.items()
+        for name, pairs in windows.items()
     }
     return effects_figure(_change(corpus, "scan_vocab", "scan_abs")[:, 1], rows)
 

@@ -21,7 +21,7 @@ RANK_TESTS = ("mrr_05", "recall_at_10_05", "best_overlap_normalized_rank")
 
 def strata(benchmark: Benchmark) -> Result:
     corpus, figures = benchmark.vost, published()["vost_duration_strata"]
-    lengths = np.array([own[0, 1] - own[0, 0] + 1 for own in corpus.references])
+    lengths = np.array([inside[0, 1] - inside[0, 0] + 1 for inside in corpus.references])
     pairs = list(zip(corpus.histories, corpus.states, strict=True))
     first_of_state = [pairs.index(pair) for pair in dict.fromkeys(pairs)]
     quarter, boundaries = duration_strata(lengths, lengths[first_of_state])
@@ -34,19 +34,19 @@ def strata(benchmark: Benchmark) -> Result:
                 Value(coordinates, f"boundary {k + 1}", float(boundaries[k]), there, unit="frames")
             )
         for q, label in enumerate(QUARTERS):
-            own, row = quarter == q, f"{coordinates}, {QUARTERS[label]} quarter"
+            inside, row = quarter == q, f"{coordinates}, {QUARTERS[label]} quarter"
             there = theirs["by_duration"][label]
-            count = float(own.sum())
+            count = float(inside.sum())
             values.append(
                 Value(row, "descriptions", count, there["num_descriptions"], unit="count")
             )
             for k, metric in enumerate(METRICS):
-                values.append(Value(row, metric, float(scores[own, k].mean()), there[metric]))
+                values.append(Value(row, metric, float(scores[inside, k].mean()), there[metric]))
     return Result(tuple(values), corpus.conditions("absolute", "vocabulary"))
 
 
 def ranks(corpus: Corpus, coordinates: str, readout: Scan | None = None) -> Table:
-    """(n, measures): RANKING of every description over all candidates."""
+    """Return (n, measures): RANKING of every description over all candidates."""
     tables = []
     for entry in corpus.entries:
         windows, scores = candidates(
@@ -56,20 +56,20 @@ def ranks(corpus: Corpus, coordinates: str, readout: Scan | None = None) -> Tabl
             readout=readout or "scan",
             engine=corpus.engine,
         )
-        own = rank_candidates(windows, scores, corpus.references[corpus.rows[entry.id]])
-        tables.append(np.stack([own[name] for name in RANKING], axis=1))
+        values = rank_candidates(windows, scores, corpus.references[corpus.rows[entry.id]])
+        tables.append(np.stack([values[name] for name in RANKING], axis=1))
     return np.concatenate(tables)
 
 
 def ranking_values(corpus: Corpus, figures: Any) -> tuple[list[Value], dict[str, Table]]:
-    """Means beside the published ones, and the values per component or history."""
+    """Return means beside the published ones, and the values per component or history."""
     values: list[Value] = []
     means = {}
     for name, theirs in figures.items():
         coordinates = COORDINATES_PUBLISHED.get(name, name)
-        own = means[coordinates] = corpus.means(ranks(corpus, coordinates))
+        table = means[coordinates] = corpus.means(ranks(corpus, coordinates))
         for metric, there in theirs.items():
-            here = float(own[:, RANKING.index(metric)].mean())
+            here = float(table[:, RANKING.index(metric)].mean())
             values.append(Value(coordinates, metric, here, there))
     return values, means
 
@@ -95,7 +95,7 @@ def ranking(benchmark: Benchmark) -> Result:
 def ranking_picture(means: dict[str, Table]) -> Any:
     from dejacue_paper.experiments._figures import ranking_figure
 
-    shown = {
+    bars = {
         "mrr_05": "MRR .5",
         "recall_at_10_05": "R@10 .5",
         "top1_tiou": "Top-1 tIoU",
@@ -103,9 +103,9 @@ def ranking_picture(means: dict[str, Table]) -> Any:
     }
     return ranking_figure(
         {
-            name: {label: float(own[:, RANKING.index(m)].mean()) for m, label in shown.items()}
+            name: {label: float(table[:, RANKING.index(m)].mean()) for m, label in bars.items()}
             for name in ("absolute", "vocabulary", "dual")
-            for own in [means[name]]
+            for table in [means[name]]
         }
     )
 
@@ -136,14 +136,14 @@ def _diagnostics(corpus: Corpus) -> Any:
         for norm, label in (("sqrt", "sum / √length"), ("sum", "sum"))
     }
     return diagnostics_figure(
-        {c: (overlap, same) for c, own in pairs.items() for overlap, same in [own.values()]},
+        {c: (overlap, same) for c, values in pairs.items() for overlap, same in [values.values()]},
         {c: (float(a), float(b)) for c, (a, b) in best.items()},
         {n: {"R@1 .5": float(v[1]), "Top-1 tIoU": float(v[2])} for n, v in norms.items()},
     )
 
 
 def examples(benchmark: Benchmark) -> Result:
-    """The three descriptions of the qualitative figure: absolute and vocabulary."""
+    """Show the three descriptions of the qualitative figure: absolute and vocabulary."""
     corpus = benchmark.vost
     texts = [text for v in corpus.vocabularies for text in v.descriptions]
     overlaps = [corpus.scores(corpus.windows(c))[:, 2] for c in ("absolute", "vocabulary")]

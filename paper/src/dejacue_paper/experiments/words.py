@@ -17,7 +17,7 @@ from dejacue.method.contrast import Contrast
 from dejacue.method.coordinates import unit_rows
 from dejacue.method.wording import words_report
 from dejacue.records import Vocabulary
-from dejacue_paper.data.release import PROMPTS, Entry
+from dejacue_paper.data.release import PROMPTS, ReleaseEntry
 from dejacue_paper.experiments.beyond import HALVES, sets
 from dejacue_paper.experiments.corpus import Benchmark, Corpus, Table
 from dejacue_paper.experiments.table import (
@@ -54,7 +54,8 @@ def words(benchmark: Benchmark) -> Result:
 
 
 def _texts(corpus: Corpus) -> list[Value]:
-    """Cosines of contrasts: of two descriptions, with their like and crossed; of prompt forms."""
+    """Return cosines of contrasts: of two descriptions, with their like and crossed; of prompt
+    forms."""
     rows = {
         "VOST: two descriptions, phrased alike": [_crossed(e, 0) for e in corpus.entries],
         "VOST: two descriptions, crossed": [_crossed(e, 1) for e in corpus.entries],
@@ -63,30 +64,30 @@ def _texts(corpus: Corpus) -> list[Value]:
             _forms(e, product(PROMPTS[1:], PROMPTS[:1])) for e in corpus.entries
         ],
     }
-    return [value for row, found in rows.items() for value in _shown(row, COSINE, corpus, found)]
+    return [value for row, values in rows.items() for value in _shown(row, COSINE, corpus, values)]
 
 
 def _shown(row: str, metric: str, corpus: Corpus, by_history: Sequence[float]) -> list[Value]:
-    """Mean over histories within components, with its interval."""
+    """Return the mean over histories within components, with its interval."""
     counts = [len(vocabulary) for vocabulary in corpus.vocabularies]
     means = corpus.means(np.repeat(np.array(by_history), counts)[:, None])
     return interval_values(row, metric, intervals(means)[0], None, (), unit="value")
 
 
-def _crossed(entry: Entry, shift: int) -> float:
-    """Of two states with two descriptions each: first less first beside second less second or,
-    shifted, first less second beside second less first."""
+def _crossed(entry: ReleaseEntry, shift: int) -> float:
+    """Return the cosine of contrasts of two states with two descriptions each: first less first
+    beside second less second or, shifted, first less second beside second less first."""
     unit = unit_rows(_features(entry.vocabulary))
     return float(np.prod([_unit(unit[k] - unit[2 + (k + shift) % 2]) for k in (0, 1)], 0).sum())
 
 
-def _forms(entry: Entry, pairs: Iterator[tuple[str, str]]) -> float:
-    """Mean cosine of the contrasts of a description in two forms."""
-    found = []
+def _forms(entry: ReleaseEntry, pairs: Iterator[tuple[str, str]]) -> float:
+    """Return the mean cosine of the contrasts of a description in two forms."""
+    cosines = []
     for pair in pairs:
-        one, other = (unit_rows(_features(entry.prompted(form))) for form in pair)
-        found += [_unit(one[k] - one[2 + k]) @ _unit(other[k] - other[2 + k]) for k in (0, 1)]
-    return float(np.mean(found))
+        first, other = (unit_rows(_features(entry.prompted(form))) for form in pair)
+        cosines += [_unit(first[k] - first[2 + k]) @ _unit(other[k] - other[2 + k]) for k in (0, 1)]
+    return float(np.mean(cosines))
 
 
 def _features(vocabulary: Vocabulary) -> Table:
@@ -100,34 +101,34 @@ def _unit(row: Table) -> Table:
 
 
 def _agreement(name: str, corpus: Corpus) -> list[Value]:
-    """Two descriptions of a state as ``dejacue words`` shows them, and whether what it shows goes
+    """Compare two descriptions of a state as ``dejacue words`` does, and whether what it shows goes
     with how well the state is found."""
     cosines, correlations = [], []
     alone = Contrast(pooling=0)
     for entry in corpus.entries:
         report = words_report(entry.vocabulary, entry.history)
-        cosines.append(float(np.mean([own.cosine for own in report.pairs])))
-        correlations.append(float(np.mean([own.correlation for own in report.pairs])))
+        cosines.append(float(np.mean([pair.cosine for pair in report.pairs])))
+        correlations.append(float(np.mean([pair.correlation for pair in report.pairs])))
     row = f"{name}: two descriptions"
     overlap = corpus.paraphrases(corpus.windows("vocabulary", alone))["paraphrase_window_tiou"]
     scores = corpus.scores(corpus.windows("vocabulary", "contrast"))[:, 2]
-    found = np.array([scores[corpus.rows[entry.id]].mean() for entry in corpus.entries])
+    scores_by_history = np.array([scores[corpus.rows[entry.id]].mean() for entry in corpus.entries])
     values = [
         *_shown(row, COSINE, corpus, cosines),
         *_shown(row, CORRELATION, corpus, correlations),
         Value(row, "tIoU of windows, each alone", overlap, None),
     ]
-    if len(found) < FEW:
+    if len(scores_by_history) < FEW:
         return values
     return [
         *values,
-        *_ranked(f"{row}, {COSINE}", np.array(cosines), found),
-        *_ranked(f"{row}, {CORRELATION}", np.array(correlations), found),
+        *_ranked(f"{row}, {COSINE}", np.array(cosines), scores_by_history),
+        *_ranked(f"{row}, {CORRELATION}", np.array(correlations), scores_by_history),
     ]
 
 
 def _ranked(row: str, first: Table, second: Table) -> list[Value]:
-    """Spearman's correlation over histories, with the interval of resampled histories."""
+    """Return Spearman's correlation over histories, with the interval of resampled histories."""
     rng = np.random.default_rng(SEED)
     draws = [rank_correlation(first, second)]
     for index in rng.integers(0, len(first), size=(DRAWS, len(first))):
@@ -138,7 +139,8 @@ def _ranked(row: str, first: Table, second: Table) -> list[Value]:
 
 
 def rank_correlation(first: Table, second: Table) -> float:
-    """Of the ranks, where ties share theirs; nan where all values of one are the same."""
+    """Return the correlation of the ranks, where ties share theirs; nan where all values of one are
+    the same."""
     ranks = []
     for values in (first, second):
         _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
@@ -149,11 +151,13 @@ def rank_correlation(first: Table, second: Table) -> float:
 
 
 def _added(name: str, corpus: Corpus) -> list[Value]:
-    """Retrieval with all descriptions beside one a state."""
+    """Compare retrieval with all descriptions and with one a state."""
     single = [_one_each(corpus, entry) for entry in corpus.entries]
     tables = {
         BOTH: corpus.means(corpus.scores(corpus.windows("vocabulary", "contrast"))),
-        ONE: corpus.means(np.concatenate([np.concatenate(own).mean(axis=0) for own in single])),
+        ONE: corpus.means(
+            np.concatenate([np.concatenate(choices).mean(axis=0) for choices in single])
+        ),
         ALIKE: corpus.means(np.concatenate([alike.mean(axis=0) for alike, _ in single])),
         MIXED: corpus.means(np.concatenate([mixed.mean(axis=0) for _, mixed in single])),
     }
@@ -166,25 +170,25 @@ def _added(name: str, corpus: Corpus) -> list[Value]:
     return values
 
 
-def _one_each(corpus: Corpus, entry: Entry) -> tuple[Table, Table]:
-    """(choices, descriptions, 3): the METRICS with one description a state, for choices that are
-    phrased alike, and for the others."""
+def _one_each(corpus: Corpus, entry: ReleaseEntry) -> tuple[Table, Table]:
+    """Return (choices, descriptions, 3): the METRICS with one description a state, for choices that
+    are phrased alike, and for the others."""
     full = entry.vocabulary
     choices = list(product((0, 1), repeat=len(full.states)))
     fewer = [chosen(full, choice) for choice in choices]
     windows, _ = corpus.locate([entry.history] * len(fewer), fewer, "vocabulary", "contrast")
-    own = windows.reshape(len(fewer), len(full.states), 2)[:, full.labels]
+    selected = windows.reshape(len(fewer), len(full.states), 2)[:, full.labels]
     references = corpus.references[corpus.rows[entry.id]]
-    scores = np.stack([metrics(best_tiou(rows, references)) for rows in own])
+    scores = np.stack([metrics(best_tiou(rows, references)) for rows in selected])
     alike = np.array([len(set(choice)) == 1 for choice in choices])
     return scores[alike], scores[~alike]
 
 
 def chosen(vocabulary: Vocabulary, choice: Sequence[int]) -> Vocabulary:
-    """With one description of each state: which one, state by state."""
+    """Return the vocabulary with one description of each state: which one, state by state."""
     firsts = np.searchsorted(vocabulary.labels, np.arange(len(vocabulary.states)))
-    own = zip(vocabulary.states.items(), choice, strict=True)
-    states = {state: (texts[pick],) for (state, texts), pick in own}
+    pairs = zip(vocabulary.states.items(), choice, strict=True)
+    states = {state: (texts[pick],) for (state, texts), pick in pairs}
     features = _features(vocabulary)[firsts + np.array(choice)]
     return replace(vocabulary, states=states, features=features)
 

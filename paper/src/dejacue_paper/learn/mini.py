@@ -34,11 +34,11 @@ KINDS = [(name, state) for name, family in FAMILIES.items() for state in family.
 
 
 def rendered(task: tuple[int, int]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Crops (n, size, size, 3) of one training seed and the kind of each."""
+    """Return crops (n, size, size, 3) of one training seed and the kind of each."""
     seed, count = task
-    made = list(crops(seed, count, size=SIZE))
-    kinds = [KINDS.index((crop.family, crop.state or "")) for crop in made]
-    return np.stack([crop.image for crop in made]), np.array(kinds)
+    samples = list(crops(seed, count, size=SIZE))
+    kinds = [KINDS.index((crop.family, crop.state or "")) for crop in samples]
+    return np.stack([crop.image for crop in samples]), np.array(kinds)
 
 
 def dataset(count: int, workers: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
@@ -51,7 +51,7 @@ def dataset(count: int, workers: int) -> tuple[NDArray[np.uint8], NDArray[np.int
 
 
 def texts() -> tuple[list[str], NDArray[np.int64]]:
-    """Every description in every form, and the kind of each."""
+    """Return every description in every form, and the kind of each."""
     rows, kinds = [], []
     for kind, (name, state) in enumerate(KINDS):
         for text in FAMILIES[name].descriptions[state]:
@@ -170,14 +170,15 @@ def train(
 
 
 def _loss(logits: Any, same: Any) -> Any:
-    """Cross-entropy with several right answers, of equal weight; rows without any do not count."""
+    """Return the cross-entropy with several right answers, of equal weight; rows without any do not
+    count."""
     there = same.sum(dim=1) > 0
     target = same[there] / same[there].sum(dim=1, keepdim=True)
     return -(target * logits[there].log_softmax(dim=1)).sum(dim=1).mean()
 
 
 def _augmented(pixels: Any) -> Any:
-    """(n, 3, size, size) in −1 … 1: mirrored, shifted, brighter or darker."""
+    """Return images (n, 3, size, size) in −1 … 1: mirrored, shifted, brighter or darker."""
     torch = need("torch", REMEDY)
     x = pixels.permute(0, 3, 1, 2).float() / 127.5 - 1
     mirrored = torch.rand(len(x), 1, 1, 1, device=x.device) < 0.5
@@ -190,14 +191,14 @@ def _augmented(pixels: Any) -> Any:
 def export(
     folder: Path, image: Any, text: Any, words: WordTokenizer, notes: dict[str, str]
 ) -> None:
-    """Both towers as ONNX with weights in half precision, cast when they are loaded."""
+    """Write both towers as ONNX with weights in half precision, cast when they are loaded."""
     torch = need("torch", REMEDY)
     onnx = need("onnx", REMEDY)
     examples = {
         "image": (image.cpu(), torch.zeros(2, 3, SIZE, SIZE), "pixel_values"),
         "text": (text.cpu(), torch.ones(2, TOKENS, dtype=torch.int64), "input_ids"),
     }
-    for name, (tower, example, given) in examples.items():
+    for name, (tower, example, inputs) in examples.items():
         path = folder / f"mini_{name}.onnx"
         torch.onnx.export(
             tower,
@@ -205,9 +206,9 @@ def export(
             path,
             dynamo=False,
             opset_version=17,
-            input_names=[given],
+            input_names=[inputs],
             output_names=["pooler_output"],
-            dynamic_axes={given: {0: "n"}, "pooler_output": {0: "n"}},
+            dynamic_axes={inputs: {0: "n"}, "pooler_output": {0: "n"}},
         )
         model = onnx.load(path)
         _halve(onnx, model)
@@ -220,7 +221,7 @@ def export(
 
 
 def _halve(onnx: Any, model: Any) -> None:
-    """Large float32 weights become float16 and a Cast in front of whoever reads them."""
+    """Convert large float32 weights to float16, with a Cast in front of whoever reads them."""
     casts = []
     for weight in list(model.graph.initializer):
         values = onnx.numpy_helper.to_array(weight)
@@ -237,7 +238,8 @@ def _halve(onnx: Any, model: Any) -> None:
 
 
 def accuracy(image: Any, text: Any, words: WordTokenizer, count: int, device: str) -> float:
-    """Share of fresh crops whose nearest state, among those of their family, is the right one."""
+    """Return the share of fresh crops whose nearest state, among those of their family, is
+    right."""
     torch = need("torch", REMEDY)
     images, kinds = rendered(((1 << 23) + 7, count))
     sentences, owners = texts()

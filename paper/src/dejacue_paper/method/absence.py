@@ -28,7 +28,8 @@ def state_p_values(
     well."""
     if vocabulary.examples or vocabulary.changes:
         raise InputError(
-            "p-values compare words with words; leave out the examples and changes of states"
+            "p-values compare words with words; leave out the examples and changes of states",
+            field="examples",
         )
     plan = Plan.of(None, "contrast", None, 1, False, engine)
     view = plan.view(history, vocabulary)
@@ -38,32 +39,36 @@ def state_p_values(
 
 
 def p_values(scores: NDArray[np.float64], null: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(Q,) shares of the null scores that reach each score, counting the score itself."""
+    """Return (Q,) shares of the null scores that reach each score, counting the score itself."""
     reached = len(null) - np.searchsorted(np.sort(null), scores)
     values: NDArray[np.float64] = (1 + reached) / (1 + len(null))
     return values
 
 
 def unrelated_to(vocabulary: Vocabulary, others: Sequence[Vocabulary]) -> list[Vocabulary]:
-    """Those that share no content word with the vocabulary, in descriptions or object; words count
-    as they are written ("open" and "opened" are two)."""
-    own = _words(vocabulary)
-    found = [other for other in others if not own & _words(other)]
+    """Select vocabularies that share no content word with this one, in descriptions or object;
+    words count as they are written ("open" and "opened" are two)."""
+    words = _words(vocabulary)
+    unrelated = [other for other in others if not words & _words(other)]
     if not others:
         raise InputError(
             "p-values need vocabularies of other objects for comparison; pass them as unrelated "
-            "(dejacue_paper.data.unrelated has some)"
+            "(dejacue_paper.data.unrelated has some)",
+            field="unrelated",
         )
-    if not found:
+    if not unrelated:
         raise InputError(
             f"none of the {len(others)} vocabularies given for comparison is unrelated to this "
-            "one; give vocabularies of other objects and states"
+            "one; give vocabularies of other objects and states",
+            field="unrelated",
+            value=len(others),
         )
-    return found
+    return unrelated
 
 
 def null_scores(readout: Readout, view: View, others: Sequence[Vocabulary]) -> NDArray[np.float64]:
-    """The highest contrast of each unrelated state (with pooling below 1: of each description)."""
+    """Return the highest contrast of each unrelated state (with pooling below 1: of each
+    description)."""
     for other in others:
         check_pair(view.history, other)
     histories = [view.history] * len(others)
@@ -72,7 +77,9 @@ def null_scores(readout: Readout, view: View, others: Sequence[Vocabulary]) -> N
     if readout.level == "description":
         return scores
     first = np.cumsum([0, *(len(other) for other in others[:-1])])
-    rows = [start + own.firsts for start, own in zip(first, batch.directions, strict=True)]
+    rows = [
+        start + directions.firsts for start, directions in zip(first, batch.directions, strict=True)
+    ]
     chosen: NDArray[np.float64] = scores[np.concatenate(rows)]
     return chosen
 

@@ -30,7 +30,8 @@ class JointOrNone(Joint):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not is_number(self.none):
-            raise InputError(f"none {self.none!r} must be 0 or more deviations")
+            problem = f"none {self.none!r} must be 0 or more deviations"
+            raise InputError(problem, field="none", value=self.none)
         object.__setattr__(self, "none", float(self.none))
 
     @property
@@ -47,19 +48,19 @@ class JointOrNone(Joint):
         return view.once(("found", self), lambda: self._find_with_none(view))
 
     def _find_with_none(self, view: View) -> Answers:
-        """The best stretch of each state; where it has none, the best contrast."""
-        found, kept = self.seen(view)
+        """Return the best stretch of each state; where it has none, the best contrast."""
+        best, present = self.seen(view)
         history, rows = view.history, view.vocabulary.labels
-        responses = kept.responses[0]
+        responses = present.responses[0]
         start, end, _ = view.engine.search(responses, self.bounds(history), len(history))
         score, absent = labelling.take_best(self.occurrences(view), start, end)
         windows = Answers.at(history.frames, start, end, score, None, None, absent).rows(rows)
-        return replace(windows, centre=found.centre, scale=found.scale)
+        return replace(windows, centre=best.centre, scale=best.scale)
 
     def _rows(
         self, view: View, responses: NDArray[np.float64], levels: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], labelling.Nodes]:
-        """The row of none is the last."""
+        """Return the rows of the states; that of none is the last."""
         rows = responses - levels[:, None]
         return and_none(rows - self.none), self._nodes_and_none(view.vocabulary)
 
@@ -70,7 +71,8 @@ class JointOrNone(Joint):
         path: NDArray[np.int64],
         levels: NDArray[np.float64],
     ) -> list[list[ScoredWindow]]:
-        """Of the labelling that the levels give where a frame may be in none."""
+        """Return the stretches of the labelling that the levels give where a frame may be in
+        none."""
         cuts = self.bounds(view.history)
         rows, nodes = self._rows(view, responses, levels)
         costs = np.array([self._cost(view.history)])

@@ -14,7 +14,7 @@ from dejacue.method.kernel import Answers
 from dejacue.method.readouts import Scan
 from dejacue.method.view import PUBLISHED_WIDTH, ScheduledReadout, View
 
-MOST_STATES = 12  # the solver looks at every subset of states
+MAX_STATES = 12  # the solver looks at every subset of states
 
 
 @dataclass(frozen=True)
@@ -43,17 +43,20 @@ class NonOverlap(ScheduledReadout):
         starts, ends, scores = scan.candidates(view)
         labels = view.vocabulary.labels
         states = int(labels.max()) + 1
-        if states > MOST_STATES:
+        if states > MAX_STATES:
             raise InputError(
-                f"non-overlap searches all subsets of states and takes at most {MOST_STATES} "
-                f"states, not {states}; use the scan readout"
+                f"non-overlap searches all subsets of states and takes at most {MAX_STATES} "
+                f"states, not {states}; use the scan readout",
+                field="states",
+                value=states,
             )
         pooled = np.stack([scores[labels == state].mean(axis=0) for state in range(states)])
         chosen = best_disjoint(starts, ends, pooled, len(view.history))
         if chosen is None:
             raise InputError(
                 f"history {view.history.id}: {states} states do not fit side by side into "
-                f"{len(view.history)} observed frames; add shorter durations"
+                f"{len(view.history)} observed frames; add shorter durations",
+                field="durations",
             )
         best = chosen[labels]
         return Answers.at(view.history.frames, starts[best], ends[best], pooled[labels, best])
@@ -62,7 +65,8 @@ class NonOverlap(ScheduledReadout):
 def best_disjoint(
     starts: NDArray[np.int64], ends: NDArray[np.int64], scores: NDArray[np.float64], frames: int
 ) -> NDArray[np.int64] | None:
-    """The candidate of each row of scores (S, C) such that none intersect and the sum is largest.
+    """Return the candidate of each row of scores (S, C) such that none intersect and the sum is
+    largest.
 
     Dynamic programming over (frames seen, set of states placed): O(C · S · 2^S).
     """

@@ -57,7 +57,7 @@ def _sum_norms(
     starts: NDArray[np.int64],
     ends: NDArray[np.int64],
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """‖sum of the frames‖ of every window, and where it is only good to NEAR.
+    """Return ‖sum of the frames‖ of every window, and where it is only good to NEAR.
 
     In short runs from the frames' products with each other: two-dimensional prefix sums P of
     these give ‖x_a + … + x_b−1‖² = P[b, b] − 2 P[a, b] + P[a, a], quickly but with cancellation.
@@ -67,14 +67,14 @@ def _sum_norms(
     order = np.argsort(run, kind="stable")
     cuts = np.searchsorted(run[order], np.arange(len(offsets)))
     for r, (a, b) in enumerate(pairwise(offsets.tolist())):
-        own = order[cuts[r] : cuts[r + 1]]
-        if b - a > SHORT_RUN or not len(own):
+        members = order[cuts[r] : cuts[r + 1]]
+        if b - a > SHORT_RUN or not len(members):
             continue
         prefix = np.zeros((b - a + 1, b - a + 1))
         np.cumsum(np.cumsum(frames[a:b] @ frames[a:b].T, axis=0), axis=1, out=prefix[1:, 1:])
-        first, last, square = starts[own] - a, ends[own] + 1 - a, prefix.diagonal()
+        first, last, square = starts[members] - a, ends[members] + 1 - a, prefix.diagonal()
         squares = square[last] - 2 * prefix[first, last] + square[first]
-        norms[own] = np.sqrt(np.maximum(squares, plain.RESIDUAL_FLOOR**2))
+        norms[members] = np.sqrt(np.maximum(squares, plain.RESIDUAL_FLOOR**2))
     for at, sums in _window_sums(frames, offsets, starts, ends, np.flatnonzero(~rough)):
         norms[at] = _norms(sums)
     return norms, rough
@@ -85,13 +85,13 @@ def _window_sums(
     offsets: NDArray[np.int64],
     starts: NDArray[np.int64],
     ends: NDArray[np.int64],
-    wanted: NDArray[np.int64],
+    rows: NDArray[np.int64],
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float64]]]:
-    """The sums of frames (d, n) of the wanted windows, some at a time."""
-    if not len(wanted):
+    """Return the sums of frames (d, n) of the wanted windows, some at a time."""
+    if not len(rows):
         return
     prefix, run = s.run_prefix(frames.T, offsets), s.run_of(starts, offsets)
-    for at in np.split(wanted, range(WINDOWS_AT_A_TIME, len(wanted), WINDOWS_AT_A_TIME)):
+    for at in np.split(rows, range(WINDOWS_AT_A_TIME, len(rows), WINDOWS_AT_A_TIME)):
         yield at, prefix[:, ends[at] + 1 + run[at]] - prefix[:, starts[at] + run[at]]
 
 
@@ -137,15 +137,15 @@ class MaxFrame(ScheduledReadout):
         score = np.empty(len(rows))
         for q, row in enumerate(rows):
             threshold = s.tie_threshold(max(float(row[a:b].max()) for a, b in runs))
-            found = []
+            windows = []
             for first, last in runs:
                 good = np.flatnonzero(row[first:last] >= threshold)
                 if not good.size:
                     continue
                 for length in (n for n in lengths if n <= last - first):
                     at = max(first, first + int(good[0]) - length + 1)
-                    found.append((at, at + length - 1))
-            start[q], end[q] = min(found)
+                    windows.append((at, at + length - 1))
+            start[q], end[q] = min(windows)
             score[q] = row[start[q] : end[q] + 1].max()
         return Answers.at(view.history.frames, start, end, score)
 
@@ -160,7 +160,8 @@ class Peak(Readout):
 
     def __post_init__(self) -> None:
         if not 0.0 < self.ratio <= 1.0:
-            raise InputError(f"peak ratio {self.ratio} must be above 0 and at most 1")
+            problem = f"peak ratio {self.ratio} must be above 0 and at most 1"
+            raise InputError(problem, field="ratio", value=self.ratio)
         object.__setattr__(self, "smoothing", check_width(self.smoothing))
 
     def find_one(self, view: View) -> Answers:

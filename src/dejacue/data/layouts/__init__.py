@@ -46,18 +46,21 @@ def open_dataset(
     place = Path(folder)
     if not place.is_dir():
         what = "is a file, not a folder" if place.exists() else "no such folder"
-        raise InputError(f"{place}: {what}; give the folder of a data set")
+        raise InputError(what, file=place, remedy="give the folder of a data set")
     reader = None if layout is None else READERS.named(layout, "layout")
     try:
         if reader is None:
             reader = _recognised(place)
         elif not reader.recognise(place):
             raise InputError(
-                f"{place}: does not have the layout {layout}, which needs {reader.NEEDS}"
+                f"does not have the layout {layout}, which needs {reader.NEEDS}",
+                file=place,
+                field="layout",
+                value=layout,
             )
         return seconds.counted_in_frames(reader.read(place), progress or default_progress())
     except OSError as error:
-        raise InputError(f"{error.filename}: cannot be read ({error.strerror})") from None
+        raise InputError(f"cannot be read ({error.strerror})", file=error.filename) from None
 
 
 def _recognised(folder: Path) -> Layout:
@@ -65,12 +68,18 @@ def _recognised(folder: Path) -> Layout:
     names = [name for name, reader in readers.items() if reader.recognise(folder)]
     if not names:
         raise InputError(
-            f"{folder}: has none of the layouts {', '.join(READERS)}; give the folder that "
-            "contains the files (docs/data.md lists them), or name the layout (--as)"
+            f"has none of the layouts {', '.join(READERS)}",
+            file=folder,
+            field="layout",
+            remedy="give the folder that contains the files (docs/data.md lists them), or name the "
+            "layout (--as)",
         )
     if len(names) > 1:
         raise InputError(
-            f"{folder}: could be {' or '.join(names)}; name the layout (--as {names[0]}; in "
-            f'Python: layout="{names[0]}")'
+            f"could be {' or '.join(names)}",
+            file=folder,
+            field="layout",
+            value=names,
+            remedy=f'name the layout (--as {names[0]}; in Python: layout="{names[0]}")',
         )
     return readers[names[0]]

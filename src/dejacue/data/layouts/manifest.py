@@ -44,11 +44,11 @@ def manifest_rows(
 ) -> tuple[list[dict[str, Any]], dict[str, str]]:
     """Return the rows that ``write_manifest`` writes, and what it returns."""
     if not os.fspath(path).lower().endswith(".csv"):
-        raise InputError(f"{path}: the manifest must be a .csv file; change the name")
+        raise InputError("the manifest must be a .csv file", file=path, remedy="change the name")
     rows, left_out = clip_rows(dataset, masks, Path(path).absolute().parent)
     if not rows:
         first, reason = next(iter(left_out.items()))
-        raise InputError(f'{path}: no clip can be listed; "{first}": {reason}')
+        raise InputError("no clip can be listed", file=path, remedy=f'"{first}": {reason}')
     return rows, left_out
 
 
@@ -60,7 +60,7 @@ def clip_rows(
     folder = None if masks is None else Path(masks)
     if folder is not None and not folder.is_dir():
         raise InputError(
-            f"{folder}: no such folder of masks; give the folder that contains ID.csv …"
+            "no such folder of masks", file=folder, remedy="give the folder that contains ID.csv …"
         )
     left_out: dict[str, str] = {}
     rows = []
@@ -134,7 +134,8 @@ def vocabulary_documents(dataset: Dataset) -> dict[str, dict[str, Any]]:
     }
     if not documents:
         raise InputError(
-            f"{dataset.folder}: {dataset.layout} has no words for its states here; write your own "
-            "list with the states that it names"
+            f"{dataset.layout} has no words for its states here",
+            file=dataset.folder,
+            remedy="write your own list with the states that it names",
         )
     return documents

@@ -73,7 +73,9 @@ class Clip:
                 self.images, name=self.id, times_s=times, on_white=self.transparent, **chosen
             )
         if self.video is None:
-            raise InputError(f'"{self.id}": its video is missing; download it first')
+            raise InputError(
+                f'"{self.id}": its video is missing', field="video", remedy="download it first"
+            )
         return open_video(self.video, **chosen)
 
 
@@ -100,7 +102,9 @@ class Dataset:
         check(self.folder, twice)
         if not ids:
             raise InputError(
-                f"{self.folder}: contains nothing of {self.layout}; is it the right folder?"
+                f"contains nothing of {self.layout}",
+                file=self.folder,
+                remedy="is it the right folder?",
             )
 
     def __iter__(self) -> Iterator[Clip]:
@@ -151,8 +155,8 @@ class UnusableDataset(InputError):
     def __init__(self, folder: Path, problems: Iterable[str]) -> None:
         self.problems = tuple(problems)
         more = f" (and {counted(len(self.problems) - 1, 'more problem')})"
-        first = f"{folder}: {shortened(self.problems[0], 400)}"
-        super().__init__(first + (more if len(self.problems) > 1 else ""))
+        first = shortened(self.problems[0], 400)
+        super().__init__(first + (more if len(self.problems) > 1 else ""), file=folder)
 
     def __reduce__(self) -> Any:
         return InputError, (str(self),)
@@ -168,7 +172,12 @@ def check_plain(names: Iterable[str]) -> None:
     """Refuse names of files or folders that lead elsewhere."""
     for name in names:
         if not name or name in (".", "..") or set(name) & set("/\\\0"):
-            raise InputError(f'"{shortened(name)}" is not a file name; is the list damaged?')
+            raise InputError(
+                f'"{shortened(name)}" is not a file name',
+                field="name",
+                value=name,
+                remedy="is the list damaged?",
+            )
 
 
 def folders_in(folder: Path) -> list[Path]:
@@ -187,10 +196,10 @@ def as_path(images: Sequence[Path]) -> str | None:
     """Return the folder, or a pattern, that stands for just these images in this order, if any."""
     if not images or len({image.parent for image in images}) > 1:
         return None
-    folder, wanted = images[0].parent, list(images)
+    folder = images[0].parent
     here = images_in(folder)
-    if here == wanted:
+    if here == list(images):
         return str(folder)
     start = os.path.commonprefix([image.name for image in images])  # noqa: RUF071 (letters)
     chosen = [entry for entry in here if entry.name.startswith(start)]
-    return f"{glob.escape(str(folder / start))}*" if start and chosen == wanted else None
+    return f"{glob.escape(str(folder / start))}*" if start and chosen == list(images) else None

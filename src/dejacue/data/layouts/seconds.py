@@ -87,7 +87,7 @@ def seconds_of(path: Path, start_s: float = 0.0, end_s: float | None = None) -> 
                 zero = stamps[0] if stream.start_time is None and stamps else stream.start_time
                 times = [float((stamp - zero) * stream.time_base) for stamp in stamps]
         except av.FFmpegError as error:
-            raise InputError(f"cannot be read ({error.strerror}); copy it again") from None
+            raise InputError(f"cannot be read ({error.strerror})", remedy="copy it again") from None
         sampling = Sampling(start_s=start_s or None, end_s=end_s, fps=1.0)
         taken = [
             (frame, picture.time_s or 0.0)
@@ -231,7 +231,7 @@ def _windows_of(labels: Mapping[int, int]) -> dict[str, list[Window]]:
         seconds = [second for _, second in run]
         if label:
             windows[CHANGEIT_STATES[label]].append(Window(seconds[0], seconds[-1]))
-    return {state: found for state, found in windows.items() if found}
+    return {state: spans for state, spans in windows.items() if spans}
 
 
 def _changeit_clip(
@@ -344,7 +344,12 @@ def _read_howtochange(folder: Path) -> Dataset:
     rows = csv.DictReader(io.StringIO(read_text(path), newline=""))
     lacking = [column for column in COLUMNS if column not in (rows.fieldnames or ())]
     if lacking:
-        raise InputError(f"{path}: has no column {', '.join(lacking)}; is it the file of the set?")
+        raise InputError(
+            f"has no column {', '.join(lacking)}",
+            file=path,
+            field=lacking[0],
+            remedy="is it the file of the set?",
+        )
     videos = videos_in(folder)
     words, problems = _vocabularies_in(folder, HOWTOCHANGE_STATES)
     clips: list[Clip] = []
@@ -389,7 +394,7 @@ def _howtochange_clip(
     return Clip(
         name,
         video=None if video is None else str(video),
-        states=_states_in({state: found for state, found in states.items() if found}, words),
+        states=_states_in({state: spans for state, spans in states.items() if spans}, words),
         in_seconds=True,
         vocabulary=words,
         component=source or name,

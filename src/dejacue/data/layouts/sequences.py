@@ -69,10 +69,10 @@ def sequences(
     Where only every n-th picture has a mask, the clip takes just those.
     """
     splits = splits or {}
-    wanted = dict.fromkeys([*splits, *names, *(place.name for place in folders_in(pictures))])
-    check_plain(wanted)
+    listed = dict.fromkeys([*splits, *names, *(place.name for place in folders_in(pictures))])
+    check_plain(listed)
     clips, missing = {}, []
-    for name in wanted:
+    for name in listed:
         images, drawn = images_in(pictures / name), images_in(masks / name)
         absent = [what for what, files in (("pictures", images), ("masks", drawn)) if not files]
         if absent:
@@ -164,7 +164,12 @@ def _read_vost_tas(folder: Path) -> Dataset:
     document = read_json(path)
     annotations = document.get("annotations") if isinstance(document, dict) else None
     if not isinstance(annotations, dict):
-        raise InputError(f'{path}: has no "annotations"; is it the file of VOST-TAS?')
+        raise InputError(
+            'has no "annotations"',
+            file=path,
+            field="annotations",
+            remedy="is it the file of VOST-TAS?",
+        )
     listed = document.get("frames")
     listed = listed if isinstance(listed, dict) else {}
     names = {name: name.rpartition("_")[0] for name in annotations}

@@ -46,28 +46,32 @@ def read(folder: Path) -> Dataset:
                 frames = declared(read_json(path), _Split).frames
             clip, gone = _clip(f"{name}-{split}", scene, frames)
             clips.append(clip)
-            missing += [f"{name}/{own}: is missing" for own in gone]
+            missing += [f"{name}/{path}: is missing" for path in gone]
     notes = ("time runs from 0 to 1 and is not in seconds",)
     return Dataset("d-nerf", folder, tuple(clips), tuple(missing), notes)
 
 
 def _clip(name: str, scene: Path, frames: list[_Frame]) -> tuple[Clip, list[str]]:
     last = max(1, len(frames) - 1)
-    told = [at / last if own.time is None else own.time for at, own in enumerate(frames)]
+    times = [at / last if frame.time is None else frame.time for at, frame in enumerate(frames)]
     check(
         scene,
-        [f"{own.file_path}: points outside the folder" for own in frames if _leaves(own, scene)],
+        [
+            f"{frame.file_path}: points outside the folder"
+            for frame in frames
+            if _leaves(frame, scene)
+        ],
     )
-    paths = [scene / f"{own.file_path.removesuffix('.png')}.png" for own in frames]
-    order = sorted(range(len(frames)), key=lambda at: told[at])
+    paths = [scene / f"{frame.file_path.removesuffix('.png')}.png" for frame in frames]
+    order = sorted(range(len(frames)), key=lambda at: times[at])
     if not order:
-        raise InputError(f"{scene}: {name} lists no frames")
+        raise InputError(f"{name} lists no frames", file=scene, field="frames")
     here = [at for at in order if paths[at].is_file()]
     clip = Clip(
         name,
         images=tuple(paths[at] for at in here),
         frames=len(here) or None,
-        times=tuple(told[at] for at in here),
+        times=tuple(times[at] for at in here),
         unit="0 to 1",
         component=scene.resolve().name,
         more={"split": name.rpartition("-")[2]},

@@ -48,8 +48,8 @@ def read(folder: Path) -> Dataset:
     clips: list[Clip] = []
     missing: list[str] = []
     for scene in scenes_in(folder, _is_scene):
-        own, gone = _read_scene(scene)
-        clips += own
+        scene_clips, gone = _read_scene(scene)
+        clips += scene_clips
         missing += gone
     notes = ("time is the warp_id, which counts moments of the capture, not seconds",)
     return Dataset("nerfies", folder, tuple(clips), tuple(missing), notes)
@@ -62,40 +62,41 @@ def _read_scene(scene: Path) -> tuple[list[Clip], list[str]]:
     with in_file(scene / FILES[0]):
         listed = declared(read_json(scene / FILES[0]), _Ids)
         if listed.count is not None and listed.count != len(listed.ids):
-            raise InputError(f"count is {listed.count}, but {len(listed.ids)} ids are listed")
+            problem = f"count is {listed.count}, but {len(listed.ids)} ids are listed"
+            raise InputError(problem, field="count", value=listed.count)
         check_plain(listed.ids)
     rows = read_json(scene / FILES[1])
     if not isinstance(rows, dict):
-        raise InputError(f"{scene / FILES[1]}: must map each id to its warp_id and camera_id")
+        raise InputError("must map each id to its warp_id and camera_id", file=scene / FILES[1])
     problems: list[str] = []
     cameras: dict[int, list[tuple[int, str]]] = {}
     for name in listed.ids:
         try:
-            own = declared(rows.get(name), _Picture)
+            picture = declared(rows.get(name), _Picture)
         except InputError as error:
             problems.append(f'{FILES[1]}: "{name}": {error}')
             continue
-        cameras.setdefault(own.camera_id, []).append((own.warp_id, name))
+        cameras.setdefault(picture.camera_id, []).append((picture.warp_id, name))
     check(scene, problems)
-    held = set(listed.val_ids)
+    validation = set(listed.val_ids)
     clips, missing = [], []
     for camera, pictures in sorted(cameras.items()):
         name = (
             f"{scene.resolve().name}-camera{camera}" if len(cameras) > 1 else scene.resolve().name
         )
-        clip, gone = _camera(name, scene, scales[0], sorted(pictures), held)
+        clip, gone = _camera(name, scene, scales[0], sorted(pictures), validation)
         clips.append(clip)
         missing += [f"{scene.resolve().name}/{place}: is missing" for place in gone]
     return clips, missing
 
 
 def _camera(
-    name: str, scene: Path, scale: Path, pictures: list[tuple[int, str]], held: set[str]
+    name: str, scene: Path, scale: Path, pictures: list[tuple[int, str]], validation: set[str]
 ) -> tuple[Clip, list[str]]:
-    paths = [(time, scale / f"{own}.png") for time, own in pictures]
+    paths = [(time, scale / f"{name}.png") for time, name in pictures]
     here = [(time, path) for time, path in paths if path.is_file()]
     images = tuple(path for _, path in here)
-    split = {own in held for _, own in pictures}
+    split = {name in validation for _, name in pictures}
     clip = Clip(
         name,
         video=as_path(images),
@@ -110,12 +111,12 @@ def _camera(
 
 
 def _scales(scene: Path) -> list[Path]:
-    """rgb/1x before rgb/2x …"""
-    found = [own for own in folders_in(scene / "rgb") if _SCALE.fullmatch(own.name)]
-    return sorted(found, key=lambda own: int(own.name[:-1]))
+    """Return the folders of pictures, rgb/1x before rgb/2x …"""
+    scales = [folder for folder in folders_in(scene / "rgb") if _SCALE.fullmatch(folder.name)]
+    return sorted(scales, key=lambda scale: int(scale.name[:-1]))
 
 
 def _is_scene(folder: Path) -> bool:
-    """By both files, or by one and the pictures."""
-    told = [(folder / name).is_file() for name in FILES]
-    return all(told) or (any(told) and bool(_scales(folder)))
+    """Whether both files are there, or one of them and the pictures."""
+    present = [(folder / name).is_file() for name in FILES]
+    return all(present) or (any(present) and bool(_scales(folder)))

@@ -42,21 +42,23 @@ def read(folder: Path) -> Dataset:
             missing.append(
                 f"{name}: {POSES} has {rows} cameras, but there are {len(videos)} videos"
             )
-        if not any(int(own.stem[3:]) == HELD_OUT for own in videos):
+        if not any(int(path.stem[3:]) == HELD_OUT for path in videos):
             missing.append(f"{name}/cam00.mp4: is missing; it is the held-out camera")
     return Dataset("neu3d", folder, tuple(clips), tuple(missing))
 
 
 def _rows(path: Path) -> int | None:
-    """How many cameras it is about, by its header."""
+    """Return how many cameras the file is about, by its header."""
     if not path.is_file():
         return None
     with path.open("rb") as stream:
         shape, *_ = read_header(stream, str(path))
     if len(shape) != 2 or shape[1] != 17:
-        raise InputError(f"{path}: must have 17 numbers per camera; does it belong to this scene?")
+        raise InputError(
+            "must have 17 numbers per camera", file=path, remedy="does it belong to this scene?"
+        )
     return shape[0]
 
 
 def _videos(scene: Path) -> list[Path]:
-    return natural(own for own in scene.glob("cam*.mp4") if _CAMERA.fullmatch(own.stem))
+    return natural(path for path in scene.glob("cam*.mp4") if _CAMERA.fullmatch(path.stem))

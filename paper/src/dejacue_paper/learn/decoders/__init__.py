@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from dejacue.errors import need, unknown
 
 if TYPE_CHECKING:
-    from dejacue_paper.learn.decoders.core import Model
+    from dejacue_paper.learn.decoders.core import DecoderModel
 
 REMEDY = "pip install 'dejacue-paper[learn]'"
 # name → module, class, the name in the published tables, and how it is printed
@@ -27,17 +27,17 @@ DECODERS = {
 }
 
 
-def model_class(name: str) -> type[Model]:
+def model_class(name: str) -> type[DecoderModel]:
     if name not in DECODERS:
         raise unknown("decoder", name, DECODERS)
     need("torch", REMEDY)
     module, kind = DECODERS[name][:2]
-    found: type[Model] = getattr(
+    decoder: type[DecoderModel] = getattr(
         importlib.import_module(f"dejacue_paper.learn.decoders.{module}"), kind
     )
-    return found
+    return decoder
 
 
-def model(name: str, members: int, dimension: int, as_published: bool = False) -> Model:
-    """A decoder without weights; ``layers.start`` or a checkpoint gives it some."""
+def model(name: str, members: int, dimension: int, as_published: bool = False) -> DecoderModel:
+    """Return a decoder without weights; ``layers.start`` or a checkpoint gives it some."""
     return model_class(name)(members, dimension, as_published)

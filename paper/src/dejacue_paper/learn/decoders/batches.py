@@ -16,12 +16,13 @@ FAMILIES = ("once", "cycle", "unique", "balanced")
 
 
 def once(rows: Index, history: Index, random: np.random.Generator) -> list[Index]:
-    """Shuffled, in batches of nearly equal size."""
+    """Return the rows shuffled, in batches of nearly equal size."""
     return np.array_split(random.permutation(rows), -(-len(rows) // CAP))
 
 
 def cycle(rows: Index, history: Index, random: np.random.Generator) -> list[Index]:
-    """Neighbours, also the last and the first of a batch, are of different histories.
+    """Return batches in which neighbours, also the last and the first, are of different histories.
+    Where one history has more than half of the records, others are repeated.
 
     Where one history has more than half of the records, others are repeated.
     """
@@ -45,7 +46,8 @@ def cycle(rows: Index, history: Index, random: np.random.Generator) -> list[Inde
 
 
 def unique(rows: Index, history: Index, random: np.random.Generator) -> list[Index]:
-    """At most one record of a history in a batch; no batch of one where there are two histories."""
+    """Return batches with at most one record of a history; none has one record where there are two
+    histories."""
     order = random.permutation(rows)
     groups = [order[history[order] == name] for name in np.unique(history[order])]
     groups.sort(key=len, reverse=True)
@@ -56,15 +58,15 @@ def unique(rows: Index, history: Index, random: np.random.Generator) -> list[Ind
             batches[place % len(batches)].append(row)
             place += 1
     random.shuffle(batches)
-    for own in batches:
-        other = order[history[order] != history[own[0]]]
-        if len(own) == 1 and len(other):
-            own.append(int(random.choice(other)))
-    return [np.array(own) for own in batches]
+    for batch in batches:
+        other = order[history[order] != history[batch[0]]]
+        if len(batch) == 1 and len(other):
+            batch.append(int(random.choice(other)))
+    return [np.array(batch) for batch in batches]
 
 
 def epoch_of(records: Records, family: str, seed: int, only: Index | None = None) -> list[Index]:
-    """The batches of one epoch: rows with a target, and for "balanced" as many without one.
+    """Return the batches of one epoch: rows with a target, and for "balanced" as many without one.
 
     only   numbers of the histories to learn from
     """
@@ -72,16 +74,18 @@ def epoch_of(records: Records, family: str, seed: int, only: Index | None = None
     rows = np.arange(len(records))
     if only is not None:
         rows = rows[np.isin(records.history, only)]
-    positive, negative = (rows[(records.targets[rows] > 0) == wanted] for wanted in (True, False))
+    positive, negative = (
+        rows[(records.targets[rows] > 0) == has_target] for has_target in (True, False)
+    )
     if family == "balanced":
         few = random.permutation(negative)[: len(positive)]
         return once(np.concatenate([positive, few]), records.history, random)
-    made = {"once": once, "cycle": cycle, "unique": unique}[family]
-    return made(positive, records.history, random)
+    batches_of = {"once": once, "cycle": cycle, "unique": unique}[family]
+    return batches_of(positive, records.history, random)
 
 
 @dataclass(frozen=True, eq=False)
-class Schedule:
+class BatchSchedule:
     """All steps of a training: (steps, members, batch) rows of records.
 
     weight     0 for rows that only fill a batch up
@@ -106,26 +110,27 @@ def schedule(
     epochs: range,
     as_published: bool,
     only: Sequence[Index | None] | None = None,
-) -> Schedule:
-    """only: for each member, the numbers of the histories it learns from; None: all."""
+) -> BatchSchedule:
+    """Draw all steps of a training; ``only`` lists, for each member, the numbers of the histories
+    it learns from (None: all)."""
     some = only or [None] * len(seeds)
-    made = [
+    epochs_of = [
         [
-            epoch_of(records, family, seed + epoch, own)
-            for seed, own in zip(seeds, some, strict=True)
+            epoch_of(records, family, seed + epoch, histories)
+            for seed, histories in zip(seeds, some, strict=True)
         ]
         for epoch in epochs
     ]
-    steps = max(len(own) for epoch in made for own in epoch)
-    size = max(len(batch) for epoch in made for own in epoch for batch in own)
-    shape = (len(made) * steps, len(seeds), size)
+    steps = max(len(batches) for epoch in epochs_of for batches in epoch)
+    size = max(len(batch) for epoch in epochs_of for batches in epoch for batch in batches)
+    shape = (len(epochs_of) * steps, len(seeds), size)
     rows, weight = np.zeros(shape, np.int64), np.zeros(shape, np.float32)
     drawn, hinged = np.zeros((*shape, 2, 2), np.int64), np.zeros(shape, np.float32)
     rival, rivalled = np.zeros(shape, np.int64), np.zeros(shape, np.float32)
-    for e, epoch in enumerate(made):
-        for k, own in enumerate(epoch):
+    for e, epoch in enumerate(epochs_of):
+        for k, members in enumerate(epoch):
             random = np.random.default_rng([seeds[k], epochs[e]])
-            for s, batch in enumerate(own):
+            for s, batch in enumerate(members):
                 at = (e * steps + s, k, slice(len(batch)))
                 rows[at[0], k] = batch[0]
                 rows[at], weight[at] = batch, 1
@@ -133,31 +138,31 @@ def schedule(
                     place = (at[0], k, b)
                     hinged[place] = _draw(records, row, random, drawn[place])
                 rival[at], rivalled[at] = _rivals(records, batch, as_published)
-    return Schedule(rows, weight, drawn, hinged, rival, rivalled, steps)
+    return BatchSchedule(rows, weight, drawn, hinged, rival, rivalled, steps)
 
 
 def _draw(records: Records, row: int, random: np.random.Generator, out: Index) -> float:
-    """Two frames inside and two outside; inside ones where nothing is outside."""
+    """Draw two frames inside and two outside; inside ones where nothing is outside."""
     length = records.length[records.run[row]]
     inside = records.inside[row, :length]
-    one, other = np.flatnonzero(inside), np.flatnonzero(~inside)
-    if not len(one):
+    first, other = np.flatnonzero(inside), np.flatnonzero(~inside)
+    if not len(first):
         return 0.0
-    other = other if len(other) >= 2 else one
-    out[0] = random.choice(one, 2, replace=len(one) < 2)
+    other = other if len(other) >= 2 else first
+    out[0] = random.choice(first, 2, replace=len(first) < 2)
     out[1] = random.choice(other, 2, replace=len(other) < 2)
     return 1.0
 
 
 def _rivals(records: Records, batch: Index, as_published: bool) -> tuple[Index, Index]:
-    """The next record whose text is wrong here: of another history and with other words."""
+    """Return the next record whose text is wrong here: of another history and with other words."""
     size = len(batch)
     history, wording = records.history[batch], records.wording[batch]
-    rival, found = np.zeros(size, np.int64), np.zeros(size, np.int64)
+    rival, rivalled = np.zeros(size, np.int64), np.zeros(size, np.int64)
     for b in range(size):
         for step in range(1, size + 1):
             other = (b + step) % size
             if as_published or (history[other] != history[b] and wording[other] != wording[b]):
-                rival[b], found[b] = other, 1
+                rival[b], rivalled[b] = other, 1
                 break
-    return rival, found
+    return rival, rivalled

@@ -12,8 +12,8 @@ from dejacue_paper.learn.decoders import core
 from dejacue_paper.learn.decoders import layers as la
 from dejacue_paper.learn.decoders.layers import WIDTH, Linear, Table
 from dejacue_paper.learn.decoders.losses import (
-    Batch,
     Output,
+    TrainingBatch,
     average,
     frame_entropy,
     of_rival,
@@ -44,7 +44,7 @@ class CGDETR(core.RivalModel):
         self.decoder = core.AnchorDecoder(members, 3, 10)
         self.shared = Linear(members, WIDTH, WIDTH)
 
-    def encode(self, batch: Batch, words: Tensor, spoken: Tensor) -> dict[str, Tensor]:
+    def encode(self, batch: TrainingBatch, words: Tensor, spoken: Tensor) -> dict[str, Tensor]:
         many = batch.video.shape[1]
         kinds = self.kinds(many)
         seen = self.see(batch.video) + kinds[:, :, :1]
@@ -57,8 +57,8 @@ class CGDETR(core.RivalModel):
         keys = torch.cat([dummies, heard], 2)
         x, weights = seen, []
         for layer in self.asking:
-            x, own = layer(x, pos, keys, both_there, DUMMIES)
-            weights.append(own.mean(2))
+            x, layer_weights = layer(x, pos, keys, both_there, DUMMIES)
+            weights.append(layer_weights.mean(2))
         attention = torch.stack(weights).mean(0)  # (K, B, T, dummies + words)
         mass = attention[..., DUMMIES:].sum(-1)
         token = self.first_token(seen, mass, batch.frames)
@@ -81,7 +81,7 @@ class CGDETR(core.RivalModel):
         }
 
     def first_token(self, seen: Tensor, mass: Tensor, there: Tensor) -> Tensor:
-        """The mean frame and the two prompts that fit the frames best: (K, B, 1, width)"""
+        """Return the mean frame and the two prompts that fit the frames best: (K, B, 1, width)."""
         mean = la.masked_mean(seen, there)[:, :, None].detach()
         prompts = self.prompts(seen.shape[1])
         fit = la.cosine(seen - mean, prompts).softmax(-1) * mass.detach()[..., None]
@@ -91,15 +91,17 @@ class CGDETR(core.RivalModel):
         out: Tensor = mean + (best[..., None] * chosen).sum(2, keepdim=True)
         return out
 
-    def read(self, batch: Batch, phase: int) -> Output:
+    def read(self, batch: TrainingBatch, phase: int) -> Output:
         known = self.encode(batch, batch.words, batch.spoken)
         spans, logits, _ = self.decoder(known["memory"], known["pos"], batch.frames)
         return Output(spans, logits, known["saliency"], known)
 
-    def loss(self, batch: Batch, output: Output, phase: int) -> Tensor:
+    def loss(self, batch: TrainingBatch, output: Output, phase: int) -> Tensor:
         known, rival = output.more, batch.rival
         wrong = self.encode(batch, of_rival(batch.words, rival), of_rival(batch.spoken, rival))
-        mass, rival_mass = (own["mass"].clamp(1e-6, 1 - 1e-6).logit() for own in (known, wrong))
+        mass, rival_mass = (
+            attention["mass"].clamp(1e-6, 1 - 1e-6).logit() for attention in (known, wrong)
+        )
         return (
             set_loss(output, batch)
             + self.three(output.saliency, wrong["saliency"], batch)
@@ -111,8 +113,9 @@ class CGDETR(core.RivalModel):
             + self.apart(self.prompts.rows)
         )
 
-    def aligned(self, known: dict[str, Tensor], batch: Batch) -> Tensor:
-        """A moment is near its own sentence, what is outside it near that of the dummies."""
+    def aligned(self, known: dict[str, Tensor], batch: TrainingBatch) -> Tensor:
+        """Return the loss that draws a moment to its own sentence, and what is outside it to that
+        of the dummies."""
         seen, pos, many = known["seen"], known["pos"], batch.video.shape[1]
         inside = batch.inside > 0
         tokens, sentence = self.of_moment(many), self.of_sentence(many)
@@ -127,30 +130,37 @@ class CGDETR(core.RivalModel):
         m = summary(self.moment_layer, tokens[:, :, :1], seen, pos, inside)
         n = summary(self.moment_layer, tokens[:, :, 1:], seen, pos, batch.frames & ~inside)
         heard, dummies = known["heard"], known["dummies"]
-        said = summary(self.sentence_layer, sentence, heard, torch.zeros_like(heard), batch.spoken)
+        spoken = summary(
+            self.sentence_layer, sentence, heard, torch.zeros_like(heard), batch.spoken
+        )
         always = torch.ones_like(dummies[..., 0], dtype=torch.bool)
         unsaid = summary(self.sentence_layer, sentence, dummies, torch.zeros_like(dummies), always)
         near = frame_entropy((m[:, :, None] * seen).sum(-1) / WIDTH**0.5, batch)
-        return self.chosen(said, m, n, batch) + self.chosen(unsaid, n, m, batch) + near
+        return self.chosen(spoken, m, n, batch) + self.chosen(unsaid, n, m, batch) + near
 
-    def chosen(self, sentence: Tensor, own: Tensor, other: Tensor, batch: Batch) -> Tensor:
-        """Cross-entropy over all of the batch, without those that are no negatives."""
+    def chosen(
+        self, sentence: Tensor, moment: Tensor, other: Tensor, batch: TrainingBatch
+    ) -> Tensor:
+        """Return the cross-entropy over all of the batch, without those that are no negatives."""
         absent = (batch.weight == 0)[:, None, :].expand_as(batch.same)
         diagonal = torch.eye(batch.same.shape[-1], dtype=torch.bool, device=absent.device)
-        one = la.cosine(sentence, own).masked_fill((absent | batch.same) & ~diagonal, -torch.inf)
+        similarity = la.cosine(sentence, moment).masked_fill(
+            (absent | batch.same) & ~diagonal, -torch.inf
+        )
         two = la.cosine(sentence, other).masked_fill((absent | batch.same) & ~diagonal, -torch.inf)
-        log = torch.cat([one, two], -1).log_softmax(-1)
+        log = torch.cat([similarity, two], -1).log_softmax(-1)
         weight = batch.weight * (batch.inside.sum(-1) > 0)
         return average(-log.diagonal(dim1=-2, dim2=-1), weight)
 
-    def distilled(self, known: dict[str, Tensor], batch: Batch) -> Tensor:
-        """Attention follows the similarity of frames to dummies and words, inside targets."""
+    def distilled(self, known: dict[str, Tensor], batch: TrainingBatch) -> Tensor:
+        """Return the loss that lets attention follow the similarity of frames to dummies and words,
+        inside targets."""
         keys = torch.cat([known["dummies"], known["heard"]], 2)
         there = F.pad(batch.spoken, (DUMMIES, 0), value=True)[:, :, None]
         logits = (known["seen"] @ keys.transpose(-1, -2)).masked_fill(~there, -torch.inf)
-        wanted = logits.softmax(-1).detach()
+        expected = logits.softmax(-1).detach()
         got = known["attention"].clamp(min=1e-8).log()
-        values = (wanted * (wanted.clamp(min=1e-8).log() - got)).sum(-1)
+        values = (expected * (expected.clamp(min=1e-8).log() - got)).sum(-1)
         return average(values * batch.inside, batch.inside * batch.weight[..., None])
 
     def apart(self, rows: Tensor) -> Tensor:

@@ -20,7 +20,7 @@ from dejacue.records import History
 from dejacue.sources.atomic import write_bytes, write_text
 from dejacue_paper.learn.decoders import DECODERS, REMEDY
 from dejacue_paper.learn.decoders import model as make
-from dejacue_paper.learn.decoders.core import Model
+from dejacue_paper.learn.decoders.core import DecoderModel
 from dejacue_paper.learn.decoders.training import Settings, Training
 
 FORMAT, VERSION = "dejacue decoder", 1
@@ -38,18 +38,21 @@ class About:
     losses: list[list[float]]
 
     def check(self, history: History, folder: Path | str) -> None:
-        """Refuses a history whose features are others than those that were learned from."""
+        """Refuse a history whose features are others than those that were learned from."""
         strange = None not in (history.encoder, self.encoder) and history.encoder != self.encoder
         if strange or history.dimension != self.dimension:
             raise InputError(
-                f'{folder}: was trained on features of "{self.encoder}" ({self.dimension} '
-                f'numbers), but history {history.id} has features of "{history.encoder}" '
-                f"({history.dimension}); encode with the same encoder"
+                f'was trained on features of "{self.encoder}" ({self.dimension} numbers), but '
+                f'history {history.id} has features of "{history.encoder}" ({history.dimension})',
+                file=folder,
+                field="encoder",
+                value=history.encoder,
+                remedy="encode with the same encoder",
             )
 
 
 def save(training: Training, folder: Path, *, resumable: bool = False) -> None:
-    """Each file is written whole; resumable: with the state that a training goes on from."""
+    """Write each file whole; if ``resumable``, with the state that a training goes on from."""
     tensors = need("safetensors.torch", REMEDY)
     about = {
         "format": FORMAT,
@@ -61,7 +64,9 @@ def save(training: Training, folder: Path, *, resumable: bool = False) -> None:
         "epoch": training.epoch,
         "losses": training.losses,
     }
-    weights = {name: own.detach().cpu().contiguous() for name, own in _weights(training).items()}
+    weights = {
+        name: tensor.detach().cpu().contiguous() for name, tensor in _weights(training).items()
+    }
     folder.mkdir(parents=True, exist_ok=True)
     if resumable:  # first: it stands for itself, also beside older weights
         write_bytes(folder / STATE, tensors.save(training.state()))
@@ -72,14 +77,14 @@ def save(training: Training, folder: Path, *, resumable: bool = False) -> None:
 
 
 def _weights(training: Training) -> dict[str, Tensor]:
-    """Those to be read with, whether or not the training is over."""
-    kept = training.flat.values.clone()
+    """Return the weights to predict with, whether or not the training is over."""
+    values = training.flat.values.clone()
     if training.average is not None:
         with torch.no_grad():
             training.flat.values.copy_(training.average)
-    weights = {name: own.clone() for name, own in training.model.state_dict().items()}
+    weights = {name: tensor.clone() for name, tensor in training.model.state_dict().items()}
     with torch.no_grad():
-        training.flat.values.copy_(kept)
+        training.flat.values.copy_(values)
     return weights
 
 
@@ -87,7 +92,7 @@ def read_about(folder: Path) -> About:
     path = folder / SETTINGS
     if not path.is_file():
         raise MissingData(
-            f'{folder}: contains no trained decoder; "dejacue learn train" writes one'
+            "contains no trained decoder", file=folder, remedy='"dejacue learn train" writes one'
         )
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
@@ -95,8 +100,11 @@ def read_about(folder: Path) -> About:
             raise ValueError(f'format "{document["format"]}"')
         if document["version"] != VERSION:
             raise InputError(
-                f"{path}: has version {document['version']}, but this dejacue reads version "
-                f"{VERSION}; train the decoder again"
+                f"has version {document['version']}, but this dejacue reads version {VERSION}",
+                file=path,
+                field="version",
+                value=document["version"],
+                remedy="train the decoder again",
             )
         return About(
             Settings(**document["settings"]),
@@ -109,30 +117,38 @@ def read_about(folder: Path) -> About:
         raise
     except (OSError, ValueError, TypeError, LookupError) as error:
         raise InputError(
-            f"{path}: does not contain the settings of a decoder ({first_line(error)}); train it "
-            "again"
+            f"does not contain the settings of a decoder ({first_line(error)})",
+            file=path,
+            remedy="train it again",
         ) from None
 
 
-def load(folder: Path, seed: int | None = None) -> tuple[Model, About]:
-    """The model of one seed (the first, if none is named), on the CPU."""
+def load(folder: Path, seed: int | None = None) -> tuple[DecoderModel, About]:
+    """Return the model of one seed (the first, if none is named), on the CPU."""
     about = read_about(folder)
     seeds = about.settings.seeds
     if seed is not None and seed not in seeds:
         raise InputError(
-            f"{folder}: was trained with the seeds {', '.join(map(str, seeds))}, not {seed}"
+            f"was trained with the seeds {', '.join(map(str, seeds))}, not {seed}",
+            file=folder,
+            field="seed",
+            value=seed,
         )
     if about.settings.decoder not in DECODERS:
-        raise InputError(f'{folder}: unknown decoder "{about.settings.decoder}"; train it again')
+        problem = f'unknown decoder "{about.settings.decoder}"'
+        raise InputError(problem, file=folder, field="decoder", remedy="train it again")
     model = make(about.settings.decoder, 1, about.dimension, about.settings.as_published)
     member = 0 if seed is None else seeds.index(seed)
     weights = _tensors(folder / WEIGHTS)
     try:
-        model.load_state_dict({name: own[member : member + 1] for name, own in weights.items()})
+        model.load_state_dict(
+            {name: tensor[member : member + 1] for name, tensor in weights.items()}
+        )
     except RuntimeError:
         raise InputError(
-            f"{folder / WEIGHTS}: does not contain the weights of {about.settings.decoder}; train "
-            "it again"
+            f"does not contain the weights of {about.settings.decoder}",
+            file=folder / WEIGHTS,
+            remedy="train it again",
         ) from None
     model.eval()
     return model, about
@@ -142,27 +158,33 @@ def _tensors(path: Path) -> dict[str, Any]:
     tensors = need("safetensors.torch", REMEDY)
     safe = need("safetensors", REMEDY)
     if not path.is_file():
-        raise MissingData(f"{path}: is missing; train the decoder again")
+        raise MissingData("is missing", file=path, remedy="train the decoder again")
     try:
-        found: dict[str, Any] = tensors.load_file(path)
+        loaded: dict[str, Any] = tensors.load_file(path)
     except (OSError, ValueError, safe.SafetensorError) as error:
-        raise InputError(f"{path}: is damaged ({first_line(error)}); train it again") from None
-    return found
+        problem = f"is damaged ({first_line(error)})"
+        raise InputError(problem, file=path, remedy="train it again") from None
+    return loaded
 
 
 def resume(training: Training, folder: Path) -> None:
-    """Puts a training where the one in the folder stopped."""
+    """Put a training where the one in the folder stopped."""
     if not (folder / SETTINGS).is_file():
-        raise InputError(f"{folder}: contains no training run to resume; leave out --resume")
+        problem = "contains no training run to resume"
+        raise InputError(problem, file=folder, remedy="leave out --resume")
     about = read_about(folder)
     if about.settings != training.settings or about.encoder != training.encoder:
         raise InputError(
-            f"{folder}: was started with other settings or another encoder; give the same ones, "
-            "or another folder"
+            "was started with other settings or another encoder",
+            file=folder,
+            field="settings",
+            remedy="give the same ones, or another folder",
         )
     if not (folder / STATE).is_file():
         raise InputError(
-            f"{folder}: the training run is already complete; give another folder to train again"
+            "the training run is already complete",
+            file=folder,
+            remedy="give another folder to train again",
         )
     state = _tensors(folder / STATE)
     with in_file(folder):
@@ -170,9 +192,10 @@ def resume(training: Training, folder: Path) -> None:
 
 
 def check_free(folder: Path) -> None:
-    """Refuses to begin where another training was stopped."""
+    """Refuse to begin where another training was stopped."""
     if (folder / STATE).is_file():
         raise InputError(
-            f"{folder}: contains an interrupted training run; continue it (--resume), or give "
-            "another folder"
+            "contains an interrupted training run",
+            file=folder,
+            remedy="continue it (--resume), or give another folder",
         )

@@ -12,8 +12,8 @@ from torch.nn import functional as F
 from dejacue_paper.learn.decoders import layers as la
 from dejacue_paper.learn.decoders.layers import HEADS, WIDTH, Linear, Norm
 from dejacue_paper.learn.decoders.losses import (
-    Batch,
     Output,
+    TrainingBatch,
     foreground,
     hinge,
     of_rival,
@@ -23,7 +23,7 @@ from dejacue_paper.learn.decoders.losses import (
 )
 
 
-class Model(nn.Module):
+class DecoderModel(nn.Module):
     """A decoder: K members that read batches.
 
     family         how its batches are made when it is trained as published
@@ -47,46 +47,46 @@ class Model(nn.Module):
         self.see = la.Projection(members, dimension + 2)
         self.hear = la.Projection(members, dimension + 1)
 
-    def read(self, batch: Batch, phase: int) -> Output:
+    def read(self, batch: TrainingBatch, phase: int) -> Output:
         raise NotImplementedError
 
-    def loss(self, batch: Batch, output: Output, phase: int) -> Tensor:
-        """(K,)"""
+    def loss(self, batch: TrainingBatch, output: Output, phase: int) -> Tensor:
+        """Return the loss of each member, (K,)."""
         return set_loss(output, batch, focal=self.focal) + hinge(output.saliency, batch)
 
-    def forward(self, batch: Batch, phase: int = 0) -> Output:
+    def forward(self, batch: TrainingBatch, phase: int = 0) -> Output:
         return self.read(batch, phase)
 
     def scores(self, output: Output) -> Tensor:
-        """(K, B, Q): how good each span of the last layer is."""
+        """Return (K, B, Q): how good each span of the last layer is."""
         return foreground(output.logits[-1], self.focal)
 
 
-class RivalModel(Model):
+class RivalModel(DecoderModel):
     """One whose saliency is also trained with wrong texts: ``salient`` reads frames with any."""
 
     family = "cycle"
 
-    def salient(self, batch: Batch, words: Tensor, spoken: Tensor, phase: int) -> Tensor:
+    def salient(self, batch: TrainingBatch, words: Tensor, spoken: Tensor, phase: int) -> Tensor:
         raise NotImplementedError
 
-    def rivals(self, batch: Batch, phase: int) -> Tensor:
+    def rivals(self, batch: TrainingBatch, phase: int) -> Tensor:
         return batch.rival
 
-    def saliency_loss(self, batch: Batch, output: Output, phase: int) -> Tensor:
+    def saliency_loss(self, batch: TrainingBatch, output: Output, phase: int) -> Tensor:
         rival = self.rivals(batch, phase)
         words, spoken = of_rival(batch.words, rival), of_rival(batch.spoken, rival)
         wrong = self.salient(batch, words, spoken, phase)
         return self.three(output.saliency, wrong, batch)
 
-    def three(self, right: Tensor, wrong: Tensor, batch: Batch) -> Tensor:
+    def three(self, right: Tensor, wrong: Tensor, batch: TrainingBatch) -> Tensor:
         return (
             hinge(right, batch)
             + rank(right, batch, wrong)
             + rejected(wrong, batch, self.as_published)
         )
 
-    def loss(self, batch: Batch, output: Output, phase: int) -> Tensor:
+    def loss(self, batch: TrainingBatch, output: Output, phase: int) -> Tensor:
         return set_loss(output, batch) + self.saliency_loss(batch, output, phase)
 
 
@@ -104,7 +104,7 @@ class GlobalToken(nn.Module):
 def before(
     token: Tensor, place: Tensor, x: Tensor, pos: Tensor, there: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """A token that is always there, put before the others."""
+    """Put a token that is always there before the others."""
     return torch.cat([token, x], 2), torch.cat([place, pos], 2), F.pad(there, (1, 0), value=True)
 
 
@@ -136,16 +136,16 @@ class AnchorLayer(nn.Module):
         self.norms = nn.ModuleList(Norm(members) for _ in range(3))
 
     def among(self, h: Tensor, place: Tensor, damp: Tensor | None = None) -> Tensor:
-        """Self-attention; damp (K, B, Q, Q) multiplies the logits."""
-        own = self.own
-        q = la.heads(own["q"](h) + own["q_place"](place))
-        k = la.heads(own["k"](h) + own["k_place"](place))
+        """Apply self-attention; ``damp`` (K, B, Q, Q) multiplies the logits."""
+        maps = self.own
+        q = la.heads(maps["q"](h) + maps["q_place"](place))
+        k = la.heads(maps["k"](h) + maps["k_place"](place))
         logits = q @ k.transpose(-1, -2) / math.sqrt(WIDTH // HEADS)
         if damp is not None:
             logits = logits * damp[:, :, None]
         used, _ = la.weigh(logits, None, self.training)
-        found = own["out"](la.joined(used @ la.heads(own["v"](h))))
-        out: Tensor = self.norms[0](h + la.drop(found, self))
+        attended = maps["out"](la.joined(used @ la.heads(maps["v"](h))))
+        out: Tensor = self.norms[0](h + la.drop(attended, self))
         return out
 
     def at_frames(
@@ -159,8 +159,8 @@ class AnchorLayer(nn.Module):
         known = torch.cat([la.heads(k), la.heads(where)], -1)
         logits = asked @ known.transpose(-1, -2) / math.sqrt(2 * WIDTH // HEADS)
         used, _ = la.weigh(logits, there, self.training)
-        found = maps["out"](la.joined(used @ la.heads(maps["v"](memory))))
-        h = self.norms[1](h + la.drop(found, self))
+        attended = maps["out"](la.joined(used @ la.heads(maps["v"](memory))))
+        h = self.norms[1](h + la.drop(attended, self))
         out: Tensor = self.norms[2](h + la.drop(self.forward_part(h), self))
         return out
 
@@ -196,12 +196,12 @@ class AnchorDecoder(nn.Module):
         self.named = Linear(members, WIDTH, 2)
 
     def first(self, batch: int) -> Tensor:
-        """Anchors to begin with: (K, B, Q, 2)"""
+        """Return the anchors to begin with: (K, B, Q, 2)."""
         out: Tensor = self.anchors(batch).sigmoid()
         return out
 
     def near(self, places: Tensor, h: Tensor, at: Tensor, layer: int) -> Tensor:
-        """Where a query looks, scaled by what it expects of its width."""
+        """Return where a query looks, scaled by what it expects of its width."""
         scaled = places * self.scale(h) if layer else places
         out: Tensor = scaled * self.width(h).sigmoid() / at[..., 1:].clamp(min=la.LEAST)
         return out
@@ -218,7 +218,8 @@ class AnchorDecoder(nn.Module):
         content: Tensor | None = None,
         anchor: Tensor | None = None,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Spans and logits (layers, K, B, Q, 2), and the queries (layers, K, B, Q, width)."""
+        """Return spans and logits (layers, K, B, Q, 2), and the queries (layers, K, B, Q,
+        width)."""
         anchor = self.first(memory.shape[1]) if anchor is None else anchor
         h = memory.new_zeros(*anchor.shape[:-1], WIDTH) if content is None else content
         spans, logits, states = [], [], []
@@ -243,4 +244,4 @@ class AnchorDecoder(nn.Module):
         return out
 
     def known(self, spans: Tensor, logits: Tensor, read: Tensor) -> None:
-        """What a layer found, for a decoder whose next layer looks at it."""
+        """Return what a layer found, for a decoder whose next layer looks at it."""

@@ -11,8 +11,8 @@ from dejacue_paper.learn.decoders.layers import WIDTH, Linear
 from dejacue_paper.learn.decoders.losses import (
     GIOU,
     L1,
-    Batch,
     Output,
+    TrainingBatch,
     average,
     hinge,
     overlaps,
@@ -44,10 +44,10 @@ class EventDecoder(core.AnchorDecoder):
         h = super().among(layer, h, place, at)
         if layer or self.text is None:
             return h
-        told, _ = self.asking(h, self.text, self.text, None)
-        q = h + told
+        attended, _ = self.asking(h, self.text, self.text, None)
+        q = h + attended
         mixed, _ = self.among_queries(q, q, q, None)
-        out: Tensor = h + self.gate((h * told).sigmoid() * mixed).relu()
+        out: Tensor = h + self.gate((h * attended).sigmoid() * mixed).relu()
         return out
 
     def spans(self, read: Tensor, anchor: Tensor, moved: Tensor) -> Tensor:
@@ -55,7 +55,7 @@ class EventDecoder(core.AnchorDecoder):
         return out
 
 
-class EaTR(core.Model):
+class EaTR(core.DecoderModel):
     def __init__(self, members: int, dimension: int, as_published: bool = False) -> None:
         super().__init__(members, dimension, as_published)
         self.encoder = core.encoder(members, 2, "relu")
@@ -65,7 +65,7 @@ class EaTR(core.Model):
         self.decoder = EventDecoder(members)
         self.salient = Linear(members, WIDTH, 1)
 
-    def read(self, batch: Batch, phase: int) -> Output:
+    def read(self, batch: TrainingBatch, phase: int) -> Output:
         seen, heard, frame_pos = self.see(batch.video), self.hear(batch.words), None
         frame_pos = la.positions(batch.frames)
         there = torch.cat([batch.frames, batch.spoken], -1)
@@ -79,7 +79,7 @@ class EaTR(core.Model):
         saliency = self.salient(memory[:, :, : seen.shape[2]])[..., 0]
         return Output(spans, logits, saliency, {"events": events})
 
-    def loss(self, batch: Batch, output: Output, phase: int) -> Tensor:
+    def loss(self, batch: TrainingBatch, output: Output, phase: int) -> Tensor:
         slots = output.more["events"]
         apart = (slots[..., :, None, :] - batch.events[..., None, :, :]).abs()
         over = 1 - overlaps(slots[..., :, None, :], batch.events[..., None, :, :])[1]

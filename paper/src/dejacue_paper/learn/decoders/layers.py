@@ -26,7 +26,7 @@ class Start(nn.Module):
 
 
 def start(model: nn.Module, seeds: Sequence[int]) -> None:
-    """Every member from its own seed, as if it were alone."""
+    """Initialise every member from its own seed, as if it were alone."""
     with torch.no_grad():
         for member, seed in enumerate(seeds):
             random = torch.Generator().manual_seed(seed)
@@ -77,7 +77,7 @@ class Table(Start):
         self.rows[member].normal_(generator=random)
 
     def forward(self, batch: int) -> Tensor:
-        """(members, batch, rows, width)"""
+        """Return the table for every record of a batch: (members, batch, rows, width)."""
         return self.rows[:, None].expand(-1, batch, -1, -1)
 
 
@@ -115,7 +115,7 @@ class MLP(nn.Module):
         pairs = list(pairwise(widths))
         inits = [init] * (len(pairs) - 1) + [last or init]
         self.layers = nn.ModuleList(
-            Linear(members, a, b, init=own) for (a, b), own in zip(pairs, inits, strict=True)
+            Linear(members, a, b, init=init) for (a, b), init in zip(pairs, inits, strict=True)
         )
 
     def forward(self, x: Tensor) -> Tensor:
@@ -154,12 +154,12 @@ class FeedForward(nn.Module):
 
 
 def heads(x: Tensor, count: int = HEADS) -> Tensor:
-    """(K, B, T, width) → (K, B, heads, T, width / heads)"""
+    """Split (K, B, T, width) into (K, B, heads, T, width / heads)."""
     return x.reshape(*x.shape[:-1], count, -1).transpose(2, 3)
 
 
 def weigh(logits: Tensor, there: Tensor | None, training: bool) -> tuple[Tensor, Tensor]:
-    """Attention over the tokens that are there: with dropout, and as it is."""
+    """Return attention over the tokens that are there: with dropout, and as it is."""
     if there is not None:
         logits = logits.masked_fill(~there[:, :, None, None], -torch.inf)
     weights = logits.softmax(-1)
@@ -167,7 +167,7 @@ def weigh(logits: Tensor, there: Tensor | None, training: bool) -> tuple[Tensor,
 
 
 def joined(x: Tensor) -> Tensor:
-    """The inverse of ``heads``."""
+    """Join what ``heads`` has split."""
     return x.transpose(2, 3).flatten(-2)
 
 
@@ -183,7 +183,7 @@ class Attention(nn.Module):
     def forward(
         self, query: Tensor, key: Tensor, value: Tensor, there: Tensor | None, silent: int = 0
     ) -> tuple[Tensor, Tensor]:
-        """The answer, and the weights (K, B, heads, queries, keys) before dropout."""
+        """Return the answer, and the weights (K, B, heads, queries, keys) before dropout."""
         q, k, v = (
             heads(m(x), self.count) for m, x in ((self.q, query), (self.k, key), (self.v, value))
         )
@@ -223,16 +223,16 @@ class CrossLayer(nn.Module):
     def forward(
         self, x: Tensor, pos: Tensor, other: Tensor, there: Tensor, silent: int = 0
     ) -> tuple[Tensor, Tensor]:
-        found, weights = self.attention(x + pos, other, other, there, silent)
-        return self.alone(x + self._path(drop(found, self))), weights
+        attended, weights = self.attention(x + pos, other, other, there, silent)
+        return self.alone(x + self._path(drop(attended, self))), weights
 
     def alone(self, x: Tensor) -> Tensor:
-        """What is left of the layer where there are no keys."""
+        """Return what is left of the layer where there are no keys."""
         out: Tensor = self.norm2(x + self._path(drop(self.forward_part(self.norm1(x)), self)))
         return out
 
     def _path(self, x: Tensor) -> Tensor:
-        """Drop-path: the whole branch of a record is left out, or made larger."""
+        """Leave out the whole branch of a record at random, or make it larger (drop-path)."""
         if not self.training or not self.path:
             return x
         return x * F.dropout(torch.ones_like(x[..., :1, :1]), self.path)
@@ -243,21 +243,22 @@ def drop(x: Tensor, module: nn.Module) -> Tensor:
 
 
 def sine(x: Tensor, width: int = WIDTH) -> Tensor:
-    """(…) → (…, width): sines and cosines of x."""
+    """Return sines and cosines of x: (…) → (…, width)."""
     even = torch.arange(0, width, 2, device=x.device, dtype=x.dtype)
     angle = x[..., None] / 10_000 ** (even / width)
     return torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(-2)
 
 
 def positions(there: Tensor) -> Tensor:
-    """Sine positions 2πi/L of the first L tokens, which are there, i = 1…L; zero elsewhere."""
+    """Return sine positions 2πi/L of the first L tokens, which are there, i = 1…L; zero
+    elsewhere."""
     count = torch.arange(1, there.shape[-1] + 1, device=there.device, dtype=torch.float32)
     turn = 2 * math.pi * count / there.sum(-1, keepdim=True).clamp(min=1)
     return sine(turn) * there[..., None]
 
 
 def picked(index: Tensor, size: int) -> Tensor:
-    """(…) → (…, size) zeros and a one, to pick rows by a product: gradients have one order."""
+    """Return (…, size) zeros and a one, to pick rows by a product: gradients have one order."""
     return (index[..., None] == torch.arange(size, device=index.device)).to(torch.float32)
 
 
@@ -267,11 +268,11 @@ def unsigmoid(x: Tensor) -> Tensor:
 
 
 def masked_mean(x: Tensor, there: Tensor) -> Tensor:
-    """(…, T, d) → (…, d) over the tokens that are there."""
+    """Average (…, T, d) over the tokens that are there."""
     weight = there[..., None].to(x.dtype)
     return (x * weight).sum(-2) / weight.sum(-2).clamp(min=1)
 
 
 def cosine(a: Tensor, b: Tensor) -> Tensor:
-    """(…, n, d), (…, m, d) → (…, n, m)"""
+    """Return the cosines (…, n, m) of (…, n, d) and (…, m, d)."""
     return F.normalize(a, dim=-1) @ F.normalize(b, dim=-1).transpose(-1, -2)

@@ -22,7 +22,7 @@ ALPHA, GAMMA = 0.25, 2.0
 
 
 @dataclass(frozen=True)
-class Batch:
+class TrainingBatch:
     """K members, each with its own B records: T frames, W words, G targets.
 
     video, words     tokens; ``frames`` and ``spoken`` say which are there; the target text is first
@@ -64,12 +64,12 @@ class Output:
 
 
 def average(values: Tensor, weight: Tensor) -> Tensor:
-    """(K, …) → (K,)"""
+    """Average (K, …) to (K,)."""
     return (values * weight).flatten(1).sum(1) / weight.flatten(1).sum(1).clamp(min=1)
 
 
 def of_rival(rows: Tensor, rival: Tensor) -> Tensor:
-    """The rows (K, B, …) of every record's rival."""
+    """Return the rows (K, B, …) of every record's rival."""
     members = torch.arange(len(rows), device=rows.device)[:, None]
     return rows[members, rival]
 
@@ -79,9 +79,9 @@ def ends(spans: Tensor) -> tuple[Tensor, Tensor]:
     return centre - width / 2, centre + width / 2
 
 
-def overlaps(one: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
-    """IoU and generalised IoU of spans, with broadcasting."""
-    (a, b), (c, d) = ends(one), ends(other)
+def overlaps(first: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
+    """Return IoU and generalised IoU of spans, with broadcasting."""
+    (a, b), (c, d) = ends(first), ends(other)
     shared = (torch.minimum(b, d) - torch.maximum(a, c)).clamp(min=0)
     union = (b - a) + (d - c) - shared
     hull = (torch.maximum(b, d) - torch.minimum(a, c)).clamp(min=1e-6)
@@ -90,27 +90,27 @@ def overlaps(one: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def costs(spans: Tensor, foreground: Tensor, targets: Tensor) -> Tensor:
-    """(…, Q, G)"""
-    one, other = spans[..., :, None, :], targets[..., None, :, :]
-    apart = (one - other).abs().sum(-1)
-    return L1 * apart - GIOU * overlaps(one, other)[1] - CLASS * foreground[..., None]
+    """Return the costs (…, Q, G) of matching spans with targets."""
+    first, other = spans[..., :, None, :], targets[..., None, :, :]
+    apart = (first - other).abs().sum(-1)
+    return L1 * apart - GIOU * overlaps(first, other)[1] - CLASS * foreground[..., None]
 
 
 def span_terms(spans: Tensor, match: Tensor, targets: Tensor, weight: Tensor) -> tuple[Tensor, ...]:
-    """Mean |Δ(c, w)| and mean 1 − gIoU over the matched pairs: (K,) each.
+    """Return mean |Δ(c, w)| and mean 1 − gIoU over the matched pairs: (K,) each.
 
     spans (K, B, Q, 2), match (K, B, G, Q), targets (K, B, G, 2)
     """
-    own = match @ spans
+    matched = match @ spans
     paired = match.sum(-1) * weight[..., None]
-    apart = (own - targets).abs().mean(-1)
+    apart = (matched - targets).abs().mean(-1)
     # a target without a query has an empty span here, which is harmless: its weight is 0
-    wide = torch.where(paired[..., None] > 0, own, targets)
+    wide = torch.where(paired[..., None] > 0, matched, targets)
     return average(apart, paired), average(1 - overlaps(wide, targets)[1], paired)
 
 
 def class_term(logits: Tensor, match: Tensor, weight: Tensor) -> Tensor:
-    """Cross-entropy, foreground first, with little weight for the background."""
+    """Return the cross-entropy, foreground first, with little weight for the background."""
     matched = match.sum(-2)
     log = logits.log_softmax(-1)
     values = -(matched * log[..., 0] + BACKGROUND * (1 - matched) * log[..., 1])
@@ -118,13 +118,13 @@ def class_term(logits: Tensor, match: Tensor, weight: Tensor) -> Tensor:
 
 
 def focal_term(logits: Tensor, match: Tensor, weight: Tensor) -> Tensor:
-    """Sigmoid focal loss of both logits, per target."""
+    """Return the sigmoid focal loss of both logits, per target."""
     matched = match.sum(-2)
-    wanted = torch.stack([matched, 1 - matched], dim=-1)
+    expected = torch.stack([matched, 1 - matched], dim=-1)
     p = logits.sigmoid()
-    p = p * wanted + (1 - p) * (1 - wanted)
-    entropy = F.binary_cross_entropy_with_logits(logits, wanted, reduction="none")
-    share = ALPHA * wanted + (1 - ALPHA) * (1 - wanted)
+    p = p * expected + (1 - p) * (1 - expected)
+    entropy = F.binary_cross_entropy_with_logits(logits, expected, reduction="none")
+    share = ALPHA * expected + (1 - ALPHA) * (1 - expected)
     total = (share * (1 - p) ** GAMMA * entropy).sum((-1, -2)) * weight
     targets = (match.sum((-1, -2)) * weight).sum(1)
     return total.sum(1) / targets.clamp(min=1)
@@ -135,9 +135,9 @@ def foreground(logits: Tensor, focal: bool) -> Tensor:
 
 
 def set_terms(
-    output: Output, batch: Batch, *, focal: bool = False, more: Tensor | None = None
+    output: Output, batch: TrainingBatch, *, focal: bool = False, more: Tensor | None = None
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """L1, gIoU and class terms summed over layers, (K,) each, and the match (L, K, B, G, Q).
+    """Return L1, gIoU and class terms summed over layers, (K,) each, and the match (L, K, B, G, Q).
 
     more   further costs, (layers, K, B, Q, G)
     """
@@ -146,27 +146,33 @@ def set_terms(
     match = assign(table if more is None else table + more, batch.true.expand(targets.shape[:-1]))
     term = focal_term if focal else class_term
     near = over = named = output.spans.new_zeros(())
-    for spans, logits, own in zip(output.spans, output.logits, match, strict=True):
-        apart, outside = span_terms(spans, own, batch.spans, batch.weight)
-        near, over, named = near + apart, over + outside, named + term(logits, own, batch.weight)
+    for spans, logits, layer_match in zip(output.spans, output.logits, match, strict=True):
+        apart, outside = span_terms(spans, layer_match, batch.spans, batch.weight)
+        near, over, named = (
+            near + apart,
+            over + outside,
+            named + term(logits, layer_match, batch.weight),
+        )
     return near, over, named, match
 
 
-def set_loss(output: Output, batch: Batch, *, focal: bool = False) -> Tensor:
+def set_loss(output: Output, batch: TrainingBatch, *, focal: bool = False) -> Tensor:
     near, over, named, _ = set_terms(output, batch, focal=focal)
     return L1 * near + GIOU * over + CLASS * named
 
 
-def hinge(saliency: Tensor, batch: Batch) -> Tensor:
-    """Frames inside above frames outside by a margin: two of each."""
+def hinge(saliency: Tensor, batch: TrainingBatch) -> Tensor:
+    """Return the loss of frames inside that are not above frames outside by a margin: two of
+    each."""
     drawn = picked(batch.drawn, saliency.shape[-1])  # (K, B, 2, 2, T)
     inside, outside = (drawn @ saliency[:, :, None, :, None])[..., 0].unbind(2)
     values = (MARGIN + outside - inside).clamp(min=0).sum(-1)
     return average(values * batch.hinged, batch.weight)
 
 
-def rank(saliency: Tensor, batch: Batch, wrong: Tensor | None = None) -> Tensor:
-    """Frames inside against all frames, and those read with a wrong text: −log softmax(s/τ)."""
+def rank(saliency: Tensor, batch: TrainingBatch, wrong: Tensor | None = None) -> Tensor:
+    """Return −log softmax(s/τ) of frames inside against all frames, and those read with a wrong
+    text."""
     logits = saliency.masked_fill(~batch.frames, -torch.inf)
     if wrong is not None:
         allowed = batch.frames & (batch.rivalled > 0)[..., None]
@@ -178,26 +184,28 @@ def rank(saliency: Tensor, batch: Batch, wrong: Tensor | None = None) -> Tensor:
     return average(values * (count > 0), batch.weight) / LEVELS
 
 
-def rejected(wrong: Tensor, batch: Batch, as_published: bool) -> Tensor:
-    """No frame is salient for a wrong text: −log(1 − σ(s)), summed (published) or averaged."""
+def rejected(wrong: Tensor, batch: TrainingBatch, as_published: bool) -> Tensor:
+    """Return −log(1 − σ(s)), summed (published) or averaged: no frame is salient for a wrong
+    text."""
     values = F.softplus(wrong) * batch.frames
     values = values.sum(-1) if as_published else values.sum(-1) / batch.frames.sum(-1)
     return average(values * batch.rivalled, batch.weight)
 
 
-def contrast(similarity: Tensor, batch: Batch) -> Tensor:
-    """Each row's own column against the others of the batch that are negatives: (K, B, B) → (K,)"""
+def contrast(similarity: Tensor, batch: TrainingBatch) -> Tensor:
+    """Compare each row's own column with the others of the batch that are negatives: (K, B, B) →
+    (K,)."""
     absent = (batch.weight == 0)[:, None, :] | batch.same
-    own = torch.eye(similarity.shape[-1], dtype=torch.bool, device=similarity.device)
-    log = similarity.masked_fill(absent & ~own, -torch.inf).log_softmax(-1)
+    diagonal = torch.eye(similarity.shape[-1], dtype=torch.bool, device=similarity.device)
+    log = similarity.masked_fill(absent & ~diagonal, -torch.inf).log_softmax(-1)
     return average(-log.diagonal(dim1=-2, dim2=-1), batch.weight)
 
 
-def both_ways(similarity: Tensor, batch: Batch) -> Tensor:
+def both_ways(similarity: Tensor, batch: TrainingBatch) -> Tensor:
     return (contrast(similarity, batch) + contrast(similarity.transpose(-1, -2), batch)) / 2
 
 
-def frame_entropy(logits: Tensor, batch: Batch) -> Tensor:
-    """Binary cross-entropy of frames being inside, averaged over those of a record."""
+def frame_entropy(logits: Tensor, batch: TrainingBatch) -> Tensor:
+    """Return the binary cross-entropy of frames being inside, averaged over those of a record."""
     values = F.binary_cross_entropy_with_logits(logits, batch.inside, reduction="none")
     return average((values * batch.frames).sum(-1) / batch.frames.sum(-1), batch.weight)

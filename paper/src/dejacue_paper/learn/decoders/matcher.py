@@ -13,7 +13,7 @@ MUCH = 1e4  # more than any cost of a real pair
 
 @torch.no_grad()
 def assign(cost: Tensor, there: Tensor) -> Tensor:
-    """(…, queries, targets) costs → (…, targets, queries) zeros and ones.
+    """Match (…, queries, targets) costs; return (…, targets, queries) zeros and ones.
 
     there   (…, targets): the others are matched with nothing. As many pairs as possible are made,
             and of all such matchings the cheapest is taken.
@@ -31,7 +31,7 @@ def assign(cost: Tensor, there: Tensor) -> Tensor:
 
 
 def _rows(cost: Tensor) -> Tensor:
-    """(N, n, m) costs with n ≤ m → (N, n, m) bool: every row has one column."""
+    """Return (N, n, m) bool in which every row has one column, for (N, n, m) costs with n ≤ m."""
     many, n, m = cost.shape
     device = cost.device
     columns, names = torch.arange(m + 1, device=device), torch.arange(n + 1, device=device)
@@ -49,9 +49,9 @@ def _rows(cost: Tensor) -> Tensor:
         searching = torch.ones(many, 1, dtype=torch.bool, device=device)
         for _ in range(row):  # a path meets at most the rows so far
             used = used | ((columns == at) & searching)
-            own = owner.gather(1, at)
-            reduced = padded.gather(1, own[..., None].expand(-1, -1, m + 1))[:, 0]
-            reduced = reduced - u.gather(1, own) - v
+            current = owner.gather(1, at)
+            reduced = padded.gather(1, current[..., None].expand(-1, -1, m + 1))[:, 0]
+            reduced = reduced - u.gather(1, current) - v
             better = (reduced < least) & ~used & searching
             least, way = torch.where(better, reduced, least), torch.where(better, at, way)
             free = torch.where(used | (columns == 0), torch.inf, least)

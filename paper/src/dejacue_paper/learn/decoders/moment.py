@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from dejacue_paper.learn.decoders import core
 from dejacue_paper.learn.decoders import layers as la
 from dejacue_paper.learn.decoders.layers import WIDTH, Norm
-from dejacue_paper.learn.decoders.losses import Batch, Output
+from dejacue_paper.learn.decoders.losses import Output, TrainingBatch
 
 QUERIES = 10
 
@@ -32,7 +32,7 @@ class PlainLayer(nn.Module):
         return out
 
 
-class MomentDETR(core.Model):
+class MomentDETR(core.DecoderModel):
     def __init__(self, members: int, dimension: int, as_published: bool = False) -> None:
         super().__init__(members, dimension, as_published)
         self.encoder = core.encoder(members, 2, "relu")
@@ -43,7 +43,7 @@ class MomentDETR(core.Model):
         self.named = la.Linear(members, WIDTH, 2)
         self.salient = la.Linear(members, WIDTH, 1)
 
-    def read(self, batch: Batch, phase: int) -> Output:
+    def read(self, batch: TrainingBatch, phase: int) -> Output:
         seen, heard = self.see(batch.video), self.hear(batch.words)
         there = torch.cat([batch.frames, batch.spoken], -1)
         pos = torch.cat([la.positions(batch.frames), torch.zeros_like(heard)], 2)

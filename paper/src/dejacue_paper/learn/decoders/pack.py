@@ -12,19 +12,21 @@ import numpy as np
 
 from dejacue.errors import InputError, MissingData
 from dejacue.records import History, Vocabulary, Window
-from dejacue_paper.learn.decoders.records import Labelled
+from dejacue_paper.learn.decoders.records import LabelledHistory
 
 
 @dataclass(frozen=True, eq=False)
-class Packed:
+class PackedHistory:
     history: History
     vocabulary: Vocabulary
     references: Mapping[str, tuple[Window, ...]]
     component: str
 
 
-def write_pack(path: Path, groups: Mapping[str, Sequence[Labelled]], half: Sequence[str]) -> None:
-    """half: groups whose features are written in half precision."""
+def write_pack(
+    path: Path, groups: Mapping[str, Sequence[LabelledHistory]], half: Sequence[str]
+) -> None:
+    """Write groups of histories; the features of the groups in ``half`` are in half precision."""
     arrays: dict[str, Any] = {}
     about: dict[str, list[Any]] = {}
     for group, entries in groups.items():
@@ -36,7 +38,8 @@ def write_pack(path: Path, groups: Mapping[str, Sequence[Labelled]], half: Seque
             arrays[f"{group}.{k}.frames"] = history.frames
             arrays[f"{group}.{k}.words"] = np.asarray(vocabulary.features)
             references = {
-                state: [tuple(window) for window in own] for state, own in entry.references.items()
+                state: [tuple(window) for window in windows]
+                for state, windows in entry.references.items()
             }
             component = getattr(entry, "component", history.id)
             states = {state: list(texts) for state, texts in vocabulary.states.items()}
@@ -45,13 +48,14 @@ def write_pack(path: Path, groups: Mapping[str, Sequence[Labelled]], half: Seque
         np.savez(file, about=np.array(json.dumps(about)), **arrays)
 
 
-def read_pack(path: Path) -> dict[str, list[Packed]]:
+def read_pack(path: Path) -> dict[str, list[PackedHistory]]:
     if not path.is_file():
-        raise MissingData(f"{path}: no such file; write it with write_pack")
+        raise MissingData("no such file", file=path, remedy="write it with write_pack")
     with np.load(path, allow_pickle=False) as file:
         if "about" not in file:
-            raise InputError(f"{path}: is not a pack of labelled histories; write it again")
-        groups: dict[str, list[Packed]] = {}
+            problem = "is not a pack of labelled histories"
+            raise InputError(problem, file=path, remedy="write it again")
+        groups: dict[str, list[PackedHistory]] = {}
         for group, entries in json.loads(str(file["about"])).items():
             groups[group] = []
             for k, (name, encoder, component, states, references) in enumerate(entries):
@@ -59,10 +63,13 @@ def read_pack(path: Path) -> dict[str, list[Packed]]:
                     file[f"{group}.{k}.{part}"] for part in ("features", "frames", "words")
                 )
                 groups[group].append(
-                    Packed(
+                    PackedHistory(
                         History(features.astype(np.float32), frames, name, encoder),
                         Vocabulary(states, words, encoder),
-                        {s: tuple(Window(*w) for w in own) for s, own in references.items()},
+                        {
+                            s: tuple(Window(*w) for w in windows)
+                            for s, windows in references.items()
+                        },
                         component,
                     )
                 )

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from dejacue_paper.learn.decoders import core
 from dejacue_paper.learn.decoders import layers as la
 from dejacue_paper.learn.decoders.layers import WIDTH, Linear
-from dejacue_paper.learn.decoders.losses import Batch, Output
+from dejacue_paper.learn.decoders.losses import Output, TrainingBatch
 
 
 class QDDETR(core.RivalModel):
@@ -19,8 +19,10 @@ class QDDETR(core.RivalModel):
         self.decoder = core.AnchorDecoder(members, 2, 10)
         self.of_frame, self.of_all = Linear(members, WIDTH, WIDTH), Linear(members, WIDTH, WIDTH)
 
-    def encode(self, batch: Batch, words: Tensor, spoken: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Frames that know the words, their positions, and their saliency."""
+    def encode(
+        self, batch: TrainingBatch, words: Tensor, spoken: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Return frames that know the words, their positions, and their saliency."""
         x, pos, heard = self.see(batch.video), la.positions(batch.frames), self.hear(words)
         for layer in self.asking:
             x, _ = layer(x, pos, heard, spoken)
@@ -29,10 +31,10 @@ class QDDETR(core.RivalModel):
         saliency = (self.of_frame(memory) * self.of_all(every[:, :, :1])).sum(-1) / WIDTH**0.5
         return memory, pos, saliency
 
-    def salient(self, batch: Batch, words: Tensor, spoken: Tensor, phase: int) -> Tensor:
+    def salient(self, batch: TrainingBatch, words: Tensor, spoken: Tensor, phase: int) -> Tensor:
         return self.encode(batch, words, spoken)[2]
 
-    def read(self, batch: Batch, phase: int) -> Output:
+    def read(self, batch: TrainingBatch, phase: int) -> Output:
         memory, pos, saliency = self.encode(batch, batch.words, batch.spoken)
         spans, logits, _ = self.decoder(memory, pos, batch.frames)
         return Output(spans, logits, saliency)

@@ -39,12 +39,12 @@ class Learned(Readout):
     name: ClassVar[str] = "decoder"
 
     def find_one(self, view: View) -> Answers:
-        from dejacue_paper.learn.decoders.reading import Asked, found
+        from dejacue_paper.learn.decoders.reading import UnlabelledHistory, predict
 
         model, about = _loaded(self.path, self.seed, self.changed)
         history = view.history
         about.check(history, self.path)
-        rows = found(model, [Asked(history, view.vocabulary)])[0][0]
+        rows = predict(model, [UnlabelledHistory(history, view.vocabulary)])[0][0]
         start, end = rows[:, 0].astype(np.int64), rows[:, 1].astype(np.int64)
         return Answers.at(history.frames, start, end, rows[:, 2].copy())
 
@@ -57,7 +57,7 @@ class Decoder:
 
     @staticmethod
     def read(path: str | os.PathLike[str], seed: int | None = None) -> Learned:
-        """The readout of the folder that ``dejacue learn train`` wrote."""
+        """Read the readout from the folder that ``dejacue learn train`` wrote."""
         need("torch", REMEDY)
         from dejacue_paper.learn.decoders.checkpoint import WEIGHTS, load
 

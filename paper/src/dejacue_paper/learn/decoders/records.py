@@ -20,10 +20,10 @@ from dejacue.records import History, Vocabulary, Window
 
 Rows = NDArray[np.float32]
 EVENT_KERNEL = 2  # frames on each side of a change
-MOST_EVENTS = 40
+MAX_EVENTS = 40
 
 
-class Labelled(Protocol):
+class LabelledHistory(Protocol):
     """A history, its words, and when each state holds: of a release, or generated."""
 
     @property
@@ -67,11 +67,11 @@ class Records:
 
     @property
     def digest(self) -> bytes:
-        """Of all that is learned from: others have another one."""
-        found = hashlib.sha256()
-        for own in vars(self).values():
-            found.update(np.ascontiguousarray(own).tobytes())
-        return found.digest()
+        """Return a hash of all that is learned from."""
+        digest = hashlib.sha256()
+        for array in vars(self).values():
+            digest.update(np.ascontiguousarray(array).tobytes())
+        return digest.digest()
 
     @property
     def dimension(self) -> int:
@@ -83,12 +83,13 @@ class Records:
 
     @property
     def negative(self) -> NDArray[np.int64]:
-        """Records of runs in which the state does not hold."""
+        """Return records of runs in which the state does not hold."""
         return np.flatnonzero(self.targets == 0)
 
 
-def check_words(entries: Sequence[Labelled]) -> None:
-    """Histories, words and labels that belong together, each history once."""
+def check_words(entries: Sequence[LabelledHistory]) -> None:
+    """Refuse histories, words and labels that do not belong together, or a history that comes
+    twice."""
     for entry in entries:
         name, known = entry.history.id, entry.vocabulary.states
         check_pair(entry.history, entry.vocabulary)
@@ -96,20 +97,24 @@ def check_words(entries: Sequence[Labelled]) -> None:
             if state not in known:
                 raise InputError(
                     f'history {name}: a moment is labelled "{state}", but the vocabulary has '
-                    f"{', '.join(known)}; use its states"
+                    f"{', '.join(known)}; use its states",
+                    field="references",
+                    value=state,
                 )
     names = [entry.history.id for entry in entries]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise InputError(f"history {twice} is given twice; give each history once")
+        problem = f"history {twice} is given twice; give each history once"
+        raise InputError(problem, field="history", value=twice)
 
 
-def check_labels(entries: Sequence[Labelled]) -> None:
-    """What training needs: labels, of more than one state, that belong to the words."""
+def check_labels(entries: Sequence[LabelledHistory]) -> None:
+    """Refuse what cannot be trained on: no labels, of one state only, or of states without
+    words."""
     if not entries:
         raise InputError("no histories to learn from; give at least one with labelled moments")
     check_words(entries)
-    labelled = [[s for s, own in e.references.items() if own] for e in entries]
+    labelled = [[s for s, windows in e.references.items() if windows] for e in entries]
     if not any(labelled):
         raise InputError("no history has labelled moments; label at least two states")
     if all(len(states) < 2 for states in labelled):
@@ -120,12 +125,13 @@ def check_labels(entries: Sequence[Labelled]) -> None:
 
 
 def spans_in(
-    entry: Labelled, state: str, first: int, last: int, clip: bool
+    entry: LabelledHistory, state: str, first: int, last: int, clip: bool
 ) -> list[tuple[int, int]]:
-    """References of a state in the run at positions first … last − 1, as half-open positions."""
+    """Return the references of a state in the run at positions first … last − 1, as half-open
+    positions."""
     frames = entry.history.frames
     start, end = int(frames[first]), int(frames[last - 1])
-    found = []
+    spans = []
     for window in entry.references.get(state, ()):
         if window.end < start or window.start > end:
             continue
@@ -135,18 +141,18 @@ def spans_in(
                 f"crosses a gap; its run has frames {start}–{end}; cut it there, or use --cut "
                 "(clip=True)"
             )
-        found.append((max(window.start, start) - start, min(window.end, end) - start + 1))
-    return found
+        spans.append((max(window.start, start) - start, min(window.end, end) - start + 1))
+    return spans
 
 
 def records_of(
-    entries: Sequence[Labelled],
+    entries: Sequence[LabelledHistory],
     *,
     clip: bool = False,
     most_frames: int | None = None,
     events: bool = False,
 ) -> Records:
-    """Every pair of a description and a run.
+    """Return a record for every pair of a description and a run.
 
     clip          cut moments that cross a gap instead of refusing them
     most_frames   longer runs are resampled to so many frames
@@ -177,30 +183,30 @@ def _tokens(unit: Rows, most: int | None) -> Rows:
 
 
 def _texts(vocabulary: Vocabulary) -> list[Rows]:
-    """For each description its direction, then those of its siblings."""
+    """Return, for each description, its direction, then those of its siblings."""
     directions = query_directions(vocabulary, as_coordinates("vocabulary"), 0.0).queries
     role = np.zeros((len(directions), 1), np.float32)
     role[0] = 1
     order = [[q, *(k for k in range(len(directions)) if k != q)] for q in range(len(directions))]
-    return [np.concatenate([directions[own], role], axis=1).astype(np.float32) for own in order]
+    return [np.concatenate([directions[rows], role], axis=1).astype(np.float32) for rows in order]
 
 
 def _stacked(runs: list[Rows], texts: list[Rows], rows: list[Any], events: bool) -> Records:
     run, text, history, wording = (np.array([row[k] for row in rows]) for k in range(4))
     targets = np.array([len(row[4]) for row in rows])
-    length = np.array([len(own) for own in runs])
+    length = np.array([len(run) for run in runs])
     ends = np.zeros((len(rows), max(1, targets.max()), 2))
-    for own, row in zip(ends, rows, strict=True):
-        own[: len(row[4])] = np.array(row[4]).reshape(-1, 2)
+    for end, row in zip(ends, rows, strict=True):
+        end[: len(row[4])] = np.array(row[4]).reshape(-1, 2)
     at = (np.arange(length.max()) + 0.5) / length[run][:, None]
     inside = ((ends[:, :, :1] <= at[:, None]) & (at[:, None] < ends[:, :, 1:])).any(axis=1)
     spans = np.stack([ends.mean(axis=2), ends[..., 1] - ends[..., 0]], axis=2)
-    parted = [_events(own) if events else np.array([[0.5, 1.0]]) for own in runs]
+    parted = [_events(run) if events else np.array([[0.5, 1.0]]) for run in runs]
     return Records(
         _padded(runs),
         length,
         _padded(texts),
-        np.array([len(own) for own in texts]),
+        np.array([len(text) for text in texts]),
         run,
         text,
         history,
@@ -209,19 +215,19 @@ def _stacked(runs: list[Rows], texts: list[Rows], rows: list[Any], events: bool)
         targets,
         inside,
         _padded(parted),
-        np.array([len(own) for own in parted]),
+        np.array([len(spans) for spans in parted]),
     )
 
 
 def _padded(tables: Sequence[NDArray[Any]]) -> Rows:
     out = np.zeros((len(tables), max(map(len, tables)), tables[0].shape[1]), np.float32)
-    for own, table in zip(out, tables, strict=True):
-        own[: len(table)] = table
+    for block, table in zip(out, tables, strict=True):
+        block[: len(table)] = table
     return out
 
 
 def _events(tokens: Rows) -> NDArray[np.float64]:
-    """Spans between the changes of a run, (E, 2).
+    """Return spans between the changes of a run, (E, 2).
 
     A change is a local maximum, not below the mean, of how much more alike frames are on the same
     side than across: a checkerboard kernel on the diagonal of their similarity.
@@ -238,7 +244,7 @@ def _events(tokens: Rows) -> NDArray[np.float64]:
     inner = np.arange(1, n - 1)
     peak = (score[inner] > score[inner - 1]) & (score[inner] > score[inner + 1])
     changes = inner[peak & (score[inner] >= score.mean())]
-    strongest = changes[np.argsort(-score[changes], kind="stable")[: MOST_EVENTS - 1]]
+    strongest = changes[np.argsort(-score[changes], kind="stable")[: MAX_EVENTS - 1]]
     bounds = np.array([0, *np.sort(strongest), n]) / n
     return np.stack([(bounds[1:] + bounds[:-1]) / 2, np.diff(bounds)], axis=1)
 
@@ -246,7 +252,7 @@ def _events(tokens: Rows) -> NDArray[np.float64]:
 def windows_of(
     spans: NDArray[np.float64], scores: NDArray[np.float64], bounds: NDArray[np.int64]
 ) -> tuple[int, int, float]:
-    """The best window of a description: first and last position, and its score.
+    """Return the best window of a description: first and last position, and its score.
 
     spans   (runs, queries, 2); bounds: where runs begin, and the end of the last
     """
@@ -262,13 +268,13 @@ def windows_of(
 
 
 def same(entries: Sequence[Any], windows: Sequence[NDArray[np.int64]]) -> float:
-    """Mean overlap of the windows of different states of one history, over all such pairs of
-    descriptions: near 1, the words do not matter. NaN where there is one state only."""
+    """Return the mean overlap of the windows of different states of one history, over all such
+    pairs of descriptions: near 1, the words do not matter. NaN where there is one state only."""
     alike = []
-    for entry, own in zip(entries, windows, strict=True):
+    for entry, selected in zip(entries, windows, strict=True):
         names = entry.vocabulary.state_names
-        pairs = [(a, b) for a, b in combinations(range(len(own)), 2) if names[a] != names[b]]
+        pairs = [(a, b) for a, b in combinations(range(len(selected)), 2) if names[a] != names[b]]
         if pairs:
-            one, other = np.array(pairs).T
-            alike.append(paired_tiou(own[one], own[other]))
+            first, other = np.array(pairs).T
+            alike.append(paired_tiou(selected[first], selected[other]))
     return float(np.concatenate(alike).mean()) if alike else float("nan")

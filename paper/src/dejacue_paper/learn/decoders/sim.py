@@ -16,8 +16,8 @@ from dejacue_paper.learn.decoders.losses import (
     CLASS,
     GIOU,
     L1,
-    Batch,
     Output,
+    TrainingBatch,
     average,
     ends,
     hinge,
@@ -63,42 +63,44 @@ class SimDETR(TRDETR):
         self.mask = la.MLP(members, (WIDTH, WIDTH, WIDTH, WIDTH))
         self.sharpness = nn.Parameter(torch.full((members,), math.log(1 / 0.07)))
 
-    def read(self, batch: Batch, phase: int) -> Output:
+    def read(self, batch: TrainingBatch, phase: int) -> Output:
         known = self.encode(batch)
         memory = known["memory"]
         content = known["heard"][:, :, :1].expand(-1, -1, 10, -1)
         spans, logits, states = self.decoder(memory, known["pos"], batch.frames, content)
-        known["overlap"] = torch.stack([self.decoder.overlap(own)[..., 0] for own in states])
+        known["overlap"] = torch.stack([self.decoder.overlap(state)[..., 0] for state in states])
         sharp = self.sharpness.exp()[:, None, None, None]
-        masks = [(sharp * la.cosine(own + self.mask(own), memory)).sigmoid() for own in states]
+        masks = [
+            (sharp * la.cosine(state + self.mask(state), memory)).sigmoid() for state in states
+        ]
         known["masks"] = torch.stack(masks) * batch.frames[:, :, None]
         return Output(spans, logits, self.salient(memory), known)
 
     def scores(self, output: Output) -> Tensor:
         return super().scores(output) * output.more["overlap"][-1].sigmoid()
 
-    def loss(self, batch: Batch, output: Output, phase: int) -> Tensor:
+    def loss(self, batch: TrainingBatch, output: Output, phase: int) -> Tensor:
         known = output.more
         apart = self.unlike(known["masks"], batch)  # (layers, K, B, Q, G)
         near, over, named, match = set_terms(output, batch, focal=True, more=MASK * apart.detach())
         total = L1 * near + GIOU * over + CLASS * named
         paired = match.transpose(-1, -2) * batch.weight[:, :, None, None]
-        for own, matched in zip(apart[:-1], paired[:-1], strict=True):
-            total = total + MASK * average(own, matched)
+        for apart_of_layer, matched in zip(apart[:-1], paired[:-1], strict=True):
+            total = total + MASK * average(apart_of_layer, matched)
         true = overlaps(output.spans[..., :, None, :], batch.spans[:, :, None])[0]
         best = (true * batch.true[:, :, None]).amax(-1).detach()
-        for own, wanted in zip(known["overlap"], best, strict=True):
-            error = F.mse_loss(own.sigmoid(), wanted, reduction="none").mean(-1)
+        for predicted, expected in zip(known["overlap"], best, strict=True):
+            error = F.mse_loss(predicted.sigmoid(), expected, reduction="none").mean(-1)
             total = total + IOU * average(error, batch.weight)
         shining = hinge(output.saliency, batch) + rank(output.saliency, batch)
         return total + shining + self.alignment(batch, known, known["heard"][:, :, 0])
 
-    def unlike(self, masks: Tensor, batch: Batch) -> Tensor:
-        """1 − soft overlap of frame masks with the targets."""
+    def unlike(self, masks: Tensor, batch: TrainingBatch) -> Tensor:
+        """Return 1 − soft overlap of frame masks with the targets."""
         first, last = (end[..., None] for end in ends(batch.spans))
         count = batch.frames.sum(-1)[..., None, None]
         at = (torch.arange(masks.shape[-1], device=masks.device) + 0.5) / count
-        wanted = ((first <= at) & (at < last) & batch.frames[:, :, None]).to(masks.dtype)
-        shared = masks @ wanted.transpose(-1, -2)
-        union = masks.sum(-1)[..., None] + wanted.sum(-1)[..., None, :] - shared
+        expected = ((first <= at) & (at < last) & batch.frames[:, :, None]).to(masks.dtype)
+        shared = masks @ expected.transpose(-1, -2)
+        union = masks.sum(-1)[..., None] + expected.sum(-1)[..., None, :] - shared
         return 1 - shared / union.clamp(min=1e-6)

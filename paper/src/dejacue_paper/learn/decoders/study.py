@@ -31,8 +31,8 @@ from dejacue.method.locate import description_windows
 from dejacue_paper.data.synthetic import generate
 from dejacue_paper.learn.decoders import DECODERS
 from dejacue_paper.learn.decoders.pack import read_pack
-from dejacue_paper.learn.decoders.reading import found, frames_of, worth
-from dejacue_paper.learn.decoders.records import Labelled
+from dejacue_paper.learn.decoders.reading import frames_of, predict, scores_of
+from dejacue_paper.learn.decoders.records import LabelledHistory
 from dejacue_paper.learn.decoders.training import SEEDS, Settings, Training
 
 Groups = dict[str, list[Any]]
@@ -45,7 +45,7 @@ STATES = ("empty", "filled", "half", "open")
 
 @dataclass(frozen=True)
 class Condition:
-    """What is learned from, how long, and what is asked afterwards.
+    """What is learned from, how long, and which groups are read afterwards.
 
     folds   members learn from all components but a fifth, and are asked about that one
     most    seeds at most
@@ -53,7 +53,7 @@ class Condition:
 
     train: str
     epochs: int
-    asked: tuple[str, ...]
+    groups: tuple[str, ...]
     as_published: bool = False
     folds: bool = False
     most: int = 5
@@ -71,7 +71,7 @@ CONDITIONS = {
 
 
 @dataclass(frozen=True)
-class Job:
+class TrainingJob:
     decoder: str
     condition: str
     pack: str
@@ -82,8 +82,8 @@ class Job:
     device: str | None = None
 
 
-def made(seed: int) -> Any:
-    """A generated history with features as wide as the release's: two to four states."""
+def generated_history(seed: int) -> Any:
+    """Return a generated history with features as wide as the release's: two to four states."""
     random = np.random.default_rng([seed, 7])
     states = STATES[: int(random.integers(2, 5))]
     start = int(random.integers(20, 200))
@@ -98,56 +98,63 @@ def made(seed: int) -> Any:
     )
 
 
-def groups_of(pack: str, wanted: Sequence[str]) -> Groups:
-    """The groups that a condition needs, from the pack or generated."""
+def groups_of(pack: str, names: Sequence[str]) -> Groups:
+    """Return the groups that a condition needs, from the pack or generated."""
     first = {"generated": 0, "generated-tests": TEST_SEED}
     counts = {"generated": GENERATED, "generated-tests": GENERATED_TESTS}
     packed = read_pack(Path(pack))
     groups: Groups = {}
-    for name in wanted:
+    for name in names:
         if name in first:
-            groups[name] = [made(first[name] + k) for k in range(counts[name])]
+            groups[name] = [generated_history(first[name] + k) for k in range(counts[name])]
         elif name in packed:
             groups[name] = list(packed[name])
         else:
-            raise InputError(f'{pack}: has no group "{name}"; it has {", ".join(packed)}')
+            raise InputError(
+                f'has no group "{name}"',
+                file=pack,
+                field="group",
+                value=name,
+                remedy=f"it has {', '.join(packed)}",
+            )
     return groups
 
 
 def folds_of(entries: Sequence[Any]) -> list[np.ndarray]:
-    """For each fold the numbers of the histories it leaves out; a component is in one fold."""
+    """Return, for each fold, the numbers of the histories it leaves out; a component is in one
+    fold."""
     names = sorted({entry.component for entry in entries})
     order = np.random.default_rng(SEEDS[0]).permutation(len(names))
     fold = {names[k]: at % FOLDS for at, k in enumerate(order.tolist())}
-    own = np.array([fold[entry.component] for entry in entries])
-    return [np.flatnonzero(own == k) for k in range(FOLDS)]
+    fold_of_entry = np.array([fold[entry.component] for entry in entries])
+    return [np.flatnonzero(fold_of_entry == k) for k in range(FOLDS)]
 
 
-def asked(training: Training, groups: Groups, condition: Condition) -> dict[str, Any]:
-    """What the weights as they are say of every group, member by member; folds say it together."""
+def predictions(training: Training, groups: Groups, condition: Condition) -> dict[str, Any]:
+    """Return what the present weights predict for every group, member by member; folds together."""
     answers: dict[str, Any] = {}
-    for name in condition.asked:
+    for name in condition.groups:
         entries = groups[name]
-        every = [frames_of(entries, own) for own in found(training.model, entries)]
+        members = [frames_of(entries, rows) for rows in predict(training.model, entries)]
         if condition.folds and name == condition.train:
-            left_out = {int(h): k for k, own in enumerate(folds_of(entries)) for h in own}
-            every = [[every[left_out[h]][h] for h in range(len(entries))]]
-        answers[name] = [_answer(entries, own, name) for own in every]
+            left_out = {int(h): k for k, fold in enumerate(folds_of(entries)) for h in fold}
+            members = [[members[left_out[h]][h] for h in range(len(entries))]]
+        answers[name] = [_answer(entries, windows, name) for windows in members]
     return answers
 
 
-def _answer(entries: Sequence[Labelled], windows: Any, name: str) -> dict[str, Any]:
-    answer = worth(entries, windows)
+def _answer(entries: Sequence[LabelledHistory], windows: Any, name: str) -> dict[str, Any]:
+    answer = scores_of(entries, windows)
     if name in ("seven", "development"):
         names = [entry.history.id for entry in entries]
-        answer["windows"] = {n: own.tolist() for n, own in zip(names, windows, strict=True)}
+        answer["windows"] = {n: rows.tolist() for n, rows in zip(names, windows, strict=True)}
     else:
         del answer["histories"]
     return answer
 
 
-def run(job: Job) -> dict[str, Any]:
-    """One decoder under one condition; an error is part of the answer."""
+def run(job: TrainingJob) -> dict[str, Any]:
+    """Train and score one decoder under one condition; an error is part of the answer."""
     torch.use_deterministic_algorithms(True, warn_only=True)
     setting: Any = torch.utils.deterministic
     setting.fill_uninitialized_memory = False  # all of it is written anyway
@@ -166,18 +173,18 @@ def run(job: Job) -> dict[str, Any]:
     return answer
 
 
-def _run(job: Job, condition: Condition) -> dict[str, Any]:
-    groups = groups_of(job.pack, list(dict.fromkeys((condition.train, *condition.asked))))
+def _run(job: TrainingJob, condition: Condition) -> dict[str, Any]:
+    groups = groups_of(job.pack, list(dict.fromkeys((condition.train, *condition.groups))))
     entries = groups[condition.train]
     only, seeds = None, job.seeds[: condition.most]
     if condition.folds:
-        every, seeds = np.arange(len(entries)), SEEDS[:FOLDS]
-        only = [np.setdiff1d(every, own) for own in folds_of(entries)]
+        numbers, seeds = np.arange(len(entries)), SEEDS[:FOLDS]
+        only = [np.setdiff1d(numbers, fold) for fold in folds_of(entries)]
     epochs = max(1, round(condition.epochs * job.share))
     settings = Settings(job.decoder, seeds, epochs, as_published=condition.as_published, clip=True)
     training = Training(settings, entries, job.device, only=only, graph=job.graph)
     training.model.eval()
-    before = asked(training, groups, condition)
+    before = predictions(training, groups, condition)
 
     def note(_: str, done: int, total: int) -> None:
         if time.time() > job.until:
@@ -196,12 +203,12 @@ def _run(job: Job, condition: Condition) -> dict[str, Any]:
         "steps": training.steps,
         "loss": {"first": training.losses[0], "last": training.losses[-1]},
         "untrained": before,
-        "trained": asked(training, groups, condition),
+        "trained": predictions(training, groups, condition),
     }
 
 
 def baselines(pack: str) -> dict[str, Any]:
-    """The frozen readouts and windows that look at nothing, on what only exists here."""
+    """Score the frozen readouts and windows that look at nothing, on what only exists here."""
     found_: dict[str, Any] = {}
     packed = read_pack(Path(pack))
     for name in ("generated-tests", "rendered-tests"):
@@ -229,44 +236,47 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--jobs", type=int, default=4, help="processes side by side")
     parser.add_argument("--seconds", type=float, default=480.0)
     parser.add_argument("--device")
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     began = time.time()
-    seeds = tuple(int(seed) for seed in given.seeds.split(","))
-    decoders = sorted(given.decoders.split(","), key=SLOW.__contains__, reverse=True)
+    seeds = tuple(int(seed) for seed in options.seeds.split(","))
+    decoders = sorted(options.decoders.split(","), key=SLOW.__contains__, reverse=True)
     jobs = [
-        Job(
+        TrainingJob(
             decoder,
             condition,
-            given.pack,
+            options.pack,
             seeds,
-            given.share,
-            began + given.seconds,
-            device=given.device,
+            options.share,
+            began + options.seconds,
+            device=options.device,
         )
-        for condition in given.conditions.split(",")
+        for condition in options.conditions.split(",")
         for decoder in decoders
     ]
     gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else None
     results: dict[str, Any] = {
-        "command": f"python -m dejacue_paper.learn.decoders.study PACK OUT --jobs {given.jobs} "
-        f"--seconds {given.seconds:g}" + (f" --share {given.share:g}" if given.share < 1 else ""),
+        "command": f"python -m dejacue_paper.learn.decoders.study PACK OUT --jobs {options.jobs} "
+        f"--seconds {options.seconds:g}"
+        + (f" --share {options.share:g}" if options.share < 1 else ""),
         "machine": gpu or platform.processor() or platform.machine(),
         "torch": torch.__version__,
         "runs": [],
         "baselines": {},
     }
-    failed = _all(jobs, given, results, began)
-    again = [Job(**{**vars(job), "graph": False}) for job in failed]
-    if again and gpu and time.time() < began + given.seconds:
-        _all(again, given, results, began)
-    results["baselines"] = baselines(given.pack)
-    _write(given.out, results, began)
+    failed = _all(jobs, options, results, began)
+    again = [TrainingJob(**{**vars(job), "graph": False}) for job in failed]
+    if again and gpu and time.time() < began + options.seconds:
+        _all(again, options, results, began)
+    results["baselines"] = baselines(options.pack)
+    _write(options.out, results, began)
 
 
-def _all(jobs: Sequence[Job], given: Any, results: dict[str, Any], began: float) -> list[Job]:
-    """Runs jobs side by side, writes after each; which of them failed."""
+def _all(
+    jobs: Sequence[TrainingJob], options: Any, results: dict[str, Any], began: float
+) -> list[TrainingJob]:
+    """Run jobs side by side, write after each, and return those that failed."""
     failed = []
-    with ProcessPoolExecutor(given.jobs, mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(options.jobs, mp_context=get_context("spawn")) as pool:
         waiting = {pool.submit(run, job): job for job in jobs}
         for done in as_completed(waiting):
             job = waiting[done]
@@ -281,17 +291,19 @@ def _all(jobs: Sequence[Job], given: Any, results: dict[str, Any], began: float)
             if "error" in answer:
                 failed.append(job)
             results["runs"].append(answer)
-            _write(given.out, results, began)
-            said = answer.get("error") or f"{answer['seconds']} s, {_short(answer)}"
-            print(f"{time.time() - began:6.1f} {job.decoder} {job.condition}: {said}", flush=True)
+            _write(options.out, results, began)
+            outcome = answer.get("error") or f"{answer['seconds']} s, {_short(answer)}"
+            print(
+                f"{time.time() - began:6.1f} {job.decoder} {job.condition}: {outcome}", flush=True
+            )
     return failed
 
 
 def _short(answer: dict[str, Any]) -> str:
     parts = []
-    for name, own in answer["trained"].items():
-        mean = 100 * np.mean([one["mean"] for one in own], axis=0)
-        same = np.mean([one["same"] for one in own])
+    for name, members in answer["trained"].items():
+        mean = 100 * np.mean([member["mean"] for member in members], axis=0)
+        same = np.mean([member["same"] for member in members])
         parts.append(f"{name} {mean[0]:.1f}/{mean[1]:.1f}/{mean[2]:.1f} same {same:.2f}")
     return "; ".join(parts)
 

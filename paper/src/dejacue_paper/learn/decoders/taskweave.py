@@ -9,19 +9,19 @@ from torch.nn import functional as F
 from dejacue_paper.learn.decoders import core
 from dejacue_paper.learn.decoders import layers as la
 from dejacue_paper.learn.decoders.layers import WIDTH, Linear, Norm, Start
-from dejacue_paper.learn.decoders.losses import Batch, Output, ends, set_terms
+from dejacue_paper.learn.decoders.losses import Output, TrainingBatch, ends, set_terms
 
 TAPS = 5
 
 
 def pooled(x: Tensor, there: Tensor) -> Tensor:
-    """The largest of five neighbouring frames, of those that are there."""
+    """Return the largest of five neighbouring frames, of those that are there."""
     low = x.masked_fill(~there[..., None], -torch.inf)
     return torch.stack(_near(low, -torch.inf)).amax(0).masked_fill(~there[..., None], 0)
 
 
 def _near(x: Tensor, outside: float) -> list[Tensor]:
-    """The frames two before, one before, …, two after."""
+    """Return the frames two before, one before, …, two after."""
     wide = F.pad(x, (0, 0, TAPS // 2, TAPS // 2), value=outside)
     return [wide[:, :, k : k + x.shape[2]] for k in range(TAPS)]
 
@@ -68,27 +68,27 @@ class TaskWeave(core.RivalModel):
         self.of_frame, self.of_all = Linear(members, WIDTH, WIDTH), Linear(members, WIDTH, WIDTH)
         self.doubt = nn.Parameter(torch.zeros(members, 2))
 
-    def encode(self, batch: Batch, words: Tensor, spoken: Tensor) -> tuple[Tensor, ...]:
-        """Frames for spans, frames for saliency, the global token, positions."""
+    def encode(self, batch: TrainingBatch, words: Tensor, spoken: Tensor) -> tuple[Tensor, ...]:
+        """Return frames for spans, frames for saliency, the global token, positions."""
         x, pos, heard = self.see(batch.video), la.positions(batch.frames), self.hear(words)
         for layer in self.asking:
             x, _ = layer(x, pos, heard, spoken)
         x = pooled(x, batch.frames)
         every = core.through(self.encoder, *self.token(x, pos, batch.frames))
         shared = pooled(every[:, :, 1:], batch.frames)
-        shown = ~batch.frames if self.as_published else batch.frames
-        spans = self.expert(self.for_spans(x), shown) * shared
+        visible = ~batch.frames if self.as_published else batch.frames
+        spans = self.expert(self.for_spans(x), visible) * shared
         return spans, self.for_frames(x) * shared, every[:, :, :1], pos
 
     def shine(self, frames: Tensor, token: Tensor) -> Tensor:
         out: Tensor = (self.of_frame(frames) * self.of_all(token)).sum(-1) / WIDTH**0.5
         return out
 
-    def salient(self, batch: Batch, words: Tensor, spoken: Tensor, phase: int) -> Tensor:
+    def salient(self, batch: TrainingBatch, words: Tensor, spoken: Tensor, phase: int) -> Tensor:
         _, frames, token, _ = self.encode(batch, words, spoken)
         return self.shine(frames, token)
 
-    def read(self, batch: Batch, phase: int) -> Output:
+    def read(self, batch: TrainingBatch, phase: int) -> Output:
         memory, frames, token, pos = self.encode(batch, batch.words, batch.spoken)
         spans, logits, _ = self.decoder(memory, pos, batch.frames)
         if phase:
@@ -96,14 +96,14 @@ class TaskWeave(core.RivalModel):
         return Output(spans, logits, self.shine(frames, token))
 
     def covered(self, spans: Tensor, there: Tensor) -> Tensor:
-        """How many spans hold each frame, as a vector of unit length."""
+        """Return how many spans hold each frame, as a vector of unit length."""
         first, last = (end[..., None] for end in ends(spans.detach()))
         count = there.sum(-1)[..., None, None]
         at = (torch.arange(there.shape[-1], device=there.device) + 0.5) / count
         inside = (first <= at) & (at < last) & there[:, :, None]
         return F.normalize(inside.sum(2).to(spans.dtype), dim=-1)
 
-    def loss(self, batch: Batch, output: Output, phase: int) -> Tensor:
+    def loss(self, batch: TrainingBatch, output: Output, phase: int) -> Tensor:
         near, over, named, _ = set_terms(output, batch)
         shining = self.saliency_loss(batch, output, phase)
         a, b = self.doubt.unbind(-1)

@@ -11,8 +11,8 @@ from dejacue_paper.learn.decoders import core
 from dejacue_paper.learn.decoders import layers as la
 from dejacue_paper.learn.decoders.layers import WIDTH, Linear
 from dejacue_paper.learn.decoders.losses import (
-    Batch,
     Output,
+    TrainingBatch,
     both_ways,
     ends,
     frame_entropy,
@@ -58,10 +58,10 @@ class GRU(nn.Module):
         self.seen, self.kept = (Linear(members, WIDTH, 3 * WIDTH) for _ in range(2))
 
     def forward(self, x: Tensor, first: Tensor, last: Tensor) -> Tensor:
-        given = self.seen(x)
+        projected = self.seen(x)
         h = torch.zeros_like(x[:, :, :1])
         for t in range(x.shape[2]):
-            r, z, n = given[:, :, t : t + 1].chunk(3, -1)
+            r, z, n = projected[:, :, t : t + 1].chunk(3, -1)
             hr, hz, hn = self.kept(h).chunk(3, -1)
             new = (n + (r + hr).sigmoid() * hn).tanh()
             update = (z + hz).sigmoid()
@@ -70,7 +70,7 @@ class GRU(nn.Module):
         return h
 
 
-class TRDETR(core.Model):
+class TRDETR(core.DecoderModel):
     family = "unique"
     focal = True
 
@@ -86,7 +86,7 @@ class TRDETR(core.Model):
         self.decoder: Any = core.AnchorDecoder(members, 2, 10)
         self.gru = GRU(members)
 
-    def encode(self, batch: Batch) -> dict[str, Tensor]:
+    def encode(self, batch: TrainingBatch) -> dict[str, Tensor]:
         seen, heard, pos = self.see(batch.video), self.hear(batch.words), la.positions(batch.frames)
         x = self.fuse(seen, heard, batch.frames, batch.spoken)
         for layer in self.asking:
@@ -105,7 +105,7 @@ class TRDETR(core.Model):
         out: Tensor = self.shine(memory).sum(-1) / WIDTH**0.5
         return out
 
-    def read(self, batch: Batch, phase: int) -> Output:
+    def read(self, batch: TrainingBatch, phase: int) -> Output:
         known = self.encode(batch)
         memory = known["memory"]
         spans, logits, _ = self.decoder(memory, known["pos"], batch.frames)
@@ -120,14 +120,14 @@ class TRDETR(core.Model):
         gain = (moment * known["seen"]).sum(-1, keepdim=True)
         return Output(spans, logits, self.salient(memory * (1 + gain)), known)
 
-    def alignment(self, batch: Batch, known: dict[str, Tensor], text: Tensor) -> Tensor:
-        """Frames inside are near the text, and records near their own."""
+    def alignment(self, batch: TrainingBatch, known: dict[str, Tensor], text: Tensor) -> Tensor:
+        """Return the loss that draws frames inside to the text, and records to their own."""
         near = la.cosine(known["seen"], known["text"][:, :, None])[..., 0] / TEMPERATURE
         whole = la.masked_mean(known["seen"], batch.frames)
         pairs = both_ways(la.cosine(whole, text) / TEMPERATURE, batch)
         return CLIPS * frame_entropy(near, batch) + PAIRS * pairs
 
-    def loss(self, batch: Batch, output: Output, phase: int) -> Tensor:
+    def loss(self, batch: TrainingBatch, output: Output, phase: int) -> Tensor:
         return (
             set_loss(output, batch, focal=True)
             + hinge(output.saliency, batch)

@@ -16,11 +16,11 @@ from torch import Tensor
 
 from dejacue.errors import DejaCueError, InputError, unknown
 from dejacue_paper.learn.decoders import model as make
-from dejacue_paper.learn.decoders.batches import FAMILIES, Schedule, schedule
-from dejacue_paper.learn.decoders.core import Model
+from dejacue_paper.learn.decoders.batches import FAMILIES, BatchSchedule, schedule
+from dejacue_paper.learn.decoders.core import DecoderModel
 from dejacue_paper.learn.decoders.layers import start
-from dejacue_paper.learn.decoders.losses import Batch
-from dejacue_paper.learn.decoders.records import Labelled, Records, check_labels, records_of
+from dejacue_paper.learn.decoders.losses import TrainingBatch
+from dejacue_paper.learn.decoders.records import LabelledHistory, Records, check_labels, records_of
 
 RATE, DECAY, CLIP, EPOCHS = 1e-4, 1e-4, 0.1, 200
 BETAS, SMALL = (0.9, 0.999), 1e-8
@@ -51,7 +51,9 @@ class Settings:
         object.__setattr__(self, "seeds", tuple(self.seeds))
         if not self.seeds or len(set(self.seeds)) < len(self.seeds) or min(self.seeds) < 0:
             raise InputError(
-                f"seeds {self.seeds}: give one or more different whole numbers, 0 or more"
+                f"seeds {self.seeds}: give one or more different whole numbers, 0 or more",
+                field="seeds",
+                value=self.seeds,
             )
         if self.epochs < 0 or not 0 < self.rate < 1:
             raise InputError(
@@ -59,11 +61,11 @@ class Settings:
                 "between 0 and 1"
             )
         if self.family not in (None, *FAMILIES):
-            raise InputError(f'unknown family "{self.family}"; known: {", ".join(FAMILIES)}')
+            raise unknown("family", self.family, FAMILIES)
 
 
 def device_named(name: str | None) -> torch.device:
-    """A GPU where there is one and none is named."""
+    """Return the device of this name; a GPU where there is one and none is named."""
     there = torch.cuda.is_available()
     if name is None:
         return torch.device("cuda" if there else "cpu")
@@ -74,7 +76,12 @@ def device_named(name: str | None) -> torch.device:
     if device.type not in ("cuda", "cpu"):
         raise unknown("device", name, ("cuda", "cpu"))
     if device.type == "cuda" and not (there and (device.index or 0) < torch.cuda.device_count()):
-        raise InputError(f'the device "{name}" is not available; leave out --device, or use cpu')
+        raise InputError(
+            f'the device "{name}" is not available',
+            field="device",
+            value=name,
+            remedy="leave out --device, or use cpu",
+        )
     return device
 
 
@@ -83,10 +90,10 @@ class Data:
 
     def __init__(self, records: Records, device: torch.device) -> None:
         self.records = records
-        kept = {}
+        moved = {}
         for name, values in vars(records).items():
-            kept[name] = torch.from_numpy(np.ascontiguousarray(values)).to(device)
-        self.kept: dict[str, Tensor] = kept
+            moved[name] = torch.from_numpy(np.ascontiguousarray(values)).to(device)
+        self.kept: dict[str, Tensor] = moved
 
     def batch(
         self,
@@ -99,45 +106,46 @@ class Data:
         *,
         longest: int | None = None,
         masked: bool = True,
-    ) -> Batch:
-        """masked: whether records of one history or with equal texts are no negatives."""
-        kept = self.kept
-        run, text = kept["run"][rows], kept["text"][rows]
-        longest = longest or kept["video"].shape[1]
+    ) -> TrainingBatch:
+        """Return a batch; ``masked``: records of one history or with equal texts are no
+        negatives."""
+        tensors = self.kept
+        run, text = tensors["run"][rows], tensors["text"][rows]
+        longest = longest or tensors["video"].shape[1]
 
         def there(count: Tensor, size: int) -> Tensor:
             return torch.arange(size, device=rows.device) < count[..., None]
 
         def pairs(names: Tensor) -> Tensor:
-            own = names[rows]
-            return own[..., :, None] == own[..., None, :]
+            row_names = names[rows]
+            return row_names[..., :, None] == row_names[..., None, :]
 
-        same = (pairs(kept["history"]) | pairs(kept["wording"])) & (
+        same = (pairs(tensors["history"]) | pairs(tensors["wording"])) & (
             ~torch.eye(rows.shape[-1], dtype=torch.bool, device=rows.device)
         )
-        return Batch(
-            video=kept["video"][:, :longest][run],
-            frames=there(kept["length"][run], longest),
-            words=kept["words"][text],
-            spoken=there(kept["count"][text], kept["words"].shape[1]),
-            spans=kept["spans"][rows],
-            true=there(kept["targets"][rows], kept["spans"].shape[1]),
-            inside=kept["inside"][:, :longest][rows].float(),
+        return TrainingBatch(
+            video=tensors["video"][:, :longest][run],
+            frames=there(tensors["length"][run], longest),
+            words=tensors["words"][text],
+            spoken=there(tensors["count"][text], tensors["words"].shape[1]),
+            spans=tensors["spans"][rows],
+            true=there(tensors["targets"][rows], tensors["spans"].shape[1]),
+            inside=tensors["inside"][:, :longest][rows].float(),
             drawn=drawn,
             hinged=hinged,
             weight=weight,
             rival=rival,
             rivalled=rivalled,
             same=same if masked else torch.zeros_like(same),
-            events=kept["events"][run],
-            parted=there(kept["parts"][run], kept["events"].shape[1]),
+            events=tensors["events"][run],
+            parted=there(tensors["parts"][run], tensors["events"].shape[1]),
         )
 
 
 class Flat:
     """All parameters of a model in one (members, P) table, so that a step is a few operations."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: DecoderModel) -> None:
         self.parameters = list(model.parameters())
         with torch.no_grad():
             self.values = torch.cat(
@@ -152,11 +160,11 @@ class Flat:
         self.count = torch.zeros((), device=self.values.device)
 
     def gradient(self, loss: Tensor) -> Tensor:
-        """(members, P), at most CLIP long for each member."""
-        own = torch.autograd.grad(loss.sum(), self.parameters, allow_unused=True)
+        """Return (members, P), at most CLIP long for each member."""
+        gradients = torch.autograd.grad(loss.sum(), self.parameters, allow_unused=True)
         rows = [
             torch.zeros_like(p) if g is None else g
-            for p, g in zip(self.parameters, own, strict=True)
+            for p, g in zip(self.parameters, gradients, strict=True)
         ]
         table = torch.cat([row.flatten(1) if row.dim() > 1 else row[:, None] for row in rows], 1)
         length = table.norm(dim=1, keepdim=True)
@@ -165,7 +173,7 @@ class Flat:
 
     @torch.no_grad()
     def step(self, gradient: Tensor, rate: Tensor) -> None:
-        """AdamW, for all members at once."""
+        """Apply a step of AdamW, for all members at once."""
         a, b = BETAS
         self.count += 1
         self.values.mul_(1 - rate * DECAY)
@@ -190,7 +198,7 @@ class Training:
     def __init__(
         self,
         settings: Settings,
-        entries: Sequence[Labelled],
+        entries: Sequence[LabelledHistory],
         device: str | None = None,
         *,
         only: Sequence[NDArray[np.int64] | None] | None = None,
@@ -222,12 +230,12 @@ class Training:
 
     @property
     def family(self) -> str:
-        own = self.model.family if self.settings.as_published else "balanced"
-        return self.settings.family or own
+        family = self.model.family if self.settings.as_published else "balanced"
+        return self.settings.family or family
 
     def run(self, *, until: int | None = None, note: Note | None = None) -> None:
-        """To the last epoch, or to ``until``; the weights in use afterwards are the ones to read
-        with (an average, where the decoder keeps one)."""
+        """Train to the last epoch, or to ``until``; the weights in use afterwards are the ones to
+        predict with (an average, where the decoder has one)."""
         last = min(until or self.settings.epochs, self.settings.epochs)
         started = time.perf_counter()
         if self.epoch < last:
@@ -249,7 +257,7 @@ class Training:
         self.model.eval()
 
     def _seed(self) -> None:
-        """Dropout goes on where it stopped, or starts from the seeds."""
+        """Set the state of dropout: where it stopped, or from the seeds."""
         if self._random is None:
             torch.manual_seed(int(np.random.SeedSequence(self.settings.seeds).generate_state(1)[0]))
             return
@@ -257,7 +265,7 @@ class Training:
         if self._random[1] is not None:
             torch.cuda.set_rng_state(self._random[1])
 
-    def _epochs(self, plan: Schedule, last: int, note: Note | None) -> None:
+    def _epochs(self, plan: BatchSchedule, last: int, note: Note | None) -> None:
         stepper = Stepper(self, plan)
         first = self.epoch
         for epoch in range(first, last):
@@ -293,8 +301,8 @@ class Training:
         self.losses[first:] = means.tolist()
 
     def state(self) -> dict[str, Tensor]:
-        """What it takes to go on."""
-        kept = {
+        """Return what it takes to go on."""
+        state = {
             "values": self.flat.values,
             "first": self.flat.first,
             "second": self.flat.second,
@@ -302,17 +310,19 @@ class Training:
             "average": self.average,
         }
         random = self._random or (None, None)
-        kept |= {
+        state |= {
             "random": random[0],
             "random_gpu": random[1],
             "epoch": torch.tensor(self.epoch),
             "losses": torch.tensor(self.losses, dtype=torch.float64),
             "records": self._digest(),
         }
-        return {name: own.cpu().contiguous() for name, own in kept.items() if own is not None}
+        return {
+            name: tensor.cpu().contiguous() for name, tensor in state.items() if tensor is not None
+        }
 
     def restore(self, state: dict[str, Tensor]) -> None:
-        """Goes on where ``state`` was taken."""
+        """Start where ``state`` was taken."""
         flat = self.flat
         needed = {"values", "first", "second", "count", "random", "epoch", "losses", "records"}
         if needed - state.keys() or state["values"].shape != flat.values.shape:
@@ -323,23 +333,23 @@ class Training:
                 "same ones, or another folder"
             )
         with torch.no_grad():
-            for name, own in (
+            for name, tensor in (
                 ("values", flat.values),
                 ("first", flat.first),
                 ("second", flat.second),
                 ("count", flat.count),
                 ("average", self.average),
             ):
-                if own is not None:
-                    own.copy_(state[name])
+                if tensor is not None:
+                    tensor.copy_(state[name])
         self._random = (state["random"], state.get("random_gpu"))
         self.epoch, self.losses = int(state["epoch"]), state["losses"].tolist()
 
     def _digest(self) -> Tensor:
         return torch.tensor(list(self.records.digest), dtype=torch.uint8)
 
-    def final(self) -> Model:
-        """The model with the weights that are to be read with."""
+    def final(self) -> DecoderModel:
+        """Return the model with the weights to predict with."""
         if self.average is not None:
             with torch.no_grad():
                 self.flat.values.copy_(self.average)
@@ -350,12 +360,12 @@ class Training:
 class Stepper:
     """One step after another; on a GPU, recorded once per phase and then replayed."""
 
-    def __init__(self, training: Training, plan: Schedule) -> None:
+    def __init__(self, training: Training, plan: BatchSchedule) -> None:
         self.training, self.plan = training, plan
         device = training.device
         arrays = (plan.rows, plan.weight, plan.drawn, plan.hinged, plan.rival, plan.rivalled)
-        self.all = [torch.from_numpy(own).to(device) for own in arrays]
-        self.now = [own[0].clone() for own in self.all]
+        self.all = [torch.from_numpy(array).to(device) for array in arrays]
+        self.now = [tensor[0].clone() for tensor in self.all]
         self.rate = torch.zeros((), device=device)
         steps, members = plan.rows.shape[:2]
         self.losses = torch.zeros(steps, members, device=device)
@@ -377,8 +387,8 @@ class Stepper:
         self.losses[step].copy_(self.loss)
 
     def _load(self, step: int) -> None:
-        for own, every in zip(self.now, self.all, strict=True):
-            own.copy_(every[step])
+        for current, every in zip(self.now, self.all, strict=True):
+            current.copy_(every[step])
 
     def _on_gpu(self, step: int, phase: int) -> None:
         self._load(step)
@@ -396,18 +406,18 @@ class Stepper:
         torch.cuda.synchronize()
         torch.cuda.empty_cache()  # a graph has memory of its own, which all phases share
         graph = torch.cuda.CUDAGraph()
-        pool = next((own.pool() for own in self.graphs.values()), None)
+        pool = next((graph.pool() for graph in self.graphs.values()), None)
         with torch.cuda.graph(graph, pool=pool, stream=self.stream):
             self._work(phase, None)
         self.graphs[phase] = graph
         graph.replay()
 
     def _work(self, phase: int, longest: int | None) -> None:
-        own = self.training
-        masked = not own.settings.as_published
-        batch = own.data.batch(*self.now, longest=longest, masked=masked)
-        loss = own.model.loss(batch, own.model(batch, phase), phase)
-        own.flat.step(own.flat.gradient(loss), self.rate)
+        training = self.training
+        masked = not training.settings.as_published
+        batch = training.data.batch(*self.now, longest=longest, masked=masked)
+        loss = training.model.loss(batch, training.model(batch, phase), phase)
+        training.flat.step(training.flat.gradient(loss), self.rate)
         self.loss.copy_(loss.detach())
 
 

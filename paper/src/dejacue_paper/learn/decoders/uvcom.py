@@ -9,7 +9,7 @@ from torch.nn import functional as F
 from dejacue_paper.learn.decoders import core
 from dejacue_paper.learn.decoders import layers as la
 from dejacue_paper.learn.decoders.layers import WIDTH, Linear, Norm, Table
-from dejacue_paper.learn.decoders.losses import Batch, Output, average, both_ways, set_loss
+from dejacue_paper.learn.decoders.losses import Output, TrainingBatch, average, both_ways, set_loss
 from dejacue_paper.learn.decoders.slots import Slots
 
 QUERIES, TEXT_PROTOTYPES, VIDEO_PROTOTYPES, ROUNDS = 30, 5, 30, 5
@@ -19,7 +19,7 @@ HIDDEN = 2048  # with which the number of weights is the published one
 
 
 def prototypes(start: Tensor, x: Tensor, there: Tensor) -> Tensor:
-    """Soft clustering of the tokens that are there: (K, B, prototypes, width)."""
+    """Return a soft clustering of the tokens that are there: (K, B, prototypes, width)."""
     mu, unit = start, F.normalize(x, dim=-1)
     for _ in range(ROUNDS):
         apart = 2 - 2 * F.normalize(mu, dim=-1) @ unit.transpose(-1, -2)
@@ -29,7 +29,8 @@ def prototypes(start: Tensor, x: Tensor, there: Tensor) -> Tensor:
 
 
 def walked(x: Tensor, there: Tensor, words: Tensor, as_published: bool) -> Tensor:
-    """½ (I − ¼A)⁻¹ (½ zᵀy + x), A = zᵀz̃: frames that reach each other over text prototypes y.
+    """Return ½ (I − ¼A)⁻¹ (½ zᵀy + x), A = zᵀz̃: frames that reach each other over text prototypes
+    y.
 
     A has rank 5, so that only a 5 × 5 matrix M = z̃zᵀ is inverted. Its rows sum to one: the series
     of ¼M converges. Published, the inverse is left out.
@@ -41,11 +42,11 @@ def walked(x: Tensor, there: Tensor, words: Tensor, as_published: bool) -> Tenso
     if as_published:
         return (1 - WALK) * (mixed - share * z.transpose(-1, -2) @ (even @ mixed))
     power = share * even @ z.transpose(-1, -2)
-    one = torch.eye(power.shape[-1], dtype=x.dtype, device=x.device)
-    inverse = one + power
+    identity = torch.eye(power.shape[-1], dtype=x.dtype, device=x.device)
+    inverse = identity + power
     for _ in range(3):  # (1 + P)(1 + P²)(1 + P⁴)(1 + P⁸); what is left is below 4⁻¹⁶
         power = power @ power
-        inverse = inverse @ (one + power)
+        inverse = inverse @ (identity + power)
     return (1 - WALK) * (mixed + share * z.transpose(-1, -2) @ (inverse @ (even @ mixed)))
 
 
@@ -81,15 +82,15 @@ class UVCOM(core.RivalModel):
         self.decoder = core.AnchorDecoder(members, 3, QUERIES, after=True)
         self.of_frame, self.of_all = Linear(members, WIDTH, WIDTH), Linear(members, WIDTH, WIDTH)
 
-    def encode(self, batch: Batch, words: Tensor, spoken: Tensor) -> dict[str, Tensor]:
+    def encode(self, batch: TrainingBatch, words: Tensor, spoken: Tensor) -> dict[str, Tensor]:
         seen, heard, pos = self.see(batch.video), self.hear(words), la.positions(batch.frames)
-        many, x, told = seen.shape[1], seen, heard
+        many, x, tokens = seen.shape[1], seen, heard
         for layer in self.asking:
             x, _ = layer(x, pos, heard, spoken)
         for layer in self.telling:
-            told, _ = layer(told, torch.zeros_like(told), seen + pos, batch.frames)
-        text = la.masked_mean(self.text_norm(self.text_map(told)), spoken)
-        y = prototypes(self.of_text(many), told, spoken)
+            tokens, _ = layer(tokens, torch.zeros_like(tokens), seen + pos, batch.frames)
+        text = la.masked_mean(self.text_norm(self.text_map(tokens)), spoken)
+        y = prototypes(self.of_text(many), tokens, spoken)
         v = prototypes(self.of_video(many), x, batch.frames)
         x = x + walked(self.convolution(x, batch.frames), batch.frames, y, self.as_published)
         best = la.cosine(v, y).mean(-1).argmax(-1)
@@ -106,27 +107,27 @@ class UVCOM(core.RivalModel):
             "saliency": saliency,
         }
 
-    def salient(self, batch: Batch, words: Tensor, spoken: Tensor, phase: int) -> Tensor:
+    def salient(self, batch: TrainingBatch, words: Tensor, spoken: Tensor, phase: int) -> Tensor:
         return self.encode(batch, words, spoken)["saliency"]
 
-    def read(self, batch: Batch, phase: int) -> Output:
+    def read(self, batch: TrainingBatch, phase: int) -> Output:
         known = self.encode(batch, batch.words, batch.spoken)
         start = known["text"][:, :, None].expand(-1, -1, QUERIES, -1)
         slots = self.slots(start, known["memory"], batch.frames) + self.queries(start.shape[1])
         spans, logits, _ = self.decoder(known["memory"], known["pos"], batch.frames, slots)
         return Output(spans, logits, known["saliency"], known)
 
-    def rivals(self, batch: Batch, phase: int) -> Tensor:
-        """Later the least similar text of the batch instead of the next one."""
+    def rivals(self, batch: TrainingBatch, phase: int) -> Tensor:
+        """Return the least similar text of the batch in later epochs, instead of the next one."""
         if phase == 0:
             return batch.rival
         targets = batch.words[:, :, 0]
         apart = (batch.weight == 0)[:, None, :] | batch.same
         near = la.cosine(targets, targets)
-        own = torch.eye(near.shape[-1], dtype=torch.bool, device=near.device)
-        return near.masked_fill(apart | own, torch.inf).argmin(-1)
+        diagonal = torch.eye(near.shape[-1], dtype=torch.bool, device=near.device)
+        return near.masked_fill(apart | diagonal, torch.inf).argmin(-1)
 
-    def loss(self, batch: Batch, output: Output, phase: int) -> Tensor:
+    def loss(self, batch: TrainingBatch, output: Output, phase: int) -> Tensor:
         known = output.more
         pairs = both_ways(la.cosine(known["all"], known["text"]), batch)
         near = la.cosine(known["memory"], known["text"][:, :, None])[..., 0]

@@ -1,4 +1,4 @@
-"""A family of objects with its states, the story of one scene, and the cup.
+"""A family of objects with its states, and the story of one scene.
 
 The story gives the progress of the object in every frame, by topology; the true states follow:
 
@@ -16,12 +16,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.data.rendered.drawing import START, Canvas, Paint, arc, darker, draw_colour, mix
 from dejacue.errors import InputError
+from dejacue_paper.data.rendered.drawing import START, Paint
 
 TOPOLOGIES = ("binary", "three", "recurrent", "progressive")
 PROGRESS_STEPS = 64  # progress is a multiple of 1/64, so that drawings can be cached
-WHITE = (250, 250, 248)
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,8 +104,10 @@ def draw_story(rng: np.random.Generator, family: Family, topology: str, frames: 
     """Draw a story of this topology; InputError if the family does not have it."""
     if topology not in family.topologies:
         raise InputError(
-            f'render: family "{family.name}" has no topology "{topology}"; '
-            f"it has {', '.join(family.topologies)}"
+            f'render: family "{family.name}" has no topology "{topology}"',
+            field="topology",
+            value=topology,
+            remedy=f"it has {', '.join(family.topologies)}",
         )
     if topology == "progressive":
         order = list(range(len(family.states)))
@@ -173,78 +174,3 @@ def _level(rng: np.random.Generator, family: Family, state: int) -> float:
     """Draw a progress at which the state holds: "half full" is not always the same."""
     level = family.anchor(state) + rng.uniform(-0.6, 0.6) * family.tolerance(state)
     return float(min(max(level, 0.0), 1.0))
-
-
-def _draw_cup(rng: np.random.Generator) -> Paint:
-    """Fix the appearance of a glass cup and return its painter; progress is how full it is."""
-    glass = draw_colour(rng, saturation=(0.04, 0.16), value=(0.84, 0.95))
-    drink = draw_colour(rng, saturation=(0.45, 0.9), value=(0.3, 0.85))
-    top = rng.uniform(0.27, 0.36)
-    foot = top * rng.uniform(0.62, 0.95)
-    rim = rng.uniform(0.1, 0.28)
-    open_ = rng.uniform(0.2, 0.32)  # height over width of the rim, as seen
-    handle = rng.random() < 0.5
-
-    def at(level: float) -> tuple[float, float, float]:
-        """Height, half width and half depth of a cross-section."""
-        width = foot + (top - foot) * level
-        return 0.9 + (rim - 0.9) * level, width, width * open_
-
-    def body(low: float, high: float, shrink: float) -> np.ndarray:
-        (y0, w0, d0), (y1, w1, d1) = at(low), at(high)
-        return np.concatenate(
-            [
-                arc(0.5, y1, w1 * shrink, d1 * shrink, 180, 0),
-                arc(0.5, y0, w0 * shrink, d0 * shrink, 0, 180),
-            ]
-        )
-
-    def paint(canvas: Canvas, progress: float) -> None:
-        if handle:
-            y, width, _ = at(0.55)
-            canvas.line(arc(0.5 + width, y, 0.14, 0.2, -95, 95), 0.06, darker(glass, 0.7))
-            canvas.line(arc(0.5 + width, y, 0.14, 0.2, -92, 92), 0.03, glass)
-        canvas.polygon(body(0, 1, 1), glass, shade=0.18)
-        y, width, depth = at(1)
-        canvas.ellipse(0.5, y, width, depth, darker(glass, 0.8), shade=-0.2)
-        if progress > START:
-            level = 0.06 + 0.84 * progress
-            canvas.polygon(body(0.06, level, 0.9), drink, shade=0.3, edge=False)
-            surface_y, surface_w, surface_d = at(level)
-            surface = mix(drink, WHITE, 0.3)
-            canvas.ellipse(0.5, surface_y, surface_w * 0.9, surface_d * 0.9, surface, shade=0.1)
-        canvas.line(arc(0.5, y, width, depth, 0, 180), 0.016, mix(glass, WHITE, 0.6))
-        shine = 0.5 - canvas.view.light * (-1 if canvas.view.mirror else 1) * foot * 0.62
-        canvas.line([(shine, 0.8), (shine, rim + 0.2)], 0.035, mix(glass, WHITE, 0.8))
-
-    return paint
-
-
-CUP = Family(
-    "cup",
-    "cup",
-    {
-        "empty": (
-            "empty cup",
-            "cup with nothing in it",
-            "cup without any drink",
-            "clear cup holding no liquid",
-            "drained cup",
-        ),
-        "half full": (
-            "half full cup",
-            "cup filled halfway",
-            "cup with some drink left in it",
-            "cup with liquid up to the middle",
-            "half empty cup",
-        ),
-        "full": (
-            "full cup",
-            "cup filled to the brim",
-            "cup full of drink",
-            "cup with liquid up to the rim",
-            "filled up cup",
-        ),
-    },
-    _draw_cup,
-)

@@ -14,19 +14,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.data.rendered.drawing import (
+from dejacue.errors import InputError
+from dejacue.records import Vocabulary, Window
+from dejacue_paper.data.rendered.degrade import MaskNoise, blurred, compressed
+from dejacue_paper.data.rendered.drawing import (
+    UNIT,
     Colour,
     Drawing,
-    Place,
+    Placement,
     Sprite,
     cast,
     darker,
     draw_colour,
     stamp,
 )
-from dejacue.data.rendered.objects import Family, Story
-from dejacue.errors import InputError
-from dejacue.records import Vocabulary, Window
+from dejacue_paper.data.rendered.story import Family, Story
 
 MIN_LABELLED_PIXELS = 12  # of an object in a frame; with fewer it is not labelled
 SLIDE_FRAMES = 4  # in which an object leaves or comes back
@@ -50,14 +52,16 @@ class Thing:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Scene:
+class RenderedScene:
     """What ``render`` returns. Frames are drawn on access, each independently of the others.
 
-    frames       how many there are; size (height, width); rate in frames per second
-    vocabulary   the states that occur, in words only
-    visible      (frames,) where at least 12 pixels of the target can be seen
-    references   state → its windows. A window is one episode of the state, from its first to its
-                 last visible frame: it is not split where the object is out of sight for a while.
+    frames         how many there are; size (height, width); rate in frames per second
+    vocabulary     the states that occur, in words only
+    visible        (frames,) where at least 12 pixels of the target can be seen
+    blur, blocks   levels from 0 (none) to 1 of blur and compression
+    mask_noise     how ``labels`` differ from ``true_labels``, or None where they do not
+    references     state → its windows. A window is one episode of the state, from its first to
+                   its last visible frame: it is not split where the object is out of sight.
 
     Iterating gives (image, labels): (H, W, 3) uint8 and (H, W) uint8, where 0 is background (and
     the hand), 1 the target, 2 … the distractors; only visible pixels are labelled.
@@ -78,6 +82,9 @@ class Scene:
     light: NDArray[np.float64]
     reaches: tuple[tuple[HandReach, Sprite], ...]
     lens: Lens
+    blur: float = 0.0
+    blocks: float = 0.0
+    mask_noise: MaskNoise | None = None
 
     @property
     def id(self) -> str:
@@ -106,10 +113,10 @@ class Scene:
     def references(self) -> Mapping[str, tuple[Window, ...]]:
         windows: dict[str, tuple[Window, ...]] = dict.fromkeys(self.vocabulary.states, ())
         for label, first, last in self.story.runs():
-            seen = first + np.flatnonzero(self.visible[first : last + 1])
-            if seen.size:
+            visible = first + np.flatnonzero(self.visible[first : last + 1])
+            if visible.size:
                 state = self.family.states[label]
-                windows[state] += (Window(int(seen[0]), int(seen[-1])),)
+                windows[state] += (Window(int(visible[0]), int(visible[-1])),)
         return windows
 
     def __len__(self) -> int:
@@ -120,20 +127,33 @@ class Scene:
             yield self.frame(frame)
 
     def frame(self, frame: int) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-        """Return the image and the labels of one frame."""
+        """Return the image and the labels of one frame; the labels have the mask noise."""
         image = self._background(frame)
         labels = self._compose(frame, image)
-        return self.lens.expose(image, frame, self.light[frame]), labels
+        if self.blur:
+            image = blurred(image, 2.2 * self.blur)
+        image = self.lens.expose(image, frame, self.light[frame])
+        if self.blocks:
+            image = compressed(image, self.blocks)
+        return image, self._with_noise(labels, frame)
 
     def image(self, frame: int) -> NDArray[np.uint8]:
         return self.frame(frame)[0]
 
     def labels(self, frame: int) -> NDArray[np.uint8]:
-        return self.true_labels(frame)
+        """Return the labels of one frame with the mask noise."""
+        return self._with_noise(self.true_labels(frame), frame)
 
     def true_labels(self, frame: int) -> NDArray[np.uint8]:
-        """Return the labels of what is seen; ``labels`` of a subclass may be wrong on purpose."""
         return self._compose(frame, None)
+
+    def area(self, frame: int) -> float:
+        """Return the pixels that the whole target would cover with nothing in front of it."""
+        opaque = self._drawing(frame).image.getchannel("a").histogram()[255] / UNIT**2
+        return float(opaque * self._place(self.target, frame).side ** 2)
+
+    def _with_noise(self, labels: NDArray[np.uint8], frame: int) -> NDArray[np.uint8]:
+        return labels if self.mask_noise is None else self.mask_noise(labels, frame)
 
     def _background(self, frame: int) -> NDArray[np.uint8]:
         from PIL import Image
@@ -168,7 +188,7 @@ class Scene:
         flicker = (-1.0, 0.2, 1.0, -0.3)[frame % 4] if self.family.animated else 0.0
         return self.target.sprite.drawing(float(self.progress[frame]), flicker)
 
-    def _place(self, thing: Thing, frame: int, *, away: bool = True) -> Place:
+    def _place(self, thing: Thing, frame: int, *, away: bool = True) -> Placement:
         """Return where a thing is seen; the target may have slid ``away``, out of the picture."""
         height, width = self.size
         scale = min(self.size) * self.camera.zoom[frame]
@@ -179,9 +199,9 @@ class Scene:
             share = self.away[frame]
             outside = width / 2 + np.sign(share) * (width + 1.4 * side) / 2
             x += abs(share) * (outside - x)
-        return Place(x - side / 2, y - side / 2, side)
+        return Placement(x - side / 2, y - side / 2, side)
 
-    def _hands(self, frame: int) -> Iterator[tuple[Place, Sprite]]:
+    def _hands(self, frame: int) -> Iterator[tuple[Placement, Sprite]]:
         height, width = self.size
         object_ = self._place(self.target, frame, away=False)  # a hand does not follow it outside
         for hand, sprite in self.reaches:
@@ -193,10 +213,11 @@ class Scene:
             tip = np.array([object_.left, object_.top]) + object_.side / 2
             tip += object_.side * hand.aside * np.array([-toward[1], toward[0]])
             tip -= toward * (hand.depth * object_.side - (1 - reach) * 0.8 * width)
-            yield Place(tip[0] - side / 2, tip[1] - side / 2, side), sprite
+            yield Placement(tip[0] - side / 2, tip[1] - side / 2, side), sprite
 
     def _is_visible(self, frame: int) -> bool:
-        """Nothing is drawn where the middle of the object is well inside and no hand is there."""
+        """Whether the target can be seen; nothing is drawn where the answer is clear: its middle is
+        well inside, and no hand is there."""
         place, (height, width) = self._place(self.target, frame), self.size
         inside = (
             place.left + place.side > 0.5 * place.side
@@ -209,7 +230,7 @@ class Scene:
         return bool((self.true_labels(frame) == 1).any())
 
     def __repr__(self) -> str:
-        return f"<Scene {self.id}: {self.frames} frames of {self.size[1]}×{self.size[0]}>"
+        return f"<RenderedScene {self.id}: {self.frames} frames of {self.size[1]}×{self.size[0]}>"
 
 
 @dataclass(frozen=True, eq=False)
@@ -308,8 +329,10 @@ def draw_exits(rng: np.random.Generator, story: Story, count: int) -> Curve:
                 break
         else:
             raise InputError(
-                f"render: {count} exits do not fit into {frames} frames; use fewer exits or more "
-                "frames"
+                f"render: {count} exits do not fit into {frames} frames",
+                field="exits",
+                value=count,
+                remedy="use fewer exits or more frames",
             )
     return away
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dejacue.data.rendered.drawing import (
+from dejacue_paper.data.rendered.drawing import (
     START,
     Canvas,
     Paint,
@@ -13,9 +13,10 @@ from dejacue.data.rendered.drawing import (
     darker,
     draw_colour,
     mix,
+    moved,
     oval,
+    rectangle,
 )
-from dejacue_paper.data.rendered._shapes import moved, rectangle
 
 WHITE = (252, 252, 250)
 LEAF = (84, 150, 70)
@@ -23,7 +24,7 @@ LAMPS = ((235, 52, 44), (250, 196, 40), (60, 210, 90))
 
 
 def cards(rng: np.random.Generator) -> Paint:
-    """A stack of cards; progress takes the upper half off and puts it aside."""
+    """Return the painter of a stack of cards; progress puts the upper half aside."""
     back = draw_colour(rng, saturation=(0.5, 0.9), value=(0.35, 0.85))
     mark = draw_colour(rng, saturation=(0.1, 0.5), value=(0.85, 0.98))
     half = int(rng.integers(4, 7))
@@ -54,7 +55,7 @@ def cards(rng: np.random.Generator) -> Paint:
 
 
 def flower(rng: np.random.Generator) -> Paint:
-    """A flower in a pot; progress opens its bud."""
+    """Return the painter of a flower in a pot; progress opens its bud."""
     petal = draw_colour(rng, (-0.25, 0.18), (0.4, 0.9), (0.75, 1.0))
     heart = draw_colour(rng, (0.05, 0.16), (0.6, 0.9), (0.5, 0.95))
     pot = draw_colour(rng, saturation=(0.3, 0.7), value=(0.45, 0.8))
@@ -97,7 +98,7 @@ def flower(rng: np.random.Generator) -> Paint:
 
 
 def balloon(rng: np.random.Generator) -> Paint:
-    """A balloon on a stick; progress blows it up."""
+    """Return the painter of a balloon on a stick; progress blows it up."""
     skin = draw_colour(rng, saturation=(0.55, 0.9), value=(0.6, 0.98))
     base = draw_colour(rng, saturation=(0.2, 0.7), value=(0.4, 0.8))
     long, limp = rng.uniform(1.0, 1.25), rng.choice([-1, 1])
@@ -136,7 +137,7 @@ def balloon(rng: np.random.Generator) -> Paint:
 
 
 def traffic_light(rng: np.random.Generator) -> Paint:
-    """A traffic light; progress 0 is red, ½ yellow, 1 green."""
+    """Return the painter of a traffic light; progress 0 is red, ½ yellow, 1 green."""
     case = draw_colour(rng, saturation=(0.05, 0.6), value=(0.2, 0.42))
     if rng.random() < 0.3:
         case = draw_colour(rng, (0.1, 0.15), (0.6, 0.85), (0.6, 0.8))

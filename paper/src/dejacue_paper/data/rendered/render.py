@@ -9,17 +9,22 @@ from __future__ import annotations
 import os
 import shutil
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from dejacue.data.rendered.drawing import Sprite, Viewpoint, hand_from
-from dejacue.data.rendered.objects import CUP, TOPOLOGIES, Family, Story, draw_story
-from dejacue.data.rendered.scene import (
+from dejacue.errors import InputError, unknown
+from dejacue.records import Reference, Vocabulary, Window
+from dejacue.sources.atomic import write_text, write_whole
+from dejacue.sources.results import write_references
+from dejacue_paper.data.rendered.degrade import MASK_NOISES, MaskNoise
+from dejacue_paper.data.rendered.drawing import Sprite, Viewpoint, hand_from
+from dejacue_paper.data.rendered.families import FAMILIES
+from dejacue_paper.data.rendered.scene import (
     Lens,
-    Scene,
+    RenderedScene,
     Thing,
     draw_backdrop,
     draw_camera,
@@ -27,10 +32,7 @@ from dejacue.data.rendered.scene import (
     draw_light,
     draw_reaches,
 )
-from dejacue.errors import InputError, unknown
-from dejacue.records import Reference, Vocabulary, Window
-from dejacue.sources.atomic import write_text, write_whole
-from dejacue.sources.results import write_references
+from dejacue_paper.data.rendered.story import TOPOLOGIES, Family, Story, draw_story
 
 MIN_FRAMES = 24
 MAX_COUNT = 4  # of distractors, and of exits
@@ -39,7 +41,7 @@ MAX_COUNT = 4  # of distractors, and of exits
 def render(
     seed: int,
     *,
-    family: str | Family = CUP,
+    family: str | None = None,
     topology: str | None = None,
     frames: int = 120,
     size: tuple[int, int] = (144, 192),
@@ -51,19 +53,25 @@ def render(
     distractors: int = 0,
     exits: int = 0,
     noise: float = 0.15,
+    blur: float = 0.0,
+    blocks: float = 0.0,
+    mask_noise: str | None = None,
+    mask_level: float = 0.5,
     descriptions: int = 2,
-    others: Sequence[Family] = (CUP,),
-) -> Scene:
+) -> RenderedScene:
     """Return one scene, the same for the same arguments; frames are drawn on access.
 
-    family             "cup", or a Family; dejacue-paper has more of them
-    topology           a name, or None to let the seed choose
+    family, topology   names, or None to let the seed choose
     size               height and width in pixels
-    camera … noise     levels from 0 (none) to 1: pan, zoom and shake; drift of brightness and
-                       colour temperature; hands reaching over; clutter; grain
+    camera … blocks    levels from 0 (none) to 1: pan, zoom and shake; drift of brightness and
+                       colour temperature; hands reaching over; clutter; grain; blur; JPEG blocks
     distractors        other objects behind the target; the first and third are of the same
-                       family in another state, the second and fourth of one of ``others``
+                       family in another state, the second and fourth of any family
     exits              how often the object leaves the picture and comes back
+    mask_noise         erode, dilate, drift, switch (to a distractor; one is added if there is
+                       none) or None; at mask_level 1 and a shorter side of 144 pixels: eroded by 8
+                       pixels, dilated by 16, drifted by 48 in the last frame; a switch happens
+                       after the share 1 − mask_level of the frames
     descriptions       how many sentences per state the vocabulary takes, chosen by the seed
     """
     levels = {
@@ -72,32 +80,31 @@ def render(
         "hand": hand,
         "clutter": clutter,
         "noise": noise,
+        "blur": blur,
+        "blocks": blocks,
+        "mask_level": mask_level,
     }
-    _check(frames, size, rate, {"distractors": distractors, "exits": exits})
-    check_levels(levels)
-    if isinstance(family, str):
-        if family != CUP.name:
-            raise InputError(
-                f'render: no family "{family}"; dejacue has "{CUP.name}", and the render of '
-                "dejacue_paper.data.rendered the others"
-            )
-        family = CUP
-    if topology is None:
-        rng = random_stream(seed, "choice")
-        topology = family.topologies[rng.integers(len(family.topologies))]
-    elif topology not in TOPOLOGIES:
-        raise unknown("topology", topology, TOPOLOGIES)
-    story = draw_story(random_stream(seed, "story"), family, topology, frames)
-    return Scene(
+    _check(frames, size, rate, levels, {"distractors": distractors, "exits": exits})
+    if mask_noise is not None and mask_noise not in MASK_NOISES:
+        raise unknown("mask noise", mask_noise, MASK_NOISES)
+    kind, topology = _choose(seed, family, topology)
+    story = draw_story(random_stream(seed, "story"), kind, topology, frames)
+    wrong = None
+    if mask_noise is not None:
+        rng = random_stream(seed, "mask")
+        wrong = MaskNoise.draw(rng, mask_noise, mask_level, frames, min(size))
+    if mask_noise == "switch":
+        distractors = max(distractors, 1)
+    return RenderedScene(
         seed=seed,
-        family=family,
+        family=kind,
         story=story,
         frames=frames,
         size=size,
         rate=rate,
-        vocabulary=_vocabulary(random_stream(seed, "words"), family, story, descriptions),
-        target=_target(random_stream(seed, "look"), family),
-        distractors=_distractors(seed, family, story, distractors, size, others),
+        vocabulary=_vocabulary(random_stream(seed, "words"), kind, story, descriptions),
+        target=_target(random_stream(seed, "look"), kind),
+        distractors=_distractors(seed, kind, story, distractors, size),
         backdrop=draw_backdrop(random_stream(seed, "backdrop"), size, clutter),
         camera=draw_camera(random_stream(seed, "camera"), frames, camera),
         away=draw_exits(random_stream(seed, "exits"), story, exits),
@@ -107,32 +114,70 @@ def render(
             for reach in draw_reaches(random_stream(seed, "hand"), frames, hand)
         ),
         lens=Lens.draw(random_stream(seed, "lens"), frames, size, lighting, noise),
+        blur=blur,
+        blocks=blocks,
+        mask_noise=wrong,
     )
+
+
+def _choose(seed: int, family: str | None, topology: str | None) -> tuple[Family, str]:
+    """Return the family and the topology; the seed chooses what is None."""
+    if topology is not None and topology not in TOPOLOGIES:
+        raise unknown("topology", topology, TOPOLOGIES)
+    rng = random_stream(seed, "choice")
+    if family is None:
+        able = [f for f in FAMILIES.values() if topology is None or topology in f.topologies]
+        kind = able[rng.integers(len(able))]
+    elif family in FAMILIES:
+        kind = FAMILIES[family]
+    else:
+        raise unknown("family", family, FAMILIES)
+    return kind, topology or kind.topologies[rng.integers(len(kind.topologies))]
 
 
 def random_stream(seed: int, concern: str) -> np.random.Generator:
     if not isinstance(seed, int | np.integer) or seed < 0:
-        raise InputError(f"render: seed {seed!r} must be a whole number, 0 or more")
+        raise InputError(
+            f"render: seed {seed!r} must be a whole number, 0 or more", field="seed", value=seed
+        )
     return np.random.default_rng([seed, zlib.crc32(concern.encode())])
 
 
-def check_levels(levels: Mapping[str, float]) -> None:
+def _check(
+    frames: int,
+    size: tuple[int, int],
+    rate: float,
+    levels: Mapping[str, float],
+    counts: Mapping[str, int],
+) -> None:
+    if frames < MIN_FRAMES:
+        raise InputError(
+            f"render: {frames} frames are too few",
+            field="frames",
+            value=frames,
+            remedy=f"use at least {MIN_FRAMES}",
+        )
+    if len(size) != 2 or not all(side in range(48, 4097) for side in size):
+        raise InputError(
+            f"render: size {size} must be height and width, 48 to 4096 pixels each",
+            field="size",
+            value=size,
+        )
+    if not rate > 0:
+        raise InputError(f"render: rate {rate} must be above 0", field="rate", value=rate)
     for name, level in levels.items():
         if not 0 <= level <= 1:
-            raise InputError(f"render: {name} is {level}; levels must be between 0 and 1")
-
-
-def _check(frames: int, size: tuple[int, int], rate: float, counts: Mapping[str, int]) -> None:
-    if frames < MIN_FRAMES:
-        raise InputError(f"render: {frames} frames are too few; use at least {MIN_FRAMES}")
-    if len(size) != 2 or not all(side in range(48, 4097) for side in size) or not rate > 0:
-        raise InputError(
-            f"render: size {size} must be height and width, 48 to 4096 pixels each, "
-            "and the rate above 0"
-        )
+            raise InputError(
+                f"render: {name} is {level}",
+                field=name,
+                value=level,
+                remedy="levels must be between 0 and 1",
+            )
     for name, count in counts.items():
         if not 0 <= count <= MAX_COUNT:
-            raise InputError(f"render: {count} {name}; use 0 to {MAX_COUNT}")
+            raise InputError(
+                f"render: {count} {name}", field=name, value=count, remedy=f"use 0 to {MAX_COUNT}"
+            )
 
 
 def _vocabulary(
@@ -144,7 +189,10 @@ def _vocabulary(
         known = family.descriptions[name]
         if not 1 <= descriptions <= len(known):
             raise InputError(
-                f'render: {descriptions} descriptions; "{family.name}" has 1 to {len(known)}'
+                f"render: {descriptions} descriptions",
+                field="descriptions",
+                value=descriptions,
+                remedy=f'"{family.name}" has 1 to {len(known)}',
             )
         words[name] = tuple(str(text) for text in rng.permutation(known)[:descriptions])
     return Vocabulary(words, object=family.object)
@@ -157,15 +205,11 @@ def _target(rng: np.random.Generator, family: Family) -> Thing:
 
 
 def _distractors(
-    seed: int,
-    family: Family,
-    story: Story,
-    count: int,
-    size: tuple[int, int],
-    others: Sequence[Family],
+    seed: int, family: Family, story: Story, count: int, size: tuple[int, int]
 ) -> tuple[Thing, ...]:
     """Place them left and right of the target in turn, farther away and smaller."""
     things = []
+    others = tuple(FAMILIES.values())
     for k in range(count):
         rng = random_stream(seed, f"distractor {k}")
         kind = family if k % 2 == 0 else others[int(rng.integers(len(others)))]
@@ -184,7 +228,7 @@ def _distractors(
 
 def write_scene(
     folder: str | os.PathLike[str],
-    scene: Scene,
+    scene: RenderedScene,
     *,
     video: bool = True,
     name: str | None = None,
@@ -206,7 +250,7 @@ def write_scene(
     if overwrite and target.is_dir():
         shutil.rmtree(target)
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise InputError(f"{folder}: already exists; remove it or choose another folder")
+        raise InputError("already exists", file=folder, remedy="remove it or choose another folder")
     if video:
         from dejacue.sources.video import write_video
 
@@ -231,15 +275,15 @@ def write_scene(
     return target
 
 
-def scene_reference(scene: Scene, name: str | None = None) -> Reference:
+def scene_reference(scene: RenderedScene, name: str | None = None) -> Reference:
     """Return the truth about a scene, for ``evaluate``; the default name is ``scene.id``.
 
     A state that hands hide throughout is left out.
     """
-    seen = {state: windows for state, windows in scene.references.items() if windows}
+    visible = {state: windows for state, windows in scene.references.items() if windows}
     return Reference(
         name or scene.id,
-        seen,
+        visible,
         frames=Window(0, scene.frames - 1),
-        descriptions={state: tuple(scene.vocabulary.states[state]) for state in seen},
+        descriptions={state: tuple(scene.vocabulary.states[state]) for state in visible},
     )

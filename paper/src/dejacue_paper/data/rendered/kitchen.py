@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from dejacue.data.rendered.drawing import (
+from dejacue_paper.data.rendered.drawing import (
     START,
     Canvas,
     Colour,
     Paint,
     arc,
+    between,
     darker,
     draw_colour,
     mix,
+    moved,
     oval,
+    rectangle,
 )
-from dejacue_paper.data.rendered._shapes import between, moved, rectangle
 
 WHITE = (250, 250, 248)
 DARK = (48, 40, 38)
@@ -30,8 +32,53 @@ FRUITS: tuple[tuple[Colour, Colour, str], ...] = (  # skin, flesh, what the cut 
 )
 
 
+def cup(rng: np.random.Generator) -> Paint:
+    """Return the painter of a glass cup; progress is how full it is."""
+    glass = draw_colour(rng, saturation=(0.04, 0.16), value=(0.84, 0.95))
+    drink = draw_colour(rng, saturation=(0.45, 0.9), value=(0.3, 0.85))
+    top = rng.uniform(0.27, 0.36)
+    foot = top * rng.uniform(0.62, 0.95)
+    rim = rng.uniform(0.1, 0.28)
+    open_ = rng.uniform(0.2, 0.32)  # height over width of the rim, as seen
+    handle = rng.random() < 0.5
+
+    def at(level: float) -> tuple[float, float, float]:
+        """Return height, half width and half depth of a cross-section."""
+        width = foot + (top - foot) * level
+        return 0.9 + (rim - 0.9) * level, width, width * open_
+
+    def body(low: float, high: float, shrink: float) -> np.ndarray:
+        (y0, w0, d0), (y1, w1, d1) = at(low), at(high)
+        return np.concatenate(
+            [
+                arc(0.5, y1, w1 * shrink, d1 * shrink, 180, 0),
+                arc(0.5, y0, w0 * shrink, d0 * shrink, 0, 180),
+            ]
+        )
+
+    def paint(canvas: Canvas, progress: float) -> None:
+        if handle:
+            y, width, _ = at(0.55)
+            canvas.line(arc(0.5 + width, y, 0.14, 0.2, -95, 95), 0.06, darker(glass, 0.7))
+            canvas.line(arc(0.5 + width, y, 0.14, 0.2, -92, 92), 0.03, glass)
+        canvas.polygon(body(0, 1, 1), glass, shade=0.18)
+        y, width, depth = at(1)
+        canvas.ellipse(0.5, y, width, depth, darker(glass, 0.8), shade=-0.2)
+        if progress > START:
+            level = 0.06 + 0.84 * progress
+            canvas.polygon(body(0.06, level, 0.9), drink, shade=0.3, edge=False)
+            surface_y, surface_w, surface_d = at(level)
+            surface = mix(drink, WHITE, 0.3)
+            canvas.ellipse(0.5, surface_y, surface_w * 0.9, surface_d * 0.9, surface, shade=0.1)
+        canvas.line(arc(0.5, y, width, depth, 0, 180), 0.016, mix(glass, WHITE, 0.6))
+        shine = 0.5 - canvas.view.light * (-1 if canvas.view.mirror else 1) * foot * 0.62
+        canvas.line([(shine, 0.8), (shine, rim + 0.2)], 0.035, mix(glass, WHITE, 0.8))
+
+    return paint
+
+
 def fruit(rng: np.random.Generator) -> Paint:
-    """A fruit, cut into halves or slices on the way."""
+    """Return the painter of a fruit; progress cuts it into halves or slices."""
     skin, flesh, inside = FRUITS[rng.integers(len(FRUITS))]
     skin = mix(skin, draw_colour(rng), 0.12)
     long = rng.uniform(0.9, 1.25)
@@ -81,7 +128,7 @@ def fruit(rng: np.random.Generator) -> Paint:
 
 
 def toast(rng: np.random.Generator) -> Paint:
-    """A slice of bread; progress is how long it was in the toaster."""
+    """Return the painter of a slice of bread; progress is how long it was in the toaster."""
     crumb = [
         draw_colour(rng, (0.10, 0.14), (0.08, 0.2), (0.94, 0.99)),
         draw_colour(rng, (0.085, 0.11), (0.6, 0.75), (0.78, 0.88)),
@@ -125,7 +172,7 @@ def toast(rng: np.random.Generator) -> Paint:
 
 
 def pizza(rng: np.random.Generator) -> Paint:
-    """A pizza of eight slices on a plate; progress is how much of it is eaten."""
+    """Return the painter of a pizza of eight slices on a plate; progress is how much is eaten."""
     plate = draw_colour(rng, (0.35, 0.75), (0.02, 0.3), (0.8, 0.97))  # not like a pizza
     crust = draw_colour(rng, (0.07, 0.1), (0.5, 0.7), (0.65, 0.82))
     sauce = draw_colour(rng, (0.02, 0.13), (0.6, 0.8), (0.8, 0.95))
@@ -156,7 +203,7 @@ def pizza(rng: np.random.Generator) -> Paint:
 
 
 def bottle(rng: np.random.Generator) -> Paint:
-    """A bottle; on the way its cap goes up and aside."""
+    """Return the painter of a bottle; progress moves its cap up and aside."""
     glass = draw_colour(rng, saturation=(0.2, 0.7), value=(0.4, 0.85))
     cap = draw_colour(rng, saturation=(0.5, 0.9), value=(0.5, 0.95))
     paper = draw_colour(rng, saturation=(0.05, 0.4), value=(0.85, 0.98))

@@ -6,11 +6,38 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from dejacue.data.rendered import CUP, Family
-from dejacue_paper.data.rendered import _house, _kitchen, _outdoors
+from dejacue_paper.data.rendered import house, kitchen, outdoors
+from dejacue_paper.data.rendered.story import Family
 
 _ALL = (
-    CUP,
+    Family(
+        "cup",
+        "cup",
+        {
+            "empty": (
+                "empty cup",
+                "cup with nothing in it",
+                "cup without any drink",
+                "clear cup holding no liquid",
+                "drained cup",
+            ),
+            "half full": (
+                "half full cup",
+                "cup filled halfway",
+                "cup with some drink left in it",
+                "cup with liquid up to the middle",
+                "half empty cup",
+            ),
+            "full": (
+                "full cup",
+                "cup filled to the brim",
+                "cup full of drink",
+                "cup with liquid up to the rim",
+                "filled up cup",
+            ),
+        },
+        kitchen.cup,
+    ),
     Family(
         "fruit",
         "fruit",
@@ -30,7 +57,7 @@ _ALL = (
                 "fruit that has been cut",
             ),
         },
-        _kitchen.fruit,
+        kitchen.fruit,
         progressive=False,
         reversible=False,
     ),
@@ -60,7 +87,7 @@ _ALL = (
                 "candle burned to the end",
             ),
         },
-        _house.candle,
+        house.candle,
         reversible=False,
         animated=True,
     ),
@@ -90,7 +117,7 @@ _ALL = (
                 "dark blackened toast",
             ),
         },
-        _kitchen.toast,
+        kitchen.toast,
         reversible=False,
     ),
     Family(
@@ -112,7 +139,7 @@ _ALL = (
                 "box with a raised lid",
             ),
         },
-        _house.box,
+        house.box,
     ),
     Family(
         "bottle",
@@ -133,7 +160,7 @@ _ALL = (
                 "opened bottle",
             ),
         },
-        _kitchen.bottle,
+        kitchen.bottle,
         progressive=False,
     ),
     Family(
@@ -155,7 +182,7 @@ _ALL = (
                 "glowing bulb",
             ),
         },
-        _house.bulb,
+        house.bulb,
         progressive=False,
         instant=True,
     ),
@@ -178,7 +205,7 @@ _ALL = (
                 "deck of cards cut in two",
             ),
         },
-        _outdoors.cards,
+        outdoors.cards,
         progressive=False,
     ),
     Family(
@@ -207,7 +234,7 @@ _ALL = (
                 "wide open blossom",
             ),
         },
-        _outdoors.flower,
+        outdoors.flower,
     ),
     Family(
         "balloon",
@@ -228,7 +255,7 @@ _ALL = (
                 "tight balloon",
             ),
         },
-        _outdoors.balloon,
+        outdoors.balloon,
     ),
     Family(
         "traffic light",
@@ -256,7 +283,7 @@ _ALL = (
                 "traffic signal on green",
             ),
         },
-        _outdoors.traffic_light,
+        outdoors.traffic_light,
         progressive=False,
         instant=True,
     ),
@@ -279,7 +306,7 @@ _ALL = (
                 "wide umbrella",
             ),
         },
-        _house.umbrella,
+        house.umbrella,
     ),
     Family(
         "book",
@@ -300,7 +327,7 @@ _ALL = (
                 "book with two pages spread",
             ),
         },
-        _house.book,
+        house.book,
         progressive=False,
     ),
     Family(
@@ -329,7 +356,7 @@ _ALL = (
                 "almost empty pizza plate",
             ),
         },
-        _kitchen.pizza,
+        kitchen.pizza,
         reversible=False,
     ),
 )

@@ -1,4 +1,4 @@
-"""What a camera and a tracker do to a scene: blur, compression blocks, and wrong masks."""
+"""Degrade a frame with blur and compression blocks, and masks as a bad tracker does."""
 
 from __future__ import annotations
 
@@ -8,51 +8,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.data.rendered import Scene
-from dejacue.data.rendered.drawing import UNIT
-
 MASK_NOISES = ("erode", "dilate", "drift", "switch")
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class DegradedScene(Scene):
-    """A scene with blur, compression blocks (levels from 0, none, to 1) and wrong masks."""
-
-    blur: float = 0.0
-    blocks: float = 0.0
-    mask_noise: MaskNoise | None = None
-
-    def frame(self, frame: int) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-        """Return the image and the labels of one frame; the labels have the mask noise."""
-        image = self._background(frame)
-        labels = self._compose(frame, image)
-        if self.blur:
-            image = _blurred(image, 2.2 * self.blur)
-        image = self.lens.expose(image, frame, self.light[frame])
-        if self.blocks:
-            image = _compressed(image, self.blocks)
-        return image, self._with_noise(labels, frame)
-
-    def labels(self, frame: int) -> NDArray[np.uint8]:
-        """Return the labels of one frame with the mask noise."""
-        return self._with_noise(self.true_labels(frame), frame)
-
-    def area(self, frame: int) -> float:
-        """Return the pixels that the whole target would cover with nothing in front of it."""
-        opaque = self._drawing(frame).image.getchannel("a").histogram()[255] / UNIT**2
-        return float(opaque * self._place(self.target, frame).side ** 2)
-
-    def _with_noise(self, labels: NDArray[np.uint8], frame: int) -> NDArray[np.uint8]:
-        return labels if self.mask_noise is None else self.mask_noise(labels, frame)
-
-
-def _blurred(image: NDArray[np.uint8], radius: float) -> NDArray[np.uint8]:
+def blurred(image: NDArray[np.uint8], radius: float) -> NDArray[np.uint8]:
     from PIL import Image, ImageFilter
 
     return np.asarray(Image.fromarray(image).filter(ImageFilter.BoxBlur(radius)))
 
 
-def _compressed(image: NDArray[np.uint8], level: float) -> NDArray[np.uint8]:
+def compressed(image: NDArray[np.uint8], level: float) -> NDArray[np.uint8]:
     """Encode as JPEG and decode again."""
     from PIL import Image
 

@@ -142,6 +142,15 @@ def arc(
     return np.stack([x + rx * np.cos(angles), y + ry * np.sin(angles)], axis=1)
 
 
+def rectangle(x0: float, y0: float, x1: float, y1: float) -> list[tuple[float, float]]:
+    return [(x0, y0), (x1, y0), (x1, y1), (x0, y1)]
+
+
+def moved(points: ArrayLike, right: float, down: float) -> Points:
+    shifted: Points = np.asarray(points, dtype=np.float64) + np.array([right, down])
+    return shifted
+
+
 def darker(colour: Colour, factor: float) -> Colour:
     """Multiply by a factor; above 1 it is lighter."""
     return _colour([channel * factor for channel in colour])
@@ -150,6 +159,13 @@ def darker(colour: Colour, factor: float) -> Colour:
 def mix(first: Colour, other: Colour, share: float) -> Colour:
     """Mix ``first`` (share 0) and ``other`` (share 1)."""
     return _colour([a + (b - a) * share for a, b in zip(first, other, strict=True)])
+
+
+def between(stops: Sequence[Colour], progress: float) -> Colour:
+    """Return a colour on the way through several, evenly spaced."""
+    position = min(max(progress, 0.0), 1.0) * (len(stops) - 1)
+    first = min(int(position), len(stops) - 2)
+    return mix(stops[first], stops[first + 1], position - first)
 
 
 def draw_colour(
@@ -168,7 +184,7 @@ def _colour(channels: Sequence[Any]) -> Colour:
     return red, green, blue
 
 
-class Place(NamedTuple):
+class Placement(NamedTuple):
     """Where the unit square of a drawing lies in the frame, in pixels."""
 
     left: float
@@ -208,7 +224,7 @@ class Sprite:
 
 def stamp(
     drawing: Drawing,
-    place: Place,
+    place: Placement,
     image: NDArray[np.uint8] | None,
     labels: NDArray[np.uint8],
     label: int,
@@ -247,7 +263,7 @@ def _covered(
     return start, end
 
 
-def cast(drawing: Drawing, place: Place, image: NDArray[np.uint8]) -> None:
+def cast(drawing: Drawing, place: Placement, image: NDArray[np.uint8]) -> None:
     """Draw the soft shadow under an object and the light that it gives; neither is labelled."""
     left, _, right, bottom = ((edge - MARGIN) / UNIT for edge in drawing.bounds)
     rx = max((right - left) / 2, 0.1) * place.side

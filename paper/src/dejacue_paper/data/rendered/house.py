@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dejacue.data.rendered.drawing import (
+from dejacue_paper.data.rendered.drawing import (
     START,
     Canvas,
     Paint,
@@ -12,16 +12,18 @@ from dejacue.data.rendered.drawing import (
     darker,
     draw_colour,
     mix,
+    moved,
     oval,
+    rectangle,
 )
-from dejacue_paper.data.rendered._shapes import moved, rectangle
 
 WHITE = (252, 252, 250)
 DARK = (46, 40, 40)
 
 
 def candle(rng: np.random.Generator) -> Paint:
-    """A burning candle in its holder; progress is how much of it has burnt."""
+    """Return the painter of a burning candle in its holder; progress is how much of it has
+    burnt."""
     wax = draw_colour(rng, saturation=(0.05, 0.6), value=(0.72, 0.97))
     holder = draw_colour(rng, saturation=(0.2, 0.7), value=(0.35, 0.7))
     width, dish = rng.uniform(0.1, 0.14), rng.uniform(0.3, 0.38)
@@ -64,7 +66,7 @@ def candle(rng: np.random.Generator) -> Paint:
 
 
 def bulb(rng: np.random.Generator) -> Paint:
-    """A light bulb; progress is its brightness."""
+    """Return the painter of a light bulb; progress is its brightness."""
     light = draw_colour(rng, saturation=(0.25, 0.6), value=(0.98, 1.0))
     glass = mix(draw_colour(rng, saturation=(0.05, 0.2), value=(0.38, 0.6)), light, 0.12)
     base = draw_colour(rng, saturation=(0.05, 0.4), value=(0.4, 0.65))
@@ -125,7 +127,7 @@ def bulb(rng: np.random.Generator) -> Paint:
 
 
 def box(rng: np.random.Generator) -> Paint:
-    """A box seen from above and aside; progress opens its lid."""
+    """Return the painter of a box seen from above and aside; progress opens its lid."""
     card = draw_colour(rng, saturation=(0.3, 0.75), value=(0.5, 0.9))
     ribbon = draw_colour(rng, saturation=(0.4, 0.9), value=(0.5, 0.95))
     x0, x1 = rng.uniform(0.08, 0.14), rng.uniform(0.64, 0.72)
@@ -171,7 +173,7 @@ def box(rng: np.random.Generator) -> Paint:
 
 
 def book(rng: np.random.Generator) -> Paint:
-    """A book; progress turns its cover over."""
+    """Return the painter of a book; progress turns its cover over."""
     cover = draw_colour(rng, saturation=(0.4, 0.85), value=(0.35, 0.8))
     title = draw_colour(rng, saturation=(0.1, 0.6), value=(0.8, 0.98))
     paper = draw_colour(rng, (0.08, 0.16), (0.03, 0.16), (0.9, 0.98))
@@ -180,7 +182,7 @@ def book(rng: np.random.Generator) -> Paint:
     wide = 0.44
 
     def leaf(reach: float, lift: float, shrink: float = 0.0) -> np.ndarray:
-        """Half a book from the spine to ``reach`` (negative: to the left)."""
+        """Draw half a book from the spine to ``reach`` (negative: to the left)."""
         end, up = 0.5 + reach * wide * (1 - shrink), 0.52 - lift
         h = high * (1 - shrink)
         return np.array(
@@ -230,7 +232,7 @@ def book(rng: np.random.Generator) -> Paint:
 
 
 def umbrella(rng: np.random.Generator) -> Paint:
-    """An umbrella; progress opens it."""
+    """Return the painter of an umbrella; progress opens it."""
     cloth = draw_colour(rng, saturation=(0.45, 0.9), value=(0.45, 0.95))
     other = draw_colour(rng) if rng.random() < 0.5 else darker(cloth, 0.82)
     stick = draw_colour(rng, (0.05, 0.1), (0.3, 0.7), (0.3, 0.55))
