@@ -22,7 +22,7 @@ from dejacue import (
 )
 from dejacue.learn import Calibrated, calibrated_fit, fit
 from dejacue.learn.calibrated import FEATURES, NOT_AHEAD
-from dejacue.method.locate import read
+from dejacue.method.locate import analyse
 from dejacue.method.scan import largest_sum
 from dejacue.sources.files import write_history, write_vocabulary
 from dejacue.sources.results import write_references
@@ -224,7 +224,7 @@ def test_findings_pairs_histories_and_stores_give_the_same_model(cups, tmp_path)
     words = made[0].vocabulary
     pairs = [(own.history, words) for own in made]
     expected = fit(pairs, references, features=EVERY)
-    findings = [Finding(h, v, read(h, v)) for h, v in pairs]
+    findings = [Finding(h, v, analyse(h, v)) for h, v in pairs]
     assert fit(findings, references, features=EVERY) == expected
     assert fit([h for h, _ in pairs], references, vocabulary=words, features=EVERY) == expected
     with Store.create(tmp_path / "store", encoder="generated", dtype="float32") as store:
@@ -234,7 +234,7 @@ def test_findings_pairs_histories_and_stores_give_the_same_model(cups, tmp_path)
 
 def test_a_finding_read_with_a_model_can_still_be_corrected(cups, model) -> None:
     scene = cups[0][0]
-    finding = Finding(scene.history, scene.vocabulary, read(scene.history, scene.vocabulary))
+    finding = Finding(scene.history, scene.vocabulary, analyse(scene.history, scene.vocabulary))
     asked = finding.ask(readout=model)
     assert asked.timeline.settings["readout"]["name"] == "calibrated"
     assert "fitted" not in asked.timeline.settings["readout"]
@@ -397,7 +397,7 @@ def files(cups, tmp_path):
     write_vocabulary(tmp_path / "cup.npz", words)
     for own in made:
         write_history(tmp_path / f"{own.history.id}.npz", own.history)
-        finding = Finding(own.history, words, read(own.history, words))
+        finding = Finding(own.history, words, analyse(own.history, words))
         finding.write(tmp_path / "findings" / own.history.id)
     write_references(tmp_path / "true.json", references)
     return tmp_path

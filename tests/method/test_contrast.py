@@ -13,7 +13,7 @@ from dejacue.evaluation import tiou
 from dejacue.method.contrast import Contrast
 from dejacue.method.coordinates import COORDINATES, query_directions
 from dejacue.method.kernel import compiled, engine
-from dejacue.method.locate import read
+from dejacue.method.locate import analyse
 from dejacue.method.plan import Plan
 from dejacue.method.states import auto_bridge, contrast_norms, search, smooth
 from dejacue_paper.data.synthetic import generate
@@ -322,7 +322,7 @@ def test_states_that_claim_the_same_frames_are_said_to_and_only_when_read():
     words = Vocabulary({"a": ["an a"], "b": ["a b"], "c": ["a c"]}, np.eye(3))
     history = History(weights, range(83))
     readout = Contrast(width=0.0)
-    found = read(history, words, readout=readout)
+    found = analyse(history, words, readout=readout)
     assert [tuple(interval.window) for interval in found.answers] == [(0, 17), (13, 72), (65, 82)]
     assert found.notes == (
         '"a" and "b" both claim frames 13 – 17, "b" and "c" both claim frames 65 – 72; the joint '
@@ -330,7 +330,7 @@ def test_states_that_claim_the_same_frames_are_said_to_and_only_when_read():
     )
     assert locate(history, words, readout=readout).notes == ()
     apart = History(np.eye(3)[np.repeat([0, 1, 2], 20)], range(60))
-    assert read(apart, words, readout=readout).notes == ()
+    assert analyse(apart, words, readout=readout).notes == ()
 
 
 def test_states_that_share_a_single_frame_claim_it():
@@ -338,7 +338,7 @@ def test_states_that_share_a_single_frame_claim_it():
     for state, (first, last) in enumerate([(0, 17), (17, 72), (73, 82)]):
         weights[first : last + 1, state] = 1.0
     words = Vocabulary({"a": ["an a"], "b": ["a b"], "c": ["a c"]}, np.eye(3))
-    found = read(History(weights, range(83)), words, readout=Contrast(width=0.0))
+    found = analyse(History(weights, range(83)), words, readout=Contrast(width=0.0))
     assert [tuple(interval.window) for interval in found.answers] == [(0, 17), (17, 72), (73, 82)]
     (note,) = found.notes
     assert note.startswith('"a" and "b" both claim frame 17; ')
@@ -349,7 +349,7 @@ def test_of_many_states_that_share_frames_a_few_are_named():
     weights = np.full((105, 5), 0.05)
     for state in range(5):
         weights[20 * state : 20 * state + 25, state] = 1.0
-    (note,) = read(History(weights, range(105)), words, readout=Contrast(width=0.0)).notes
+    (note,) = analyse(History(weights, range(105)), words, readout=Contrast(width=0.0)).notes
     assert note.count("both claim") == 3
     assert ", and 1 more; the joint readout gives every frame to one state" in note
 
@@ -361,7 +361,7 @@ def test_two_states_with_one_window_are_said_to_have_it(readout):
         np.array([[1, 0, 0.02], [1, 0, -0.02], [0, 1, 0]]),
     )
     rows = np.repeat([[1, 0.1, 0], [0.1, 1, 0]], [20, 30], axis=0)
-    notes = read(History(rows, range(50)), words, readout=readout).notes
+    notes = analyse(History(rows, range(50)), words, readout=readout).notes
     same = (
         '"ripe" and "unripe" have the same window, frames 0 – 19; at most one of '
         "them can be true there"
@@ -391,7 +391,7 @@ def test_the_first_alternative_is_the_best_window_beside_the_chosen_one(name):
     scene = generate(6, recurrences=3, frames=120)
     plan = Plan.of(None, "contrast", None, 2, False, name)
     view = plan.view(scene.history, scene.vocabulary)
-    chosen, other = plan.read(view)[next(iter(scene.vocabulary.states))]
+    chosen, other = plan.analyse(view)[next(iter(scene.vocabulary.states))]
     row, n = plan.readout.evidence(view).responses[0], len(scene.history)
     norms = contrast_norms(n)
     score, a, b = max(

@@ -17,11 +17,11 @@ from dejacue import (
     Joint,
     Vocabulary,
     Window,
-    ask_next,
     find,
     load_encoder,
     locate,
     locate_many,
+    next_question,
     read_vocabulary,
     write_history,
     write_vocabulary,
@@ -29,10 +29,10 @@ from dejacue import (
 from dejacue.data.rendered import render, write_scene
 from dejacue.evaluation import best_tiou
 from dejacue.method import _labelling as labelling
-from dejacue.method import facts as f
-from dejacue.method import shown
+from dejacue.method import constrained
+from dejacue.method import known_frames as f
 from dejacue.method.kernel import compiled, engine
-from dejacue.method.locate import read
+from dejacue.method.locate import analyse
 from dejacue.records.example import examples_of, from_text
 from dejacue.sources.examples import resolved
 from dejacue_paper import generate
@@ -401,7 +401,7 @@ def test_a_state_is_not_found_where_it_is_not_whatever_is_read_beside(readout):
 
 def test_a_state_that_is_not_found_claims_no_frame():
     made = scene()
-    found = read(made.history, made.vocabulary.with_examples(filled=Window(0, 179)))
+    found = analyse(made.history, made.vocabulary.with_examples(filled=Window(0, 179)))
     assert [(i.state, i.window) for i in found] == [("filled", Window(0, 179))]
     assert not any("both claim" in note for note in found.notes)
 
@@ -423,7 +423,9 @@ def test_the_window_around_named_frames_is_the_best_of_all():
         lead = rng.standard_normal(count)
         own = np.zeros(count, bool)
         own[rng.integers(count)] = True
-        first, last, score = shown.window_around(lead, own, own.astype(np.int64), [(0, count)])
+        first, last, score = constrained.window_around(
+            lead, own, own.astype(np.int64), [(0, count)]
+        )
         at = int(np.flatnonzero(own)[0])
         best = max(lead[a : b + 1].sum() for a in range(at + 1) for b in range(at, count))
         assert score == pytest.approx(best)
@@ -431,7 +433,7 @@ def test_the_window_around_named_frames_is_the_best_of_all():
 
 
 def test_several_named_frames_say_how_far_it_goes():
-    chance = shown.goes_on(100, 40, 60, 3)
+    chance = constrained.goes_on(100, 40, 60, 3)
     assert (chance[40:61] == 1).all()
     assert chance[80] == pytest.approx(0.25)  # as far again as they are apart
     assert chance[20] == chance[80]
@@ -448,7 +450,7 @@ def test_the_window_of_leads_is_the_best_of_all():
     rng = np.random.default_rng(2)
     for _ in range(200):
         lead = rng.standard_normal(int(rng.integers(1, 9)))
-        found = shown.window_of(lead, 0, len(lead))
+        found = constrained.window_of(lead, 0, len(lead))
         pairs = itertools.combinations_with_replacement(range(len(lead)), 2)
         best = max(lead[a : b + 1].sum() for a, b in pairs)
         assert (found[2] if found else 0) == pytest.approx(max(best, 0))
@@ -465,8 +467,8 @@ def test_a_path_keeps_what_is_known_and_is_the_best_that_does(name):
         marks = marks[marks > 0]
         marks = marks[~((labels[marks] == labels[marks - 1]) & (labels[marks] >= 0))]
         nothing = np.empty(0, np.int64)
-        known = f.Facts(labels, nothing, nothing, marks, 2)
-        found = shown.path(engine(name), rows, known, np.array([0, 6]), nodes, 0.7, 1)
+        known = f.KnownFrames(labels, nothing, nothing, marks, 2)
+        found = constrained.path(engine(name), rows, known, np.array([0, 6]), nodes, 0.7, 1)
 
         def worth(path, rows=rows):
             return rows[list(path), range(6)].sum() - 0.7 * sum(
@@ -591,8 +593,8 @@ def test_an_example_of_another_encoder_is_refused():
 def test_questions_are_about_frames_that_are_not_known_and_the_same_each_time():
     made = scene()
     named = made.vocabulary.with_examples(filled=[100], none=Window(0, 30))
-    asked = ask_next(made.history, named, 4)
-    assert asked == ask_next(made.history, named, 4)
+    asked = next_question(made.history, named, 4)
+    assert asked == next_question(made.history, named, 4)
     frames = [q.frame for q in asked]
     assert len(set(frames)) == 4
     assert not {100, *range(31)} & set(frames)
@@ -604,8 +606,8 @@ def test_questions_are_about_frames_that_are_not_known_and_the_same_each_time():
 
 def test_questions_are_about_states_also_where_descriptions_speak_for_themselves():
     made = scene()
-    asked = ask_next(made.history, made.vocabulary, 2, readout=Contrast(pooling=0.5))
-    assert asked == ask_next(made.history, made.vocabulary, 2)
+    asked = next_question(made.history, made.vocabulary, 2, readout=Contrast(pooling=0.5))
+    assert asked == next_question(made.history, made.vocabulary, 2)
 
 
 def test_answers_lead_to_the_truth():
@@ -617,7 +619,7 @@ def test_answers_lead_to_the_truth():
         words = Vocabulary(made.vocabulary.states, noise.astype(np.float32))
         truth = made.references["filled"][0]
         for _ in range(4):
-            frame = ask_next(made.history, words)[0].frame
+            frame = next_question(made.history, words)[0].frame
             state = "filled" if truth.start <= frame <= truth.end else "empty"
             words = words.with_examples({state: frame})
         hits += overlap(locate(made.history, words)["filled"][0].window, truth) >= 0.5
@@ -629,14 +631,14 @@ def test_nothing_is_left_to_ask_where_everything_is_known():
     named = made.vocabulary.with_examples(
         empty=[Window(0, 59), Window(140, 179)], filled=Window(60, 139)
     )
-    assert ask_next(made.history, named, 3) == ()
+    assert next_question(made.history, named, 3) == ()
     with pytest.raises(InputError, match="give a number"):
-        ask_next(made.history, named, 0)
+        next_question(made.history, named, 0)
 
 
 def test_a_long_history_is_asked_about_quickly():
     made = generate(1, frames=3000)
-    question = ask_next(made.history, made.vocabulary.with_examples(filled=3))[0]
+    question = next_question(made.history, made.vocabulary.with_examples(filled=3))[0]
     assert question.frame in made.history.frames
 
 
@@ -794,7 +796,7 @@ def test_frames_are_those_of_the_file_however_it_is_sampled(cup):
 def test_a_finding_is_corrected_and_asks_back(cup):
     _, _, found = cup
     one, other = found.vocabulary.states
-    question = found.ask_next()[0]
+    question = found.next_question()[0]
     assert question.source is not None
     assert question.time_s == pytest.approx(float(found.history.times_s[question.frame]), abs=0.05)
     corrected = found.correct({one: question.frame}).correct(none=Window(0, 3))
@@ -955,9 +957,9 @@ def test_one_frame_few_frames_and_half_precision():
         history = History(made.history.features[:count].astype(np.float16))
         named = made.vocabulary.with_examples(empty=0)
         assert locate(history, named)["empty"][0].window.start == 0
-        asked = ask_next(history, made.vocabulary, 2)
+        asked = next_question(history, made.vocabulary, 2)
         assert len(asked) == min(2, count)
-        assert ask_next(history, named, 5) == ask_next(history, named, 5)
+        assert next_question(history, named, 5) == next_question(history, named, 5)
 
 
 def test_memory_is_bounded_on_a_long_history(monkeypatch):
@@ -965,7 +967,7 @@ def test_memory_is_bounded_on_a_long_history(monkeypatch):
     monkeypatch.setattr(f, "MAX_CELLS", 1000)
     made = scene()
     named = made.vocabulary.with_examples(filled=list(range(60, 140, 2)), empty=[20, 160])
-    known = f.facts_of(made.history, named)
+    known = f.known_frames_of(made.history, named)
     assert len(known.looked) == 1000 // 180
     assert (known.labels >= 0).sum() == 42
     window = locate(made.history, named)["filled"][0].window

@@ -17,7 +17,7 @@ from dejacue.method._labelling import (
 )
 from dejacue.method.joint import Joint
 from dejacue.method.kernel import Labelling, compiled, engine
-from dejacue.method.locate import read
+from dejacue.method.locate import analyse
 from dejacue_paper.data.synthetic import generate
 
 ENGINES = (*compiled(), "numpy")
@@ -152,7 +152,7 @@ def test_a_state_that_the_labelling_leaves_out_has_no_interval():
     assert timeline["one"][0].score > 0
     assert tuple(timeline["two"][0].window) == (60, 119)
     (note,) = (
-        n for n in read(history, vocabulary, readout=Joint(switch=4.0)).notes if "not f" in n
+        n for n in analyse(history, vocabulary, readout=Joint(switch=4.0)).notes if "not f" in n
     )
     assert '"none"' in note
 

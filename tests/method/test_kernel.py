@@ -26,7 +26,7 @@ from dejacue.method.kernel import (
     Schedule,
     engine,
 )
-from dejacue.method.readouts import schedule_of
+from dejacue.method.scan_readout import schedule_of
 from dejacue.method.states import gaussian, stretches
 
 pytestmark = pytest.mark.skipif(not BUILDS, reason="the compiled kernel could not be built here")

@@ -12,9 +12,9 @@ from dejacue import Contrast, History, Joint, Live, LiveReading, Vocabulary, fin
 from dejacue.data.rendered import render, write_scene
 from dejacue.errors import InputError
 from dejacue.method import _labelling as labelling
-from dejacue.method._live_labels import Calibration, Survivors
+from dejacue.method._online_labelling import Calibration, Survivors
 from dejacue.method.live import Update
-from dejacue.method.locate import read
+from dejacue.method.locate import analyse
 from dejacue.pipeline.live import _mask
 from dejacue_paper import generate
 
@@ -76,9 +76,9 @@ def truth_of(scene) -> dict[int, str]:
 def test_at_the_end_it_says_what_the_offline_reading_says(readout):
     live = LiveReading(SCENE.vocabulary, readout=readout)
     stream(live, SCENE.history)
-    offline = read(live.history(SCENE.history.id), SCENE.vocabulary, readout=readout)
+    offline = analyse(live.history(SCENE.history.id), SCENE.vocabulary, readout=readout)
     given = History(SCENE.history.features, SCENE.history.frames, "live", "generated")
-    again = read(given, SCENE.vocabulary, readout=readout)
+    again = analyse(given, SCENE.vocabulary, readout=readout)
     found = live.finish()
     assert found.to_dict() == again.to_dict()
     assert offline.intervals == again.intervals
@@ -282,7 +282,7 @@ def test_half_precision_stays_as_it_is():
     for row in half:
         live.push(row)
     assert live.history().features.dtype == np.float16
-    offline = read(History(half, id="live", encoder="generated"), SCENE.vocabulary)
+    offline = analyse(History(half, id="live", encoder="generated"), SCENE.vocabulary)
     assert live.finish().to_dict() == offline.to_dict()
 
 
@@ -486,11 +486,11 @@ def test_examples_from_elsewhere_are_read_and_frames_to_come_are_refused():
     )
     live = LiveReading(shown)
     stream(live, SCENE.history)
-    offline = read(live.history(), shown)
+    offline = analyse(live.history(), shown)
     assert live.finish().to_dict() == offline.to_dict()
     assert (
         offline.evidence.cosines[0, 0]
-        != read(live.history(), SCENE.vocabulary).evidence.cosines[0, 0]
+        != analyse(live.history(), SCENE.vocabulary).evidence.cosines[0, 0]
     )
     with pytest.raises(InputError, match="frames of other histories"):
         LiveReading(SCENE.vocabulary.with_examples({"empty": 5}))
@@ -512,7 +512,7 @@ def test_one_frame_is_enough_to_finish_and_none_is_refused():
     live.push(SCENE.history.features[0])
     closed = live.flush().closed
     assert [tuple(own.window) for own in closed] == [(1, 1)]
-    offline = read(History(SCENE.history.features[:1], [1], "live"), SCENE.vocabulary)
+    offline = analyse(History(SCENE.history.features[:1], [1], "live"), SCENE.vocabulary)
     assert live.finish().intervals == offline.intervals
 
 

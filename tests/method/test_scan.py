@@ -14,7 +14,7 @@ import dejacue
 from dejacue import Grid, History, InputError, Scan, Vocabulary, candidates
 from dejacue.method import scan as s
 from dejacue.method.kernel import compiled, engine
-from dejacue.method.readouts import schedule_of
+from dejacue.method.scan_readout import schedule_of
 
 # These tests are about the published method.
 locate = partial(dejacue.locate, readout="scan")

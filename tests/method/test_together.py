@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from dejacue import History, InputError, Vocabulary, locate, read_together
+from dejacue import History, InputError, Vocabulary, locate, locate_together
 from dejacue.evaluation import best_tiou
-from dejacue.method.locate import read
+from dejacue.method.locate import analyse
 from dejacue_paper import generate
 
 EPISODES = [("empty", 60), ("filled", 80), ("empty", 40)]
@@ -20,7 +20,10 @@ def seen(seed, signal=0.8, name="one"):
 @pytest.mark.parametrize("readout", ["contrast", "joint"])
 def test_the_same_evidence_twice_changes_nothing(readout):
     _, pair = seen(3)
-    alone, twice = read(*pair, readout=readout), read_together([pair, pair], readout=readout)
+    alone, twice = (
+        analyse(*pair, readout=readout),
+        locate_together([pair, pair], readout=readout),
+    )
     np.testing.assert_allclose(twice.evidence.responses, alone.evidence.responses, atol=1e-9)
     assert [(i.state, i.window, i.rank, i.kind) for i in twice] == [
         (i.state, i.window, i.rank, i.kind) for i in alone
@@ -37,7 +40,7 @@ def test_two_weak_witnesses_are_better_than_each():
         truth = [np.array([tuple(made.references["filled"][0])])]
         for pair in (one, other):
             alone.append(best_tiou([tuple(locate(*pair)["filled"][0].window)], truth)[0])
-        together = read_together([one, other])
+        together = locate_together([one, other])
         both.append(best_tiou([tuple(together["filled"][0].window)], truth)[0])
     assert np.mean(both) > np.mean(alone) + 0.02
 
@@ -46,7 +49,7 @@ def test_frames_that_only_some_have_are_left_out_and_both_are_named():
     _, (history, words) = seen(3)
     fewer = History(history.features[20:], history.frames[20:], id="cup", encoder="two")
     two = Vocabulary(words.states, words.features, "two")
-    found = read_together([(history, words), (fewer, two)])
+    found = locate_together([(history, words), (fewer, two)])
     assert found.evidence.frames[0] == 20
     assert found.encoder == "one and two"
     assert "the evidence of one and two, averaged" in found.notes
@@ -64,10 +67,10 @@ def test_frames_that_only_some_have_are_left_out_and_both_are_named():
 def test_what_cannot_be_read_together_is_refused(make, words):
     _, (history, vocabulary) = seen(3)
     with pytest.raises(InputError, match=words):
-        read_together(make(history, vocabulary))
+        locate_together(make(history, vocabulary))
 
 
 def test_other_readouts_read_one_encoder():
     _, pair = seen(3)
     with pytest.raises(InputError, match="contrast or joint, not with scan"):
-        read_together([pair, pair], readout="published")
+        locate_together([pair, pair], readout="published")

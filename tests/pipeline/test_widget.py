@@ -9,7 +9,7 @@ import pytest
 
 import dejacue
 from dejacue import Finding, MissingExtra
-from dejacue.method.locate import read
+from dejacue.method.locate import analyse
 from dejacue.pipeline import widget as module
 from dejacue.report.scene import timeline_module
 from dejacue_paper import generate
@@ -18,7 +18,7 @@ from dejacue_paper import generate
 @pytest.fixture
 def finding() -> Finding:
     made = generate(3)
-    return Finding(made.history, made.vocabulary, read(made.history, made.vocabulary))
+    return Finding(made.history, made.vocabulary, analyse(made.history, made.vocabulary))
 
 
 def test_without_anywidget_one_sentence_says_what_to_install(finding, monkeypatch) -> None:

@@ -25,7 +25,7 @@ from dejacue import (
     locate,
 )
 from dejacue import records as all_records
-from dejacue.method.locate import locate_many, read
+from dejacue.method.locate import analyse, locate_many
 from dejacue.records import Interval, Timeline
 from dejacue_paper import generate
 
@@ -884,9 +884,9 @@ def test_an_interval_ends_when_its_last_frame_ends():
 
 def test_no_record_can_be_changed_and_each_is_equal_to_itself_alone() -> None:
     made = generate(1)
-    timeline = read(made.history, made.vocabulary, diagnostics=True)
+    timeline = analyse(made.history, made.vocabulary, diagnostics=True)
     interval = timeline[0]
-    again = read(made.history, made.vocabulary, diagnostics=True)
+    again = analyse(made.history, made.vocabulary, diagnostics=True)
     reference = Reference("cup", {"empty": [(0, 3)]})
     for record in (
         made.history,
@@ -911,7 +911,7 @@ def test_no_record_can_be_changed_and_each_is_equal_to_itself_alone() -> None:
 
 def test_a_timeline_survives_pickling() -> None:
     made = generate(3)
-    timeline = read(made.history, made.vocabulary)
+    timeline = analyse(made.history, made.vocabulary)
     again = pickle.loads(pickle.dumps(timeline))
     assert again.to_dict() == timeline.to_dict()
     assert np.array_equal(again.evidence.responses, timeline.evidence.responses)

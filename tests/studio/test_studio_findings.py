@@ -259,7 +259,7 @@ def test_a_body_may_be_anything_and_is_refused_in_a_sentence(client) -> None:
 def test_questions_and_segments_are_those_of_the_finding(studio, client) -> None:
     finding = Finding.read(studio.workspace.root / "cup")
     asked = client.get("/api/findings/cup/questions", params={"count": 2}).json()
-    assert [own["frame"] for own in asked] == [own.frame for own in finding.ask_next(2)]
+    assert [own["frame"] for own in asked] == [own.frame for own in finding.next_question(2)]
     found = client.get("/api/findings/cup/segments").json()
     assert found == [list(window) for window in finding.segments()]
 

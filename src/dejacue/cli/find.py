@@ -303,7 +303,7 @@ def _references(path: Path | None, source: Path) -> list[Reference]:
 def _ask(findings: Sequence[Finding], count: int) -> None:
     """Say which frames a person should look at next, and how to answer."""
     for finding in findings:
-        for question in finding.ask_next(count):
+        for question in finding.next_question(count):
             at = question.frame if question.source is None else question.source
             likely = ", ".join(
                 f"{state or 'none'} {100 * share:.0f} %"

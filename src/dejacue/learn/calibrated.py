@@ -25,8 +25,8 @@ from dejacue.method.contrast import MIN_SHARE_OF_BEST, Contrast
 from dejacue.method.coordinates import as_coordinates
 from dejacue.method.kernel import Answers
 from dejacue.method.plan import DEFAULT_COORDINATES
+from dejacue.method.readout import PUBLISHED_WIDTH, Readout, View
 from dejacue.method.scan import ScoredWindow
-from dejacue.method.view import PUBLISHED_WIDTH, Readout, View
 from dejacue.records import Evidence, History
 from dejacue.sources.atomic import write_text
 from dejacue.sources.documents import as_json, declared, read_json

@@ -22,7 +22,7 @@ from dejacue.evaluation import METRICS, best_tiou, compare, group_means, metrics
 from dejacue.learn.calibrated import RULES, Calibrated, Fitted, check_features, features_of
 from dejacue.method.coordinates import check_pair
 from dejacue.method.plan import Plan
-from dejacue.method.view import Readout, View
+from dejacue.method.readout import Readout, View
 from dejacue.records import History, Reference, Vocabulary, Window
 
 RIDGE = 1.0

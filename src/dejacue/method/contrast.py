@@ -9,12 +9,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from dejacue.method import shown
-from dejacue.method._reading import in_frames, quoted
+from dejacue.method import constrained
+from dejacue.method._timelines import in_frames, quoted
 from dejacue.method.kernel import Answers, EvidenceTables, Ragged
+from dejacue.method.readout import Batch, View
 from dejacue.method.scan import ScoredWindow
 from dejacue.method.state_readout import Known, StateReadout
-from dejacue.method.view import Batch, View
 from dejacue.records.arrays import Floats, Ints
 
 MAX_LISTED_PAIRS = 3  # of states, in a sentence
@@ -35,11 +35,11 @@ class Contrast(StateReadout):
     def find_known(self, view: View, known: Known) -> Answers:
         cuts = self.bounds(view.history)
         if known.evidence is not None and not len(known.facts.looked):  # changes only
-            parts = shown.open_parts(known.facts.barred(-1), cuts, known.facts.marks)
-            rows = [shown.window_of_words(view.engine, row, parts) for row in known.evidence]
+            parts = constrained.open_parts(known.facts.barred(-1), cuts, known.facts.marks)
+            rows = [constrained.window_of_words(view.engine, row, parts) for row in known.evidence]
             return self.answers(view, rows)
         return self.answers(
-            view, shown.windows(view.engine, known.f, known.facts, cuts, known.evidence)
+            view, constrained.windows(view.engine, known.f, known.facts, cuts, known.evidence)
         )
 
     def alternatives(
@@ -68,18 +68,20 @@ class Contrast(StateReadout):
     ) -> list[ScoredWindow]:
         """Return further windows where frames are known; none has a frame known to be otherwise."""
         facts, evidence = known.facts, known.evidence
-        parts = shown.open_parts(facts.barred(row), self.bounds(view.history), facts.marks)
+        parts = constrained.open_parts(facts.barred(row), self.bounds(view.history), facts.marks)
         whole = next((p for p in parts if p[0] <= chosen[0] and chosen[1] < p[1]), None)
         if whole is None or (evidence is None and not facts.shown[row]):
             return []
         rest = [part for part in parts if part != whole]
         rest += [p for p in ((whole[0], chosen[0]), (chosen[1] + 1, whole[1])) if p[0] < p[1]]
         if facts.shown[row]:
-            lead = shown.leads(known.f)[row]
-            found = [shown.window_of(lead, *part) for part in rest]
+            lead = constrained.leads(known.f)[row]
+            found = [constrained.window_of(lead, *part) for part in rest]
         else:
             assert evidence is not None
-            found = [shown.window_of_words(view.engine, evidence[row], [part]) for part in rest]
+            found = [
+                constrained.window_of_words(view.engine, evidence[row], [part]) for part in rest
+            ]
         better = [window for window in found if window is not None and window[2] > 0]
         return sorted(better, key=lambda window: (-window[2], window[0]))[:more]
 

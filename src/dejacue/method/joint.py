@@ -23,13 +23,13 @@ import numpy as np
 
 from dejacue.errors import InputError, unknown
 from dejacue.method import _labelling as labelling
-from dejacue.method import shown
-from dejacue.method._reading import quoted
-from dejacue.method.facts import HALF, ROUNDS
+from dejacue.method import constrained
+from dejacue.method._timelines import quoted
 from dejacue.method.kernel import Answers, EvidenceTables, Labelling, Ragged
+from dejacue.method.known_frames import HALF, ROUNDS
+from dejacue.method.readout import Batch, View
 from dejacue.method.scan import ScoredWindow
 from dejacue.method.state_readout import Known, StateReadout, is_count, is_number
-from dejacue.method.view import Batch, View
 from dejacue.records import History, Vocabulary
 from dejacue.records.arrays import Floats, Ints
 
@@ -128,8 +128,8 @@ class Joint(StateReadout):
             if stretches or known.evidence is None:
                 windows.append(stretches[0] if stretches else None)
                 continue
-            parts = shown.open_parts(facts.barred(state), cuts, facts.marks)
-            window = shown.window_of_words(view.engine, known.evidence[state], parts)
+            parts = constrained.open_parts(facts.barred(state), cuts, facts.marks)
+            window = constrained.window_of_words(view.engine, known.evidence[state], parts)
             windows.append(window and (*window[:2], 0.0))  # it is none of the labelling's
         return self.answers(view, windows, [not stretches for stretches in occurrences])
 
@@ -150,13 +150,13 @@ class Joint(StateReadout):
             return *self._rows(view, kept.responses[0], kept.levels[0]), cost
         rows = known.f - HALF
         if self.has_none:
-            return and_none(rows), self._nodes_and_none(view.vocabulary), shown.SWITCH * cost
+            return and_none(rows), self._nodes_and_none(view.vocabulary), constrained.SWITCH * cost
         if (facts.labels == facts.states).any():
             raise InputError(
                 'an example of "none of the states" does not fit a known order; leave out the '
                 "order or the example"
             )
-        return rows, self.nodes(view.vocabulary), shown.SWITCH * cost
+        return rows, self.nodes(view.vocabulary), constrained.SWITCH * cost
 
     def occurrences(self, view: View) -> list[list[ScoredWindow]]:
         """Return all stretches of each state, best first; none where it does not occur."""
@@ -168,7 +168,7 @@ class Joint(StateReadout):
         if known is not None:
             rows, nodes, cost = self._known_rows(view, known)
             facts = known.facts
-            path = shown.path(view.engine, rows, facts, cuts, nodes, cost, self.stay)
+            path = constrained.path(view.engine, rows, facts, cuts, nodes, cost, self.stay)
             cuts = np.union1d(cuts, facts.marks)
             return labelling.stretches(rows, path, cuts)[: facts.states]
         kept = self.seen(view)[1]

@@ -24,12 +24,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dejacue.errors import InputError
-from dejacue.method._live_labels import NOTHING, Calibration, Labeller, Labels, Span
+from dejacue.method._online_labelling import NOTHING, Calibration, Labeller, Labels, Span
 from dejacue.method.coordinates import Coordinates, check_pair, query_directions
 from dejacue.method.joint import Joint
 from dejacue.method.kernel import engine
-from dejacue.method.locate import read
+from dejacue.method.locate import analyse
 from dejacue.method.plan import DEFAULT_READOUT, Plan
+from dejacue.method.readout import Readout, View
 from dejacue.method.state_readout import (
     FRAMES_WITHOUT_TIMES,
     SMOOTHING_S,
@@ -37,7 +38,6 @@ from dejacue.method.state_readout import (
     is_count,
     is_number,
 )
-from dejacue.method.view import Readout, View
 from dejacue.records import History, Interval, Timeline, Vocabulary, Window
 from dejacue.records.arrays import NORM_RANGE, Floats, as_array
 from dejacue.records.history import MOST_FRAME
@@ -218,11 +218,11 @@ class LiveReading:
         )
 
     def finish(self, history: History | None = None) -> Timeline:
-        """Return what ``read`` says of the history: the offline answer for what is kept.
+        """Return what ``analyse`` says of the history: the offline answer for what is kept.
 
         history   as ``history()`` gives it, where it is there already
         """
-        found = read(
+        found = analyse(
             history or self.history(),
             self.vocabulary,
             readout=self.readout,

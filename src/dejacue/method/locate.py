@@ -1,4 +1,4 @@
-"""locate(), read() and locate_many(): from histories and vocabularies to the windows of states."""
+"""locate(), analyse() and locate_many(): from histories and vocabularies to windows of states."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 from dejacue.errors import InputError
 from dejacue.method.coordinates import Coordinates, check_pair
 from dejacue.method.plan import DEFAULT_READOUT, Pair, Plan
-from dejacue.method.readouts import Scan
-from dejacue.method.view import Readout
+from dejacue.method.readout import Readout
+from dejacue.method.scan_readout import Scan
 from dejacue.records import Evidence, History, Timeline, Timelines, Vocabulary
 from dejacue.records.arrays import Floats, Ints
 
@@ -46,10 +46,10 @@ def locate(
     check_pair(history, vocabulary)
     if top == 1 and not diagnostics:
         return plan.answer([(history, vocabulary)])
-    return plan.read(plan.view(history, vocabulary))
+    return plan.analyse(plan.view(history, vocabulary))
 
 
-def read(
+def analyse(
     history: History,
     vocabulary: Vocabulary,
     *,
@@ -66,7 +66,7 @@ def read(
     """
     plan = Plan.of(coordinates, readout, smoothing, top, diagnostics, engine)
     check_pair(history, vocabulary)
-    return plan.read(plan.view(history, vocabulary), hints=True)
+    return plan.analyse(plan.view(history, vocabulary), hints=True)
 
 
 def evidence(

@@ -8,15 +8,15 @@ from functools import lru_cache
 from typing import Any
 
 from dejacue.errors import InputError, unknown
-from dejacue.method._reading import batch_timeline
+from dejacue.method._timelines import batch_timeline
 from dejacue.method.contrast import Contrast
 from dejacue.method.coordinates import Coordinates, as_coordinates
 from dejacue.method.joint import Joint
 from dejacue.method.kernel import Engine
 from dejacue.method.kernel import engine as engine_named
-from dejacue.method.readouts import Scan, Unseen
+from dejacue.method.readout import Batch, Readout, View
+from dejacue.method.scan_readout import Scan, Unseen
 from dejacue.method.state_readout import is_count
-from dejacue.method.view import Batch, Readout, View
 from dejacue.plugins import Registry, check_installed
 from dejacue.records import History, Timeline, Vocabulary
 
@@ -148,14 +148,14 @@ class Plan:
         """Return a chunk; alternatives and diagnostics are made history by history."""
         if self.top == 1 and not self.diagnostics:
             return self.answer(pairs)
-        return Timeline.joined([self.read(self.view(*pair)) for pair in pairs])
+        return Timeline.joined([self.analyse(self.view(*pair)) for pair in pairs])
 
     def view(self, history: History, vocabulary: Vocabulary) -> View:
         self.check_examples(vocabulary)
         pooling = self.readout.query_pooling
         return View(history, vocabulary, self.coordinates, pooling, self.engine)
 
-    def read(self, view: View, hints: bool = False) -> Timeline:
+    def analyse(self, view: View, hints: bool = False) -> Timeline:
         return self.readout.timeline(view, top=self.top, diagnostics=self.diagnostics, hints=hints)
 
 

@@ -17,10 +17,10 @@ import numpy as np
 
 from dejacue.errors import InputError
 from dejacue.method import states
-from dejacue.method.facts import HALF, Facts, facts_of, membership
 from dejacue.method.kernel import Answers, EvidenceTables, Ragged
+from dejacue.method.known_frames import HALF, KnownFrames, known_frames_of, membership
+from dejacue.method.readout import Batch, Readout, View
 from dejacue.method.scan import ScoredWindow
-from dejacue.method.view import Batch, Readout, View
 from dejacue.records import Evidence, History
 from dejacue.records.arrays import Floats, Ints
 
@@ -33,7 +33,7 @@ AUTO = "auto"
 class Known:
     """What is known of a history; f and the evidence of words, (S, N), None without words."""
 
-    facts: Facts
+    facts: KnownFrames
     f: Floats
     evidence: Floats | None
 
@@ -113,7 +113,7 @@ class StateReadout(Readout):
         return view.once(("known", self), lambda: self._known(view))
 
     def _known(self, view: View) -> Known:
-        facts = facts_of(view.history, view.vocabulary)
+        facts = known_frames_of(view.history, view.vocabulary)
         evidence = None
         if view.query_directions.queries.shape[1]:
             evidence = self.words_seen(view).responses[0]

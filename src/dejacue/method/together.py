@@ -15,14 +15,14 @@ from dejacue.method.coordinates import check_pair
 from dejacue.method.joint import Joint
 from dejacue.method.kernel import Answers, EvidenceTables
 from dejacue.method.plan import DEFAULT_READOUT, Plan
+from dejacue.method.readout import Readout, View
 from dejacue.method.state_readout import StateReadout
 from dejacue.method.states import MIN_SCALE
-from dejacue.method.view import Readout, View
 from dejacue.records import History, Timeline, Vocabulary
 from dejacue.records.arrays import Floats, Ints
 
 
-def read_together(
+def locate_together(
     pairs: Sequence[tuple[History, Vocabulary]],
     *,
     readout: str | Readout = DEFAULT_READOUT,
@@ -47,7 +47,7 @@ def read_together(
     mean /= np.maximum(mean.std(axis=1, keepdims=True), MIN_SCALE)
     first = views[0]
     first.put(("states", own), _found(own, first, mean))
-    found = plan.read(first, hints=True)
+    found = plan.analyse(first, hints=True)
     names = " and ".join(history.encoder or "an unnamed encoder" for history, _ in pairs)
     notes = (*found.notes, f"the evidence of {names}, averaged")
     return found.replace(notes=notes, encoder=names)

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError, shortened
-from dejacue.method._reading import in_frames
-from dejacue.method._reading import quoted as quoted_whole
+from dejacue.method._timelines import in_frames
+from dejacue.method._timelines import quoted as quoted_whole
 from dejacue.method.contrast import Contrast
 from dejacue.method.coordinates import (
     COORDINATES,
@@ -27,7 +27,7 @@ from dejacue.method.coordinates import (
     query_directions,
     unit_rows,
 )
-from dejacue.method.locate import locate, read
+from dejacue.method.locate import analyse, locate
 from dejacue.records import History, Vocabulary, Window
 from dejacue.records.arrays import Floats, Ints
 from dejacue.records.words import (
@@ -149,8 +149,8 @@ class _Seen:
 
     def __init__(self, history: History, rows: _Rows) -> None:
         words = rows.words
-        alone = read(history, words, readout=Contrast(pooling=0), top=1)
-        together = read(history, words, top=1)
+        alone = analyse(history, words, readout=Contrast(pooling=0), top=1)
+        together = analyse(history, words, top=1)
         firsts = [int(own[0]) for own in rows.of_state]
         assert alone.evidence is not None
         assert together.evidence is not None

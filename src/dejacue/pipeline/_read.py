@@ -10,9 +10,9 @@ from typing import Any
 
 from dejacue.errors import InputError, named
 from dejacue.method.coordinates import Coordinates, check_pair
-from dejacue.method.locate import read as read_timeline
+from dejacue.method.locate import analyse
 from dejacue.method.plan import Plan
-from dejacue.method.view import Readout
+from dejacue.method.readout import Readout
 from dejacue.pipeline.job import EncoderOptions
 from dejacue.records import History, Timeline, Vocabulary
 from dejacue.records.example import NONE, examples_of
@@ -34,7 +34,7 @@ VocabularySource = Vocabulary | Mapping[str, Any] | str | os.PathLike[str]
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How a history is read: the options of dejacue.method.locate.read."""
+    """How a history is read: the options of dejacue.method.locate.analyse."""
 
     readout: str | Readout = "contrast"
     coordinates: str | Coordinates | None = None
@@ -165,4 +165,4 @@ def read(
     with named(f"{source} with {words}"):
         check_pair(history, vocabulary)
     with named(source):
-        return read_timeline(history, vocabulary, **vars(options or ReadOptions()))
+        return analyse(history, vocabulary, **vars(options or ReadOptions()))

@@ -16,7 +16,7 @@ from dejacue.errors import InputError, unknown
 from dejacue.evaluation.evaluate import Evaluation, evaluate
 from dejacue.method.locate import locate_many
 from dejacue.method.plan import Plan
-from dejacue.method.view import Readout
+from dejacue.method.readout import Readout
 from dejacue.pipeline._read import Words
 from dejacue.pipeline.ingest import Ingested, check_encoder_of, encoder_of, ingest
 from dejacue.pipeline.job import EncoderOptions, Place

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from dejacue.errors import InputError, unknown
-from dejacue.method.asking import Question, ask_next
 from dejacue.method.contrast import Contrast
 from dejacue.method.plan import READOUTS, as_read
+from dejacue.method.questions import Question, next_question
+from dejacue.method.readout import Readout
 from dejacue.method.segments import segments
-from dejacue.method.view import Readout
 from dejacue.pipeline._read import (
     Examples,
     MoreExamples,
@@ -145,11 +145,11 @@ class Finding:
         top = self.timeline.settings.get("top")
         return replace(self, vocabulary=vocabulary).ask(readout=self._readout(), top=top)
 
-    def ask_next(self, count: int = 1, *, seed: int = 0) -> tuple[Question, ...]:
+    def next_question(self, count: int = 1, *, seed: int = 0) -> tuple[Question, ...]:
         """Return the frames whose names would tell most about the rest, best first."""
         readout = self._readout()
         contrast = readout if isinstance(readout, Contrast) else None
-        return ask_next(self.history, self.vocabulary, count, readout=contrast, seed=seed)
+        return next_question(self.history, self.vocabulary, count, readout=contrast, seed=seed)
 
     @property
     def named(self) -> dict[str | None, list[Window]]:
@@ -210,7 +210,7 @@ class Finding:
 
         thumbnails   (frame, address of a picture, of the object alone or None); default: its own
         segments     whether to look for stretches of frames that look alike
-        questions    how many frames to propose, as ``ask_next`` does
+        questions    how many frames to propose, as ``next_question`` does
         most         values of all curves together; longer ones are thinned to extremes
         """
         from dejacue.report.scene import data_url, scene
@@ -229,7 +229,7 @@ class Finding:
             doubts=self.doubts,
             named=self.named,
             segments=self.segments() if segments else None,
-            questions=self.ask_next(questions) if questions else None,
+            questions=self.next_question(questions) if questions else None,
             thumbnails=thumbnails,
             video=_from_here(self.made.video),
             notes=self.timeline.notes,

@@ -17,7 +17,7 @@ from dejacue.errors import InputError
 from dejacue.method.content_words import content_words
 from dejacue.method.coordinates import check_pair
 from dejacue.method.plan import Plan
-from dejacue.method.view import Batch, Readout, View
+from dejacue.method.readout import Batch, Readout, View
 from dejacue.records import History, Vocabulary
 
 

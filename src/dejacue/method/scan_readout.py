@@ -16,8 +16,7 @@ from dejacue.errors import InputError, unknown
 from dejacue.method import durations as d
 from dejacue.method import scan as s
 from dejacue.method.kernel import Answers, Schedule
-from dejacue.method.scan import ScoredWindow
-from dejacue.method.view import (
+from dejacue.method.readout import (
     PUBLISHED_WIDTH,
     Batch,
     Readout,
@@ -25,6 +24,7 @@ from dejacue.method.view import (
     View,
     check_width,
 )
+from dejacue.method.scan import ScoredWindow
 from dejacue.records import History
 from dejacue.records.arrays import Floats, Ints, frozen
 

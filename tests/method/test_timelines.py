@@ -20,9 +20,9 @@ from dejacue import (
     locate,
     locate_many,
 )
-from dejacue.method._reading import settings_of
+from dejacue.method._timelines import settings_of
 from dejacue.method.kernel import engine
-from dejacue.method.locate import read
+from dejacue.method.locate import analyse
 from dejacue.method.plan import PRESETS, READOUTS, Plan
 from dejacue_paper import Peak, generate
 
@@ -54,7 +54,7 @@ def test_a_reading_computes_the_cosines_once(readout, monkeypatch) -> None:
     from dejacue.method import plan
 
     plan._plan.cache_clear()
-    found = read(made.history, made.vocabulary, readout=readout, diagnostics=True)
+    found = analyse(made.history, made.vocabulary, readout=readout, diagnostics=True)
     plan._plan.cache_clear()
     assert len(counted.calls) == 1
     assert found.evidence.responses.shape == (len(made.vocabulary), len(made.history))
@@ -63,7 +63,7 @@ def test_a_reading_computes_the_cosines_once(readout, monkeypatch) -> None:
 @pytest.mark.parametrize("readout", ["contrast", "joint", "published", "peak"])
 def test_a_reading_holds_what_the_single_functions_give(readout) -> None:
     made = generate(4, recurrences=3, frames=300)
-    whole = read(made.history, made.vocabulary, readout=readout)
+    whole = analyse(made.history, made.vocabulary, readout=readout)
     alone = locate(made.history, made.vocabulary, readout=readout)
     assert whole.answers == alone.intervals
     seen = evidence(made.history, made.vocabulary, readout=readout)
@@ -75,12 +75,12 @@ def test_a_reading_holds_what_the_single_functions_give(readout) -> None:
 
 def test_a_reading_hints_at_a_state_that_comes_back_and_at_a_still_picture() -> None:
     made = generate(4, recurrences=4, frames=400)
-    notes = read(made.history, made.vocabulary).notes
+    notes = analyse(made.history, made.vocabulary).notes
     assert any("may occur more than once" in note for note in notes)
     once = generate(4, frames=300, signal=2.0)
-    assert not read(once.history, once.vocabulary).notes
+    assert not analyse(once.history, once.vocabulary).notes
     still = History(np.tile(once.history.features[:1], (40, 1)), encoder="generated")
-    (note,) = read(still, once.vocabulary).notes
+    (note,) = analyse(still, once.vocabulary).notes
     assert "all frames look the same" in note
 
 
@@ -90,21 +90,25 @@ def test_one_frame_that_looks_otherwise_is_no_still_picture(unlike, still, frame
     words = Vocabulary({"a": ["an a"], "b": ["a b"]}, np.eye(2))
     rows = np.tile([1.0, 0.0], (frames, 1))
     rows[-1] = 1 - unlike, np.sqrt(1 - (1 - unlike) ** 2)
-    notes = read(History(rows), words).notes
+    notes = analyse(History(rows), words).notes
     assert any("all frames look the same" in note for note in notes) is still
 
 
 def test_a_single_frame_is_no_still_picture() -> None:
     words = Vocabulary({"a": ["an a"], "b": ["a b"]}, np.eye(2))
-    notes = read(History([[1.0, 0.5]]), words).notes
+    notes = analyse(History([[1.0, 0.5]]), words).notes
     assert not any("all frames look the same" in note for note in notes)
 
 
 def test_a_reading_gives_one_window_to_take_and_two_to_choose_from() -> None:
     history = History(np.eye(2)[np.repeat([0, 1] * 5, 20)])  # each state five times
     words = Vocabulary({"a": ["an a"], "b": ["a b"]}, np.eye(2))
-    assert len(read(history, words, top=9)["a"]) > 4
-    assert [i.kind for i in read(history, words)["a"]] == ["answer", "alternative", "alternative"]
+    assert len(analyse(history, words, top=9)["a"]) > 4
+    assert [i.kind for i in analyse(history, words)["a"]] == [
+        "answer",
+        "alternative",
+        "alternative",
+    ]
 
 
 def test_contrast_is_the_default_everywhere_in_python() -> None:
@@ -112,7 +116,7 @@ def test_contrast_is_the_default_everywhere_in_python() -> None:
     for found in (
         locate(made.history, made.vocabulary),
         next(locate_many([made.history], made.vocabulary)),
-        read(made.history, made.vocabulary),
+        analyse(made.history, made.vocabulary),
     ):
         assert found.settings["readout"]["name"] == "contrast"
         assert found.settings["coordinates"] == "vocabulary"
@@ -297,8 +301,8 @@ def test_text_directions_are_computed_once_per_vocabulary(monkeypatch) -> None:
 def test_where_frames_are_counted_from_moves_the_windows_and_nothing_else(readout) -> None:
     made = generate(6, missing=0.2)
     earlier = History(made.history.features, made.history.frames - 1000, encoder="generated")
-    found = read(made.history, made.vocabulary, readout=readout)
-    moved = read(earlier, made.vocabulary, readout=readout)
+    found = analyse(made.history, made.vocabulary, readout=readout)
+    moved = analyse(earlier, made.vocabulary, readout=readout)
     for one, other in zip(found, moved, strict=True):
         assert (one.start - 1000, one.end - 1000) == tuple(other.window)
         assert (one.state, one.rank, one.score) == (other.state, other.rank, other.score)

@@ -25,7 +25,7 @@ from dejacue.records.timeline import (
 )
 
 if TYPE_CHECKING:
-    from dejacue.method.view import Batch, Readout, View
+    from dejacue.method.readout import Batch, Readout, View
 
 STILL = (
     "all frames look the same to the encoder, so the frames found are arbitrary; is this a still "
@@ -161,7 +161,7 @@ def times_and_source(
     return columns
 
 
-def read_view(
+def view_timeline(
     readout: Readout, view: View, top: int | None, diagnostics: bool, hints: bool
 ) -> Timeline:
     """Return everything that a readout says of one history."""

@@ -31,7 +31,7 @@ from dejacue.records import History, Vocabulary
 from dejacue.records.arrays import Flags, Floats, Ints
 
 if TYPE_CHECKING:
-    from dejacue.method.view import View
+    from dejacue.method.readout import View
 
 Smoothing = tuple[Ints, Floats]  # where stretches begin, and weights by distance
 ROUNDS = 4  # of labelling; more change next to nothing
@@ -46,7 +46,7 @@ SCALE_FRAMES = 256  # whose looks say how far apart looks are
 
 
 @dataclass(frozen=True, eq=False)
-class Facts:
+class KnownFrames:
     """What is known of a history, by positions among its observed frames.
 
     labels   (N,) the number of the state, S for none of them, −1 where nothing is known
@@ -73,7 +73,7 @@ class Facts:
         return elsewhere
 
 
-def facts_of(history: History, vocabulary: Vocabulary) -> Facts:
+def known_frames_of(history: History, vocabulary: Vocabulary) -> KnownFrames:
     """Return what the examples and changes of the vocabulary say of this history."""
     names = list(vocabulary.states)
     labels, looks = np.full(len(history), -1), np.zeros(len(history), np.int64)
@@ -102,7 +102,7 @@ def facts_of(history: History, vocabulary: Vocabulary) -> Facts:
     most = min(MAX_FRAMES, max(1, MAX_CELLS // len(history)))
     if len(chosen) > most:
         chosen = chosen[np.linspace(0, len(chosen) - 1, most).round().astype(np.int64)]
-    return Facts(labels, looks, chosen, _marks(history, vocabulary), len(names))
+    return KnownFrames(labels, looks, chosen, _marks(history, vocabulary), len(names))
 
 
 def _marks(history: History, vocabulary: Vocabulary) -> Ints:
@@ -123,7 +123,9 @@ def _where(history: History) -> str:
     return f"the object is observed in frames {seen}{more}"
 
 
-def membership(view: View, facts: Facts, evidence: Floats | None, smoothing: Smoothing) -> Floats:
+def membership(
+    view: View, facts: KnownFrames, evidence: Floats | None, smoothing: Smoothing
+) -> Floats:
     """Return f of every state and frame, (S, N).
 
     evidence    (S, N) r; None without words

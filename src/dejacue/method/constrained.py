@@ -7,8 +7,8 @@ from itertools import pairwise
 import numpy as np
 
 from dejacue.method import _labelling as labelling
-from dejacue.method.facts import HALF, Facts
 from dejacue.method.kernel import Engine, Labelling
+from dejacue.method.known_frames import HALF, KnownFrames
 from dejacue.method.scan import ScoredWindow
 from dejacue.records.arrays import Flags, Floats, Ints
 
@@ -94,7 +94,7 @@ def window_of_words(
 
 
 def windows(
-    engine: Engine, f: Floats, facts: Facts, cuts: Ints, evidence: Floats | None
+    engine: Engine, f: Floats, facts: KnownFrames, cuts: Ints, evidence: Floats | None
 ) -> list[ScoredWindow | None]:
     """Return the window of each state: around its known frames, else the best of words."""
     lead, windows = leads(f), []
@@ -114,7 +114,7 @@ def windows(
 def path(
     engine: Engine,
     rows: Floats,
-    facts: Facts,
+    facts: KnownFrames,
     cuts: Ints,
     nodes: labelling.Nodes,
     cost: float,

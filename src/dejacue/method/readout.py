@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from dejacue.errors import InputError
 from dejacue.method import durations as d
 from dejacue.method import evidence as plain
-from dejacue.method._reading import read_view
+from dejacue.method._timelines import view_timeline
 from dejacue.method.coordinates import Coordinates, Directions, query_directions
 from dejacue.method.kernel import Answers, Engine, Ragged
 from dejacue.method.scan import ScoredWindow
@@ -163,7 +163,7 @@ class Readout(ABC):
         self, view: View, *, top: int | None = None, diagnostics: bool = False, hints: bool = False
     ) -> Timeline:
         """Return everything it knows of one history; top None: as many windows as suit it."""
-        return read_view(self, view, top, diagnostics, hints)
+        return view_timeline(self, view, top, diagnostics, hints)
 
     @abstractmethod
     def find_one(self, view: View) -> Answers:

@@ -17,14 +17,14 @@ import numpy as np
 
 from dejacue.errors import InputError
 from dejacue.method import _labelling as labelling
-from dejacue.method import facts as known
-from dejacue.method import shown
+from dejacue.method import constrained
+from dejacue.method import known_frames as known
 from dejacue.method.contrast import Contrast
 from dejacue.method.coordinates import check_pair
-from dejacue.method.facts import HALF, Facts
+from dejacue.method.known_frames import HALF, KnownFrames
 from dejacue.method.plan import Plan
+from dejacue.method.readout import View
 from dejacue.method.state_readout import is_count
-from dejacue.method.view import View
 from dejacue.records import History, Vocabulary
 from dejacue.records.arrays import Floats, Ints
 from dejacue.records.example import NONE
@@ -57,7 +57,7 @@ class Question:
         return f"frame {self.frame}{when}: {words}"
 
 
-def ask_next(
+def next_question(
     history: History,
     vocabulary: Vocabulary,
     count: int = 1,
@@ -80,7 +80,7 @@ def ask_next(
     if own is None:
         evidence = readout.seen(view)[1].responses[0]
         empty = np.empty(0, np.int64)
-        facts = Facts(np.full(len(history), -1), empty, empty, empty, len(vocabulary.states))
+        facts = KnownFrames(np.full(len(history), -1), empty, empty, empty, len(vocabulary.states))
     else:
         evidence, facts = own.evidence, own.facts
     at = _looked_at(history, facts)
@@ -91,28 +91,30 @@ def ask_next(
     return tuple(_question(history, names, int(at[p]), paths[:, p], gain) for p, gain in chosen)
 
 
-def _looked_at(history: History, facts: Facts) -> Ints:
+def _looked_at(history: History, facts: KnownFrames) -> Ints:
     even = np.linspace(0, len(history) - 1, min(MAX_COMMITTEE_FRAMES, len(history))).round()
     return np.union1d(even.astype(np.int64), facts.looked)
 
 
 def _committee(
-    view: View, readout: Contrast, facts: Facts, evidence: Floats | None, at: Ints, seed: int
+    view: View, readout: Contrast, facts: KnownFrames, evidence: Floats | None, at: Ints, seed: int
 ) -> Ints:
     """Return (M, T) labellings of the frames at these positions, S for none of the states."""
     rng = np.random.default_rng([seed, len(facts.looked)])
     f = _drawn(view, readout, facts, evidence, at, rng)
     states, count = facts.states, len(at)
     weight = len(view.history) / count  # frames that each of them stands for
-    cost = shown.SWITCH * math.log(len(view.history)) / weight
+    cost = constrained.SWITCH * math.log(len(view.history)) / weight
     nodes = labelling.nodes_for(states + 1, None, False)
     marks = np.unique(np.searchsorted(at, facts.marks))
     empty = np.empty(0, np.int64)
-    seen = Facts(facts.labels[at], empty, empty, marks[marks < count], states)
+    seen = KnownFrames(facts.labels[at], empty, empty, marks[marks < count], states)
     cuts, none = np.array([0, count]), np.zeros((1, count))
     paths = np.stack(
         [
-            shown.path(view.engine, np.concatenate([own - HALF, none]), seen, cuts, nodes, cost, 1)
+            constrained.path(
+                view.engine, np.concatenate([own - HALF, none]), seen, cuts, nodes, cost, 1
+            )
             for own in f
         ]
     )
@@ -123,7 +125,7 @@ def _committee(
 def _drawn(
     view: View,
     readout: Contrast,
-    facts: Facts,
+    facts: KnownFrames,
     evidence: Floats | None,
     at: Ints,
     rng: np.random.Generator,
