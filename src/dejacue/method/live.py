@@ -40,7 +40,7 @@ from dejacue.method.state_readout import (
 )
 from dejacue.records import History, Interval, Timeline, Vocabulary, Window
 from dejacue.records.arrays import NORM_RANGE, Floats, as_array
-from dejacue.records.history import MOST_FRAME
+from dejacue.records.history import MAX_FRAME
 
 DELAY_S = 4.0
 INTERVAL_S = SMOOTHING_S / FRAMES_WITHOUT_TIMES  # what a frame is taken to last without times
@@ -245,7 +245,7 @@ class LiveReading:
         """Return the number of the frame; refuse one that is not after the last."""
         before, then_s = self._now or (-1, None)
         at = before + 1 if frame is None else frame
-        if not is_count(at, 0) or at > MOST_FRAME:
+        if not is_count(at, 0) or at > MAX_FRAME:
             raise InputError(f"frame {frame!r} is not a whole number, 0 or more")
         if at <= before:
             raise InputError(
