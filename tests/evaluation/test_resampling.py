@@ -36,7 +36,7 @@ def test_the_draws_do_not_depend_on_how_many_are_held_at_a_time(monkeypatch) -> 
     whole = bootstrap_interval(values)
     signs = sign_flip(values, assignments=500)
     monkeypatch.setattr(resampling, "MAX_INDICES", 1000)
-    monkeypatch.setattr(resampling, "MAX_KEPT_SIGNS", 0)
+    monkeypatch.setattr(resampling, "MAX_CACHED_SIGNS", 0)
     assert bootstrap_interval(values).tolist() == whole.tolist()
     assert sign_flip(values, assignments=500).tolist() == signs.tolist()
 

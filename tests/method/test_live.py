@@ -7,6 +7,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from helpers.errors import refused
 
 from dejacue import Contrast, History, Joint, Live, LiveReading, Vocabulary, find, locate
 from dejacue.data.rendered import render, write_scene
@@ -423,52 +424,52 @@ def reading_at_20() -> LiveReading:
 
 
 @pytest.mark.parametrize(
-    ("features", "options", "sentence"),
+    ("features", "options", "field", "value"),
     [
-        (np.full(64, np.nan), {"time_s": 2.0}, "frame 20: features are not finite"),
-        (np.zeros(64), {"time_s": 2.0}, "frame 20: features are zero"),
-        (np.ones(63), {"time_s": 2.0}, r"features have shape \(63,\), but the vocabulary has 64"),
-        (np.ones((1, 64)), {"time_s": 2.0}, r"features have shape \(1, 64\)"),
-        (np.full(64, 1e-20), {"time_s": 2.0}, "frame 20: features are zero"),
-        (np.full(64, 1e200), {"time_s": 2.0}, "not finite, or too large"),
-        (np.ones(64, complex), {"time_s": 2.0}, "must be a single row of numbers, not complex"),
-        ("text", {"time_s": 2.0}, "must be a single row of numbers"),
-        ([[1], [2, 3]], {"time_s": 2.0}, "only numbers"),
-        (np.ones(64), {"time_s": 1.5}, "times run backwards, 1.500 s comes after 1.900 s"),
-        (np.ones(64), {}, "give the times of all frames, or of none"),
-        (np.ones(64), {"time_s": np.nan}, "is not a number of seconds"),
-        (np.ones(64), {"time_s": 2.0, "frame": 19}, "frame 19 comes after frame 19"),
-        (np.ones(64), {"time_s": 2.0, "frame": -1}, "is not a whole number"),
-        (np.ones(64), {"time_s": 2.0, "frame": 20.5}, "is not a whole number"),
-        (None, {"time_s": 1.0}, "times run backwards"),
+        (np.full(64, np.nan), {"time_s": 2.0}, "features", None),
+        (np.zeros(64), {"time_s": 2.0}, "features", None),
+        (np.ones(63), {"time_s": 2.0}, "features", (63,)),
+        (np.ones((1, 64)), {"time_s": 2.0}, "features", (1, 64)),
+        (np.full(64, 1e-20), {"time_s": 2.0}, "features", None),
+        (np.full(64, 1e200), {"time_s": 2.0}, "features", None),
+        (np.ones(64, complex), {"time_s": 2.0}, "features", None),
+        ("text", {"time_s": 2.0}, "features", None),
+        ([[1], [2, 3]], {"time_s": 2.0}, "features", None),
+        (np.ones(64), {"time_s": 1.5}, "time_s", 1.5),
+        (np.ones(64), {}, "time_s", None),
+        (np.ones(64), {"time_s": np.nan}, "time_s", np.nan),
+        (np.ones(64), {"time_s": 2.0, "frame": 19}, "frame", 19),
+        (np.ones(64), {"time_s": 2.0, "frame": -1}, "frame", -1),
+        (np.ones(64), {"time_s": 2.0, "frame": 20.5}, "frame", 20.5),
+        (None, {"time_s": 1.0}, "time_s", 1.0),
     ],
 )
-def test_what_cannot_be_is_refused_and_changes_nothing(features, options, sentence):
+def test_what_cannot_be_is_refused_and_changes_nothing(features, options, field, value):
     live, other = reading_at_20(), reading_at_20()
-    with pytest.raises(InputError, match=sentence):
+    with refused(field=field, value=value):
         live.push(features, **options)
-    after = [own.push(SCENE.history.features[20], time_s=2.0) for own in (live, other)]
+    after = [reading.push(SCENE.history.features[20], time_s=2.0) for reading in (live, other)]
     assert after[0].to_dict() == after[1].to_dict()
     assert len(live.history()) == 21
 
 
 @pytest.mark.parametrize(
-    ("options", "sentence"),
+    ("options", "field", "value"),
     [
-        ({"coordinates": "dual"}, "dual coordinates measure frames from the middle"),
-        ({"readout": Joint(stay=3)}, "neither a shortest stay"),
-        ({"readout": Joint(irreversible=True)}, "needs the order"),
-        ({"readout": "contrst"}, 'did you mean "contrast"'),
-        ({"delay_s": -1}, "delay must be 0 or more"),
-        ({"delay": 1.5}, "delay must be 0 or more"),
-        ({"horizon_s": -2.0}, "horizon must be more than 0"),
-        ({"horizon_s": 0.0}, "horizon must be more than 0"),
-        ({"horizon": 0}, "horizon must be more than 0"),
-        ({"like": generate(0, dimension=32).history}, "32 dimensions"),
+        ({"coordinates": "dual"}, "coordinates", "dual"),
+        ({"readout": Joint(stay=3)}, "readout", "joint"),
+        ({"readout": Joint(irreversible=True)}, "readout", "joint"),
+        ({"readout": "contrst"}, "readout", "contrst"),
+        ({"delay_s": -1}, "delay_s", -1),
+        ({"delay": 1.5}, "delay", 1.5),
+        ({"horizon_s": -2.0}, "horizon_s", -2.0),
+        ({"horizon_s": 0.0}, "horizon_s", 0.0),
+        ({"horizon": 0}, "horizon", 0),
+        ({"like": generate(0, dimension=32).history}, "features", 32),
     ],
 )
-def test_settings_that_do_not_fit_are_refused(options, sentence):
-    with pytest.raises(InputError, match=sentence):
+def test_settings_that_do_not_fit_are_refused(options, field, value):
+    with refused(field=field, value=value):
         LiveReading(SCENE.vocabulary, **options)
 
 
@@ -481,25 +482,25 @@ def test_a_horizon_of_one_frame_is_enough():
 def test_examples_from_elsewhere_are_read_and_frames_to_come_are_refused():
     other = generate(3, frames=200, recurrences=2)
     empty, filled = (other.references[state][0].start + 2 for state in ("empty", "filled"))
-    shown = SCENE.vocabulary.with_examples(
+    taught = SCENE.vocabulary.with_examples(
         {"empty": (other.history, empty), "filled": (other.history, filled)}
     )
-    live = LiveReading(shown)
+    live = LiveReading(taught)
     stream(live, SCENE.history)
-    offline = analyse(live.history(), shown)
+    offline = analyse(live.history(), taught)
     assert live.finish().to_dict() == offline.to_dict()
     assert (
         offline.evidence.cosines[0, 0]
         != analyse(live.history(), SCENE.vocabulary).evidence.cosines[0, 0]
     )
-    with pytest.raises(InputError, match="frames of other histories"):
+    with refused(field="examples"):
         LiveReading(SCENE.vocabulary.with_examples({"empty": 5}))
-    with pytest.raises(InputError, match="reads only words"):
-        LiveReading(shown, readout="published")
+    with refused(field="readout", value="scan"):
+        LiveReading(taught, readout="published")
 
 
 def test_words_without_features_are_refused():
-    with pytest.raises(InputError, match="no text features yet"):
+    with refused(field="features"):
         LiveReading(Vocabulary({"a": ["one"], "b": ["two"]}))
 
 
@@ -507,7 +508,7 @@ def test_one_frame_is_enough_to_finish_and_none_is_refused():
     live = LiveReading(SCENE.vocabulary)
     assert live.flush() == Update(0)
     live.push(None)
-    with pytest.raises(InputError, match="not seen in any frame"):
+    with refused(field="features"):
         live.finish()
     live.push(SCENE.history.features[0])
     closed = live.flush().closed

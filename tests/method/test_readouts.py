@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
+from helpers.errors import refused
 
-from dejacue import History, InputError, Vocabulary, locate
+from dejacue import History, Vocabulary, locate
 
 
 def make(seed: int, states: int = 2, frames: int = 40, missing: float = 0.15):
@@ -18,7 +18,7 @@ def make(seed: int, states: int = 2, frames: int = 40, missing: float = 0.15):
 
 def test_an_unknown_readout_suggests_the_nearest() -> None:
     history, v = make(5)
-    with pytest.raises(InputError, match='did you mean "contrast"'):
+    with refused(field="readout", value="contrst"):
         locate(history, v, readout="contrst")
 
 

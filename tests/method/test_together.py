@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+from helpers.errors import refused
 
-from dejacue import History, InputError, Vocabulary, locate, locate_together
+from dejacue import History, Vocabulary, locate, locate_together
 from dejacue.evaluation import best_tiou
 from dejacue.method.locate import analyse
 from dejacue_paper import generate
@@ -56,21 +57,21 @@ def test_frames_that_only_some_have_are_left_out_and_both_are_named():
 
 
 @pytest.mark.parametrize(
-    ("make", "words"),
+    ("make", "field"),
     [
-        (lambda h, v: [(h, v)], "two or more encoders"),
-        (lambda h, v: [(h, v), (h, v.with_examples(empty=3))], "examples can be read with one"),
-        (lambda h, v: [(h, v), (h, Vocabulary({"a": "x", "b": "y"}, v.features[:2]))], "differ"),
-        (lambda h, v: [(h, v), (History(h.features, h.frames + 5000), v)], "share no frame"),
+        (lambda h, v: [(h, v)], "pairs"),
+        (lambda h, v: [(h, v), (h, v.with_examples(empty=3))], "examples"),
+        (lambda h, v: [(h, v), (h, Vocabulary({"a": "x", "b": "y"}, v.features[:2]))], "states"),
+        (lambda h, v: [(h, v), (History(h.features, h.frames + 5000), v)], "frames"),
     ],
 )
-def test_what_cannot_be_read_together_is_refused(make, words):
+def test_what_cannot_be_located_together_is_refused(make, field):
     _, (history, vocabulary) = seen(3)
-    with pytest.raises(InputError, match=words):
+    with refused(field=field):
         locate_together(make(history, vocabulary))
 
 
 def test_other_readouts_read_one_encoder():
     _, pair = seen(3)
-    with pytest.raises(InputError, match="contrast or joint, not with scan"):
+    with refused(field="readout", value="scan"):
         locate_together([pair, pair], readout="published")

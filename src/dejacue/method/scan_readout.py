@@ -35,7 +35,7 @@ RUNS = ("strict", "bridged")
 def _schedule(lengths: tuple[int, ...], norm: str) -> tuple[Ints, Floats]:
     """Return the lengths and their norms as the engines take them."""
     flat = np.array(lengths, dtype=np.int64)
-    return frozen(flat), frozen(np.ascontiguousarray(s.norm_values(norm, flat)))
+    return frozen(flat), frozen(np.ascontiguousarray(s.NORMS[norm](flat)))
 
 
 def schedule_of(per_history: Sequence[tuple[int, ...]], norm: str) -> Schedule:
@@ -86,8 +86,9 @@ class Scan(ScheduledReadout):
         starts, ends, scores = self.candidates(view)
         if not len(starts):
             raise InputError(
-                f"history {view.history.id}: no duration has both ends on observed frames; "
-                "add shorter durations"
+                f"history {view.history.id}: no duration has both ends on observed frames",
+                field="durations",
+                remedy="add shorter durations",
             )
         best = s.select(starts, ends, scores)
         score = scores[np.arange(len(best)), best]
@@ -115,11 +116,11 @@ class Scan(ScheduledReadout):
         return starts, ends, s.score_windows(responses, whole, starts, ends, self.norm)
 
     def alternatives(
-        self, view: View, found: Answers, more: int, least: Floats | None = None
+        self, view: View, answers: Answers, more: int, least: Floats | None = None
     ) -> list[list[ScoredWindow]]:
         return s.disjoint(
             self.bounds(view.history).tolist(),
-            list(zip(found.start.tolist(), found.end.tolist(), strict=True)),
+            list(zip(answers.start.tolist(), answers.end.tolist(), strict=True)),
             more,
             lambda parts: [self._best_of(view, *part) for part in parts],
         )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from dejacue.errors import InputError, unknown
 from dejacue.method.contrast import Contrast
-from dejacue.method.plan import READOUTS, as_read
+from dejacue.method.plan import READOUTS, readout_from
 from dejacue.method.questions import Question, next_question
 from dejacue.method.readout import Readout
 from dejacue.method.segments import segments
@@ -168,7 +168,7 @@ class Finding:
 
     def _readout(self) -> Readout:
         """Return the readout it was read with; contrast, where that one takes no examples."""
-        readout = as_read(self.timeline.settings.get("readout", {}))
+        readout = readout_from(self.timeline.settings.get("readout", {}))
         return readout if readout is not None and readout.takes_examples else READOUTS["contrast"]
 
     @overload
