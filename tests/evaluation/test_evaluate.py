@@ -36,7 +36,7 @@ TRUE = (Window(0, 9),)
 HIT, HALF, MISS = Window(0, 9), Window(0, 4), Window(50, 59)  # tIoU 1, .5, 0
 
 
-def found(history: str, **states: list[Window]) -> Timeline:
+def timeline_of(history: str, **states: list[Window]) -> Timeline:
     """The descriptions of a state are called "a 1", "a 2", …"""
     intervals = [
         Interval(state, *window, 1.0, description=f"{state} {n}")
@@ -56,14 +56,14 @@ REFERENCES = [
     Reference("h3", {"a": TRUE, "b": (Window(90, 99), Window(0, 9))}),
 ]
 FIRST = [
-    found("h1", a=[HIT, MISS], b=[MISS]),  # (.5 + 0)/2 = .25
-    found("h2", a=[HIT]),  # 1 → kitchen .625
-    found("h3", a=[HALF], b=[HIT]),  # .5 and 1 → .75, R@1 1
+    timeline_of("h1", a=[HIT, MISS], b=[MISS]),  # (.5 + 0)/2 = .25
+    timeline_of("h2", a=[HIT]),  # 1 → kitchen .625
+    timeline_of("h3", a=[HALF], b=[HIT]),  # .5 and 1 → .75, R@1 1
 ]
 SECOND = [
-    found("h1", a=[MISS, MISS], b=[MISS]),
-    found("h2", a=[HALF]),  # .5 → kitchen .25, R@1 .5
-    found("h3", a=[MISS], b=[MISS]),
+    timeline_of("h1", a=[MISS, MISS], b=[MISS]),
+    timeline_of("h2", a=[HALF]),  # .5 → kitchen .25, R@1 .5
+    timeline_of("h3", a=[MISS], b=[MISS]),
 ]
 
 
@@ -96,7 +96,7 @@ def test_overlap_at_each_threshold_counts() -> None:
         (Window(0, 1), [0.0, 0.0, 0.2]),
         (HALF, [1.0, 1.0, 0.5]),
     ):
-        result = evaluate({"m": [found("h", a=[window])]}, references)
+        result = evaluate({"m": [timeline_of("h", a=[window])]}, references)
         assert [e.mean for e in result.methods["m"].values()] == expected
 
 
@@ -141,8 +141,8 @@ def test_a_timeline_of_many_histories_is_taken() -> None:
 
 
 def test_the_order_of_timelines_does_not_matter() -> None:
-    one = evaluate({"a": FIRST, "b": SECOND}, REFERENCES).to_dict()
-    assert evaluate({"a": FIRST[::-1], "b": SECOND}, REFERENCES[::-1]).to_dict() == one
+    document = evaluate({"a": FIRST, "b": SECOND}, REFERENCES).to_dict()
+    assert evaluate({"a": FIRST[::-1], "b": SECOND}, REFERENCES[::-1]).to_dict() == document
 
 
 def test_the_result_is_plain_values() -> None:
@@ -182,15 +182,15 @@ LISTED = [
 ]
 FRAMED = [dataclasses.replace(REFERENCES[0], frames=Window(0, 55)), *REFERENCES[1:]]
 MISMATCHES = [
-    ([*FIRST, found("h9", a=[HIT])], REFERENCES, "ours: histories without references: h9"),
+    ([*FIRST, timeline_of("h9", a=[HIT])], REFERENCES, "ours: histories without references: h9"),
     (FIRST, [*REFERENCES, OTHER], "ours: references without a timeline: h4"),
     (
-        [*FIRST[:2], found("h3", a=[HALF], b=[HIT], c=[HIT])],
+        [*FIRST[:2], timeline_of("h3", a=[HALF], b=[HIT], c=[HIT])],
         REFERENCES,
         "ours: states that the references do not have: h3 / c",
     ),
     (
-        [*FIRST[:2], found("h3", a=[HALF])],
+        [*FIRST[:2], timeline_of("h3", a=[HALF])],
         REFERENCES,
         "ours: states missing from the timelines: h3 / b",
     ),
@@ -231,7 +231,7 @@ def test_nothing_is_left_out_of_what_agrees() -> None:
 
 
 def test_descriptions_of_only_one_method_are_another_vocabulary() -> None:
-    fewer = [found("h1", a=[MISS], b=[MISS]), *SECOND[1:]]
+    fewer = [timeline_of("h1", a=[MISS], b=[MISS]), *SECOND[1:]]
     with refused(field="only_common") as caught:
         evaluate({"ours": FIRST, "base": fewer}, REFERENCES)
     assert [names for _, names in caught.value.value] == [['h1 / a / "a 2"']]
@@ -251,7 +251,7 @@ def test_a_window_outside_the_frames_is_a_mistake_and_never_left_out(only_common
 
 
 def test_all_names_are_kept_and_only_the_message_is_short() -> None:
-    many = [found(f"x{k}", a=[HIT]) for k in range(9)]
+    many = [timeline_of(f"x{k}", a=[HIT]) for k in range(9)]
     for count, words in ((5, "x3, x4;"), (6, "x3, x4 … and 1 more"), (9, "x4 … and 4 more")):
         with refused(field="only_common") as caught:
             evaluate({"ours": [*FIRST, *many[:count]]}, REFERENCES)
@@ -275,7 +275,7 @@ def test_a_history_that_one_method_lacks_is_left_out_of_all() -> None:
 
 
 def test_all_mismatches_stand_in_one_sentence_with_few_names_each() -> None:
-    more = [found(f"x{n}", a=[HIT]) for n in range(8)]
+    more = [timeline_of(f"x{n}", a=[HIT]) for n in range(8)]
     with refused(field="only_common") as caught:
         evaluate({"ours": [*FIRST, *more]}, [*REFERENCES, OTHER])
     message = str(caught.value)
@@ -289,7 +289,7 @@ def test_all_mismatches_stand_in_one_sentence_with_few_names_each() -> None:
 @pytest.mark.parametrize("only_common", [False, True])
 def test_nothing_in_common_is_refused(only_common) -> None:
     with refused(field="references") as caught:
-        evaluate({"ours": [found("h9", a=[HIT])]}, REFERENCES, only_common=only_common)
+        evaluate({"ours": [timeline_of("h9", a=[HIT])]}, REFERENCES, only_common=only_common)
     assert ("ours: histories without references", ["h9"]) in caught.value.value
 
 
@@ -492,7 +492,7 @@ def test_the_values_of_components_are_arrays() -> None:
 
 
 def test_a_state_without_an_interval_scores_nothing() -> None:
-    right = found("h", on=[Window(0, 9)])
+    right = timeline_of("h", on=[Window(0, 9)])
     reference = Reference("h", {"on": (Window(0, 9),)}, frames=Window(0, 20))
     missing = Timeline.of([], right.states, history_id="h")
     assert evaluate({"a": [right]}, [reference]).methods["a"]["r1_05"].mean == 1.0
@@ -504,7 +504,7 @@ def test_a_state_without_an_interval_scores_nothing() -> None:
 def test_one_answer_of_a_state_stands_for_all_its_descriptions() -> None:
     texts = {"a": ("a 1", "a 2"), "b": ("b 1",)}
     shared = Timeline.of([Interval("a", *HALF), Interval("b", *MISS)], texts, history_id="h1")
-    each = found("h1", a=[HALF, HALF], b=[MISS])
+    each = timeline_of("h1", a=[HALF, HALF], b=[MISS])
     reference = [REFERENCES[0]]
     result = evaluate({"m": [shared]}, reference)
     assert result.to_dict() == evaluate({"m": [each]}, reference).to_dict()
@@ -519,7 +519,7 @@ def test_a_table_without_descriptions_is_compared_with_what_has_them(tmp_path) -
     table = read_timelines(path)
     assert table[0].states == {"a": (), "b": ()}
     expected = evaluate({"m": [shared]}, [REFERENCES[0]]).methods
-    for other in ([shared], [found("h1", a=[HIT, MISS], b=[MISS])]):
+    for other in ([shared], [timeline_of("h1", a=[HIT, MISS], b=[MISS])]):
         both = evaluate({"m": table, "other": other}, [REFERENCES[0]], compared=False)
         assert both.methods["m"] == expected["m"]
         assert both.counts["descriptions"] == 3

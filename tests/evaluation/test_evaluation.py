@@ -226,5 +226,5 @@ def test_the_oracle_equals_comparing_every_candidate(seed) -> None:
     for _ in range(3):
         first = rng.integers(-10, 50, size=rng.integers(1, 4))
         lists.append(np.stack([first, first + rng.integers(0, 25, size=len(first))], axis=1))
-    expected = [tiou(windows, own).max() for own in lists]
+    expected = [tiou(windows, list).max() for list in lists]
     assert oracle_tiou(windows, lists).tolist() == pytest.approx(expected, abs=1e-15)

@@ -121,14 +121,14 @@ def test_margins_without_a_window_are_infinitely_low() -> None:
 
 
 @given(candidates(), st.lists(SHORT, min_size=1, max_size=3), st.lists(SHORT, min_size=1))
-def test_margins_are_those_of_plain_loops(scored, own, siblings) -> None:
+def test_margins_are_those_of_plain_loops(scored, references_of_state, siblings) -> None:
     right, wrong = [NONE], [NONE]
     for window, score in zip(*scored, strict=True):
-        if any(window.iou(reference) >= 0.5 for reference in own):
+        if any(window.iou(reference) >= 0.5 for reference in references_of_state):
             right.append(score)
         elif any(window.iou(reference) >= 0.5 for reference in siblings):
-            wrong += [] if shared(window, own) else [score]
-    assert best_margin(*scored, own, siblings) == (max(right), max(wrong))
+            wrong += [] if shared(window, references_of_state) else [score]
+    assert best_margin(*scored, references_of_state, siblings) == (max(right), max(wrong))
 
 
 def test_one_common_frame_bars_a_window() -> None:

@@ -111,8 +111,8 @@ def test_the_order_of_windows_with_distinct_scores_does_not_matter(case, random)
 @given(cases())
 def test_the_references_themselves_are_found_whole(case) -> None:
     references = list(map(list, {tuple(window) for window in case[2]}))
-    found = recurrence(references, list(range(len(references))), references)
-    assert found == {"map": 1.0, "recall_05": 1.0, "precision_05": 1.0, "count_error": 0.0}
+    measures = recurrence(references, list(range(len(references))), references)
+    assert measures == {"map": 1.0, "recall_05": 1.0, "precision_05": 1.0, "count_error": 0.0}
 
 
 @pytest.mark.parametrize(

@@ -53,12 +53,12 @@ def test_metrics_of_the_same_units_share_the_draws() -> None:
 def test_a_comparison_corrects_within_its_metrics() -> None:
     rng = np.random.default_rng(4)
     first, second = rng.normal(0.5, 1, size=(9, 2)), rng.normal(size=(9, 2))
-    found = compare(first, second)
+    pairs = compare(first, second)
     p = sign_flip_exact(first - second)
-    assert [pair.p for pair in found] == p.tolist()
-    assert [pair.holm_p for pair in found] == holm(p).tolist()
-    assert [pair.delta for pair in found] == pytest.approx((first - second).mean(axis=0))
-    assert found[0].low < found[0].delta < found[0].high
+    assert [pair.p for pair in pairs] == p.tolist()
+    assert [pair.holm_p for pair in pairs] == holm(p).tolist()
+    assert [pair.delta for pair in pairs] == pytest.approx((first - second).mean(axis=0))
+    assert pairs[0].low < pairs[0].delta < pairs[0].high
 
 
 def test_a_wider_level_gives_a_wider_interval() -> None:
@@ -75,8 +75,8 @@ def test_every_draw_takes_from_one_stratum_after_the_other() -> None:
         first = values[:4][rng.integers(0, 4, size=4)].sum()
         sums.append(first + values[4:][rng.integers(0, 3, size=3)].sum())
     expected = np.quantile(np.array(sums) / 7, [0.025, 0.975])
-    found = stratified_interval(values, ["original"] * 4 + ["extension"] * 3)
-    assert found == pytest.approx(expected, abs=1e-14)
+    interval = stratified_interval(values, ["original"] * 4 + ["extension"] * 3)
+    assert interval == pytest.approx(expected, abs=1e-14)
 
 
 @pytest.mark.parametrize("scale", [1.0, 100.0, 1e4])
@@ -93,12 +93,14 @@ def test_learned_decoders_are_compared_within_cohorts_and_corrected_over_eight()
     decoders = rng.uniform(size=(8, 3, 7)).mean(axis=1)  # eight, over three seeds, per history
     cohorts = ["original"] * 4 + ["extension"] * 3
     tables = np.repeat(scan[:, None], 8, axis=1), decoders.T
-    found = compare(*tables, strata=cohorts)
-    assert [pair.p for pair in found] == [float(sign_flip_exact(scan - own)) for own in decoders]
-    assert [pair.holm_p for pair in found] == holm([pair.p for pair in found]).tolist()
-    for pair, own in zip(found, decoders, strict=True):
-        assert (pair.low, pair.high) == tuple(stratified_interval(scan - own, cohorts))
-        assert pair.delta == pytest.approx((scan - own).mean())
+    pairs = compare(*tables, strata=cohorts)
+    assert [pair.p for pair in pairs] == [
+        float(sign_flip_exact(scan - decoder)) for decoder in decoders
+    ]
+    assert [pair.holm_p for pair in pairs] == holm([pair.p for pair in pairs]).tolist()
+    for pair, values in zip(pairs, decoders, strict=True):
+        assert (pair.low, pair.high) == tuple(stratified_interval(scan - values, cohorts))
+        assert pair.delta == pytest.approx((scan - values).mean())
 
 
 def test_strata_keep_their_sizes() -> None:
@@ -182,7 +184,7 @@ def test_bad_input_is_refused(call, field, value) -> None:
 def by_component(release):
     """metric values per component, in the order of the components' names, by coordinates."""
     entries = release.vost
-    found = {}
+    comparisons = {}
     for name in ("absolute", "trajectory", "vocabulary", "dual"):
         retrievals = locate_many(
             [e.history for e in entries],
@@ -198,11 +200,11 @@ def by_component(release):
         windows, references, *levels = zip(*rows, strict=True)
         overlap = best_tiou(windows, references)
         metrics = {"r1_03": recall_at(0.3, overlap), "r1_05": recall_at(0.5, overlap)}
-        found[name] = {
+        comparisons[name] = {
             metric: np.array(list(nested_mean(values, levels)[1].values()))
             for metric, values in (metrics | {"top1_tiou": overlap}).items()
         }
-    return found
+    return comparisons
 
 
 @pytest.fixture(scope="module")

@@ -35,8 +35,8 @@ EVERY = tuple(FEATURES)
 
 
 def labelled(count: int = 6, **more):
-    made = [generate(seed, frames=60, dimension=24, **more) for seed in range(count)]
-    return made, [Reference(own.history.id, own.references) for own in made]
+    scenes = [generate(seed, frames=60, dimension=24, **more) for seed in range(count)]
+    return scenes, [Reference(scene.history.id, scene.references) for scene in scenes]
 
 
 def swapped(reference: Reference) -> Reference:
@@ -85,37 +85,41 @@ def test_the_largest_sum_is_that_of_trying_every_window(values, cuts) -> None:
 
 
 def test_a_window_of_the_sum_never_crosses_a_gap() -> None:
-    made = generate(3, frames=80, missing=0.2)
+    scene = generate(3, frames=80, missing=0.2)
     model = Calibrated(("vocabulary",), (0.0,), (1.0,), (1.0,), 99.0, encoder="generated")
-    cuts, frames = made.history.run_offsets, made.history.frames
+    cuts, frames = scene.history.run_offsets, scene.history.frames
     runs = [(frames[a], frames[b - 1]) for a, b in pairwise(cuts.tolist())]
     longest = max(runs, key=lambda run: run[1] - run[0])
-    found = locate(made.history, made.vocabulary, readout=model)
-    assert {tuple(one.window) for one in found} == {longest}  # every frame speaks for it
+    timeline = locate(scene.history, scene.vocabulary, readout=model)
+    assert {tuple(interval.window) for interval in timeline} == {
+        longest
+    }  # every frame speaks for it
 
 
 def test_contrast_is_one_of_the_models(cups) -> None:
-    made, references = cups
-    own = fit(made, references, features=("contrast",), rule="contrast")
-    for scene in made:
-        ours = locate(scene.history, scene.vocabulary, readout=own)
+    scenes, references = cups
+    fitted = fit(scenes, references, features=("contrast",), rule="contrast")
+    for scene in scenes:
+        ours = locate(scene.history, scene.vocabulary, readout=fitted)
         theirs = locate(scene.history, scene.vocabulary, readout="contrast")
         assert windows(ours) == windows(theirs)
         assert ours[0].description is None
-    assert own.fitted is not None
-    assert not own.recommended
-    assert all(row[1:] == (0, 0, 0, 1) for row in own.fitted.ahead)
+    assert fitted.fitted is not None
+    assert not fitted.recommended
+    assert all(row[1:] == (0, 0, 0, 1) for row in fitted.fitted.ahead)
 
 
 def test_further_windows_overlap_nothing(model) -> None:
     for rule in ("sum", "contrast"):
         scene = generate(40, frames=120, recurrences=3, dimension=24)
-        found = locate(scene.history, scene.vocabulary, readout=replace(model, rule=rule), top=3)
-        for text in {one.description for one in found}:
-            taken = [one for one in found if one.description == text]
-            frames = [frame for one in taken for frame in range(one.start, one.end + 1)]
+        timeline = locate(scene.history, scene.vocabulary, readout=replace(model, rule=rule), top=3)
+        for text in {interval.description for interval in timeline}:
+            taken = [interval for interval in timeline if interval.description == text]
+            frames = [
+                frame for interval in taken for frame in range(interval.start, interval.end + 1)
+            ]
             assert len(frames) == len(set(frames))
-        assert any(one.rank > 1 for one in found)
+        assert any(interval.rank > 1 for interval in timeline)
 
 
 # the fit
@@ -130,101 +134,103 @@ def test_the_weights_are_where_the_loss_is_flat() -> None:
         odds = values @ place[:-1] + place[-1]
         return weight @ (np.logaddexp(0, odds) - labels * odds) + place[:-1] @ place[:-1] / 2
 
-    found = calibrated_fit.logistic(values, labels, weight)
+    weights = calibrated_fit.logistic(values, labels, weight)
     for k in range(4):
         aside = np.zeros(4)
         aside[k] = 1e-4
-        slope = (loss(found + aside) - loss(found - aside)) / 2e-4
+        slope = (loss(weights + aside) - loss(weights - aside)) / 2e-4
         assert abs(slope) < 1e-7
 
 
 def test_the_weights_are_found_where_labels_are_told_apart_without_error() -> None:
     values = np.array([[-1.0], [-2.0], [1.0], [2.0]] * 50) * 1e3
-    found = calibrated_fit.logistic(values, (values[:, 0] > 0) * 1.0, np.full(200, 1e3))
-    assert np.isfinite(found).all()
-    assert found[0] > 0
+    weights = calibrated_fit.logistic(values, (values[:, 0] > 0) * 1.0, np.full(200, 1e3))
+    assert np.isfinite(weights).all()
+    assert weights[0] > 0
 
 
 def test_inside_and_outside_weigh_the_same_and_so_do_histories(cups) -> None:
-    made, references = cups
-    pairs = [(own.history, own.vocabulary) for own in made]
+    scenes, references = cups
+    pairs = [(scene.history, scene.vocabulary) for scene in scenes]
     known, _ = calibrated_fit._labelled(pairs, references, "auto")
-    for own in known:
-        assert own.weight[own.inside].sum() == pytest.approx(0.5)
-        assert own.weight[~own.inside].sum() == pytest.approx(0.5)
+    for labels in known:
+        assert labels.weight[labels.inside].sum() == pytest.approx(0.5)
+        assert labels.weight[~labels.inside].sum() == pytest.approx(0.5)
 
 
 def test_histories_of_one_source_are_left_out_together(cups) -> None:
-    made, references = cups
-    sources = [replace(own, component=f"v{k // 2}") for k, own in enumerate(references)]
-    pairs = [(own.history, own.vocabulary) for own in made]
+    scenes, references = cups
+    sources = [replace(reference, component=f"v{k // 2}") for k, reference in enumerate(references)]
+    pairs = [(scene.history, scene.vocabulary) for scene in scenes]
     known, _ = calibrated_fit._labelled(pairs, sources, "auto")
     folds = calibrated_fit._folds(known)
     assert len(folds) == 3
     for left, rest in folds:
-        names = [{own.reference.component for own in part} for part in (left, rest)]
+        names = [{history.reference.component for history in part} for part in (left, rest)]
         assert not names[0] & names[1]
         assert len(left) + len(rest) == len(known)
 
 
 def test_labels_count_frames_of_the_file() -> None:
-    made, references = labelled(4)
+    scenes, references = labelled(4)
     sampled = [
         (
             History(
-                own.history.features,
-                own.history.frames,
-                own.history.id,
-                encoder=own.history.encoder,
-                source_frames=own.history.frames * 5 + 100,
+                scene.history.features,
+                scene.history.frames,
+                scene.history.id,
+                encoder=scene.history.encoder,
+                source_frames=scene.history.frames * 5 + 100,
             ),
-            own.vocabulary,
+            scene.vocabulary,
         )
-        for own in made
+        for scene in scenes
     ]
     shifted = [
         replace(
-            own,
+            reference,
             states={
                 state: tuple((w.start * 5 + 100, w.end * 5 + 100) for w in true)
-                for state, true in own.states.items()
+                for state, true in reference.states.items()
             },
         )
-        for own in references
+        for reference in references
     ]
-    models = [fit(*given, features=EVERY) for given in ((sampled, shifted), (made, references))]
+    models = [
+        fit(*arguments, features=EVERY) for arguments in ((sampled, shifted), (scenes, references))
+    ]
     assert replace(models[0], fitted=None) == replace(models[1], fitted=None)
 
 
 def test_words_that_mean_the_opposite_are_worth_labels(cups) -> None:
-    made, references = cups
-    own = fit(made, [swapped(reference) for reference in references])
-    assert own.recommended
-    table = {name: values for name, *values in own.fitted.table}
+    scenes, references = cups
+    fitted = fit(scenes, [swapped(reference) for reference in references])
+    assert fitted.recommended
+    table = {name: values for name, *values in fitted.fitted.table}
     assert table["calibrated"][2] > 0.8 > 0.3 > table["contrast"][2]
-    assert locate(made[0].history, made[0].vocabulary, readout=own).notes == ()
+    assert locate(scenes[0].history, scenes[0].vocabulary, readout=fitted).notes == ()
 
 
 def test_five_videos_are_too_few_to_recommend_anything(cups) -> None:
-    made, references = cups
-    own = fit(made, [swapped(reference) for reference in references[:5]])
-    assert own.fitted is not None
-    gain = {metric: values for metric, *values in own.fitted.ahead}["top1_tiou"]
+    scenes, references = cups
+    fitted = fit(scenes, [swapped(reference) for reference in references[:5]])
+    assert fitted.fitted is not None
+    gain = {metric: values for metric, *values in fitted.fitted.ahead}["top1_tiou"]
     assert gain[1] > 0  # the interval alone would have said so
-    assert not own.recommended
+    assert not fitted.recommended
 
 
 def test_a_model_that_is_not_ahead_says_so_where_it_is_used(cups) -> None:
-    made, references = cups
-    own = fit(made, references, features=("vocabulary",))
-    assert not own.recommended
-    assert NOT_AHEAD in locate(made[0].history, made[0].vocabulary, readout=own).notes
+    scenes, references = cups
+    fitted = fit(scenes, references, features=("vocabulary",))
+    assert not fitted.recommended
+    assert NOT_AHEAD in locate(scenes[0].history, scenes[0].vocabulary, readout=fitted).notes
 
 
 def test_findings_pairs_histories_and_stores_give_the_same_model(cups, tmp_path) -> None:
-    made, references = cups
-    words = made[0].vocabulary
-    pairs = [(own.history, words) for own in made]
+    scenes, references = cups
+    words = scenes[0].vocabulary
+    pairs = [(scene.history, words) for scene in scenes]
     expected = fit(pairs, references, features=EVERY)
     findings = [Finding(h, v, analyse(h, v)) for h, v in pairs]
     assert fit(findings, references, features=EVERY) == expected
@@ -259,31 +265,31 @@ def test_a_live_reading_ends_in_the_answer_of_the_model(cups, model) -> None:
 
 def test_the_order_of_siblings_changes_no_answer(model) -> None:
     scene = generate(11, frames=90, dimension=24, states=("a", "b", "c"))
-    states = {state: list(own) for state, own in scene.vocabulary.states.items()}
+    states = {state: list(texts) for state, texts in scene.vocabulary.states.items()}
     turned = dict(reversed(states.items()))
     by_text = dict(zip(scene.vocabulary.descriptions, scene.vocabulary.features, strict=True))
-    features = np.stack([by_text[text] for own in turned.values() for text in own])
+    features = np.stack([by_text[text] for texts in turned.values() for text in texts])
     other = Vocabulary(turned, features, encoder=scene.vocabulary.encoder)
     for rule in ("sum", "contrast"):
-        own = replace(model, rule=rule)
-        here, there = (locate(scene.history, v, readout=own) for v in (scene.vocabulary, other))
+        readout = replace(model, rule=rule)
+        here, there = (locate(scene.history, v, readout=readout) for v in (scene.vocabulary, other))
         assert windows(here) == windows(there)
         assert list(windows(here)) != list(windows(there))
 
 
 def test_both_engines_fit_and_read_the_same(cups) -> None:
-    made, references = cups
-    models = [fit(made, references, features=EVERY, engine=name) for name in ("numpy", "auto")]
+    scenes, references = cups
+    models = [fit(scenes, references, features=EVERY, engine=name) for name in ("numpy", "auto")]
     assert models[0] == models[1]
     scene = generate(30, frames=90, dimension=24, missing=0.1)
     for rule in ("sum", "contrast"):
-        own = replace(models[0], rule=rule)
-        found = [
-            locate(scene.history, scene.vocabulary, readout=own, engine=name)
+        readout = replace(models[0], rule=rule)
+        timelines = [
+            locate(scene.history, scene.vocabulary, readout=readout, engine=name)
             for name in ("numpy", "auto")
         ]
-        assert [m.score for m in found[0]] == [m.score for m in found[1]]
-        assert windows(found[0]) == windows(found[1])
+        assert [m.score for m in timelines[0]] == [m.score for m in timelines[1]]
+        assert windows(timelines[0]) == windows(timelines[1])
 
 
 def test_a_model_is_read_as_it_was_written(model, tmp_path) -> None:
@@ -397,13 +403,13 @@ def test_a_file_with_nan_is_refused(model, tmp_path) -> None:
 
 @pytest.fixture
 def files(cups, tmp_path):
-    made, references = cups
-    words = made[0].vocabulary
+    scenes, references = cups
+    words = scenes[0].vocabulary
     write_vocabulary(tmp_path / "cup.npz", words)
-    for own in made:
-        write_history(tmp_path / f"{own.history.id}.npz", own.history)
-        finding = Finding(own.history, words, analyse(own.history, words))
-        finding.write(tmp_path / "findings" / own.history.id)
+    for scene in scenes:
+        write_history(tmp_path / f"{scene.history.id}.npz", scene.history)
+        finding = Finding(scene.history, words, analyse(scene.history, words))
+        finding.write(tmp_path / "findings" / scene.history.id)
     write_references(tmp_path / "true.json", references)
     return tmp_path
 
@@ -414,9 +420,9 @@ def test_the_command_fits_says_what_it_is_worth_and_writes(dejacue, files) -> No
     for name in ("calibrated", "contrast", "published", "whole-history", "longest-run"):
         assert name in ran.out
     assert "ahead of contrast" in ran.out
-    own = Calibrated.read(files / "m.json")
-    assert own.fitted is not None
-    assert own.fitted.histories == 6
+    fitted = Calibrated.read(files / "m.json")
+    assert fitted.fitted is not None
+    assert fitted.fitted.histories == 6
     histories = [files / f"generated-{k}.npz" for k in range(6)]
     again = dejacue(
         "learn",
@@ -434,7 +440,7 @@ def test_the_command_fits_says_what_it_is_worth_and_writes(dejacue, files) -> No
 
 def test_the_command_fits_a_store_and_a_model_is_a_readout(dejacue, files, cups) -> None:
     with Store.create(files / "store", encoder="generated", dtype="float32") as store:
-        store.add([own.history for own in cups[0]])
+        store.add([scene.history for scene in cups[0]])
     model, words = files / "m.json", files / "cup.npz"
     ran = dejacue(
         "learn",
@@ -450,10 +456,10 @@ def test_the_command_fits_a_store_and_a_model_is_a_readout(dejacue, files, cups)
     )
     assert ran.code == 0, ran.err
     assert "not ahead of contrast" in ran.out
-    found = dejacue("find", files / "generated-0.npz", "-v", words, "-r", model, "-f", "json")
-    assert found.code == 0, found.err
-    assert json.loads(found.out)["settings"]["readout"]["name"] == "calibrated"
-    assert "not recommended" in found.err + found.out
+    ran = dejacue("find", files / "generated-0.npz", "-v", words, "-r", model, "-f", "json")
+    assert ran.code == 0, ran.err
+    assert json.loads(ran.out)["settings"]["readout"]["name"] == "calibrated"
+    assert "not recommended" in ran.err + ran.out
     asked = dejacue("store", "ask", files / "store", "-v", words, "-r", model, "--jsonl")
     assert asked.code == 0, asked.err
     assert len(asked.out.splitlines()) == 6 * 4  # each description has its own window
@@ -464,12 +470,17 @@ def test_the_command_refuses_in_one_sentence(dejacue, files, cups) -> None:
     known = cups[1]
     for name, labels in {
         "none": [],
-        "one": [replace(own, states={"empty": own.states["empty"]}) for own in known],
-        "other": [replace(own, states={**own.states, "boiling": ((0, 3),)}) for own in known],
+        "one": [
+            replace(reference, states={"empty": reference.states["empty"]}) for reference in known
+        ],
+        "other": [
+            replace(reference, states={**reference.states, "boiling": ((0, 3),)})
+            for reference in known
+        ],
         "two": known[:2],
     }.items():
         write_references(files / f"{name}.json", labels)
-    for words, said in (
+    for words, message in (
         ((true,), "give the findings, then the references"),
         (
             (files / "generated-0.npz", files / "findings"),
@@ -487,7 +498,7 @@ def test_the_command_refuses_in_one_sentence(dejacue, files, cups) -> None:
     ):
         ran = dejacue("learn", "fit", *words, "-o", output)
         assert ran.code != 0
-        assert said in ran.err
+        assert message in ran.err
         assert "true.json: unknown" not in ran.err
         assert len(ran.err.strip().splitlines()) == 1
         assert not output.exists()

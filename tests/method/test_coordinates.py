@@ -84,8 +84,8 @@ def test_a_vanishing_residual_falls_back_to_the_description_and_says_so() -> Non
     u = query_directions(same, VOCABULARY)
     assert u.fallback.all()
     np.testing.assert_array_equal(u.queries, np.stack([e[2], e[2]]))
-    found = locate(History(np.random.default_rng(0).normal(size=(9, 4))), same, diagnostics=True)
-    assert all(m.diagnostics.fallback and m.diagnostics.residual_norm == 0 for m in found)
+    timeline = locate(History(np.random.default_rng(0).normal(size=(9, 4))), same, diagnostics=True)
+    assert all(m.diagnostics.fallback and m.diagnostics.residual_norm == 0 for m in timeline)
 
 
 @pytest.mark.parametrize(("distance", "falls_back"), [(1e-9, True), (1e-6, False)])

@@ -1,4 +1,4 @@
-"""A live reading: what is said frame by frame, what is settled, and how it ends: as offline."""
+"""A live reading: what is announced frame by frame, what is settled, and how it ends."""
 
 from __future__ import annotations
 
@@ -25,26 +25,26 @@ SCENE = generate(3, frames=300, recurrences=2, missing=0.05, gaps=[(120, 40)])
 def stream(live: LiveReading, history: History) -> list[Update]:
     """Pushes every frame of a history, seen or not; then flushes."""
     rows = dict(zip(history.frames.tolist(), range(len(history)), strict=True))
-    found = []
+    updates = []
     for frame in range(int(history.frames[0]), int(history.frames[-1]) + 1):
         at = rows.get(frame)
         time_s = None if history.times_s is None else float(history.times_s[at])
         row = None if at is None else history.features[at]
-        found.append(live.push(row, frame=frame, time_s=time_s))
-    return [*found, live.flush()]
+        updates.append(live.push(row, frame=frame, time_s=time_s))
+    return [*updates, live.flush()]
 
 
-def said_at_the_end(updates: list[Update], history: History) -> dict[int, str]:
-    """What has been announced of each observed frame, revisions included."""
-    said: dict[int, str] = {}
+def announced_states(updates: list[Update], history: History) -> dict[int, str]:
+    """Return the state announced of each observed frame, revisions included."""
+    announced: dict[int, str] = {}
     for update in updates:
-        for own in update.revised:
-            for frame in history.frames[_inside(history, own.window)].tolist():
-                assert said.get(frame) == own.was, "a revision names what was said before"
-                said[frame] = own.now
+        for revision in update.revised:
+            for frame in history.frames[_inside(history, revision.window)].tolist():
+                assert announced.get(frame) == revision.was
+                announced[frame] = revision.now
         if update.state is not None:
-            said[update.frame] = update.state
-    return said
+            announced[update.frame] = update.state
+    return announced
 
 
 def _inside(history: History, window) -> np.ndarray:
@@ -53,9 +53,9 @@ def _inside(history: History, window) -> np.ndarray:
 
 def as_labels(windows, history: History) -> dict[int, str]:
     return {
-        frame: own.state
-        for own in windows
-        for frame in history.frames[_inside(history, own.window)].tolist()
+        frame: window.state
+        for window in windows
+        for frame in history.frames[_inside(history, window.window)].tolist()
     }
 
 
@@ -78,13 +78,13 @@ def test_at_the_end_it_says_what_the_offline_reading_says(readout):
     live = LiveReading(SCENE.vocabulary, readout=readout)
     stream(live, SCENE.history)
     offline = analyse(live.history(SCENE.history.id), SCENE.vocabulary, readout=readout)
-    given = History(SCENE.history.features, SCENE.history.frames, "live", "generated")
-    again = analyse(given, SCENE.vocabulary, readout=readout)
-    found = live.finish()
-    assert found.to_dict() == again.to_dict()
+    history = History(SCENE.history.features, SCENE.history.frames, "live", "generated")
+    again = analyse(history, SCENE.vocabulary, readout=readout)
+    timeline = live.finish()
+    assert timeline.to_dict() == again.to_dict()
     assert offline.intervals == again.intervals
     for name in ("cosines", "centre", "scale", "responses", "frames"):
-        assert np.array_equal(getattr(found.evidence, name), getattr(again.evidence, name))
+        assert np.array_equal(getattr(timeline.evidence, name), getattr(again.evidence, name))
 
 
 def test_its_history_is_what_was_pushed():
@@ -92,15 +92,15 @@ def test_its_history_is_what_was_pushed():
     times = np.linspace(1.0, 9.0, len(SCENE.history))
     for row, frame, time_s in zip(SCENE.history.features, SCENE.history.frames, times, strict=True):
         live.push(row, frame=int(frame), time_s=float(time_s), source=3 * int(frame))
-    made = live.history("cup", made_with={"by": "hand"})
-    assert np.array_equal(made.features, SCENE.history.features)
-    assert np.array_equal(made.frames, SCENE.history.frames)
-    assert np.array_equal(made.times_s, times)
-    assert np.array_equal(made.source_frames, 3 * SCENE.history.frames)
-    assert (made.id, made.encoder, made.made_with) == ("cup", "generated", {"by": "hand"})
+    history = live.history("cup", made_with={"by": "hand"})
+    assert np.array_equal(history.features, SCENE.history.features)
+    assert np.array_equal(history.frames, SCENE.history.frames)
+    assert np.array_equal(history.times_s, times)
+    assert np.array_equal(history.source_frames, 3 * SCENE.history.frames)
+    assert (history.id, history.encoder, history.made_with) == ("cup", "generated", {"by": "hand"})
 
 
-# What is said on the way
+# What is announced on the way
 
 
 @pytest.mark.parametrize("delay", [0, 3, 20, 10_000])
@@ -116,10 +116,12 @@ def test_announcements_and_revisions_add_up_to_the_closed_windows(seed, delay):
         states=("a", "b", "c"),
     )
     updates = stream(LiveReading(scene.vocabulary, delay=delay), scene.history)
-    closed = [own for update in updates for own in update.closed]
-    assert said_at_the_end(updates, scene.history) == as_labels(closed, scene.history)
-    assert [own.window for own in closed] == sorted(own.window for own in closed)
-    covered = sum(int(_inside(scene.history, own.window).sum()) for own in closed)
+    closed = [interval for update in updates for interval in update.closed]
+    assert announced_states(updates, scene.history) == as_labels(closed, scene.history)
+    assert [interval.window for interval in closed] == sorted(
+        interval.window for interval in closed
+    )
+    covered = sum(int(_inside(scene.history, interval.window).sum()) for interval in closed)
     assert covered == len(scene.history), "every observed frame is in one window"
 
 
@@ -130,8 +132,10 @@ def test_after_the_delay_nothing_is_revised(delay):
         scene = generate(seed, frames=300, recurrences=3, noise=3.0)
         for update in stream(LiveReading(scene.vocabulary, delay=delay), scene.history)[20:-1]:
             revised += len(update.revised)
-            assert all(own.window.start > update.frame - delay - 1 for own in update.revised)
-            assert all(own.window.end < update.frame for own in update.closed)
+            assert all(
+                revision.window.start > update.frame - delay - 1 for revision in update.revised
+            )
+            assert all(interval.window.end < update.frame for interval in update.closed)
     assert revised > 6
 
 
@@ -148,12 +152,12 @@ def test_states_are_named_as_they_are_and_a_little_late():
     for seed in range(10):
         scene = generate(seed, frames=400, recurrences=2, states=("a", "b", "c"))
         updates = stream(LiveReading(scene.vocabulary), scene.history)
-        truth, said = truth_of(scene), said_at_the_end(updates, scene.history)
+        truth, announced = truth_of(scene), announced_states(updates, scene.history)
         offline = as_labels(
             locate(scene.history, scene.vocabulary, readout="joint", top=None), scene.history
         )
-        right.append(np.mean([said[frame] == truth[frame] for frame in said]))
-        agreed.append(np.mean([said[frame] == offline.get(frame) for frame in said]))
+        right.append(np.mean([announced[frame] == truth[frame] for frame in announced]))
+        agreed.append(np.mean([announced[frame] == offline.get(frame) for frame in announced]))
         now.append(np.mean([u.state == truth[u.frame] for u in updates[:-1] if u.state]))
     assert np.mean(right) > 0.95
     assert np.mean(agreed) > 0.95
@@ -165,11 +169,11 @@ def test_with_a_calibration_from_a_like_history_it_labels_as_offline():
     live = LiveReading(scene.vocabulary, like=scene.history)
     updates = stream(live, scene.history)
     assert updates[0].state is not None
-    said = said_at_the_end(updates, scene.history)
+    announced = announced_states(updates, scene.history)
     offline = as_labels(
         locate(scene.history, scene.vocabulary, readout="joint", top=None), scene.history
     )
-    assert np.mean([said[frame] == offline.get(frame) for frame in said]) > 0.97
+    assert np.mean([announced[frame] == offline.get(frame) for frame in announced]) > 0.97
 
 
 def test_an_object_that_never_changes_is_not_told_from_noise():
@@ -212,7 +216,7 @@ def test_a_long_absence_cuts_a_window_and_a_short_one_does_not():
     for away, windows in ((3, 1), (30, 2)):
         scene = generate(4, episodes=[("filled", 200)], gaps=[(100, away)], noise=0.5)
         updates = stream(LiveReading(scene.vocabulary), scene.history)
-        closed = [own for update in updates for own in update.closed]
+        closed = [interval for update in updates for interval in update.closed]
         assert len(closed) == windows
         assert updates[101].state is None
     assert tuple(closed[0].window) == (0, 99)
@@ -230,7 +234,7 @@ def test_a_closed_interval_ends_when_the_next_frame_is_shown():
         for frame in range(200):
             if frame in rows or not skipped:
                 updates.append(live.push(rows.get(frame), frame=frame, time_s=1 + frame / 8))
-        closed = [own for update in (*updates, live.flush()) for own in update.closed]
+        closed = [interval for update in (*updates, live.flush()) for interval in update.closed]
         assert len(closed) == 3
         for interval in closed:
             assert (interval.kind, interval.rank) == ("occurrence", 1)
@@ -240,12 +244,12 @@ def test_a_closed_interval_ends_when_the_next_frame_is_shown():
 
 
 def test_frames_that_are_left_out_are_frames_in_which_it_is_not_seen():
-    one, other = LiveReading(SCENE.vocabulary), LiveReading(SCENE.vocabulary)
-    updates = stream(one, SCENE.history)
+    live, other = LiveReading(SCENE.vocabulary), LiveReading(SCENE.vocabulary)
+    updates = stream(live, SCENE.history)
     pairs = zip(SCENE.history.features, SCENE.history.frames.tolist(), strict=True)
     skipped = [other.push(row, frame=frame) for row, frame in pairs] + [other.flush()]
-    assert said_at_the_end(updates, SCENE.history) == said_at_the_end(skipped, SCENE.history)
-    closed = [[w.window for u in own for w in u.closed] for own in (updates, skipped)]
+    assert announced_states(updates, SCENE.history) == announced_states(skipped, SCENE.history)
+    closed = [[w.window for u in pushed for w in u.closed] for pushed in (updates, skipped)]
     assert closed[0] == closed[1]
 
 
@@ -255,7 +259,7 @@ def test_a_gap_of_any_length_costs_little():
         for row in SCENE.history.features[:40]:
             live.push(row)
         update = live.push(SCENE.history.features[40], frame=10**8)
-        closed = [own.window.end for own in (*update.closed, *live.flush().closed)]
+        closed = [interval.window.end for interval in (*update.closed, *live.flush().closed)]
         assert (39 in closed) == (bridge != 10**9)
         assert closed[-1] == 10**8
 
@@ -266,15 +270,15 @@ def test_any_rate_will_do(rate):
     times = np.arange(len(scene.history)) / rate
     history = History(scene.history.features, scene.history.frames, times_s=times)
     updates = stream(LiveReading(scene.vocabulary), history)
-    said = said_at_the_end(updates, history)
-    assert len(said) == len(history)
-    assert sum(own.waits > 0 for own in updates) < 2.1 * max(1, 0.8 * min(rate, 313))
+    announced = announced_states(updates, history)
+    assert len(announced) == len(history)
+    assert sum(update.waits > 0 for update in updates) < 2.1 * max(1, 0.8 * min(rate, 313))
 
 
 @pytest.mark.parametrize("readout", [Contrast(width=0), Contrast(smoothing_s=0), Joint(switch=0)])
 def test_no_smoothing_and_no_cost_are_settings_too(readout):
     updates = stream(LiveReading(SCENE.vocabulary, readout=readout), SCENE.history)
-    assert len(said_at_the_end(updates, SCENE.history)) == len(SCENE.history)
+    assert len(announced_states(updates, SCENE.history)) == len(SCENE.history)
 
 
 def test_half_precision_stays_as_it_is():
@@ -308,18 +312,18 @@ def test_memory_is_bounded_by_the_horizon():
     scene = generate(0, frames=1600, recurrences=20, noise=2.0)
     live = LiveReading(scene.vocabulary, horizon=200)
     tracemalloc.start()
-    held = []
+    memory = []
     for at, row in enumerate(scene.history.features):
         live.push(row)
         if at % 400 == 399:
-            held.append(tracemalloc.get_traced_memory()[0])
+            memory.append(tracemalloc.get_traced_memory()[0])
     tracemalloc.stop()
-    assert max(held[1:]) < held[0] + 20_000
+    assert max(memory[1:]) < memory[0] + 20_000
     assert len(live.history()) == 200
     assert live.forgotten == 1400
-    found = live.finish()
-    assert "only the last 200 of 1600 observed frames are kept" in found.notes[-1]
-    assert all(interval.start >= 1400 for interval in found)
+    timeline = live.finish()
+    assert "only the last 200 of 1600 observed frames are kept" in timeline.notes[-1]
+    assert all(interval.start >= 1400 for interval in timeline)
 
 
 def test_without_a_horizon_everything_is_kept_and_no_note_is_made():
@@ -364,7 +368,7 @@ def test_running_mean_and_deviation_are_exact():
 
 def test_the_same_calls_give_the_same_answers():
     first, second = (stream(LiveReading(SCENE.vocabulary), SCENE.history) for _ in range(2))
-    assert [own.to_dict() for own in first] == [own.to_dict() for own in second]
+    assert [update.to_dict() for update in first] == [update.to_dict() for update in second]
 
 
 def test_after_a_flush_it_goes_on():
@@ -374,7 +378,7 @@ def test_after_a_flush_it_goes_on():
         live.push(row)
     assert live.flush().closed
     updates = [live.push(row) for row in rows[50:100]]
-    closed = [own for update in (*updates, live.flush()) for own in update.closed]
+    closed = [interval for update in (*updates, live.flush()) for interval in update.closed]
     assert closed[0].window.start == 50
     assert closed[-1].window.end == 99
 
@@ -395,13 +399,13 @@ def test_the_surviving_path_is_the_best_one(seed, order):
         settled.append(paths.settle(-1))
     best = labelling.best_path(responses, nodes, 2.0, 1)
     starts = paths.path(int(paths.score.argmax()))
-    found = np.concatenate(
+    path = np.concatenate(
         [
             np.full(end - start, state)
             for (start, state), end in zip(starts, [s for s, _ in starts[1:]] + [80], strict=True)
         ]
     )
-    assert np.array_equal(found, best)
+    assert np.array_equal(path, best)
     assert settled == sorted(settled), "what is settled stays so"
 
 
@@ -409,7 +413,7 @@ def test_an_order_is_kept():
     scene = generate(2, states=("a", "b", "c"), frames=300, noise=3.0)
     readout = Joint(order=("a", "b", "c"), irreversible=True)
     updates = stream(LiveReading(scene.vocabulary, readout=readout), scene.history)
-    closed = [own.state for update in updates for own in update.closed]
+    closed = [interval.state for update in updates for interval in update.closed]
     assert closed == sorted(closed)
 
 
@@ -512,7 +516,7 @@ def test_one_frame_is_enough_to_finish_and_none_is_refused():
         live.finish()
     live.push(SCENE.history.features[0])
     closed = live.flush().closed
-    assert [tuple(own.window) for own in closed] == [(1, 1)]
+    assert [tuple(interval.window) for interval in closed] == [(1, 1)]
     offline = analyse(History(SCENE.history.features[:1], [1], "live"), SCENE.vocabulary)
     assert live.finish().intervals == offline.intervals
 
@@ -523,51 +527,53 @@ def test_one_frame_is_enough_to_finish_and_none_is_refused():
 @pytest.fixture(scope="module")
 def scene(tmp_path_factory):
     folder = tmp_path_factory.mktemp("live") / "cup"
-    made = render(7, family="cup", topology="three", frames=60)
-    write_scene(folder, made)
-    return folder, made
+    rendered = render(7, family="cup", topology="three", frames=60)
+    write_scene(folder, rendered)
+    return folder, rendered
 
 
 def pushed(live: Live, folder) -> list[Update]:
     from dejacue import open_masks, open_video
 
     video, masks = open_video(folder / "scene.mp4"), open_masks(folder / "Annotations")
-    found = []
+    updates = []
     for frame in video:
         mask = masks.unions(frame, [None])[0]
-        found.append(live.push(frame.image, mask=mask, time_s=frame.time_s))
-    return [*found, live.flush()]
+        updates.append(live.push(frame.image, mask=mask, time_s=frame.time_s))
+    return [*updates, live.flush()]
 
 
 def test_from_pixels_it_ends_with_what_find_finds(scene):
     folder, _ = scene
-    told: list[Update] = []
-    live = Live(folder / "vocabulary.yaml", encoder="mini", on_update=told.append, id="scene")
-    assert pushed(live, folder) == told
-    found = live.finish()
+    updates: list[Update] = []
+    live = Live(folder / "vocabulary.yaml", encoder="mini", on_update=updates.append, id="scene")
+    assert pushed(live, folder) == updates
+    timeline = live.finish()
     offline = find(
         folder / "scene.mp4",
         folder / "vocabulary.yaml",
         masks=folder / "Annotations",
         encoder="mini",
     )
-    assert np.array_equal(found.history.frames, offline.history.frames)
-    assert np.allclose(found.history.features, offline.history.features, atol=1e-5)
-    windows = [[(m.state, m.window, m.times_s) for m in own] for own in (found, offline)]
+    assert np.array_equal(timeline.history.frames, offline.history.frames)
+    assert np.allclose(timeline.history.features, offline.history.features, atol=1e-5)
+    windows = [
+        [(m.state, m.window, m.times_s) for m in intervals] for intervals in (timeline, offline)
+    ]
     assert windows[0] == windows[1]
-    assert found.warnings == offline.warnings
-    assert found.history.frames_looked_at == 60
+    assert timeline.warnings == offline.warnings
+    assert timeline.history.frames_looked_at == 60
 
 
 def test_a_finding_of_it_is_written_and_read_again(scene, tmp_path):
     folder, _ = scene
     live = Live(folder / "vocabulary.yaml", encoder="mini", pictures=True, horizon_s=2.0)
     pushed(live, folder)
-    found = live.finish()
-    again = type(found).read(found.write(tmp_path / "found").parent)
-    assert again.timeline.to_dict() == found.timeline.to_dict()
-    assert found.thumbnails
-    assert min(found.thumbnails) >= int(found.history.frames[0]) > 0
+    timeline = live.finish()
+    again = type(timeline).read(timeline.write(tmp_path / "found").parent)
+    assert again.timeline.to_dict() == timeline.timeline.to_dict()
+    assert timeline.thumbnails
+    assert min(timeline.thumbnails) >= int(timeline.history.frames[0]) > 0
 
 
 def test_a_box_is_the_mask_of_its_pixels(scene):

@@ -27,6 +27,6 @@ def test_windows_that_look_at_no_frame() -> None:
     history = History(np.random.default_rng(0).normal(size=(7, 8)), frames)
     v = Vocabulary({"a": ["x"], "b": ["y"]}, np.random.default_rng(1).normal(size=(2, 8)))
     for name, window in (("whole-history", (3, 20)), ("longest-run", (8, 11))):
-        found = locate(history, v, readout=name, diagnostics=True)
-        assert [tuple(m.window) for m in found] == [window] * 2
-        assert [m.score for m in found] == [0, 0]
+        timeline = locate(history, v, readout=name, diagnostics=True)
+        assert [tuple(m.window) for m in timeline] == [window] * 2
+        assert [m.score for m in timeline] == [0, 0]

@@ -168,8 +168,8 @@ def test_bridged_and_strict_agree_without_gaps() -> None:
 
 def test_frames_far_apart_cost_no_memory_when_bridged() -> None:
     history, v = make(6, np.array([0, 1, 2, 10**12, 10**12 + 1]))
-    found = locate(history, v, readout=Scan(durations="generated", runs="bridged"))
-    assert all(m.window.start in history.frames for m in found)
+    timeline = locate(history, v, readout=Scan(durations="generated", runs="bridged"))
+    assert all(m.window.start in history.frames for m in timeline)
 
 
 @pytest.mark.parametrize("runs", ["strict", "bridged"])
@@ -180,9 +180,9 @@ def test_alternatives_do_not_overlap_and_are_the_best_that_remain(runs, duration
         history, v = make(seed, np.flatnonzero(rng.random(90) > 0.1))
         readout = Scan(durations=durations, runs=runs)
         windows, scores = candidates(history, v, readout=readout)
-        found = locate(history, v, readout=readout, top=4)
+        timeline = locate(history, v, readout=readout, top=4)
         for q, text in enumerate(v.descriptions):
-            ranked = [i for i in found if i.description == text]
+            ranked = [i for i in timeline if i.description == text]
             assert [i.rank for i in ranked] == [1, 2, 3, 4]
             taken, scores_in_order = [i.window for i in ranked], [i.score for i in ranked]
             assert scores_in_order == sorted(scores_in_order, reverse=True)
@@ -198,8 +198,8 @@ def test_alternatives_do_not_overlap_and_are_the_best_that_remain(runs, duration
 
 def test_alternatives_end_when_no_frame_is_left() -> None:
     history, v = make(7, np.arange(3))
-    found = locate(history, v, readout=Scan(durations=(2,)), top=5)
-    assert {i.rank for i in found} == {1}
+    timeline = locate(history, v, readout=Scan(durations=(2,)), top=5)
+    assert {i.rank for i in timeline} == {1}
 
 
 def test_no_length_that_fits_is_an_error_with_the_longest_run() -> None:

@@ -63,8 +63,8 @@ def levels(count, length, dimension=64, spread=0.2, seed=0):
 
 @pytest.mark.parametrize("dimension", [64, 768])
 def test_frames_that_change_are_cut_where_they_change(dimension):
-    found = segments(History(levels(6, 30, dimension)))
-    assert found == tuple(Window(30 * k, 30 * k + 29) for k in range(6))
+    windows = segments(History(levels(6, 30, dimension)))
+    assert windows == tuple(Window(30 * k, 30 * k + 29) for k in range(6))
 
 
 @pytest.mark.parametrize("correlation", [0.0, 0.6, 0.9])
@@ -100,10 +100,10 @@ def test_a_segment_never_crosses_a_long_gap_but_a_lost_frame():
 def test_about_as_many_as_asked_for_and_all_frames_are_covered():
     history = History(levels(20, 20), np.r_[0:200, 300:500])
     for count in (1, 2, 10, 20, 60, 400, 1000):
-        found = segments(history, count)
-        assert abs(len(found) - min(max(count, 2), 400)) <= max(1, count // 5)
-        starts = np.searchsorted(history.frames, [w.start for w in found])
-        ends = np.searchsorted(history.frames, [w.end for w in found])
+        windows = segments(history, count)
+        assert abs(len(windows) - min(max(count, 2), 400)) <= max(1, count // 5)
+        starts = np.searchsorted(history.frames, [w.start for w in windows])
+        ends = np.searchsorted(history.frames, [w.end for w in windows])
         assert starts.tolist() == [0, *(ends[:-1] + 1)]
         assert ends[-1] == 399
     assert segments(history, 20) == segments(history)

@@ -13,9 +13,9 @@ EPISODES = [("empty", 60), ("filled", 80), ("empty", 40)]
 
 
 def seen(seed, signal=0.8, name="one"):
-    made = generate(seed, episodes=EPISODES, signal=signal)
-    history = History(made.history.features, id="cup", encoder=name)
-    return made, (history, Vocabulary(made.vocabulary.states, made.vocabulary.features, name))
+    scene = generate(seed, episodes=EPISODES, signal=signal)
+    history = History(scene.history.features, id="cup", encoder=name)
+    return scene, (history, Vocabulary(scene.vocabulary.states, scene.vocabulary.features, name))
 
 
 @pytest.mark.parametrize("readout", ["contrast", "joint"])
@@ -50,10 +50,10 @@ def test_frames_that_only_some_have_are_left_out_and_both_are_named():
     _, (history, words) = seen(3)
     fewer = History(history.features[20:], history.frames[20:], id="cup", encoder="two")
     two = Vocabulary(words.states, words.features, "two")
-    found = locate_together([(history, words), (fewer, two)])
-    assert found.evidence.frames[0] == 20
-    assert found.encoder == "one and two"
-    assert "the evidence of one and two, averaged" in found.notes
+    timeline = locate_together([(history, words), (fewer, two)])
+    assert timeline.evidence.frames[0] == 20
+    assert timeline.encoder == "one and two"
+    assert "the evidence of one and two, averaged" in timeline.notes
 
 
 @pytest.mark.parametrize(
