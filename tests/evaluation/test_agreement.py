@@ -19,7 +19,7 @@ PAIRS = st.lists(st.tuples(*[st.sampled_from("abcd")] * 2), min_size=1, max_size
 
 
 def sequences(table: list[list[int]], labels: tuple[str, ...]) -> tuple[list[str], list[str]]:
-    """Two passes with this confusion table: rows are the first pass, columns the second."""
+    """Return two passes with this confusion table: rows are the first pass, columns the second."""
     pairs = [
         (labels[i], labels[j])
         for i, row in enumerate(table)

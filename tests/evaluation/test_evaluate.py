@@ -37,7 +37,7 @@ HIT, HALF, MISS = Window(0, 9), Window(0, 4), Window(50, 59)  # tIoU 1, .5, 0
 
 
 def timeline_of(history: str, **states: list[Window]) -> Timeline:
-    """The descriptions of a state are called "a 1", "a 2", …"""
+    """Return a timeline in which the descriptions of a state are called "a 1", "a 2", …"""
     intervals = [
         Interval(state, *window, 1.0, description=f"{state} {n}")
         for state, windows in states.items()
@@ -331,7 +331,7 @@ def test_records_that_make_no_sense_are_refused(timelines, references, field, va
 
 @pytest.fixture(scope="module")
 def vost(release, tmp_path_factory):
-    """The two methods and the references as files."""
+    """Write the two methods and the references to files."""
     folder = tmp_path_factory.mktemp("vost")
     entries = release.vost
     for name in ("absolute", "vocabulary"):
@@ -384,7 +384,7 @@ def files(tmp_path):
 
 @pytest.fixture
 def printed(monkeypatch, capsys):
-    """Runs the command and gives what it printed: (out, err)."""
+    """Return a function that runs the command and returns its output: (out, err)."""
     monkeypatch.setenv("COLUMNS", "160")
     monkeypatch.setenv("TERM", "dumb")
     for name in ("FORCE_COLOR", "GITHUB_ACTIONS", "PY_COLORS"):
@@ -398,7 +398,7 @@ def printed(monkeypatch, capsys):
 
 
 def rows_of(table: str) -> list[list[str]]:
-    """The cells of the body of a printed table."""
+    """Return the cells of the body of a printed table."""
     lines = [line for line in table.splitlines() if line.startswith("│")]
     return [[cell.strip() for cell in line.strip("│").split("│")] for line in lines]
 

@@ -21,7 +21,7 @@ NO_WINDOWS = np.zeros((0, 2), dtype=int)
 
 
 def plain_means(items) -> dict[str, float]:
-    """Means of means over (value, (coarse, …, fine)), by recursion from the coarsest level."""
+    """Return means of means over (value, (coarse, …, fine)), by recursion from the coarsest."""
     parts: dict[str, list] = {}
     for value, (name, *finer) in items:
         parts.setdefault(name, []).append((value, finer))

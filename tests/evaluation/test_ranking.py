@@ -20,19 +20,19 @@ FAR = [[100 + at, 100 + at] for at in range(60)]  # touch no reference
 
 
 def ranked(windows, scores, references=REFERENCE) -> dict[str, float]:
-    """The measures of one description."""
+    """Return the measures of one description."""
     measures = rank_candidates(windows, [scores], [references])
     return {name: values.item() for name, values in measures.items()}
 
 
 def after_far(count: int, windows) -> dict[str, float]:
-    """The windows, ranked behind so many candidates that overlap nothing."""
+    """Return the windows, ranked behind so many candidates that overlap nothing."""
     order = [*FAR[:count], *windows]
     return ranked(order, -np.arange(len(order)))
 
 
 def plain_measures(windows, scores, references) -> dict[str, float]:
-    """From the definitions: candidates one by one, best score first, earlier ones first in ties."""
+    """Compute the measures from their definitions, candidate by candidate in order of score."""
     order = sorted(range(len(windows)), key=lambda at: (-scores[at], at))
     overlaps = [
         max(Window(*windows[at]).iou(Window(*reference)) for reference in references)

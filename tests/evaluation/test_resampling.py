@@ -182,7 +182,7 @@ def test_bad_input_is_refused(call, field, value) -> None:
 
 @pytest.fixture(scope="module")
 def by_component(release):
-    """metric values per component, in the order of the components' names, by coordinates."""
+    """Return coordinates → metric values per component, in the order of their names."""
     entries = release.vost
     comparisons = {}
     for name in ("absolute", "trajectory", "vocabulary", "dual"):

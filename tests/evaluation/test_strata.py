@@ -16,7 +16,7 @@ LENGTHS = st.lists(st.integers(1, 400), min_size=1, max_size=40)
 
 
 def plain_boundary(population, quarters: int) -> Fraction:
-    """Linear between the two sorted lengths around the position quarters/4 · (n − 1)."""
+    """Interpolate between the two sorted lengths around the position quarters/4 · (n − 1)."""
     ordered, position = sorted(population), Fraction(quarters * (len(population) - 1), 4)
     below = int(position)
     above = min(below + 1, len(ordered) - 1)

@@ -40,7 +40,7 @@ def labelled(count: int = 6, **more):
 
 
 def swapped(reference: Reference) -> Reference:
-    """Labels of words that mean the opposite."""
+    """Return the labels for words that mean the opposite."""
     names = list(reference.states)
     states = dict(zip(names, reversed(list(reference.states.values())), strict=True))
     return replace(reference, states=states)
@@ -57,7 +57,7 @@ def cups():
 
 @pytest.fixture(scope="module")
 def model(cups):
-    """Every kind of evidence, so that all of it is read."""
+    """Return a model of every kind of evidence, so that all of it is computed."""
     return fit(*cups, features=EVERY)
 
 

@@ -23,7 +23,7 @@ ENGINES = [engine(name) for name in (*compiled(), "numpy")]
 
 
 def brute_force(row, cuts):
-    """The best window by its definition; ties to the earliest start, then the earliest end."""
+    """Return the best window by its definition; of equal ones the earliest start, then end."""
     n = len(row)
     windows = []
     for first, last in pairwise(cuts):
@@ -119,7 +119,7 @@ def test_smoothing_is_a_weighted_mean_over_the_frames_that_are_there():
 
 @pytest.mark.parametrize("width", [0.0, 0.2, 0.25, 1.0, 2.4, 300.0])
 def test_state_evidence_is_smoothed_by_a_gaussian_up_to_four_deviations(width):
-    """By its definition: over the frames that are there in a stretch, then mean 0, deviation 1."""
+    """The definition sums over the observed frames of a stretch, then takes mean 0, deviation 1."""
     frames = np.array([0, 1, 2, 4, 5, 7, 8, 20, 21, 22, 23, 25])
     history = History(np.random.default_rng(1).normal(size=(12, 3)).astype(np.float32), frames)
     vocabulary = Vocabulary({"a": ["a"], "b": ["b"]}, np.eye(3, dtype=np.float32)[:2])
@@ -278,7 +278,7 @@ def test_windows_cross_frames_lost_at_random_but_not_long_absences():
 
 
 def pieces(runs, gaps):
-    """Frames in runs of these lengths with gaps of those between them."""
+    """Return frames in runs of these lengths with gaps of those between them."""
     lengths = [piece for pair in zip(runs, [*gaps, 0], strict=True) for piece in pair]
     return np.flatnonzero(np.repeat(np.arange(len(lengths)) % 2 == 0, lengths))
 

@@ -19,7 +19,7 @@ def vocabulary(rng, counts=(2, 3, 1), d=24) -> Vocabulary:
 
 
 def residuals(v: Vocabulary) -> np.ndarray:
-    """ũ from its definition: mean of state means, not the weights the code uses."""
+    """Return ũ from its definition: mean of state means, not the weights the code uses."""
     z = unit_rows(v.features)
     means = [z[v.labels == s].mean(axis=0) for s in range(len(v.states))]
     return z - np.mean(means, axis=0)

@@ -42,7 +42,7 @@ ENGINES = ["numpy", *compiled()]
 
 
 def occurrences(history, vocabulary, readout="joint"):
-    """State → its intervals, best first."""
+    """Return state → its intervals, best first."""
     timeline = locate(history, vocabulary, readout=readout, top=None)
     return {state: timeline[state] for state in vocabulary.states}
 
@@ -58,7 +58,7 @@ def overlap(window, other):
 
 
 def swapped(vocabulary):
-    """The same states with each other's words."""
+    """Return the same states with each other's words."""
     features = np.asarray(vocabulary.features)
     return Vocabulary(
         vocabulary.states, features[::-1].copy(), vocabulary.encoder, vocabulary.object
@@ -113,8 +113,6 @@ def test_a_vocabulary_gathers_examples():
         ({"empty": ""}, "examples", ""),
         ({"nope": 3}, "state of an example", "nope"),
         ({"empty": "9-3"}, "span", (9, 3)),
-        ({"empty": 10**5000}, "span", 10**5000),
-        ({None: -(10**400)}, "span", -(10**400)),
         ({"empty": Window(3, 1 << 60)}, "span", 1 << 60),
         ({"empty": np.zeros(4)}, "features", 0),
         ({"empty": np.full(4, np.nan)}, "features", 0),
@@ -124,6 +122,12 @@ def test_a_vocabulary_gathers_examples():
 def test_what_is_no_example_is_refused(examples, field, value):
     with refused(field=field, value=value):
         scene().vocabulary.with_examples(examples)
+
+
+def test_frames_that_no_format_counts_are_refused():
+    for number in (10**5000, -(10**400)):
+        with refused(field="span", value=number):
+            scene().vocabulary.with_examples({None: number})
 
 
 def test_an_example_is_of_the_history_or_from_elsewhere():
@@ -335,7 +339,7 @@ def test_states_that_nobody_names_are_looked_for_by_their_words(readout):
 
 
 def test_a_span_says_nothing_of_what_lies_beyond_it():
-    """It is one look, as long as it is."""
+    """However long a span is, it counts as one example."""
     sample = scene()
     timeline = locate(sample.history, sample.vocabulary.with_examples(filled=Window(90, 110)))
     truth = sample.references["filled"][0]
@@ -487,7 +491,7 @@ def test_a_path_keeps_what_is_known_and_is_the_best_that_does(name):
 
 
 def test_membership_is_that_of_the_whole_covariance():
-    """The columns that are kept, by the engine, against x · x of smoothed frames."""
+    """Cached columns of the engine equal x · x of smoothed frames."""
     sample = scene()
     readout = Contrast()
     from dejacue.method.plan import Plan
@@ -506,7 +510,7 @@ def test_membership_is_that_of_the_whole_covariance():
 
 
 def another(sample, number=7):
-    """The same states of another object."""
+    """Return the same states of another object."""
     rows = np.asarray(sample.history.features, np.float64)
     rows = rows / np.linalg.norm(rows, axis=1)[:, None]
     strange = rows + 2 * np.roll(rows[:1], number, axis=1)
@@ -614,7 +618,7 @@ def test_questions_are_about_states_also_where_descriptions_speak_for_themselves
 
 
 def test_answers_lead_to_the_truth():
-    """Words that say nothing; a person who answers four questions."""
+    """A person answers four questions, and the words say nothing."""
     hits = 0
     for seed in range(6):
         sample = generate(seed, episodes=[("empty", 70), ("filled", 50), ("empty", 60)], signal=0.7)
@@ -744,7 +748,7 @@ def test_lists_that_show_nothing_are_refused(tmp_path, text, field, value):
 
 @pytest.fixture(scope="module")
 def cup(tmp_path_factory):
-    """A small rendered video, and what was found in it."""
+    """Return the folder of a small rendered video, options of find, and its finding."""
     folder = tmp_path_factory.mktemp("examples") / "cup"
     write_scene(folder, render(11, family="cup", topology="binary", frames=60, distractors=1))
     options = {"masks": folder / "Annotations", "objects": [1], "encoder": "mini"}
@@ -971,7 +975,7 @@ def test_one_frame_few_frames_and_half_precision():
 
 
 def test_memory_is_bounded_on_a_long_history(monkeypatch):
-    """Of many named frames of a long history, some are computed with; all are kept."""
+    """Only some of many named frames enter the computation, but all keep their label."""
     monkeypatch.setattr(f, "MAX_CELLS", 1000)
     sample = scene()
     named = sample.vocabulary.with_examples(filled=list(range(60, 140, 2)), empty=[20, 160])

@@ -25,7 +25,7 @@ ENGINES = (*compiled(), "numpy")
 
 
 def occurrences(history, vocabulary, readout="joint", **options):
-    """State → its intervals, best first."""
+    """Return state → its intervals, best first."""
     timeline = locate(history, vocabulary, readout=readout, top=None, **options)
     return {state: timeline[state] for state in vocabulary.states}
 
@@ -220,7 +220,7 @@ def test_with_none_the_labelling_is_the_best_of_all_that_are_allowed(order, irre
     nodes = with_none(nodes_for(3, order, irreversible), 3, not irreversible)
 
     def fits(path):
-        """The states alone, without those frames, and a state may come back after them."""
+        """Whether the states alone are allowed; one may come back after none of them."""
         states = [state for state, _ in visits(path) if state != 3]
         back = any(a == b for a, b in pairwise(states))
         once = np.array([a for a, b in pairwise([*states, -1]) if a != b])

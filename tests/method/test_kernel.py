@@ -21,8 +21,8 @@ from dejacue.method.kernel import (
     Answers,
     EvidenceTables,
     Labelling,
+    LengthSchedule,
     Ragged,
-    Schedule,
     engine,
 )
 from dejacue.method.scan_readout import schedule_of
@@ -33,7 +33,7 @@ ORACLE = engine("numpy")
 
 
 def random_history(rng: np.random.Generator, frames: int, d: int) -> History:
-    """Gaps, repeated frames, constant stretches, float16: whatever makes ties and odd runs."""
+    """Return a history with gaps, repeated frames, constant stretches or float16."""
     keep = np.flatnonzero(rng.random(2 * frames) > rng.choice([0.0, 0.1, 0.5, 0.9]))[:frames]
     keep = keep if len(keep) else np.array([5])
     kind = rng.integers(5)
@@ -49,7 +49,7 @@ def random_history(rng: np.random.Generator, frames: int, d: int) -> History:
     return History(features.astype(rng.choice([np.float16, np.float32])), keep)
 
 
-def random_batch(seed: int, most_frames: int) -> tuple[Ragged, Schedule, int]:
+def random_batch(seed: int, most_frames: int) -> tuple[Ragged, LengthSchedule, int]:
     rng = np.random.default_rng(seed)
     d = int(rng.choice([1, 3, 16, 37, 64]))
     histories, tables, lengths = [], [], []
@@ -68,7 +68,7 @@ def random_batch(seed: int, most_frames: int) -> tuple[Ragged, Schedule, int]:
 
 
 def equal(a, b, about: str) -> None:
-    """The same bits; numpy's own comparison takes longer than what is compared."""
+    """Whether all bits are the same; numpy's own comparison takes longer than the operation."""
     if not np.array_equal(a, b):
         np.testing.assert_array_equal(a, b, err_msg=about)
 
@@ -78,8 +78,8 @@ def same(a: Answers, b: Answers, build: str) -> None:
         equal(getattr(a, name), getattr(b, name), f"{build}: {name}")
 
 
-def check_all_steps(batch: Ragged, schedule: Schedule, smoothing: int) -> None:
-    """Every build against the oracle, which computes each step once."""
+def check_all_steps(batch: Ragged, schedule: LengthSchedule, smoothing: int) -> None:
+    """Compare every build with the oracle, which computes each step once."""
     centres = ORACLE.centres(batch)
     for centre in (None, centres):
         cosines = ORACLE.cosines(batch, centre)
@@ -99,7 +99,7 @@ def check_all_steps(batch: Ragged, schedule: Schedule, smoothing: int) -> None:
 
 
 def as_states(batch: Ragged, seed: int) -> tuple[Ragged, Labelling]:
-    """The same histories with stretches, weights, shared answers and rules of labelling."""
+    """Return the histories with stretches, weights, shared answers and rules of labelling."""
     rng = np.random.default_rng(seed)
     irreversible, stay = bool(rng.random() < 0.3), int(rng.choice([1, 1, 2, 5]))
     d = batch.histories[0].dimension
@@ -124,7 +124,7 @@ def columns(answers: Answers) -> list[np.ndarray]:
 
 
 def state_steps(tested, states: Ragged, rules: Labelling, centres, cosines, responses):
-    """What an engine gives at every step, by name; ``responses`` of the first history."""
+    """Return the result of every step by name; ``responses`` are of the first history."""
     cuts, tables = states.runs[0], EvidenceTables.of(states)
     smoothed, *scales = tested.smooth(states, cosines)
     responses = smoothed[0] if responses is None else responses
@@ -145,7 +145,7 @@ def state_steps(tested, states: Ragged, rules: Labelling, centres, cosines, resp
 
 
 def check_states(batch: Ragged, seed: int) -> None:
-    """The same for smoothing, contrast and labelling."""
+    """Compare smoothing, contrast and labelling of every build with the oracle."""
     states, rules = as_states(batch, seed)
     for centres in (None, ORACLE.centres(batch)):
         cosines = ORACLE.cosines(states, centres)
@@ -179,7 +179,7 @@ def test_long_state_evidence_gives_the_same_bits(seed) -> None:
 
 
 def slow_rows(n: int) -> np.ndarray:
-    """Rows of which many starts stay on the hull: slow, periodic, still, and below zero."""
+    """Return rows of which many starts stay on the hull: slow, periodic, still, below zero."""
     t, rng = np.arange(n), np.random.default_rng(n)
     steps = np.cumsum(rng.normal(size=n))
     rows = np.stack(
@@ -415,7 +415,7 @@ def test_cosines_that_are_not_finite_are_refused(build) -> None:
 
 
 def call(operation: int = LOCATE, **changes):
-    """A correct call of the raw extension, with some fields replaced."""
+    """Call the raw extension correctly, but with some fields replaced."""
     fields = arguments(operation)
     assert set(changes) <= set(fields)
     return raw(fields | changes)

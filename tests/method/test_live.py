@@ -23,7 +23,7 @@ SCENE = generate(3, frames=300, recurrences=2, missing=0.05, gaps=[(120, 40)])
 
 
 def stream(live: LiveReading, history: History) -> list[Update]:
-    """Pushes every frame of a history, seen or not; then flushes."""
+    """Push every frame of a history, observed or not; then flush."""
     rows = dict(zip(history.frames.tolist(), range(len(history)), strict=True))
     updates = []
     for frame in range(int(history.frames[0]), int(history.frames[-1]) + 1):

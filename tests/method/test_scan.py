@@ -25,7 +25,7 @@ ENGINES = (*compiled(), "numpy")
 
 
 def brute_force(row, offsets, lengths, norm):
-    """All windows by slicing; the tie rule by sorting."""
+    """Try all windows by slicing, and apply the tie rule by sorting."""
     windows = [
         (row[a : a + n].sum() / {"sqrt": np.sqrt(n), "sum": 1.0, "mean": n}[norm], a, a + n - 1)
         for first, last in pairwise(offsets)

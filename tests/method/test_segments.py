@@ -17,7 +17,7 @@ def plain_cost(rows, edges):
 
 
 def cheapest(rows, cuts, penalty):
-    """Of all cuts, by trying them."""
+    """Return the cheapest of all cuts, by trying them."""
     free = np.setdiff1d(np.arange(1, len(rows)), cuts)
     every = (
         sorted({*cuts, *chosen})

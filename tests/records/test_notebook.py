@@ -18,7 +18,7 @@ from dejacue import (
     evaluate,
     locate,
 )
-from dejacue.records._html import Row, bars_html
+from dejacue.records._html import BarRow, bars_html
 from dejacue.report.page import finding_html
 from dejacue_paper import generate
 
@@ -28,7 +28,7 @@ JPEG = b"\xff\xd8\xff\xe0 a picture"
 
 
 def cup(**more) -> History:
-    """Frames 0 … 3 and 6 … 9, half a second each."""
+    """Return a history of frames 0 … 3 and 6 … 9, half a second each."""
     frames = np.array([0, 1, 2, 3, 6, 7, 8, 9])
     return History(np.ones((8, 4)), frames, "cup", "mini", times_s=frames * 0.5, **more)
 
@@ -46,7 +46,7 @@ def timeline_of(
 
 
 def parsed(page: str) -> ElementTree.Element:
-    """Well-formed, without scripts and without anything to fetch."""
+    """Return the parsed page, which has no scripts and nothing to fetch."""
     page.encode()
     root = ElementTree.fromstring(page)
     for element in root.iter():
@@ -58,7 +58,7 @@ def parsed(page: str) -> ElementTree.Element:
 
 
 def rows(root: ElementTree.Element) -> list[list[str]]:
-    """The text of the cells; lines of a cell are separated by |."""
+    """Return the text of the cells; lines of a cell are separated by |."""
     for br in root.iter("br"):
         br.text = "|"
     return [["".join(cell.itertext()) for cell in row] for row in root.iter("tr")]
@@ -205,7 +205,7 @@ def test_words_from_outside_stay_words() -> None:
         (timeline._repr_html_(), 4),
         (finding_html(cup(), timeline, warnings=[f"{HOSTILE}!"]), 5),
         (finding_html(cup(), timeline, warnings=[HOSTILE]), 4),  # the note is said once
-        (bars_html(HOSTILE, [Row(HOSTILE, "#0072B2", [])], 0, 9, head=[HOSTILE]), 3),
+        (bars_html(HOSTILE, [BarRow(HOSTILE, "#0072B2", [])], 0, 9, head=[HOSTILE]), 3),
     ):
         assert "".join(parsed(page).itertext()).count(SHOWN) == count
     pages = [

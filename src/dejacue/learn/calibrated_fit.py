@@ -48,7 +48,7 @@ Values = NDArray[np.float64]  # (groups, 3): the METRICS
 
 
 @dataclass(frozen=True, eq=False)
-class Labelled:
+class LabelledHistory:
     """A history with its labels.
 
     view     of all its descriptions; rows: those whose state has labels
@@ -187,7 +187,7 @@ def _check_references(references: Sequence[Reference]) -> None:
 
 def _labelled(
     pairs: Sequence[Pair], references: Sequence[Reference], engine: str
-) -> tuple[list[Labelled], tuple[str, ...]]:
+) -> tuple[list[LabelledHistory], tuple[str, ...]]:
     """Return histories with labels, in the order of their names, and what is odd about them."""
     by_name: dict[str, Pair] = {}
     for history, vocabulary in pairs:
@@ -225,7 +225,7 @@ def _labelled(
 
 def _with_labels(
     history: History, vocabulary: Vocabulary, reference: Reference, engine: str
-) -> tuple[Labelled | None, list[str]]:
+) -> tuple[LabelledHistory | None, list[str]]:
     if vocabulary.examples or vocabulary.changes:
         raise InputError(
             f"history {history.id}: its vocabulary has examples, which a calibrated readout does "
@@ -268,7 +268,7 @@ def _with_labels(
     count = inside.sum(axis=1, keepdims=True)
     weight = np.where(inside, 0.5 / count, 0.5 / (len(frames) - count)) / len(rows)
     view = Plan.of(None, "scan", None, 1, False, engine).view(history, vocabulary)
-    return Labelled(view, reference, np.array(rows), inside, weight), notes
+    return LabelledHistory(view, reference, np.array(rows), inside, weight), notes
 
 
 def logistic(
@@ -298,7 +298,7 @@ def logistic(
     return weights
 
 
-def _model(known: Sequence[Labelled], candidate: Candidate, ridge: float) -> Calibrated:
+def _model(known: Sequence[LabelledHistory], candidate: Candidate, ridge: float) -> Calibrated:
     """Fit the weights of one choice of evidence."""
     names, rule = candidate
     values = np.concatenate([history.features(names).reshape(-1, len(names)) for history in known])
@@ -317,7 +317,9 @@ def _model(known: Sequence[Labelled], candidate: Candidate, ridge: float) -> Cal
     )
 
 
-def _folds(known: Sequence[Labelled]) -> list[tuple[list[Labelled], list[Labelled]]]:
+def _folds(
+    known: Sequence[LabelledHistory],
+) -> list[tuple[list[LabelledHistory], list[LabelledHistory]]]:
     """Return (left out, rest): components in the order of their names, dealt in turn."""
     groups = sorted({history.reference.component for history in known})
     fold = {group: at % min(FOLDS, len(groups)) for at, group in enumerate(groups)}
@@ -331,7 +333,7 @@ def _folds(known: Sequence[Labelled]) -> list[tuple[list[Labelled], list[Labelle
 
 
 def _tried(
-    known: Sequence[Labelled], candidates: Sequence[Candidate], ridge: float
+    known: Sequence[LabelledHistory], candidates: Sequence[Candidate], ridge: float
 ) -> dict[Candidate, Values]:
     """Return what each candidate is worth, by cross-validation among these histories."""
     folds = _folds(known)
@@ -341,14 +343,16 @@ def _tried(
     }
 
 
-def _best(known: Sequence[Labelled], tried: Mapping[Candidate, Values], ridge: float) -> Calibrated:
+def _best(
+    known: Sequence[LabelledHistory], tried: Mapping[Candidate, Values], ridge: float
+) -> Calibrated:
     """Fit the candidate that is worth most (of equal ones the first) to all these histories."""
     column = list(METRICS).index(CHOSEN_BY)
     worth = {candidate: round(float(v[:, column].mean()), 9) for candidate, v in tried.items()}
     return _model(known, max(worth, key=lambda candidate: worth[candidate]), ridge)
 
 
-def _values(readouts: Iterable[tuple[Sequence[Labelled], Readout]]) -> Values:
+def _values(readouts: Iterable[tuple[Sequence[LabelledHistory], Readout]]) -> Values:
     """Return the METRICS of each component; every group of histories comes with its readout."""
     overlaps: list[float] = []
     levels: tuple[list[str], list[str], list[str]] = ([], [], [])
@@ -366,8 +370,8 @@ def _values(readouts: Iterable[tuple[Sequence[Labelled], Readout]]) -> Values:
 
 
 def _worth(
-    known: Sequence[Labelled],
-    unseen: Sequence[tuple[Sequence[Labelled], Calibrated]],
+    known: Sequence[LabelledHistory],
+    unseen: Sequence[tuple[Sequence[LabelledHistory], Calibrated]],
     tried: Mapping[Candidate, Values],
     notes: tuple[str, ...],
 ) -> tuple[Fitted, bool]:
@@ -393,7 +397,7 @@ def _worth(
     return fitted, gain.low > 0 and gain.p <= MAX_P and pairs["r1_05"].delta >= 0
 
 
-def _baseline(known: Sequence[Labelled], name: str) -> Values:
+def _baseline(known: Sequence[LabelledHistory], name: str) -> Values:
     plan = Plan.of(None, name, None, 1, False, known[0].view.engine.name)
     views = [replace(h, view=plan.view(h.view.history, h.view.vocabulary)) for h in known]
     return _values([(views, plan.readout)])

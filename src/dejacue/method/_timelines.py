@@ -25,7 +25,7 @@ from dejacue.records.timeline import (
 )
 
 if TYPE_CHECKING:
-    from dejacue.method.readout import Batch, Readout, View
+    from dejacue.method.readout import HistoryBatch, Readout, View
 
 STILL = (
     "all frames look the same to the encoder, so the frames found are arbitrary; is this a still "
@@ -46,13 +46,17 @@ def settings_of(readout: Readout, coordinates: str, top: int | None) -> Mapping[
     return frozen_settings
 
 
-def batch_timeline(readout: Readout, batch: Batch, answers: Answers, top: int | None) -> Timeline:
+def batch_timeline(
+    readout: Readout, batch: HistoryBatch, answers: Answers, top: int | None
+) -> Timeline:
     """Return the answers of a batch: one row per state or, by the readout's level, description."""
     settings = settings_of(readout, batch.coordinates.name, top)
     return Timeline(_subjects(readout, batch), _answer_columns(readout, batch, answers), settings)
 
 
-def _answer_columns(readout: Readout, batch: Batch, answers: Answers) -> dict[str, NDArray[Any]]:
+def _answer_columns(
+    readout: Readout, batch: HistoryBatch, answers: Answers
+) -> dict[str, NDArray[Any]]:
     subject, rows = _answer_rows(batch.vocabularies, readout.level == "state")
     if answers.absent is not None:
         present = ~answers.absent[rows["row"]]
@@ -72,7 +76,7 @@ def _answer_columns(readout: Readout, batch: Batch, answers: Answers) -> dict[st
     return columns
 
 
-def _subjects(readout: Readout, batch: Batch) -> list[Subject]:
+def _subjects(readout: Readout, batch: HistoryBatch) -> list[Subject]:
     return [
         Subject(h.id, h.encoder or v.encoder, v.states, _notes(readout, h, v, directions))
         for h, v, directions in zip(

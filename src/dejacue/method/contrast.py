@@ -12,7 +12,7 @@ import numpy as np
 from dejacue.method import constrained
 from dejacue.method._timelines import in_frames, quoted
 from dejacue.method.kernel import Answers, EvidenceTables, Ragged
-from dejacue.method.readout import Batch, View
+from dejacue.method.readout import HistoryBatch, View
 from dejacue.method.scan import ScoredWindow
 from dejacue.method.state_readout import Known, StateReadout
 from dejacue.records.arrays import Floats, Ints
@@ -29,7 +29,9 @@ class Contrast(StateReadout):
     usual_windows: ClassVar[int] = 3  # one to take, two to choose from
     usual_share: ClassVar[float | None] = MIN_SHARE_OF_BEST
 
-    def compute(self, batch: Batch, tables: Ragged, evidence: EvidenceTables | None) -> Answers:
+    def compute(
+        self, batch: HistoryBatch, tables: Ragged, evidence: EvidenceTables | None
+    ) -> Answers:
         return batch.engine.contrast(tables, batch.centres(), evidence)
 
     def find_known(self, view: View, known: Known) -> Answers:

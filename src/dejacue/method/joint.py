@@ -27,7 +27,7 @@ from dejacue.method import constrained
 from dejacue.method._timelines import quoted
 from dejacue.method.kernel import Answers, EvidenceTables, Labelling, Ragged
 from dejacue.method.known_frames import HALF, ROUNDS
-from dejacue.method.readout import Batch, View
+from dejacue.method.readout import HistoryBatch, View
 from dejacue.method.scan import ScoredWindow
 from dejacue.method.state_readout import Known, StateReadout, is_count, is_number
 from dejacue.records import History, Vocabulary
@@ -86,7 +86,9 @@ class Joint(StateReadout):
         """Whether a frame beside known ones may be in none of the states (not with an order)."""
         return self.order is None and not self.irreversible
 
-    def compute(self, batch: Batch, tables: Ragged, evidence: EvidenceTables | None) -> Answers:
+    def compute(
+        self, batch: HistoryBatch, tables: Ragged, evidence: EvidenceTables | None
+    ) -> Answers:
         rules = self.rules(batch.histories, batch.vocabularies, tables.runs)
         return batch.engine.label(tables, rules, batch.centres(), evidence)
 

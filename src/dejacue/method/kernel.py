@@ -89,7 +89,7 @@ class Ragged:
 
 
 @dataclass(eq=False, slots=True)
-class Schedule:
+class LengthSchedule:
     """Lengths to try, ascending, and what sums are divided by: one array each per history, or a
     single one for all."""
 
@@ -212,7 +212,7 @@ class NumpyEngine:
         responses, centres, scales = zip(*parts, strict=True)
         return list(responses), np.concatenate(centres), np.concatenate(scales)
 
-    def scan(self, responses: Floats, run_offsets: Ints, schedule: Schedule) -> Windows:
+    def scan(self, responses: Floats, run_offsets: Ints, schedule: LengthSchedule) -> Windows:
         """Return the best window of each row of responses."""
         _check_finite(responses, 4)
         lengths, norms = schedule.lengths[0].tolist(), schedule.norms[0]
@@ -221,7 +221,7 @@ class NumpyEngine:
     def locate(
         self,
         batch: Ragged,
-        schedule: Schedule,
+        schedule: LengthSchedule,
         smoothing: int,
         centres: Float32Rows | None = None,
         cosines: list[Float32Rows] | None = None,
@@ -390,7 +390,7 @@ class CompiledEngine(NumpyEngine):
         count: int = 1,
         smoothing: int = 1,
         total: int = 0,
-        schedule: Schedule | None = None,
+        schedule: LengthSchedule | None = None,
         rules: Labelling | None = None,
         centres: Float32Rows | None = None,
         out: Float32Rows | None = None,
@@ -454,7 +454,7 @@ class CompiledEngine(NumpyEngine):
         assert answers.scale is not None
         return out, answers.centre, answers.scale
 
-    def scan(self, responses: Floats, run_offsets: Ints, schedule: Schedule) -> Windows:
+    def scan(self, responses: Floats, run_offsets: Ints, schedule: LengthSchedule) -> Windows:
         return self._search(_LOCATE, [responses], [run_offsets], schedule=schedule)
 
     def search(self, responses: Floats, cuts: Ints, total: int) -> Windows:
@@ -484,7 +484,7 @@ class CompiledEngine(NumpyEngine):
     def locate(
         self,
         batch: Ragged,
-        schedule: Schedule,
+        schedule: LengthSchedule,
         smoothing: int,
         centres: Float32Rows | None = None,
         cosines: list[Float32Rows] | None = None,

@@ -14,7 +14,7 @@ from dejacue.method.coordinates import Coordinates, as_coordinates
 from dejacue.method.joint import Joint
 from dejacue.method.kernel import Engine
 from dejacue.method.kernel import engine as engine_named
-from dejacue.method.readout import Batch, Readout, View
+from dejacue.method.readout import HistoryBatch, Readout, View
 from dejacue.method.scan_readout import Scan, Unseen
 from dejacue.method.state_readout import is_count
 from dejacue.plugins import Registry, check_installed
@@ -56,8 +56,8 @@ def _selected(
     if isinstance(readout, str) and readout not in READOUTS:
         check_installed("readouts", readout)
         raise unknown("readout", readout, [*READOUTS, *PRESETS])
-    system = as_coordinates(DEFAULT_COORDINATES if coordinates is None else coordinates)
-    return system, READOUTS[readout] if isinstance(readout, str) else readout
+    chosen = as_coordinates(DEFAULT_COORDINATES if coordinates is None else coordinates)
+    return chosen, READOUTS[readout] if isinstance(readout, str) else readout
 
 
 def as_readout(readout: str | Readout) -> Readout:
@@ -153,13 +153,13 @@ class Plan:
             problem = f"examples need {DEFAULT_COORDINATES} coordinates, not {name}"
             raise InputError(problem, field="coordinates", value=name)
 
-    def batch(self, pairs: Sequence[Pair]) -> Batch:
+    def batch(self, pairs: Sequence[Pair]) -> HistoryBatch:
         """Return what the readout works on for several histories."""
         for _, vocabulary in pairs:
             self.check_examples(vocabulary)
         histories, vocabularies = [h for h, _ in pairs], [v for _, v in pairs]
         pooling = self.readout.query_pooling
-        return Batch(histories, vocabularies, self.coordinates, pooling, self.engine)
+        return HistoryBatch(histories, vocabularies, self.coordinates, pooling, self.engine)
 
     def answer(self, pairs: Sequence[Pair]) -> Timeline:
         """Return the answers of several histories: one kernel call where the readout has one."""

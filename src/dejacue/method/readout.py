@@ -1,4 +1,4 @@
-"""Readout, the base of all ways from evidence to windows, and what it works on: a Batch of
+"""Readout, the base of all ways from evidence to windows, and what it works on: a HistoryBatch of
 histories, or the View of one.
 
 find(batch)      windows of many histories as columns, in one kernel call where there is one
@@ -29,7 +29,7 @@ from dejacue.records.arrays import Floats, Ints
 T = TypeVar("T")
 
 
-class Batch:
+class HistoryBatch:
     """Histories, each seen through the query directions of its vocabulary."""
 
     def __init__(
@@ -68,7 +68,7 @@ class Batch:
         return [View(h, v, self.coordinates, self.pooling, self.engine) for h, v in pairs]
 
 
-class View(Batch):
+class View(HistoryBatch):
     """One history, with what has been computed of it: nothing is computed twice."""
 
     def __init__(
@@ -171,7 +171,7 @@ class Readout(ABC):
     def find_one(self, view: View) -> Answers:
         """Return the window of each description, from what the view has computed."""
 
-    def find(self, batch: Batch) -> Answers:
+    def find(self, batch: HistoryBatch) -> Answers:
         """Return the windows of a whole batch; readouts with a kernel make it one call."""
         return Answers.joined([self.find_one(view) for view in batch.views()])
 

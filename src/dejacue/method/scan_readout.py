@@ -15,10 +15,10 @@ import numpy as np
 from dejacue.errors import InputError, unknown
 from dejacue.method import durations as d
 from dejacue.method import scan as s
-from dejacue.method.kernel import Answers, Schedule
+from dejacue.method.kernel import Answers, LengthSchedule
 from dejacue.method.readout import (
     PUBLISHED_WIDTH,
-    Batch,
+    HistoryBatch,
     Readout,
     ScheduledReadout,
     View,
@@ -38,10 +38,10 @@ def _schedule(lengths: tuple[int, ...], norm: str) -> tuple[Ints, Floats]:
     return frozen(flat), frozen(np.ascontiguousarray(s.NORMS[norm](flat)))
 
 
-def schedule_of(per_history: Sequence[tuple[int, ...]], norm: str) -> Schedule:
+def schedule_of(per_history: Sequence[tuple[int, ...]], norm: str) -> LengthSchedule:
     """Return one schedule per history."""
     pairs = [_schedule(lengths, norm) for lengths in per_history]
-    return Schedule([lengths for lengths, _ in pairs], [norms for _, norms in pairs])
+    return LengthSchedule([lengths for lengths, _ in pairs], [norms for _, norms in pairs])
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Scan(ScheduledReadout):
     def longest(self, history: History) -> int:
         return history.span if self.runs == "bridged" else history.longest_run
 
-    def find(self, batch: Batch) -> Answers:
+    def find(self, batch: HistoryBatch) -> Answers:
         if self.runs == "bridged":
             return super().find(batch)
         schedule = schedule_of([self.lengths(history) for history in batch.histories], self.norm)

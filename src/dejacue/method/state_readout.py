@@ -19,7 +19,7 @@ from dejacue.errors import InputError
 from dejacue.method import states
 from dejacue.method.kernel import Answers, EvidenceTables, Ragged
 from dejacue.method.known_frames import HALF, KnownFrames, known_frames_of, membership
-from dejacue.method.readout import Batch, Readout, View
+from dejacue.method.readout import HistoryBatch, Readout, View
 from dejacue.method.scan import ScoredWindow
 from dejacue.records import Evidence, History
 from dejacue.records.arrays import Floats, Ints
@@ -62,10 +62,10 @@ class StateReadout(Readout):
         if not is_number(self.pooling, 0, 1):
             problem = f"pooling {self.pooling!r} must be between 0 and 1"
             raise InputError(problem, field="pooling", value=self.pooling)
-        for name, value in (("smoothing_s", self.smoothing_s), ("width", self.width or 0.0)):
-            if not is_number(value):
+        for name, width in (("smoothing_s", self.smoothing_s), ("width", self.width or 0.0)):
+            if not is_number(width):
                 problem = "the smoothing width must be 0 or more, in seconds or in frames"
-                raise InputError(problem, field=name, value=value)
+                raise InputError(problem, field=name, value=width)
         if self.bridge != AUTO and not is_count(self.bridge, 0):
             problem = f'bridge {self.bridge!r} must be a number of frames or "auto"'
             raise InputError(problem, field="bridge", value=self.bridge)
@@ -87,7 +87,9 @@ class StateReadout(Readout):
         return "state" if self.pooling == 1 else "description"
 
     @abstractmethod
-    def compute(self, batch: Batch, tables: Ragged, evidence: EvidenceTables | None) -> Answers:
+    def compute(
+        self, batch: HistoryBatch, tables: Ragged, evidence: EvidenceTables | None
+    ) -> Answers:
         """Return the windows of a batch, from features, in one call of the engine.
 
         evidence   tables to fill on the way, if any
@@ -102,7 +104,7 @@ class StateReadout(Readout):
         """Whether one call of the engine reads a batch."""
         return True
 
-    def find(self, batch: Batch) -> Answers:
+    def find(self, batch: HistoryBatch) -> Answers:
         if not self.in_one_call or any(v.facts or v.changes for v in batch.vocabularies):
             return super().find(batch)
         return self.compute(batch, self.tables(batch), None)
@@ -157,7 +159,7 @@ class StateReadout(Readout):
 
         return view.once(("states", self), compute)
 
-    def tables(self, batch: Batch) -> Ragged:
+    def tables(self, batch: HistoryBatch) -> Ragged:
         """Lay out a row per state where descriptions share a window, else one per description."""
         directions = batch.directions[batch.distinct]
         smoothing = [self.smoothing_of(history) for history in batch.histories]

@@ -29,7 +29,7 @@ _SPREAD = f"display:flex;justify-content:space-between;width:{_WIDTH}px;opacity:
 _CELL = "text-align:left;vertical-align:top;padding:2px 10px 2px 0"
 
 
-class Row(NamedTuple):
+class BarRow(NamedTuple):
     """A line of a timeline: windows filled, alternatives outlined, and cells of text beside it."""
 
     label: str
@@ -65,7 +65,7 @@ def table_html(
 
 def bars_html(
     title: str,
-    rows: Sequence[Row],
+    rows: Sequence[BarRow],
     first: int,
     last: int,
     seconds: Sequence[float] | NDArray[np.float64] | None = None,
@@ -122,7 +122,7 @@ def timeline_html(timeline: Timeline, history: History | None = None) -> str:
             groups.setdefault(interval.description, []).append(interval)
         if not groups:
             cells = ["not found", *[""] * timed, "", "<br/>".join(map(escaped, texts))]
-            rows.append(Row(state, colour, (), (), cells))
+            rows.append(BarRow(state, colour, (), (), cells))
         for text, (best, *further) in groups.items():
             cells = [_span(best.start, best.end)]
             if timed:
@@ -132,7 +132,7 @@ def timeline_html(timeline: Timeline, history: History | None = None) -> str:
             for interval in further:
                 when = _span(interval.start, interval.end) + _seconds(interval)
                 cells[-1] += f"<br/>also {when}, score {interval.score:.2f}"
-            rows.append(Row(state, colour, [best.window], [i.window for i in further], cells))
+            rows.append(BarRow(state, colour, [best.window], [i.window for i in further], cells))
     runs, times = ([], None) if history is None else (history.runs(), history.times_s)
     known = runs or [w for row in rows for w in (*row.windows, *row.alternatives)] or [Window(0, 0)]
     return bars_html(
@@ -153,7 +153,7 @@ def history_html(history: History) -> str:
     seen = f"{len(history)} of {history.span} frames in {counted(len(runs), 'run')}"
     features = f"{history.dimension}-d {history.features.dtype}"
     notes = [f"{seen}; {features}, encoder {history.encoder or 'unnamed'}"]
-    row, ends = Row("observed", COLOURS[0], runs), (runs[0].start, runs[-1].end)
+    row, ends = BarRow("observed", COLOURS[0], runs), (runs[0].start, runs[-1].end)
     return bars_html(history.id, [row], *ends, history.times_s, notes=notes)
 
 
