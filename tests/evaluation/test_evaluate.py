@@ -17,8 +17,8 @@ import dejacue
 from dejacue import InputError, Window
 from dejacue.cli import evaluate as evaluating
 from dejacue.cli.options import Format
-from dejacue.evaluation import bootstrap_interval, compare
-from dejacue.evaluation.evaluate import METRICS, _percent, evaluate
+from dejacue.evaluation import Estimate, Evaluation, Paired, bootstrap_interval, compare
+from dejacue.evaluation.evaluate import METRICS, evaluate
 from dejacue.records import Interval, Timeline
 from dejacue.records.reference import Reference
 from dejacue.report.exports import as_csv
@@ -262,9 +262,12 @@ def test_all_names_are_kept_and_only_the_message_is_short() -> None:
 
 
 def test_shares_are_written_in_percent_with_their_interval() -> None:
-    assert _percent(0.5, 0.25, 0.75) == "50.0 [25.0, 75.0]"
-    assert _percent(-0.125, -0.25, 0.0, "+") == "−12.5 [−25.0, 0.0]"
-    assert _percent(1.0, None, None) == "100.0"
+    estimates = {"r1_03": Estimate(0.5, 0.25, 0.75), "r1_05": Estimate(1.0, None, None)}
+    pairs = {"r1_03": Paired(-0.125, -0.25, 0.0, 0.5, 0.5)}
+    result = Evaluation({"ours": estimates}, {}, (), {}, {"ours - base": pairs})
+    html = result._repr_html_()
+    for cell in (">50.0 [25.0, 75.0]<", ">100.0<", ">−12.5 [−25.0, 0.0]<"):
+        assert cell in html
 
 
 def test_a_history_that_one_method_lacks_is_left_out_of_all() -> None:

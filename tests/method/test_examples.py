@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from helpers.errors import refused
+from helpers.timelines import occurrences
 from PIL import Image
 
 from dejacue import (
@@ -39,12 +40,6 @@ from dejacue.sources.examples import resolved
 from dejacue_paper import generate
 
 ENGINES = ["numpy", *compiled()]
-
-
-def occurrences(history, vocabulary, readout="joint"):
-    """Return state → its intervals, best first."""
-    timeline = locate(history, vocabulary, readout=readout, top=None)
-    return {state: timeline[state] for state in vocabulary.states}
 
 
 def scene(seed=3, **more):

@@ -5,6 +5,7 @@ from itertools import pairwise, product
 import numpy as np
 import pytest
 from helpers.errors import refused
+from helpers.timelines import occurrences
 
 from dejacue import History, Vocabulary, locate
 from dejacue.evaluation.occurrences import match
@@ -22,12 +23,6 @@ from dejacue.method.locate import analyse
 from dejacue_paper.data.synthetic import generate
 
 ENGINES = (*compiled(), "numpy")
-
-
-def occurrences(history, vocabulary, readout="joint", **options):
-    """Return state → its intervals, best first."""
-    timeline = locate(history, vocabulary, readout=readout, top=None, **options)
-    return {state: timeline[state] for state in vocabulary.states}
 
 
 def paths(states, count):

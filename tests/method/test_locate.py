@@ -150,13 +150,15 @@ def test_a_chunk_holds_a_bounded_number_of_bytes(monkeypatch) -> None:
     histories, vocabularies = pairs(9)
     limit = 2 * histories[0].features.nbytes
     monkeypatch.setattr(locating, "CHUNK_BYTES", limit)
-    chunks = [[h for h, _ in c] for c in locating._chunks((h, vocabularies[0]) for h in histories)]
-    assert [h for c in chunks for h in c] == histories
-    assert len(chunks) > 3
-    assert all(len(c) == 1 or sum(h.features.nbytes for h in c) <= limit for c in chunks)
-    alike = [histories[0]] * 7
-    chunks = [len(c) for c in locating._chunks((h, vocabularies[0]) for h in alike)]
-    assert chunks == [2, 2, 2, 1]  # all that is allowed, not a byte less
+    sizes = [len(part.subjects) for part in locate_many(histories, vocabularies[0]).chunks()]
+    assert sum(sizes) == len(histories)
+    assert len(sizes) > 3
+    remaining = iter(histories)
+    for size in sizes:
+        chunk = [next(remaining).features.nbytes for _ in range(size)]
+        assert size == 1 or sum(chunk) <= limit
+    alike = locate_many([histories[0]] * 7, vocabularies[0]).chunks()
+    assert [len(part.subjects) for part in alike] == [2, 2, 2, 1]  # all that is allowed
     expected = answers(locate(h, vocabularies[0]) for h in histories)
     assert answers(locate_many(histories, vocabularies[0])) == expected
 

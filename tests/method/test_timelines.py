@@ -20,7 +20,6 @@ from dejacue import (
     locate,
     locate_many,
 )
-from dejacue.method._timelines import settings_of
 from dejacue.method.kernel import engine
 from dejacue.method.locate import analyse
 from dejacue.method.plan import PRESETS, READOUTS, Plan
@@ -160,11 +159,17 @@ def test_readouts_that_smooth_otherwise_say_how() -> None:
 
 
 def test_the_number_of_windows_stands_in_the_settings_as_it_was_asked_for() -> None:
-    assert settings_of(READOUTS["scan"], "vocabulary", None)["top"] == 1
-    assert settings_of(READOUTS["scan"], "vocabulary", 3)["top"] == 3
-    for name in ("contrast", "joint"):  # what suits the readout
-        assert settings_of(READOUTS[name], "vocabulary", None)["top"] is None
-        assert settings_of(READOUTS[name], "vocabulary", 1)["top"] == 1
+    scene = generate(3)
+    for readout, top, expected in (
+        ("scan", None, 1),
+        ("scan", 3, 3),
+        ("contrast", None, None),  # what suits the readout
+        ("joint", None, None),
+        ("contrast", 1, 1),
+        ("joint", 1, 1),
+    ):
+        timeline = analyse(scene.history, scene.vocabulary, readout=readout, top=top)
+        assert timeline.settings["top"] == expected
 
 
 def test_smoothing_is_a_setting_of_the_readouts_that_have_it() -> None:

@@ -316,17 +316,14 @@ def _listed(reference: Reference, state: str) -> tuple[str, ...] | None:
     return (reference.descriptions or {}).get(state)
 
 
-def _inside(window: Window, reference: Reference) -> bool:
-    return reference.frames is None or window | reference.frames == reference.frames
-
-
 def _outside(windows: Mapping[str, Windows], truth: Mapping[str, Reference]) -> list[str]:
     """Name windows where the history has no frame: a mistake, never left out of a mean."""
     return [
         f"{method}: {_name(key)} {window}"
         for method, by_query in windows.items()
         for key, window in by_query.items()
-        if window is not None and key[0] in truth and not _inside(window, truth[key[0]])
+        if window is not None and key[0] in truth
+        if (frames := truth[key[0]].frames) is not None and window | frames != frames
     ]
 
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -64,12 +64,7 @@ class Revision:
     now: str
 
     def to_dict(self) -> dict[str, Any]:
-        return {
-            "start": self.window.start,
-            "end": self.window.end,
-            "was": self.was,
-            "now": self.now,
-        }
+        return {**asdict(self.window), "was": self.was, "now": self.now}
 
 
 @dataclass(frozen=True, slots=True)

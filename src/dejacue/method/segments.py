@@ -23,7 +23,6 @@ from dejacue.records import History, Window
 from dejacue.records.arrays import Floats, Ints, frozen
 
 DIMENSIONS = 64
-ROWS_AT_A_TIME = 1024
 PENALTY = 0.35
 MAX_CORRELATION = 0.9  # neighbouring frames, as far as noise explains it
 STILL = 1e-7  # squared distance of frames that look the same: rounding, or one frame shown twice
@@ -74,12 +73,8 @@ def _segments(
 def reduced(history: History) -> Floats:
     """Return (N, k) unit frames, projected where they have many dimensions, less their mean."""
     directions = _directions(history.dimension)
-    parts = []
-    for first in range(0, len(history), ROWS_AT_A_TIME):
-        rows = history.features[first : first + ROWS_AT_A_TIME].astype(np.float64)
-        rows /= np.linalg.norm(rows, axis=1)[:, None]
-        parts.append(rows if directions is None else rows @ directions)
-    table = np.concatenate(parts)
+    blocks = history.unit_blocks()
+    table = np.concatenate([b if directions is None else b @ directions for b in blocks])
     table -= table.mean(axis=0)
     return table
 
