@@ -1,10 +1,4 @@
-"""One labelling of all observed frames by states, in plain numpy: the oracle of states.h.
-
-A path through the states earns the response of the state it is in and pays for every switch; the
-best path is found exactly by dynamic programming. Responses are measured from half way between
-their level inside the state and outside of it, which a few rounds of labelling find; from the mean,
-a rare state would claim noise.
-"""
+"""The best path through the states of joint.py, in plain numpy: the oracle of states.h."""
 
 from __future__ import annotations
 
