@@ -326,7 +326,7 @@ def test_labels_that_cannot_be_used_are_refused(cups) -> None:
         (scenes, [first, *references], "references", first.history_id),
         (scenes, [dict(first.states)], "references", dict(first.states)),
         (["cup.npz"], references, "labelled", "cup.npz"),
-        ([(s.history, narrow) for s in scenes], references, "features", 64),
+        ([(s.history, narrow) for s in scenes], references, "features", 24),
     ):
         with refused(field=field, value=value) as caught:
             fit(histories, labels)
