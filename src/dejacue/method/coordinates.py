@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -253,24 +254,27 @@ def check_pair(history: History, vocabulary: Vocabulary) -> None:
             field="history",
             value=kinds,
         )
-    others = [("the vocabulary", vocabulary.encoder, vocabulary.features)] + [
-        (f"the example {example.name}", example.encoder, example.features)
-        for example in vocabulary.elsewhere
-    ]
-    for name, encoder, features in others:
-        if None not in (history.encoder, encoder) and history.encoder != encoder:
-            raise InputError(
-                f'history {history.id} was encoded with "{history.encoder}", but {name} with '
-                f'"{encoder}"',
-                field="encoder",
-                value=history.encoder,
-                remedy="encode both with the same encoder",
-            )
-        if features is not None and features.shape[-1] != history.dimension:
-            raise InputError(
-                f"history {history.id} has {history.dimension} dimensions, but {name} has "
-                f"{features.shape[-1]}",
-                field="features",
-                value=history.dimension,
-                remedy="encode both with the same encoder",
-            )
+    _check_space(history, "the vocabulary", vocabulary.encoder, vocabulary.features)
+    for example in vocabulary.elsewhere:
+        _check_space(history, f"the example {example.name}", example.encoder, example.features)
+
+
+def _check_space(
+    history: History, name: str, encoder: str | None, features: NDArray[Any] | None
+) -> None:
+    if None not in (history.encoder, encoder) and history.encoder != encoder:
+        raise InputError(
+            f'history {history.id} was encoded with "{history.encoder}", but {name} with '
+            f'"{encoder}"',
+            field="encoder",
+            value=history.encoder,
+            remedy="encode both with the same encoder",
+        )
+    if features is not None and features.shape[-1] != history.dimension:
+        raise InputError(
+            f"history {history.id} has {history.dimension} dimensions, but {name} has "
+            f"{features.shape[-1]}",
+            field="features",
+            value=history.dimension,
+            remedy="encode both with the same encoder",
+        )
