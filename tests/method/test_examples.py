@@ -555,7 +555,7 @@ def test_one_state_shown_in_another_history_is_enough():
     ("make", "field", "value"),
     [
         (lambda m, o: m.vocabulary.with_examples(filled=(o.history, 4000)), "frame", 4000),
-        (lambda m, o: m.vocabulary.with_examples(none=(o.history, 4)), "state", "scene-4@4"),
+        (lambda m, o: m.vocabulary.with_examples(none=(o.history, 4)), "state", "generated-4@4"),
         (
             lambda m, o: m.vocabulary.with_examples(filled=np.asarray(o.history.features[3])),
             "examples",
