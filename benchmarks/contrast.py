@@ -14,7 +14,7 @@ from _common import Parser, best
 from dejacue import locate
 from dejacue.method.durations import PUBLISHED
 from dejacue.method.kernel import engine
-from dejacue.method.readouts import schedule_of
+from dejacue.method.scan_readout import schedule_of
 from dejacue_paper import generate
 
 LENGTHS = (100, 500, 1300, 5000, 20_000)

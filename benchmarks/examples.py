@@ -13,7 +13,7 @@ from statistics import median
 import numpy as np
 from _common import Parser, timed
 
-from dejacue import History, Vocabulary, ask_next, locate
+from dejacue import History, Vocabulary, locate, next_question
 
 STATES, DIMENSIONS = 10, 768
 
@@ -42,7 +42,9 @@ def main() -> None:
         click = median(times[1:])
         ratio = f"{click / median(by_words):.2f} × words alone"
         print(f"{'a click, ' + readout:34}{click:8.2f}   {ratio}")
-    print(f"{'which frame to ask about':34}{1e3 * timed(lambda: ask_next(history, named)):8.0f}")
+    print(
+        f"{'which frame to ask about':34}{1e3 * timed(lambda: next_question(history, named)):8.0f}"
+    )
 
 
 def fresh(vocabulary: Vocabulary) -> Vocabulary:

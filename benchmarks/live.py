@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from dejacue import History, LiveReading, MissingData, Vocabulary, Window, locate
-from dejacue.method.locate import read
+from dejacue.method.locate import analyse
 from dejacue_paper import generate, load_release
 from dejacue_paper.experiments.rendered import SceneRequest, build_entries, moderate
 
@@ -73,7 +73,7 @@ def speed(frames: int) -> None:
         for _ in range(3):
             history = History(features, times_s=np.arange(count) / RATE)
             start = time.perf_counter()
-            read(history, vocabulary)
+            analyse(history, vocabulary)
             best = min(best, 1e3 * (time.perf_counter() - start))
         print(f"{count:>10,} {best:9.1f} {best / median:9.0f}×")
 

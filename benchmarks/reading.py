@@ -1,6 +1,6 @@
 """A whole reading beside the windows alone: python benchmarks/reading.py
 
-``read``, which ``find`` uses, adds further windows, evidence and notes to what ``locate`` gives.
+``analyse``, which ``find`` uses, adds further windows, evidence and notes to what ``locate`` gives.
 The two take turns, the best of many turns counts, one thread each. The history is made of the
 release's VOST histories, one after the other; without the release it is a scene.
 """
@@ -14,7 +14,7 @@ one_thread()
 import numpy as np
 
 from dejacue import History, MissingData, Vocabulary, locate
-from dejacue.method.locate import read
+from dejacue.method.locate import analyse
 from dejacue_paper import generate, load_release
 
 LENGTHS = (120, 5000)
@@ -39,13 +39,13 @@ def main() -> None:
     parser.add_argument("--frames", type=int, nargs="+", default=LENGTHS, help="lengths to measure")
     options = parser.parse_args()
     print("µs for all descriptions; the goal is a ratio of at most 2")
-    print(f"{'frames':>8} {'readout':>10} {'locate':>9} {'read':>9} {'ratio':>6}")
+    print(f"{'frames':>8} {'readout':>10} {'locate':>9} {'analyse':>9} {'ratio':>6}")
     for frames in options.frames:
         history, vocabulary = history_of(frames)
         for name in ("contrast", "published"):
             sides = [
                 lambda call=call, name=name: call(history, vocabulary, readout=name)
-                for call in (locate, read)
+                for call in (locate, analyse)
             ]
             windows, whole = best(sides, rounds=40, seconds=0.0 if options.smoke else 2.0)
             ratio = whole / windows

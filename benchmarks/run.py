@@ -27,7 +27,7 @@ from dejacue import History, MissingData, Vocabulary, locate, locate_many
 from dejacue.method.coordinates import as_coordinates, query_directions
 from dejacue.method.durations import PUBLISHED, Grid, fitting
 from dejacue.method.kernel import Ragged, compiled, engine
-from dejacue.method.readouts import schedule_of
+from dejacue.method.scan_readout import schedule_of
 from dejacue_paper import load_release
 
 D, Q = 768, 4
@@ -226,7 +226,7 @@ def memory(table: Table, name: str, longest: int) -> None:
         "from dejacue.method.durations import Grid\n"
         "from dejacue.method.kernel import Ragged\n"
         "from dejacue.method.kernel import engine\n"
-        "from dejacue.method.readouts import schedule_of\n"
+        "from dejacue.method.scan_readout import schedule_of\n"
         "n = int(sys.argv[1])\n"
         "h = History(np.ones((n, 1), np.float32)); rng = np.random.default_rng(0)\n"
         "c = [rng.standard_normal((4, n), np.float32)]\n"

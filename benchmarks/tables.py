@@ -24,7 +24,7 @@ from rich.table import Table
 
 from dejacue import MissingData
 from dejacue.method.evidence import calibration, smooth
-from dejacue.method.scan import norm_values, scan
+from dejacue.method.scan import NORMS, scan
 from dejacue_paper import load_release
 from dejacue_paper.experiments import REGISTRY, synthetic
 from dejacue_paper.experiments.corpus import Benchmark
@@ -63,7 +63,7 @@ def trial_by_trial(count: int) -> None:
         for grid in synthetic.GRIDS:
             lengths = grid.lengths(synthetic.FRAMES)
             for norm in ("sqrt", "sum", "mean"):
-                scan(responses, synthetic.WHOLE, lengths, norm_values(norm, np.array(lengths)))
+                scan(responses, synthetic.WHOLE, lengths, NORMS[norm](np.array(lengths)))
 
 
 def main() -> None:

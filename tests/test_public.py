@@ -27,8 +27,8 @@ HEAVY = (
 
 NAMES = """
     __version__ find find_each Finding Live LiveReading Window History Vocabulary Evidence
-    Diagnostics Interval Timeline Reference Example ask_next Question read_together check_words
-    WordsReport Store widget ingest
+    Diagnostics Interval Timeline Reference Example next_question Question locate_together
+    check_words WordsReport Store widget ingest
     read_history write_history read_vocabulary write_vocabulary
     open_video open_masks load_encoder encode_vocabulary build_history
     track load_tracker Prompt

@@ -20,8 +20,6 @@ if TYPE_CHECKING:  # the same for type checkers
     from dejacue.errors import MissingExtra as MissingExtra
     from dejacue.evaluation.evaluate import Evaluation as Evaluation
     from dejacue.evaluation.evaluate import evaluate as evaluate
-    from dejacue.method.asking import Question as Question
-    from dejacue.method.asking import ask_next as ask_next
     from dejacue.method.contrast import Contrast as Contrast
     from dejacue.method.durations import Grid as Grid
     from dejacue.method.joint import Joint as Joint
@@ -30,9 +28,11 @@ if TYPE_CHECKING:  # the same for type checkers
     from dejacue.method.locate import evidence as evidence
     from dejacue.method.locate import locate as locate
     from dejacue.method.locate import locate_many as locate_many
-    from dejacue.method.readouts import Scan as Scan
+    from dejacue.method.questions import Question as Question
+    from dejacue.method.questions import next_question as next_question
+    from dejacue.method.scan_readout import Scan as Scan
     from dejacue.method.segments import segments as segments
-    from dejacue.method.together import read_together as read_together
+    from dejacue.method.together import locate_together as locate_together
     from dejacue.pipeline import Finding as Finding
     from dejacue.pipeline import find as find
     from dejacue.pipeline import find_each as find_each
@@ -88,12 +88,12 @@ _NAMES = {
     "sources.tracks": "track load_tracker Prompt",
     "sources.results": "read_timelines write_timelines read_references write_references",
     "method.locate": "locate locate_many evidence candidates",
-    "method.asking": "ask_next Question",
+    "method.questions": "next_question Question",
     "method.contrast": "Contrast",
     "method.joint": "Joint",
     "method.live": "LiveReading",
-    "method.together": "read_together",
-    "method.readouts": "Scan",
+    "method.together": "locate_together",
+    "method.scan_readout": "Scan",
     "method.durations": "Grid",
     "method.segments": "segments",
     "store": "Store",

@@ -14,7 +14,7 @@ import pytest
 from helpers.studio_page import WAIT_S
 
 from dejacue import Evidence, Example, History, Interval, Timeline, Vocabulary, Window
-from dejacue.method.asking import Question
+from dejacue.method.questions import Question
 from dejacue.report.scene import scene, timeline_module
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")

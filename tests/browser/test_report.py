@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dejacue import Finding, History, Window
-from dejacue.method.locate import read
+from dejacue.method.locate import analyse
 from dejacue.report.thumbnails import thumbnail
 from dejacue_paper import generate
 
@@ -25,7 +25,7 @@ def report(tmp_path_factory):
     finding = Finding(
         history,
         made.vocabulary,
-        read(history, made.vocabulary, top=1),
+        analyse(history, made.vocabulary, top=1),
         thumbnails=pictures,
         crops=pictures,
         doubts=((Window(20, 30), "is it hidden?"),),

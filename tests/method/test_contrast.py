@@ -4,16 +4,17 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from helpers.errors import refused
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dejacue import History, InputError, Vocabulary, locate, locate_many
+from dejacue import History, Vocabulary, locate, locate_many
 from dejacue import evidence as evidence_of
 from dejacue.evaluation import tiou
 from dejacue.method.contrast import Contrast
 from dejacue.method.coordinates import COORDINATES, query_directions
 from dejacue.method.kernel import compiled, engine
-from dejacue.method.locate import read
+from dejacue.method.locate import analyse
 from dejacue.method.plan import Plan
 from dejacue.method.states import auto_bridge, contrast_norms, search, smooth
 from dejacue_paper.data.synthetic import generate
@@ -22,7 +23,7 @@ ENGINES = [engine(name) for name in (*compiled(), "numpy")]
 
 
 def brute_force(row, cuts):
-    """The best window by its definition; ties to the earliest start, then the earliest end."""
+    """Return the best window by its definition; of equal ones the earliest start, then end."""
     n = len(row)
     windows = []
     for first, last in pairwise(cuts):
@@ -61,8 +62,8 @@ def test_every_engine_finds_the_window_of_brute_force(given_evidence):
     if np.abs(row).max() < 1e-9:
         return
     expected = brute_force(row, cuts.tolist())
-    for own in ENGINES:
-        start, end, score = own.search(row[None], cuts, len(row))
+    for tested in ENGINES:
+        start, end, score = tested.search(row[None], cuts, len(row))
         assert (start[0], end[0]) == expected
         length = end[0] - start[0] + 1
         norm = np.sqrt(length * max(1 - length / len(row), 1 / len(row)))
@@ -71,8 +72,8 @@ def test_every_engine_finds_the_window_of_brute_force(given_evidence):
 
 def test_a_part_in_which_all_responses_are_negative_still_gives_its_best_window():
     row = np.array([-2.0, -1.0, -4.0])  # three of eight frames
-    for own in ENGINES:
-        start, end, score = own.search(row[None], np.array([0, 3]), 8)
+    for tested in ENGINES:
+        start, end, score = tested.search(row[None], np.array([0, 3]), 8)
         assert (start[0], end[0]) == (1, 1)
         assert score[0] == pytest.approx(-1 / np.sqrt(7 / 8))
 
@@ -82,9 +83,9 @@ def test_of_equal_windows_the_earliest_start_and_then_the_earliest_end_wins():
     same_start = np.array([1, 1, 1, -0.25, 0.25, -1, -1, -1])
     same_end = np.array([-1, -1, -1, 0.25, -0.25, 1, 1, 1])
     twice = np.array([1.0, -1, 1, -1])
-    for own in ENGINES:
+    for tested in ENGINES:
         for row, expected in ((same_start, (0, 2)), (same_end, (3, 7)), (twice, (0, 0))):
-            start, end, _ = own.search(row[None], np.array([0, len(row)]), len(row))
+            start, end, _ = tested.search(row[None], np.array([0, len(row)]), len(row))
             assert (start[0], end[0]) == expected == brute_force(row, [0, len(row)])
 
 
@@ -101,8 +102,8 @@ def test_the_compiled_search_equals_numpy_on_long_rows(shape):
     row = (row - row.mean()) / row.std()
     cuts = np.array([0, 900, 901, n])
     expected = search(row[None], cuts, n)
-    for own in ENGINES:
-        for a, b in zip(expected, own.search(row[None], cuts, n), strict=True):
+    for tested in ENGINES:
+        for a, b in zip(expected, tested.search(row[None], cuts, n), strict=True):
             assert a[0] == b[0]
 
 
@@ -118,7 +119,7 @@ def test_smoothing_is_a_weighted_mean_over_the_frames_that_are_there():
 
 @pytest.mark.parametrize("width", [0.0, 0.2, 0.25, 1.0, 2.4, 300.0])
 def test_state_evidence_is_smoothed_by_a_gaussian_up_to_four_deviations(width):
-    """By its definition: over the frames that are there in a stretch, then mean 0, deviation 1."""
+    """The definition sums over the observed frames of a stretch, then takes mean 0, deviation 1."""
     frames = np.array([0, 1, 2, 4, 5, 7, 8, 20, 21, 22, 23, 25])
     history = History(np.random.default_rng(1).normal(size=(12, 3)).astype(np.float32), frames)
     vocabulary = Vocabulary({"a": ["a"], "b": ["b"]}, np.eye(3, dtype=np.float32)[:2])
@@ -141,15 +142,15 @@ def test_a_row_without_variation_gives_the_first_frame_and_score_zero():
     history = History(np.tile([1.0, 2.0, 3.0], (50, 1)).astype(np.float32))
     vocabulary = Vocabulary({"a": ["a"], "b": ["b"]}, np.eye(3, dtype=np.float32)[:2])
     for name in ("auto", "numpy"):
-        found = locate(history, vocabulary, readout="contrast", engine=name)
-        assert [(tuple(m.window), m.score) for m in found] == [((0, 0), 0.0)] * 2
+        timeline = locate(history, vocabulary, readout="contrast", engine=name)
+        assert [(tuple(m.window), m.score) for m in timeline] == [((0, 0), 0.0)] * 2
 
 
 def test_a_state_that_fills_most_of_the_history_is_found():
     scene = generate(5, episodes=[("empty", 30), ("filled", 270)], signal=1.5)
     reference = tuple(scene.references["filled"][0])
-    found = locate(scene.history, scene.vocabulary, readout="contrast")["filled"][0]
-    assert tiou([tuple(found.window)], [reference])[0, 0] > 0.9
+    interval = locate(scene.history, scene.vocabulary, readout="contrast")["filled"][0]
+    assert tiou([tuple(interval.window)], [reference])[0, 0] > 0.9
     published = locate(scene.history, scene.vocabulary, readout="published")["filled"][
         0
     ]  # its median lies inside
@@ -182,10 +183,10 @@ def test_full_pooling_gives_paraphrases_one_window_and_no_pooling_their_own():
 def test_partial_pooling_moves_each_description_towards_the_mean_of_its_state():
     rows = np.array([[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]], np.float32)
     vocabulary = Vocabulary({"a": ["p", "q"], "b": ["r", "s"]}, rows)
-    found = query_directions(vocabulary, COORDINATES["absolute"], 0.5).queries
+    queries = query_directions(vocabulary, COORDINATES["absolute"], 0.5).queries
     towards = np.array([0.75, 0.25, 0, 0])
-    assert found[0] == pytest.approx(towards / np.linalg.norm(towards))
-    assert found[1] == pytest.approx(found[0][[1, 0, 2, 3]])
+    assert queries[0] == pytest.approx(towards / np.linalg.norm(towards))
+    assert queries[1] == pytest.approx(queries[0][[1, 0, 2, 3]])
 
 
 def test_many_histories_share_one_vocabulary():
@@ -193,17 +194,21 @@ def test_many_histories_share_one_vocabulary():
     histories, words = [scene.history for scene in scenes], scenes[0].vocabulary
     for readout in (Contrast(), Contrast(pooling=0.5), "joint"):
         many = locate_many(histories, words, readout=readout)
-        for history, found in zip(histories, many, strict=True):
-            one = locate(history, words, readout=readout)
-            assert [(m.window, m.score) for m in found] == [(m.window, m.score) for m in one]
+        for history, timeline in zip(histories, many, strict=True):
+            timeline = locate(history, words, readout=readout)
+            assert [(m.window, m.score) for m in timeline] == [
+                (m.window, m.score) for m in timeline
+            ]
 
 
 def test_repeating_a_description_within_its_state_changes_nothing():
     scene = generate(2, signal=0.6, descriptions=2)
     v = scene.vocabulary
-    (one, two), filled = v.states["empty"], v.states["filled"]
+    (first, second), filled = v.states["empty"], v.states["filled"]
     more = Vocabulary(
-        {"empty": [one, one, one, two], "filled": filled}, v.features[[0, 0, 0, 1, 2, 3]], v.encoder
+        {"empty": [first, first, first, second], "filled": filled},
+        v.features[[0, 0, 0, 1, 2, 3]],
+        v.encoder,
     )
     assert more.weights.sum() == pytest.approx(1)
     for readout in ("contrast", "published", Contrast(pooling=0.5)):
@@ -216,20 +221,20 @@ def test_repeating_a_description_within_its_state_changes_nothing():
 
 def test_a_width_in_seconds_without_times_is_noted():
     scene = generate(2)
-    found = locate(scene.history, scene.vocabulary, readout=Contrast(smoothing_s=2.0))
-    assert any("has no times, so it was smoothed over 4 frames" in note for note in found.notes)
+    timeline = locate(scene.history, scene.vocabulary, readout=Contrast(smoothing_s=2.0))
+    assert any("has no times, so it was smoothed over 4 frames" in note for note in timeline.notes)
     assert not locate(scene.history, scene.vocabulary, readout="contrast").notes
 
 
 def test_diagnostics_are_those_of_the_contrast():
     lossy = generate(4, frames=300, signal=1.5, missing=0.2)
-    found = locate(lossy.history, lossy.vocabulary, readout="contrast", diagnostics=True)
-    for interval in found:
+    timeline = locate(lossy.history, lossy.vocabulary, readout="contrast", diagnostics=True)
+    for interval in timeline:
         why = interval.diagnostics
         assert why.run.start <= interval.start
         assert interval.end <= why.run.end
         assert not why.floor_active
-    longest = max(interval.diagnostics.run.length for interval in found)
+    longest = max(interval.diagnostics.run.length for interval in timeline)
     assert longest > lossy.history.longest_run  # what a window may cross, not an observed run
 
 
@@ -237,45 +242,45 @@ def test_pooled_paraphrases_that_cancel_leave_the_first_of_the_state():
     rows = np.array([[1, 0, 0], [-1, 0, 0], [0, 1, 0]], np.float32)
     vocabulary = Vocabulary({"a": ["x", "not x"], "b": ["y"]}, rows)
     history = History(np.random.default_rng(0).normal(size=(40, 3)).astype(np.float32))
-    found = locate(history, vocabulary, readout="contrast", coordinates="absolute")
+    timeline = locate(history, vocabulary, readout="contrast", coordinates="absolute")
     alone = locate(history, vocabulary, readout=Contrast(pooling=0), coordinates="absolute")
-    assert [m.window for m in found["a"]] == [alone["a"][0].window]
+    assert [m.window for m in timeline["a"]] == [alone["a"][0].window]
 
 
 def test_what_paraphrases_have_in_common_counts_however_small():
     rows = np.array([[1, 1e-5, 0], [-1, 1e-5, 0], [0, 0, 1]], np.float32)
     vocabulary = Vocabulary({"a": ["x", "not x"], "b": ["y"]}, rows)
-    found = query_directions(vocabulary, COORDINATES["absolute"], 1.0).queries
-    np.testing.assert_allclose(found[:2], [[0, 1, 0], [0, 1, 0]], atol=1e-6)
+    queries = query_directions(vocabulary, COORDINATES["absolute"], 1.0).queries
+    np.testing.assert_allclose(queries[:2], [[0, 1, 0], [0, 1, 0]], atol=1e-6)
 
 
 def test_where_one_state_falls_back_the_others_keep_their_unit_directions():
     rows = np.eye(2, dtype=np.float32)[[0, 1, 0, 1]]  # the third state is the mean of the others
     vocabulary = Vocabulary({"a": ["x"], "b": ["y"], "c": ["x too", "y too"]}, rows)
-    found = query_directions(vocabulary, COORDINATES["vocabulary"], 1.0)
-    assert found.fallback.tolist() == [False, False, True, True]
+    directions = query_directions(vocabulary, COORDINATES["vocabulary"], 1.0)
+    assert directions.fallback.tolist() == [False, False, True, True]
     half = np.sqrt(0.5)
     expected = [[half, -half], [-half, half], [half, half], [half, half]]
-    np.testing.assert_allclose(found.queries, expected, atol=1e-6)
+    np.testing.assert_allclose(directions.queries, expected, atol=1e-6)
 
 
 def test_windows_cross_frames_lost_at_random_but_not_long_absences():
     whole = generate(4, frames=300, signal=1.5)
     reference = tuple(whole.references["filled"][0])
     lossy = generate(4, frames=300, signal=1.5, missing=0.2)
-    found = locate(lossy.history, lossy.vocabulary, readout="contrast")["filled"][0]
-    assert tiou([tuple(found.window)], [reference])[0, 0] > 0.8
+    interval = locate(lossy.history, lossy.vocabulary, readout="contrast")["filled"][0]
+    assert tiou([tuple(interval.window)], [reference])[0, 0] > 0.8
     strict = locate(lossy.history, lossy.vocabulary, readout=Contrast(bridge=0))["filled"][0]
     assert strict.window.end - strict.window.start < 60
     away = generate(4, frames=300, signal=1.5, gaps=[(reference[0] + 20, 40)])
-    found = locate(away.history, away.vocabulary, readout="contrast")["filled"][0].window
-    assert found.start > reference[0] + 20 or found.end < reference[0] + 60
+    window = locate(away.history, away.vocabulary, readout="contrast")["filled"][0].window
+    assert window.start > reference[0] + 20 or window.end < reference[0] + 60
 
 
 def pieces(runs, gaps):
-    """Frames in runs of these lengths with gaps of those between them."""
-    shown = [piece for pair in zip(runs, [*gaps, 0], strict=True) for piece in pair]
-    return np.flatnonzero(np.repeat(np.arange(len(shown)) % 2 == 0, shown))
+    """Return frames in runs of these lengths with gaps of those between them."""
+    lengths = [piece for pair in zip(runs, [*gaps, 0], strict=True) for piece in pair]
+    return np.flatnonzero(np.repeat(np.arange(len(lengths)) % 2 == 0, lengths))
 
 
 @pytest.mark.parametrize(
@@ -306,13 +311,13 @@ def test_smoothing_in_seconds_means_the_same_at_twice_the_rate():
     h = slow.history
     fast = History(np.repeat(h.features, 2, axis=0), times_s=np.arange(400) / 10, encoder=h.encoder)
     timed = History(h.features, times_s=np.arange(200) / 5, encoder=h.encoder)
-    one = locate(timed, slow.vocabulary, readout="contrast")
+    timeline = locate(timed, slow.vocabulary, readout="contrast")
     two = locate(fast, slow.vocabulary, readout="contrast")
-    for a, b in zip(one, two, strict=True):
+    for a, b in zip(timeline, two, strict=True):
         assert abs(2 * a.window.start - b.window.start) <= 2
         assert abs(2 * a.window.end + 1 - b.window.end) <= 2
-    assert one.settings["readout"]["smoothing_s"] == 0.8
-    assert "smoothing" not in one.settings
+    assert timeline.settings["readout"]["smoothing_s"] == 0.8
+    assert "smoothing" not in timeline.settings
 
 
 def test_states_that_claim_the_same_frames_are_said_to_and_only_when_read():
@@ -322,15 +327,19 @@ def test_states_that_claim_the_same_frames_are_said_to_and_only_when_read():
     words = Vocabulary({"a": ["an a"], "b": ["a b"], "c": ["a c"]}, np.eye(3))
     history = History(weights, range(83))
     readout = Contrast(width=0.0)
-    found = read(history, words, readout=readout)
-    assert [tuple(interval.window) for interval in found.answers] == [(0, 17), (13, 72), (65, 82)]
-    assert found.notes == (
+    timeline = analyse(history, words, readout=readout)
+    assert [tuple(interval.window) for interval in timeline.answers] == [
+        (0, 17),
+        (13, 72),
+        (65, 82),
+    ]
+    assert timeline.notes == (
         '"a" and "b" both claim frames 13 – 17, "b" and "c" both claim frames 65 – 72; the joint '
         "readout gives every frame to one state",
     )
     assert locate(history, words, readout=readout).notes == ()
     apart = History(np.eye(3)[np.repeat([0, 1, 2], 20)], range(60))
-    assert read(apart, words, readout=readout).notes == ()
+    assert analyse(apart, words, readout=readout).notes == ()
 
 
 def test_states_that_share_a_single_frame_claim_it():
@@ -338,9 +347,13 @@ def test_states_that_share_a_single_frame_claim_it():
     for state, (first, last) in enumerate([(0, 17), (17, 72), (73, 82)]):
         weights[first : last + 1, state] = 1.0
     words = Vocabulary({"a": ["an a"], "b": ["a b"], "c": ["a c"]}, np.eye(3))
-    found = read(History(weights, range(83)), words, readout=Contrast(width=0.0))
-    assert [tuple(interval.window) for interval in found.answers] == [(0, 17), (17, 72), (73, 82)]
-    (note,) = found.notes
+    timeline = analyse(History(weights, range(83)), words, readout=Contrast(width=0.0))
+    assert [tuple(interval.window) for interval in timeline.answers] == [
+        (0, 17),
+        (17, 72),
+        (73, 82),
+    ]
+    (note,) = timeline.notes
     assert note.startswith('"a" and "b" both claim frame 17; ')
 
 
@@ -349,7 +362,7 @@ def test_of_many_states_that_share_frames_a_few_are_named():
     weights = np.full((105, 5), 0.05)
     for state in range(5):
         weights[20 * state : 20 * state + 25, state] = 1.0
-    (note,) = read(History(weights, range(105)), words, readout=Contrast(width=0.0)).notes
+    (note,) = analyse(History(weights, range(105)), words, readout=Contrast(width=0.0)).notes
     assert note.count("both claim") == 3
     assert ", and 1 more; the joint readout gives every frame to one state" in note
 
@@ -361,7 +374,7 @@ def test_two_states_with_one_window_are_said_to_have_it(readout):
         np.array([[1, 0, 0.02], [1, 0, -0.02], [0, 1, 0]]),
     )
     rows = np.repeat([[1, 0.1, 0], [0.1, 1, 0]], [20, 30], axis=0)
-    notes = read(History(rows, range(50)), words, readout=readout).notes
+    notes = analyse(History(rows, range(50)), words, readout=readout).notes
     same = (
         '"ripe" and "unripe" have the same window, frames 0 – 19; at most one of '
         "them can be true there"
@@ -373,11 +386,11 @@ def test_two_states_with_one_window_are_said_to_have_it(readout):
 
 def test_alternatives_are_disjoint_ranked_and_each_the_best_of_what_is_left():
     scene = generate(6, recurrences=3, frames=300)
-    found = locate(scene.history, scene.vocabulary, readout="contrast", top=5)
+    timeline = locate(scene.history, scene.vocabulary, readout="contrast", top=5)
     plain = locate(scene.history, scene.vocabulary, readout="contrast", top=5, engine="numpy")
-    assert found.intervals == plain.intervals
+    assert timeline.intervals == plain.intervals
     for state in scene.vocabulary.states:
-        first, *others = found[state]
+        first, *others = timeline[state]
         assert (first.rank, first.kind) == (1, "answer")
         assert [(i.rank, i.kind) for i in others] == [(k, "alternative") for k in range(2, 6)]
         frames = np.concatenate([np.arange(i.start, i.end + 1) for i in (first, *others)])
@@ -391,7 +404,7 @@ def test_the_first_alternative_is_the_best_window_beside_the_chosen_one(name):
     scene = generate(6, recurrences=3, frames=120)
     plan = Plan.of(None, "contrast", None, 2, False, name)
     view = plan.view(scene.history, scene.vocabulary)
-    chosen, other = plan.read(view)[next(iter(scene.vocabulary.states))]
+    chosen, other = plan.analyse(view)[next(iter(scene.vocabulary.states))]
     row, n = plan.readout.evidence(view).responses[0], len(scene.history)
     norms = contrast_norms(n)
     score, a, b = max(
@@ -410,7 +423,7 @@ def test_the_first_alternative_is_the_best_window_beside_the_chosen_one(name):
         {"pooling": 1.5},
         {"pooling": -0.1},
         {"width": -1.0},
-        {"smoothing_s": float("nan")},
+        {"smoothing_s": np.nan},
         {"bridge": -1},
         {"bridge": "short"},
         {"bridge": True},
@@ -422,12 +435,13 @@ def test_the_first_alternative_is_the_best_window_beside_the_chosen_one(name):
     ],
 )
 def test_settings_outside_their_range_are_refused(wrong):
-    with pytest.raises(InputError):
+    ((field, value),) = wrong.items()
+    with refused(field=field, value=value):
         Contrast(**wrong)
 
 
 def test_numpy_numbers_will_do():
     scene = generate(2)
     readout = Contrast(bridge=np.int64(2), width=np.float32(2), pooling=np.float64(1))
-    found = locate(scene.history, scene.vocabulary, readout=readout, top=np.int64(2))
-    assert found.to_json()
+    timeline = locate(scene.history, scene.vocabulary, readout=readout, top=np.int64(2))
+    assert timeline.to_json()

@@ -6,11 +6,12 @@ from functools import partial
 
 import numpy as np
 import pytest
+from helpers.errors import refused
 from hypothesis import given
 from hypothesis import strategies as st
 
 import dejacue
-from dejacue import History, InputError, Vocabulary
+from dejacue import History, Vocabulary
 from dejacue.method.evidence import SCALE_FLOOR, calibration, respond, smooth
 
 # These tests are about the published method.
@@ -74,7 +75,7 @@ def test_smoothed_white_noise_keeps_unit_variance() -> None:
 @pytest.mark.parametrize("width", [0, 2, 4, -1, 3.0])
 def test_even_or_senseless_widths_are_refused(width) -> None:
     v = Vocabulary({"a": "x", "b": "y"}, np.eye(2))
-    with pytest.raises(InputError, match="odd"):
+    with refused(field="smoothing", value=width):
         locate(History(np.eye(2)), v, smoothing=width)
 
 

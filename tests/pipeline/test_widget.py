@@ -10,7 +10,7 @@ from helpers.errors import refused
 
 import dejacue
 from dejacue import Finding, MissingExtra
-from dejacue.method.locate import read
+from dejacue.method.locate import analyse
 from dejacue.pipeline import widget as module
 from dejacue.report.scene import timeline_module
 from dejacue_paper import generate
@@ -19,7 +19,7 @@ from dejacue_paper import generate
 @pytest.fixture
 def finding() -> Finding:
     sample = generate(3)
-    return Finding(sample.history, sample.vocabulary, read(sample.history, sample.vocabulary))
+    return Finding(sample.history, sample.vocabulary, analyse(sample.history, sample.vocabulary))
 
 
 def test_without_anywidget_one_sentence_says_what_to_install(finding, monkeypatch) -> None:

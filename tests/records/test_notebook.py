@@ -18,7 +18,7 @@ from dejacue import (
     evaluate,
     locate,
 )
-from dejacue.records._html import Row, bars_html
+from dejacue.records._html import BarRow, bars_html
 from dejacue.report.page import finding_html
 from dejacue_paper import generate
 
@@ -28,12 +28,12 @@ JPEG = b"\xff\xd8\xff\xe0 a picture"
 
 
 def cup(**more) -> History:
-    """Frames 0 … 3 and 6 … 9, half a second each."""
+    """Return a history of frames 0 … 3 and 6 … 9, half a second each."""
     frames = np.array([0, 1, 2, 3, 6, 7, 8, 9])
     return History(np.ones((8, 4)), frames, "cup", "mini", times_s=frames * 0.5, **more)
 
 
-def found(
+def timeline_of(
     state: str = "empty", text: str = "empty cup", note: str = "a note", id: str = "cup"
 ) -> Timeline:
     intervals = [
@@ -46,7 +46,7 @@ def found(
 
 
 def parsed(page: str) -> ElementTree.Element:
-    """Well-formed, without scripts and without anything to fetch."""
+    """Return the parsed page, which has no scripts and nothing to fetch."""
     page.encode()
     root = ElementTree.fromstring(page)
     for element in root.iter():
@@ -58,7 +58,7 @@ def parsed(page: str) -> ElementTree.Element:
 
 
 def rows(root: ElementTree.Element) -> list[list[str]]:
-    """The text of the cells; lines of a cell are separated by |."""
+    """Return the text of the cells; lines of a cell are separated by |."""
     for br in root.iter("br"):
         br.text = "|"
     return [["".join(cell.itertext()) for cell in row] for row in root.iter("tr")]
@@ -74,7 +74,7 @@ def bars(root: ElementTree.Element, line: int) -> list[tuple[float, float, str]]
 
 
 def test_a_timeline_shows_windows_seconds_scores_alternatives_and_notes() -> None:
-    root = parsed(found()._repr_html_())
+    root = parsed(timeline_of()._repr_html_())
     assert rows(root) == [
         ["", "", "frames", "seconds", "score", "description"],
         [
@@ -93,7 +93,7 @@ def test_a_timeline_shows_windows_seconds_scores_alternatives_and_notes() -> Non
 
 
 def test_windows_are_drawn_where_they_lie() -> None:
-    root = parsed(found()._repr_html_())  # ten frames on 360 pixels
+    root = parsed(timeline_of()._repr_html_())  # ten frames on 360 pixels
     assert bars(root, 0) == [(0.0, 144.0, "#0072B2"), (288.0, 72.0, "#0072B2")]
     assert bars(root, 1) == [(216.0, 72.0, "#D55E00")]
 
@@ -108,7 +108,7 @@ def test_without_times_there_is_no_column_of_seconds() -> None:
 
 
 def test_a_state_that_was_not_found_has_no_bar() -> None:
-    timeline = found()
+    timeline = timeline_of()
     partly = Timeline.of(timeline["empty"], timeline.states, history_id="cup")
     root = parsed(partly._repr_html_())
     assert rows(root)[2] == ["■ filled", "no frames", "not found", "", "", "cup filled with tea"]
@@ -117,16 +117,18 @@ def test_a_state_that_was_not_found_has_no_bar() -> None:
 
 
 def test_descriptions_that_share_an_answer_share_a_line() -> None:
-    made = generate(3)
-    shared = locate(made.history, made.vocabulary, readout="contrast")
-    apart = locate(made.history, made.vocabulary, readout="scan")
+    scene = generate(3)
+    shared = locate(scene.history, scene.vocabulary, readout="contrast")
+    apart = locate(scene.history, scene.vocabulary, readout="scan")
     assert len(list(parsed(shared._repr_html_()).iter("svg"))) == 2
     assert len(list(parsed(apart._repr_html_()).iter("svg"))) == 4
 
 
 def test_a_finding_shows_warnings_pictures_gaps_and_seconds_of_alternatives() -> None:
     pictures = [(frame, JPEG) for frame in (9, 0, 3)]
-    root = parsed(finding_html(cup(), found(), thumbnails=pictures, warnings=["mind the gap"]))
+    root = parsed(
+        finding_html(cup(), timeline_of(), thumbnails=pictures, warnings=["mind the gap"])
+    )
     words = "".join(root.itertext())
     assert "⚠ mind the gap" in words
     assert "also 8 – 9 (4.00 – 5.00 s), score 0.25" in words
@@ -140,7 +142,7 @@ def test_a_finding_shows_warnings_pictures_gaps_and_seconds_of_alternatives() ->
 
 def test_of_many_pictures_a_notebook_shows_a_few_over_the_whole_video() -> None:
     pictures = [(frame, JPEG) for frame in range(100)]
-    root = parsed(finding_html(cup(), found(), thumbnails=pictures))
+    root = parsed(finding_html(cup(), timeline_of(), thumbnails=pictures))
     frames = [int(image.get("alt", "").split()[1]) for image in root.iter("img")]
     assert len(frames) == 8
     assert frames[0] == 0
@@ -163,8 +165,8 @@ def test_very_many_runs_stay_small() -> None:
     sparse = History(np.ones((200, 2)), np.arange(200) * 1_000)
     root = parsed(sparse._repr_html_())
     assert len(bars(root, 0)) == 200
-    (said,) = (title.text for title in root.iter("title"))
-    assert said.split(", ") == [f"{at} to {at}" for at in range(0, 20_000, 1_000)]
+    (title,) = (element.text for element in root.iter("title"))
+    assert title.split(", ") == [f"{at} to {at}" for at in range(0, 20_000, 1_000)]
 
 
 def test_a_vocabulary_shows_states_descriptions_and_encoder() -> None:
@@ -177,10 +179,10 @@ def test_a_vocabulary_shows_states_descriptions_and_encoder() -> None:
 
 
 def test_an_evaluation_shows_means_with_intervals_and_paired_differences() -> None:
-    made = [generate(seed, signal=0.6) for seed in range(4)]
-    references = [Reference(m.history.id, m.references) for m in made]
+    scenes = [generate(seed, signal=0.6) for seed in range(4)]
+    references = [Reference(scene.history.id, scene.references) for scene in scenes]
     methods = {
-        name: [locate(m.history, m.vocabulary, coordinates=name) for m in made]
+        name: [locate(scene.history, scene.vocabulary, coordinates=name) for scene in scenes]
         for name in ("absolute", "vocabulary")
     }
     result = evaluate(methods, references)
@@ -198,12 +200,12 @@ def test_an_evaluation_shows_means_with_intervals_and_paired_differences() -> No
 
 def test_words_from_outside_stay_words() -> None:
     plain = HOSTILE.replace("\x00\x1b\ud800", "")
-    timeline = found(HOSTILE, HOSTILE, HOSTILE, HOSTILE)
+    timeline = timeline_of(HOSTILE, HOSTILE, HOSTILE, HOSTILE)
     for page, count in (
         (timeline._repr_html_(), 4),
         (finding_html(cup(), timeline, warnings=[f"{HOSTILE}!"]), 5),
         (finding_html(cup(), timeline, warnings=[HOSTILE]), 4),  # the note is said once
-        (bars_html(HOSTILE, [Row(HOSTILE, "#0072B2", [])], 0, 9, head=[HOSTILE]), 3),
+        (bars_html(HOSTILE, [BarRow(HOSTILE, "#0072B2", [])], 0, 9, head=[HOSTILE]), 3),
     ):
         assert "".join(parsed(page).itertext()).count(SHOWN) == count
     pages = [
@@ -213,7 +215,7 @@ def test_words_from_outside_stay_words() -> None:
     assert ["".join(parsed(page).itertext()).count(plain) for page in pages] == [2, 4]
 
 
-@pytest.mark.parametrize("page", [found()._repr_html_(), cup()._repr_html_()])
+@pytest.mark.parametrize("page", [timeline_of()._repr_html_(), cup()._repr_html_()])
 def test_text_takes_the_colour_of_the_notebook(page) -> None:
     """Light or dark: no colour is set but that of bars and badges, no background at all."""
     assert set(re.findall(r"[;\"]color:([^;\"]*)", page)) <= {"#0072B2", "#D55E00"}

@@ -10,6 +10,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from helpers.errors import refused
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,7 +18,6 @@ from dejacue import (
     Diagnostics,
     Evidence,
     History,
-    InputError,
     MissingExtra,
     Reference,
     Vocabulary,
@@ -25,7 +25,7 @@ from dejacue import (
     locate,
 )
 from dejacue import records as all_records
-from dejacue.method.locate import locate_many, read
+from dejacue.method.locate import analyse, locate_many
 from dejacue.records import Interval, Timeline
 from dejacue_paper import generate
 
@@ -35,11 +35,13 @@ ROWS = np.eye(4, 6, dtype=np.float32)
 STATES = {"empty": ["empty cup", "cup with nothing in it"], "filled": ["cup with coffee"]}
 
 
-def held(window: Window) -> set[int]:
+def frames_of(window: Window) -> set[int]:
     return set(range(window.start, window.end + 1))
 
 
-@pytest.mark.parametrize("record", [own for own in vars(all_records).values() if is_dataclass(own)])
+@pytest.mark.parametrize(
+    "record", [kind for kind in vars(all_records).values() if is_dataclass(kind)]
+)
 def test_the_fields_of_a_record_cannot_be_set(record) -> None:
     name = fields(record)[0].name
     with pytest.raises(FrozenInstanceError):
@@ -67,13 +69,13 @@ def test_the_interval_of_frames_is_the_median_over_neighbours(frames, times, int
 
 def test_a_window_of_one_frame_may_be_given_in_numpys_numbers() -> None:
     assert Window(np.int64(3), np.int64(3)) == Window(3, 3)
-    with pytest.raises(InputError, match=r"window \[4, 3\] ends before it starts"):
+    with refused(field="end", value=3):
         Window(np.int64(4), np.int64(3))
 
 
 @pytest.mark.parametrize("name", ["", "  ", 3])
 def test_a_reference_names_its_states(name) -> None:
-    with pytest.raises(InputError, match="must be non-empty text"):
+    with refused(field="states", value=name):
         Reference("cup", {name: [(0, 3)]})
 
 
@@ -122,11 +124,11 @@ def test_overlap_has_the_values_counted_by_hand():
 
 @given(windows, windows)
 def test_window_algebra_is_that_of_sets_of_frames(a, b):
-    common, either = held(a) & held(b), held(a) | held(b)
-    assert (held(a & b) if a & b else set()) == common
+    common, either = frames_of(a) & frames_of(b), frames_of(a) | frames_of(b)
+    assert (frames_of(a & b) if a & b else set()) == common
     assert (a | b) == Window(min(either), max(either))
     assert a.iou(b) == b.iou(a) == len(common) / len(either)
-    assert a.length == len(held(a))
+    assert a.length == len(frames_of(a))
 
 
 def test_window_made_of_numpy_integers_holds_plain_ones():
@@ -140,15 +142,15 @@ def test_window_never_holds_a_truth_value():
 
 
 def test_window_refuses_to_end_before_it_starts():
-    with pytest.raises(InputError, match=r"window \[5, 4\] ends before it starts"):
+    with refused(field="end", value=4):
         Window(5, 4)
 
 
 @pytest.mark.parametrize("bad", [1.0, "1", None, np.float32(1), float("nan")])
 def test_window_refuses_what_is_not_a_whole_number(bad):
-    with pytest.raises(InputError, match=r"window start .* is not a whole number"):
+    with refused(field="start", value=bad):
         Window(bad, 5)
-    with pytest.raises(InputError, match=r"window end .* is not a whole number"):
+    with refused(field="end", value=bad):
         Window(0, bad)
 
 
@@ -178,7 +180,7 @@ def test_runs_are_the_stretches_between_missing_frames():
 def test_runs_hold_exactly_the_observed_frames(observed):
     history = History(np.ones((len(observed), 2)), sorted(observed))
     runs = history.runs()
-    assert set().union(*map(held, runs)) == observed
+    assert set().union(*map(frames_of, runs)) == observed
     assert all(b.start > a.end + 1 for a, b in pairwise(runs))
     assert history.longest_run == max(run.length for run in runs)
 
@@ -241,27 +243,28 @@ def test_history_says_what_it_is():
 
 
 def test_history_without_an_observed_frame_is_refused():
-    with pytest.raises(InputError, match="history cup: no observed frame"):
+    with refused(field="features", value=(0, 5)):
         History(np.empty((0, 5)), id="cup")
 
 
 @pytest.mark.parametrize(
-    ("indices", "message"),
+    ("indices", "detail"),
     [
-        ([0, 2, 1, 3], r"frames are not sorted \(2 is followed by 1\)"),
-        ([0, 1, 1, 3], r"frames are repeated \(1 is followed by 1\)"),
-        ([0, 1, 2], "4 feature rows but 3 frames; give one frame index per row"),
-        ([0.0, 1.0, 2.0, 3.0], "frames must be a single list of whole numbers, not float64"),
-        (["0", "1", "2", "3"], "frames must be a single list of whole numbers"),
-        ([True, False, True, False], "frames must be a single list of whole numbers, not bool"),
-        ([[0, 1, 2, 3]], r"frames must be a single list .* shape \(1, 4\)"),
-        ([[0], [1, 2]], "frames must have rows of equal length"),
-        (7, r"frames must be a single list .* shape \(\)"),
+        ([0, 2, 1, 3], "2 is followed by 1"),
+        ([0, 1, 1, 3], "1 is followed by 1"),
+        ([0, 1, 2], "4 feature rows but 3 frames"),
+        ([0.0, 1.0, 2.0, 3.0], "float64"),
+        (["0", "1", "2", "3"], "whole numbers"),
+        ([True, False, True, False], "bool"),
+        ([[0, 1, 2, 3]], "(1, 4)"),
+        ([[0], [1, 2]], "equal length"),
+        (7, "()"),
     ],
 )
-def test_bad_frames_are_refused(indices, message):
-    with pytest.raises(InputError, match=f"history cup: {message}"):
+def test_bad_frames_are_refused(indices, detail):
+    with refused(field="frames") as caught:
         History(ROWS, indices, "cup")
+    assert detail in str(caught.value)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
@@ -269,35 +272,34 @@ def test_bad_frames_are_refused(indices, message):
 def test_a_value_that_is_not_finite_is_named_by_row_and_dimension(value, dtype):
     rows = np.ones((5000, 3), dtype)
     rows[4999, 1] = value
-    with pytest.raises(InputError, match=f"row 4999 contains {value} at dimension 1"):
+    with refused(field="features", value=4999) as caught:
         History(rows)
+    assert f"{value} at dimension 1" in str(caught.value)
 
 
 def test_a_zero_vector_has_no_direction():
-    with pytest.raises(
-        InputError, match="features: row 2 is a zero vector, which has no direction"
-    ):
+    with refused(field="features", value=2, remedy="remove it"):
         History([[1, 0], [0, 1], [0, 0]])
 
 
 @pytest.mark.parametrize("length", [1e16, 1e20, 1e100])
 def test_an_absurd_length_is_refused(length):
-    with pytest.raises(InputError, match=r"row 1 has length 1e\+\d+; rescale it to about 1"):
+    with refused(field="features", value=1, remedy="rescale it to about 1"):
         History([[1.0, 0.0], [length, 0.0]])
 
 
 @pytest.mark.parametrize("length", [1e-20, 1e-300])
 def test_a_vanishing_length_counts_as_zero(length):
-    with pytest.raises(InputError, match="row 0 is a zero vector"):
+    with refused(field="features", value=0, remedy="remove it"):
         History([[length, 0.0]])
 
 
 def test_lengths_are_refused_from_their_bounds_on():
     for length in (2e-15, 9e14):  # a squared length of float32 holds
         History([[length, 0.0]])
-    with pytest.raises(InputError, match="row 0 is a zero vector"):
+    with refused(field="features", remedy="remove it"):
         History([[0.9e-15, 0.0]])
-    with pytest.raises(InputError, match=r"row 0 has length 1.1e\+15; rescale it"):
+    with refused(field="features", remedy="rescale it to about 1"):
         History([[1.1e15, 0.0]])
 
 
@@ -315,39 +317,39 @@ def test_lengths_are_refused_from_their_bounds_on():
     ],
 )
 def test_features_that_are_no_table_of_numbers_are_refused(rows):
-    with pytest.raises(InputError, match="features must be a non-empty table of numbers"):
+    with refused(field="features", value=np.shape(rows)):
         History(rows)
 
 
 def test_rows_of_different_length_are_refused():
-    with pytest.raises(InputError, match="history cup: features must have rows of equal length"):
+    with refused(field="features"):
         History([[1, 2], [3]], id="cup")
 
 
 @pytest.mark.parametrize(
-    ("column", "values", "message"),
+    ("column", "values", "detail"),
     [
-        ("times_s", [0.0, 1.0], r"has shape \(2,\), but there are 4 observed frames"),
-        ("times_s", [[0.0, 1.0, 2.0, 3.0]], r"has shape \(1, 4\)"),
-        ("times_s", [0.0, 1.0, np.nan, 3.0], "contains a non-finite value"),
-        ("presence", [0.0, 1.0, np.inf, 3.0], "contains a non-finite value"),
-        ("times_s", ["0", "1", "2", "3"], "must contain numbers, not <U1"),
-        ("times_s", np.ones(4, complex), "must contain numbers, not complex128"),
-        ("times_s", [None, 1, 2, 3], "must contain numbers, not object"),
-        ("source_frames", [0.5, 1.5, 2.5, 3.5], "must contain whole numbers, not float64"),
-        ("source_frames", [0, 1, np.nan, 3], "must contain whole numbers, not float64"),
+        ("times_s", [0.0, 1.0], "(2,)"),
+        ("times_s", [[0.0, 1.0, 2.0, 3.0]], "(1, 4)"),
+        ("times_s", [0.0, 1.0, np.nan, 3.0], "non-finite"),
+        ("presence", [0.0, 1.0, np.inf, 3.0], "non-finite"),
+        ("times_s", ["0", "1", "2", "3"], "<U1"),
+        ("times_s", np.ones(4, complex), "complex128"),
+        ("times_s", [None, 1, 2, 3], "object"),
+        ("source_frames", [0.5, 1.5, 2.5, 3.5], "float64"),
+        ("source_frames", [0, 1, np.nan, 3], "float64"),
     ],
 )
-def test_bad_optional_columns_are_refused(column, values, message):
-    with pytest.raises(InputError, match=f"history cup: {column} {message}"):
+def test_bad_optional_columns_are_refused(column, values, detail):
+    with refused(field=column) as caught:
         History(ROWS, id="cup", **{column: values})
+    assert detail in str(caught.value)
 
 
 def test_names_of_a_history_are_text():
-    with pytest.raises(InputError, match="history: id must be text, not 5"):
-        History(ROWS, id=5)
-    with pytest.raises(InputError, match="history: encoder must be text, not 5"):
-        History(ROWS, encoder=5)
+    for field in ("id", "encoder"):
+        with refused(field=field, value=5):
+            History(ROWS, **{field: 5})
 
 
 # Vocabulary
@@ -388,7 +390,7 @@ def test_vocabulary_can_come_from_a_plain_dict_or_a_document_with_an_object():
     ],
 )
 def test_a_document_with_other_keys_is_refused_not_guessed_at(document):
-    with pytest.raises(InputError, match='lists all states under "states" and may add'):
+    with refused(field="states", value=list(document)):
         Vocabulary.from_dict(document)
 
 
@@ -413,51 +415,51 @@ def test_a_description_may_be_repeated_within_its_state():
 
 
 @pytest.mark.parametrize(
-    ("states", "message"),
+    ("states", "field", "value"),
     [
-        ({}, "0 state given; at least two alternatives are needed"),
-        ({"empty": "empty cup"}, "1 state given; at least two alternatives are needed"),
-        ({"empty": [], "filled": "x"}, 'state "empty" has no description; add at least one'),
-        ({"empty": None, "filled": "x"}, 'state "empty" has no description; add at least one'),
-        ({"empty": "x", "filled": ["y", "x"]}, '"x" describes both "empty" and "filled"'),
-        ({"empty": [" "], "filled": "x"}, 'state "empty" has an empty or non-text description'),
-        ({"empty": "", "filled": "x"}, 'state "empty" has an empty or non-text description'),
-        ({"empty": ["y", 3], "filled": "x"}, 'state "empty" has an empty or non-text description'),
-        ({"empty": 5, "filled": "x"}, 'state "empty" must list its descriptions as text, not 5'),
-        ({"empty": {"a": "b"}, "filled": "x"}, 'state "empty" must list its descriptions as text'),
-        ({True: "lamp on", "off": "lamp off"}, "state name True is not text; put it in quotes"),
-        ({1: "one", "2": "two"}, "state name 1 is not text; put it in quotes"),
-        ({"": "x", "filled": "y"}, "state name '' is not text"),
-        (["empty", "filled"], "states must map each state to its descriptions"),
+        ({}, "states", 0),
+        ({"empty": "empty cup"}, "states", 1),
+        ({"empty": [], "filled": "x"}, "empty", None),
+        ({"empty": None, "filled": "x"}, "empty", None),
+        ({"empty": "x", "filled": ["y", "x"]}, "filled", "x"),
+        ({"empty": [" "], "filled": "x"}, "empty", " "),
+        ({"empty": "", "filled": "x"}, "empty", ""),
+        ({"empty": ["y", 3], "filled": "x"}, "empty", 3),
+        ({"empty": 5, "filled": "x"}, "empty", 5),
+        ({"empty": {"a": "b"}, "filled": "x"}, "empty", {"a": "b"}),
+        ({True: "lamp on", "off": "lamp off"}, "states", True),
+        ({1: "one", "2": "two"}, "states", 1),
+        ({"": "x", "filled": "y"}, "states", ""),
+        (["empty", "filled"], "states", None),
     ],
 )
-def test_bad_states_are_refused(states, message):
-    with pytest.raises(InputError, match=f"vocabulary: {message}"):
+def test_bad_states_are_refused(states, field, value):
+    with refused(field=field, value=value):
         Vocabulary(states)
 
 
 @pytest.mark.parametrize(
-    ("document", "message"),
+    ("document", "field", "value"),
     [
-        (["empty", "filled"], "expected states and their descriptions"),
-        (None, "expected states and their descriptions"),
-        ({"object": "cup", "states": ["empty", "filled"]}, "states must map each state"),
-        ({"object": "cup", "states": None}, "states must map each state"),
-        ({"object": 5, "states": STATES}, "object must be text, not 5"),
+        (["empty", "filled"], "states", None),
+        (None, "states", None),
+        ({"object": "cup", "states": ["empty", "filled"]}, "states", None),
+        ({"object": "cup", "states": None}, "states", None),
+        ({"object": 5, "states": STATES}, "object", 5),
     ],
 )
-def test_bad_vocabulary_documents_are_refused(document, message):
-    with pytest.raises(InputError, match=f"vocabulary: {message}"):
+def test_bad_vocabulary_documents_are_refused(document, field, value):
+    with refused(field=field, value=value):
         Vocabulary.from_dict(document)
 
 
 def test_there_must_be_one_feature_row_per_description():
-    with pytest.raises(InputError, match="vocabulary: 3 descriptions but 2 feature rows"):
+    with refused(field="features", value=2):
         Vocabulary(STATES, np.eye(2))
 
 
 def test_bad_text_features_are_refused():
-    with pytest.raises(InputError, match="vocabulary: features: row 1 is a zero vector"):
+    with refused(field="features", value=1, remedy="remove it"):
         Vocabulary(STATES, [[1, 0], [0, 0], [0, 1]])
 
 
@@ -473,9 +475,9 @@ def test_evidence_is_read_only():
 
 
 def test_an_interval_refuses_frames_that_are_none():
-    with pytest.raises(InputError, match=r"window \[5, 4\] ends before it starts"):
+    with refused(field="end", value=4):
         Interval("empty", 5, 4)
-    with pytest.raises(InputError, match=r"window start 0\.5 is not a whole number"):
+    with refused(field="start", value=0.5):
         Interval("empty", 0.5, 4)
 
 
@@ -535,9 +537,9 @@ def test_a_timeline_is_indexed_by_number_or_state(timeline):
 def test_an_unknown_state_gets_the_nearest_one_suggested(timeline):
     with pytest.raises(KeyError, match=r'unknown state "fillde"; did you mean "filled"'):
         timeline["fillde"]
-    with pytest.raises(InputError, match=r'unknown state "fillde"; did you mean "filled"'):
+    with refused(field="state", value="fillde"):
         timeline_of([Interval("fillde", 0, 1)])
-    with pytest.raises(InputError, match='unknown description "x"; known: cup with coffee'):
+    with refused(field="description", value="x", remedy="known: cup with coffee"):
         timeline_of([Interval("filled", 0, 1, description="x")])
 
 
@@ -591,9 +593,9 @@ def test_at_is_the_state_that_is_claimed_there(timeline):
 
 def test_at_takes_either_a_time_or_a_frame(timeline):
     for arguments in ({}, {"time_s": 1.0, "frame": 3}):
-        with pytest.raises(InputError, match="give a time in seconds, or a frame"):
+        with refused(field="time_s"):
             timeline.at(**arguments)
-    with pytest.raises(InputError, match=r'history "cup" has no times; give at\(frame='):
+    with refused(field="times_s", remedy="give at(frame=…)"):
         timeline_of(EACH).at(1.0)
 
 
@@ -627,19 +629,19 @@ def test_json_says_its_schema_and_comes_back_as_it_was(timeline):
 
 
 def test_json_of_a_located_history_comes_back_as_it_was():
-    made = generate(3, gaps=((50, 10),))
-    timeline = locate(made.history, made.vocabulary, top=2, diagnostics=True)
+    scene = generate(3, gaps=((50, 10),))
+    timeline = locate(scene.history, scene.vocabulary, top=2, diagnostics=True)
     assert json.loads(timeline.to_json(indent=None)) == timeline.to_dict()
 
 
 def test_changing_a_dict_changes_neither_the_timeline_nor_the_next_one():
-    made = generate(3)
-    timeline = locate(made.history, made.vocabulary)
+    scene = generate(3)
+    timeline = locate(scene.history, scene.vocabulary)
     before = timeline.to_json()
     timeline.to_dict()["settings"]["readout"]["norm"] = "changed"
     timeline.to_dict()["states"].clear()
     assert timeline.to_json() == before
-    assert locate(made.history, made.vocabulary).to_json() == before
+    assert locate(scene.history, scene.vocabulary).to_json() == before
 
 
 def test_json_keeps_letters_of_every_alphabet():
@@ -649,9 +651,9 @@ def test_json_keeps_letters_of_every_alphabet():
 
 @pytest.mark.parametrize("score", [float("nan"), float("inf")])
 def test_a_timeline_that_json_has_no_word_for_is_refused(score):
-    with pytest.raises(InputError, match=r"timeline of cup: cannot .* as JSON .*compliant"):
+    with refused(field="timeline", value="cup"):
         timeline_of([Interval("empty", 0, 1, score)]).to_json()
-    with pytest.raises(InputError, match="timeline of cup: cannot be written as JSON"):
+    with refused(field="timeline", value="cup"):
         timeline_of([], settings={"level": score, "of": object()}).to_json()
 
 
@@ -702,7 +704,7 @@ def test_dataframe_has_one_row_per_interval(timeline, library):
 
 
 def test_an_unknown_data_frame_library_is_refused(timeline):
-    with pytest.raises(InputError, match="known: pandas, polars"):
+    with refused(field="library", value="json"):
         timeline.to_dataframe("json")
 
 
@@ -748,7 +750,7 @@ def test_timelines_of_many_histories_are_joined_and_split_as_they_were():
     assert [row["history"] for row in joined.to_rows()] == ["cup"] * 3 + ["door"] * 3
     assert [row["notes"] for row in joined.to_rows()] == ["a note"] * 3 + [None] * 3
     assert "2 histories" in repr(Timeline.joined([cup, door]))
-    with pytest.raises(InputError, match=r"holds 3 histories; iterate over timeline.split\(\)"):
+    with refused(field="subjects", value=3):
         joined.states  # noqa: B018
 
 
@@ -760,30 +762,30 @@ def test_rows_of_many_histories_count_the_frames_of_the_file_where_one_is_sample
 
 
 def test_timelines_are_read_once():
-    made = generate(3)
-    timelines = locate_many([made.history], made.vocabulary)
-    (one,) = timelines
-    assert one.to_json() == locate(made.history, made.vocabulary).to_json()
-    with pytest.raises(InputError, match="have already been read and are not kept"):
+    scene = generate(3)
+    timelines = locate_many([scene.history], scene.vocabulary)
+    (timeline,) = timelines
+    assert timeline.to_json() == locate(scene.history, scene.vocabulary).to_json()
+    with refused(field="timelines"):
         timelines.joined()
 
 
 def test_indices_that_do_not_fit_are_refused_not_wrapped():
-    with pytest.raises(InputError, match="too large for an index"):
+    with refused(field="frames"):
         History(np.ones((1, 2)), np.array([2**63], np.uint64))
-    with pytest.raises(InputError, match="too large for an index"):
+    with refused(field="source_frames"):
         History(np.ones((2, 2)), source_frames=np.array([0, 2**63], np.uint64))
 
 
 @pytest.mark.parametrize("dtype", [np.int64, np.uint64])
 def test_frames_are_counted_up_to_two_to_the_53rd(dtype):
     assert History(np.ones((2, 2)), np.array([0, 2**53], dtype)).frames[-1] == 2**53
-    with pytest.raises(InputError, match=r"too large for an index|must be within ±2\^53"):
+    with refused(field="frames"):
         History(np.ones((2, 2)), np.array([0, 2**53 + 1], dtype))
 
 
 def test_frames_are_counted_down_to_minus_two_to_the_53rd():
-    with pytest.raises(InputError, match=r"frames range from -9007199254740993 to 0, but must be"):
+    with refused(field="frames"):
         History(np.ones((2, 2)), [-(2**53) - 1, 0])
 
 
@@ -792,7 +794,7 @@ def test_times_and_frames_of_the_file_are_as_large_as_frames(column):
     largest = History(np.ones((2, 2)), **{column: [-(2**53), 2**53]})
     assert getattr(largest, column).tolist() == [-(2**53), 2**53]
     for beyond in ([0, 2**53 + 2], [-(2**60), 0]):
-        with pytest.raises(InputError, match=rf"unnamed: {column} ranges from .* within ±2\^53"):
+        with refused(field=column):
             History(np.ones((2, 2)), **{column: beyond})
 
 
@@ -811,20 +813,20 @@ def test_the_span_counts_gaps():
 # Sampled histories: frames count what was taken, the source counts its own
 
 
-def taken() -> History:
-    """Every third frame from 10 on; the one at 19 was not observed."""
+def sampled_history() -> History:
+    """Return every third frame from 10 on; the one at 19 was not observed."""
     frames = np.array([0, 1, 2, 4, 5])
     return History(np.eye(5), frames, "cup", source_frames=10 + 3 * frames)
 
 
 def test_a_window_of_samples_leads_back_to_the_file_and_a_window_of_the_file_to_samples():
-    history = taken()
+    history = sampled_history()
     assert history.sampled
     assert history.to_source(Window(1, 4)) == Window(13, 22)
     assert history.from_source(Window(13, 22)) == Window(1, 4)
     assert history.from_source(Window(11, 21)) == Window(1, 2)  # what was taken in it
     assert history.from_source(Window(17, 21)) is None
-    with pytest.raises(InputError, match="does not observe both ends of the window"):
+    with refused(field="window", value=Window(1, 3)):
         history.to_source(Window(1, 3))
 
 
@@ -837,7 +839,7 @@ def test_a_history_of_all_frames_is_not_sampled():
 
 
 def test_intervals_carry_the_frames_of_the_source():
-    history, vocabulary = taken(), Vocabulary({"a": "x", "b": "y"}, np.eye(2, 5))
+    history, vocabulary = sampled_history(), Vocabulary({"a": "x", "b": "y"}, np.eye(2, 5))
     for readout in ("contrast", "published"):
         for interval in locate(history, vocabulary, readout=readout, top=1):
             assert interval.source == history.to_source(interval.window)
@@ -870,27 +872,27 @@ def test_the_end_of_a_frame_is_not_known_without_times_or_from_a_single_one():
 
 
 def test_an_interval_ends_when_its_last_frame_ends():
-    made = generate(3)
-    times = np.arange(len(made.history)) / 8
-    history = History(made.history.features, made.history.frames, times_s=times)
+    scene = generate(3)
+    times = np.arange(len(scene.history)) / 8
+    history = History(scene.history.features, scene.history.frames, times_s=times)
     for readout in ("contrast", "joint", "scan"):
         for top in (1, 3):
-            for interval in locate(history, made.vocabulary, readout=readout, top=top):
+            for interval in locate(history, scene.vocabulary, readout=readout, top=top):
                 first, last = history.rows_of(interval.window)
                 assert interval.times_s == (times[first], history.ends_s[last])
-    one = History(made.history.features[:1], times_s=[3.0])
-    assert {(i.start_s, i.end_s) for i in locate(one, made.vocabulary)} == {(3.0, None)}
+    single = History(scene.history.features[:1], times_s=[3.0])
+    assert {(i.start_s, i.end_s) for i in locate(single, scene.vocabulary)} == {(3.0, None)}
 
 
 def test_no_record_can_be_changed_and_each_is_equal_to_itself_alone() -> None:
-    made = generate(1)
-    timeline = read(made.history, made.vocabulary, diagnostics=True)
+    scene = generate(1)
+    timeline = analyse(scene.history, scene.vocabulary, diagnostics=True)
     interval = timeline[0]
-    again = read(made.history, made.vocabulary, diagnostics=True)
+    again = analyse(scene.history, scene.vocabulary, diagnostics=True)
     reference = Reference("cup", {"empty": [(0, 3)]})
     for record in (
-        made.history,
-        made.vocabulary,
+        scene.history,
+        scene.vocabulary,
         timeline.evidence,
         interval,
         interval.window,
@@ -903,23 +905,22 @@ def test_no_record_can_be_changed_and_each_is_equal_to_itself_alone() -> None:
     for name in ("subjects", "settings", "evidence", "notes", "states"):
         with pytest.raises(AttributeError):
             setattr(timeline, name, getattr(timeline, name))
-    of_arrays = {made.history, made.vocabulary, timeline, timeline.evidence}
+    of_arrays = {scene.history, scene.vocabulary, timeline, timeline.evidence}
     assert len(of_arrays | {again, again.evidence}) == 6
     assert interval == again[0]
     assert reference == Reference("cup", {"empty": [(0, 3)]})
 
 
 def test_a_timeline_survives_pickling() -> None:
-    made = generate(3)
-    timeline = read(made.history, made.vocabulary)
+    scene = generate(3)
+    timeline = analyse(scene.history, scene.vocabulary)
     again = pickle.loads(pickle.dumps(timeline))
     assert again.to_dict() == timeline.to_dict()
     assert np.array_equal(again.evidence.responses, timeline.evidence.responses)
 
 
-def test_frames_end_where_the_next_begins_and_before_a_gap_at_their_share_of_it() -> None:
+def test_the_ends_of_some_rows_are_those_among_all() -> None:
     history = History(np.eye(5), [0, 1, 4, 5, 6], times_s=[0.0, 1.0, 2.5, 3.0, 3.4])
     assert history.ends_s.tolist() == pytest.approx([1.0, 1.5, 3.0, 3.4, 3.9])
     for rows in ([1], [4], [2, 4, 0]):
         assert np.array_equal(history.ends_of(np.array(rows)), history.ends_s[rows])
-    assert History(np.eye(1), times_s=[2.0]).ends_s is None

@@ -31,7 +31,7 @@ from dejacue import (
     write_vocabulary,
 )
 from dejacue.cli.tables import as_text, timeline_table
-from dejacue.method.locate import read
+from dejacue.method.locate import analyse
 from dejacue.report.exports import EXPORTS, frame_ends_s
 from dejacue.sources.findings import Made
 from dejacue.sources.video import Video
@@ -61,7 +61,7 @@ def made_finding(readout: str = "joint", top: int | None = None) -> Finding:
         times_s=frames * STEP / RATE,
         source_frames=frames * STEP,
     )
-    timeline = read(history, scene.vocabulary, readout=readout, top=top)
+    timeline = analyse(history, scene.vocabulary, readout=readout, top=top)
     doubts = ((Window(30, 36), "it is out of sight (7 frames)"),)
     return Finding(
         history,

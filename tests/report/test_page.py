@@ -22,7 +22,7 @@ from dejacue import (
     Window,
     locate,
 )
-from dejacue.method.locate import read
+from dejacue.method.locate import analyse
 from dejacue.records import Diagnostics
 from dejacue.report._timeline import Axis, clock
 from dejacue.report.page import report_page
@@ -130,7 +130,7 @@ def test_every_tag_closes_and_every_drawing_is_xml() -> None:
         presence=np.linspace(0, 1, len(made.history)),
         made_with={"padding": "0.2"},
     )
-    timeline = read(history, made.vocabulary, readout="scan", top=3, diagnostics=True)
+    timeline = analyse(history, made.vocabulary, readout="scan", top=3, diagnostics=True)
     page = report_page(
         history,
         timeline,
@@ -501,7 +501,7 @@ def test_doubts_are_marked_and_listed_also_where_the_object_is_out_of_sight():
         vocabulary = scene.vocabulary
         page = report_page(
             history,
-            read(history, vocabulary),
+            analyse(history, vocabulary),
             doubts=[(Window(100, 111), "it is out of sight"), (Window(5000, 5001), "far away")],
             tracker="light, approximate",
         )
@@ -566,6 +566,6 @@ def test_descriptions_share_an_answer_where_the_readout_answers_the_state():
     made = generate(3)
     for readout, answers in (("contrast", 2), ("non-overlap", 2), ("scan", 4)):
         page = report_page(
-            made.history, read(made.history, made.vocabulary, readout=readout, top=1)
+            made.history, analyse(made.history, made.vocabulary, readout=readout, top=1)
         )
         assert page.count('scope="row"') == answers

@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from dejacue import History, InputError, Timeline, Vocabulary, Window, locate
-from dejacue.method.locate import read
+from dejacue.method.locate import analyse
 from dejacue.report.plots import evidence_figure, save_png, wrapped
 from dejacue_paper import generate
 
@@ -18,7 +18,7 @@ MADE = generate(3, gaps=((100, 7),))
 
 def drawn(text: str, references=None, history: History = MADE.history):
     words = Vocabulary({"one": [text], "two": ["b"]}, MADE.vocabulary.features[::2], "generated")
-    return evidence_figure(history, read(history, words), references)
+    return evidence_figure(history, analyse(history, words), references)
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_long_words_are_shortened_and_the_window_stays() -> None:
 
 def test_a_state_that_was_not_found_has_a_curve_and_no_shaded_window() -> None:
     words = Vocabulary({"one": ["a"], "two": ["b"]}, MADE.vocabulary.features[::2], "generated")
-    found = read(MADE.history, words)
+    found = analyse(MADE.history, words)
     gone = Timeline.of(found["two"], found.states, evidence=found.evidence)
     figure = evidence_figure(MADE.history, gone)
     shaded = [sum(patch.get_alpha() == 0.22 for patch in axis.patches) for axis in figure.axes]
@@ -87,7 +87,7 @@ def test_the_legend_cannot_be_taken_for_a_state() -> None:
 
 def test_titles_name_the_windows_that_are_shaded_and_no_others() -> None:
     scene = generate(3, recurrences=6, frames=600)
-    found = read(scene.history, scene.vocabulary, readout="joint")
+    found = analyse(scene.history, scene.vocabulary, readout="joint")
     count = len(found["empty"])
     assert count > 3
     figure = evidence_figure(scene.history, found)

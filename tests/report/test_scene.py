@@ -21,7 +21,7 @@ from dejacue import (
     Window,
     locate,
 )
-from dejacue.method.locate import read
+from dejacue.method.locate import analyse
 from dejacue.report.scene import Scene, packed, scene, unpacked
 from dejacue_paper import generate
 
@@ -68,7 +68,7 @@ def test_a_finding_becomes_a_scene_with_the_fields_that_are_promised() -> None:
     finding = Finding(
         made.history,
         made.vocabulary,
-        read(made.history, made.vocabulary, top=1),
+        analyse(made.history, made.vocabulary, top=1),
         thumbnails={9: JPEG, 3: JPEG},
         doubts=((Window(20, 30), "is it hidden?"), (Window(900, 950), "far away")),
         warnings=("mind the gap",),
@@ -117,7 +117,7 @@ def test_pictures_become_text_only_where_no_addresses_are_given() -> None:
     finding = Finding(
         made.history,
         made.vocabulary,
-        read(made.history, made.vocabulary),
+        analyse(made.history, made.vocabulary),
         thumbnails={3: b"no picture"},
     )
     with pytest.raises(InputError, match="neither JPEG nor PNG"):
@@ -187,13 +187,15 @@ def test_evidence_of_another_history_is_refused() -> None:
 
 def test_descriptions_that_answer_alone_have_rows_of_their_own() -> None:
     made = generate(3)
-    alone = scene(made.history, read(made.history, made.vocabulary, readout="scan"))["rows"]
+    alone = scene(made.history, analyse(made.history, made.vocabulary, readout="scan"))["rows"]
     assert [row["description"] for row in alone] == [
         text for texts in made.vocabulary.states.values() for text in texts
     ]
-    shared = scene(made.history, read(made.history, made.vocabulary, readout=Contrast()))["rows"]
+    shared = scene(made.history, analyse(made.history, made.vocabulary, readout=Contrast()))["rows"]
     assert [row["description"] for row in shared] == [None, None]
-    apart = scene(made.history, read(made.history, made.vocabulary, readout="non-overlap"))["rows"]
+    apart = scene(made.history, analyse(made.history, made.vocabulary, readout="non-overlap"))[
+        "rows"
+    ]
     assert len(apart) == 4  # descriptions share the window of their state, not their evidence
     assert apart[0]["windows"] == apart[1]["windows"]
 

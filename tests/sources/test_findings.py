@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dejacue import History, InputError, Vocabulary, Window, locate
-from dejacue.method.locate import read
+from dejacue.method.locate import analyse
 from dejacue.records import Interval
 from dejacue.sources.findings import (
     DOCUMENT,
@@ -72,7 +72,7 @@ VERSION_1 = """{"schema": "dejacue.finding/1",
 
 
 def parts(readout="contrast", words=WORDS) -> Parts:
-    timeline = read(CUP, words, readout=readout)
+    timeline = analyse(CUP, words, readout=readout)
     pictures = Pictures({4: b"frame"}, {4: b"crop"})
     return Parts(CUP, words, timeline, pictures, DOUBTS, ("a warning",), Made(video="v.mp4"))
 

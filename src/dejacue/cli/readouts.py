@@ -11,8 +11,8 @@ from dejacue.cli.options import setting_value
 from dejacue.errors import InputError
 from dejacue.method.durations import SCHEDULES, as_durations
 from dejacue.method.plan import PRESETS, as_readout
+from dejacue.method.readout import Readout
 from dejacue.method.state_readout import AUTO
-from dejacue.method.view import Readout
 from dejacue.plugins import Registry
 
 SAVED: Registry[Callable[[str], Readout]] = Registry("saved_readouts", {})

@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dejacue.errors import InputError, unknown
+from dejacue.errors import InputError, named, unknown
 from dejacue.evaluation.averages import Levels, group_means
 from dejacue.evaluation.overlap import METRICS, best_tiou, metrics
 
@@ -21,7 +22,7 @@ Labels = Sequence[Hashable]
 
 @dataclass(frozen=True)
 class Agreement:
-    """Two passes over the same frames.
+    """How far two passes over the same frames agree.
 
     observed   agreed / frames, the exact rate
     chance     the rate two independent annotators with these label frequencies would reach
@@ -60,13 +61,16 @@ def cohen_kappa(first: Labels, second: Labels) -> Agreement:
     a, b = list(first), list(second)
     if len(a) != len(b):
         raise InputError(
-            f"one pass has {len(a)} labels, the other {len(b)}; both must label the same frames"
+            f"one pass has {len(a)} labels, the other {len(b)}; both must label the same frames",
+            field="second",
+            value=len(b),
         )
     if not a:
-        raise InputError("nothing to compare: both passes are empty")
+        raise InputError("nothing to compare: both passes are empty", field="first")
     if None in a or None in b:
         at = min(labels.index(None) for labels in (a, b) if None in labels)
-        raise InputError(f"label {at} is missing from one of the passes; complete it first")
+        problem = f"label {at} is missing from one of the passes; complete it first"
+        raise InputError(problem, field="label", value=at)
     agreed = sum(x == y for x, y in zip(a, b, strict=True))
     uses = Counter(b)
     pairs = sum(count * uses[label] for label, count in Counter(a).items())
@@ -85,7 +89,8 @@ def agreement(
              and at least one stable frame
     """
     if not passes:
-        raise InputError("nothing to compare: give the two passes of at least one history")
+        problem = "nothing to compare: give the two passes of at least one history"
+        raise InputError(problem, field="passes")
     everything = _scope(passes)
     if stable is None:
         return PassAgreement(everything)
@@ -94,26 +99,27 @@ def agreement(
             raise unknown("history in the stable frames", history, passes)
     for history in passes:
         if history not in stable:
-            raise InputError(f"history {history}: no mask of stable frames; give one")
-    kept = {history: _masked(history, *passes[history], stable[history]) for history in passes}
-    return PassAgreement(everything, _scope(kept))
+            problem = f"history {history}: no mask of stable frames; give one"
+            raise InputError(problem, field="stable", value=history)
+    masked = {history: _masked(history, *passes[history], stable[history]) for history in passes}
+    return PassAgreement(everything, _scope(masked))
 
 
 def _masked(
     history: str, first: Labels, second: Labels, mask: Sequence[bool]
 ) -> tuple[Labels, ...]:
-    keep = np.asarray(list(mask))
-    if keep.dtype != np.bool_ or keep.shape != (len(first),):
-        raise InputError(
-            f"history {history}: the mask of stable frames must contain {len(first)} booleans, "
-            f"not {keep.dtype} of shape {keep.shape}"
+    stable = np.asarray(list(mask))
+    problem = None
+    if stable.dtype != np.bool_ or stable.shape != (len(first),):
+        problem = (
+            f"the mask of stable frames must contain {len(first)} booleans, not {stable.dtype} of "
+            f"shape {stable.shape}"
         )
-    if not keep.any():
-        raise InputError(f"history {history}: no stable frame to compare; leave this history out")
-    return tuple(
-        [label for label, kept in zip(labels, keep, strict=True) if kept]
-        for labels in (first, second)
-    )
+    elif not stable.any():
+        problem = "no stable frame to compare; leave this history out"
+    if problem is not None:
+        raise InputError(f"history {history}: {problem}", field="stable", value=history)
+    return tuple(list(compress(labels, stable)) for labels in (first, second))
 
 
 def _scope(passes: Mapping[str, Sequence[Labels]]) -> Scope:
@@ -121,13 +127,12 @@ def _scope(passes: Mapping[str, Sequence[Labels]]) -> Scope:
     pooled: tuple[list[Hashable], list[Hashable]] = ([], [])
     for history, pair in passes.items():
         if len(pair) != 2:
-            raise InputError(f"history {history}: {len(pair)} passes; give exactly two")
-        try:
+            problem = f"history {history}: {len(pair)} passes; give exactly two"
+            raise InputError(problem, field="passes", value=len(pair))
+        with named(f"history {history}"):
             rates.append(cohen_kappa(*pair).observed)
-        except InputError as error:
-            raise InputError(f"history {history}: {error}") from None
-        for labels, own in zip(pooled, pair, strict=True):
-            labels.extend(own)
+        for labels, added in zip(pooled, pair, strict=True):
+            labels.extend(added)
     return Scope(cohen_kappa(*pooled), sum(rates) / len(rates))
 
 
@@ -143,13 +148,12 @@ def boundary_sensitivity(
     Returns name → r1_03, r1_05 and top1_tiou: uniform means over the groups of the last level.
     """
     if not reference_sets:
-        raise InputError("nothing to score against: give at least one set of references")
+        problem = "nothing to score against: give at least one set of references"
+        raise InputError(problem, field="reference_sets")
     scores = {}
     for name, references in reference_sets.items():
-        try:
+        with named(f'references "{name}"'):
             overlaps = best_tiou(retrieved, references)
-        except InputError as error:
-            raise InputError(f'references "{name}": {error}') from None
         _, means = group_means(metrics(overlaps), levels)
         scores[name] = dict(zip(METRICS, means.mean(axis=0).tolist(), strict=True))
     return scores

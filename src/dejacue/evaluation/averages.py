@@ -26,11 +26,14 @@ def group_means(values: ArrayLike, levels: Levels) -> tuple[list[Hashable], Floa
     """
     numbers = np.asarray(values, dtype=np.float64)
     if numbers.ndim not in (1, 2) or not len(numbers):
-        raise InputError("nothing to average: give one row of numbers per item")
+        problem = "nothing to average: give one row of numbers per item"
+        raise InputError(problem, field="values", value=numbers.shape)
     if not len(levels) or any(len(level) != len(numbers) for level in levels):
-        raise InputError(f"every level needs one group for each of the {len(numbers)} values")
+        problem = f"every level needs one group for each of the {len(numbers)} values"
+        raise InputError(problem, field="levels")
     if not np.isfinite(numbers).all():
-        raise InputError(f"value {int(np.argwhere(~np.isfinite(numbers))[0][0])} is not finite")
+        row = int(np.argwhere(~np.isfinite(numbers))[0][0])
+        raise InputError(f"value {row} is not finite", field="values", value=row)
     keys = list(zip(*reversed(levels), strict=True))  # coarse to fine
     for depth in range(len(levels), 0, -1):
         heads = [key[:depth] for key in keys]
@@ -45,10 +48,11 @@ def group_means(values: ArrayLike, levels: Levels) -> tuple[list[Hashable], Floa
 
 
 def nested_mean(values: ArrayLike, levels: Levels) -> tuple[float, dict[Hashable, float]]:
-    """Return uniform mean over the groups of the last level, and the value of each of them."""
+    """Return the uniform mean over the groups of the last level, and the value of each of them."""
     groups, means = group_means(values, levels)
     if means.ndim != 1:
-        raise InputError("nested_mean takes one number per item; use group_means for more")
+        problem = "nested_mean takes one number per item; use group_means for more"
+        raise InputError(problem, field="values", value=means.shape)
     return float(means.mean()), dict(zip(groups, means.tolist(), strict=True))
 
 
@@ -61,9 +65,10 @@ def duration_strata(durations: ArrayLike, population: ArrayLike) -> tuple[Ints, 
     An item belongs to the first quartile whose upper boundary its duration does not exceed.
     """
     lengths, all_lengths = np.asarray(durations), np.asarray(population)
-    for array in (lengths, all_lengths):
+    for name, array in (("durations", lengths), ("population", all_lengths)):
         numbers = array.dtype.kind in "iuf" and array.ndim == 1 and len(array) > 0
         if not numbers or not ((array >= 1) & (array < np.inf)).all():
-            raise InputError("strata need a single row of durations, each at least one frame")
+            problem = "strata need a single row of durations, each at least one frame"
+            raise InputError(problem, field=name)
     boundaries: Floats = np.quantile(all_lengths, [0.25, 0.5, 0.75])
     return np.searchsorted(boundaries, lengths, side="left"), boundaries

@@ -38,7 +38,7 @@ class Estimate(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """What ``evaluate`` gives back; all numbers are fractions.
+    """What ``evaluate`` returns; all numbers are fractions.
 
     methods        method → metric (r1_03, r1_05, top1_tiou) → Estimate
     counts         histories, states, descriptions and components that were evaluated
@@ -57,26 +57,26 @@ class Evaluation:
     def __repr__(self) -> str:
         counts = ", ".join(f"{number} {what}" for what, number in self.counts.items())
         means = "; ".join(
-            f"{name}: " + ", ".join(f"{METRICS[m]} {100 * e.mean:.1f}" for m, e in own.items())
-            for name, own in self.methods.items()
+            f"{name}: " + ", ".join(f"{METRICS[m]} {100 * e.mean:.1f}" for m, e in row.items())
+            for name, row in self.methods.items()
         )
         return f"<Evaluation of {counts}: {means}>"
 
     def _repr_html_(self) -> str:
         rows = [
-            (escaped(name), *(_percent(estimate.mean, *estimate[1:]) for estimate in own.values()))
-            for name, own in self.methods.items()
+            (escaped(name), *(_percent(*estimate) for estimate in estimates.values()))
+            for name, estimates in self.methods.items()
         ]
         rows += [
             (
                 escaped(name),
                 *(
-                    f"{_percent(one.delta, one.low, one.high, '+')}<br/>p {one.p:.2g}, "
-                    f"Holm {one.holm_p:.2g}"
-                    for one in own.values()
+                    f"{_percent(pair.delta, pair.low, pair.high, '+')}<br/>p {pair.p:.2g}, "
+                    f"Holm {pair.holm_p:.2g}"
+                    for pair in pairs.values()
                 ),
             )
-            for name, own in self.comparisons.items()
+            for name, pairs in self.comparisons.items()
         ]
         title = "Evaluation of " + ", ".join(f"{n} {what}" for what, n in self.counts.items())
         about = "In %, with 95 % intervals; differences are paired."
@@ -89,13 +89,13 @@ class Evaluation:
             "counts": dict(self.counts),
             "interval": "95 %, components resampled",
             "methods": {
-                name: {metric: estimate._asdict() for metric, estimate in own.items()}
-                for name, own in self.methods.items()
+                name: {metric: estimate._asdict() for metric, estimate in estimates.items()}
+                for name, estimates in self.methods.items()
             },
             "family": FAMILY,
             "comparisons": {
-                name: {metric: asdict(paired) for metric, paired in own.items()}
-                for name, own in self.comparisons.items()
+                name: {metric: asdict(pair) for metric, pair in pairs.items()}
+                for name, pairs in self.comparisons.items()
             },
             "components": {
                 component: {
@@ -108,18 +108,18 @@ class Evaluation:
         }
 
     def to_rows(self) -> list[dict[str, Any]]:
-        """Return flat rows for a CSV: a method's means, then the differences with p; None where
-        there is none."""
+        """Return flat rows for a CSV: the means of methods, then their differences with p; None
+        where there is none."""
         names = ("kind", "name", "metric", "value", "low", "high", "p", "holm_p", "family")
         rows: list[tuple[Any, ...]] = [
             ("method", name, metric, *estimate, None, None, None)
-            for name, own in self.methods.items()
-            for metric, estimate in own.items()
+            for name, estimates in self.methods.items()
+            for metric, estimate in estimates.items()
         ]
         rows += [
-            ("difference", name, metric, *asdict(paired).values(), FAMILY)
-            for name, own in self.comparisons.items()
-            for metric, paired in own.items()
+            ("difference", name, metric, *asdict(pair).values(), FAMILY)
+            for name, pairs in self.comparisons.items()
+            for metric, pair in pairs.items()
         ]
         return [dict(zip(names, row, strict=True)) for row in rows]
 
@@ -147,34 +147,38 @@ def evaluate(
     interval scores 0.
     """
     if not isinstance(timelines, Mapping):
-        raise InputError('give timelines by the name of their method: {"contrast": timelines}')
+        problem = 'give timelines by the name of their method: {"contrast": timelines}'
+        raise InputError(problem, field="timelines")
     truth = _by_history(references, Reference, "the references")
     if not truth:
-        raise InputError("no references; give the true windows of at least one history")
+        problem = "no references; give the true windows of at least one history"
+        raise InputError(problem, field="references")
     if not timelines:
-        raise InputError("no timelines; give those of at least one method")
+        raise InputError("no timelines; give those of at least one method", field="timelines")
     windows = _windows(
-        {method: _by_history(_split(own), Timeline, method) for method, own in timelines.items()},
-        truth,
+        {name: _by_history(_split(rows), Timeline, name) for name, rows in timelines.items()}, truth
     )
     outside = _outside(windows, truth)
     if outside:
         raise InputError(
-            f"windows outside the frames of the reference: {_shortened(outside)}; correct the "
-            "timelines, or the frames of the references"
+            f"windows outside the frames of the reference: {_shortened(outside)}",
+            field="frames",
+            value=outside,
+            remedy="correct the timelines, or the frames of the references",
         )
     problems = _mismatches(windows, truth)
     queries = _common(windows, truth)
+    listed = "; ".join(_sentences(problems, MAX_LISTED_NAMES))
     if not queries:
-        reason = (
-            "the timelines and the references have nothing in common, so there is nothing to "
-            "evaluate"
-        )
-        raise InputError("; ".join([reason, *_sentences(problems, MAX_LISTED_NAMES)]))
+        problem = "the timelines and the references have nothing in common, so there is nothing to"
+        raise InputError(f"{problem} evaluate; {listed}", field="references", value=problems)
     if problems and not only_common:
         raise InputError(
-            f"{'; '.join(_sentences(problems, MAX_LISTED_NAMES))}; correct the files, or evaluate "
-            "only what they share (only_common=True / --only-common)"
+            listed,
+            field="only_common",
+            value=problems,
+            remedy="correct the files, or evaluate only what they share (only_common=True / "
+            "--only-common)",
         )
     return _measured(windows, truth, queries, tuple(_sentences(problems)), compared)
 
@@ -192,14 +196,14 @@ def _measured(
     true = [truth[history].states[state] for history, state, _ in queries]
     groups: list[Any] = []
     values = {}
-    for name, own in windows.items():
-        answers = [own[key] for key in queries]
+    for name, by_query in windows.items():
+        answers = [by_query[key] for key in queries]
         overlaps = best_tiou([w or Window(0, 0) for w in answers], true)  # type: ignore[arg-type]
         overlaps[[window is None for window in answers]] = 0.0
         table = metrics(overlaps)
         groups, values[name] = group_means(table, [states, histories, sources])
     return Evaluation(
-        methods={name: _estimates(own) for name, own in values.items()},
+        methods={name: _estimates(table) for name, table in values.items()},
         counts={
             "histories": len(set(histories)),
             "states": len(set(zip(histories, states, strict=True))),
@@ -225,24 +229,28 @@ def _comparisons(values: Mapping[str, Floats]) -> dict[str, dict[str, Paired]]:
     (first, base), *later = values.items()
     if later and len(base) < 2:
         raise InputError(
-            "all histories come from one component, but comparing methods takes two or more; "
-            "evaluate each method alone, or name the components in the references"
+            "all histories come from one component, but comparing methods takes two or more",
+            field="component",
+            value=len(base),
+            remedy="evaluate each method alone, or name the components in the references",
         )
     return {
-        f"{name} - {first}": dict(zip(METRICS, compare(own, base), strict=True))
-        for name, own in later
+        f"{name} - {first}": dict(zip(METRICS, compare(table, base), strict=True))
+        for name, table in later
     }
 
 
 def _by_history(records: Iterable[Record], kind: type[Record], whose: str) -> dict[str, Record]:
-    named: dict[str, Record] = {}
+    by_id: dict[str, Record] = {}
     for record in records:
         if not isinstance(record, kind):
-            raise InputError(f"{whose}: expected {kind.__name__} records, not {record!r:.60}")
-        if record.history_id in named:
-            raise InputError(f'{whose}: history "{record.history_id}" is given twice')
-        named[record.history_id] = record
-    return named
+            problem = f"{whose}: expected {kind.__name__} records, not {record!r:.60}"
+            raise InputError(problem, field=whose, value=record)
+        if record.history_id in by_id:
+            problem = f'{whose}: history "{record.history_id}" is given twice'
+            raise InputError(problem, field=whose, value=record.history_id)
+        by_id[record.history_id] = record
+    return by_id
 
 
 def _split(timelines: Iterable[Timeline] | Timeline) -> Iterator[Timeline]:
@@ -265,11 +273,12 @@ def _windows(
     texts: dict[tuple[str, str], dict[str, None]] = {}
     for method, timelines in methods.items():
         for history, timeline in timelines.items():
-            for state, own in timeline.states.items():
-                for text in own:
-                    if own.count(text) > 1:
-                        raise InputError(f"{method}: {_name((history, state, text))} occurs twice")
-                texts.setdefault((history, state), {}).update(dict.fromkeys(own))
+            for state, sentences in timeline.states.items():
+                for text in sentences:
+                    if sentences.count(text) > 1:
+                        problem = f"{method}: {_name((history, state, text))} occurs twice"
+                        raise InputError(problem, field=method, value=text)
+                texts.setdefault((history, state), {}).update(dict.fromkeys(sentences))
     for history, reference in truth.items():
         for state in reference.states:
             if (listed := _listed(reference, state)) is not None:
@@ -292,7 +301,7 @@ def _windows(
 def _common(windows: Mapping[str, Windows], truth: Mapping[str, Reference]) -> list[Query]:
     """Return what every method answered inside the frames, and the references know."""
     first, *others = windows.values()
-    return [key for key in first if _known(key, truth) and all(key in own for own in others)]
+    return [key for key in first if _known(key, truth) and all(key in other for other in others)]
 
 
 def _known(key: Query, truth: Mapping[str, Reference]) -> bool:
@@ -307,17 +316,14 @@ def _listed(reference: Reference, state: str) -> tuple[str, ...] | None:
     return (reference.descriptions or {}).get(state)
 
 
-def _inside(window: Window, reference: Reference) -> bool:
-    return reference.frames is None or window | reference.frames == reference.frames
-
-
 def _outside(windows: Mapping[str, Windows], truth: Mapping[str, Reference]) -> list[str]:
     """Name windows where the history has no frame: a mistake, never left out of a mean."""
     return [
         f"{method}: {_name(key)} {window}"
-        for method, own in windows.items()
-        for key, window in own.items()
-        if window is not None and key[0] in truth and not _inside(window, truth[key[0]])
+        for method, by_query in windows.items()
+        for key, window in by_query.items()
+        if window is not None and key[0] in truth
+        if (frames := truth[key[0]].frames) is not None and window | frames != frames
     ]
 
 
@@ -328,8 +334,8 @@ def _mismatches(windows: Mapping[str, Windows], truth: Mapping[str, Reference]) 
     """Return what is not shared, by method, then between the methods."""
     problems = [
         (f"{method}: {kind}", names)
-        for method, own in windows.items()
-        for kind, names in _unmatched(own, truth).items()
+        for method, by_query in windows.items()
+        for kind, names in _unmatched(by_query, truth).items()
         if names
     ]
     first, *later = windows
@@ -373,8 +379,8 @@ def _unmatched(windows: Windows, truth: Mapping[str, Reference]) -> dict[str, li
 
 
 def _unpaired(first: Windows, second: Windows, truth: Mapping[str, Reference]) -> list[str]:
-    """Descriptions of one method only, in states that both have; those that a reference lists
-    are compared with its list already."""
+    """Return descriptions of one method only, in states that both have; those that a reference
+    lists are compared with its list already."""
     shared = {key[:2] for key in first} & {key[:2] for key in second}
     return [
         _name(key)

@@ -22,25 +22,30 @@ def identity_correct(target: ArrayLike, others: ArrayLike) -> Floats:
     target   (Q,) best score of the target for each description
     others   (Q, K) those of K other tracks; −inf where no window fits; K may be 0
     """
-    own, rest = np.asarray(target, dtype=np.float64), np.asarray(others, dtype=np.float64)
-    if own.ndim != 1 or rest.ndim != 2 or len(rest) != len(own):
+    scores, rest = np.asarray(target, dtype=np.float64), np.asarray(others, dtype=np.float64)
+    if scores.ndim != 1 or rest.ndim != 2 or len(rest) != len(scores):
         raise InputError(
-            f"scores of other tracks have shape {rest.shape}; give one row for each of {own.shape}"
+            f"scores of other tracks have shape {rest.shape}; give one row for each of "
+            f"{scores.shape}",
+            field="others",
+            value=rest.shape,
         )
-    if np.isnan(own).any() or np.isnan(rest).any():
-        raise InputError("a score of the target or of another track is not a number")
+    for name, table in (("target", scores), ("others", rest)):
+        if np.isnan(table).any():
+            problem = "a score of the target or of another track is not a number"
+            raise InputError(problem, field=name)
     if not rest.shape[1]:
-        return np.ones(len(own))
+        return np.ones(len(scores))
     best = rest.max(axis=1)
-    close = np.isclose(best, own, rtol=RELATIVE, atol=ABSOLUTE)
-    alone: Floats = ((own > best) & ~close).astype(np.float64)
+    close = np.isclose(best, scores, rtol=RELATIVE, atol=ABSOLUTE)
+    alone: Floats = ((scores > best) & ~close).astype(np.float64)
     return alone
 
 
 def best_margin(
     windows: ArrayLike, scores: ArrayLike, references: ArrayLike, sibling_references: ArrayLike
 ) -> tuple[float, float]:
-    """Return best score of a right window, and of a window that shows another state; −inf if none.
+    """Return the best score of a right window, and of one that shows another state; −inf if none.
 
     windows    (C, 2) candidates of the target; scores (C,) for one description
     references, sibling_references   the true windows of its state, and of the other states
@@ -49,20 +54,19 @@ def best_margin(
     shared with any of its own.
     """
     array, values = _scored(windows, scores)
-    mine, theirs = (
-        as_windows(references, "references"),
-        as_windows(sibling_references, "sibling references"),
-    )
-    if not len(mine) or not len(theirs):
-        raise InputError("a margin needs a reference for the state and one for another state")
-    with_own, with_siblings = tiou(array, mine).max(axis=1), tiou(array, theirs).max(axis=1)
-    right = values[with_own >= POSITIVE]
-    wrong = values[(with_siblings >= POSITIVE) & (with_own == 0)]
+    true = as_windows(references, "references")
+    siblings = as_windows(sibling_references, "sibling references")
+    if not len(true) or not len(siblings):
+        problem = "a margin needs a reference for the state and one for another state"
+        raise InputError(problem, field="sibling_references" if len(true) else "references")
+    with_state, with_siblings = tiou(array, true).max(axis=1), tiou(array, siblings).max(axis=1)
+    right = values[with_state >= POSITIVE]
+    wrong = values[(with_siblings >= POSITIVE) & (with_state == 0)]
     return float(right.max(initial=-np.inf)), float(wrong.max(initial=-np.inf))
 
 
 def best_outside(windows: ArrayLike, scores: ArrayLike, barred: Sequence[Window]) -> float:
-    """Return best score of a window that touches none of the barred ones; −inf if there is none."""
+    """Return the best score of a window that touches none of the barred ones; −inf if none."""
     array, values = _scored(windows, scores)
     if len(barred):
         values = values[tiou(array, [tuple(window) for window in barred]).max(axis=1) == 0]
@@ -72,5 +76,6 @@ def best_outside(windows: ArrayLike, scores: ArrayLike, barred: Sequence[Window]
 def _scored(windows: ArrayLike, scores: ArrayLike) -> tuple[Ints, Floats]:
     array, values = as_windows(windows, "candidates"), np.asarray(scores, dtype=np.float64)
     if values.shape != (len(array),) or np.isnan(values).any():
-        raise InputError(f"{len(array)} candidates need one number each, not {values.shape}")
+        problem = f"{len(array)} candidates need one number each, not {values.shape}"
+        raise InputError(problem, field="scores", value=values.shape)
     return array, values

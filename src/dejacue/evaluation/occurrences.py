@@ -24,7 +24,8 @@ def match(
     reaches the threshold. Returns (R,) hits in the order of the scores.
     """
     if not 0 < threshold <= 1:
-        raise InputError(f"a tIoU threshold must be above 0 and at most 1, not {threshold}")
+        problem = f"a tIoU threshold must be above 0 and at most 1, not {threshold}"
+        raise InputError(problem, field="threshold", value=threshold)
     overlaps = _ranked_overlaps(retrieved, scores, references)
     hits = np.zeros(len(overlaps), dtype=np.bool_)
     for rank, row in enumerate(overlaps):
@@ -58,24 +59,26 @@ def recurrence(retrieved: ArrayLike, scores: ArrayLike, references: ArrayLike) -
     """
     precisions = [average_precision(retrieved, scores, references, t) for t in THRESHOLDS]
     hits = match(retrieved, scores, references, 0.5)
-    found, asked = int(hits.sum()), len(np.asarray(references))
+    correct, expected = int(hits.sum()), len(np.asarray(references))
     return {
         "map": float(np.mean(precisions)),
-        "recall_05": found / asked,
-        "precision_05": found / max(len(hits), 1),
-        "count_error": float(abs(len(hits) - asked)),
+        "recall_05": correct / expected,
+        "precision_05": correct / max(len(hits), 1),
+        "count_error": float(abs(len(hits) - expected)),
     }
 
 
 def _ranked_overlaps(retrieved: ArrayLike, scores: ArrayLike, references: ArrayLike) -> Floats:
     """Return (R, K) overlaps, rows in the order of descending score."""
     if not np.size(references):
-        raise InputError("no reference window, so there is nothing to find")
-    wanted = as_windows(references, "reference windows")
-    overlaps = tiou(retrieved, wanted) if np.size(retrieved) else np.zeros((0, len(wanted)))
+        raise InputError("no reference window, so there is nothing to find", field="references")
+    true = as_windows(references, "reference windows")
+    overlaps = tiou(retrieved, true) if np.size(retrieved) else np.zeros((0, len(true)))
     values = np.asarray(scores, dtype=np.float64)
     if values.shape != (len(overlaps),):
-        raise InputError(f"{len(overlaps)} retrieved windows but scores of shape {values.shape}")
+        problem = f"{len(overlaps)} retrieved windows but scores of shape {values.shape}"
+        raise InputError(problem, field="scores", value=values.shape)
     if not np.isfinite(values).all():
-        raise InputError(f"score {int(np.argmin(np.isfinite(values)))} is not finite")
+        row = int(np.argmin(np.isfinite(values)))
+        raise InputError(f"score {row} is not finite", field="scores", value=row)
     return overlaps[np.argsort(-values, kind="stable")]

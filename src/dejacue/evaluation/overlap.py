@@ -20,10 +20,12 @@ def as_windows(values: ArrayLike, what: str) -> Ints:
     """Return (n, 2) inclusive frames, from rows of numbers or Windows."""
     array = _plain(values, what)
     if array.ndim != 2 or array.shape[1] != 2 or array.dtype.kind not in "iu":
-        raise InputError(f"{what} must be rows of [start, end] frames, not {array.shape}")
+        problem = f"{what} must be rows of [start, end] frames, not {array.shape}"
+        raise InputError(problem, field=what, value=array.shape)
     if (array[:, 0] > array[:, 1]).any():
         row = int(np.argmax(array[:, 0] > array[:, 1]))
-        raise InputError(f"{what}: row {row} ends before it starts ({array[row].tolist()})")
+        problem = f"{what}: row {row} ends before it starts ({array[row].tolist()})"
+        raise InputError(problem, field=what, value=row)
     return array.astype(np.int64)
 
 
@@ -34,7 +36,8 @@ def _plain(values: ArrayLike, what: str) -> NDArray[Any]:
             return np.asarray([tuple(value) for value in values])  # type: ignore[arg-type]
         return np.asarray(values)
     except (TypeError, ValueError):  # rows of different lengths
-        raise InputError(f"{what} must be rows of [start, end] frames, two numbers each") from None
+        problem = f"{what} must be rows of [start, end] frames, two numbers each"
+        raise InputError(problem, field=what) from None
 
 
 def tiou(retrieved: ArrayLike, references: ArrayLike) -> Floats:
@@ -45,10 +48,11 @@ def tiou(retrieved: ArrayLike, references: ArrayLike) -> Floats:
 
 
 def paired_tiou(first: ArrayLike, second: ArrayLike) -> Floats:
-    """Return (n,) overlap of each window with the one in the same row of the other table."""
+    """Return the overlap (n,) of each window with the one in the same row of the other table."""
     a, b = as_windows(first, "first windows"), as_windows(second, "second windows")
     if len(a) != len(b):
-        raise InputError(f"{len(a)} windows cannot be paired with {len(b)}")
+        problem = f"{len(a)} windows cannot be paired with {len(b)}"
+        raise InputError(problem, field="second", value=len(b))
     return _overlap(a, b)
 
 
@@ -64,16 +68,18 @@ def best_tiou(retrieved: ArrayLike, references: Sequence[ArrayLike]) -> Floats:
     """Return (R,) overlap of each retrieved window with the best of its own references."""
     windows = as_windows(retrieved, "retrieved windows")
     if len(windows) != len(references):
-        raise InputError(
-            f"{len(windows)} retrieved windows but {len(references)} lists of references"
-        )
-    tables = [_plain(own, "reference windows") for own in references]
-    for own in tables:
-        if own.shape != (0,) and own.shape[1:] != (2,):
-            raise InputError(f"reference windows must be rows of [start, end], not {own.shape}")
-    counts = [len(own) for own in tables]
+        problem = f"{len(windows)} retrieved windows but {len(references)} lists of references"
+        raise InputError(problem, field="references", value=len(references))
+    tables = [_plain(rows, "reference windows") for rows in references]
+    for table in tables:
+        if table.shape != (0,) and table.shape[1:] != (2,):
+            problem = f"reference windows must be rows of [start, end], not {table.shape}"
+            raise InputError(problem, field="reference windows", value=table.shape)
+    counts = [len(table) for table in tables]
     if not all(counts):
-        raise InputError(f"retrieved window {counts.index(0)} has no reference")
+        row = counts.index(0)
+        problem = f"retrieved window {row} has no reference"
+        raise InputError(problem, field="references", value=row)
     if not counts:
         return np.empty(0)
     flat = as_windows(np.concatenate(tables), "reference windows")
@@ -85,7 +91,8 @@ def recall_at(threshold: float, overlaps: ArrayLike) -> Floats:
     """Return 1 where the overlap reaches the threshold, else 0."""
     values = np.asarray(overlaps, dtype=np.float64)
     if np.ndim(threshold) or np.isnan(values).any():
-        raise InputError("recall needs one threshold, and overlaps that are numbers")
+        problem = "recall needs one threshold, and overlaps that are numbers"
+        raise InputError(problem, field="threshold" if np.ndim(threshold) else "overlaps")
     return (values >= threshold).astype(np.float64)
 
 
@@ -103,11 +110,10 @@ def oracle_tiou(windows: ArrayLike, references: Sequence[ArrayLike]) -> Floats:
     not compared.
     """
     rows = as_windows(windows, "candidates")
-    tables = [as_windows(own, "reference windows") for own in references]
-    if not len(rows) or not all(len(own) for own in tables):
-        raise InputError(
-            "the best overlap needs candidates, and at least one reference in every list"
-        )
+    tables = [as_windows(table, "reference windows") for table in references]
+    if not len(rows) or not all(map(len, tables)):
+        problem = "the best overlap needs candidates, and at least one reference in every list"
+        raise InputError(problem, field="references" if len(rows) else "windows")
     if not tables:
         return np.empty(0)
     low, high = int(rows[:, 0].min()), int(rows[:, 0].max())
@@ -124,9 +130,9 @@ def oracle_tiou(windows: ArrayLike, references: Sequence[ArrayLike]) -> Floats:
     best = np.zeros(len(flat))
     for beside in (np.maximum(at - 1, 0), np.minimum(at, len(keys) - 1)):
         length, start = np.divmod(keys[beside], room)
-        found = np.stack([start + low, start + low + length - 1], axis=-1)
-        np.maximum(best, _overlap(found, flat).max(axis=0), out=best)
-    return np.maximum.reduceat(best, np.cumsum([0, *(len(own) for own in tables[:-1])]))
+        nearest = np.stack([start + low, start + low + length - 1], axis=-1)
+        np.maximum(best, _overlap(nearest, flat).max(axis=0), out=best)
+    return np.maximum.reduceat(best, np.cumsum([0, *map(len, tables[:-1])]))
 
 
 def paraphrase_pairs(windows: ArrayLike, groups: Sequence[Hashable]) -> tuple[Ints, Floats, Floats]:
@@ -136,13 +142,15 @@ def paraphrase_pairs(windows: ArrayLike, groups: Sequence[Hashable]) -> tuple[In
     """
     array = as_windows(windows, "retrieved windows")
     if len(groups) != len(array):
-        raise InputError(f"{len(array)} windows but {len(groups)} groups")
+        problem = f"{len(array)} windows but {len(groups)} groups"
+        raise InputError(problem, field="groups", value=len(groups))
     members: dict[Hashable, list[int]] = {}
     for row, group in enumerate(groups):
         members.setdefault(group, []).append(row)
     pairs = [pair for rows in members.values() for pair in combinations(rows, 2)]
     if not pairs:
-        raise InputError("no state has two descriptions, so there are no paraphrases to compare")
+        problem = "no state has two descriptions, so there are no paraphrases to compare"
+        raise InputError(problem, field="groups")
     index = np.array(pairs, dtype=np.int64)
     first, second = array[index[:, 0]], array[index[:, 1]]
     same = (first == second).all(axis=1).astype(np.float64)

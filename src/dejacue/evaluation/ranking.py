@@ -43,29 +43,30 @@ def rank_candidates(
     oracle_gap_closed_at_10        share of the gap between them that the first ten close
     """
     candidates, table = as_windows(windows, "candidates"), np.asarray(scores, dtype=np.float64)
+    problem, field = None, "scores"
     if table.ndim != 2 or table.shape[0] != len(references):
-        raise InputError(
-            f"scores of shape {table.shape} need one row per description ({len(references)})"
-        )
-    if table.shape[1] != len(candidates):
-        raise InputError(
-            f"scores of shape {table.shape} need one column per candidate ({len(candidates)})"
-        )
-    if not table.shape[1] or np.isnan(table).any():
-        raise InputError("there are no candidates to rank, or a score is not a number")
-    found: dict[str, list[float]] = {name: [] for name in RANKING}
+        problem = f"scores of shape {table.shape} need one row per description ({len(references)})"
+    elif table.shape[1] != len(candidates):
+        problem = f"scores of shape {table.shape} need one column per candidate ({len(candidates)})"
+    elif not table.shape[1] or np.isnan(table).any():
+        problem = "there are no candidates to rank, or a score is not a number"
+        field = "scores" if table.shape[1] else "windows"
+    if problem is not None:
+        raise InputError(problem, field=field, value=table.shape)
+    measures: dict[str, list[float]] = {name: [] for name in RANKING}
     known: dict[bytes, Floats] = {}
-    for row, own in zip(table, references, strict=True):
-        wanted = as_windows(own, "reference windows")
-        if not len(wanted):
-            raise InputError("candidates are ranked against references; give each description one")
-        key = wanted.tobytes()
+    for row, rows in zip(table, references, strict=True):
+        true = as_windows(rows, "reference windows")
+        if not len(true):
+            problem = "candidates are ranked against references; give each description one"
+            raise InputError(problem, field="references")
+        key = true.tobytes()
         if key not in known:  # descriptions of one state share their references
-            known[key] = tiou(candidates, wanted).max(axis=1)
+            known[key] = tiou(candidates, true).max(axis=1)
         overlaps = known[key][np.argsort(-row, kind="stable")]
         for name, value in _measures(overlaps).items():
-            found[name].append(value)
-    return {name: np.array(values) for name, values in found.items()}
+            measures[name].append(value)
+    return {name: np.array(values) for name, values in measures.items()}
 
 
 def _measures(overlaps: Floats) -> dict[str, float]:

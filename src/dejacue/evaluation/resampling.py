@@ -21,7 +21,7 @@ DRAWS = 10_000
 ASSIGNMENTS = 100_000
 BLOCK = 10_000
 MAX_INDICES = 1 << 20  # drawn at a time
-MAX_KEPT_SIGNS = 1 << 24  # kept between tests, a byte each
+MAX_CACHED_SIGNS = 1 << 24  # between tests, a byte each
 MAX_EXACT_UNITS = 20  # units for which all 2ⁿ sign assignments are enumerated
 SLACK = 1e-15
 
@@ -29,18 +29,18 @@ SLACK = 1e-15
 def _units(values: ArrayLike, minimum: int = 1) -> Floats:
     array = np.asarray(values, dtype=np.float64)
     if array.ndim not in (1, 2) or len(array) < minimum:
-        raise InputError(
-            f"resampling needs at least {minimum} units, not values of shape {array.shape}"
-        )
+        problem = f"resampling needs at least {minimum} units, not values of shape {array.shape}"
+        raise InputError(problem, field="values", value=array.shape)
     if not np.isfinite(array).all():
-        raise InputError(f"value {int(np.argwhere(~np.isfinite(array))[0][0])} is not finite")
+        row = int(np.argwhere(~np.isfinite(array))[0][0])
+        raise InputError(f"value {row} is not finite", field="values", value=row)
     return array
 
 
 def bootstrap_interval(
     values: ArrayLike, *, level: float = 0.95, draws: int = DRAWS, seed: int = SEED
 ) -> Floats:
-    """Return percentile interval of the mean over units drawn with replacement: (low, high).
+    """Return the percentile interval of the mean over units drawn with replacement: (low, high).
 
     values   (n,), or (n, k) for k metrics of the same units, which share the draws → (2, k)
 
@@ -58,16 +58,18 @@ def stratified_interval(
     draws: int = DRAWS,
     seed: int = SEED,
 ) -> Floats:
-    """Return the same interval with units drawn within each stratum: in every draw one stratum
-    after the other, in order of first appearance."""
+    """Return that interval with units drawn within each stratum: in every draw one stratum after
+    the other, in order of first appearance."""
     array = _units(values)
     if not 0 < level < 1 or draws < 1:
-        raise InputError(f"level {level} must be between 0 and 1, and draws {draws} at least 1")
+        problem = f"level {level} must be between 0 and 1, and draws {draws} at least 1"
+        raise InputError(problem, field="level" if draws >= 1 else "draws")
     if len(strata) != len(array):
-        raise InputError(f"{len(array)} values but {len(strata)} strata")
+        problem = f"{len(array)} values but {len(strata)} strata"
+        raise InputError(problem, field="strata", value=len(strata))
     rng = np.random.default_rng(seed)
-    own = [array[[s == stratum for s in strata]] for stratum in dict.fromkeys(strata)]
-    sums = _drawn_sums(own[0], rng, draws) if len(own) == 1 else _drawn_in_turn(own, rng, draws)
+    first, *more = [array[[s == stratum for s in strata]] for stratum in dict.fromkeys(strata)]
+    sums = _drawn_in_turn([first, *more], rng, draws) if more else _drawn_sums(first, rng, draws)
     ends = [(1 - level) / 2, (1 + level) / 2]
     quantiles: Floats = np.quantile(sums / len(array), ends, axis=1)
     return quantiles.reshape(2, *array.shape[1:])
@@ -106,11 +108,12 @@ def sign_flip(
     """
     array = _units(differences, minimum=2)
     if assignments < 1:
-        raise InputError(f"{assignments} sign assignments; at least one is needed")
+        problem = f"{assignments} sign assignments; at least one is needed"
+        raise InputError(problem, field="assignments", value=assignments)
     least = np.abs(array.mean(axis=0)) - _slack(array)
     hits = np.zeros(array.shape[1:])
-    few = assignments * len(array) <= MAX_KEPT_SIGNS
-    for signs in (_kept_signs if few else _signs)(seed, assignments, len(array)):
+    few = assignments * len(array) <= MAX_CACHED_SIGNS
+    for signs in (_cached_signs if few else _signs)(seed, assignments, len(array)):
         hits += (np.abs(signs.astype(np.float64) @ array / len(array)) >= least).sum(axis=0)
     return (hits + 1) / (assignments + 1)
 
@@ -130,17 +133,18 @@ def _signs(seed: int, assignments: int, units: int) -> Iterator[NDArray[np.int8]
 
 
 @lru_cache(maxsize=2)
-def _kept_signs(seed: int, assignments: int, units: int) -> tuple[NDArray[np.int8], ...]:
-    """Return the same, kept: tests of the same units share their signs."""
+def _cached_signs(seed: int, assignments: int, units: int) -> tuple[NDArray[np.int8], ...]:
+    """Return the same, cached: tests of the same units share their signs."""
     return tuple(_signs(seed, assignments, units))
 
 
 def sign_flip_exact(differences: ArrayLike) -> Floats:
-    """Return the same over all 2ⁿ assignments, for up to 20 units."""
+    """Return the two-sided p over all 2ⁿ assignments of signs, for up to 20 units."""
     array = _units(differences, minimum=2)
     n = len(array)
     if n > MAX_EXACT_UNITS:
-        raise InputError(f"{n} units have too many sign assignments; use sign_flip")
+        problem = f"{n} units have too many sign assignments; use sign_flip"
+        raise InputError(problem, field="differences", value=n)
     sums = np.zeros((1, *array.shape[1:]))
     for value in array:  # all signed sums, doubling unit by unit
         sums = np.concatenate([sums + value, sums - value])
@@ -169,7 +173,8 @@ def compare(
     """
     a, b = _units(first, minimum=2), _units(second, minimum=2)
     if a.shape != b.shape or a.ndim != 2:
-        raise InputError(f"paired tables must have the same shape, not {a.shape} and {b.shape}")
+        problem = f"paired tables must have the same shape, not {a.shape} and {b.shape}"
+        raise InputError(problem, field="second", value=b.shape)
     difference = a - b
     interval = stratified_interval(difference, [0] * len(a) if strata is None else strata)
     p = sign_flip_exact(difference) if len(a) <= MAX_EXACT_UNITS else sign_flip(difference)
@@ -181,9 +186,10 @@ def holm(p_values: ArrayLike) -> Floats:
     """Return Holm's corrected p-values of one family, in the order given."""
     p = _units(p_values)
     if p.ndim != 1:
-        raise InputError("Holm's correction takes a single row of p-values")
+        problem = "Holm's correction takes a single row of p-values"
+        raise InputError(problem, field="p_values", value=p.shape)
     if ((p < 0) | (p > 1)).any():
-        raise InputError("p-values must be between 0 and 1")
+        raise InputError("p-values must be between 0 and 1", field="p_values")
     order = np.argsort(p, kind="stable")
     steps = p[order] * np.arange(len(p), 0, -1)
     corrected = np.empty(len(p))

@@ -25,8 +25,8 @@ from dejacue.method.contrast import MIN_SHARE_OF_BEST, Contrast
 from dejacue.method.coordinates import as_coordinates
 from dejacue.method.kernel import Answers
 from dejacue.method.plan import DEFAULT_COORDINATES
+from dejacue.method.readout import PUBLISHED_WIDTH, Readout, View
 from dejacue.method.scan import ScoredWindow
-from dejacue.method.view import PUBLISHED_WIDTH, Readout, View
 from dejacue.records import Evidence, History
 from dejacue.sources.atomic import write_text
 from dejacue.sources.documents import as_json, declared, read_json
@@ -39,10 +39,10 @@ Table = NDArray[np.float64]  # (Q, N)
 Positions = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]
 
 
-def seen_in(view: View, coordinates: str, pooling: float = 0.0) -> View:
-    """Return the same history in other coordinates; made once for each view."""
+def in_coordinates(view: View, coordinates: str, pooling: float = 0.0) -> View:
+    """Return the same history in other coordinates; it is created once for each view."""
     return view.once(
-        ("seen in", coordinates, pooling),
+        ("in coordinates", coordinates, pooling),
         lambda: View(
             view.history, view.vocabulary, as_coordinates(coordinates), pooling, view.engine
         ),
@@ -50,12 +50,12 @@ def seen_in(view: View, coordinates: str, pooling: float = 0.0) -> View:
 
 
 def _responses(coordinates: str) -> Callable[[View], Table]:
-    return lambda view: seen_in(view, coordinates).respond(PUBLISHED_WIDTH)[0]
+    return lambda view: in_coordinates(view, coordinates).respond(PUBLISHED_WIDTH)[0]
 
 
 def _contrast(view: View) -> Table:
-    """Return the evidence of contrast, for each description that of its state."""
-    pooled = seen_in(view, "vocabulary", 1.0)
+    """Return the evidence of contrast: for each description, that of its state."""
+    pooled = in_coordinates(view, "vocabulary", 1.0)
     rows: Table = CONTRAST.seen(pooled)[1].responses[0][view.vocabulary.labels]
     return rows
 
@@ -67,7 +67,10 @@ def _siblings(view: View, rows: Table) -> list[Table]:
     if len(states) < 2:
         raise InputError(
             f"history {view.history.id}: its vocabulary has only one state, but sibling evidence "
-            "needs two; add a state, or fit with the features vocabulary, absolute, dual"
+            "needs two",
+            field="states",
+            value=len(states),
+            remedy="add a state, or fit with the features vocabulary, absolute, dual",
         )
     return [np.delete(states, label, axis=0) for label in labels]
 
@@ -90,7 +93,7 @@ def _share(view: View) -> Table:
 
 def _margin(view: View) -> Table:
     """Return the plain cosine less that of the best sibling."""
-    rows = seen_in(view, "absolute").cosines.astype(np.float64)
+    rows = in_coordinates(view, "absolute").cosines.astype(np.float64)
     best = np.stack([others.max(axis=0) for others in _siblings(view, rows)])
     return np.asarray(rows - best)
 
@@ -112,7 +115,8 @@ def check_features(names: Sequence[str]) -> tuple[str, ...]:
         if name not in FEATURES:
             raise unknown("feature", name, FEATURES)
     if not names or len(set(names)) < len(names):
-        raise InputError("features: name one or more, each of them once")
+        problem = "features: name one or more, each of them once"
+        raise InputError(problem, field="features", value=names)
     return tuple(names)
 
 
@@ -124,7 +128,7 @@ def features_of(view: View, names: Sequence[str]) -> NDArray[np.float64]:
 
 @dataclass(frozen=True)
 class Fitted:
-    """What a model was fitted on, and what cross-validation by component said.
+    """What a model was fitted on, and the result of cross-validation by component.
 
     moments      descriptions with labels
     table        (method, R@1 .3, R@1 .5, Top-1 tIoU): the model as chosen and fitted without the
@@ -177,17 +181,19 @@ class Calibrated(Readout):
         for name in ("mean", "scale", "weights"):
             values = tuple(float(value) for value in getattr(self, name))
             if len(values) != len(self.features) or not all(map(math.isfinite, values)):
-                raise InputError(f"{name}: give one finite number per feature")
+                problem = f"{name}: give one finite number per feature"
+                raise InputError(problem, field=name, value=values)
             object.__setattr__(self, name, values)
         if min(self.scale) <= 0 or not math.isfinite(self.bias):
-            raise InputError("the scale of every feature must be above 0, and the bias finite")
+            problem = "the scale of every feature must be above 0, and the bias finite"
+            raise InputError(problem, field="scale" if min(self.scale) <= 0 else "bias")
 
     @property
     def level(self) -> str:
         return "state" if self.features == ("contrast",) else "description"
 
     def settings(self) -> dict[str, Any]:
-        """Return what decides; how it was fitted stays in its file."""
+        """Return the settings that decide; how it was fitted stays in its file."""
         return {name: value for name, value in asdict(self).items() if name != "fitted"}
 
     def log_odds(self, view: View) -> NDArray[np.float64]:
@@ -213,13 +219,15 @@ class Calibrated(Readout):
         if None not in (history.encoder, self.encoder) and history.encoder != self.encoder:
             raise InputError(
                 f'the model was fitted to features of "{self.encoder}", but history {history.id} '
-                f'has features of "{history.encoder}"; encode with the same encoder, or fit again'
+                f'has features of "{history.encoder}"',
+                field="encoder",
+                value=history.encoder,
+                remedy="encode with the same encoder, or fit again",
             )
-        if view.coordinates.name != DEFAULT_COORDINATES:
-            raise InputError(
-                f"a calibrated readout has its own coordinates; leave out {view.coordinates.name} "
-                "coordinates"
-            )
+        name = view.coordinates.name
+        if name != DEFAULT_COORDINATES:
+            problem = f"a calibrated readout has its own coordinates; leave out {name} coordinates"
+            raise InputError(problem, field="coordinates", value=name)
 
     def find_one(self, view: View) -> Answers:
         def compute() -> Answers:
@@ -229,7 +237,7 @@ class Calibrated(Readout):
         return view.once(("found", self), compute)
 
     def windows(self, view: View, odds: NDArray[np.float64]) -> Positions:
-        """Return positions of the best window of each row, and its score."""
+        """Return the positions of the best window of each row, and its score."""
         cuts = self.bounds(view.history)
         if self.rule == "sum":
             return s.largest_sum(odds, cuts)
@@ -239,19 +247,19 @@ class Calibrated(Readout):
         return history.run_offsets if self.rule == "sum" else CONTRAST.bounds(history)
 
     def evidence(self, view: View) -> Evidence:
-        """Return the log-odds; the cosines are those of the published evidence."""
+        """Return the log-odds, with the cosines of the published evidence."""
         odds = self.log_odds(view)
         centre, scale = np.zeros(len(odds)), np.ones(len(odds))
         zero = "odds" if self.rule == "sum" else "mean"
         return Evidence(view.cosines, centre, scale, odds, view.history.frames, zero=zero)
 
     def alternatives(
-        self, view: View, found: Answers, more: int, least: NDArray[np.float64] | None = None
+        self, view: View, answers: Answers, more: int, least: NDArray[np.float64] | None = None
     ) -> list[list[ScoredWindow]]:
         odds = self.log_odds(view)
         return s.disjoint(
             self.bounds(view.history).tolist(),
-            list(zip(found.start.tolist(), found.end.tolist(), strict=True)),
+            list(zip(answers.start.tolist(), answers.end.tolist(), strict=True)),
             more,
             lambda parts: [self._best_of(view, odds[row], *part) for row, *part in parts],
             None if least is None else least.tolist(),
@@ -263,10 +271,10 @@ class Calibrated(Readout):
         """Return the best window of a part of a row, where that speaks for the state."""
         part, cuts = np.ascontiguousarray(row[None, first:end]), np.array([0, end - first])
         if self.rule == "sum":
-            found = s.largest_sum(part, cuts)
+            windows = s.largest_sum(part, cuts)
         else:
-            found = view.engine.search(part, cuts, len(row))
-        start, last, score = (column[0] for column in found)
+            windows = view.engine.search(part, cuts, len(row))
+        start, last, score = (column[0] for column in windows)
         return (first + int(start), first + int(last), float(score)) if score > 0 else None
 
     def notes(self, history: History) -> tuple[str, ...]:

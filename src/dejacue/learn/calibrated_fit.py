@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.errors import InputError, shown, unknown
+from dejacue.errors import InputError, counted, shown, unknown
 from dejacue.evaluation import METRICS, best_tiou, compare, group_means, metrics
 from dejacue.learn.calibrated import RULES, Calibrated, Fitted, check_features, features_of
 from dejacue.method.coordinates import check_pair
 from dejacue.method.plan import Plan
-from dejacue.method.view import Readout, View
+from dejacue.method.readout import Readout, View
 from dejacue.records import History, Reference, Vocabulary, Window
 
 RIDGE = 1.0
@@ -48,11 +48,11 @@ Values = NDArray[np.float64]  # (groups, 3): the METRICS
 
 
 @dataclass(frozen=True, eq=False)
-class Labelled:
-    """A history with what is known of it.
+class LabelledHistory:
+    """A history with its labels.
 
     view     of all its descriptions; rows: those whose state has labels
-    inside   (K, N) which frames their windows hold; weight: of each frame in the fit
+    inside   (K, N) which frames are in their windows; weight: of each frame in the fit
     """
 
     view: View
@@ -92,7 +92,7 @@ def fit(
     ridge: float = RIDGE,
     engine: str = "auto",
 ) -> Calibrated:
-    """Fit a readout to what ``references`` know of these histories.
+    """Fit a readout to the true windows (``references``) of these histories.
 
     labelled     findings, (History, Vocabulary) pairs or, with ``vocabulary``, histories or a
                  store; those without references are left out
@@ -104,17 +104,19 @@ def fit(
     """
     chosen = candidates(features, rule)
     if not (math.isfinite(ridge) and ridge > 0):
-        raise InputError(f"ridge {ridge}: give a number above 0")
+        raise InputError(f"ridge {ridge}: give a number above 0", field="ridge", value=ridge)
     true = list(references)
     _check_references(true)
-    wanted = [reference.history_id for reference in true]
-    known, notes = _labelled(_pairs(labelled, vocabulary, wanted), true, engine)
+    names = [reference.history_id for reference in true]
+    known, notes = _labelled(_pairs(labelled, vocabulary, names), true, engine)
     groups = {history.reference.component for history in known}
     if len(groups) < MIN_COMPONENTS:
         raise InputError(
-            f"the labels come from {len(groups)} source video{'s' if len(groups) > 1 else ''}, "
-            f"but cross-validation needs {MIN_COMPONENTS} or more; label others, or name the "
-            "components in the references"
+            f"the labels come from {counted(len(groups), 'source video')}, but cross-validation "
+            f"needs {MIN_COMPONENTS} or more",
+            field="component",
+            value=len(groups),
+            remedy="label others, or name the components in the references",
         )
     # Each fold, with the model that was chosen and fitted without it.
     unseen = [(out, _best(rest, _tried(rest, chosen, ridge), ridge)) for out, rest in _folds(known)]
@@ -133,15 +135,16 @@ def candidates(features: Sequence[str] | None, rule: str | None) -> Sequence[Can
     return [(names, rule or "sum")]
 
 
-def _pairs(labelled: Any, vocabulary: Vocabulary | None, wanted: Sequence[str]) -> list[Pair]:
-    """Return each history with its words; of a store only those that are wanted."""
+def _pairs(labelled: Any, vocabulary: Vocabulary | None, names: Sequence[str]) -> list[Pair]:
+    """Return each history with its words; of a store only those with these names."""
     if hasattr(labelled, "histories"):
-        labelled = [labelled[name] for name in wanted if name in labelled]
+        labelled = [labelled[name] for name in names if name in labelled]
     pairs = []
     for item in labelled:
         if isinstance(item, History):
             if vocabulary is None:
-                raise InputError(f"history {item.id}: also give its words, vocabulary=…")
+                problem = f"history {item.id}: also give its words, vocabulary=…"
+                raise InputError(problem, field="vocabulary", value=item.id)
             pair = item, vocabulary
         elif hasattr(item, "history") and hasattr(item, "vocabulary"):
             pair = item.history, item.vocabulary
@@ -150,7 +153,9 @@ def _pairs(labelled: Any, vocabulary: Vocabulary | None, wanted: Sequence[str]) 
         else:
             raise InputError(
                 f"{shown(repr(item))}: give findings, pairs of a History and a Vocabulary, or "
-                "histories or a store with vocabulary=…"
+                "histories or a store with vocabulary=…",
+                field="labelled",
+                value=item,
             )
         check_pair(*pair)
         pairs.append(pair)
@@ -160,43 +165,51 @@ def _pairs(labelled: Any, vocabulary: Vocabulary | None, wanted: Sequence[str]) 
 def _check_references(references: Sequence[Reference]) -> None:
     """Refuse what cannot be learned from."""
     if not references:
-        raise InputError("no labels; give the true windows of some states")
+        problem = "no labels; give the true windows of some states"
+        raise InputError(problem, field="references")
     for reference in references:
         if not isinstance(reference, Reference):
-            raise InputError(
-                f"{shown(repr(reference))}: expected a Reference with the true windows"
-            )
+            problem = f"{shown(repr(reference))}: expected a Reference with the true windows"
+            raise InputError(problem, field="references", value=reference)
     names = [reference.history_id for reference in references]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise InputError(f"history {twice} has two references; put its windows into one")
+        problem = f"history {twice} has two references; put its windows into one"
+        raise InputError(problem, field="references", value=twice)
     if len({state for reference in references for state in reference.states}) < 2:
         raise InputError(
             "the labels cover only one state; label moments of two or more states, so that there "
-            "is something to tell apart"
+            "is something to tell apart",
+            field="states",
+            value=1,
         )
 
 
 def _labelled(
     pairs: Sequence[Pair], references: Sequence[Reference], engine: str
-) -> tuple[list[Labelled], tuple[str, ...]]:
+) -> tuple[list[LabelledHistory], tuple[str, ...]]:
     """Return histories with labels, in the order of their names, and what is odd about them."""
     by_name: dict[str, Pair] = {}
     for history, vocabulary in pairs:
         if history.id in by_name:
-            raise InputError(f"history {history.id} is given twice; give each history once")
+            problem = f"history {history.id} is given twice; give each history once"
+            raise InputError(problem, field="labelled", value=history.id)
         by_name[history.id] = history, vocabulary
     lost = [r.history_id for r in references if r.history_id not in by_name]
     if lost:
         raise InputError(
             f"the references label history {lost[0]}, which is not among the histories given; add "
-            "it, or remove its labels"
+            "it, or remove its labels",
+            field="references",
+            value=lost[0],
         )
     encoders = {by_name[r.history_id][0].encoder for r in references} - {None}
     if len(encoders) > 1:
         raise InputError(
             "the histories were encoded with different encoders "
-            f"({', '.join(sorted(map(str, encoders)))}); fit one model per encoder"
+            f"({', '.join(sorted(map(str, encoders)))}); fit one model per encoder",
+            field="encoder",
+            value=encoders,
         )
     ordered = sorted(references, key=lambda reference: reference.history_id)
     with_notes = [_with_labels(*by_name[r.history_id], r, engine) for r in ordered]
@@ -204,24 +217,29 @@ def _labelled(
     if not labelled:
         raise InputError(
             "every label covers all observed frames of its history, so there is no other frame to "
-            "compare with; label shorter moments"
+            "compare with; label shorter moments",
+            field="windows",
         )
     return labelled, tuple(note for _, notes in with_notes for note in notes)
 
 
 def _with_labels(
     history: History, vocabulary: Vocabulary, reference: Reference, engine: str
-) -> tuple[Labelled | None, list[str]]:
+) -> tuple[LabelledHistory | None, list[str]]:
     if vocabulary.examples or vocabulary.changes:
         raise InputError(
             f"history {history.id}: its vocabulary has examples, which a calibrated readout does "
-            "not read; fit on words alone"
+            "not read; fit on words alone",
+            field="examples",
+            value=history.id,
         )
     for state in reference.states:
         if state not in vocabulary.states:
             raise InputError(
                 f'the references label state "{state}" of history {history.id}, which is not in '
-                f"its vocabulary ({', '.join(vocabulary.states)}); use the same words"
+                f"its vocabulary ({', '.join(vocabulary.states)}); use the same words",
+                field="state",
+                value=state,
             )
     frames = history.frames if history.source_frames is None else history.source_frames
     notes, masks = [], {}
@@ -232,7 +250,9 @@ def _with_labels(
             if not within.any():
                 raise InputError(
                     f"reference {history.id}: the object is never observed in window {window} of "
-                    f'state "{state}"; correct the window, or remove it'
+                    f'state "{state}"; correct the window, or remove it',
+                    field="window",
+                    value=window,
                 )
             masks[state] |= within
             if np.any(np.diff(history.frames[within]) > 1):
@@ -248,7 +268,7 @@ def _with_labels(
     count = inside.sum(axis=1, keepdims=True)
     weight = np.where(inside, 0.5 / count, 0.5 / (len(frames) - count)) / len(rows)
     view = Plan.of(None, "scan", None, 1, False, engine).view(history, vocabulary)
-    return Labelled(view, reference, np.array(rows), inside, weight), notes
+    return LabelledHistory(view, reference, np.array(rows), inside, weight), notes
 
 
 def logistic(
@@ -278,7 +298,7 @@ def logistic(
     return weights
 
 
-def _model(known: Sequence[Labelled], candidate: Candidate, ridge: float) -> Calibrated:
+def _model(known: Sequence[LabelledHistory], candidate: Candidate, ridge: float) -> Calibrated:
     """Fit the weights of one choice of evidence."""
     names, rule = candidate
     values = np.concatenate([history.features(names).reshape(-1, len(names)) for history in known])
@@ -289,14 +309,17 @@ def _model(known: Sequence[Labelled], candidate: Candidate, ridge: float) -> Cal
     scale[scale < TOLERANCE] = 1.0  # evidence that never varies weighs nothing
     *weights, bias = logistic((values - mean) / scale, labels, weight, ridge).tolist()
     if not np.isfinite([*weights, bias]).all():
-        raise InputError("the weights are not finite; do the labels belong to these histories?")
+        problem = "the weights are not finite; do the labels belong to these histories?"
+        raise InputError(problem, field="weights")
     encoder = next((e for history in known if (e := history.view.history.encoder)), None)
     return Calibrated(
         names, tuple(mean.tolist()), tuple(scale.tolist()), tuple(weights), bias, rule, encoder
     )
 
 
-def _folds(known: Sequence[Labelled]) -> list[tuple[list[Labelled], list[Labelled]]]:
+def _folds(
+    known: Sequence[LabelledHistory],
+) -> list[tuple[list[LabelledHistory], list[LabelledHistory]]]:
     """Return (left out, rest): components in the order of their names, dealt in turn."""
     groups = sorted({history.reference.component for history in known})
     fold = {group: at % min(FOLDS, len(groups)) for at, group in enumerate(groups)}
@@ -310,7 +333,7 @@ def _folds(known: Sequence[Labelled]) -> list[tuple[list[Labelled], list[Labelle
 
 
 def _tried(
-    known: Sequence[Labelled], candidates: Sequence[Candidate], ridge: float
+    known: Sequence[LabelledHistory], candidates: Sequence[Candidate], ridge: float
 ) -> dict[Candidate, Values]:
     """Return what each candidate is worth, by cross-validation among these histories."""
     folds = _folds(known)
@@ -320,18 +343,20 @@ def _tried(
     }
 
 
-def _best(known: Sequence[Labelled], tried: Mapping[Candidate, Values], ridge: float) -> Calibrated:
+def _best(
+    known: Sequence[LabelledHistory], tried: Mapping[Candidate, Values], ridge: float
+) -> Calibrated:
     """Fit the candidate that is worth most (of equal ones the first) to all these histories."""
     column = list(METRICS).index(CHOSEN_BY)
     worth = {candidate: round(float(v[:, column].mean()), 9) for candidate, v in tried.items()}
     return _model(known, max(worth, key=lambda candidate: worth[candidate]), ridge)
 
 
-def _values(read: Iterable[tuple[Sequence[Labelled], Readout]]) -> Values:
-    """Return the METRICS of each component; every group of histories with its readout."""
+def _values(readouts: Iterable[tuple[Sequence[LabelledHistory], Readout]]) -> Values:
+    """Return the METRICS of each component; every group of histories comes with its readout."""
     overlaps: list[float] = []
     levels: tuple[list[str], list[str], list[str]] = ([], [], [])
-    for group, readout in read:
+    for group, readout in readouts:
         for labelled in group:
             history, reference, states = labelled.view.history, labelled.reference, labelled.states
             windows = [history.to_source(window) for window in labelled.windows(readout)]
@@ -345,8 +370,8 @@ def _values(read: Iterable[tuple[Sequence[Labelled], Readout]]) -> Values:
 
 
 def _worth(
-    known: Sequence[Labelled],
-    unseen: Sequence[tuple[Sequence[Labelled], Calibrated]],
+    known: Sequence[LabelledHistory],
+    unseen: Sequence[tuple[Sequence[LabelledHistory], Calibrated]],
     tried: Mapping[Candidate, Values],
     notes: tuple[str, ...],
 ) -> tuple[Fitted, bool]:
@@ -372,7 +397,7 @@ def _worth(
     return fitted, gain.low > 0 and gain.p <= MAX_P and pairs["r1_05"].delta >= 0
 
 
-def _baseline(known: Sequence[Labelled], name: str) -> Values:
+def _baseline(known: Sequence[LabelledHistory], name: str) -> Values:
     plan = Plan.of(None, name, None, 1, False, known[0].view.engine.name)
     views = [replace(h, view=plan.view(h.view.history, h.view.vocabulary)) for h in known]
     return _values([(views, plan.readout)])

@@ -1,14 +1,7 @@
-"""One labelling of all observed frames by states, in plain numpy: the oracle of states.h.
-
-A path through the states earns the response of the state it is in and pays for every switch; the
-best path is found exactly by dynamic programming. Responses are measured from half way between
-their level inside the state and outside of it, which a few rounds of labelling find; from the mean,
-a rare state would claim noise.
-"""
+"""The best path through the states of joint.py, in plain numpy: the oracle of states.h."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -25,7 +18,7 @@ MAX_STATES = 7  # of an irreversible change in unknown order: the solver looks a
 
 @dataclass(frozen=True, eq=False)
 class Nodes:
-    """What a path may be in: the state of each node, which may come first, what follows what."""
+    """The graph of a labelling: the state of each node, which may come first, what follows what."""
 
     state: Ints  # (K,)
     first: NDArray[np.uint8]  # (K,)
@@ -47,7 +40,9 @@ def nodes_for(count: int, order: tuple[int, ...] | None, irreversible: bool) -> 
     if count > MAX_STATES:
         raise InputError(
             f"an irreversible change among {count} states needs their order; without an order, at "
-            f"most {MAX_STATES} states are possible"
+            f"most {MAX_STATES} states are possible",
+            field="order",
+            value=count,
         )
     pairs = [
         (mask, state) for mask in range(1 << count) for state in range(count) if mask >> state & 1
@@ -64,8 +59,8 @@ def nodes_for(count: int, order: tuple[int, ...] | None, irreversible: bool) -> 
 
 
 def with_none(nodes: Nodes, none: int, back: bool) -> Nodes:
-    """The same with a visit to none of the states, as number ``none``, before, between and after
-    them. It leads where the state before it leads; ``back``: to that state itself, too."""
+    """Add a visit to none of the states, as number ``none``, before, between and after them. It
+    leads where the state before it leads; ``back``: to that state itself, too."""
     count = len(nodes.state)
     same = np.eye(count, dtype=np.uint8)
     follows = np.zeros((2 * count + 1, 2 * count + 1), np.uint8)
@@ -157,12 +152,13 @@ def stretches(responses: Floats, path: Ints, cuts: Ints) -> list[list[ScoredWind
     responses   less their levels
     """
     lead = leads(responses)
-    found: list[list[ScoredWindow]] = [[] for _ in responses]
-    for first, last in _pieces(path, cuts):
+    by_state: list[list[ScoredWindow]] = [[] for _ in responses]
+    ends = np.union1d(np.flatnonzero(np.diff(path)) + 1, cuts)  # none crosses a cut
+    for first, end in pairwise(ends.tolist()):
         state = int(path[first])
-        score = float(np.cumsum(lead[state, first : last + 1])[-1])
-        found[state].append((first, last, score))
-    return [sorted(windows, key=lambda window: (-window[2], window[0])) for windows in found]
+        score = float(np.cumsum(lead[state, first:end])[-1])
+        by_state[state].append((first, end - 1, score))
+    return [sorted(windows, key=lambda window: (-window[2], window[0])) for windows in by_state]
 
 
 def take_best(stretches: list[list[ScoredWindow]], start: Ints, end: Ints) -> tuple[Floats, Flags]:
@@ -176,10 +172,3 @@ def take_best(stretches: list[list[ScoredWindow]], start: Ints, end: Ints) -> tu
             start[state], end[state], score[state] = windows[0]
             absent[state] = False
     return score, absent
-
-
-def _pieces(path: Ints, cuts: Ints) -> Iterator[tuple[int, int]]:
-    """Return first and last positions of equal labels; none crosses the end of a stretch."""
-    ends = np.union1d(np.flatnonzero(np.diff(path)) + 1, cuts)
-    for first, last in pairwise(ends.tolist()):
-        yield first, last - 1

@@ -1,7 +1,6 @@
 """The cheapest cut of stretches of frames, in plain numpy: the oracle of the compiled segments.h.
 
-For each frame t of a stretch, where the last segment of its frames up to t begins: optimal
-partitioning in which starts that can never win again are dropped (PELT), from prefix sums.
+Optimal partitioning from prefix sums, in which starts that can never win again are dropped (PELT).
 """
 
 from __future__ import annotations
@@ -18,7 +17,8 @@ STRANDS = 8  # partial sums of a product, as the kernel has them
 
 
 def partition(rows: Floats, cuts: Ints, penalty: float) -> Ints:
-    """Return (N,) positions, counted from the first frame of each one's stretch."""
+    """Return (N,) where the last segment up to each frame begins, counted from the first frame of
+    its stretch."""
     parts = [_stretch(rows[first:end], penalty) for first, end in pairwise(cuts.tolist())]
     return np.concatenate(parts)
 
@@ -37,12 +37,12 @@ def _stretch(rows: Floats, penalty: float) -> Ints:
         known, left = len(left), np.concatenate([left, np.arange(low, high)])
         before = sums[left]
         for t in range(low, high):
-            own = left[: known + t - low]
-            apart = (lengths[t] + lengths[own]) - 2 * _products(before[: len(own)], sums[t])
-            until = best[own] + (squares[t] - squares[own] - apart / (t - own))
+            starts = left[: known + t - low]
+            apart = (lengths[t] + lengths[starts]) - 2 * _products(before[: len(starts)], sums[t])
+            until = best[starts] + (squares[t] - squares[starts] - apart / (t - starts))
             chosen = int(until.argmin())
-            best[t], start[t] = until[chosen] + penalty, own[chosen]
-        left = np.append(own[until <= best[t]], t)  # to cut never costs more than not to
+            best[t], start[t] = until[chosen] + penalty, starts[chosen]
+        left = np.append(starts[until <= best[t]], t)  # to cut never costs more than not to
         if len(left) > MAX_STARTS:
             positions = np.arange(len(left))
             recent = positions >= len(left) // 2

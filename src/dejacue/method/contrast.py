@@ -9,12 +9,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from dejacue.method import shown
-from dejacue.method._reading import in_frames, quoted
+from dejacue.method import constrained
+from dejacue.method._timelines import in_frames, quoted
 from dejacue.method.kernel import Answers, EvidenceTables, Ragged
+from dejacue.method.readout import HistoryBatch, View
 from dejacue.method.scan import ScoredWindow
 from dejacue.method.state_readout import Known, StateReadout
-from dejacue.method.view import Batch, View
 from dejacue.records.arrays import Floats, Ints
 
 MAX_LISTED_PAIRS = 3  # of states, in a sentence
@@ -29,32 +29,34 @@ class Contrast(StateReadout):
     usual_windows: ClassVar[int] = 3  # one to take, two to choose from
     usual_share: ClassVar[float | None] = MIN_SHARE_OF_BEST
 
-    def compute(self, batch: Batch, tables: Ragged, kept: EvidenceTables | None) -> Answers:
-        return batch.engine.contrast(tables, batch.centres(), kept)
+    def compute(
+        self, batch: HistoryBatch, tables: Ragged, evidence: EvidenceTables | None
+    ) -> Answers:
+        return batch.engine.contrast(tables, batch.centres(), evidence)
 
     def find_known(self, view: View, known: Known) -> Answers:
         cuts = self.bounds(view.history)
         if known.evidence is not None and not len(known.facts.looked):  # changes only
-            parts = shown.open_parts(known.facts.barred(-1), cuts, known.facts.marks)
-            rows = [shown.window_of_words(view.engine, row, parts) for row in known.evidence]
+            parts = constrained.open_parts(known.facts.barred(-1), cuts, known.facts.marks)
+            rows = [constrained.window_of_words(view.engine, row, parts) for row in known.evidence]
             return self.answers(view, rows)
         return self.answers(
-            view, shown.windows(view.engine, known.f, known.facts, cuts, known.evidence)
+            view, constrained.windows(view.engine, known.f, known.facts, cuts, known.evidence)
         )
 
     def alternatives(
-        self, view: View, found: Answers, more: int, least: Floats | None = None
+        self, view: View, answers: Answers, more: int, least: Floats | None = None
     ) -> list[list[ScoredWindow]]:
         """Return further windows, each the best that overlaps none before it."""
         labels, firsts = view.vocabulary.labels, view.query_directions.firsts
         if self.pooling != 1:
             labels = firsts = np.arange(len(labels))
-        start, end = found.start[firsts], found.end[firsts]
+        start, end = answers.start[firsts], answers.end[firsts]
         known = self.known(view)
         if known is None:
             responses, cuts = self.seen(view)[1].responses[0], self.bounds(view.history)
-            wanted = np.full(len(start), -np.inf) if least is None else least[firsts]
-            windows = view.engine.further(responses, cuts, start, end, more, wanted)
+            lowest = np.full(len(start), -np.inf) if least is None else least[firsts]
+            windows = view.engine.further(responses, cuts, start, end, more, lowest)
         else:
             chosen = zip(start.tolist(), end.tolist(), strict=True)
             windows = [
@@ -66,35 +68,37 @@ class Contrast(StateReadout):
     def _known_disjoint(
         self, view: View, known: Known, row: int, chosen: tuple[int, int], more: int
     ) -> list[ScoredWindow]:
-        """Return further windows where frames are known; none has a frame known to be otherwise."""
+        """Return further windows of a state; none has a frame known to be in another."""
         facts, evidence = known.facts, known.evidence
-        parts = shown.open_parts(facts.barred(row), self.bounds(view.history), facts.marks)
+        parts = constrained.open_parts(facts.barred(row), self.bounds(view.history), facts.marks)
         whole = next((p for p in parts if p[0] <= chosen[0] and chosen[1] < p[1]), None)
-        if whole is None or (evidence is None and not facts.shown[row]):
+        if whole is None or (evidence is None and not facts.named_states[row]):
             return []
         rest = [part for part in parts if part != whole]
         rest += [p for p in ((whole[0], chosen[0]), (chosen[1] + 1, whole[1])) if p[0] < p[1]]
-        if facts.shown[row]:
-            lead = shown.leads(known.f)[row]
-            found = [shown.window_of(lead, *part) for part in rest]
+        if facts.named_states[row]:
+            lead = constrained.leads(known.f)[row]
+            windows = [constrained.window_of(lead, *part) for part in rest]
         else:
             assert evidence is not None
-            found = [shown.window_of_words(view.engine, evidence[row], [part]) for part in rest]
-        better = [window for window in found if window is not None and window[2] > 0]
+            windows = [
+                constrained.window_of_words(view.engine, evidence[row], [part]) for part in rest
+            ]
+        better = [window for window in windows if window is not None and window[2] > 0]
         return sorted(better, key=lambda window: (-window[2], window[0]))[:more]
 
     def hints(
-        self, view: View, found: Answers, further: Sequence[Sequence[ScoredWindow]]
+        self, view: View, answers: Answers, further: Sequence[Sequence[ScoredWindow]]
     ) -> tuple[str, ...]:
         """Return where states claim the same frames, and which states may occur again."""
         if self.pooling != 1:
             return ()
         firsts = view.query_directions.firsts.tolist()
-        start, end, score = found.start.tolist(), found.end.tolist(), found.score.tolist()
+        start, end, score = answers.start.tolist(), answers.end.tolist(), answers.score.tolist()
         states = [
             (state, start[q], end[q], score[q], further[q])
             for state, q in zip(view.vocabulary.states, firsts, strict=True)
-            if found.absent is None or not found.absent[q]
+            if answers.absent is None or not answers.absent[q]
         ]
         shared = _shared(states, view.history.frames)
         recurs = any(further) and self.known(view) is None

@@ -1,4 +1,4 @@
-"""Where descriptions and frames are measured from (§2).
+"""Coordinates: where descriptions and frames are measured from, and directions of queries (§2).
 
 Similarity to one sentence mostly says "this is a cup". Measured from the centre of all sibling
 sentences, what remains says "filled rather than empty".
@@ -6,8 +6,9 @@ sentences, what remains says "filled rather than empty".
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,8 +24,12 @@ ORIGINS = (None, "state", "query")
 
 @dataclass(frozen=True)
 class Coordinates:
-    """name, whether frames are measured from their own median, and the origin of the queries:
-    None (absolute), "state" (every state weighs the same) or "query" (every description does)."""
+    """Where frames and descriptions are measured from.
+
+    centred_frames   whether frames are measured from their own median
+    origin           of the queries: None (absolute), "state" (every state weighs the same) or
+                     "query" (every description does)
+    """
 
     name: str
     centred_frames: bool
@@ -49,12 +54,13 @@ COORDINATES = {
 }
 
 
-def as_coordinates(given: str | Coordinates) -> Coordinates:
-    if isinstance(given, Coordinates):
-        return given
-    if given not in COORDINATES:
-        raise unknown("coordinates", given, COORDINATES)
-    return COORDINATES[given]
+def as_coordinates(name: str | Coordinates) -> Coordinates:
+    """Return coordinates by name; coordinates stay as they are."""
+    if isinstance(name, Coordinates):
+        return name
+    if name not in COORDINATES:
+        raise unknown("coordinates", name, COORDINATES)
+    return COORDINATES[name]
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,11 +78,12 @@ class Directions:
 
     @cached_property
     def states(self) -> NDArray[np.float32]:
-        """(S, d): the direction of each state, where all its descriptions share one."""
+        """Direction of each state, (S, d), where all its descriptions share one."""
         return self.queries[self.firsts]
 
 
 def unit_rows(rows: NDArray[np.floating]) -> Floats:
+    """Return the rows at unit length."""
     wide = rows.astype(np.float64)
     wide /= np.sqrt(np.einsum("nd,nd->n", wide, wide))[:, None]
     return wide
@@ -99,20 +106,21 @@ def query_directions(
 
 
 def _directions(vocabulary: Vocabulary, coordinates: Coordinates, pooling: float) -> Directions:
-    shown = shown_directions(vocabulary) if vocabulary.elsewhere else None
-    if vocabulary.wordless and (shown is not None or vocabulary.facts):
-        return _shown_only(vocabulary, shown or {})
-    spoken = _spoken_directions(vocabulary, coordinates, pooling)
-    return spoken if shown is None else _both(vocabulary, spoken, shown)
+    by_example = example_directions(vocabulary) if vocabulary.elsewhere else None
+    if vocabulary.wordless and (by_example is not None or vocabulary.facts):
+        return _without_words(vocabulary, by_example or {})
+    by_words = _word_directions(vocabulary, coordinates, pooling)
+    return by_words if by_example is None else _combined(vocabulary, by_words, by_example)
 
 
-def _spoken_directions(
+def _word_directions(
     vocabulary: Vocabulary, coordinates: Coordinates, pooling: float
 ) -> Directions:
     if vocabulary.features is None:
         raise InputError(
             "the vocabulary has no text features yet: encode its descriptions with the encoder of "
-            "the history, or give an .npz file that contains them"
+            "the history, or give an .npz file that contains them",
+            field="features",
         )
     unit = unit_rows(vocabulary.features)
     firsts = np.searchsorted(vocabulary.labels, np.arange(len(vocabulary.states)))
@@ -135,8 +143,8 @@ def _spoken_directions(
 
 
 def _pooled(unit: Floats, vocabulary: Vocabulary, share: float) -> Floats:
-    """Every row moved towards the mean of its state; where that leaves nothing, the state's first
-    row instead."""
+    """Move every row towards the mean of its state; where that leaves nothing, take the state's
+    first row instead."""
     labels, count = vocabulary.labels, len(vocabulary.states)
     members = np.equal.outer(np.arange(count), labels)
     means = (count * (members * vocabulary.weights) @ unit)[labels]
@@ -146,9 +154,9 @@ def _pooled(unit: Floats, vocabulary: Vocabulary, share: float) -> Floats:
     return rows
 
 
-def shown_directions(vocabulary: Vocabulary) -> dict[str, tuple[Floats, int]]:
-    """How each state that is shown by examples from elsewhere differs from the others that are,
-    at unit length, and the number of its examples; frames of one history are one, since they
+def example_directions(vocabulary: Vocabulary) -> dict[str, tuple[Floats, int]]:
+    """Return how each state that has examples from elsewhere differs from the others that have,
+    at unit length, and the number of its examples; frames of one history count once, since they
     show one object.
 
     Pictures are measured from the mean of all pictures, in which every state weighs the same;
@@ -156,31 +164,39 @@ def shown_directions(vocabulary: Vocabulary) -> dict[str, tuple[Floats, int]]:
     """
     kinds: tuple[dict[str, list[Floats]], ...] = ({}, {})
     witnesses: dict[str, set[str]] = {}
-    for own in vocabulary.elsewhere:
-        if own.features is None:
+    for example in vocabulary.elsewhere:
+        state = example.state
+        if example.features is None:
             raise InputError(
-                f"the example {own.name} is not encoded yet; find() encodes it, or give its "
-                "features"
+                f"the example {example.name} is not encoded yet; find() encodes it, or give its "
+                "features",
+                field="features",
+                value=example.name,
             )
-        if own.state is None:
+        if state is None:
             raise InputError(
-                f'the example {own.name}: "none of the states" can only be shown by frames of the '
-                "history being read, not by an example from elsewhere"
+                f'the example {example.name}: "none of the states" can only be shown by frames of '
+                "the history being read, not by an example from elsewhere",
+                field="state",
+                value=example.name,
             )
-        row = own.features.astype(np.float64)
-        row = row if own.centred else row / np.linalg.norm(row)
-        kinds[own.centred].setdefault(own.state, []).append(row)
-        alone = f"{len(kinds[False].get(own.state, ()))} pictures"
-        witness = own.name.rpartition("@")[0] if own.centred else alone
-        witnesses.setdefault(own.state, set()).add(witness)
+        row = example.features.astype(np.float64)
+        row = row if example.centred else row / np.linalg.norm(row)
+        kinds[example.centred].setdefault(state, []).append(row)
+        alone = f"{len(kinds[False].get(state, ()))} pictures"
+        witness = example.name.rpartition("@")[0] if example.centred else alone
+        witnesses.setdefault(state, set()).add(witness)
     if len(kinds[False]) == 1:
+        (state,) = kinds[False]
         raise InputError(
-            f'only "{next(iter(kinds[False]))}" has pictures; add pictures of another state for '
-            "comparison, or use a frame of another history"
+            f'only "{state}" has pictures; add pictures of another state for comparison, or use a '
+            "frame of another history",
+            field="examples",
+            value=state,
         )
     sums: dict[str, Floats] = {}
     for rows in kinds:
-        means = {state: np.mean(own, axis=0) for state, own in rows.items()}
+        means = {state: np.mean(state_rows, axis=0) for state, state_rows in rows.items()}
         centre = np.mean(list(means.values()), axis=0) if len(means) > 1 else 0.0
         for state, mean in means.items():
             residual = mean - centre
@@ -194,35 +210,36 @@ def shown_directions(vocabulary: Vocabulary) -> dict[str, tuple[Floats, int]]:
     }
 
 
-def _both(
-    vocabulary: Vocabulary, spoken: Directions, shown: dict[str, tuple[Floats, int]]
+def _combined(
+    vocabulary: Vocabulary, by_words: Directions, by_example: dict[str, tuple[Floats, int]]
 ) -> Directions:
     """Return (WORDS · words + n examples) / (WORDS + n), at unit length."""
-    queries = spoken.queries.astype(np.float64)
+    queries = by_words.queries.astype(np.float64)
     for q, state in enumerate(vocabulary.state_names):
-        if state in shown:
-            direction, count = shown[state]
+        if state in by_example:
+            direction, count = by_example[state]
             mixed = (WORDS * queries[q] + count * direction) / (WORDS + count)
             norm = np.linalg.norm(mixed)
             queries[q] = mixed / norm if norm > FALLBACK_BELOW else direction
-    return Directions(
-        queries.astype(np.float32), spoken.residual_norms, spoken.fallback, spoken.firsts
-    )
+    return replace(by_words, queries=queries.astype(np.float32))
 
 
-def _shown_only(vocabulary: Vocabulary, shown: dict[str, tuple[Floats, int]]) -> Directions:
+def _without_words(vocabulary: Vocabulary, by_example: dict[str, tuple[Floats, int]]) -> Directions:
     """Return directions without words: no dimensions where frames of the history show states."""
-    hidden = [state for state in vocabulary.states if state not in shown]
-    named = {own.state for own in vocabulary.facts}
-    for state in hidden and vocabulary.states:
-        if state not in named:
-            raise InputError(
-                f'no frame of the history shows "{state}", and not every state has words; add an '
-                "example of it, or words for every state"
-            )
+    names = vocabulary.state_names
     queries = np.zeros((len(vocabulary), 0), np.float32)
-    if not hidden:
-        queries = np.stack([shown[state][0] for state in vocabulary.state_names]).astype(np.float32)
+    if all(state in by_example for state in names):
+        queries = np.stack([by_example[state][0] for state in names]).astype(np.float32)
+    else:
+        named = {example.state for example in vocabulary.facts}
+        for state in vocabulary.states:
+            if state not in named:
+                raise InputError(
+                    f'no frame of the history shows "{state}", and not every state has words',
+                    field="examples",
+                    value=state,
+                    remedy="add an example of it, or words for every state",
+                )
     nothing = np.zeros(len(queries), bool)
     firsts = np.searchsorted(vocabulary.labels, np.arange(len(vocabulary.states)))
     return Directions(queries, np.ones(len(queries)), nothing, firsts)
@@ -231,28 +248,33 @@ def _shown_only(vocabulary: Vocabulary, shown: dict[str, tuple[Floats, int]]) ->
 def check_pair(history: History, vocabulary: Vocabulary) -> None:
     """Refuse a pair of two encoder spaces; an unnamed encoder matches any."""
     if not isinstance(history, History) or not isinstance(vocabulary, Vocabulary):
+        kinds = type(history).__name__, type(vocabulary).__name__
         raise InputError(
-            f"expected a History and a Vocabulary, in this order, not {type(history).__name__} "
-            f"and {type(vocabulary).__name__}"
+            f"expected a History and a Vocabulary, in this order, not {kinds[0]} and {kinds[1]}",
+            field="history",
+            value=kinds,
         )
-    if None not in (history.encoder, vocabulary.encoder) and history.encoder != vocabulary.encoder:
+    _check_space(history, "the vocabulary", vocabulary.encoder, vocabulary.features)
+    for example in vocabulary.elsewhere:
+        _check_space(history, f"the example {example.name}", example.encoder, example.features)
+
+
+def _check_space(
+    history: History, name: str, encoder: str | None, features: NDArray[Any] | None
+) -> None:
+    if None not in (history.encoder, encoder) and history.encoder != encoder:
         raise InputError(
-            f'history {history.id} was encoded with "{history.encoder}", but the vocabulary with '
-            f'"{vocabulary.encoder}"; encode both with the same encoder'
+            f'history {history.id} was encoded with "{history.encoder}", but {name} with '
+            f'"{encoder}"',
+            field="encoder",
+            value=history.encoder,
+            remedy="encode both with the same encoder",
         )
-    if vocabulary.features is not None and vocabulary.features.shape[1] != history.dimension:
+    if features is not None and features.shape[-1] != history.dimension:
         raise InputError(
-            f"history {history.id} has {history.dimension} dimensions, but the vocabulary has "
-            f"{vocabulary.features.shape[1]}; encode both with the same encoder"
+            f"history {history.id} has {history.dimension} dimensions, but {name} has "
+            f"{features.shape[-1]}",
+            field="features",
+            value=history.dimension,
+            remedy="encode both with the same encoder",
         )
-    for own in vocabulary.elsewhere:
-        if own.encoder is not None and history.encoder not in (None, own.encoder):
-            raise InputError(
-                f'history {history.id} was encoded with "{history.encoder}", but the example '
-                f'{own.name} with "{own.encoder}"; encode both with the same encoder'
-            )
-        if own.features is not None and len(own.features) != history.dimension:
-            raise InputError(
-                f"history {history.id} has {history.dimension} dimensions, but the example "
-                f"{own.name} has {len(own.features)}; encode both with the same encoder"
-            )

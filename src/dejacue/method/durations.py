@@ -47,7 +47,9 @@ class Grid:
         if not fine:
             raise InputError(
                 f"durations: base {self.base}, ratio {self.ratio}, cap {self.cap}; base and cap "
-                "must be at least 1 frame, and the ratio at least 1"
+                "must be at least 1 frame, and the ratio at least 1",
+                field="durations",
+                value=self,
             )
 
     def lengths(self, longest: int) -> tuple[int, ...]:
@@ -72,20 +74,22 @@ SCHEDULES: dict[str, tuple[int, ...] | Grid] = {
 }
 
 
-def as_durations(given: Durations | Iterable[int]) -> tuple[int, ...] | Grid:
+def as_durations(durations: Durations | Iterable[int]) -> tuple[int, ...] | Grid:
     """Return a schedule by name, a Grid, or ascending lengths without repeats."""
-    if isinstance(given, Grid):
-        return given
-    if isinstance(given, str):
-        if given not in SCHEDULES:
-            raise unknown("durations", given, SCHEDULES)
-        return SCHEDULES[given]
+    if isinstance(durations, Grid):
+        return durations
+    if isinstance(durations, str):
+        if durations not in SCHEDULES:
+            raise unknown("durations", durations, SCHEDULES)
+        return SCHEDULES[durations]
     try:
-        lengths = tuple(sorted({operator.index(length) for length in given}))
+        lengths = tuple(sorted({operator.index(length) for length in durations}))
     except TypeError:
-        raise InputError(f"durations: {given!r} is not a list of whole numbers") from None
+        problem = f"durations: {durations!r} is not a list of whole numbers"
+        raise InputError(problem, field="durations", value=durations) from None
     if not lengths or lengths[0] < 1:
-        raise InputError("durations: give at least one length, each at least one frame")
+        problem = "durations: give at least one length, each at least one frame"
+        raise InputError(problem, field="durations", value=durations)
     return lengths
 
 

@@ -23,24 +23,26 @@ import numpy as np
 
 from dejacue.errors import InputError, unknown
 from dejacue.method import _labelling as labelling
-from dejacue.method import shown
-from dejacue.method._reading import quoted
-from dejacue.method.facts import HALF, ROUNDS
+from dejacue.method import constrained
+from dejacue.method._timelines import quoted
 from dejacue.method.kernel import Answers, EvidenceTables, Labelling, Ragged
+from dejacue.method.known_frames import HALF, ROUNDS
+from dejacue.method.readout import HistoryBatch, View
 from dejacue.method.scan import ScoredWindow
 from dejacue.method.state_readout import Known, StateReadout, is_count, is_number
-from dejacue.method.view import Batch, View
 from dejacue.records import History, Vocabulary
 from dejacue.records.arrays import Floats, Ints
 
-ALL = 1000  # occurrences
+MAX_OCCURRENCES = 1000  # of a state, in a timeline
 
 
 @dataclass(frozen=True)
 class Joint(StateReadout):
-    """The best labelling; a state's window is its stretch of frames with the highest score, the
-    sum over frames of its response less that of the strongest sibling. A state that the labelling
-    leaves out is marked absent, and its window is that of the best contrast.
+    """The best labelling of all frames.
+
+    A state's window is its stretch of frames with the highest score, the sum over frames of its
+    response less that of the strongest sibling. A state that the labelling leaves out is marked
+    absent, and its window is that of the best contrast.
 
     switch         cost of a switch, in units of log n
     stay           least number of consecutive observed frames in a state; a long gap cuts what it
@@ -55,35 +57,40 @@ class Joint(StateReadout):
     order: tuple[str, ...] | None = None
     irreversible: bool = False
     name: ClassVar[str] = "joint"
-    usual_windows: ClassVar[int] = ALL
+    usual_windows: ClassVar[int] = MAX_OCCURRENCES
     lists_occurrences: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.pooling != 1:
-            raise InputError("a joint labelling works on states; leave the pooling at 1")
-        if not is_number(self.switch) or not is_count(self.stay, 1):
-            raise InputError(
-                "the switch cost must be 0 or more, and the shortest stay 1 frame or more"
-            )
+            problem = "a joint labelling works on states; leave the pooling at 1"
+            raise InputError(problem, field="pooling", value=self.pooling)
+        for name, valid in (("switch", is_number(self.switch)), ("stay", is_count(self.stay, 1))):
+            if not valid:
+                problem = "the switch cost must be 0 or more, and the shortest stay 1 frame or more"
+                raise InputError(problem, field=name, value=getattr(self, name))
         object.__setattr__(self, "switch", float(self.switch))
         object.__setattr__(self, "stay", int(self.stay))
         if not isinstance(self.irreversible, bool):
-            raise InputError(f"irreversible must be true or false, not {self.irreversible!r}")
+            problem = f"irreversible must be true or false, not {self.irreversible!r}"
+            raise InputError(problem, field="irreversible", value=self.irreversible)
         if self.order is not None:
             order = (self.order,) if isinstance(self.order, str) else tuple(self.order)
             object.__setattr__(self, "order", order)
             if len(set(order)) != len(order) or len(order) < 2:
-                raise InputError("an order names at least two states, each of them once")
+                problem = "an order names at least two states, each of them once"
+                raise InputError(problem, field="order", value=order)
 
     @property
     def has_none(self) -> bool:
         """Whether a frame beside known ones may be in none of the states (not with an order)."""
         return self.order is None and not self.irreversible
 
-    def compute(self, batch: Batch, tables: Ragged, kept: EvidenceTables | None) -> Answers:
+    def compute(
+        self, batch: HistoryBatch, tables: Ragged, evidence: EvidenceTables | None
+    ) -> Answers:
         rules = self.rules(batch.histories, batch.vocabularies, tables.runs)
-        return batch.engine.label(tables, rules, batch.centres(), kept)
+        return batch.engine.label(tables, rules, batch.centres(), evidence)
 
     def rules(
         self, histories: Sequence[History], vocabularies: Sequence[Vocabulary], cuts: Sequence[Ints]
@@ -94,7 +101,10 @@ class Joint(StateReadout):
             if self.stay > longest:
                 raise InputError(
                     f"history {history.id}: a stay of {self.stay} frames is longer than every "
-                    f"stretch; the longest has {longest}; use a shorter stay"
+                    f"stretch; the longest has {longest}",
+                    field="stay",
+                    value=self.stay,
+                    remedy="use a shorter stay",
                 )
         nodes = [self.nodes(vocabulary) for vocabulary in vocabularies]
         costs = np.array([self._cost(history) for history in histories])
@@ -104,7 +114,7 @@ class Joint(StateReadout):
         return self.switch * math.log(len(history))
 
     def nodes(self, vocabulary: Vocabulary) -> labelling.Nodes:
-        """Return what a path may be in, and what may follow what."""
+        """Return the graph of states: which there are, and what may follow what."""
         names = list(vocabulary.states)
         for name in self.order or ():
             if name not in names:
@@ -128,8 +138,8 @@ class Joint(StateReadout):
             if stretches or known.evidence is None:
                 windows.append(stretches[0] if stretches else None)
                 continue
-            parts = shown.open_parts(facts.barred(state), cuts, facts.marks)
-            window = shown.window_of_words(view.engine, known.evidence[state], parts)
+            parts = constrained.open_parts(facts.barred(state), cuts, facts.marks)
+            window = constrained.window_of_words(view.engine, known.evidence[state], parts)
             windows.append(window and (*window[:2], 0.0))  # it is none of the labelling's
         return self.answers(view, windows, [not stretches for stretches in occurrences])
 
@@ -146,17 +156,18 @@ class Joint(StateReadout):
         """
         facts, cost = known.facts, self._cost(view.history)
         if not len(facts.looked) and known.evidence is not None:  # changes only
-            kept = self.words_seen(view)
-            return *self._rows(view, kept.responses[0], kept.levels[0]), cost
+            words = self.words_seen(view)
+            return *self._rows(view, words.responses[0], words.levels[0]), cost
         rows = known.f - HALF
         if self.has_none:
-            return and_none(rows), self._nodes_and_none(view.vocabulary), shown.SWITCH * cost
+            return and_none(rows), self._nodes_and_none(view.vocabulary), constrained.SWITCH * cost
         if (facts.labels == facts.states).any():
             raise InputError(
-                'an example of "none of the states" does not fit a known order; leave out the '
-                "order or the example"
+                'an example of "none of the states" does not fit a known order',
+                field="order",
+                remedy="leave out the order or the example",
             )
-        return rows, self.nodes(view.vocabulary), shown.SWITCH * cost
+        return rows, self.nodes(view.vocabulary), constrained.SWITCH * cost
 
     def occurrences(self, view: View) -> list[list[ScoredWindow]]:
         """Return all stretches of each state, best first; none where it does not occur."""
@@ -168,11 +179,11 @@ class Joint(StateReadout):
         if known is not None:
             rows, nodes, cost = self._known_rows(view, known)
             facts = known.facts
-            path = shown.path(view.engine, rows, facts, cuts, nodes, cost, self.stay)
+            path = constrained.path(view.engine, rows, facts, cuts, nodes, cost, self.stay)
             cuts = np.union1d(cuts, facts.marks)
             return labelling.stretches(rows, path, cuts)[: facts.states]
-        kept = self.seen(view)[1]
-        return self._stretches(view, kept.responses[0], kept.paths[0], kept.levels[0])
+        tables = self.seen(view)[1]
+        return self._stretches(view, tables.responses[0], tables.paths[0], tables.levels[0])
 
     def _stretches(
         self, view: View, responses: Floats, path: Ints, levels: Floats
@@ -182,7 +193,7 @@ class Joint(StateReadout):
         return labelling.stretches(rows, path, self.bounds(view.history))
 
     def hints(
-        self, view: View, found: Answers, further: Sequence[Sequence[ScoredWindow]]
+        self, view: View, answers: Answers, further: Sequence[Sequence[ScoredWindow]]
     ) -> tuple[str, ...]:
         """Name the states that get no frame, which formats of other tools leave out."""
         pairs = zip(view.vocabulary.states, self.occurrences(view), strict=True)
@@ -192,7 +203,7 @@ class Joint(StateReadout):
         return (f"not found: {quoted(left_out)} (no frame in the labelling)",)
 
     def alternatives(
-        self, view: View, found: Answers, more: int, least: Floats | None = None
+        self, view: View, answers: Answers, more: int, least: Floats | None = None
     ) -> list[list[ScoredWindow]]:
         """Return the further occurrences of each state, best first."""
         occurrences = self.occurrences(view)
@@ -200,5 +211,5 @@ class Joint(StateReadout):
 
 
 def and_none(rows: Floats) -> Floats:
-    """Return the rows and, below them, that of none of the states."""
+    """Add a row of zeros: the response of none of the states."""
     return np.concatenate([rows, np.zeros((1, rows.shape[1]))])

@@ -31,11 +31,14 @@ Windows = tuple[Ints, Ints, Floats]  # first and last positions, scores
 # a table per history; centre and scale of every answer
 Responses = tuple[list[Floats], Floats, Floats]
 
-BAD_VALUES = {  # by the kernel's codes
-    2: "features of history {id} are not finite at row {row}; they were changed after the "
-    "history was created",
-    3: "a cosine of history {id} is not finite at observed frame {row}",
-    4: "responses contain a non-finite value at position {row}",
+BAD_VALUES = {  # by the kernel's codes: the table, and what is wrong with it
+    2: (
+        "features",
+        "features of history {id} are not finite at row {row}; they were changed after the "
+        "history was created",
+    ),
+    3: ("cosines", "a cosine of history {id} is not finite at observed frame {row}"),
+    4: ("responses", "responses contain a non-finite value at position {row}"),
 }
 
 
@@ -62,15 +65,15 @@ class Ragged:
 
     @property
     def answers(self) -> int:
-        """Rows of the outputs."""
-        given: Sequence[NDArray[Any]] = self.queries if self.labels is None else self.labels
-        times = len(self.histories) if len(given) == 1 else 1
-        return times * sum(map(len, given))
+        """Number of rows of the outputs."""
+        tables: Sequence[NDArray[Any]] = self.queries if self.labels is None else self.labels
+        times = len(self.histories) if len(tables) == 1 else 1
+        return times * sum(map(len, tables))
 
     def entry(self, column: str, h: int) -> Any:
-        """Return what a list holds for one history."""
-        given = getattr(self, column)
-        return given[0 if len(given) == 1 else h]
+        """Return what a list has for one history."""
+        entries = getattr(self, column)
+        return entries[0 if len(entries) == 1 else h]
 
     def features(self) -> list[NDArray[Any]]:
         return [history.features for history in self.histories]
@@ -86,7 +89,7 @@ class Ragged:
 
 
 @dataclass(eq=False, slots=True)
-class Schedule:
+class LengthSchedule:
     """Lengths to try, ascending, and what sums are divided by: one array each per history, or a
     single one for all."""
 
@@ -112,7 +115,7 @@ class Labelling:
 
 @dataclass(eq=False, slots=True)
 class EvidenceTables:
-    """Tables that an engine fills on the way, one per history: what a reading shows.
+    """Tables that an engine fills on the way, one per history.
 
     paths    (N,) a labelling: the state of each observed frame
     levels   (R,) what the labelling measured responses from
@@ -192,13 +195,13 @@ class NumpyEngine:
 
     def cosines(self, batch: Ragged, centres: Float32Rows | None) -> list[Float32Rows]:
         """Return frame · query of each history, (R, N)."""
-        found = []
+        tables = []
         for h, history in enumerate(batch.histories):
             centre = None if centres is None else centres[h]
             rows = plain.cosines(history.features, batch.entry("queries", h), centre)
             _check_finite(rows, 2, history.id)
-            found.append(rows)
-        return found
+            tables.append(rows)
+        return tables
 
     def respond(self, batch: Ragged, cosines: list[Float32Rows], smoothing: int) -> Responses:
         """Calibrate and smooth inside runs; return also the centre and scale of every row."""
@@ -209,7 +212,7 @@ class NumpyEngine:
         responses, centres, scales = zip(*parts, strict=True)
         return list(responses), np.concatenate(centres), np.concatenate(scales)
 
-    def scan(self, responses: Floats, run_offsets: Ints, schedule: Schedule) -> Windows:
+    def scan(self, responses: Floats, run_offsets: Ints, schedule: LengthSchedule) -> Windows:
         """Return the best window of each row of responses."""
         _check_finite(responses, 4)
         lengths, norms = schedule.lengths[0].tolist(), schedule.norms[0]
@@ -218,7 +221,7 @@ class NumpyEngine:
     def locate(
         self,
         batch: Ragged,
-        schedule: Schedule,
+        schedule: LengthSchedule,
         smoothing: int,
         centres: Float32Rows | None = None,
         cosines: list[Float32Rows] | None = None,
@@ -229,13 +232,13 @@ class NumpyEngine:
         responses, centre, scale = self.respond(batch, cosines, smoothing)
         parts, row = [], 0
         for h, history in enumerate(batch.histories):
-            own = responses[h]
+            table = responses[h]
             at = 0 if len(schedule.lengths) == 1 else h
             start, end, score = plain_scan.scan(
-                own, batch.entry("runs", h), schedule.lengths[at].tolist(), schedule.norms[at]
+                table, batch.entry("runs", h), schedule.lengths[at].tolist(), schedule.norms[at]
             )
-            rows = slice(row, row + len(own))
-            row += len(own)
+            rows = slice(row, row + len(table))
+            row += len(table)
             none = start < 0
             first, last = np.where(none, -1, history.frames[start]), history.frames[end]
             parts.append(
@@ -263,8 +266,8 @@ class NumpyEngine:
 
     def search_parts(self, parts: Sequence[Floats], total: int) -> Windows:
         """Return the best contrast of rows (1, n), contiguous, each a part of one stretch."""
-        found = [self.search(part, np.array([0, part.shape[1]]), total) for part in parts]
-        start, end, score = (np.concatenate(column) for column in zip(*found, strict=True))
+        windows = [self.search(part, np.array([0, part.shape[1]]), total) for part in parts]
+        start, end, score = (np.concatenate(column) for column in zip(*windows, strict=True))
         return start, end, score
 
     def further(
@@ -287,44 +290,47 @@ class NumpyEngine:
         return plain_scan.disjoint(cuts.tolist(), chosen, more, best_of, least.tolist())
 
     def contrast(
-        self, batch: Ragged, centres: Float32Rows | None = None, kept: EvidenceTables | None = None
+        self,
+        batch: Ragged,
+        centres: Float32Rows | None = None,
+        tables: EvidenceTables | None = None,
     ) -> Answers:
         """Return the best contrast of each row of state evidence, from features."""
-        return self._from_features(batch, None, centres, kept)
+        return self._from_features(batch, None, centres, tables)
 
     def label(
         self,
         batch: Ragged,
         rules: Labelling,
         centres: Float32Rows | None = None,
-        kept: EvidenceTables | None = None,
+        tables: EvidenceTables | None = None,
     ) -> Answers:
         """Return the best stretch of each state in one labelling, from features."""
-        return self._from_features(batch, rules, centres, kept)
+        return self._from_features(batch, rules, centres, tables)
 
     def _from_features(
         self,
         batch: Ragged,
         rules: Labelling | None,
         centres: Float32Rows | None,
-        kept: EvidenceTables | None,
+        tables: EvidenceTables | None,
     ) -> Answers:
         parts = []
         for h, rows in enumerate(self.cosines(batch, centres)):
             responses, centre, scale = _smoothed(batch, h, rows)
-            if kept is not None:
-                kept.cosines[h][:], kept.responses[h][:] = rows, responses
+            if tables is not None:
+                tables.cosines[h][:], tables.responses[h][:] = rows, responses
             cuts, absent = batch.entry("runs", h), None
             start, end, score = plain_states.search(responses, cuts, responses.shape[1])
             if rules is not None:
                 path, levels = _labelled(responses, rules, h)
                 stretches = labelling.stretches(responses - levels[:, None], path, cuts)
                 score, absent = labelling.take_best(stretches, start, end)
-                if kept is not None:
-                    kept.paths[h][:], kept.levels[h][:] = path, levels
+                if tables is not None:
+                    tables.paths[h][:], tables.levels[h][:] = path, levels
             frames = batch.histories[h].frames
-            found = Answers.at(frames, start, end, score, centre, scale, absent)
-            parts.append(found if batch.labels is None else found.rows(batch.entry("labels", h)))
+            part = Answers.at(frames, start, end, score, centre, scale, absent)
+            parts.append(part if batch.labels is None else part.rows(batch.entry("labels", h)))
         return Answers.joined(parts)
 
     def label_responses(
@@ -354,7 +360,12 @@ def _labelled(responses: Floats, rules: Labelling, h: int) -> tuple[Ints, Floats
 def _check_finite(rows: NDArray[np.floating], code: int, id: str = "") -> None:
     bad = ~np.isfinite(rows).all(axis=0)
     if bad.any():
-        raise InputError(BAD_VALUES[code].format(id=id, row=int(bad.argmax())))
+        raise _bad_value(code, id, int(bad.argmax()))
+
+
+def _bad_value(code: int, id: str, row: int) -> InputError:
+    field, problem = BAD_VALUES[code]
+    return InputError(problem.format(id=id, row=row), field=field, value=row)
 
 
 _COSINES, _CENTRES, _RESPOND, _LOCATE, _SMOOTH, _CONTRAST, _LABEL = range(7)
@@ -373,13 +384,13 @@ class CompiledEngine(NumpyEngine):
         self,
         operation: int,
         batch: Ragged | None,
-        found: Answers | None,
+        answers: Answers | None,
         lists: dict[str, Any],
         *,
         count: int = 1,
         smoothing: int = 1,
         total: int = 0,
-        schedule: Schedule | None = None,
+        schedule: LengthSchedule | None = None,
         rules: Labelling | None = None,
         centres: Float32Rows | None = None,
         out: Float32Rows | None = None,
@@ -400,22 +411,21 @@ class CompiledEngine(NumpyEngine):
             lists["first"] = [nodes.first for nodes in rules.nodes]
             lists["follows"] = [nodes.follows for nodes in rules.nodes]
             costs, stay, rounds = rules.costs, rules.stay, rules.rounds
-        answers: tuple[Any, ...] = (None,) * 8
-        if found is not None:
-            first = found.first if batch is not None else None
-            answers = (found.start, found.end, first, found.last, found.score)
-            answers += (found.centre, found.scale, found.absent)
+        columns: tuple[Any, ...] = (None,) * 8
+        if answers is not None:
+            first = answers.first if batch is not None else None
+            columns = (answers.start, answers.end, first, answers.last, answers.score)
+            columns += (answers.centre, answers.scale, answers.absent)
         code, history, row = self._module.run(
             self.name,
             operation,
             count,
             (dimension, smoothing, total, stay, rounds, plain_states.MIN_SCALE),
             tuple(map(lists.get, _LISTS)),
-            (centres, costs, *answers, out),
+            (centres, costs, *columns, out),
         )
         if code:
-            id = "" if batch is None else batch.histories[history].id
-            raise InputError(BAD_VALUES[code].format(id=id, row=row))
+            raise _bad_value(code, "" if batch is None else batch.histories[history].id, row)
 
     def centres(self, batch: Ragged) -> Float32Rows:
         out = np.empty((len(batch.histories), batch.histories[0].dimension), np.float32)
@@ -437,14 +447,14 @@ class CompiledEngine(NumpyEngine):
     def _respond(
         self, operation: int, batch: Ragged, cosines: list[Float32Rows], smoothing: int = 1
     ) -> Responses:
-        out, found = batch.empty(np.float64), Answers.empty(batch.answers)
+        out, answers = batch.empty(np.float64), Answers.empty(batch.answers)
         lists = {"cosines": cosines, "responses": out}
-        self._run(operation, batch, found, lists, smoothing=smoothing)
-        assert found.centre is not None
-        assert found.scale is not None
-        return out, found.centre, found.scale
+        self._run(operation, batch, answers, lists, smoothing=smoothing)
+        assert answers.centre is not None
+        assert answers.scale is not None
+        return out, answers.centre, answers.scale
 
-    def scan(self, responses: Floats, run_offsets: Ints, schedule: Schedule) -> Windows:
+    def scan(self, responses: Floats, run_offsets: Ints, schedule: LengthSchedule) -> Windows:
         return self._search(_LOCATE, [responses], [run_offsets], schedule=schedule)
 
     def search(self, responses: Floats, cuts: Ints, total: int) -> Windows:
@@ -457,8 +467,6 @@ class CompiledEngine(NumpyEngine):
     def further(
         self, responses: Floats, cuts: Ints, start: Ints, end: Ints, more: int, least: Floats
     ) -> list[list[ScoredWindow]]:
-        if not hasattr(self._module, "further"):  # a kernel that was built before there was one
-            return super().further(responses, cuts, start, end, more, least)
         shape = len(responses), min(more, responses.shape[1])
         starts, ends, scores = np.empty(shape, np.int64), np.empty(shape, np.int64), np.empty(shape)
         self._module.further(self.name, responses, cuts, start, end, least, starts, ends, scores)
@@ -468,44 +476,44 @@ class CompiledEngine(NumpyEngine):
     def _search(
         self, operation: int, responses: Sequence[Floats], runs: list[Ints], **more: Any
     ) -> Windows:
-        found = Answers.empty(sum(map(len, responses)))
+        answers = Answers.empty(sum(map(len, responses)))
         lists = {"responses": [np.ascontiguousarray(rows) for rows in responses], "runs": runs}
-        self._run(operation, None, found, lists, count=len(runs), **more)
-        return found.start, found.end, found.score
+        self._run(operation, None, answers, lists, count=len(runs), **more)
+        return answers.start, answers.end, answers.score
 
     def locate(
         self,
         batch: Ragged,
-        schedule: Schedule,
+        schedule: LengthSchedule,
         smoothing: int,
         centres: Float32Rows | None = None,
         cosines: list[Float32Rows] | None = None,
     ) -> Answers:
-        found = Answers.empty(batch.answers)
+        answers = Answers.empty(batch.answers)
         lists: dict[str, Any] = {"cosines": cosines}
         if cosines is None:
             lists = {"features": batch.features(), "queries": batch.queries}
         settings: dict[str, Any] = {"schedule": schedule, "smoothing": smoothing}
-        self._run(_LOCATE, batch, found, lists, centres=None if cosines else centres, **settings)
-        return found
+        self._run(_LOCATE, batch, answers, lists, centres=None if cosines else centres, **settings)
+        return answers
 
     def _from_features(
         self,
         batch: Ragged,
         rules: Labelling | None,
         centres: Float32Rows | None,
-        kept: EvidenceTables | None,
+        tables: EvidenceTables | None,
     ) -> Answers:
-        operation, found = _CONTRAST, Answers.empty(batch.answers, rules is not None)
+        operation, answers = _CONTRAST, Answers.empty(batch.answers, rules is not None)
         lists: dict[str, Any] = {"features": batch.features(), "queries": batch.queries}
-        if kept is not None:
-            lists["cosines"], lists["responses"] = kept.cosines, kept.responses
+        if tables is not None:
+            lists["cosines"], lists["responses"] = tables.cosines, tables.responses
         if rules is not None:
             operation = _LABEL
-            if kept is not None:
-                lists["paths"], lists["levels"] = kept.paths, kept.levels
-        self._run(operation, batch, found, lists, rules=rules, centres=centres)
-        return found
+            if tables is not None:
+                lists["paths"], lists["levels"] = tables.paths, tables.levels
+        self._run(operation, batch, answers, lists, rules=rules, centres=centres)
+        return answers
 
     def label_responses(
         self, responses: Floats, cuts: Ints, rules: Labelling

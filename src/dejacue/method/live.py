@@ -17,19 +17,26 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dejacue.errors import InputError
-from dejacue.method._live_labels import NOTHING, Calibration, Labeller, Labels, Span
+from dejacue.method._online_labelling import (
+    NOTHING,
+    Calibration,
+    Labeller,
+    LabelUpdate,
+    StateWindow,
+)
 from dejacue.method.coordinates import Coordinates, check_pair, query_directions
 from dejacue.method.joint import Joint
 from dejacue.method.kernel import engine
-from dejacue.method.locate import read
+from dejacue.method.locate import analyse
 from dejacue.method.plan import DEFAULT_READOUT, Plan
+from dejacue.method.readout import Readout, View
 from dejacue.method.state_readout import (
     FRAMES_WITHOUT_TIMES,
     SMOOTHING_S,
@@ -37,35 +44,27 @@ from dejacue.method.state_readout import (
     is_count,
     is_number,
 )
-from dejacue.method.view import Readout, View
 from dejacue.records import History, Interval, Timeline, Vocabulary, Window
 from dejacue.records.arrays import NORM_RANGE, Floats, as_array
-from dejacue.records.history import MOST_FRAME
+from dejacue.records.history import MAX_FRAME
 
 DELAY_S = 4.0
 INTERVAL_S = SMOOTHING_S / FRAMES_WITHOUT_TIMES  # what a frame is taken to last without times
-MAX_WIDTH_FRAMES = (
-    250.0  # frames: deviation of the smoothing, 0.8 s at more than 300 frames a second
-)
-READY = 2  # deviations of the smoothing that are looked at before anything is said
-RATE_FROM = 5  # frames that tell the rate, where the calibration is known
+MAX_WIDTH_FRAMES = 250.0  # deviation of the smoothing: 0.8 s at more than 300 frames a second
+MIN_DEVIATIONS = 2  # of the smoothing that are observed before a state is named
+MIN_RATE_FRAMES = 5  # that tell the rate, where the calibration is known
 
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """Frames of which something else was said before; was None: nothing was."""
+    """Frames whose state was another one before; was None: it was unknown."""
 
     window: Window
     was: str | None
     now: str
 
     def to_dict(self) -> dict[str, Any]:
-        return {
-            "start": self.window.start,
-            "end": self.window.end,
-            "was": self.was,
-            "now": self.now,
-        }
+        return {**asdict(self.window), "was": self.was, "now": self.now}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +75,7 @@ class Update:
     since      the frame from which on it is, as far as is known now
     evidence   by state, in deviations from its mean so far; empty where the object is not seen
     closed     windows that have ended; they change no more
-    revised    frames of which something else was said before
+    revised    frames whose state was another one before
     waits      frames that have to come before the first state is named
     """
 
@@ -91,15 +90,15 @@ class Update:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON; what is unknown or empty is left out, except the state."""
-        found = {
+        values = {
             "time_s": self.time_s,
             "since": self.since,
             "evidence": {name: round(value, 4) for name, value in self.evidence.items()},
-            "closed": [own.to_dict() for own in self.closed],
-            "revised": [own.to_dict() for own in self.revised],
+            "closed": [interval.to_dict() for interval in self.closed],
+            "revised": [revision.to_dict() for revision in self.revised],
             "waits": self.waits or None,
         }
-        known = {name: value for name, value in found.items() if value not in (None, {}, [])}
+        known = {name: value for name, value in values.items() if value not in (None, {}, [])}
         return {"frame": self.frame, "state": self.state, **known}
 
 
@@ -138,22 +137,29 @@ class LiveReading:
         if vocabulary.facts or vocabulary.changes:
             raise InputError(
                 "frames given as examples or changes need a complete history; a live reading "
-                "takes pictures and frames of other histories"
+                "takes pictures and frames of other histories",
+                field="examples",
             )
         self._directions = query_directions(vocabulary, plan.coordinates, 1.0).states
         self._names = list(vocabulary.states)
-        if not is_number(delay_s) or not (delay is None or is_count(delay, 0)):
-            raise InputError("the delay must be 0 or more, in seconds or in frames")
-        lasting = horizon_s is None or is_number(horizon_s, 1e-9)
-        if not lasting or not (horizon is None or is_count(horizon, 1)):
-            raise InputError("the horizon must be more than 0, in seconds or in frames")
-        self._wanted = (delay_s, horizon_s)
+        for name, value, valid in (
+            ("delay_s", delay_s, is_number(delay_s)),
+            ("delay", delay, delay is None or is_count(delay, 0)),
+            ("horizon_s", horizon_s, horizon_s is None or is_number(horizon_s, 1e-9)),
+            ("horizon", horizon, horizon is None or is_count(horizon, 1)),
+        ):
+            if not valid:
+                what = name.removesuffix("_s")
+                bound = "0 or more" if what == "delay" else "more than 0"
+                problem = f"the {what} must be {bound}, in seconds or in frames"
+                raise InputError(problem, field=name, value=value)
+        self._delay_s, self._horizon_s = delay_s, horizon_s
         self.delay, self.horizon = delay, horizon
         self._like, self._nodes = like, self._rules.nodes(vocabulary)
         self._labeller: Labeller | None = None
         self._early: list[tuple[int, float | None, Floats]] = []  # before the rate is known
-        self._kept: deque[tuple[int, float | None, NDArray[Any], int]]
-        self._kept = deque(maxlen=horizon)
+        self._rows: deque[tuple[int, float | None, NDArray[Any], int]]
+        self._rows = deque(maxlen=horizon)
         self.observed = 0
         self._now: tuple[int, float | None] | None = None
         if like is not None:
@@ -182,29 +188,25 @@ class LiveReading:
             return self._next(at, time_s, None)
         row, cosines = self._cosines(features, at)
         self._now = (at, time_s)
-        self._kept.append((at, time_s, row, at if source is None else source))
+        self._rows.append((at, time_s, row, at if source is None else source))
         self.observed += 1
         return self._next(at, time_s, cosines)
 
     def flush(self) -> Update:
-        """Settle all labels and closes the last window, as when nothing more comes; of the last
-        frame it says again what is known."""
+        """Settle all labels and close the last window, as when nothing more comes; return what is
+        known of the last frame."""
         frame, time_s = self._now or (0, None)
         if not self.observed:
             return Update(frame, time_s)
-        if self._labeller is None:
-            self._begin()
-        assert self._labeller is not None
-        seen = self._kept[-1][0] == frame
-        return self._update(self._labeller.conclude(ending=True), frame, time_s, seen)
+        labels = (self._labeller or self._begin()).conclude(ending=True)
+        return self._update(labels, frame, time_s, seen=self._rows[-1][0] == frame)
 
     def history(self, id: str = "live", **more: Any) -> History:
         """Return what was observed, as far as it is kept; ``more`` as History takes it."""
-        if not self._kept:
-            raise InputError(
-                "the object was not seen in any frame; is it where the box or the masks say?"
-            )
-        frames, times, rows, source = zip(*self._kept, strict=True)
+        if not self._rows:
+            problem = "the object was not seen in any frame; is it where the box or the masks say?"
+            raise InputError(problem, field="features")
+        frames, times, rows, source = zip(*self._rows, strict=True)
         times_s = None if times[0] is None else np.array(times)
         source_frames = None if source == frames else np.array(source)
         about = {"encoder": self.vocabulary.encoder, **more}
@@ -218,69 +220,76 @@ class LiveReading:
         )
 
     def finish(self, history: History | None = None) -> Timeline:
-        """Return what ``read`` says of the history: the offline answer for what is kept.
+        """Return what ``analyse`` says of the history: the offline answer for what is kept.
 
         history   as ``history()`` gives it, where it is there already
         """
-        found = read(
+        timeline = analyse(
             history or self.history(),
             self.vocabulary,
             readout=self.readout,
             coordinates=self.coordinates,
         )
         if not self.forgotten:
-            return found
+            return timeline
         note = (
-            f"only the last {len(self._kept)} of {self.observed} observed frames are kept, and "
+            f"only the last {len(self._rows)} of {self.observed} observed frames are kept, and "
             "nothing before them was read; a longer horizon keeps more"
         )
-        return found.replace(notes=(*found.notes, note))
+        return timeline.replace(notes=(*timeline.notes, note))
 
     @property
     def forgotten(self) -> int:
-        """Observed frames that are no longer kept."""
-        return self.observed - len(self._kept)
+        """Number of observed frames that are no longer kept."""
+        return self.observed - len(self._rows)
 
     def _checked(self, frame: int | None, time_s: float | None) -> int:
         """Return the number of the frame; refuse one that is not after the last."""
         before, then_s = self._now or (-1, None)
         at = before + 1 if frame is None else frame
-        if not is_count(at, 0) or at > MOST_FRAME:
-            raise InputError(f"frame {frame!r} is not a whole number, 0 or more")
-        if at <= before:
-            raise InputError(
-                f"frame {at} comes after frame {before}; give frames in order, each one once"
-            )
+        problem = None
+        if not is_count(at, 0) or at > MAX_FRAME:
+            problem = f"frame {frame!r} is not a whole number, 0 or more"
+        elif at <= before:
+            problem = f"frame {at} comes after frame {before}; give frames in order, each one once"
+        if problem is not None:
+            raise InputError(problem, field="frame", value=frame)
         if time_s is not None and not (is_number(time_s, -np.inf)):
-            raise InputError(f"frame {at}: the time {time_s!r} is not a number of seconds")
-        if self._now is not None and (time_s is None) != (then_s is None):
-            raise InputError(f"frame {at}: give the times of all frames, or of none")
-        if time_s is not None and then_s is not None and time_s < then_s:
-            raise InputError(
-                f"frame {at}: times run backwards, {time_s:.3f} s comes after {then_s:.3f} s; "
-                "start a new reading when a stream restarts"
+            problem = f"the time {time_s!r} is not a number of seconds"
+        elif self._now is not None and (time_s is None) != (then_s is None):
+            problem = "give the times of all frames, or of none"
+        elif time_s is not None and then_s is not None and time_s < then_s:
+            problem = (
+                f"times run backwards, {time_s:.3f} s comes after {then_s:.3f} s; start a new "
+                "reading when a stream restarts"
             )
+        if problem is not None:
+            raise InputError(f"frame {at}: {problem}", field="time_s", value=time_s)
         return int(at)
 
     def _cosines(self, features: ArrayLike, frame: int) -> tuple[NDArray[Any], Floats]:
         """Return a row as a history keeps it, and its cosines with the states."""
         what = f"frame {frame}: features"
-        given = as_array(features, what)
-        if given.dtype.kind not in "fiu":
-            raise InputError(f"{what} must be a single row of numbers, not {given.dtype}")
+        array = as_array(features, what)
+        if array.dtype.kind not in "fiu":
+            problem = f"{what} must be a single row of numbers, not {array.dtype}"
+            raise InputError(problem, field="features")
         expected = self._directions.shape[1]
-        if given.shape != (expected,):
+        if array.shape != (expected,):
             raise InputError(
-                f"{what} have shape {given.shape}, but the vocabulary has {expected} dimensions; "
-                "encode both with the same encoder"
+                f"{what} have shape {array.shape}, but the vocabulary has {expected} dimensions",
+                field="features",
+                value=array.shape,
+                remedy="encode both with the same encoder",
             )
         with np.errstate(over="ignore", invalid="ignore"):  # named below
-            row = given.astype(np.float16 if given.dtype == np.float16 else np.float32)
+            row = array.astype(np.float16 if array.dtype == np.float16 else np.float32)
             wide = row.astype(np.float32, copy=False)
             length = float(np.sqrt(np.vdot(wide, wide)))
         if not NORM_RANGE[0] < length < NORM_RANGE[1]:
             reason = "zero" if length <= NORM_RANGE[0] else "not finite, or too large"
-            raise InputError(f"{what} are {reason}; encode the frame again, or push None instead")
+            remedy = "encode the frame again, or push None instead"
+            raise InputError(f"{what} are {reason}", field="features", remedy=remedy)
         return row, (self._directions @ wide).astype(np.float64) / length
 
     def _next(self, frame: int, time_s: float | None, cosines: Floats | None) -> Update:
@@ -295,15 +304,15 @@ class LiveReading:
         return self._update(labeller.conclude(), frame, time_s, cosines is not None)
 
     def _waits(self) -> int:
-        """Return frames with the object that are needed before the calibration means anything."""
+        """Return how many more observed frames the calibration needs."""
         if self._like is None:
-            needed = math.ceil(READY * self._width())
+            needed = math.ceil(MIN_DEVIATIONS * self._width())
         else:
-            needed = 1 if self._early[0][1] is None else RATE_FROM
+            needed = 1 if self._early[0][1] is None else MIN_RATE_FRAMES
         return max(0, needed - len(self._early))
 
     def _interval_s(self) -> float | None:
-        """Return seconds from one frame to the next, of those that came first."""
+        """Return the seconds from one frame to the next, of those that came first."""
         if self._early[0][1] is None or len(self._early) < 2:
             return None
         frames, times, _ = zip(*self._early, strict=True)
@@ -311,7 +320,7 @@ class LiveReading:
         return interval if interval > 0 else None
 
     def _width(self) -> float:
-        """Return deviation of the smoothing in frames."""
+        """Return the deviation of the smoothing in frames."""
         if self._rules.width is not None:
             return min(self._rules.width, MAX_WIDTH_FRAMES)
         interval = self._interval_s()
@@ -321,17 +330,16 @@ class LiveReading:
     def _begin(self) -> Labeller:
         """Make the labeller, with what the first frames say of the rate."""
         interval, width = self._interval_s() or INTERVAL_S, self._width()
-        delay_s, horizon_s = self._wanted
-        self.delay = round(delay_s / interval) if self.delay is None else self.delay
-        if self.horizon is None and horizon_s is not None:
-            self.horizon = max(1, round(horizon_s / interval))
-            self._kept = deque(self._kept, maxlen=self.horizon)
+        self.delay = round(self._delay_s / interval) if self.delay is None else self.delay
+        if self.horizon is None and self._horizon_s is not None:
+            self.horizon = max(1, round(self._horizon_s / interval))
+            self._rows = deque(self._rows, maxlen=self.horizon)
         calibration = Calibration(len(self._names), self.horizon)
         if self._like is not None:
             self._learn(calibration, self._like)
         else:
             first = np.array([cosines for _, _, cosines in self._early])
-            calibration.suppose(first, math.ceil(READY * width) or 1)
+            calibration.suppose(first, math.ceil(MIN_DEVIATIONS * width) or 1)
         bridge = self._rules.bridge
         self._labeller = Labeller(
             self._nodes,
@@ -349,17 +357,17 @@ class LiveReading:
     def _learn(self, calibration: Calibration, like: History) -> None:
         """Begin with the calibration of a history, labelled as offline."""
         view = View(like, self.vocabulary, self.coordinates, 1.0, engine("auto"))
-        found, tables = self._rules.seen(view)
+        answers, tables = self._rules.seen(view)
         firsts = view.query_directions.firsts
-        assert found.centre is not None
-        assert found.scale is not None
-        centre, scale = found.centre[firsts], found.scale[firsts]
+        assert answers.centre is not None
+        assert answers.scale is not None
+        centre, scale = answers.centre[firsts], answers.scale[firsts]
         for row, state in zip(tables.responses[0].T, tables.paths[0].tolist(), strict=True):
             cosines = row * scale + centre
             calibration.add(cosines)
             calibration.label(cosines, state)
 
-    def _update(self, labels: Labels, frame: int, time_s: float | None, seen: bool) -> Update:
+    def _update(self, labels: LabelUpdate, frame: int, time_s: float | None, seen: bool) -> Update:
         assert self._labeller is not None
         evidence = self._labeller.evidence().tolist() if seen else []
         return Update(
@@ -371,25 +379,18 @@ class LiveReading:
             tuple(map(self._interval, labels.closed)),
             tuple(
                 Revision(
-                    Window(own.first, own.last),
-                    None if own.was == NOTHING else self._names[own.was],
-                    self._names[own.now],
+                    Window(change.first, change.last),
+                    None if change.was == NOTHING else self._names[change.was],
+                    self._names[change.now],
                 )
-                for own in labels.changes
+                for change in labels.changes
             ),
         )
 
-    def _interval(self, span: Span) -> Interval:
-        first, last = span.first, span.last
-        return Interval(
-            self._names[span.state],
-            first.frame,
-            last.frame,
-            span.score,
-            first.time_s,
-            last.end_s,
-            kind="occurrence",
-        )
+    def _interval(self, window: StateWindow) -> Interval:
+        first, last, state = window.first, window.last, self._names[window.state]
+        times_s = first.time_s, last.end_s
+        return Interval(state, first.frame, last.frame, window.score, *times_s, kind="occurrence")
 
 
 def _feed(labeller: Labeller, frame: int, time_s: float | None, cosines: Floats | None) -> None:
@@ -399,21 +400,25 @@ def _feed(labeller: Labeller, frame: int, time_s: float | None, cosines: Floats 
 
 
 def _labelling_of(plan: Plan) -> Joint:
-    """Return how frames are labelled while the readout's own answer is not there yet."""
+    """Return the joint readout that labels frames until the readout of the plan has all of them."""
     if plan.coordinates.centred_frames:
         raise InputError(
             f"{plan.coordinates.name} coordinates measure frames from the middle of a whole "
-            "history; a live reading needs vocabulary, absolute or query-uniform coordinates"
+            "history; a live reading needs vocabulary, absolute or query-uniform coordinates",
+            field="coordinates",
+            value=plan.coordinates.name,
         )
-    given = plan.readout
-    if isinstance(given, Joint):
-        unordered = given.irreversible and given.order is None
-        if given.stay > 1 or not given.in_one_call or unordered:
+    readout = plan.readout
+    if isinstance(readout, Joint):
+        unordered = readout.irreversible and readout.order is None
+        if readout.stay > 1 or not readout.in_one_call or unordered:
             raise InputError(
                 "a live reading supports neither a shortest stay nor a label for none of the "
-                "states, and an irreversible change needs the order of its states"
+                "states, and an irreversible change needs the order of its states",
+                field="readout",
+                value=readout.name,
             )
-        return given
-    if isinstance(given, StateReadout):
-        return Joint(smoothing_s=given.smoothing_s, width=given.width, bridge=given.bridge)
+        return readout
+    if isinstance(readout, StateReadout):
+        return Joint(smoothing_s=readout.smoothing_s, width=readout.width, bridge=readout.bridge)
     return Joint()

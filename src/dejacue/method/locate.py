@@ -1,4 +1,4 @@
-"""locate(), read() and locate_many(): from histories and vocabularies to the windows of states."""
+"""locate(), analyse() and locate_many(): from histories and vocabularies to windows of states."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import numpy as np
 from dejacue.errors import InputError
 from dejacue.method.coordinates import Coordinates, check_pair
 from dejacue.method.plan import DEFAULT_READOUT, Pair, Plan
-from dejacue.method.readouts import Scan
-from dejacue.method.view import Readout
+from dejacue.method.readout import Readout
+from dejacue.method.scan_readout import Scan
 from dejacue.records import Evidence, History, Timeline, Timelines, Vocabulary
 from dejacue.records.arrays import Floats, Ints
 
-CHUNK_BYTES = 256 << 20  # features that locate_many holds at a time, unless one history is larger
+CHUNK_BYTES = 256 << 20  # of features in a call of the kernel, unless one history is larger
 CHUNK_HISTORIES = 4096
 
 
@@ -46,10 +46,10 @@ def locate(
     check_pair(history, vocabulary)
     if top == 1 and not diagnostics:
         return plan.answer([(history, vocabulary)])
-    return plan.read(plan.view(history, vocabulary))
+    return plan.analyse(plan.view(history, vocabulary))
 
 
-def read(
+def analyse(
     history: History,
     vocabulary: Vocabulary,
     *,
@@ -66,7 +66,7 @@ def read(
     """
     plan = Plan.of(coordinates, readout, smoothing, top, diagnostics, engine)
     check_pair(history, vocabulary)
-    return plan.read(plan.view(history, vocabulary), hints=True)
+    return plan.analyse(plan.view(history, vocabulary), hints=True)
 
 
 def evidence(
@@ -97,7 +97,8 @@ def candidates(
     plan = Plan.of(coordinates, readout, smoothing, 1, False, engine)
     check_pair(history, vocabulary)
     if not isinstance(plan.readout, Scan):
-        raise InputError(f"only a scan has candidates, not {plan.readout.name}")
+        problem = f"only a scan has candidates, not {plan.readout.name}"
+        raise InputError(problem, field="readout", value=plan.readout.name)
     starts, ends, scores = plan.readout.candidates(plan.view(history, vocabulary))
     return np.stack([history.frames[starts], history.frames[ends]], axis=1), scores
 
@@ -125,9 +126,10 @@ def locate_many(
     """
     plan = Plan.of(coordinates, readout, smoothing, top, diagnostics, engine)
     if not isinstance(threads, int) or threads < 1:
-        raise InputError(f"threads {threads} must be at least 1")
+        raise InputError(f"threads {threads} must be at least 1", field="threads", value=threads)
     if isinstance(histories, History):
-        raise InputError("locate_many takes several histories; use locate for one")
+        problem = "locate_many takes several histories; use locate for one"
+        raise InputError(problem, field="histories")
     return Timelines(_run(plan, _chunks(_pairs(histories, vocabularies)), threads))
 
 
@@ -169,30 +171,30 @@ def _pairs(
     histories: Iterable[History], vocabularies: Vocabulary | Iterable[Vocabulary]
 ) -> Iterator[Pair]:
     shared = isinstance(vocabularies, Vocabulary)
-    given = iter(repeat(vocabularies) if isinstance(vocabularies, Vocabulary) else vocabularies)
+    remaining = iter(repeat(vocabularies) if isinstance(vocabularies, Vocabulary) else vocabularies)
     for count, history in enumerate(histories):
-        vocabulary = next(given, None)
+        vocabulary = next(remaining, None)
         if vocabulary is None:
-            raise InputError(f"there are more histories than vocabularies ({count})")
+            problem = f"there are more histories than vocabularies ({count})"
+            raise InputError(problem, field="vocabularies", value=count)
         check_pair(history, vocabulary)
         yield history, vocabulary
-    if not shared and next(given, None) is not None:
-        raise InputError("there are more vocabularies than histories")
+    if not shared and next(remaining, None) is not None:
+        raise InputError("there are more vocabularies than histories", field="histories")
 
 
 def _chunks(pairs: Iterable[Pair]) -> Iterator[list[Pair]]:
     """Return consecutive pairs that one kernel call can take, up to CHUNK_BYTES of features."""
     chunk: list[Pair] = []
-    held, kind = 0, None
+    total = 0
     for pair in pairs:
         size = pair[0].features.nbytes
-        now = pair[0].features.shape[1]
-        full = held + size > CHUNK_BYTES or len(chunk) == CHUNK_HISTORIES
-        if chunk and (full or now != kind):
+        full = total + size > CHUNK_BYTES or len(chunk) == CHUNK_HISTORIES
+        if chunk and (full or pair[0].dimension != chunk[0][0].dimension):
             yield chunk
-            chunk, held = [], 0
+            chunk, total = [], 0
         chunk.append(pair)
-        held, kind = held + size, now
+        total += size
     if chunk:
         yield chunk
 

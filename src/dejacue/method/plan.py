@@ -8,15 +8,15 @@ from functools import lru_cache
 from typing import Any
 
 from dejacue.errors import InputError, unknown
-from dejacue.method._reading import batch_timeline
+from dejacue.method._timelines import batch_timeline
 from dejacue.method.contrast import Contrast
 from dejacue.method.coordinates import Coordinates, as_coordinates
 from dejacue.method.joint import Joint
 from dejacue.method.kernel import Engine
 from dejacue.method.kernel import engine as engine_named
-from dejacue.method.readouts import Scan, Unseen
+from dejacue.method.readout import HistoryBatch, Readout, View
+from dejacue.method.scan_readout import Scan, Unseen
 from dejacue.method.state_readout import is_count
-from dejacue.method.view import Batch, Readout, View
 from dejacue.plugins import Registry, check_installed
 from dejacue.records import History, Timeline, Vocabulary
 
@@ -38,60 +38,63 @@ PRESETS: dict[str, tuple[str, Readout]] = {"published": ("vocabulary", PUBLISHED
 DEFAULT_READOUT, DEFAULT_COORDINATES = "contrast", "vocabulary"
 
 
-def chosen(
+def _selected(
     coordinates: str | Coordinates | None, readout: str | Readout
 ) -> tuple[Coordinates, Readout]:
     """Return coordinates and readout by name, or of a preset."""
     if isinstance(readout, str) and readout in PRESETS:
         system, preset = PRESETS[readout]
-        if coordinates is not None and as_coordinates(coordinates).name != system:
+        name = as_coordinates(system if coordinates is None else coordinates).name
+        if name != system:
             raise InputError(
-                f'"{readout}" is a preset with {system} coordinates; to use '
-                f"{as_coordinates(coordinates).name} coordinates, name the readout itself: "
-                f"{preset.name}"
+                f'"{readout}" is a preset with {system} coordinates; to use {name} coordinates, '
+                f"name the readout itself: {preset.name}",
+                field="coordinates",
+                value=name,
             )
         return as_coordinates(system), preset
     if isinstance(readout, str) and readout not in READOUTS:
         check_installed("readouts", readout)
         raise unknown("readout", readout, [*READOUTS, *PRESETS])
-    system_given = DEFAULT_COORDINATES if coordinates is None else coordinates
-    return as_coordinates(system_given), READOUTS[readout] if isinstance(readout, str) else readout
+    chosen = as_coordinates(DEFAULT_COORDINATES if coordinates is None else coordinates)
+    return chosen, READOUTS[readout] if isinstance(readout, str) else readout
 
 
-def as_readout(given: str | Readout) -> Readout:
+def as_readout(readout: str | Readout) -> Readout:
     """Return a readout by name, or that of a preset."""
-    return chosen(None, given)[1]
+    return _selected(None, readout)[1]
 
 
-def as_read(settings: Mapping[str, Any]) -> Readout | None:
-    """Return the readout that the settings of a retrieval describe; None: it is not installed.
+def readout_from(settings: Mapping[str, Any]) -> Readout | None:
+    """Return the readout that the settings of a timeline describe; None: it is not installed.
 
     Where another version wrote settings that it does not have now, its defaults hold.
     """
-    known: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in settings.items()}
-    kind = READOUTS.get(known.pop("name", ""))
-    if kind is None:
+    values: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in settings.items()
+    }
+    default = READOUTS.get(values.pop("name", ""))
+    if default is None:
         return None
-    names = {field.name for field in fields(kind)}
-    known = {name: value for name, value in known.items() if name in names or value is not None}
+    names = {field.name for field in fields(default)}
+    values = {name: value for name, value in values.items() if name in names or value is not None}
     try:
-        return type(kind)(**known)
+        return type(default)(**values)
     except TypeError:
-        return kind
+        return default
 
 
-def with_smoothing(readout: Readout, smoothing: int | None, name: str) -> Readout:
+def _with_smoothing(readout: Readout, smoothing: int, name: str) -> Readout:
     """Return the readout with this width of smoothing; refuse one that has no such setting."""
-    if smoothing is None:
-        return readout
+    problem = None
     if name in PRESETS:
-        raise InputError(f'"{name}" is a preset; for other smoothing, give Scan(smoothing=…)')
-    if "smoothing" not in {field.name for field in fields(readout)}:
-        kind = type(readout).__name__
-        instead = (
-            f"; it has its own: {kind}({readout.smoothing_in})" if readout.smoothing_in else ""
-        )
-        raise InputError(f"smoothing does not apply to the {name} readout{instead}")
+        problem = f'"{name}" is a preset; for other smoothing, give Scan(smoothing=…)'
+    elif "smoothing" not in {field.name for field in fields(readout)}:
+        problem = f"smoothing does not apply to the {name} readout"
+        if readout.smoothing_in:
+            problem += f"; it has its own: {type(readout).__name__}({readout.smoothing_in})"
+    if problem is not None:
+        raise InputError(problem, field="smoothing", value=smoothing)
     return replace(readout, smoothing=smoothing)  # type: ignore[call-arg]
 
 
@@ -105,10 +108,9 @@ class Plan:
     diagnostics: bool
     engine: Engine
 
-    @classmethod
+    @staticmethod
     @lru_cache(maxsize=64)
     def of(
-        cls,
         coordinates: str | Coordinates | None,
         readout: str | Readout,
         smoothing: int | None,
@@ -117,40 +119,47 @@ class Plan:
         engine: str,
     ) -> Plan:
         """Return the plan of these settings; plans are immutable, so equal settings share one."""
-        system, method = chosen(coordinates, readout)
-        name = readout if isinstance(readout, str) else method.name
-        method = with_smoothing(method, smoothing, name)
+        name = readout if isinstance(readout, str) else readout.name
+        system, readout = _selected(coordinates, readout)
+        if smoothing is not None:
+            readout = _with_smoothing(readout, smoothing, name)
         if top is not None and not is_count(top, 1):
-            raise InputError(f"top={top}: give the number of windows, 1 or more")
-        if top is not None and top > 1 and not method.gives_alternatives:
+            problem = f"top={top}: give the number of windows, 1 or more"
+            raise InputError(problem, field="top", value=top)
+        if top is not None and top > 1 and not readout.gives_alternatives:
             raise InputError(
-                f"top={top}: the {method.name} readout has one window per description; scan, "
-                "contrast and joint have more"
+                f"top={top}: the {readout.name} readout has one window per description; scan, "
+                "contrast and joint have more",
+                field="top",
+                value=top,
             )
         top = None if top is None else int(top)  # JSON does not take numpy's numbers
-        return cls(system, method, top, diagnostics, engine_named(engine))
+        return Plan(system, readout, top, diagnostics, engine_named(engine))
 
     def check_examples(self, vocabulary: Vocabulary) -> None:
-        """Refuse examples where nothing reads them, rather than to leave them unread."""
+        """Refuse examples that the readout would ignore."""
         if not vocabulary.examples and not vocabulary.changes:
             return
         if not self.readout.takes_examples or self.readout.query_pooling != 1:
-            what = "this pooling" if self.readout.takes_examples else f"{self.readout.name}"
+            what = "this pooling" if self.readout.takes_examples else self.readout.name
             raise InputError(
                 f"{what} reads only words; examples need the contrast or joint readout with "
-                "pooling 1"
+                "pooling 1",
+                field="readout",
+                value=self.readout.name,
             )
-        if self.coordinates.name != DEFAULT_COORDINATES:
-            raise InputError(
-                f"examples need {DEFAULT_COORDINATES} coordinates, not {self.coordinates.name}"
-            )
+        name = self.coordinates.name
+        if name != DEFAULT_COORDINATES:
+            problem = f"examples need {DEFAULT_COORDINATES} coordinates, not {name}"
+            raise InputError(problem, field="coordinates", value=name)
 
-    def batch(self, pairs: Sequence[Pair]) -> Batch:
+    def batch(self, pairs: Sequence[Pair]) -> HistoryBatch:
+        """Return what the readout works on for several histories."""
         for _, vocabulary in pairs:
             self.check_examples(vocabulary)
         histories, vocabularies = [h for h, _ in pairs], [v for _, v in pairs]
         pooling = self.readout.query_pooling
-        return Batch(histories, vocabularies, self.coordinates, pooling, self.engine)
+        return HistoryBatch(histories, vocabularies, self.coordinates, pooling, self.engine)
 
     def answer(self, pairs: Sequence[Pair]) -> Timeline:
         """Return the answers of several histories: one kernel call where the readout has one."""
@@ -158,15 +167,17 @@ class Plan:
         return batch_timeline(self.readout, batch, self.readout.find(batch), self.top)
 
     def run(self, pairs: Sequence[Pair]) -> Timeline:
-        """Return a chunk; alternatives and diagnostics are made history by history."""
+        """Return the timelines of a chunk; alternatives and diagnostics come history by history."""
         if self.top == 1 and not self.diagnostics:
             return self.answer(pairs)
-        return Timeline.joined([self.read(self.view(*pair)) for pair in pairs])
+        return Timeline.joined([self.analyse(self.view(*pair)) for pair in pairs])
 
     def view(self, history: History, vocabulary: Vocabulary) -> View:
+        """Return what the readout works on for one history."""
         self.check_examples(vocabulary)
         pooling = self.readout.query_pooling
         return View(history, vocabulary, self.coordinates, pooling, self.engine)
 
-    def read(self, view: View, hints: bool = False) -> Timeline:
+    def analyse(self, view: View, hints: bool = False) -> Timeline:
+        """Return everything that the readout says of one history."""
         return self.readout.timeline(view, top=self.top, diagnostics=self.diagnostics, hints=hints)

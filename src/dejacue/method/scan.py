@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.errors import unknown
 from dejacue.records.arrays import Floats, Ints
 
 TIE = 1e-9
 Part = tuple[int, int, int]  # of a row: its number, first position and end (exclusive)
 ScoredWindow = tuple[int, int, float]  # first and last position, score
 
+# what a window's sum is divided by, from its number of (observed) frames
 NORMS: dict[str, Callable[[NDArray[Any]], Floats]] = {
     "sqrt": lambda count: np.sqrt(count),
     "sum": lambda count: np.ones(len(count)),
@@ -30,14 +30,8 @@ NORMS: dict[str, Callable[[NDArray[Any]], Floats]] = {
 }
 
 
-def norm_values(norm: str, counts: NDArray[Any]) -> Floats:
-    """Return what a window's sum is divided by, from its number of (observed) frames."""
-    if norm not in NORMS:
-        raise unknown("norm", norm, NORMS)
-    return NORMS[norm](counts)
-
-
 def tie_threshold(best: float) -> float:
+    """Return the lowest score that counts as equal to the best."""
     return best - TIE * max(1.0, abs(best))
 
 
@@ -79,15 +73,15 @@ def scan(
     score = top.copy()
     for q in range(queries):
         threshold = tie_threshold(float(top[q]))
-        found: tuple[int, int, float] | None = None
+        earliest: ScoredWindow | None = None
         for first, length, prefix, norm, best in pieces:
             if best[q] >= threshold:
                 values = (prefix[q, length:] - prefix[q, :-length]) / norm
                 at = int(np.argmax(values >= threshold))
                 window = (first + at, first + at + length - 1, float(values[at]))
-                found = window if found is None else min(found, window)
-        if found is not None:
-            start[q], end[q], score[q] = found
+                earliest = window if earliest is None else min(earliest, window)
+        if earliest is not None:
+            start[q], end[q], score[q] = earliest
     return start, end, score
 
 
@@ -95,7 +89,7 @@ def candidate_windows(run_offsets: Ints, lengths: Sequence[int]) -> tuple[Ints, 
     """Return start and end positions of every window: length by length, then by start."""
     left = np.repeat(run_offsets[1:], np.diff(run_offsets)) - np.arange(run_offsets[-1])
     starts = [np.flatnonzero(left >= length) for length in lengths]  # left in the run, from here
-    ends = [own + (length - 1) for own, length in zip(starts, lengths, strict=True)]
+    ends = [first + (length - 1) for first, length in zip(starts, lengths, strict=True)]
     nothing = np.empty(0, np.int64)
     return np.concatenate([*starts, nothing]), np.concatenate([*ends, nothing])
 
@@ -124,7 +118,7 @@ def disjoint(
     bounds    where stretches begin, and the end: no window crosses one
     chosen    first and last position of the best window of each row
     best_of   parts → the best window of each, or None
-    least     score of each row below which no window is wanted; None: all are
+    least     score of each row that a window must reach; None: any will do
     """
     taken: list[list[ScoredWindow]] = [[] for _ in chosen]
     searched: list[list[tuple[ScoredWindow, Part]]] = [[] for _ in chosen]
@@ -137,12 +131,12 @@ def disjoint(
                 new.append((row, first, last))
     rows: Iterable[int] = range(len(chosen))
     for _ in range(more):
-        for part, found in zip(new, best_of(new) if new else (), strict=True):
-            if found is not None:
-                searched[part[0]].append((found, part))
+        for part, window in zip(new, best_of(new) if new else (), strict=True):
+            if window is not None:
+                searched[part[0]].append((window, part))
         open_rows, rows, new = rows, [], []
         for row in open_rows:
-            top = max([window[2] for window, _ in searched[row]], default=-np.inf)
+            top = max([pair[0][2] for pair in searched[row]], default=-np.inf)
             if top > -np.inf and (least is None or top >= least[row]):
                 threshold = tie_threshold(top)
                 best = min(pair for pair in searched[row] if pair[0][2] >= threshold)
@@ -186,7 +180,7 @@ def score_windows(
     """
     run, prefix = run_of(starts, run_offsets), run_prefix(responses, run_offsets)
     sums: Floats = prefix[:, ends + 1 + run] - prefix[:, starts + run]
-    sums /= norm_values(norm, ends - starts + 1)
+    sums /= NORMS[norm](ends - starts + 1)
     return sums
 
 

@@ -23,7 +23,6 @@ from dejacue.records import History, Window
 from dejacue.records.arrays import Floats, Ints, frozen
 
 DIMENSIONS = 64
-ROWS_AT_A_TIME = 1024
 PENALTY = 0.35
 MAX_CORRELATION = 0.9  # neighbouring frames, as far as noise explains it
 STILL = 1e-7  # squared distance of frames that look the same: rounding, or one frame shown twice
@@ -47,9 +46,11 @@ def segments(
     bridge    longest gap in frames that a segment may cross, or "auto", as for windows
     """
     if count is not None and not is_count(count, 1):
-        raise InputError(f"{count!r} segments: give a number, 1 or more")
+        problem = f"{count!r} segments: give a number, 1 or more"
+        raise InputError(problem, field="count", value=count)
     if not is_number(penalty) or penalty == 0:
-        raise InputError(f"the penalty of a segment must be a number above 0, not {penalty!r}")
+        problem = f"the penalty of a segment must be a number above 0, not {penalty!r}"
+        raise InputError(problem, field="penalty", value=penalty)
     key = ("segments", count, penalty, bridge)
     known: tuple[Window, ...] | None = history.derived.get(key)
     if known is None:
@@ -72,14 +73,10 @@ def _segments(
 def reduced(history: History) -> Floats:
     """Return (N, k) unit frames, projected where they have many dimensions, less their mean."""
     directions = _directions(history.dimension)
-    parts = []
-    for first in range(0, len(history), ROWS_AT_A_TIME):
-        rows = history.features[first : first + ROWS_AT_A_TIME].astype(np.float64)
-        rows /= np.linalg.norm(rows, axis=1)[:, None]
-        parts.append(rows if directions is None else rows @ directions)
-    found = np.concatenate(parts)
-    found -= found.mean(axis=0)
-    return found
+    blocks = history.unit_blocks()
+    table = np.concatenate([b if directions is None else b @ directions for b in blocks])
+    table -= table.mean(axis=0)
+    return table
 
 
 @lru_cache(maxsize=8)
@@ -98,9 +95,9 @@ def noise(rows: Floats, cuts: Ints) -> float:
     neighbours and d₂ = σ²(1 − ρ²) two frames apart, and σ²(1 + ρ)/(1 − ρ) in the long run. Both
     are medians over frames that differ, so that the few frames around a change do not move them.
     """
-    one, two = _apart(rows, cuts, 1), _apart(rows, cuts, 2)
-    correlation = min(max(two / one - 1, 0.0), MAX_CORRELATION)
-    return one * (1 + correlation) / (1 - correlation) ** 2
+    neighbours, two_apart = _apart(rows, cuts, 1), _apart(rows, cuts, 2)
+    correlation = min(max(two_apart / neighbours - 1, 0.0), MAX_CORRELATION)
+    return neighbours * (1 + correlation) / (1 - correlation) ** 2
 
 
 def _apart(rows: Floats, cuts: Ints, steps: int) -> float:
@@ -126,16 +123,11 @@ def partition(rows: Floats, cuts: Ints, penalty: float) -> Edges:
 
 def cost(rows: Floats, edges: Edges) -> float:
     """Return the cost of segments without their penalties."""
-    sums, squares = _prefixes(rows)
+    sums = np.concatenate([np.zeros((1, rows.shape[1])), np.cumsum(rows, axis=0)])
+    squares = np.concatenate(([0.0], np.cumsum(np.einsum("td,td->t", rows, rows))))
     steps = np.diff(sums[edges], axis=0)
     inside = np.diff(squares[edges]) - np.einsum("sd,sd->s", steps, steps) / np.diff(edges)
     return float(inside.sum())
-
-
-def _prefixes(rows: Floats) -> tuple[Floats, Floats]:
-    """Return sums of the rows and of their squared lengths, before each and after the last."""
-    sums = np.concatenate([np.zeros((1, rows.shape[1])), np.cumsum(rows, axis=0)])
-    return sums, np.concatenate(([0.0], np.cumsum(np.einsum("td,td->t", rows, rows))))
 
 
 def _about(rows: Floats, cuts: Ints, count: int) -> Edges:
@@ -149,8 +141,8 @@ def _about(rows: Floats, cuts: Ints, count: int) -> Edges:
         slope = (cost(rows, few) - cost(rows, many)) / (len(many) - len(few))
         if slope <= STILL / 2:
             break  # what looks the same is not cut
-        found = partition(rows, cuts, slope)
-        if len(found) in (len(few), len(many)):
+        edges = partition(rows, cuts, slope)
+        if len(edges) in (len(few), len(many)):
             break
-        few, many = (found, many) if len(found) - 1 <= count else (few, found)
+        few, many = (edges, many) if len(edges) - 1 <= count else (few, edges)
     return min(few, many, key=lambda edges: abs(len(edges) - 1 - count))

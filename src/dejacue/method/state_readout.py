@@ -1,8 +1,8 @@
-"""What the readouts of state evidence share: contrast and joint.
+"""StateReadout, the base of contrast and joint: evidence of states.
 
-What the published evidence lacks for everyday use. Every description may lean towards its state's
-mean direction, so that paraphrases agree; an object that is missing for a moment does not end a
-window; and the width of smoothing is stated in seconds, so that it means the same at any rate.
+It has what the published evidence lacks for everyday use: every description may lean towards its
+state's mean direction, so that paraphrases agree; an object that is missing for a moment does not
+end a window; and the width of smoothing is in seconds, so that it means the same at any rate.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ import numpy as np
 
 from dejacue.errors import InputError
 from dejacue.method import states
-from dejacue.method.facts import HALF, Facts, facts_of, membership
 from dejacue.method.kernel import Answers, EvidenceTables, Ragged
+from dejacue.method.known_frames import HALF, KnownFrames, known_frames_of, membership
+from dejacue.method.readout import HistoryBatch, Readout, View
 from dejacue.method.scan import ScoredWindow
-from dejacue.method.view import Batch, Readout, View
 from dejacue.records import Evidence, History
 from dejacue.records.arrays import Floats, Ints
 
@@ -31,11 +31,11 @@ AUTO = "auto"
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """What is known of a history; f and the evidence of words, (S, N), None without words."""
+    """What is known of a history: named frames, the membership f and the evidence of words."""
 
-    facts: Facts
-    f: Floats
-    evidence: Floats | None
+    facts: KnownFrames
+    f: Floats  # (S, N)
+    evidence: Floats | None  # (S, N); None without words
 
 
 @dataclass(frozen=True)
@@ -60,11 +60,15 @@ class StateReadout(Readout):
 
     def __post_init__(self) -> None:
         if not is_number(self.pooling, 0, 1):
-            raise InputError(f"pooling {self.pooling!r} must be between 0 and 1")
-        if not is_number(self.smoothing_s) or not is_number(self.width or 0.0):
-            raise InputError("the smoothing width must be 0 or more, in seconds or in frames")
+            problem = f"pooling {self.pooling!r} must be between 0 and 1"
+            raise InputError(problem, field="pooling", value=self.pooling)
+        for name, width in (("smoothing_s", self.smoothing_s), ("width", self.width or 0.0)):
+            if not is_number(width):
+                problem = "the smoothing width must be 0 or more, in seconds or in frames"
+                raise InputError(problem, field=name, value=width)
         if self.bridge != AUTO and not is_count(self.bridge, 0):
-            raise InputError(f'bridge {self.bridge!r} must be a number of frames or "auto"')
+            problem = f'bridge {self.bridge!r} must be a number of frames or "auto"'
+            raise InputError(problem, field="bridge", value=self.bridge)
         plain = {  # JSON does not take numpy's numbers
             "pooling": float(self.pooling),
             "smoothing_s": float(self.smoothing_s),
@@ -83,8 +87,13 @@ class StateReadout(Readout):
         return "state" if self.pooling == 1 else "description"
 
     @abstractmethod
-    def compute(self, batch: Batch, tables: Ragged, kept: EvidenceTables | None) -> Answers:
-        """Return the windows of a batch, from features, in one call of the engine."""
+    def compute(
+        self, batch: HistoryBatch, tables: Ragged, evidence: EvidenceTables | None
+    ) -> Answers:
+        """Return the windows of a batch, from features, in one call of the engine.
+
+        evidence   tables to fill on the way, if any
+        """
 
     @abstractmethod
     def find_known(self, view: View, known: Known) -> Answers:
@@ -95,8 +104,8 @@ class StateReadout(Readout):
         """Whether one call of the engine reads a batch."""
         return True
 
-    def find(self, batch: Batch) -> Answers:
-        if not self.in_one_call or any(own.facts or own.changes for own in batch.vocabularies):
+    def find(self, batch: HistoryBatch) -> Answers:
+        if not self.in_one_call or any(v.facts or v.changes for v in batch.vocabularies):
             return super().find(batch)
         return self.compute(batch, self.tables(batch), None)
 
@@ -113,7 +122,7 @@ class StateReadout(Readout):
         return view.once(("known", self), lambda: self._known(view))
 
     def _known(self, view: View) -> Known:
-        facts = facts_of(view.history, view.vocabulary)
+        facts = known_frames_of(view.history, view.vocabulary)
         evidence = None
         if view.query_directions.queries.shape[1]:
             evidence = self.words_seen(view).responses[0]
@@ -121,7 +130,7 @@ class StateReadout(Readout):
         return Known(facts, f, evidence)
 
     def words_seen(self, view: View) -> EvidenceTables:
-        """Return the evidence of words; the history keeps it, since each click asks again."""
+        """Return the evidence of words; it is cached with the history, for the next example."""
         key = (self, view.engine.name, view.query_directions.states.tobytes())
         known = view.history.derived.get("words seen")
         if known is None or known[0] != key:
@@ -141,16 +150,16 @@ class StateReadout(Readout):
         return Answers.at(view.history.frames, start, end, score, *calibration, flags)
 
     def seen(self, view: View) -> tuple[Answers, EvidenceTables]:
-        """Return windows and the tables behind them, computed once."""
+        """Return windows and the evidence tables behind them, computed once."""
 
         def compute() -> tuple[Answers, EvidenceTables]:
             tables = self.tables(view)
-            kept = EvidenceTables.of(tables)
-            return self.compute(view, tables, kept), kept
+            evidence = EvidenceTables.of(tables)
+            return self.compute(view, tables, evidence), evidence
 
         return view.once(("states", self), compute)
 
-    def tables(self, batch: Batch) -> Ragged:
+    def tables(self, batch: HistoryBatch) -> Ragged:
         """Lay out a row per state where descriptions share a window, else one per description."""
         directions = batch.directions[batch.distinct]
         smoothing = [self.smoothing_of(history) for history in batch.histories]
@@ -166,7 +175,7 @@ class StateReadout(Readout):
         return self.smoothing_of(history)[0]
 
     def smoothing_of(self, history: History) -> tuple[Ints, Floats]:
-        """Return where stretches begin, and the weights of smoothing; the history keeps both."""
+        """Return where stretches begin, and the weights of smoothing, cached with the history."""
         key = (self.smoothing_s, self.width, self.bridge)
         known: tuple[Ints, Floats] | None = history.derived.get(key)
         if known is None:
@@ -193,16 +202,16 @@ class StateReadout(Readout):
         known = self.known(view)
         if known is not None:
             return self._evidence_of(view, known)
-        found, kept = self.seen(view)
-        cosines, responses = kept.cosines[0], kept.responses[0]
+        answers, tables = self.seen(view)
+        cosines, responses = tables.cosines[0], tables.responses[0]
         if self.pooling == 1:
             cosines, responses = cosines[view.vocabulary.labels], responses[view.vocabulary.labels]
-        assert found.centre is not None
-        assert found.scale is not None
-        for array in (cosines, found.centre, found.scale, responses):
+        assert answers.centre is not None
+        assert answers.scale is not None
+        for array in (cosines, answers.centre, answers.scale, responses):
             array.setflags(write=False)  # Evidence makes a view of what can be written to
         frames = view.history.frames
-        return Evidence(cosines, found.centre, found.scale, responses, frames, zero="mean")
+        return Evidence(cosines, answers.centre, answers.scale, responses, frames, zero="mean")
 
     def _evidence_of(self, view: View, known: Known) -> Evidence:
         """Return f less one half: what is above 0 is in the state."""
@@ -220,8 +229,8 @@ class StateReadout(Readout):
         )
 
     def notes(self, history: History) -> tuple[str, ...]:
-        asked = self.width is None and self.smoothing_s != SMOOTHING_S
-        if asked and history.frame_interval_s is None:
+        in_seconds = self.width is None and self.smoothing_s != SMOOTHING_S
+        if in_seconds and history.frame_interval_s is None:
             return (
                 f"history {history.id} has no times, so it was smoothed over "
                 f"{FRAMES_WITHOUT_TIMES:.0f} frames instead of {self.smoothing_s:g} s",
@@ -230,6 +239,7 @@ class StateReadout(Readout):
 
 
 def is_number(value: Any, least: float = 0.0, most: float = np.inf) -> bool:
+    """Whether it is a finite number within these bounds."""
     if not isinstance(value, int | float | np.number) or isinstance(value, bool):
         return False
     try:
@@ -239,5 +249,6 @@ def is_number(value: Any, least: float = 0.0, most: float = np.inf) -> bool:
 
 
 def is_count(value: Any, least: int) -> bool:
+    """Whether it is a whole number, at least this one."""
     whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
     return whole and bool(value >= least)

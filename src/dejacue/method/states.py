@@ -68,7 +68,10 @@ def gaussian(deviation: float, span: int) -> Floats:
     reach = span - 1 if REACH * deviation >= span - 1 else math.ceil(REACH * deviation)
     if reach > MAX_REACH_FRAMES:
         raise InputError(
-            f"smoothing over {reach} frames is too wide; smooth less, or bridge shorter gaps"
+            f"smoothing over {reach} frames is too wide",
+            field="smoothing",
+            value=reach,
+            remedy="smooth less, or bridge shorter gaps",
         )
     return _weights(deviation, reach)
 

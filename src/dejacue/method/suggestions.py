@@ -24,28 +24,28 @@ OBJECT = "object"
 
 
 def suggest(vocabulary: Vocabulary) -> dict[str, list[str]]:
-    """Return state → descriptions that it does not have yet, of its name and the object's."""
+    """Return state → descriptions that it does not have yet, from its name and the object's."""
     thing = object_of(vocabulary)
     names = {state: in_words(state) for state in vocabulary.states}
     taken = set(vocabulary.descriptions)
-    found: dict[str, list[str]] = {}
+    suggestions: dict[str, list[str]] = {}
     for state, words in names.items():
         forms = [ADJECTIVAL, *TEMPLATES] if len(words.split()) == 1 else list(TEMPLATES)
-        others = " or ".join(own for other, own in names.items() if other != state)
-        made = [
+        others = " or ".join(name for other, name in names.items() if other != state)
+        texts = [
             form.format(object=thing, a_object=with_article(thing), state=words, others=others)
             for form in forms
         ]
-        found[state] = [text for text in made if text not in taken]
-        taken.update(made)
-    return found
+        suggestions[state] = [text for text in texts if text not in taken]
+        taken.update(texts)
+    return suggestions
 
 
 def object_of(vocabulary: Vocabulary) -> str:
     """Return the vocabulary's object, else the first word that all descriptions share."""
     if vocabulary.object:
         return vocabulary.object
-    texts = [text for own in vocabulary.states.values() for text in own]
+    texts = [text for descriptions in vocabulary.states.values() for text in descriptions]
     if len(texts) < 2:
         return OBJECT
     shared = frozenset.intersection(*(content_words([text]) for text in texts))
@@ -59,4 +59,5 @@ def in_words(state: str) -> str:
 
 
 def with_article(thing: str) -> str:
+    """Return "a cup" or "an apple"."""
     return f"an {thing}" if thing[:1].lower() in "aeiou" else f"a {thing}"

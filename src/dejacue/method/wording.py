@@ -1,4 +1,4 @@
-"""Do the words say what they should? Descriptions and states of a vocabulary, beside each other.
+"""The report on words: how descriptions and states of a vocabulary differ, and what is wrong.
 
 The *contrast* of a description is its row less, for every other state, the row there that is most
 like it: "lid on the jar" beside "lid off the jar", so that what remains is the state and not the
@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError, shortened
-from dejacue.method._reading import in_frames
-from dejacue.method._reading import quoted as quoted_whole
+from dejacue.method._timelines import in_frames
+from dejacue.method._timelines import quoted as quoted_whole
 from dejacue.method.contrast import Contrast
 from dejacue.method.coordinates import (
     COORDINATES,
@@ -27,7 +27,7 @@ from dejacue.method.coordinates import (
     query_directions,
     unit_rows,
 )
-from dejacue.method.locate import locate, read
+from dejacue.method.locate import analyse, locate
 from dejacue.records import History, Vocabulary, Window
 from dejacue.records.arrays import Floats, Ints
 from dejacue.records.words import (
@@ -53,23 +53,28 @@ def check_spoken(vocabulary: Vocabulary) -> None:
     """Refuse a vocabulary without words."""
     silent = [state for state, texts in vocabulary.states.items() if not texts]
     if len(silent) == len(vocabulary.states):
-        raise InputError("its states have only examples, so there are no words to check")
+        problem = "its states have only examples, so there are no words to check"
+        raise InputError(problem, field="states")
     if silent:
         raise InputError(
-            f'state "{silent[0]}" has no words, and words are used only if every state has some; '
-            "add a description of it"
+            f'state "{silent[0]}" has no words, and words are used only if every state has some',
+            field="states",
+            value=silent[0],
+            remedy="add a description of it",
         )
 
 
 def only_words(vocabulary: Vocabulary) -> Vocabulary:
     """Return the vocabulary without examples, and every description once."""
     check_spoken(vocabulary)
-    rows, seen = [], set()
-    for q, own in enumerate(zip(vocabulary.state_names, vocabulary.descriptions, strict=True)):
-        if own not in seen:
-            rows.append(q)
-            seen.add(own)
-    return _chosen(replace(vocabulary, examples=(), changes=()), rows)
+    pairs = list(zip(vocabulary.state_names, vocabulary.descriptions, strict=True))
+    rows = [q for q, pair in enumerate(pairs) if pairs.index(pair) == q]
+    states = {
+        state: [vocabulary.descriptions[q] for q in rows if vocabulary.state_names[q] == state]
+        for state in vocabulary.states
+    }
+    features = None if vocabulary.features is None else vocabulary.features[rows]
+    return replace(vocabulary, states=states, features=features, examples=(), changes=())
 
 
 def words_report(
@@ -86,15 +91,15 @@ def words_report(
         check_pair(history, words)
     rows = _Rows(words)
     seen = None if history is None else _Seen(history, rows)
-    pairs = {own: _description_pair(rows, seen, *own) for own in rows.siblings()}
+    pairs = {pair: _description_pair(rows, seen, *pair) for pair in rows.siblings()}
     spelled = spellings or [None] * len(words)
     norms = np.linalg.norm(rows.directions, axis=1).tolist()
     windows = [None] * len(norms) if seen is None else seen.windows
     report = WordsReport(
-        tuple(_description(rows, seen, pairs, *own) for own in enumerate(spelled)),
+        tuple(_description(rows, seen, pairs, q, spelling) for q, spelling in enumerate(spelled)),
         tuple(pairs.values()),
         tuple(map(StateWords, words.states, norms, windows)),
-        tuple(_state_pair(rows, seen, *own) for own in combinations(range(len(norms)), 2)),
+        tuple(_state_pair(rows, seen, *pair) for pair in combinations(range(len(norms)), 2)),
         words.encoder,
         None if history is None else history.id,
     )
@@ -111,12 +116,12 @@ class _Rows:
         self.unit = unit_rows(words.features)  # type: ignore[arg-type]
         self.likeness = self.unit @ self.unit.T
         self.of_state = [np.flatnonzero(words.labels == s) for s in range(len(words.states))]
-        self.means = np.stack([self.unit[own].mean(axis=0) for own in self.of_state])
+        self.means = np.stack([self.unit[members].mean(axis=0) for members in self.of_state])
         self.directions = self.means - self.means.mean(axis=0)
 
     def siblings(self) -> list[tuple[int, int]]:
         """Return pairs of descriptions of one state."""
-        return [pair for own in self.of_state for pair in combinations(own.tolist(), 2)]
+        return [pair for rows in self.of_state for pair in combinations(rows.tolist(), 2)]
 
     def cosine(self, a: int, b: int, states: Sequence[int]) -> float | None:
         """Return the cosine of the contrasts of two descriptions with these states."""
@@ -127,8 +132,8 @@ class _Rows:
 
     def rest(self, q: int) -> Ints:
         """Return the other descriptions of its state."""
-        own = self.of_state[self.words.labels[q]]
-        rest: Ints = own[own != q]
+        rows = self.of_state[self.words.labels[q]]
+        rest: Ints = rows[rows != q]
         return rest
 
     def turned(self, q: int) -> tuple[Floats, Floats]:
@@ -149,9 +154,9 @@ class _Seen:
 
     def __init__(self, history: History, rows: _Rows) -> None:
         words = rows.words
-        alone = read(history, words, readout=Contrast(pooling=0), top=1)
-        together = read(history, words, top=1)
-        firsts = [int(own[0]) for own in rows.of_state]
+        alone = analyse(history, words, readout=Contrast(pooling=0), top=1)
+        together = analyse(history, words, top=1)
+        firsts = [int(members[0]) for members in rows.of_state]
         assert alone.evidence is not None
         assert together.evidence is not None
         self.alone = [interval.window for interval in alone]
@@ -171,24 +176,16 @@ class _Seen:
             return {}
         states = {str(q): [str(q)] for q in left}
         directions = Vocabulary(states, np.stack([rows.direction_without(q) for q in left]))
-        found = locate(history, directions, coordinates="absolute", readout=Contrast(pooling=0))
-        return {q: interval.window for q, interval in zip(left, found, strict=True)}
-
-
-def _chosen(words: Vocabulary, rows: Sequence[int]) -> Vocabulary:
-    """Return the vocabulary with these descriptions only."""
-    states: dict[str, list[str]] = {state: [] for state in words.states}
-    for q in rows:
-        states[words.state_names[q]].append(words.descriptions[q])
-    features = None if words.features is None else words.features[list(rows)]
-    return replace(words, states=states, features=features)
+        readout = Contrast(pooling=0)
+        timeline = locate(history, directions, coordinates="absolute", readout=readout)
+        return {q: interval.window for q, interval in zip(left, timeline, strict=True)}
 
 
 def contrast_cosine(
     likeness: Floats, products: Floats, a: int, b: int, others: Sequence[Ints]
 ) -> float | None:
-    """Cosine of rows a and b, each less the mean of the rows of other states that are most like
-    it; the same row for both only where a state has no other. None where one vanishes.
+    """Return the cosine of rows a and b, each less the mean of the rows of other states that are
+    most like it; the same row for both only where a state has no other. None where one vanishes.
 
     likeness   (Q, Q) cosines of the features
     products   (Q, Q) inner products of the rows that are compared: features, or evidence
@@ -203,13 +200,13 @@ def contrast_cosine(
         first.append(int(rows[i]))
         second.append(int(rows[j]))
     weights = np.array([1.0, *(-1 / len(others) for _ in others)])
-    own, other, together = (
+    squares_a, squares_b, product = (
         float(weights @ products[x][:, y] @ weights)
         for x, y in ((first, first), (second, second), (first, second))
     )
-    if min(own, other) <= NOTHING * float(products.diagonal().max()):
+    if min(squares_a, squares_b) <= NOTHING * float(products.diagonal().max()):
         return None
-    return float(np.clip(together / np.sqrt(own * other), -1, 1))
+    return float(np.clip(product / np.sqrt(squares_a * squares_b), -1, 1))
 
 
 def _cosine(a: NDArray[np.floating], b: NDArray[np.floating]) -> float | None:
@@ -250,17 +247,17 @@ def _description(
     spelling: Spelling | None,
 ) -> DescriptionWords:
     words = rows.words
-    agreement = _mean(own.cosine for pair, own in pairs.items() if q in pair)
-    kept = _cosine(*rows.turned(q)) if len(rows.rest(q)) else None
-    found = DescriptionWords(
-        words.state_names[q], words.descriptions[q], agreement, kept, spelling=spelling
+    agreement = _mean(row.cosine for pair, row in pairs.items() if q in pair)
+    direction = _cosine(*rows.turned(q)) if len(rows.rest(q)) else None
+    row = DescriptionWords(
+        words.state_names[q], words.descriptions[q], agreement, direction, spelling=spelling
     )
     if seen is None:
-        return found
+        return row
     whole = seen.windows[words.labels[q]]
     without = seen.without.get(q)
     return replace(
-        found,
+        row,
         window=seen.alone[q],
         overlap=seen.alone[q].iou(whole),
         without=None if without is None else without.iou(whole),
@@ -271,8 +268,8 @@ def _state_pair(rows: _Rows, seen: _Seen | None, s: int, t: int) -> StatePair:
     names = list(rows.words.states)
     agreement = _mean(
         rows.cosine(*pair, [other])
-        for own, other in ((s, t), (t, s))
-        for pair in combinations(rows.of_state[own].tolist(), 2)
+        for state, other in ((s, t), (t, s))
+        for pair in combinations(rows.of_state[state].tolist(), 2)
     )
     pair = StatePair(
         names[s],
@@ -303,7 +300,7 @@ def quoted(texts: Iterable[str]) -> str:
 
 
 def left_out(vocabulary: Vocabulary) -> Iterator[str]:
-    """Yield sentences on what of a vocabulary is not looked at."""
+    """Yield sentences on what of a vocabulary is ignored."""
     if vocabulary.examples or vocabulary.changes:
         yield "the examples of the vocabulary are ignored: this check covers only its words"
     yield from _limited(_repeated(vocabulary))
@@ -374,12 +371,11 @@ def _unread(report: WordsReport) -> Iterator[str]:
 
 def _disagreeing(report: WordsReport) -> Iterator[str]:
     for row in report.pairs:
+        both = f'{quoted((row.first, row.second))} disagree about "{row.state}"'
         if row.cosine is not None and row.cosine < 0:
-            seen = f'{quoted((row.first, row.second))} disagree about "{row.state}"'
-            yield f"{seen} (cosine {decimal(row.cosine)})"
+            yield f"{both} (cosine {decimal(row.cosine)})"
         elif row.correlation is not None and row.correlation < 0:
-            seen = f'{quoted((row.first, row.second))} disagree about "{row.state}"'
-            yield f"{seen} on this history (correlation {decimal(row.correlation)})"
+            yield f"{both} on this history (correlation {decimal(row.correlation)})"
 
 
 def _hanging(report: WordsReport) -> Iterator[str]:

@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError, in_file, named
-from dejacue.method._reading import in_frames
+from dejacue.method._timelines import in_frames
 from dejacue.method.coordinates import Coordinates
-from dejacue.method.view import Readout
+from dejacue.method.readout import Readout
 from dejacue.pipeline._encode import Encoded, encode, history_warnings
 from dejacue.pipeline._readout import (
     Examples,

@@ -10,9 +10,9 @@ from typing import Any
 
 from dejacue.errors import InputError, in_file, named
 from dejacue.method.coordinates import Coordinates, check_pair
-from dejacue.method.locate import read as read_timeline
+from dejacue.method.locate import analyse
 from dejacue.method.plan import Plan
-from dejacue.method.view import Readout
+from dejacue.method.readout import Readout
 from dejacue.pipeline.job import EncoderOptions
 from dejacue.records import History, Timeline, Vocabulary
 from dejacue.records.example import NONE, examples_of
@@ -177,4 +177,4 @@ def apply_readout(
     with named(f"{source} with {words}"):
         check_pair(history, vocabulary)
     with named(source):
-        return read_timeline(history, vocabulary, **vars(options or ReadoutOptions()))
+        return analyse(history, vocabulary, **vars(options or ReadoutOptions()))

@@ -15,7 +15,7 @@ from dejacue.data.layouts import Clip, Dataset, clip_rows, open_dataset
 from dejacue.errors import InputError, named, unknown
 from dejacue.evaluation.evaluate import Evaluation, evaluate
 from dejacue.method.locate import locate_many
-from dejacue.method.view import Readout
+from dejacue.method.readout import Readout
 from dejacue.pipeline._readout import LoadedVocabulary, ReadoutOptions
 from dejacue.pipeline.ingest import Ingested, check_encoder_of, encoder_of, ingest
 from dejacue.pipeline.job import EncoderOptions, StrPath

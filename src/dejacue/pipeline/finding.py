@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from dejacue.errors import InputError, unknown
-from dejacue.method.asking import Question, ask_next
 from dejacue.method.contrast import Contrast
-from dejacue.method.plan import READOUTS, as_read
+from dejacue.method.plan import READOUTS, readout_from
+from dejacue.method.questions import Question, next_question
+from dejacue.method.readout import Readout
 from dejacue.method.segments import segments
-from dejacue.method.view import Readout
 from dejacue.pipeline._readout import (
     Examples,
     LoadedVocabulary,
@@ -150,7 +150,7 @@ class Finding:
         """Return the frames whose names would tell most about the rest, best first."""
         readout = self._readout()
         contrast = readout if isinstance(readout, Contrast) else None
-        return ask_next(self.history, self.vocabulary, count, readout=contrast, seed=seed)
+        return next_question(self.history, self.vocabulary, count, readout=contrast, seed=seed)
 
     @property
     def named(self) -> dict[str | None, list[Window]]:
@@ -169,7 +169,7 @@ class Finding:
 
     def _readout(self) -> Readout:
         """Return the readout it was read with; contrast, where that one takes no examples."""
-        readout = as_read(self.timeline.settings.get("readout", {}))
+        readout = readout_from(self.timeline.settings.get("readout", {}))
         return readout if readout is not None and readout.takes_examples else READOUTS["contrast"]
 
     @overload

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from dejacue.errors import InputError
 from dejacue.method.coordinates import Coordinates
 from dejacue.method.live import DELAY_S, LiveReading, Update
-from dejacue.method.view import Readout
+from dejacue.method.readout import Readout
 from dejacue.pipeline._encode import history_warnings
 from dejacue.pipeline._readout import LoadedVocabulary, VocabularySource
 from dejacue.pipeline.finding import Finding

@@ -1,4 +1,4 @@
-"""How records show themselves in a notebook: tables and timelines as HTML with inline SVG.
+"""Records in a notebook: tables and timelines as HTML with inline SVG.
 
 No script and nothing to fetch; text takes the colour of the notebook, light or dark.
 """
@@ -29,7 +29,7 @@ _SPREAD = f"display:flex;justify-content:space-between;width:{_WIDTH}px;opacity:
 _CELL = "text-align:left;vertical-align:top;padding:2px 10px 2px 0"
 
 
-class Row(NamedTuple):
+class BarRow(NamedTuple):
     """A line of a timeline: windows filled, alternatives outlined, and cells of text beside it."""
 
     label: str
@@ -65,7 +65,7 @@ def table_html(
 
 def bars_html(
     title: str,
-    rows: Sequence[Row],
+    rows: Sequence[BarRow],
     first: int,
     last: int,
     seconds: Sequence[float] | NDArray[np.float64] | None = None,
@@ -74,8 +74,11 @@ def bars_html(
     observed: Sequence[Window] = (),
     notes: Iterable[str] = (),
 ) -> str:
-    """Windows over the frames first … last, and the seconds from the first to the last of them;
-    grey: what was observed (default: all). head stands over the cells."""
+    """Return windows over the frames first … last, and the seconds of the first and the last.
+
+    head       names of the cells
+    observed   what is grey; default: all frames
+    """
     scale = _WIDTH / (last - first + 1)
 
     def bars(windows: Iterable[Window], style: str) -> str:
@@ -110,27 +113,26 @@ def timeline_html(timeline: Timeline, history: History | None = None) -> str:
     """Return the intervals of one history as a table; with its history also what was observed."""
     if len(timeline.subjects) != 1:
         return f"<pre>{escaped(repr(timeline))}</pre>"
-    timed = any(one.times_s for one in timeline)
+    timed = any(interval.times_s for interval in timeline)
     rows = []
     for at, (state, texts) in enumerate(timeline.states.items()):
         colour = COLOURS[at % len(COLOURS)]
         groups: dict[str | None, list[Interval]] = {}
-        for one in timeline[state]:
-            groups.setdefault(one.description, []).append(one)
+        for interval in timeline[state]:
+            groups.setdefault(interval.description, []).append(interval)
         if not groups:
             cells = ["not found", *[""] * timed, "", "<br/>".join(map(escaped, texts))]
-            rows.append(Row(state, colour, (), (), cells))
+            rows.append(BarRow(state, colour, (), (), cells))
         for text, (best, *further) in groups.items():
             cells = [_span(best.start, best.end)]
             if timed:
-                seconds = best.times_s
-                cells.append(_span(*(f"{t:.2f}" for t in seconds)) if seconds else "")
+                cells.append(_span(*(f"{t:.2f}" for t in best.times_s)) if best.times_s else "")
             cells.append(f"{best.score:.2f}")
             cells.append("<br/>".join(map(escaped, texts if text is None else (text,))))
-            for one in further:
-                when = _span(one.start, one.end) + _seconds(one)
-                cells[-1] += f"<br/>also {when}, score {one.score:.2f}"
-            rows.append(Row(state, colour, [best.window], [one.window for one in further], cells))
+            for interval in further:
+                when = _span(interval.start, interval.end) + _seconds(interval)
+                cells[-1] += f"<br/>also {when}, score {interval.score:.2f}"
+            rows.append(BarRow(state, colour, [best.window], [i.window for i in further], cells))
     runs, times = ([], None) if history is None else (history.runs(), history.times_s)
     known = runs or [w for row in rows for w in (*row.windows, *row.alternatives)] or [Window(0, 0)]
     return bars_html(
@@ -146,11 +148,12 @@ def timeline_html(timeline: Timeline, history: History | None = None) -> str:
 
 
 def history_html(history: History) -> str:
+    """Return which frames of a history were observed."""
     runs = history.runs()
     seen = f"{len(history)} of {history.span} frames in {counted(len(runs), 'run')}"
     features = f"{history.dimension}-d {history.features.dtype}"
     notes = [f"{seen}; {features}, encoder {history.encoder or 'unnamed'}"]
-    row, ends = Row("observed", COLOURS[0], runs), (runs[0].start, runs[-1].end)
+    row, ends = BarRow("observed", COLOURS[0], runs), (runs[0].start, runs[-1].end)
     return bars_html(history.id, [row], *ends, history.times_s, notes=notes)
 
 

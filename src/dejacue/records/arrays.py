@@ -1,4 +1,4 @@
-"""What the records ask of arrays: contiguous, finite, of one type, read-only."""
+"""Checks of the arrays of records: contiguous, finite, of one type, read-only."""
 
 from __future__ import annotations
 
@@ -17,24 +17,33 @@ ROWS_PER_CHECK = 4096
 
 
 def frozen(array: NDArray[Any]) -> NDArray[Any]:
+    """Return a view that nobody can write to."""
     view = array.view()
     view.flags.writeable = False
     return view
 
 
 def check_names(record: str, **names: object) -> None:
+    """Refuse a name that is not text."""
     for name, value in names.items():
         if not isinstance(value, str):
-            raise InputError(f"{record}: {name} must be text, not {value!r}")
+            raise InputError(
+                f"{record}: {name} must be text, not {value!r}", field=name, value=value
+            )
+
+
+def column_of(what: str) -> str:
+    """Return the column that a phrase such as "history cup: frames" names."""
+    return "features" if what.startswith("the example") else what.rpartition(": ")[2]
 
 
 def as_array(values: ArrayLike, what: str) -> NDArray[Any]:
+    """Return the values as an array; ``what`` names them in a refusal: "history cup: frames"."""
     try:
         return np.asarray(values)
     except (ValueError, TypeError, OverflowError):
-        raise InputError(
-            f"{what} must have rows of equal length that contain only numbers"
-        ) from None
+        problem = f"{what} must have rows of equal length that contain only numbers"
+        raise InputError(problem, field=column_of(what)) from None
 
 
 def feature_rows(values: ArrayLike, what: str) -> NDArray[Any]:
@@ -43,7 +52,9 @@ def feature_rows(values: ArrayLike, what: str) -> NDArray[Any]:
     if array.ndim != 2 or array.dtype.kind not in "fiu" or 0 in array.shape:
         raise InputError(
             f"{what} must be a non-empty table of numbers (rows × dimensions), "
-            f"not {array.dtype} of shape {array.shape}"
+            f"not {array.dtype} of shape {array.shape}",
+            field=column_of(what),
+            value=array.shape,
         )
     dtype = np.float16 if array.dtype == np.float16 else np.float32
     with np.errstate(over="ignore", invalid="ignore"):  # named below, row by row
@@ -60,30 +71,34 @@ def feature_rows(values: ArrayLike, what: str) -> NDArray[Any]:
 
 def _reject_row(row: NDArray[Any], index: int, what: str) -> None:
     broken = np.flatnonzero(~np.isfinite(row))
-    if broken.size:
-        raise InputError(
-            f"{what}: row {index} contains {row[broken[0]]} at dimension {broken[0]}; remove the "
-            "row or encode the frame again"
-        )
     norm = float(np.linalg.norm(row))
-    if norm <= NORM_RANGE[0]:
-        raise InputError(f"{what}: row {index} is a zero vector, which has no direction; remove it")
-    raise InputError(f"{what}: row {index} has length {norm:.3g}; rescale it to about 1")
+    if broken.size:
+        problem = f"contains {row[broken[0]]} at dimension {broken[0]}"
+        remedy = "remove the row or encode the frame again"
+    elif norm <= NORM_RANGE[0]:
+        problem, remedy = "is a zero vector, which has no direction", "remove it"
+    else:
+        problem, remedy = f"has length {norm:.3g}", "rescale it to about 1"
+    raise InputError(
+        f"{what}: row {index} {problem}", field=column_of(what), value=index, remedy=remedy
+    )
 
 
 def optional_column(values: ArrayLike | None, rows: int, dtype: type, what: str) -> Any:
+    """Return one finite number per row, read-only; None where there are no values."""
     if values is None:
         return None
-    given = as_array(values, what)
+    array = as_array(values, what)
     whole = np.issubdtype(dtype, np.integer)
-    if given.dtype.kind not in ("iu" if whole else "fiu"):
-        raise InputError(
-            f"{what} must contain {'whole ' if whole else ''}numbers, not {given.dtype}"
-        )
-    if given.shape != (rows,):
-        raise InputError(f"{what} has shape {given.shape}, but there are {rows} observed frames")
-    if not np.isfinite(given).all():
-        raise InputError(f"{what} contains a non-finite value")
-    if whole and given.size and given.max() > np.iinfo(np.int64).max:
-        raise InputError(f"{what} contains {given.max()}, which is too large for an index")
-    return frozen(np.ascontiguousarray(given, dtype=dtype))
+    problem = None
+    if array.dtype.kind not in ("iu" if whole else "fiu"):
+        problem = f"must contain {'whole ' if whole else ''}numbers, not {array.dtype}"
+    elif array.shape != (rows,):
+        problem = f"has shape {array.shape}, but there are {rows} observed frames"
+    elif not np.isfinite(array).all():
+        problem = "contains a non-finite value"
+    elif whole and array.size and array.max() > np.iinfo(np.int64).max:
+        problem = f"contains {array.max()}, which is too large for an index"
+    if problem is not None:
+        raise InputError(f"{what} {problem}", field=column_of(what))
+    return frozen(np.ascontiguousarray(array, dtype=dtype))

@@ -1,4 +1,4 @@
-"""Example: a state that is shown instead of described."""
+"""Example: frames or pictures that show a state, instead of words that describe it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dejacue.errors import InputError
 from dejacue.records.arrays import feature_rows, frozen
-from dejacue.records.history import MOST_FRAME, History
+from dejacue.records.history import MAX_FRAME, History
 from dejacue.records.window import Window
 
 _CLOCK = r"(\d{1,9}(?:\.\d{1,9})?s|\d{1,6}(?::\d\d){1,2}(?:\.\d{1,9})?)"
@@ -22,9 +22,13 @@ UNITS = ("frames", "source", "seconds")
 NONE = "none"  # how "none of these" is written
 
 
+def _refusal(field: str, value: object, problem: str) -> InputError:
+    return InputError(problem, field=field, value=value)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Example:
-    """One look at a state: frames of the history that is read, or something from elsewhere.
+    """An example of a state: frames of the history that is read, or something from elsewhere.
 
     state      None: none of the states holds there
     span       first and last frame (inclusive) of the history that is read …
@@ -46,20 +50,21 @@ class Example:
 
     def __post_init__(self) -> None:
         if self.state is not None and (not isinstance(self.state, str) or not self.state.strip()):
-            raise InputError(f"an example of {self.state!r}: give the name of a state")
+            problem = f"an example of {self.state!r}: give the name of a state"
+            raise _refusal("state", self.state, problem)
         if (self.span is None) == (self.source is None and self.features is None):
-            raise InputError(
-                "an example is either a span of frames of the history being read, or comes from a "
-                "source"
-            )
+            problem = "an example is either a span of frames of the history being read, or comes"
+            raise _refusal("span", self.span, f"{problem} from a source")
         if self.unit not in UNITS:
-            raise InputError(f"an example is given in {', '.join(UNITS)}, not in {self.unit!r}")
+            problem = f"an example is given in {', '.join(UNITS)}, not in {self.unit!r}"
+            raise _refusal("unit", self.unit, problem)
         if self.span is not None:
             object.__setattr__(self, "span", _checked_span(self.span, self.unit))
         if self.features is not None:
             row = feature_rows(np.atleast_2d(self.features), f"the example {self.source or ''}")
             if len(row) != 1:
-                raise InputError(f"an example has one row of features, not {len(row)}")
+                problem = f"an example has one row of features, not {len(row)}"
+                raise _refusal("features", len(row), problem)
             object.__setattr__(self, "features", frozen(row[0]))
 
     @property
@@ -95,12 +100,10 @@ class Example:
         return int(np.searchsorted(column, self.span[0] - 1e-9 * abs(self.span[0])))
 
     def _counted(self, history: History) -> tuple[NDArray[Any], float]:
-        """Return what it counts, and from one frame to the next."""
+        """Return the column that its span counts, and the step from one frame to the next."""
         if self.unit == "seconds" and history.times_s is None:
-            raise InputError(
-                f"history {history.id} has no times, so the example {self.name} cannot be found; "
-                "give its frame"
-            )
+            problem = f"history {history.id} has no times, so the example {self.name} cannot be"
+            raise _refusal("times_s", self.name, f"{problem} found; give its frame")
         columns = {"source": history.source_frames, "seconds": history.times_s}
         column = columns.get(self.unit)
         if column is None:
@@ -111,45 +114,48 @@ class Example:
         return f"<Example {self.state or NONE}: {self.name}>"
 
 
-Shown = Example | Window | int | tuple[History, int] | NDArray[Any] | str
-
-
-def examples_of(given: Mapping[Any, Any]) -> tuple[Example, ...]:
-    """From {state: frames, windows, (history, frame), rows of features, names of sources}; the
-    state None (or "none") is none of them."""
-    if not isinstance(given, Mapping):
-        raise InputError("examples: expected states with the frames that show them")
+def examples_of(by_state: Mapping[Any, Any]) -> tuple[Example, ...]:
+    """Make examples of {state: frames, windows, (history, frame), rows of features, names of
+    sources}; the state None (or "none") is none of them."""
+    if not isinstance(by_state, Mapping):
+        problem = "examples: expected states with the frames that show them"
+        raise _refusal("examples", by_state, problem)
     return tuple(
-        _example(None if state == NONE else state, one)
-        for state, own in given.items()
-        for one in (own if _several(own) else (own,))
+        _example(None if state == NONE else state, item)
+        for state, items in by_state.items()
+        for item in (items if _several(items) else (items,))
     )
 
 
-def _several(own: Any) -> bool:
-    pair = isinstance(own, tuple) and len(own) == 2 and isinstance(own[0], History)
-    single = isinstance(own, str | Window | Example | np.ndarray) or pair
-    return isinstance(own, Iterable) and not single
+def _several(items: Any) -> bool:
+    single = isinstance(items, str | Window | Example | np.ndarray) or _is_history_frame(items)
+    return isinstance(items, Iterable) and not single
 
 
-def _example(state: str | None, one: Any) -> Example:
-    if isinstance(one, Example):
-        return replace(one, state=state)
-    if isinstance(one, Window):
-        return Example(state, (one.start, one.end))
-    if isinstance(one, bool):
-        raise InputError(f"an example of {state or NONE} is a frame, not {one}")
-    if isinstance(one, int | np.integer):
-        return Example(state, (int(one), int(one)))
-    if isinstance(one, tuple) and len(one) == 2 and isinstance(one[0], History):
-        return from_history(state, *one)
-    if isinstance(one, np.ndarray) and one.ndim == 1 and one.dtype.kind == "f":
-        return Example(state, features=one)
-    if isinstance(one, str):
-        return from_text(state, one)
-    raise InputError(
+def _is_history_frame(item: Any) -> bool:
+    return isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], History)
+
+
+def _example(state: str | None, item: Any) -> Example:
+    if isinstance(item, Example):
+        return replace(item, state=state)
+    if isinstance(item, Window):
+        return Example(state, (item.start, item.end))
+    if isinstance(item, bool):
+        raise _refusal("examples", item, f"an example of {state or NONE} is a frame, not {item}")
+    if isinstance(item, int | np.integer):
+        return Example(state, (int(item), int(item)))
+    if _is_history_frame(item):
+        return from_history(state, *item)
+    if isinstance(item, np.ndarray) and item.ndim == 1 and item.dtype.kind == "f":
+        return Example(state, features=item)
+    if isinstance(item, str):
+        return from_text(state, item)
+    raise _refusal(
+        "examples",
+        item,
         f"an example of {state or NONE} is a frame, a Window, (history, frame), a row of features "
-        f"or the name of a picture, not {one!r:.80}"
+        f"or the name of a picture, not {item!r:.80}",
     )
 
 
@@ -157,7 +163,7 @@ def from_text(state: str | None, text: str) -> Example:
     """Read 120, 120-180, 4.5s, 4.5s-6s, 1:30 (minutes) as frames; anything else as a source."""
     text = text.strip()
     if not text:
-        raise InputError(f"an example of {state or NONE} is empty")
+        raise _refusal("examples", text, f"an example of {state or NONE} is empty")
     times = _TIMES.fullmatch(text)
     if times:
         first, last = times[1], times[2] or times[1]
@@ -179,16 +185,17 @@ def from_history(state: str | None, history: History, frame: int) -> Example:
     """Make an example of a frame of another history, measured from the mean of its frames."""
     at = int(np.searchsorted(history.frames, frame))
     if at == len(history) or history.frames[at] != frame:
-        raise InputError(
+        raise _refusal(
+            "frame",
+            frame,
             f"history {history.id}: frame {frame} cannot be an example; the object is not "
-            f"observed there, only in frames from {history.frames[0]} to {history.frames[-1]}"
+            f"observed there, only in frames from {history.frames[0]} to {history.frames[-1]}",
         )
     row = history.features[at].astype(np.float64)
     row = row / np.linalg.norm(row) - history.mean_direction
     if not np.linalg.norm(row) > 1e-6:
-        raise InputError(
-            f"history {history.id}: all frames look the same, so none can be an example"
-        )
+        problem = f"history {history.id}: all frames look the same, so none can be an example"
+        raise _refusal("history", history.id, problem)
     return Example(
         state,
         source=f"{history.id}@{frame}",
@@ -202,10 +209,12 @@ def _checked_span(span: Any, unit: str) -> tuple[float, float]:
     first, last = span
     for value in (first, last):
         real = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-        if not real or not -MOST_FRAME <= value <= MOST_FRAME:  # nor is NaN
-            raise InputError("an example is at a frame or a second, given as a number within ±2^53")
+        if not real or not -MAX_FRAME <= value <= MAX_FRAME:  # nor is NaN
+            problem = "an example is at a frame or a second, given as a number within ±2^53"
+            raise _refusal("span", value, problem)
         if unit != "seconds" and value != int(value):
-            raise InputError(f"an example at {value!r}: give a whole frame number, or seconds")
+            problem = f"an example at {value!r}: give a whole frame number, or seconds"
+            raise _refusal("span", value, problem)
     if last < first:
-        raise InputError(f"the example {first}-{last} ends before it starts")
+        raise _refusal("span", span, f"the example {first}-{last} ends before it starts")
     return (first, last)

@@ -15,7 +15,7 @@ from dejacue.records._html import history_html
 from dejacue.records.arrays import as_array, check_names, feature_rows, frozen, optional_column
 from dejacue.records.window import Window
 
-MOST_FRAME = 1 << 53  # what every format counts exactly, and differences of which fit 64 bits
+MAX_FRAME = 1 << 53  # what every format counts exactly, and differences of which fit 64 bits
 SAME_LOOK = 1 - 1e-6  # cosine above which two frames look the same
 EVERY = "every"  # in made_with: one of so many frames was looked at, where nobody said which
 LOOKED_AT = "frames"  # in made_with: how many frames were looked at, observed or not
@@ -47,10 +47,14 @@ class History:
 
     def __post_init__(self) -> None:
         check_names("history", id=self.id, encoder=self.encoder or "")
-        given = as_array(self.features, f"history {self.id}: features")
-        if given.ndim == 2 and len(given) == 0:
-            raise InputError(f"history {self.id}: no observed frame; the object is never visible")
-        features = feature_rows(given, f"history {self.id}: features")
+        array = as_array(self.features, f"history {self.id}: features")
+        if array.ndim == 2 and len(array) == 0:
+            raise InputError(
+                f"history {self.id}: no observed frame; the object is never visible",
+                field="features",
+                value=array.shape,
+            )
+        features = feature_rows(array, f"history {self.id}: features")
         frames = self._checked_frames(len(features))
         breaks = np.flatnonzero(np.diff(frames) != 1) + 1
         columns = {
@@ -61,9 +65,11 @@ class History:
         for name, dtype in _OPTIONAL_COLUMNS.items():
             what = f"history {self.id}: {name}"
             column = optional_column(getattr(self, name), len(features), dtype, what)
-            if column is not None and np.abs(column.astype(np.float64)).max() > MOST_FRAME:
+            if column is not None and np.abs(column.astype(np.float64)).max() > MAX_FRAME:
                 raise InputError(
-                    f"{what} ranges from {column.min()} to {column.max()}, but must be within ±2^53"
+                    f"{what} ranges from {column.min()} to {column.max()}, but must be within "
+                    "±2^53",
+                    field=name,
                 )
             columns[name] = column
         for name, value in columns.items():
@@ -73,45 +79,48 @@ class History:
 
     @classmethod
     def trusted(cls, **columns: Any) -> History:
-        """From columns that were checked when they were stored, ``run_offsets`` among them: none is
-        looked at again."""
-        made = object.__new__(cls)
-        vars(made).update(columns)
-        return made
+        """Make a history of columns that were checked when they were stored, ``run_offsets`` among
+        them; none is checked again."""
+        history = object.__new__(cls)
+        vars(history).update(columns)
+        return history
 
     def _checked_frames(self, rows: int) -> NDArray[np.int64]:
         given: Any = self.frames
-        frames = np.arange(rows) if given is None else as_array(given, f"history {self.id}: frames")
+        if given is None:
+            return frozen(np.arange(rows))
+        frames = as_array(given, f"history {self.id}: frames")
         if frames.ndim != 1 or frames.dtype.kind not in "iu":
-            raise InputError(
-                f"history {self.id}: frames must be a single list of whole numbers, not "
-                f"{frames.dtype} of shape {frames.shape}"
+            raise self._bad_frames(
+                f"frames must be a single list of whole numbers, not {frames.dtype} of shape "
+                f"{frames.shape}"
             )
         if len(frames) != rows:
-            raise InputError(
-                f"history {self.id}: {rows} feature rows but {len(frames)} frames; "
-                "give one frame index per row"
+            raise self._bad_frames(
+                f"{rows} feature rows but {len(frames)} frames", "give one frame index per row"
             )
-        if frames.dtype.kind == "u" and frames.max() > MOST_FRAME:
-            raise InputError(f"history {self.id}: frame {frames.max()} is too large for an index")
+        if frames.dtype.kind == "u" and frames.max() > MAX_FRAME:
+            raise self._bad_frames(f"frame {frames.max()} is too large for an index")
         frames = np.ascontiguousarray(frames, dtype=np.int64)
-        if rows and max(-int(frames.min()), int(frames.max())) > MOST_FRAME:
-            raise InputError(
-                f"history {self.id}: frames range from {frames.min()} to {frames.max()}, but must "
-                "be within ±2^53"
+        if max(-int(frames.min()), int(frames.max())) > MAX_FRAME:
+            raise self._bad_frames(
+                f"frames range from {frames.min()} to {frames.max()}, but must be within ±2^53"
             )
         steps = np.flatnonzero(frames[1:] <= frames[:-1])
         if steps.size:
-            at = int(steps[0])
-            word = "repeated" if frames[at] == frames[at + 1] else "not sorted"
-            raise InputError(
-                f"history {self.id}: frames are {word} ({frames[at]} is followed by "
-                f"{frames[at + 1]}); sort the rows by frame and keep one per frame"
+            before, after = frames[steps[0] : steps[0] + 2].tolist()
+            raise self._bad_frames(
+                f"frames are {'repeated' if before == after else 'not sorted'} ({before} is "
+                f"followed by {after})",
+                "sort the rows by frame and keep one per frame",
             )
         return frozen(frames)
 
+    def _bad_frames(self, problem: str, remedy: str | None = None) -> InputError:
+        return InputError(f"history {self.id}: {problem}", field="frames", remedy=remedy)
+
     def __len__(self) -> int:
-        """The number of observed frames."""
+        """Return the number of observed frames."""
         return len(self.frames)
 
     @property
@@ -120,7 +129,7 @@ class History:
 
     @cached_property
     def longest_run(self) -> int:
-        """Frames in the longest observed run."""
+        """Number of frames in the longest observed run."""
         return int((self.run_offsets[1:] - self.run_offsets[:-1]).max())
 
     @cached_property
@@ -133,7 +142,7 @@ class History:
 
     @cached_property
     def ends_s(self) -> NDArray[np.float64] | None:
-        """(N,) seconds at which each observed frame ends; None without times, or with one frame.
+        """Seconds at which each observed frame ends, (N,); None without times, or with one frame.
 
         A frame lasts until the next one is shown. Before a gap it lasts its share of the gap, and
         the last frame as long as the median frame.
@@ -165,8 +174,10 @@ class History:
         first, last = np.searchsorted(self.frames, tuple(window)).tolist()
         if last >= len(self) or tuple(self.frames[[first, last]].tolist()) != tuple(window):
             raise InputError(
-                f'history "{self.id}" does not observe both ends of the window {window}; give the '
-                "history that the timeline was made from"
+                f'history "{self.id}" does not observe both ends of the window {window}',
+                field="window",
+                value=window,
+                remedy="give the history that the timeline was made from",
             )
         return first, last
 
@@ -191,7 +202,7 @@ class History:
     def frames_looked_at(self) -> int | None:
         """How many frames were looked at, observed or not; None where that is not known."""
         text = (self.made_with or {}).get(LOOKED_AT, "")
-        known = text.isascii() and text.isdecimal() and len(text) < len(str(MOST_FRAME))
+        known = text.isascii() and text.isdecimal() and len(text) < len(str(MAX_FRAME))
         return int(text) if known else None
 
     @cached_property
@@ -212,7 +223,7 @@ class History:
 
     @cached_property
     def mean_direction(self) -> NDArray[np.float64]:
-        """(d,) the mean of its frames at unit length."""
+        """The mean of its frames at unit length, (d,)."""
         return frozen(sum(rows.sum(axis=0) for rows in self.unit_blocks()) / len(self))
 
     @cached_property

@@ -61,7 +61,7 @@ class Interval:
 
     @property
     def source(self) -> Window:
-        """The same in frames of the file."""
+        """Its window in frames of the file."""
         if self.source_start is None or self.source_end is None:
             return self.window
         return Window(self.source_start, self.source_end)

@@ -28,11 +28,11 @@ class Reference:
     descriptions: Mapping[str, tuple[str, ...]] | None = None
 
     def __post_init__(self) -> None:
-        given: Any = self.component
-        component = self.history_id if given is None else given
+        named: Any = self.component
+        component = self.history_id if named is None else named
         for name, value in (("history", self.history_id), ("component", component)):
             if not isinstance(value, str) or not value.strip():
-                raise self._refuse(f"{name} name {value!r} must be non-empty text")
+                raise self._refusal(f"{name} name {value!r} must be non-empty text", name, value)
         checked = {
             "component": component,
             "frames": None if self.frames is None else self._window(self.frames, "frames"),
@@ -51,7 +51,7 @@ class Reference:
             row["component"] = self.component
         if self.frames is not None:
             row["frames"] = list(self.frames)
-        row["states"] = {s: [list(window) for window in own] for s, own in self.states.items()}
+        row["states"] = {s: [list(window) for window in ws] for s, ws in self.states.items()}
         if self.descriptions is not None:
             row["descriptions"] = {s: list(texts) for s, texts in self.descriptions.items()}
         return row
@@ -70,35 +70,37 @@ class Reference:
             for window in windows
         ]
 
-    def _refuse(self, reason: str) -> InputError:
-        return InputError(f"reference {self.history_id}: {reason}")
+    def _refusal(self, problem: str, field: str, value: Any = None) -> InputError:
+        return InputError(f"reference {self.history_id}: {problem}", field=field, value=value)
 
-    def _window(self, given: Any, what: str) -> Window:
-        if isinstance(given, Window):
-            return given
+    def _window(self, pair: Any, what: str, field: str = "frames") -> Window:
+        if isinstance(pair, Window):
+            return pair
         try:
-            start, end = given
+            start, end = pair
         except (TypeError, ValueError):
-            raise self._refuse(
-                f"{what}: {given!r} is not a pair of frames, start and end"
-            ) from None
+            problem = f"{what}: {pair!r} is not a pair of frames, start and end"
+            raise self._refusal(problem, field, pair) from None
         try:
             return Window(start, end)
         except InputError as error:
-            raise self._refuse(f"{what}: {error}") from None
+            raise self._refusal(f"{what}: {error}", field, pair) from None
 
     def _checked_states(self) -> dict[str, tuple[Window, ...]]:
         if not isinstance(self.states, Mapping) or not self.states:
-            raise self._refuse("states must map each state to its windows; give at least one")
+            problem = "states must map each state to its windows; give at least one"
+            raise self._refusal(problem, "states")
         checked = {}
-        for state, given in self.states.items():
+        for state, pairs in self.states.items():
             if not isinstance(state, str) or not state.strip():
-                raise self._refuse(f"state name {state!r} must be non-empty text")
-            if isinstance(given, Window) or not isinstance(given, Iterable):
-                raise self._refuse(f'state "{state}" must list its windows, not {given!r}')
-            windows = tuple(self._window(window, f'state "{state}"') for window in given)
+                raise self._refusal(f"state name {state!r} must be non-empty text", "states", state)
+            if isinstance(pairs, Window) or not isinstance(pairs, Iterable):
+                problem = f'state "{state}" must list its windows, not {pairs!r}'
+                raise self._refusal(problem, state, pairs)
+            windows = tuple(self._window(pair, f'state "{state}"', state) for pair in pairs)
             if not windows:
-                raise self._refuse(f'state "{state}" has no window; add one or leave it out')
+                problem = f'state "{state}" has no window; add one or leave it out'
+                raise self._refusal(problem, state)
             checked[state] = windows
         return checked
 
@@ -108,21 +110,27 @@ class Reference:
         for state, windows in self.states.items():
             for window in windows:
                 if window | self.frames != self.frames:
-                    raise self._refuse(
-                        f'window {window} of state "{state}" is not inside the frames {self.frames}'
+                    raise self._refusal(
+                        f'window {window} of state "{state}" is not inside the frames '
+                        f"{self.frames}",
+                        "frames",
+                        window,
                     )
 
-    def _checked_descriptions(self, given: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
-        if not isinstance(given, Mapping):
-            raise self._refuse("descriptions must map states to their sentences")
+    def _checked_descriptions(self, by_state: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+        if not isinstance(by_state, Mapping):
+            raise self._refusal("descriptions must map states to their sentences", "descriptions")
         checked = {}
-        for state, texts in given.items():
+        for state, sentences in by_state.items():
             if state not in self.states:
-                raise self._refuse(f'descriptions of "{state}", which is a state without windows')
-            own = (texts,) if isinstance(texts, str) else tuple(texts or ())
-            if not own or any(not isinstance(text, str) or not text.strip() for text in own):
-                raise self._refuse(f'state "{state}" has an empty or non-text description')
-            if len(set(own)) < len(own):
-                raise self._refuse(f'state "{state}" lists a description twice')
-            checked[state] = own
+                problem = f'descriptions of "{state}", which is a state without windows'
+                raise self._refusal(problem, "descriptions", state)
+            texts = (sentences,) if isinstance(sentences, str) else tuple(sentences or ())
+            if not texts or any(not isinstance(text, str) or not text.strip() for text in texts):
+                problem = f'state "{state}" has an empty or non-text description'
+                raise self._refusal(problem, "descriptions", state)
+            if len(set(texts)) < len(texts):
+                problem = f'state "{state}" lists a description twice'
+                raise self._refusal(problem, "descriptions", state)
+            checked[state] = texts
         return checked

@@ -118,7 +118,7 @@ class Timeline:
     that second. ``timeline.evidence`` is what decided, where it was asked for.
     """
 
-    __slots__ = ("_columns", "_diagnostics", "_made", "evidence", "settings", "subjects")
+    __slots__ = ("_columns", "_diagnostics", "_interval_list", "evidence", "settings", "subjects")
 
     def __init__(
         self,
@@ -139,14 +139,14 @@ class Timeline:
         store(self, "evidence", evidence)
         store(self, "_columns", columns)
         store(self, "_diagnostics", diagnostics)
-        store(self, "_made", None)
+        store(self, "_interval_list", None)
 
     subjects: Sequence[Subject]
     settings: Mapping[str, Any]
     evidence: Evidence | None
     _columns: Mapping[str, NDArray[Any]]
     _diagnostics: Sequence[Diagnostics | None] | None
-    _made: list[Interval] | None
+    _interval_list: list[Interval] | None
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a timeline does not change; make another: replace({name}=…)")
@@ -202,7 +202,7 @@ class Timeline:
             for name, dtype in _COLUMNS.items()
         }
         columns["subject"] += np.repeat(before[:-1], [len(part) for part in parts])
-        why = [one for part in parts for one in part._diagnostics or [None] * len(part)]
+        why = [row for part in parts for row in part._diagnostics or [None] * len(part)]
         return cls(
             [subject for part in parts for subject in part.subjects],
             columns,
@@ -220,8 +220,10 @@ class Timeline:
     def _subject(self) -> Subject:
         if len(self.subjects) != 1:
             raise InputError(
-                f"this timeline holds {len(self.subjects)} histories; iterate over "
-                "timeline.split() for one after the other"
+                f"this timeline holds {len(self.subjects)} histories",
+                field="subjects",
+                value=len(self.subjects),
+                remedy="iterate over timeline.split() for one after the other",
             )
         return self.subjects[0]
 
@@ -246,10 +248,10 @@ class Timeline:
     @property
     def intervals(self) -> list[Interval]:
         """All intervals, in the order of histories and states, best first within each."""
-        if self._made is None:  # two threads may both make them; they make the same
-            object.__setattr__(self, "_made", self._intervals())
-        assert self._made is not None
-        return self._made
+        if self._interval_list is None:  # two threads may both make them; they make the same
+            object.__setattr__(self, "_interval_list", self._intervals())
+        assert self._interval_list is not None
+        return self._interval_list
 
     def _intervals(self) -> list[Interval]:
         def known(name: str) -> list[Any]:
@@ -297,7 +299,7 @@ class Timeline:
         return iter(self.intervals)
 
     def __len__(self) -> int:
-        """The number of intervals."""
+        """Return the number of intervals."""
         return len(self._columns["start"])
 
     def __contains__(self, key: object) -> bool:
@@ -324,9 +326,13 @@ class Timeline:
         Alternatives claim nothing. Of several states that claim it, the one with the best score.
         """
         if (time_s is None) == (frame is None):
-            raise InputError("give a time in seconds, or a frame")
+            raise InputError("give a time in seconds, or a frame", field="time_s", value=time_s)
         if time_s is not None and self and all(i.times_s is None for i in self.intervals):
-            raise InputError(f'history "{self.history_id}" has no times; give at(frame=…)')
+            raise InputError(
+                f'history "{self.history_id}" has no times',
+                field="times_s",
+                remedy="give at(frame=…)",
+            )
         there: list[Interval] = []
         if frame is not None:
             there = [interval for interval in self.claimed if frame in interval]
@@ -397,7 +403,7 @@ class Timeline:
         if self._diagnostics is not None:
             table |= _diagnostic_columns(self._diagnostics)
         if self.notes:
-            joined = [" | ".join(one.notes) or None for one in self.subjects]
+            joined = [" | ".join(history.notes) or None for history in self.subjects]
             table["notes"] = [joined[h] for h in subject]
         return table
 
@@ -439,15 +445,14 @@ class Timeline:
         try:
             return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False, allow_nan=False)
         except (TypeError, ValueError, RecursionError) as error:
-            raise InputError(
-                f"timeline of {self.history_id}: cannot be written as JSON ({error})"
-            ) from None
+            problem = f"timeline of {self.history_id}: cannot be written as JSON ({error})"
+            raise InputError(problem, field="timeline", value=self.history_id) from None
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle it without views of mappings, which cannot be pickled."""
         subjects = [subject._replace(states=dict(subject.states)) for subject in self.subjects]
-        given = (subjects, dict(self._columns), plain(self.settings), self.evidence)
-        return Timeline, (*given, self._diagnostics)
+        arguments = (subjects, dict(self._columns), plain(self.settings), self.evidence)
+        return Timeline, (*arguments, self._diagnostics)
 
     def __repr__(self) -> str:
         if len(self.subjects) != 1:
@@ -458,9 +463,9 @@ class Timeline:
             intervals = self[state]
             if not intervals:
                 lines.append(f"  {state:<{wide}}       not found")
-            for one in intervals:
-                told = one.description or ("" if one.rank == 1 else one.kind)
-                lines.append(f"  {state:<{wide}}  {one.window!s:>14}  {one.score:8.3f}  {told}")
+            for row in intervals:
+                remark = row.description or ("" if row.rank == 1 else row.kind)
+                lines.append(f"  {state:<{wide}}  {row.window!s:>14}  {row.score:8.3f}  {remark}")
         return "\n".join(line.rstrip() for line in lines)
 
     def _repr_html_(self) -> str:
@@ -477,14 +482,11 @@ def _place(states: Mapping[str, Sequence[str]], interval: Interval) -> int:
     return list(texts).index(interval.description)
 
 
-def _diagnostic_columns(given: Sequence[Diagnostics | None]) -> dict[str, list[Any]]:
-    rows = []
-    for one in given:
-        row = {} if one is None else asdict(one)
-        run = row.pop("run", None)
-        rows.append(
-            row if run is None else row | {"run_start": run["start"], "run_end": run["end"]}
-        )
+def _diagnostic_columns(diagnostics: Sequence[Diagnostics | None]) -> dict[str, list[Any]]:
+    rows = [{} if row is None else asdict(row) for row in diagnostics]
+    for row in rows:
+        if run := row.pop("run", None):
+            row |= {"run_start": run["start"], "run_end": run["end"]}
     names = dict.fromkeys(name for row in rows for name in row)
     return {name: [row.get(name) for row in rows] for name in names}
 
@@ -504,8 +506,9 @@ class Timelines(Iterator[Timeline]):
     def _check_unread(self) -> None:
         if self._read:
             raise InputError(
-                "these timelines have already been read and are not kept; call locate_many "
-                "again, or keep them: timelines = list(locate_many(…))"
+                "these timelines have already been read and are not kept",
+                field="timelines",
+                remedy="call locate_many again, or keep them: timelines = list(locate_many(…))",
             )
 
     def __next__(self) -> Timeline:

@@ -16,51 +16,45 @@ from dejacue.records.arrays import check_names, feature_rows, frozen
 from dejacue.records.example import Example, examples_of
 
 
-def _checked_states(states: Mapping[str, Any], shown: set[str]) -> dict[str, tuple[str, ...]]:
+def _refusal(problem: str, field: str, value: Any = None, remedy: str | None = None) -> InputError:
+    return InputError(f"vocabulary: {problem}", field=field, value=value, remedy=remedy)
+
+
+def _checked_states(states: Mapping[str, Any], exemplified: set[str]) -> dict[str, tuple[str, ...]]:
     if not isinstance(states, Mapping):
-        raise InputError("vocabulary: states must map each state to its descriptions")
+        raise _refusal("states must map each state to its descriptions", "states")
     checked: dict[str, tuple[str, ...]] = {}
     owner: dict[str, str] = {}
-    for state, given in states.items():
+    for state, words in states.items():
         if not isinstance(state, str) or not state.strip():
-            raise InputError(
-                f"vocabulary: state name {state!r} is not text; put it in quotes "
-                "(YAML reads yes, no, on, off and numbers as values)"
-            )
-        if given is not None and (isinstance(given, Mapping) or not isinstance(given, Iterable)):
-            raise InputError(
-                f'vocabulary: state "{state}" must list its descriptions as text, not {given!r}'
-            )
-        texts = [given] if isinstance(given, str) else list(() if given is None else given)
-        if not texts and state not in shown:
-            raise InputError(
-                f'vocabulary: state "{state}" has no description; add at least one, or an example'
-            )
+            remedy = "put it in quotes (YAML reads yes, no, on, off and numbers as values)"
+            raise _refusal(f"state name {state!r} is not text", "states", state, remedy)
+        if words is not None and (isinstance(words, Mapping) or not isinstance(words, Iterable)):
+            problem = f'state "{state}" must list its descriptions as text, not {words!r}'
+            raise _refusal(problem, state, words)
+        texts = [words] if isinstance(words, str) else list(() if words is None else words)
+        if not texts and state not in exemplified:
+            remedy = "add at least one, or an example"
+            raise _refusal(f'state "{state}" has no description', state, remedy=remedy)
         for text in texts:
             if not isinstance(text, str) or not text.strip():
-                raise InputError(
-                    f'vocabulary: state "{state}" has an empty or non-text description'
-                )
+                raise _refusal(f'state "{state}" has an empty or non-text description', state, text)
             if owner.setdefault(text, state) != state:
-                raise InputError(
-                    f'vocabulary: "{text}" describes both "{owner[text]}" and "{state}"; '
-                    "a description belongs to one state"
-                )
+                problem = f'"{text}" describes both "{owner[text]}" and "{state}"'
+                raise _refusal(problem, state, text, "a description belongs to one state")
         checked[state] = tuple(texts)
     if len(checked) < 2:
-        raise InputError(
-            f"vocabulary: {len(checked)} state given; at least two alternatives are needed"
-        )
+        problem = f"{len(checked)} state given; at least two alternatives are needed"
+        raise _refusal(problem, "states", len(checked))
     return checked
 
 
 def _distinct(examples: Iterable[Example]) -> tuple[Example, ...]:
     """Return each example once."""
-    kept = {
-        (own.state, own.span, own.unit, own.source, own.features is None or id(own)): own
-        for own in examples
+    distinct = {
+        (e.state, e.span, e.unit, e.source, e.features is None or id(e)): e for e in examples
     }
-    return tuple(kept.values())
+    return tuple(distinct.values())
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -70,7 +64,7 @@ class Vocabulary:
     features holds one row per description, state after state in the order of ``states``;
     None until a text encoder has filled it.
 
-    examples   looks at states, beside words or instead of them; see ``with_examples``
+    examples   of states, beside words or instead of them; see ``with_examples``
     changes    frames of the history that is read at which one state ends and another begins
     """
 
@@ -84,36 +78,39 @@ class Vocabulary:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "examples", tuple(self.examples))
-        shown = {own.state for own in self.examples if own.state is not None}
-        states = _checked_states(self.states, shown)
+        exemplified = {e.state for e in self.examples if e.state is not None}
+        states = _checked_states(self.states, exemplified)
         check_names("vocabulary", encoder=self.encoder or "", object=self.object or "")
-        self._check_examples(states, shown)
+        self._check_examples(states, exemplified)
         counts = [max(len(texts), 1) for texts in states.values()]
         object.__setattr__(self, "states", states)
         object.__setattr__(self, "labels", frozen(np.repeat(np.arange(len(counts)), counts)))
         if self.features is not None:
             rows = feature_rows(self.features, "vocabulary: features")
             if len(rows) != sum(counts):
-                raise InputError(
-                    f"vocabulary: {sum(counts)} descriptions but {len(rows)} feature rows"
-                )
+                problem = f"{sum(counts)} descriptions but {len(rows)} feature rows"
+                raise _refusal(problem, "features", len(rows))
             if not all(states.values()):
-                raise InputError("vocabulary: has text features, but not every state has words")
+                raise _refusal("has text features, but not every state has words", "features")
             object.__setattr__(self, "features", rows)
 
-    def _check_examples(self, states: Mapping[str, Any], shown: set[str]) -> None:
-        for state in shown - set(states):
+    def _check_examples(self, states: Mapping[str, Any], exemplified: set[str]) -> None:
+        for state in exemplified - set(states):
             raise unknown("state of an example", state, states)
         changes = examples_of({None: self.changes})
         for change in changes:
             if change.span is None or change.span[0] != change.span[1]:
-                raise InputError(f"vocabulary: a change is at a single frame, not at {change.name}")
+                problem = f"a change is at a single frame, not at {change.name}"
+                raise _refusal(problem, "changes", change.name)
         object.__setattr__(self, "changes", changes)
-        for own in self.examples:
-            if None not in (own.encoder, self.encoder) and own.encoder != self.encoder:
+        for example in self.examples:
+            if None not in (example.encoder, self.encoder) and example.encoder != self.encoder:
                 raise InputError(
-                    f'the example {own.name} was encoded with "{own.encoder}", but the vocabulary '
-                    f'with "{self.encoder}"; encode both with the same encoder'
+                    f'the example {example.name} was encoded with "{example.encoder}", but the '
+                    f'vocabulary with "{self.encoder}"',
+                    field="encoder",
+                    value=example.encoder,
+                    remedy="encode both with the same encoder",
                 )
 
     def with_examples(
@@ -124,7 +121,7 @@ class Vocabulary:
         changes: Any = (),
         **states: Any,
     ) -> Vocabulary:
-        """Return the same, also shown: ``with_examples(empty=[12, 40], filled=Window(90, 120))``.
+        """Return it with more examples: ``with_examples(empty=[12, 40], filled=Window(90, 120))``.
 
         Each state has a frame of the history that is read, a Window of frames, or several of them;
         or, from elsewhere: (history, frame), a row of features, the name of a picture. The state
@@ -132,10 +129,10 @@ class Vocabulary:
 
         changes   frames at which one state ends and another begins
         """
-        given = (*examples_of(examples or {}), *examples_of(states))
+        added = (*examples_of(examples or {}), *examples_of(states))
         return replace(
             self,
-            examples=_distinct((*self.examples, *given)),
+            examples=_distinct((*self.examples, *added)),
             changes=_distinct((*self.changes, *examples_of({None: changes}))),
         )
 
@@ -151,31 +148,32 @@ class Vocabulary:
 
     @cached_property
     def facts(self) -> tuple[Example, ...]:
-        """The examples that are frames of the history that is read."""
-        return tuple(own for own in self.examples if own.span is not None)
+        """Examples that are frames of the history that is read."""
+        return tuple(example for example in self.examples if example.span is not None)
 
     @cached_property
     def elsewhere(self) -> tuple[Example, ...]:
-        """The examples that come from elsewhere."""
-        return tuple(own for own in self.examples if own.span is None)
+        """Examples that come from elsewhere."""
+        return tuple(example for example in self.examples if example.span is None)
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Vocabulary:
-        """From ``{state: descriptions}`` or ``{"object": …, "states": {state: descriptions}}``.
+        """Make it of ``{state: descriptions}`` or ``{"object": …, "states": {state: …}}``.
 
         Instead of descriptions a state may have ``{"words": descriptions, "examples": …}``; beside
         "states" there may be examples of none of them ("none") and "changes".
         """
         if not isinstance(document, Mapping):
-            raise InputError("vocabulary: expected states and their descriptions")
+            raise _refusal("expected states and their descriptions", "states")
         if not {"object", "states"} & set(document):
             return cls._from_states(document)
         known = {"object", "states", "none", "changes"}
         if "states" not in document or not set(document) <= known:
-            raise InputError(
-                'vocabulary: a document with "object" or "states" lists all states under "states" '
-                'and may add "none" and "changes"; found '
-                f"{', '.join(str(key) for key in document)}"
+            raise _refusal(
+                'a document with "object" or "states" lists all states under "states" and may add '
+                f'"none" and "changes"; found {", ".join(str(key) for key in document)}',
+                "states",
+                list(document),
             )
         changes = document.get("changes", ())
         if isinstance(changes, str | Mapping) or not isinstance(changes, Iterable):
@@ -190,18 +188,20 @@ class Vocabulary:
     @classmethod
     def _from_states(cls, states: Any, none: Any = (), **more: Any) -> Vocabulary:
         words: dict[Any, Any] = {}
-        shown: dict[str | None, Any] = {None: none}
-        for state, given in states.items() if isinstance(states, Mapping) else ():
-            words[state] = given
-            if isinstance(given, Mapping):
-                if not set(given) <= {"words", "examples"}:
-                    raise InputError(
-                        f'vocabulary: state "{state}" can have "words" and "examples", not '
-                        f"{', '.join(str(key) for key in given)}"
+        examples: dict[str | None, Any] = {None: none or ()}
+        for state, entry in states.items() if isinstance(states, Mapping) else ():
+            words[state] = entry
+            if isinstance(entry, Mapping):
+                if not set(entry) <= {"words", "examples"}:
+                    raise _refusal(
+                        f'state "{state}" can have "words" and "examples", not '
+                        f"{', '.join(str(key) for key in entry)}",
+                        state,
+                        list(entry),
                     )
-                words[state], shown[state] = given.get("words"), given.get("examples", ())
-        examples = examples_of({state: own or () for state, own in shown.items()})
-        return cls(words if isinstance(states, Mapping) else states, examples=examples, **more)
+                words[state], examples[state] = entry.get("words"), entry.get("examples") or ()
+        checked = words if isinstance(states, Mapping) else states
+        return cls(checked, examples=examples_of(examples), **more)
 
     @cached_property
     def descriptions(self) -> tuple[str, ...]:
@@ -219,9 +219,9 @@ class Vocabulary:
 
         One that is repeated within its state shares its weight among its copies.
         """
-        own = [texts or (state,) for state, texts in self.states.items()]
-        copies = np.array([texts.count(text) for texts in own for text in texts])
-        distinct = np.array([len(set(texts)) for texts in own])
+        by_state = [texts or (state,) for state, texts in self.states.items()]
+        copies = np.array([texts.count(text) for texts in by_state for text in texts])
+        distinct = np.array([len(set(texts)) for texts in by_state])
         return frozen(1.0 / (len(distinct) * distinct[self.labels] * copies))
 
     @cached_property
@@ -235,14 +235,14 @@ class Vocabulary:
     def __repr__(self) -> str:
         text = "; ".join(f"{state} ({len(texts)})" for state, texts in self.states.items())
         features = "no features" if self.features is None else f"{self.features.shape[1]}-d"
-        if self.examples:
-            features += f", {counted(len(self.examples), 'example')}"
-        return f"<Vocabulary {text}: {features}, encoder {self.encoder or 'unnamed'}>"
+        encoder = self.encoder or "unnamed"
+        return f"<Vocabulary {text}: {features}{self._example_count()}, encoder {encoder}>"
 
     def _repr_html_(self) -> str:
         rows = [(escaped(s), "<br/>".join(map(escaped, texts))) for s, texts in self.states.items()]
         features = "not encoded yet" if self.features is None else f"{self.features.shape[1]}-d"
-        note = f"{features}, encoder {self.encoder or 'unnamed'}"
-        if self.examples:
-            note += f", {counted(len(self.examples), 'example')}"
+        note = f"{features}, encoder {self.encoder or 'unnamed'}{self._example_count()}"
         return table_html(self.object or "Vocabulary", ("state", "descriptions"), rows, [note])
+
+    def _example_count(self) -> str:
+        return f", {counted(len(self.examples), 'example')}" if self.examples else ""

@@ -25,16 +25,17 @@ class Window:
                 try:
                     object.__setattr__(self, name, int(operator.index(value)))
                 except TypeError:
-                    raise InputError(f"window {name} {value!r} is not a whole number") from None
+                    problem = f"window {name} {value!r} is not a whole number"
+                    raise InputError(problem, field=name, value=value) from None
         if self.start > self.end:
-            raise InputError(f"window [{self.start}, {self.end}] ends before it starts")
+            raise InputError(f"window {self} ends before it starts", field="end", value=self.end)
 
     @property
     def length(self) -> int:
         return self.end - self.start + 1
 
     def __iter__(self) -> Iterator[int]:
-        """``start, end = window``."""
+        """Give both ends: ``start, end = window``."""
         return iter((self.start, self.end))
 
     def __contains__(self, frame: int) -> bool:

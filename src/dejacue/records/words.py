@@ -29,7 +29,7 @@ class Spelling:
 
 @dataclass(frozen=True)
 class DescriptionWords:
-    """One description.
+    """What an encoder makes of one description.
 
     agreement   mean cosine of its contrast with those of the others of its state
     kept        cosine of its state's direction with and without it: 1, it adds nothing
@@ -51,8 +51,12 @@ class DescriptionWords:
 
 @dataclass(frozen=True)
 class DescriptionPair:
-    """Two descriptions of a state: the cosine of their contrasts; on a history, the correlation of
-    the evidence of these, and the tIoU of the windows that each gives alone."""
+    """How two descriptions of a state agree.
+
+    cosine        of their contrasts
+    correlation   on a history: of the evidence of their contrasts
+    overlap       on a history: tIoU of the windows that each gives alone
+    """
 
     state: str
     first: str
@@ -64,7 +68,7 @@ class DescriptionPair:
 
 @dataclass(frozen=True)
 class StateWords:
-    """A state: how far its mean is from the centre of all; on a history, its window."""
+    """How far the mean of a state is from the centre of all; on a history, its window."""
 
     state: str
     residual_norm: float
@@ -73,7 +77,7 @@ class StateWords:
 
 @dataclass(frozen=True)
 class StatePair:
-    """Two states.
+    """How two states differ.
 
     similarity    cosine of their mean features
     agreement     mean cosine of the contrasts between these two: do their descriptions mean the
@@ -94,8 +98,8 @@ class StatePair:
 
 @dataclass(frozen=True, repr=False)
 class WordsReport:
-    """What ``check_words`` gives: descriptions, pairs of one state, states, pairs of states, and
-    notes, which say in sentences what to look at."""
+    """What ``check_words`` returns: rows for descriptions, pairs of them, states and pairs of
+    states, and notes, which say in sentences what to look at."""
 
     descriptions: tuple[DescriptionWords, ...]
     pairs: tuple[DescriptionPair, ...]
@@ -108,7 +112,7 @@ class WordsReport:
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, as the command writes them to JSON; windows are {start, end}."""
         parts = ("descriptions", "pairs", "states", "state_pairs")
-        rows = {part: [asdict(own) for own in getattr(self, part)] for part in parts}
+        rows = {part: [asdict(row) for row in getattr(self, part)] for part in parts}
         about = {"schema": SCHEMA, "encoder": self.encoder, "history": self.history_id}
         return about | rows | {"notes": list(self.notes)}
 
@@ -123,8 +127,8 @@ class WordsReport:
     def _repr_html_(self) -> str:
         columns = ("state", "description", "agrees", "direction without it")
         rows = [
-            (escaped(own.state), escaped(own.text), decimal(own.agreement), decimal(own.kept))
-            for own in self.descriptions
+            (escaped(row.state), escaped(row.text), decimal(row.agreement), decimal(row.kept))
+            for row in self.descriptions
         ]
         return table_html("Words", columns, rows, self.notes)
 

@@ -21,7 +21,7 @@ from markupsafe import Markup
 from dejacue._version import __version__
 from dejacue.errors import counted
 from dejacue.records import History, Interval, Timeline, Vocabulary, Window
-from dejacue.records._html import COLOURS, Row, bars_html, escaped, printable, timeline_html
+from dejacue.records._html import COLOURS, BarRow, bars_html, escaped, printable, timeline_html
 from dejacue.records.history import PROBLEMS
 from dejacue.report._timeline import Answer, Axis, answers, clock
 from dejacue.report.scene import data_url, scene, timeline_module
@@ -221,7 +221,7 @@ class _Page:
         """Return what was found, observed and true as bars, for readers without script."""
         history, runs = self.history, self.history.runs()
         rows = [
-            Row(
+            BarRow(
                 answer.state if answer.whole else f"{answer.state}: {answer.descriptions[0]}",
                 str(self.states[answer.state]["colour"]),
                 [interval.window for interval in answer.claimed],
@@ -231,7 +231,7 @@ class _Page:
         ]
         for state, windows in self.references.items():
             true = [here for window in windows if (here := history.from_source(window))]
-            rows.append(Row(f"{state}: reference", "currentColor", true))
+            rows.append(BarRow(f"{state}: reference", "currentColor", true))
         ends = runs[0].start, runs[-1].end
         return bars_html("", rows, *ends, history.times_s, observed=runs)
 

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError
-from dejacue.method.asking import Question
+from dejacue.method.questions import Question
 from dejacue.records import History, Interval, Timeline, Vocabulary, Window
 from dejacue.records._html import COLOURS
 from dejacue.records.timeline import plain

@@ -24,8 +24,8 @@ from dejacue.sources.atomic import write_text
 
 MAX_BYTES = 64 << 20
 TWICE = "given twice in one object; keep one"
-MOST_FRAME = 1 << 53  # what JSON numbers hold exactly everywhere
-FrameNumber = Annotated[int, Meta(ge=0, le=MOST_FRAME)]
+MAX_FRAME = 1 << 53  # what JSON numbers hold exactly everywhere
+FrameNumber = Annotated[int, Meta(ge=0, le=MAX_FRAME)]
 Finite = Annotated[float, Meta(ge=-sys.float_info.max, le=sys.float_info.max)]
 Name = Annotated[str, Meta(pattern=r"\S")]
 T = TypeVar("T")
@@ -206,7 +206,7 @@ def check_object(value: object, keys: Iterable[str]) -> None:
 
 def whole_number(value: object, what: str) -> int:
     """Return a whole number, 0 or more, such as a frame or rank; refuse True and 3.0."""
-    if type(value) is not int or not 0 <= value <= MOST_FRAME:
+    if type(value) is not int or not 0 <= value <= MAX_FRAME:
         raise InputError(f"{what} {value!r:.40} is not a whole number, 0 or more")
     return value
 

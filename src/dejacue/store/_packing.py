@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dejacue.errors import InputError, shortened
 from dejacue.records import History
-from dejacue.records.history import COLUMNS, MOST_FRAME
+from dejacue.records.history import COLUMNS, MAX_FRAME
 from dejacue.store._index import REMEDY
 
 ROWS_AT_A_TIME = 1024
@@ -95,7 +95,7 @@ def _frames(data: bytes, count: int) -> tuple[NDArray[np.int64], NDArray[np.int6
     """Return frames and where their runs begin; ValueError where they are not so many."""
     if len(data) == 16:  # a single run, as most are
         first, length = struct.unpack("<2q", data)
-        if length != count or abs(first) > MOST_FRAME:
+        if length != count or abs(first) > MAX_FRAME:
             raise ValueError
         frames, offsets = np.arange(first, first + count), np.array([0, count])
     else:
@@ -104,7 +104,7 @@ def _frames(data: bytes, count: int) -> tuple[NDArray[np.int64], NDArray[np.int6
         runs[:, 1].cumsum(out=offsets[1:])
         if offsets[-1] != count or (runs[:, 1] < 1).any():
             raise ValueError
-        if (runs != runs.clip(-MOST_FRAME, MOST_FRAME)).any():
+        if (runs != runs.clip(-MAX_FRAME, MAX_FRAME)).any():
             raise ValueError
         if (runs[1:, 0] < runs[:-1].sum(axis=1)).any():
             raise ValueError

@@ -31,7 +31,7 @@ from dejacue.cluster import check_version, connected
 from dejacue.errors import InputError
 from dejacue.method.coordinates import unit_rows
 from dejacue.method.locate import CHUNK_BYTES, CHUNK_HISTORIES, locate_many
-from dejacue.method.view import Readout
+from dejacue.method.readout import Readout
 from dejacue.progress import Progress
 from dejacue.records import History, Vocabulary
 from dejacue.store import _index as index

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from dejacue.cluster import check_engine
 from dejacue.errors import InputError, need, shortened, unknown
 from dejacue.method.plan import DEFAULT_READOUT, Plan
+from dejacue.method.readout import Readout
 from dejacue.method.state_readout import is_count
-from dejacue.method.view import Readout
 from dejacue.progress import Progress, silent
 from dejacue.records import History, Vocabulary
 from dejacue.sources import remote

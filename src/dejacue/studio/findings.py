@@ -15,7 +15,7 @@ from fastapi import Path as InPath
 from pydantic import Field
 
 from dejacue.errors import DejaCueError, InputError, unknown
-from dejacue.method.plan import READOUTS, as_read
+from dejacue.method.plan import READOUTS, readout_from
 from dejacue.pipeline import EncoderOptions, Finding
 from dejacue.records import Example, Vocabulary
 from dejacue.report.exports import EXPORTS
@@ -312,7 +312,7 @@ def _settings(finding: Finding, reading: Reading) -> dict[str, Any]:
     if asked["readout"] is not None:
         return asked
     before = finding.timeline.settings
-    asked["readout"] = as_read(before.get("readout", {})) or READOUTS["contrast"]
+    asked["readout"] = readout_from(before.get("readout", {})) or READOUTS["contrast"]
     for name in ("coordinates", "top"):
         if asked[name] is None:
             asked[name] = before.get(name)

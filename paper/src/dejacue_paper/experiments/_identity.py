@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from dejacue.evaluation.identity import identity_correct
 from dejacue.method.locate import description_windows
 from dejacue.method.plan import as_readout
-from dejacue.method.view import Readout, ScheduledReadout
+from dejacue.method.readout import Readout, ScheduledReadout
 from dejacue.records import History
 from dejacue_paper.data.release import ReleaseEntry
 from dejacue_paper.experiments.corpus import SCAN, Corpus, Table

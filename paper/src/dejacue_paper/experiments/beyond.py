@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from dejacue.evaluation import best_tiou, recall_at
 from dejacue.method.contrast import Contrast
 from dejacue.method.locate import evidence, locate, locate_many
-from dejacue.method.readouts import Scan
-from dejacue.method.view import Readout
+from dejacue.method.readout import Readout
+from dejacue.method.scan_readout import Scan
 from dejacue_paper.data.release import ReleaseEntry
 from dejacue_paper.data.synthetic import generate
 from dejacue_paper.experiments import perturb, rendered

@@ -15,7 +15,7 @@ from dejacue.evaluation.overlap import paraphrase_pairs
 from dejacue.evaluation.resampling import Paired
 from dejacue.method.locate import description_windows
 from dejacue.method.plan import PUBLISHED_SCAN, as_readout
-from dejacue.method.view import Readout
+from dejacue.method.readout import Readout
 from dejacue.records import History, Vocabulary
 from dejacue_paper.data.release import Release, ReleaseEntry, load_release
 

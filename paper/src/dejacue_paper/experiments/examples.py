@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.evaluation import METRICS, compare
-from dejacue.method.asking import ask_next
 from dejacue.method.locate import description_windows
+from dejacue.method.questions import next_question
 from dejacue.records import Vocabulary
 from dejacue_paper.data.release import ReleaseEntry
 from dejacue_paper.experiments import rendered
@@ -44,7 +44,7 @@ DRAWS = 5
 PER_STATE = (1, 3)
 ANSWERS = (1, 2, 3, 4, 6, 8)
 SCENES = 60
-ASKED = {"asked for": "ask_next", "evenly spaced": "even", "at random": "random"}
+ASKED = {"asked for": "next_question", "evenly spaced": "even", "at random": "random"}
 
 
 def answer(entry: ReleaseEntry, at: int) -> int:
@@ -237,7 +237,7 @@ def _mean(corpus: Corpus, windows: list[Windows]) -> Table:
 
 def _answers(corpus: Corpus, how: str) -> dict[int, list[dict[str, Named]]]:
     """Return the number of answers → draws of the frames that were named."""
-    if how == "ask_next":
+    if how == "next_question":
         whole = {
             entry.id: _dialogue(entry, max(ANSWERS), corpus.engine) for entry in corpus.entries
         }
@@ -252,7 +252,7 @@ def _dialogue(entry: ReleaseEntry, count: int, engine: str) -> Named:
     """Ask each question given the answers before it, and return all answers."""
     named: Named = []
     for _ in range(count):
-        asked_for = ask_next(entry.history, with_frames(entry, named), engine=engine)
+        asked_for = next_question(entry.history, with_frames(entry, named), engine=engine)
         if not asked_for:
             break
         at = int(np.searchsorted(entry.history.frames, asked_for[0].frame))

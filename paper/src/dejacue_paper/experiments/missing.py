@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from dejacue.evaluation import oracle_tiou
 from dejacue.evaluation.overlap import METRICS
 from dejacue.method.plan import Plan
-from dejacue.method.readouts import Scan, schedule_of
 from dejacue.method.scan import candidate_windows, select
+from dejacue.method.scan_readout import Scan, schedule_of
 from dejacue_paper.data.release import ReleaseEntry
 from dejacue_paper.experiments import perturb
 from dejacue_paper.experiments._identity import edge_hits

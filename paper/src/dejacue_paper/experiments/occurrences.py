@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dejacue.evaluation.occurrences import match, recurrence
 from dejacue.method.locate import locate
-from dejacue.method.view import Readout
+from dejacue.method.readout import Readout
 from dejacue.records import History, Interval, Vocabulary
 from dejacue_paper.data.release import ReleaseEntry
 from dejacue_paper.data.synthetic import generate

@@ -16,9 +16,9 @@ from dejacue.method.durations import PUBLISHED_SINGLE, SCHEDULES
 from dejacue.method.kernel import Ragged
 from dejacue.method.locate import candidates, evidence
 from dejacue.method.plan import Plan
-from dejacue.method.readouts import Scan, schedule_of
+from dejacue.method.readout import Readout
 from dejacue.method.scan import select
-from dejacue.method.view import Readout
+from dejacue.method.scan_readout import Scan, schedule_of
 from dejacue.records import Window
 from dejacue_paper.experiments._baselines import baselines, oracle
 from dejacue_paper.experiments._identity import edge_hits, identity

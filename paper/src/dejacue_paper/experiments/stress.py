@@ -13,7 +13,7 @@ from dejacue.evaluation import bootstrap_interval
 from dejacue.evaluation.overlap import METRICS
 from dejacue.method.kernel import Ragged
 from dejacue.method.plan import Plan
-from dejacue.method.readouts import schedule_of
+from dejacue.method.scan_readout import schedule_of
 from dejacue.records import History, Vocabulary
 from dejacue_paper.data.release import ReleaseEntry
 from dejacue_paper.experiments import perturb

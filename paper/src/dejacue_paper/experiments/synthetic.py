@@ -18,7 +18,7 @@ from dejacue.evaluation.resampling import DRAWS, SEED
 from dejacue.method.durations import Grid
 from dejacue.method.evidence import calibration, smooth
 from dejacue.method.kernel import engine
-from dejacue.method.readouts import schedule_of
+from dejacue.method.scan_readout import schedule_of
 from dejacue_paper.experiments.corpus import Benchmark, Table
 from dejacue_paper.experiments.table import Experiment, Result, Value, published
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from dejacue.evaluation import holm, sign_flip
 from dejacue.evaluation.overlap import METRICS
-from dejacue.method.readouts import Scan
-from dejacue.method.view import Readout
+from dejacue.method.readout import Readout
+from dejacue.method.scan_readout import Scan
 from dejacue_paper.experiments._baselines import baselines
 from dejacue_paper.experiments.corpus import Benchmark, Corpus
 from dejacue_paper.experiments.table import (

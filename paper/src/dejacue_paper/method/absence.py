@@ -17,7 +17,7 @@ from dejacue.errors import InputError
 from dejacue.method.content_words import content_words
 from dejacue.method.coordinates import check_pair
 from dejacue.method.plan import Plan
-from dejacue.method.view import Batch, Readout, View
+from dejacue.method.readout import HistoryBatch, Readout, View
 from dejacue.records import History, Vocabulary
 
 
@@ -72,7 +72,7 @@ def null_scores(readout: Readout, view: View, others: Sequence[Vocabulary]) -> N
     for other in others:
         check_pair(view.history, other)
     histories = [view.history] * len(others)
-    batch = Batch(histories, others, view.coordinates, readout.query_pooling, view.engine)
+    batch = HistoryBatch(histories, others, view.coordinates, readout.query_pooling, view.engine)
     scores = readout.find(batch).score
     if readout.level == "description":
         return scores

@@ -12,9 +12,9 @@ from dejacue.errors import InputError
 from dejacue.method import _labelling as labelling
 from dejacue.method.joint import Joint, and_none
 from dejacue.method.kernel import Answers, Labelling
+from dejacue.method.readout import View
 from dejacue.method.scan import ScoredWindow
 from dejacue.method.state_readout import is_number
-from dejacue.method.view import View
 
 LEVEL = 0.4  # deviations of the response; paper/docs/beyond.md says how it was chosen
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from dejacue.errors import InputError
 from dejacue.method import scan as s
 from dejacue.method.kernel import Answers
-from dejacue.method.readouts import Scan
-from dejacue.method.view import PUBLISHED_WIDTH, ScheduledReadout, View
+from dejacue.method.readout import PUBLISHED_WIDTH, ScheduledReadout, View
+from dejacue.method.scan_readout import Scan
 
 MAX_STATES = 12  # the solver looks at every subset of states
 

@@ -19,8 +19,8 @@ from dejacue.method import durations as d
 from dejacue.method import evidence as plain
 from dejacue.method import scan as s
 from dejacue.method.kernel import Answers
-from dejacue.method.readouts import Scan, schedule_of
-from dejacue.method.view import PUBLISHED_WIDTH, Readout, ScheduledReadout, View, check_width
+from dejacue.method.readout import PUBLISHED_WIDTH, Readout, ScheduledReadout, View, check_width
+from dejacue.method.scan_readout import Scan, schedule_of
 from dejacue_paper.method.nonoverlap import NonOverlap
 
 WINDOWS_AT_A_TIME = 1024

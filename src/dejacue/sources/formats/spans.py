@@ -12,7 +12,7 @@ from urllib.parse import unquote
 
 from dejacue.errors import InputError, shown
 from dejacue.records import Window
-from dejacue.sources.documents import MOST_FRAME
+from dejacue.sources.documents import MAX_FRAME
 
 MAX_SECONDS = 1e9
 T = TypeVar("T")
@@ -141,7 +141,7 @@ def times(start: Any, end: Any, scale: float = 1.0) -> tuple[float, float]:
 def frames(first: Any, last: Any, base: int = 0) -> Window:
     """Check the frames of a span, counted from ``base`` with both ends inclusive."""
     for value in (first, last):
-        if type(value) is not int or not base <= value <= MOST_FRAME:
+        if type(value) is not int or not base <= value <= MAX_FRAME:
             raise InputError(f"frame {shown(value)} is not a whole number, {base} or more")
     if last < first:
         raise InputError(f"ends at frame {last}, before its start at frame {first}")

@@ -12,7 +12,7 @@ import numpy as np
 
 from dejacue.errors import need
 from dejacue.method.kernel import Answers
-from dejacue.method.view import Readout, View
+from dejacue.method.readout import Readout, View
 from dejacue.records import History
 from dejacue_paper.learn.decoders import REMEDY
 

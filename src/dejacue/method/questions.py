@@ -1,10 +1,10 @@
-"""Which frame to ask a person about next: the one whose answer would change most.
+"""The next question: the frame whose label, given by a person, would change most.
 
-Many labellings of the history are drawn that agree with everything that is known (facts.py) and in
-which every state occurs, since somebody asks for it: a committee. Where its members name a frame
-differently, the answer tells which of them are wrong. The best question is the one after which the
-frames that those who are left give to each state differ least, in expectation over the answers that
-the committee itself expects.
+Many labellings of the history are drawn that agree with all named frames (known_frames.py) and in
+which every state occurs, since it is in the vocabulary: a committee. Where its members label a
+frame differently, the answer tells which of them are wrong. The best question is the one after
+which the frames that the others give to each state differ least, in expectation over the answers
+that the committee itself expects.
 """
 
 from __future__ import annotations
@@ -17,14 +17,15 @@ import numpy as np
 
 from dejacue.errors import InputError
 from dejacue.method import _labelling as labelling
-from dejacue.method import facts as known
-from dejacue.method import shown
+from dejacue.method import constrained
+from dejacue.method import known_frames as process
 from dejacue.method.contrast import Contrast
 from dejacue.method.coordinates import check_pair
-from dejacue.method.facts import HALF, Facts
+from dejacue.method.joint import and_none
+from dejacue.method.known_frames import HALF, KnownFrames
 from dejacue.method.plan import Plan
+from dejacue.method.readout import View
 from dejacue.method.state_readout import is_count
-from dejacue.method.view import View
 from dejacue.records import History, Vocabulary
 from dejacue.records.arrays import Floats, Ints
 from dejacue.records.example import NONE
@@ -57,7 +58,7 @@ class Question:
         return f"frame {self.frame}{when}: {words}"
 
 
-def ask_next(
+def next_question(
     history: History,
     vocabulary: Vocabulary,
     count: int = 1,
@@ -66,23 +67,24 @@ def ask_next(
     seed: int = 0,
     engine: str = "auto",
 ) -> tuple[Question, ...]:
-    """Return the frames to ask about next, together the most telling; best first.
+    """Return the frames that a person should label next, together the most telling; best first.
 
     seed   of the committee; the same one gives the same questions
     """
     if not is_count(count, 1):
-        raise InputError(f"{count!r} frames to ask about: give a number, 1 or more")
+        problem = f"{count!r} frames to ask about: give a number, 1 or more"
+        raise InputError(problem, field="count", value=count)
     check_pair(history, vocabulary)
     readout = replace(readout or Contrast(), pooling=1.0)  # it is states that are asked about
     view = Plan.of(None, readout, None, 1, False, engine).view(history, vocabulary)
-    own = readout.known(view)
+    known = readout.known(view)
     evidence: Floats | None
-    if own is None:
+    if known is None:
         evidence = readout.seen(view)[1].responses[0]
         empty = np.empty(0, np.int64)
-        facts = Facts(np.full(len(history), -1), empty, empty, empty, len(vocabulary.states))
+        facts = KnownFrames(np.full(len(history), -1), empty, empty, empty, len(vocabulary.states))
     else:
-        evidence, facts = own.evidence, own.facts
+        evidence, facts = known.evidence, known.facts
     at = _looked_at(history, facts)
     paths = _committee(view, readout, facts, evidence, at, seed)
     open_at = np.flatnonzero(facts.labels[at] < 0)
@@ -91,29 +93,29 @@ def ask_next(
     return tuple(_question(history, names, int(at[p]), paths[:, p], gain) for p, gain in chosen)
 
 
-def _looked_at(history: History, facts: Facts) -> Ints:
+def _looked_at(history: History, facts: KnownFrames) -> Ints:
     even = np.linspace(0, len(history) - 1, min(MAX_COMMITTEE_FRAMES, len(history))).round()
     return np.union1d(even.astype(np.int64), facts.looked)
 
 
 def _committee(
-    view: View, readout: Contrast, facts: Facts, evidence: Floats | None, at: Ints, seed: int
+    view: View, readout: Contrast, facts: KnownFrames, evidence: Floats | None, at: Ints, seed: int
 ) -> Ints:
     """Return (M, T) labellings of the frames at these positions, S for none of the states."""
     rng = np.random.default_rng([seed, len(facts.looked)])
-    f = _drawn(view, readout, facts, evidence, at, rng)
+    draws = _drawn(view, readout, facts, evidence, at, rng)
     states, count = facts.states, len(at)
     weight = len(view.history) / count  # frames that each of them stands for
-    cost = shown.SWITCH * math.log(len(view.history)) / weight
+    cost = constrained.SWITCH * math.log(len(view.history)) / weight
     nodes = labelling.nodes_for(states + 1, None, False)
     marks = np.unique(np.searchsorted(at, facts.marks))
     empty = np.empty(0, np.int64)
-    seen = Facts(facts.labels[at], empty, empty, marks[marks < count], states)
-    cuts, none = np.array([0, count]), np.zeros((1, count))
+    named = KnownFrames(facts.labels[at], empty, empty, marks[marks < count], states)
+    cuts = np.array([0, count])
     paths = np.stack(
         [
-            shown.path(view.engine, np.concatenate([own - HALF, none]), seen, cuts, nodes, cost, 1)
-            for own in f
+            constrained.path(view.engine, and_none(f - HALF), named, cuts, nodes, cost, 1)
+            for f in draws
         ]
     )
     missing = sum((paths != state).all(axis=1).astype(int) for state in range(states))
@@ -123,42 +125,42 @@ def _committee(
 def _drawn(
     view: View,
     readout: Contrast,
-    facts: Facts,
+    facts: KnownFrames,
     evidence: Floats | None,
     at: Ints,
     rng: np.random.Generator,
 ) -> Floats:
     """Return (M, S, T) draws of f given what is known; at first each label is as likely."""
     history, states, smoothing = view.history, facts.states, readout.smoothing_of(view.history)
-    rows = known.moments_of(history, at.tolist(), smoothing)
+    rows = process.moments_of(history, at.tolist(), smoothing)
     scale = max(float(np.einsum("td,td->", rows, rows)) / len(rows), 1e-9)
     shape = (DRAWS, states)
-    f = rng.standard_normal((*shape, history.dimension)) @ rows.T * math.sqrt(known.LOOKS / scale)
-    f += math.sqrt(known.TIME) * _wander(history, at, shape, rng)
-    f += math.sqrt(known.CONSTANT) * rng.standard_normal((*shape, 1))
+    f = rng.standard_normal((*shape, history.dimension)) @ rows.T * math.sqrt(process.LOOKS / scale)
+    f += math.sqrt(process.TIME) * _wander(history, at, shape, rng)
+    f += math.sqrt(process.CONSTANT) * rng.standard_normal((*shape, 1))
     f += 1 / (states + 1)
     if evidence is not None:
-        trust = known.TRUST + math.sqrt(known.WORDS) * rng.standard_normal((*shape, 1))
+        trust = process.TRUST + math.sqrt(process.WORDS) * rng.standard_normal((*shape, 1))
         f += trust * evidence[:, at]
     if not len(facts.looked):
         return f
     named = np.searchsorted(at, facts.looked)
-    columns = known.covariances(view, facts.looked, smoothing)[:, at]
+    columns = process.covariances(view, facts.looked, smoothing)[:, at]
     for state in range(states):
-        own = columns
+        covariance = columns
         if evidence is not None:
             r = evidence[state]
-            own = columns + known.WORDS * np.outer(r[facts.looked], r[at])
-        noise = math.sqrt(known.NOISE) * rng.standard_normal((DRAWS, len(named)))
-        wanted = (facts.labels[facts.looked] == state) - f[:, state, named] - noise
-        square = own[:, named] + known.NOISE * np.eye(len(named))
-        f[:, state] += np.linalg.solve(square, wanted.T).T @ own
+            covariance = columns + process.WORDS * np.outer(r[facts.looked], r[at])
+        noise = math.sqrt(process.NOISE) * rng.standard_normal((DRAWS, len(named)))
+        residual = (facts.labels[facts.looked] == state) - f[:, state, named] - noise
+        square = covariance[:, named] + process.NOISE * np.eye(len(named))
+        f[:, state] += np.linalg.solve(square, residual.T).T @ covariance
     return f
 
 
 def _wander(history: History, at: Ints, shape: tuple[int, int], rng: np.random.Generator) -> Floats:
     """Return (M, S, T) what drifts over time, with variance 1."""
-    reach = max(known.REACH * len(history), 1.0)
+    reach = max(process.REACH * len(history), 1.0)
     keep = np.exp(-np.diff(history.frames[at].astype(np.float64)) / reach)
     steps = rng.standard_normal((*shape, len(at)))
     steps[..., 1:] *= np.sqrt(1 - keep**2)
@@ -174,35 +176,35 @@ def _most_telling(
     apart = _apart(paths, states)
     groups = [np.arange(len(paths))]  # members that the answers so far do not tell apart
     before = float(apart.mean())
-    found: list[tuple[int, float]] = []
+    questions: list[tuple[int, float]] = []
     for _ in range(count):
-        left = sum(_left(apart[np.ix_(own, own)], paths[own][:, candidates]) for own in groups)
+        left = sum(_left(apart[np.ix_(g, g)], paths[g][:, candidates]) for g in groups)
         left = left / len(paths)
-        taken = np.isin(candidates, [position for position, _ in found])
+        taken = np.isin(candidates, [position for position, _ in questions])
         left[taken] = np.inf
         near = np.flatnonzero(left <= left.min() + 1e-12)
         best = int(near[len(near) // 2])
-        found.append((int(candidates[best]), max(0.0, before - float(left[best]))))
+        questions.append((int(candidates[best]), max(0.0, before - float(left[best]))))
         before = float(left[best])
-        said = paths[:, candidates[best]]
-        groups = [own[said[own] == label] for own in groups for label in np.unique(said[own])]
-    return found
+        labels = paths[:, candidates[best]]
+        groups = [g[labels[g] == label] for g in groups for label in np.unique(labels[g])]
+    return questions
 
 
 def _apart(paths: Ints, states: int) -> Floats:
     """Return (M, M): 1 − the overlap of the frames that two members give to a state, on average."""
     total = np.zeros((len(paths), len(paths)))
     for state in range(states):
-        own = (paths == state).astype(np.float64)
-        both, counts = own @ own.T, own.sum(axis=1)
+        inside = (paths == state).astype(np.float64)
+        both, counts = inside @ inside.T, inside.sum(axis=1)
         either = counts[:, None] + counts[None, :] - both
         total += 1 - np.where(either > 0, both / np.maximum(either, 1), 1)
     return total / states
 
 
 def _left(apart: Floats, labels: Ints) -> Any:
-    """(C,) for each candidate, the sum over members of how far they are from those that give the
-    same answer."""
+    """Return (C,) for each candidate the sum over members of how far they are from those that give
+    the same answer."""
     total = np.zeros(labels.shape[1])
     for label in np.unique(labels):
         same = (labels == label).astype(np.float64)
@@ -211,9 +213,9 @@ def _left(apart: Floats, labels: Ints) -> Any:
 
 
 def _question(
-    history: History, names: list[str | None], at: int, said: Ints, gain: float
+    history: History, names: list[str | None], at: int, labels: Ints, gain: float
 ) -> Question:
-    share = np.bincount(said, minlength=len(names)) / len(said)
+    share = np.bincount(labels, minlength=len(names)) / len(labels)
     order = np.argsort(-share, kind="stable")
     expects = {names[label]: float(share[label]) for label in order if share[label] > 0}
     source, times = history.source_frames, history.times_s

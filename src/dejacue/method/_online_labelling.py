@@ -1,4 +1,4 @@
-"""Labels of observed frames as they come: smoothing, paths, what is settled, what has changed.
+"""LabelUpdate of observed frames as they come: smoothing, paths, what is settled, what has changed.
 
 Positions count observed frames. A frame is smoothed when ``lag`` further ones have come; then the
 paths reach it; it is settled when all of them agree on it, or after ``delay`` frames.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice, pairwise, takewhile
 
@@ -18,7 +18,7 @@ from dejacue.method._labelling import Nodes
 from dejacue.method.states import MIN_SCALE, gaussian
 from dejacue.records.arrays import Floats
 
-NOTHING = -1  # in place of a state: nothing was said yet
+NOTHING = -1  # in place of a state: it was unknown so far
 Path = list[tuple[int, int]]  # first position and state of each visit, in order
 
 
@@ -44,11 +44,11 @@ class Calibration:
 
     def suppose(self, first: Floats, frames: int) -> None:
         """Begin as if the object had been in each state for so many frames, and the state with
-        the highest of the first cosines (N, S) were the one it is in: without that, a state would
-        be told from noise as long as the object has not been in another.
+        the highest of the first cosines (N, S) were the one it is in: without that, states would
+        be found in noise as long as the object has not been in another.
 
-        Plain similarity is taken at its word here: all states have the same mean, and exceed it
-        when they hold by what the highest does now.
+        Plain similarity decides here: all states have the same mean, and exceed it when they hold
+        by what the highest does now.
         """
         means = first.mean(axis=0)
         level, others = float(means.mean()), len(means) - 1
@@ -67,10 +67,10 @@ class Calibration:
     def label(self, row: Floats, state: int) -> None:
         """Take in a frame whose state is settled."""
         if self.memory is not None and self._labelled >= self.memory:
-            kept = 1 - 1 / self.memory
-            self._labelled *= kept
+            fading = 1 - 1 / self.memory
+            self._labelled *= fading
             for sums in (self._total, self._inside, self._inside_total):
-                sums *= kept
+                sums *= fading
         self._labelled += 1
         self._total += row
         self._inside[state] += 1
@@ -89,7 +89,7 @@ class Calibration:
 
 @dataclass(slots=True, eq=False)
 class Visit:
-    """A stay in one node from position ``start`` on, and what came before."""
+    """A stay in one node from position ``start`` on, linked to the visit before."""
 
     node: int
     start: int
@@ -131,9 +131,9 @@ class Survivors:
         ]
 
     def ahead(self, gains: Floats, cost: float) -> tuple[int, int | None, int]:
-        """The best way on over a few frames (F, K) that are not settled yet, with one switch at
-        most: the node to go on from, after how many frames it is left (None: never), and the
-        node at the end."""
+        """Return the best way on over a few frames (F, K) that are not settled yet, with one
+        switch at most: the node to go on from, after how many frames it is left (None: never),
+        and the node at the end."""
         stay = self.score + gains.sum(axis=0)
         node = int(stay.argmax())
         if not len(gains):
@@ -148,10 +148,10 @@ class Survivors:
         return int(arriving[at, :, end].argmax()), at, end
 
     def path(self, node: int) -> list[tuple[int, int]]:
-        """(first position, state) of each visit on the path into a node, in order, as far as it is
-        not forgotten."""
+        """Return (first position, state) of each visit on the path into a node, in order, as far
+        as it is not forgotten."""
         visits = _back(self._last[node]) if self._last else [Visit(node, 0, None)]
-        return [(own.start, int(self.nodes.state[own.node])) for own in visits][::-1]
+        return [(visit.start, int(self.nodes.state[visit.node])) for visit in visits][::-1]
 
     def settle(self, due: int) -> int:
         """Return the last position up to which all survivors agree; −1 where they agree nowhere.
@@ -162,9 +162,9 @@ class Survivors:
         """
         if not self._last:
             return -1
-        own = list(_back(self._last[int(self.score.argmax())]))
-        place = {id(visit): at for at, visit in enumerate(own)}
-        due_visit = next((visit for visit in own if visit.start <= due), None)
+        best = list(_back(self._last[int(self.score.argmax())]))
+        place = {id(visit): at for at, visit in enumerate(best)}
+        due_visit = _at(best, due)
         agreed: float = np.inf
         for node, last in enumerate(self._last):
             if self.score[node] == -np.inf:
@@ -181,12 +181,12 @@ class Survivors:
             if parted is not None:
                 agreed = min(agreed, parted.start - 1)
             if at := place[id(shared)]:
-                agreed = min(agreed, own[at - 1].start - 1)
+                agreed = min(agreed, best[at - 1].start - 1)
         return self._position if agreed == np.inf else int(agreed)
 
     def _spliced(self, last: Visit, position: int, onto: Visit) -> Visit:
-        """The same path after a position, and up to it the one that leads to ``onto``; dropped
-        where nothing leads from there to it."""
+        """Return the same path after a position, and up to it the one that leads to ``onto``; it
+        is dropped where nothing leads from there to it."""
         after: Visit | None = None
         for visit in _back(last):
             if visit.start <= position:
@@ -205,25 +205,26 @@ class Survivors:
 
     def forget(self, position: int) -> None:
         """Drop what came before the visit that holds a position on which all survivors agree."""
-        held = _at(self._last[int(self.score.argmax())], position) if self._last else None
-        if held is not None:
-            held.before = None
+        if self._last:
+            visit = _at(_back(self._last[int(self.score.argmax())]), position)
+            if visit is not None:
+                visit.before = None
 
 
-def _at(visit: Visit, position: int) -> Visit | None:
+def _at(visits: Iterable[Visit], position: int) -> Visit | None:
     """Return the visit on the way back that holds a position."""
-    return next((own for own in _back(visit) if own.start <= position), None)
+    return next((visit for visit in visits if visit.start <= position), None)
 
 
-def _back(visit: Visit) -> Iterator[Visit]:
-    found: Visit | None = visit
-    while found is not None:
-        yield found
-        found = found.before
+def _back(visit: Visit | None) -> Iterator[Visit]:
+    """Give a visit and those before it, the last one first."""
+    while visit is not None:
+        yield visit
+        visit = visit.before
 
 
 @dataclass(slots=True, eq=False)
-class Seen:
+class ObservedFrame:
     """An observed frame; ``begins`` a stretch: the object was away before it."""
 
     frame: int
@@ -235,18 +236,18 @@ class Seen:
 
 
 @dataclass(slots=True, eq=False)
-class Span:
-    """A window of one state."""
+class StateWindow:
+    """Consecutive frames of one state."""
 
     state: int
-    first: Seen
-    last: Seen
+    first: ObservedFrame
+    last: ObservedFrame
     score: float
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """Frames, first to last, and what was said of them before and is now."""
+class LabelChange:
+    """Frames, first to last, and their state as it was announced before and as it is now."""
 
     first: int
     last: int
@@ -255,17 +256,17 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Labels:
-    """What one more frame has brought."""
+class LabelUpdate:
+    """What one more frame has changed: the state now, windows that ended, labels revised."""
 
     state: int
     since: int
-    closed: list[Span]
-    changes: list[Change]
+    closed: list[StateWindow]
+    changes: list[LabelChange]
 
 
 class Labeller:
-    """See the module.
+    """LabelUpdate observed frames as they come; see the module.
 
     width    deviation of the Gaussian in frames
     bridge   longest gap in frames that neither smoothing nor windows end at
@@ -287,15 +288,15 @@ class Labeller:
         self._weights, self._rows = _smoothing(width, self.lag, len(calibration.mean))
         self._states = nodes.state
         self._survivors = Survivors(nodes)
-        self._pending: deque[Seen] = deque()  # observed, not settled
+        self._pending: deque[ObservedFrame] = deque()  # observed, not settled
         self._settled, self._smoothed, self._reached = 0, 0, 0  # positions
-        self._said: Path = [(0, NOTHING)]
-        self._announced = 0  # positions of which something was said
-        self._open: Span | None = None
+        self._announced: Path = [(0, NOTHING)]
+        self._announced_count = 0  # positions that it covers
+        self._open: StateWindow | None = None
         self._begun = 0  # the position at which the present stretch begins
         self.frame = self._last = 0
         self.away = True  # for longer than a gap that is bridged
-        self._newest: Seen | None = None
+        self._newest: ObservedFrame | None = None
         self._lasting_s: float | None = None  # of the last frame that has ended
 
     def tick(self, frame: int, time_s: float | None, cosines: Floats | None) -> None:
@@ -308,7 +309,7 @@ class Labeller:
             self._rows[-1, :-1], self._rows[-1, -1] = cosines, 1.0
             if self.away:
                 self._begun = self._settled + len(self._pending)
-            self._newest = Seen(frame, time_s, self.away)
+            self._newest = ObservedFrame(frame, time_s, self.away)
             self._pending.append(self._newest)
             self._last, self.away = frame, False
         elif not self.away and frame - self._last > self.bridge:
@@ -335,10 +336,10 @@ class Labeller:
     def evidence(self) -> Floats:
         """Return the evidence of the last frame, smoothed by those before it, in deviations."""
         sums = self._weights[-1] @ self._rows
-        found: Floats = (sums[:-1] / sums[-1] - self.calibration.mean) / self.calibration.scale
-        return found
+        row: Floats = sums[:-1] / sums[-1]
+        return (row - self.calibration.mean) / self.calibration.scale
 
-    def conclude(self, ending: bool = False) -> Labels:
+    def conclude(self, ending: bool = False) -> LabelUpdate:
         """Return what is known after the last tick; ``ending``: nothing more will come."""
         if ending:
             self._smooth(self.frame)
@@ -346,39 +347,39 @@ class Labeller:
                 self._newest.end_s = self._newest.time_s + self._lasting_s
         self._reach()
         due = self.frame if ending else self.frame - self.delay
-        overdue = sum(1 for _ in takewhile(lambda own: own.frame <= due, self._pending))
+        overdue = sum(1 for _ in takewhile(lambda seen: seen.frame <= due, self._pending))
         agreed = self._survivors.settle(self._settled + overdue - 1)
         path = self._path()
-        if self._said[0][1] == NOTHING:  # all that came before the first word, too
-            self._announced = len(self._pending) - (not ending)
+        if self._announced[0][1] == NOTHING:  # all that came before the first state, too
+            self._announced_count = len(self._pending) - (not ending)
         changes = self._changes(path)
         closed = self._settle(agreed, path)
         if self._open is not None and not self._pending and (self.away or ending):
             closed.append(self._open)
             self._open = None
-        return Labels(path[-1][1], self._since(path), closed, changes)
+        return LabelUpdate(path[-1][1], self._since(path), closed, changes)
 
     def _smooth(self, until: int) -> None:
         """Smooth the frames up to this one that are not smoothed yet."""
         first = self._smoothed - self._settled
-        new = [own for own in islice(self._pending, first, None) if own.frame <= until]
-        for own, row in zip(new, self._smooth_rows(new), strict=True):
-            own.row = row
+        new = [seen for seen in islice(self._pending, first, None) if seen.frame <= until]
+        for seen, row in zip(new, self._smooth_rows(new), strict=True):
+            seen.row = row
             self.calibration.add(row)
         self._smoothed += len(new)
 
-    def _smooth_rows(self, seen: list[Seen]) -> Floats:
-        at = [self.lag - (self.frame - own.frame) for own in seen]
+    def _smooth_rows(self, frames: list[ObservedFrame]) -> Floats:
+        at = [self.lag - (self.frame - seen.frame) for seen in frames]
         sums = self._weights[at] @ self._rows
         return sums[:, :-1] / sums[:, -1:]
 
     def _reach(self) -> None:
         """Extend the paths over the frames that are smoothed."""
         first, last = self._reached - self._settled, self._smoothed - self._settled
-        for own in islice(self._pending, first, last):
-            assert own.row is not None
-            own.gains = (own.row - self.calibration.levels()) / self.calibration.scale
-            self._survivors.step(self._reached, own.gains[self._states], self._cost())
+        for seen in islice(self._pending, first, last):
+            assert seen.row is not None
+            seen.gains = (seen.row - self.calibration.levels()) / self.calibration.scale
+            self._survivors.step(self._reached, seen.gains[self._states], self._cost())
             self._reached += 1
 
     def _cost(self) -> float:
@@ -395,21 +396,21 @@ class Labeller:
             path.append((self._reached + left, int(self._states[end])))
         return path
 
-    def _changes(self, path: Path) -> list[Change]:
+    def _changes(self, path: Path) -> list[LabelChange]:
         """Return where the path is not as announced; from now on it is."""
-        found: list[Change] = []
-        if path != self._said:
-            starts = {max(own, self._settled) for own, _ in (*self._said, *path)}
-            ends = [*sorted(own for own in starts if own < self._announced), self._announced]
-            for first, last in pairwise(ends):
-                was, now = _state_at(self._said, first), _state_at(path, first)
+        changes: list[LabelChange] = []
+        if path != self._announced:
+            count = self._announced_count
+            starts = {max(start, self._settled) for start, _ in (*self._announced, *path)}
+            for first, end in pairwise([*sorted(at for at in starts if at < count), count]):
+                was, now = _state_at(self._announced, first), _state_at(path, first)
                 if was != now:
-                    a, b = self._frame_of(first), self._frame_of(last - 1)
-                    found.append(Change(a, b, was, now))
-        self._said, self._announced = path, self._settled + len(self._pending)
-        return found
+                    a, b = self._frame_of(first), self._frame_of(end - 1)
+                    changes.append(LabelChange(a, b, was, now))
+        self._announced, self._announced_count = path, self._settled + len(self._pending)
+        return changes
 
-    def _settle(self, agreed: int, path: Path) -> list[Span]:
+    def _settle(self, agreed: int, path: Path) -> list[StateWindow]:
         """Return windows that have ended by the frames that are settled now."""
         closed = []
         while self._settled <= agreed:
@@ -419,12 +420,12 @@ class Labeller:
             assert seen.gains is not None
             self.calibration.label(seen.row, state)
             lead = float(seen.gains[state] - np.delete(seen.gains, state).max())
-            own = self._open
-            if own is not None and own.state == state and not seen.begins:
-                own.last, own.score = seen, own.score + lead
+            window = self._open
+            if window is not None and window.state == state and not seen.begins:
+                window.last, window.score = seen, window.score + lead
                 continue
-            closed += [] if own is None else [own]
-            self._open = Span(state, seen, seen, lead)
+            closed += [] if window is None else [window]
+            self._open = StateWindow(state, seen, seen, lead)
         self._survivors.forget(self._settled - 1)
         return closed
 
@@ -443,8 +444,8 @@ def _state_at(path: Path, position: int) -> int:
 
 
 def _smoothing(width: float, lag: int, states: int) -> tuple[Floats, Floats]:
-    """(lag + 1, W) weights of the last W frames for the last ``lag`` ones, oldest first, and the
-    (W, S + 1) cosines of these frames, with how many there are (1 or 0) beside them."""
+    """Return (lag + 1, W) weights of the last W frames for the last ``lag`` ones, oldest first,
+    and room for the (W, S + 1) cosines of these frames, with 1 beside each that is observed."""
     by_distance = gaussian(width, 1 << 30)
     reach = len(by_distance) - 1
     length = reach + lag + 1

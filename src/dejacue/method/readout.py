@@ -1,7 +1,8 @@
-"""What a readout works on (a Batch, or a View of one history) and what every readout is.
+"""Readout, the base of all ways from evidence to windows, and what it works on: a HistoryBatch of
+histories, or the View of one.
 
-find(batch)   windows of many histories as columns, in one kernel call where there is one
-timeline(view) everything it knows of one history, computed once, with its evidence
+find(batch)      windows of many histories as columns, in one kernel call where there is one
+timeline(view)   everything it knows of one history, computed once, with its evidence
 """
 
 from __future__ import annotations
@@ -10,16 +11,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from itertools import repeat
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.errors import InputError
+from dejacue.errors import InputError, counted
 from dejacue.method import durations as d
 from dejacue.method import evidence as plain
-from dejacue.method._reading import read_view
+from dejacue.method._timelines import view_timeline
 from dejacue.method.coordinates import Coordinates, Directions, query_directions
 from dejacue.method.kernel import Answers, Engine, Ragged
 from dejacue.method.scan import ScoredWindow
@@ -29,7 +29,7 @@ from dejacue.records.arrays import Floats, Ints
 T = TypeVar("T")
 
 
-class Batch:
+class HistoryBatch:
     """Histories, each seen through the query directions of its vocabulary."""
 
     def __init__(
@@ -49,12 +49,12 @@ class Batch:
     @property
     def distinct(self) -> slice:
         """Which vocabularies the engine needs: one, where all histories share it, or all."""
-        shared = all(own is self.directions[0] for own in self.directions)
+        shared = all(table is self.directions[0] for table in self.directions)
         return slice(1) if shared else slice(None)
 
     def tables(self) -> Ragged:
         """Lay out a scan: every description in every observed run."""
-        return Ragged.of(self.histories, [own.queries for own in self.directions[self.distinct]])
+        return Ragged.of(self.histories, [d.queries for d in self.directions[self.distinct]])
 
     def centres(self) -> NDArray[np.float32] | None:
         """Return (H, d) trajectory centres, where the coordinates have them."""
@@ -63,12 +63,13 @@ class Batch:
         return self.engine.centres(self.tables())
 
     def views(self) -> list[View]:
+        """Return a view of each history."""
         pairs = zip(self.histories, self.vocabularies, strict=True)
         return [View(h, v, self.coordinates, self.pooling, self.engine) for h, v in pairs]
 
 
-class View(Batch):
-    """One history, and what has been computed of it: nothing is computed twice."""
+class View(HistoryBatch):
+    """One history, with what has been computed of it: nothing is computed twice."""
 
     def __init__(
         self,
@@ -80,18 +81,18 @@ class View(Batch):
     ) -> None:
         super().__init__([history], [vocabulary], coordinates, pooling, engine)
         self.history, self.vocabulary = history, vocabulary
-        self._known: dict[Hashable, Any] = {}
+        self._cache: dict[Hashable, Any] = {}
 
     def once(self, key: Hashable, compute: Callable[[], T]) -> T:
-        """Return what ``compute`` gives, kept under the key as long as the view is."""
-        known: T | None = self._known.get(key)
-        if known is None:
-            known = self._known[key] = compute()
-        return known
+        """Return what ``compute`` gives, cached under the key as long as the view exists."""
+        value: T | None = self._cache.get(key)
+        if value is None:
+            value = self._cache[key] = compute()
+        return value
 
-    def put(self, key: Hashable, known: Any) -> None:
-        """Keep something that was computed elsewhere, in place of what ``once`` would."""
-        self._known[key] = known
+    def put(self, key: Hashable, value: Any) -> None:
+        """Cache something that was computed elsewhere, in place of what ``once`` would."""
+        self._cache[key] = value
 
     @property
     def query_directions(self) -> Directions:
@@ -103,21 +104,22 @@ class View(Batch):
 
     @cached_property
     def cosines(self) -> NDArray[np.float32]:
-        """(Q, N)"""
+        """Cosines of frames with queries, (Q, N)."""
         return self.engine.cosines(self.tables(), self.centre_rows)[0]
 
     def respond(self, smoothing: int) -> tuple[Floats, Floats, Floats]:
         """Return published responses (Q, N), centre and scale."""
 
         def compute() -> tuple[Floats, Floats, Floats]:
-            found = self.engine.respond(self.tables(), [self.cosines], smoothing)
-            return found[0][0], found[1], found[2]
+            tables = self.tables()
+            responses, centre, scale = self.engine.respond(tables, [self.cosines], smoothing)
+            return responses[0], centre, scale
 
         return self.once(("respond", smoothing), compute)
 
     @cached_property
     def unit_frames(self) -> Floats:
-        """(N, d): frames at unit length in the view's coordinates."""
+        """Frames at unit length in the view's coordinates, (N, d)."""
         centre = None if self.centre_rows is None else self.centre_rows[0]
         rows, norms = plain.measured_from(self.history.features, centre)
         return np.asarray(rows / norms[:, None])
@@ -125,9 +127,9 @@ class View(Batch):
 
 @dataclass(frozen=True)
 class Readout(ABC):
-    """From evidence to windows. A readout is a small frozen dataclass; its fields are its settings.
+    """A way from evidence to windows: a small frozen dataclass whose fields are its settings.
 
-    name                 as it is asked for
+    name                 by which it is chosen
     smoothing_in         its setting that smooths, where that is not called ``smoothing``
     gives_alternatives   whether it has more than one window per description
     lists_occurrences    whether further windows are occurrences, not alternatives
@@ -163,13 +165,13 @@ class Readout(ABC):
         self, view: View, *, top: int | None = None, diagnostics: bool = False, hints: bool = False
     ) -> Timeline:
         """Return everything it knows of one history; top None: as many windows as suit it."""
-        return read_view(self, view, top, diagnostics, hints)
+        return view_timeline(self, view, top, diagnostics, hints)
 
     @abstractmethod
     def find_one(self, view: View) -> Answers:
         """Return the window of each description, from what the view has computed."""
 
-    def find(self, batch: Batch) -> Answers:
+    def find(self, batch: HistoryBatch) -> Answers:
         """Return the windows of a whole batch; readouts with a kernel make it one call."""
         return Answers.joined([self.find_one(view) for view in batch.views()])
 
@@ -183,20 +185,20 @@ class Readout(ABC):
         return history.run_offsets
 
     def alternatives(
-        self, view: View, found: Answers, more: int, least: Floats | None = None
+        self, view: View, answers: Answers, more: int, least: Floats | None = None
     ) -> Sequence[Sequence[ScoredWindow]]:
         """Return further windows of each description, none overlapping, best first.
 
-        least   score of each description below which none is wanted; None: all are
+        least   score of each description that a window must reach; None: any will do
         """
-        return list(repeat((), len(found.start)))
+        return [()] * len(answers.start)
 
     def notes(self, history: History) -> tuple[str, ...]:
         """Return what a reader should know of its answer for this history."""
         return ()
 
     def hints(
-        self, view: View, found: Answers, further: Sequence[Sequence[ScoredWindow]]
+        self, view: View, answers: Answers, further: Sequence[Sequence[ScoredWindow]]
     ) -> tuple[str, ...]:
         """Return what else may be worth a look, given the windows of each description."""
         return ()
@@ -227,7 +229,10 @@ class ScheduledReadout(Readout):
         if not lengths:
             raise InputError(
                 f"history {history.id}: no duration fits; the longest observed stretch has "
-                f"{longest} frame{'s' if longest > 1 else ''}; add shorter durations"
+                f"{counted(longest, 'frame')}",
+                field="durations",
+                value=longest,
+                remedy="add shorter durations",
             )
         return lengths
 
@@ -244,6 +249,8 @@ class ScheduledReadout(Readout):
 
 
 def check_width(width: int) -> int:
+    """Return the width of smoothing as a plain number; refuse one that is not odd."""
     if not isinstance(width, int | np.integer) or not 1 <= width < 2**31 or width % 2 == 0:
-        raise InputError(f"smoothing width {width} must be an odd number of frames: 1, 3, 5, …")
+        problem = f"smoothing width {width} must be an odd number of frames: 1, 3, 5, …"
+        raise InputError(problem, field="smoothing", value=width)
     return int(width)

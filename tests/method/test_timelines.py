@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from helpers.errors import refused
 
 from dejacue import (
     Contrast,
     History,
-    InputError,
     Joint,
     Scan,
     Vocabulary,
@@ -20,9 +20,8 @@ from dejacue import (
     locate,
     locate_many,
 )
-from dejacue.method._reading import settings_of
 from dejacue.method.kernel import engine
-from dejacue.method.locate import read
+from dejacue.method.locate import analyse
 from dejacue.method.plan import PRESETS, READOUTS, Plan
 from dejacue_paper import Peak, generate
 
@@ -48,37 +47,39 @@ class Counted:
 
 @pytest.mark.parametrize("readout", sorted(READOUTS))
 def test_a_reading_computes_the_cosines_once(readout, monkeypatch) -> None:
-    made = generate(3, recurrences=3)
+    scene = generate(3, recurrences=3)
     counted = Counted(engine())
     monkeypatch.setattr("dejacue.method.plan.engine_named", lambda name: counted)
-    Plan.of.cache_clear()
-    found = read(made.history, made.vocabulary, readout=readout, diagnostics=True)
-    Plan.of.cache_clear()
+    from dejacue.method import plan
+
+    plan.Plan.of.cache_clear()
+    timeline = analyse(scene.history, scene.vocabulary, readout=readout, diagnostics=True)
+    plan.Plan.of.cache_clear()
     assert len(counted.calls) == 1
-    assert found.evidence.responses.shape == (len(made.vocabulary), len(made.history))
+    assert timeline.evidence.responses.shape == (len(scene.vocabulary), len(scene.history))
 
 
 @pytest.mark.parametrize("readout", ["contrast", "joint", "published", "peak"])
 def test_a_reading_holds_what_the_single_functions_give(readout) -> None:
-    made = generate(4, recurrences=3, frames=300)
-    whole = read(made.history, made.vocabulary, readout=readout)
-    alone = locate(made.history, made.vocabulary, readout=readout)
+    scene = generate(4, recurrences=3, frames=300)
+    whole = analyse(scene.history, scene.vocabulary, readout=readout)
+    alone = locate(scene.history, scene.vocabulary, readout=readout)
     assert whole.answers == alone.intervals
-    seen = evidence(made.history, made.vocabulary, readout=readout)
+    seen = evidence(scene.history, scene.vocabulary, readout=readout)
     np.testing.assert_array_equal(whole.evidence.responses, seen.responses)
     assert any(i.kind == "occurrence" for i in whole) == (readout == "joint")
-    every = locate(made.history, made.vocabulary, readout=readout, top=None)
+    every = locate(scene.history, scene.vocabulary, readout=readout, top=None)
     assert whole.intervals == every.intervals
 
 
 def test_a_reading_hints_at_a_state_that_comes_back_and_at_a_still_picture() -> None:
-    made = generate(4, recurrences=4, frames=400)
-    notes = read(made.history, made.vocabulary).notes
+    scene = generate(4, recurrences=4, frames=400)
+    notes = analyse(scene.history, scene.vocabulary).notes
     assert any("may occur more than once" in note for note in notes)
     once = generate(4, frames=300, signal=2.0)
-    assert not read(once.history, once.vocabulary).notes
+    assert not analyse(once.history, once.vocabulary).notes
     still = History(np.tile(once.history.features[:1], (40, 1)), encoder="generated")
-    (note,) = read(still, once.vocabulary).notes
+    (note,) = analyse(still, once.vocabulary).notes
     assert "all frames look the same" in note
 
 
@@ -88,38 +89,42 @@ def test_one_frame_that_looks_otherwise_is_no_still_picture(unlike, still, frame
     words = Vocabulary({"a": ["an a"], "b": ["a b"]}, np.eye(2))
     rows = np.tile([1.0, 0.0], (frames, 1))
     rows[-1] = 1 - unlike, np.sqrt(1 - (1 - unlike) ** 2)
-    notes = read(History(rows), words).notes
+    notes = analyse(History(rows), words).notes
     assert any("all frames look the same" in note for note in notes) is still
 
 
 def test_a_single_frame_is_no_still_picture() -> None:
     words = Vocabulary({"a": ["an a"], "b": ["a b"]}, np.eye(2))
-    notes = read(History([[1.0, 0.5]]), words).notes
+    notes = analyse(History([[1.0, 0.5]]), words).notes
     assert not any("all frames look the same" in note for note in notes)
 
 
 def test_a_reading_gives_one_window_to_take_and_two_to_choose_from() -> None:
     history = History(np.eye(2)[np.repeat([0, 1] * 5, 20)])  # each state five times
     words = Vocabulary({"a": ["an a"], "b": ["a b"]}, np.eye(2))
-    assert len(read(history, words, top=9)["a"]) > 4
-    assert [i.kind for i in read(history, words)["a"]] == ["answer", "alternative", "alternative"]
+    assert len(analyse(history, words, top=9)["a"]) > 4
+    assert [i.kind for i in analyse(history, words)["a"]] == [
+        "answer",
+        "alternative",
+        "alternative",
+    ]
 
 
 def test_contrast_is_the_default_everywhere_in_python() -> None:
-    made = generate(5)
-    for found in (
-        locate(made.history, made.vocabulary),
-        next(locate_many([made.history], made.vocabulary)),
-        read(made.history, made.vocabulary),
+    scene = generate(5)
+    for timeline in (
+        locate(scene.history, scene.vocabulary),
+        next(locate_many([scene.history], scene.vocabulary)),
+        analyse(scene.history, scene.vocabulary),
     ):
-        assert found.settings["readout"]["name"] == "contrast"
-        assert found.settings["coordinates"] == "vocabulary"
+        assert timeline.settings["readout"]["name"] == "contrast"
+        assert timeline.settings["coordinates"] == "vocabulary"
 
 
 def test_published_is_a_preset_that_no_option_changes() -> None:
-    made = generate(5)
-    found = locate(made.history, made.vocabulary, readout="published")
-    assert found.to_dict()["settings"] == {
+    scene = generate(5)
+    timeline = locate(scene.history, scene.vocabulary, readout="published")
+    assert timeline.to_dict()["settings"] == {
         "coordinates": "vocabulary",
         "readout": {
             "name": "scan",
@@ -131,52 +136,54 @@ def test_published_is_a_preset_that_no_option_changes() -> None:
         "top": 1,
     }
     assert PRESETS["published"][1] == Scan()
-    with pytest.raises(
-        InputError, match="preset with vocabulary coordinates; to use dual coordinates"
-    ):
-        locate(made.history, made.vocabulary, readout="published", coordinates="dual")
-    with pytest.raises(InputError, match="is a preset"):
-        locate(made.history, made.vocabulary, readout="published", smoothing=5)
-    same = locate(made.history, made.vocabulary, readout="published", coordinates="vocabulary")
-    assert [m.window for m in same] == [m.window for m in found]
+    with refused(field="coordinates", value="dual"):
+        locate(scene.history, scene.vocabulary, readout="published", coordinates="dual")
+    with refused(field="smoothing", value=5):
+        locate(scene.history, scene.vocabulary, readout="published", smoothing=5)
+    same = locate(scene.history, scene.vocabulary, readout="published", coordinates="vocabulary")
+    assert [m.window for m in same] == [m.window for m in timeline]
 
 
 @pytest.mark.parametrize("readout", ["contrast", "joint", "max-frame", "boxcar", "whole-history"])
 def test_smoothing_is_refused_by_name_where_it_does_not_apply(readout) -> None:
-    made = generate(5)
-    with pytest.raises(InputError, match="smoothing does not apply to the"):
-        locate(made.history, made.vocabulary, readout=readout, smoothing=9)
+    scene = generate(5)
+    with refused(field="smoothing", value=9):
+        locate(scene.history, scene.vocabulary, readout=readout, smoothing=9)
 
 
 def test_readouts_that_smooth_otherwise_say_how() -> None:
-    with pytest.raises(
-        InputError, match=r"contrast readout; it has its own: Contrast\(smoothing_s=0.8\)"
-    ):
-        Plan.of(None, "contrast", 3, None, False, "auto")
-    with pytest.raises(InputError, match=r"does not apply to the whole-history readout$"):
-        Plan.of(None, "whole-history", 3, None, False, "auto")
+    for name, setting in (("contrast", True), ("whole-history", False)):
+        with refused(field="smoothing", value=3) as caught:
+            Plan.of(None, name, 3, None, False, "auto")
+        assert ("Contrast(smoothing_s=0.8)" in str(caught.value)) == setting
 
 
 def test_the_number_of_windows_stands_in_the_settings_as_it_was_asked_for() -> None:
-    assert settings_of(READOUTS["scan"], "vocabulary", None)["top"] == 1
-    assert settings_of(READOUTS["scan"], "vocabulary", 3)["top"] == 3
-    for name in ("contrast", "joint"):  # what suits the readout
-        assert settings_of(READOUTS[name], "vocabulary", None)["top"] is None
-        assert settings_of(READOUTS[name], "vocabulary", 1)["top"] == 1
+    scene = generate(3)
+    for readout, top, expected in (
+        ("scan", None, 1),
+        ("scan", 3, 3),
+        ("contrast", None, None),  # what suits the readout
+        ("joint", None, None),
+        ("contrast", 1, 1),
+        ("joint", 1, 1),
+    ):
+        timeline = analyse(scene.history, scene.vocabulary, readout=readout, top=top)
+        assert timeline.settings["top"] == expected
 
 
 def test_smoothing_is_a_setting_of_the_readouts_that_have_it() -> None:
-    made = generate(5)
+    scene = generate(5)
     for readout in (Scan(smoothing=9), Peak(smoothing=9)):
-        given = locate(made.history, made.vocabulary, readout=readout)
-        asked = locate(made.history, made.vocabulary, readout=readout.name, smoothing=9)
-        assert [(m.window, m.score) for m in given] == [(m.window, m.score) for m in asked]
-        assert given.settings["readout"]["smoothing"] == 9
+        timeline = locate(scene.history, scene.vocabulary, readout=readout)
+        asked = locate(scene.history, scene.vocabulary, readout=readout.name, smoothing=9)
+        assert [(m.window, m.score) for m in timeline] == [(m.window, m.score) for m in asked]
+        assert timeline.settings["readout"]["smoothing"] == 9
 
 
 def batch(count: int = 7):
-    made = [generate(seed, frames=80 + seed, missing=0.1 * (seed % 2)) for seed in range(count)]
-    return [m.history for m in made], [m.vocabulary for m in made]
+    scenes = [generate(seed, frames=80 + seed, missing=0.1 * (seed % 2)) for seed in range(count)]
+    return [m.history for m in scenes], [m.vocabulary for m in scenes]
 
 
 @pytest.mark.parametrize("readout", ["published", "contrast", "joint", Contrast(pooling=0), "peak"])
@@ -213,48 +220,54 @@ def test_columns_lead_back_to_the_file_where_the_histories_do() -> None:
         times_s=frames / 5,
         source_frames=6 * frames,
     )
-    found = list(locate_many(histories, vocabularies))
+    timelines = list(locate_many(histories, vocabularies))
     columns = locate_many(histories, vocabularies).columns()
     rows = [i for i, name in enumerate(columns["history"]) if name == "timed"]
-    for row, one in zip(rows, found[1], strict=True):
-        assert one.times_s == (columns["start_s"][row], columns["end_s"][row])
-        assert tuple(one.source) == (columns["source_start"][row], columns["source_end"][row])
-        assert one.times_s == pytest.approx((one.start / 5, (one.end + 1) / 5), abs=1e-9)
-        assert one.source.start == 6 * one.start
-    assert all(one.times_s is None and one.source_start is None for one in found[0])
+    for row, interval in zip(rows, timelines[1], strict=True):
+        assert interval.times_s == (columns["start_s"][row], columns["end_s"][row])
+        assert tuple(interval.source) == (columns["source_start"][row], columns["source_end"][row])
+        assert interval.times_s == pytest.approx(
+            (interval.start / 5, (interval.end + 1) / 5), abs=1e-9
+        )
+        assert interval.source.start == 6 * interval.start
+    assert all(
+        interval.times_s is None and interval.source_start is None for interval in timelines[0]
+    )
     assert np.isnan(columns["start_s"][: rows[0]]).all()
 
 
 @pytest.mark.parametrize("at_a_time", [1, 9])
 def test_histories_with_and_without_times_stand_in_one_batch(monkeypatch, at_a_time) -> None:
     monkeypatch.setattr("dejacue.method.locate.CHUNK_HISTORIES", at_a_time)
-    made = [generate(seed, frames=80) for seed in range(3)]
-    plain, rows = made[0].history, np.arange(80)
-    timed = History(made[1].history.features, times_s=rows / 4, encoder="generated")
-    sampled = History(made[2].history.features, source_frames=3 * rows, encoder="generated")
-    found = list(locate_many([plain, timed, sampled], made[0].vocabulary))
-    assert [len(own) for own in found] == [2, 2, 2]
-    for own, history in zip(found, (plain, timed, sampled), strict=True):
-        alone = locate(history, made[0].vocabulary)
-        assert [(m.times_s, m.source) for m in own] == [(m.times_s, m.source) for m in alone]
-    assert found[0][0].times_s is found[0][0].source_start is found[2][0].times_s is None
-    assert found[1][0].times_s[0] == found[1][0].start / 4
-    assert found[2][0].source.start == 3 * found[2][0].start
-    table = locate_many([plain, timed, sampled], made[0].vocabulary).columns()
+    scenes = [generate(seed, frames=80) for seed in range(3)]
+    plain, rows = scenes[0].history, np.arange(80)
+    timed = History(scenes[1].history.features, times_s=rows / 4, encoder="generated")
+    sampled = History(scenes[2].history.features, source_frames=3 * rows, encoder="generated")
+    timelines = list(locate_many([plain, timed, sampled], scenes[0].vocabulary))
+    assert [len(timeline) for timeline in timelines] == [2, 2, 2]
+    for timeline, history in zip(timelines, (plain, timed, sampled), strict=True):
+        alone = locate(history, scenes[0].vocabulary)
+        assert [(m.times_s, m.source) for m in timeline] == [(m.times_s, m.source) for m in alone]
+    assert (
+        timelines[0][0].times_s is timelines[0][0].source_start is timelines[2][0].times_s is None
+    )
+    assert timelines[1][0].times_s[0] == timelines[1][0].start / 4
+    assert timelines[2][0].source.start == 3 * timelines[2][0].start
+    table = locate_many([plain, timed, sampled], scenes[0].vocabulary).columns()
     for name in ("start", "end"):  # the first two count the frames of the file
         assert table[f"source_{name}"][:4].tolist() == table[name][:4].tolist()
         assert table[f"source_{name}"][4:].tolist() == (3 * table[name][4:]).tolist()
     assert np.isnan(table["start_s"]).tolist() == [True, True, False, False, True, True]
-    only = locate(timed, made[0].vocabulary)
+    only = locate(timed, scenes[0].vocabulary)
     assert only[0].times_s is not None
-    assert locate(sampled, made[0].vocabulary)[0].source_start is not None
+    assert locate(sampled, scenes[0].vocabulary)[0].source_start is not None
 
 
-@pytest.mark.parametrize(("seen", "said"), [("mini", None), (None, "mini"), ("mini", "mini")])
-def test_an_answer_names_the_encoder_that_either_side_names(seen, said) -> None:
-    made = generate(0)
-    history = replace(made.history, encoder=seen)
-    assert locate(history, replace(made.vocabulary, encoder=said)).encoder == "mini"
+@pytest.mark.parametrize(("seen", "words"), [("mini", None), (None, "mini"), ("mini", "mini")])
+def test_an_answer_names_the_encoder_that_either_side_names(seen, words) -> None:
+    scene = generate(0)
+    history = replace(scene.history, encoder=seen)
+    assert locate(history, replace(scene.vocabulary, encoder=words)).encoder == "mini"
 
 
 def test_data_frames_and_arrow_come_from_the_columns() -> None:
@@ -272,56 +285,60 @@ def test_data_frames_and_arrow_come_from_the_columns() -> None:
 def test_timelines_do_not_keep_features_alive() -> None:
     histories, vocabularies = batch(2)
     seen = weakref.ref(histories[0])
-    found = list(locate_many(histories, vocabularies))
+    timelines = list(locate_many(histories, vocabularies))
     del histories
     gc.collect()
     assert seen() is None
-    assert len(found[0]) == len(vocabularies[0].states)
+    assert len(timelines[0]) == len(vocabularies[0].states)
 
 
 def test_text_directions_are_computed_once_per_vocabulary(monkeypatch) -> None:
     from dejacue.method import coordinates
 
-    made, calls = generate(6), []
+    scene, calls = generate(6), []
     compute = coordinates._directions
     monkeypatch.setattr(coordinates, "_directions", lambda *a: calls.append(a) or compute(*a))
     for _ in range(3):
-        locate(made.history, made.vocabulary)
-        list(locate_many([made.history] * 4, made.vocabulary, readout="published"))
+        locate(scene.history, scene.vocabulary)
+        list(locate_many([scene.history] * 4, scene.vocabulary, readout="published"))
     assert len(calls) == 2  # pooled for contrast, plain for the paper
 
 
 @pytest.mark.parametrize("readout", ["contrast", "joint", "published"])
 def test_where_frames_are_counted_from_moves_the_windows_and_nothing_else(readout) -> None:
-    made = generate(6, missing=0.2)
-    earlier = History(made.history.features, made.history.frames - 1000, encoder="generated")
-    found = read(made.history, made.vocabulary, readout=readout)
-    moved = read(earlier, made.vocabulary, readout=readout)
-    for one, other in zip(found, moved, strict=True):
-        assert (one.start - 1000, one.end - 1000) == tuple(other.window)
-        assert (one.state, one.rank, one.score) == (other.state, other.rank, other.score)
-    np.testing.assert_array_equal(found.evidence.responses, moved.evidence.responses)
+    scene = generate(6, missing=0.2)
+    earlier = History(scene.history.features, scene.history.frames - 1000, encoder="generated")
+    timeline = analyse(scene.history, scene.vocabulary, readout=readout)
+    moved = analyse(earlier, scene.vocabulary, readout=readout)
+    for interval, other in zip(timeline, moved, strict=True):
+        assert (interval.start - 1000, interval.end - 1000) == tuple(other.window)
+        assert (interval.state, interval.rank, interval.score) == (
+            other.state,
+            other.rank,
+            other.score,
+        )
+    np.testing.assert_array_equal(timeline.evidence.responses, moved.evidence.responses)
 
 
 def test_occurrences_are_listed_by_joint_alone() -> None:
-    made = generate(6, recurrences=3)
+    scene = generate(6, recurrences=3)
     for readout in ("contrast", "peak"):
-        found = locate(made.history, made.vocabulary, readout=readout, top=None)
-        assert not any(i.kind == "occurrence" for i in found)
-    found = locate(made.history, made.vocabulary, readout=Joint(stay=3), top=None)
-    assert {i.kind for i in found} == {"answer", "occurrence"}
+        timeline = locate(scene.history, scene.vocabulary, readout=readout, top=None)
+        assert not any(i.kind == "occurrence" for i in timeline)
+    timeline = locate(scene.history, scene.vocabulary, readout=Joint(stay=3), top=None)
+    assert {i.kind for i in timeline} == {"answer", "occurrence"}
 
 
 def test_timelines_are_read_once_and_say_so() -> None:
     histories, vocabularies = batch(2)
-    found = locate_many(histories, vocabularies)
-    assert len(list(found)) == 2
-    for again in (lambda: list(found), found.columns):
-        with pytest.raises(InputError, match="have already been read"):
+    timelines = locate_many(histories, vocabularies)
+    assert len(list(timelines)) == 2
+    for again in (lambda: list(timelines), timelines.columns):
+        with refused(field="timelines"):
             again()
-    found = locate_many(histories, vocabularies)
-    assert len(found.columns()["start"])
-    with pytest.raises(InputError, match="have already been read"):
-        found.columns()
+    timelines = locate_many(histories, vocabularies)
+    assert len(timelines.columns()["start"])
+    with refused(field="timelines"):
+        timelines.columns()
     nothing = locate_many([], [])
     assert {len(column) for column in nothing.columns().values()} == {0}

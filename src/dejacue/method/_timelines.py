@@ -1,4 +1,4 @@
-"""What a caller gets of what a readout found: the timeline of a batch, or of one history."""
+"""Timelines of the windows that a readout finds: of a batch, or of one history in detail."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from dejacue.records.timeline import (
 )
 
 if TYPE_CHECKING:
-    from dejacue.method.view import Batch, Readout, View
+    from dejacue.method.readout import HistoryBatch, Readout, View
 
 STILL = (
     "all frames look the same to the encoder, so the frames found are arbitrary; is this a still "
@@ -42,37 +42,41 @@ def settings_of(readout: Readout, coordinates: str, top: int | None) -> Mapping[
         "readout": {"name": readout.name, **readout.settings()},
         "top": 1 if readout.usual_windows == 1 and top is None else top,
     }
-    found: Mapping[str, Any] = read_only(settings)
-    return found
+    frozen_settings: Mapping[str, Any] = read_only(settings)
+    return frozen_settings
 
 
-def batch_timeline(readout: Readout, batch: Batch, found: Answers, top: int | None) -> Timeline:
+def batch_timeline(
+    readout: Readout, batch: HistoryBatch, answers: Answers, top: int | None
+) -> Timeline:
     """Return the answers of a batch: one row per state or, by the readout's level, description."""
     settings = settings_of(readout, batch.coordinates.name, top)
-    return Timeline(_subjects(readout, batch), _answer_columns(readout, batch, found), settings)
+    return Timeline(_subjects(readout, batch), _answer_columns(readout, batch, answers), settings)
 
 
-def _answer_columns(readout: Readout, batch: Batch, found: Answers) -> dict[str, NDArray[Any]]:
+def _answer_columns(
+    readout: Readout, batch: HistoryBatch, answers: Answers
+) -> dict[str, NDArray[Any]]:
     subject, rows = _answer_rows(batch.vocabularies, readout.level == "state")
-    if found.absent is not None:
-        there = ~found.absent[rows["row"]]
-        subject = subject[there]
-        rows = {name: column[there] for name, column in rows.items()}
+    if answers.absent is not None:
+        present = ~answers.absent[rows["row"]]
+        subject = subject[present]
+        rows = {name: column[present] for name, column in rows.items()}
     chosen = rows["row"]
     columns = {
         "subject": subject,
-        "start": found.first[chosen],
-        "end": found.last[chosen],
-        "score": found.score[chosen],
+        "start": answers.first[chosen],
+        "end": answers.last[chosen],
+        "score": answers.score[chosen],
         "state": rows["state"],
-        **times_and_source(batch.histories, subject, found.start, found.end, chosen),
+        **_times_and_source(batch.histories, subject, answers.start, answers.end, chosen),
     }
     if "description" in rows:
         columns["description"] = rows["description"]
     return columns
 
 
-def _subjects(readout: Readout, batch: Batch) -> list[Subject]:
+def _subjects(readout: Readout, batch: HistoryBatch) -> list[Subject]:
     return [
         Subject(h.id, h.encoder or v.encoder, v.states, _notes(readout, h, v, directions))
         for h, v, directions in zip(
@@ -114,18 +118,13 @@ def _rows_of(vocabulary: Vocabulary, per_state: bool) -> dict[str, Ints]:
             known = {"row": np.searchsorted(labels, states), "state": states}
         else:
             rows = np.arange(len(labels))
-            known = {"row": rows, "state": labels, "description": _within_state(labels)}
+            within_state = rows - np.searchsorted(labels, labels)
+            known = {"row": rows, "state": labels, "description": within_state}
         vocabulary.derived[key] = known
     return known
 
 
-def _within_state(labels: Ints) -> Ints:
-    """Return the number of each description within its state."""
-    firsts = np.searchsorted(labels, labels)
-    return np.arange(len(labels)) - firsts
-
-
-def times_and_source(
+def _times_and_source(
     histories: Sequence[History],
     subject: Ints,
     start: Ints,
@@ -161,17 +160,17 @@ def times_and_source(
     return columns
 
 
-def read_view(
+def view_timeline(
     readout: Readout, view: View, top: int | None, diagnostics: bool, hints: bool
 ) -> Timeline:
     """Return everything that a readout says of one history."""
-    found = readout.find_one(view)
+    answers = readout.find_one(view)
     more = (readout.usual_windows if top is None else top) - 1
     share = readout.usual_share if top is None else None
-    least = None if share is None else share * found.score
-    further: Sequence[Sequence[ScoredWindow]] = [()] * len(found.start)
+    least = None if share is None else share * answers.score
+    further: Sequence[Sequence[ScoredWindow]] = [()] * len(answers.start)
     if more:
-        further = readout.alternatives(view, found, more, least)
+        further = readout.alternatives(view, answers, more, least)
     if least is not None and any(further):
         further = [
             [window for window in windows if window[2] >= score]
@@ -181,11 +180,11 @@ def read_view(
     if hints and view.history.still:
         notes = (STILL,)
     elif hints:
-        notes = *_same_windows(view.vocabulary, found), *readout.hints(view, found, further)
+        notes = *_same_windows(view.vocabulary, answers), *readout.hints(view, answers, further)
     (subject,) = _subjects(readout, view)
     subject = subject._replace(notes=subject.notes + notes) if notes else subject
-    why = _diagnostics(readout, view, found) if diagnostics else None
-    columns, reasons = _ranked_columns(readout, view, found, further, why)
+    why = _diagnostics(readout, view, answers) if diagnostics else None
+    columns, reasons = _ranked_columns(readout, view, answers, further, why)
     settings = settings_of(readout, view.coordinates.name, top)
     return Timeline([subject], columns, settings, readout.evidence(view), reasons)
 
@@ -193,24 +192,24 @@ def read_view(
 def _ranked_columns(
     readout: Readout,
     view: View,
-    found: Answers,
+    answers: Answers,
     further: Sequence[Sequence[ScoredWindow]],
     why: Sequence[Diagnostics] | None,
 ) -> tuple[dict[str, NDArray[Any]], list[Diagnostics | None] | None]:
     """Return the answers, each followed by its further windows, and the diagnostics of each row."""
     if why is None and not any(further):
-        return _answer_columns(readout, view, found), None
+        return _answer_columns(readout, view, answers), None
     kind = OCCURRENCE if readout.lists_occurrences else ALTERNATIVE
     columns = _rows_of(view.vocabulary, readout.level == "state")
-    best = list(zip(found.start.tolist(), found.end.tolist(), found.score.tolist(), strict=True))
-    absent = [False] * len(best) if found.absent is None else found.absent.tolist()
+    best = zip(answers.start.tolist(), answers.end.tolist(), answers.score.tolist(), strict=True)
+    windows = [[window, *others] for window, others in zip(best, further, strict=True)]
     rows: list[tuple[int, int, int, int, int]] = []  # place among the answers, window, rank, kind
     scores: list[float] = []
     reasons: list[Diagnostics | None] = []
     for at, q in enumerate(columns["row"].tolist()):
-        if absent[q]:
+        if answers.absent is not None and answers.absent[q]:
             continue
-        for rank, (first, last, score) in enumerate((best[q], *further[q]), start=1):
+        for rank, (first, last, score) in enumerate(windows[q], start=1):
             rows.append((at, first, last, rank, kind if rank > 1 else ANSWER))
             scores.append(score)
             reasons.append(why[q] if why is not None and rank == 1 else None)
@@ -224,14 +223,14 @@ def _ranked_columns(
         "score": np.array(scores),
         "rank": ranks,
         "kind": kinds,
-        **times_and_source([view.history], np.zeros(len(rows), np.int64), starts, ends),
+        **_times_and_source([view.history], np.zeros(len(rows), np.int64), starts, ends),
     }, None if why is None else reasons
 
 
 def _notes(
     readout: Readout, history: History, vocabulary: Vocabulary, directions: Directions
 ) -> tuple[str, ...]:
-    notes = (*readout.notes(history), *_shown(vocabulary))
+    notes = (*readout.notes(history), *_example_notes(vocabulary))
     if not directions.any_fallback:
         return notes
     texts = [f'"{vocabulary.descriptions[q]}"' for q in np.flatnonzero(directions.fallback)]
@@ -242,15 +241,15 @@ def _notes(
     )
 
 
-def _shown(vocabulary: Vocabulary) -> list[str]:
-    """Return what was shown, since an answer that keeps it is no independent one."""
+def _example_notes(vocabulary: Vocabulary) -> list[str]:
+    """Name the examples that were given, since an answer that keeps them is no independent one."""
     if not vocabulary.examples and not vocabulary.changes:
         return []
     by_state: dict[str, list[str]] = {}
-    for own in vocabulary.examples:
-        by_state.setdefault(own.state or NONE, []).append(own.name)
+    for example in vocabulary.examples:
+        by_state.setdefault(example.state or NONE, []).append(example.name)
     if vocabulary.changes:
-        by_state["changes at"] = [own.name for own in vocabulary.changes]
+        by_state["changes at"] = [change.name for change in vocabulary.changes]
     listed = "; ".join(
         f"{state} {', '.join(names[:MAX_NAMED_EXAMPLES])}"
         + (f" and {len(names) - MAX_NAMED_EXAMPLES} more" if names[MAX_NAMED_EXAMPLES:] else "")
@@ -259,13 +258,12 @@ def _shown(vocabulary: Vocabulary) -> list[str]:
     return [f"read with examples: {listed}"]
 
 
-def _same_windows(vocabulary: Vocabulary, found: Answers) -> list[str]:
+def _same_windows(vocabulary: Vocabulary, answers: Answers) -> list[str]:
     """Return a sentence for each window that is the answer for two states or more."""
     states_of: dict[tuple[int, int], dict[str, None]] = {}
-    absent = [False] * len(found.first) if found.absent is None else found.absent.tolist()
-    windows = zip(found.first.tolist(), found.last.tolist(), strict=True)
-    for state, window, is_absent in zip(vocabulary.state_names, windows, absent, strict=True):
-        if not is_absent:
+    windows = zip(answers.first.tolist(), answers.last.tolist(), strict=True)
+    for q, (state, window) in enumerate(zip(vocabulary.state_names, windows, strict=True)):
+        if answers.absent is None or not answers.absent[q]:
             states_of.setdefault(window, {})[state] = None
     return [
         f"{quoted(states)} have the same window, {in_frames(*window)}; at most one of them can be "
@@ -276,20 +274,22 @@ def _same_windows(vocabulary: Vocabulary, found: Answers) -> list[str]:
 
 
 def quoted(names: Iterable[str]) -> str:
+    """Return '"a", "b" and "c"'."""
     *before, last = (f'"{name}"' for name in names)
     return f"{', '.join(before)} and {last}" if before else last
 
 
 def in_frames(first: int, last: int) -> str:
+    """Return "frame 3" or "frames 3 – 9"."""
     return f"frame {first}" if first == last else f"frames {first} – {last}"
 
 
-def _diagnostics(readout: Readout, view: View, found: Answers) -> list[Diagnostics]:
+def _diagnostics(readout: Readout, view: View, answers: Answers) -> list[Diagnostics]:
     offsets, frames = readout.bounds(view.history), view.history.frames
-    seen = readout.evidence(view)
-    centre, scale = seen.centre, seen.scale
-    first = np.searchsorted(offsets, found.start, side="right") - 1
-    last = np.searchsorted(offsets, found.end, side="right") - 1
+    evidence = readout.evidence(view)
+    centre, scale = evidence.centre, evidence.scale
+    first = np.searchsorted(offsets, answers.start, side="right") - 1
+    last = np.searchsorted(offsets, answers.end, side="right") - 1
     directions = view.query_directions
     return [
         Diagnostics(
@@ -300,7 +300,7 @@ def _diagnostics(readout: Readout, view: View, found: Answers) -> list[Diagnosti
             floor_active=bool(scale[q] <= readout.scale_floor),
             run=Window(int(frames[offsets[a]]), int(frames[offsets[b + 1] - 1])),
             touches_run_edge=bool(
-                found.start[q] == offsets[a] or found.end[q] == offsets[b + 1] - 1
+                answers.start[q] == offsets[a] or answers.end[q] == offsets[b + 1] - 1
             ),
         )
         for q, (a, b) in enumerate(zip(first, last, strict=True))

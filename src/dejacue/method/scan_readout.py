@@ -15,16 +15,16 @@ import numpy as np
 from dejacue.errors import InputError, unknown
 from dejacue.method import durations as d
 from dejacue.method import scan as s
-from dejacue.method.kernel import Answers, Schedule
-from dejacue.method.scan import ScoredWindow
-from dejacue.method.view import (
+from dejacue.method.kernel import Answers, LengthSchedule
+from dejacue.method.readout import (
     PUBLISHED_WIDTH,
-    Batch,
+    HistoryBatch,
     Readout,
     ScheduledReadout,
     View,
     check_width,
 )
+from dejacue.method.scan import ScoredWindow
 from dejacue.records import History
 from dejacue.records.arrays import Floats, Ints, frozen
 
@@ -35,13 +35,13 @@ RUNS = ("strict", "bridged")
 def _schedule(lengths: tuple[int, ...], norm: str) -> tuple[Ints, Floats]:
     """Return the lengths and their norms as the engines take them."""
     flat = np.array(lengths, dtype=np.int64)
-    return frozen(flat), frozen(np.ascontiguousarray(s.norm_values(norm, flat)))
+    return frozen(flat), frozen(np.ascontiguousarray(s.NORMS[norm](flat)))
 
 
-def schedule_of(per_history: Sequence[tuple[int, ...]], norm: str) -> Schedule:
+def schedule_of(per_history: Sequence[tuple[int, ...]], norm: str) -> LengthSchedule:
     """Return one schedule per history."""
     pairs = [_schedule(lengths, norm) for lengths in per_history]
-    return Schedule([lengths for lengths, _ in pairs], [norms for _, norms in pairs])
+    return LengthSchedule([lengths for lengths, _ in pairs], [norms for _, norms in pairs])
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Scan(ScheduledReadout):
     def longest(self, history: History) -> int:
         return history.span if self.runs == "bridged" else history.longest_run
 
-    def find(self, batch: Batch) -> Answers:
+    def find(self, batch: HistoryBatch) -> Answers:
         if self.runs == "bridged":
             return super().find(batch)
         schedule = schedule_of([self.lengths(history) for history in batch.histories], self.norm)
@@ -86,8 +86,9 @@ class Scan(ScheduledReadout):
         starts, ends, scores = self.candidates(view)
         if not len(starts):
             raise InputError(
-                f"history {view.history.id}: no duration has both ends on observed frames; "
-                "add shorter durations"
+                f"history {view.history.id}: no duration has both ends on observed frames",
+                field="durations",
+                remedy="add shorter durations",
             )
         best = s.select(starts, ends, scores)
         score = scores[np.arange(len(best)), best]
@@ -115,11 +116,11 @@ class Scan(ScheduledReadout):
         return starts, ends, s.score_windows(responses, whole, starts, ends, self.norm)
 
     def alternatives(
-        self, view: View, found: Answers, more: int, least: Floats | None = None
+        self, view: View, answers: Answers, more: int, least: Floats | None = None
     ) -> list[list[ScoredWindow]]:
         return s.disjoint(
             self.bounds(view.history).tolist(),
-            list(zip(found.start.tolist(), found.end.tolist(), strict=True)),
+            list(zip(answers.start.tolist(), answers.end.tolist(), strict=True)),
             more,
             lambda parts: [self._best_of(view, *part) for part in parts],
         )

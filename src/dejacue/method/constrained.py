@@ -1,4 +1,4 @@
-"""Readings that keep what is known of a history: windows and labellings around named frames."""
+"""Windows and labellings of a history that agree with the frames that a person has named."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from itertools import pairwise
 import numpy as np
 
 from dejacue.method import _labelling as labelling
-from dejacue.method.facts import HALF, Facts
 from dejacue.method.kernel import Engine, Labelling
+from dejacue.method.known_frames import HALF, KnownFrames
 from dejacue.method.scan import ScoredWindow
 from dejacue.records.arrays import Flags, Floats, Ints
 
@@ -36,7 +36,7 @@ def window_around(
 
     known   (N,) which frames are known to be in the state
     looks   (N,) how many examples of the state begin at each position; where there are several,
-            how far they are apart has as much say as what they look like (``goes_on``)
+            how far they are apart weighs as much as what they look like (``goes_on``)
     """
     best: ScoredWindow | None = None
     for first, end in parts:
@@ -94,13 +94,13 @@ def window_of_words(
 
 
 def windows(
-    engine: Engine, f: Floats, facts: Facts, cuts: Ints, evidence: Floats | None
+    engine: Engine, f: Floats, facts: KnownFrames, cuts: Ints, evidence: Floats | None
 ) -> list[ScoredWindow | None]:
     """Return the window of each state: around its known frames, else the best of words."""
     lead, windows = leads(f), []
-    for state, is_shown in enumerate(facts.shown):
+    for state, has_named_frame in enumerate(facts.named_states):
         parts = open_parts(facts.barred(state), cuts, facts.marks)
-        if is_shown:
+        if has_named_frame:
             known = facts.labels == state
             looks = np.where(known, facts.looks, 0)
             windows.append(window_around(lead[state], known, looks, parts))
@@ -114,7 +114,7 @@ def windows(
 def path(
     engine: Engine,
     rows: Floats,
-    facts: Facts,
+    facts: KnownFrames,
     cuts: Ints,
     nodes: labelling.Nodes,
     cost: float,
@@ -128,22 +128,18 @@ def path(
     """
     kinds, count = rows.shape
     against = 4.0 * float(np.abs(rows).sum(axis=1).max()) + 4 * cost + 1.0
-    kept = rows.copy()
+    bound = rows.copy()
     known = np.flatnonzero(facts.labels >= 0)
-    kept[:, known] -= against
-    kept[facts.labels[known], known] += against
+    bound[:, known] -= against
+    bound[facts.labels[known], known] += against
     if len(facts.marks):
         later = np.searchsorted(facts.marks, np.arange(count), side="right") % 2 == 1
-        kept = np.concatenate([kept - against * later, kept - against * ~later])
-        nodes = _twice(nodes, kinds)
+        bound = np.concatenate([bound - against * later, bound - against * ~later])
+        nodes = labelling.Nodes(
+            np.concatenate([nodes.state, nodes.state + kinds]),
+            np.concatenate([nodes.first, np.zeros_like(nodes.first)]),
+            np.ascontiguousarray(np.tile(nodes.follows, (2, 2))),
+        )
     rules = Labelling([nodes], np.array([cost]), stay, 1)
-    labels: Ints = engine.label_responses(kept, cuts, rules)[0] % kinds
+    labels: Ints = engine.label_responses(bound, cuts, rules)[0] % kinds
     return labels
-
-
-def _twice(nodes: labelling.Nodes, kinds: int) -> labelling.Nodes:
-    return labelling.Nodes(
-        np.concatenate([nodes.state, nodes.state + kinds]),
-        np.concatenate([nodes.first, np.zeros_like(nodes.first)]),
-        np.ascontiguousarray(np.tile(nodes.follows, (2, 2))),
-    )

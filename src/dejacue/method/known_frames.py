@@ -1,4 +1,4 @@
-"""What is known of a history: frames that a person has named, and how all others relate to them.
+"""Frames of a history that a person has named, and how much all others belong to each state.
 
 How much a frame belongs to a state is a number f, 1 where a person said so and 0 where a person
 named another state or none. Between the named frames f is what a Gaussian process expects:
@@ -29,9 +29,10 @@ from dejacue.method import _labelling as labelling
 from dejacue.method.kernel import Labelling, Ragged
 from dejacue.records import History, Vocabulary
 from dejacue.records.arrays import Flags, Floats, Ints
+from dejacue.records.example import NONE
 
 if TYPE_CHECKING:
-    from dejacue.method.view import View
+    from dejacue.method.readout import View
 
 Smoothing = tuple[Ints, Floats]  # where stretches begin, and weights by distance
 ROUNDS = 4  # of labelling; more change next to nothing
@@ -46,8 +47,8 @@ SCALE_FRAMES = 256  # whose looks say how far apart looks are
 
 
 @dataclass(frozen=True, eq=False)
-class Facts:
-    """What is known of a history, by positions among its observed frames.
+class KnownFrames:
+    """Frames that a person has named, by positions among the observed frames of a history.
 
     labels   (N,) the number of the state, S for none of them, −1 where nothing is known
     looks    (N,) how many examples begin there: a frame, or a span of them, is one look
@@ -63,8 +64,8 @@ class Facts:
     states: int
 
     @property
-    def shown(self) -> list[bool]:
-        """Return one flag per state: does it have a known frame?"""
+    def named_states(self) -> list[bool]:
+        """One flag per state: does it have a known frame?"""
         return [bool((self.labels == state).any()) for state in range(self.states)]
 
     def barred(self, state: int) -> Flags:
@@ -73,26 +74,26 @@ class Facts:
         return elsewhere
 
 
-def facts_of(history: History, vocabulary: Vocabulary) -> Facts:
-    """Return what the examples and changes of the vocabulary say of this history."""
+def known_frames_of(history: History, vocabulary: Vocabulary) -> KnownFrames:
+    """Return which frames of this history the examples and changes of the vocabulary name."""
     names = list(vocabulary.states)
     labels, looks = np.full(len(history), -1), np.zeros(len(history), np.int64)
     looked: list[Ints] = []
-    for own in vocabulary.facts:
-        first, last = own.positions(history)
+    for example in vocabulary.facts:
+        name, label = example.name, example.state or NONE
+        first, last = example.positions(history)
         if first >= last:
-            raise InputError(
-                f"the example {own.name} of {own.state or 'none'} shows no observed frame; "
-                f"{_where(history)}"
-            )
-        state = len(names) if own.state is None else names.index(own.state)
+            problem = f"the example {name} of {label} shows no observed frame; {_where(history)}"
+            raise InputError(problem, field="examples", value=name)
+        state = len(names) if example.state is None else names.index(example.state)
         span = labels[first:last]
         other = span[(span >= 0) & (span != state)]
         if other.size:
-            before = [*names, "none"][int(other[0])]
             raise InputError(
-                f"the example {own.name} is given for {own.state or 'none'}, but one of its "
-                f"frames is already given for {before}; a frame can show only one of them"
+                f"the example {name} is given for {label}, but one of its frames is already given "
+                f"for {[*names, NONE][int(other[0])]}; a frame can show only one of them",
+                field="examples",
+                value=name,
             )
         labels[first:last] = state
         looks[first] += 1
@@ -102,28 +103,31 @@ def facts_of(history: History, vocabulary: Vocabulary) -> Facts:
     most = min(MAX_FRAMES, max(1, MAX_CELLS // len(history)))
     if len(chosen) > most:
         chosen = chosen[np.linspace(0, len(chosen) - 1, most).round().astype(np.int64)]
-    return Facts(labels, looks, chosen, _marks(history, vocabulary), len(names))
+    return KnownFrames(labels, looks, chosen, _marks(history, vocabulary), len(names))
 
 
 def _marks(history: History, vocabulary: Vocabulary) -> Ints:
-    found = [change.change_at(history) for change in vocabulary.changes]
-    for change, at in zip(vocabulary.changes, found, strict=True):
+    positions = [change.change_at(history) for change in vocabulary.changes]
+    for change, at in zip(vocabulary.changes, positions, strict=True):
         if not 0 < at < len(history):
-            side = "before" if at == 0 else "after"
+            problem = f"nothing is observed {'before' if at == 0 else 'after'} it"
             raise InputError(
-                f"a change at {change.name}: nothing is observed {side} it; {_where(history)}"
+                f"a change at {change.name}: {problem}; {_where(history)}",
+                field="changes",
+                value=change.name,
             )
-    return np.unique(np.array(found, np.int64))
+    return np.unique(np.array(positions, np.int64))
 
 
 def _where(history: History) -> str:
-    runs = history.runs()
-    seen = ", ".join(f"{run.start}-{run.end}" for run in runs[:3])
-    more = f", … {runs[-1].start}-{runs[-1].end}" if len(runs) > 3 else ""
-    return f"the object is observed in frames {seen}{more}"
+    runs = [f"{run.start}-{run.end}" for run in history.runs()]
+    listed = ", ".join([*runs[:3], f"… {runs[-1]}"] if len(runs) > 3 else runs)
+    return f"the object is observed in frames {listed}"
 
 
-def membership(view: View, facts: Facts, evidence: Floats | None, smoothing: Smoothing) -> Floats:
+def membership(
+    view: View, facts: KnownFrames, evidence: Floats | None, smoothing: Smoothing
+) -> Floats:
     """Return f of every state and frame, (S, N).
 
     evidence    (S, N) r; None without words
@@ -134,27 +138,27 @@ def membership(view: View, facts: Facts, evidence: Floats | None, smoothing: Smo
         expected = np.zeros((facts.states, len(view.history)))
     else:
         unseen = HALF + (evidence - _levels(view, evidence, smoothing[0])[:, None]) / 2
-        expected = np.where(np.array(facts.shown)[:, None], TRUST * evidence, unseen)
+        expected = np.where(np.array(facts.named_states)[:, None], TRUST * evidence, unseen)
     if not len(at):
         return expected
     columns = covariances(view, at, smoothing)
     square = columns[:, at] + NOISE * np.eye(len(at))
-    wanted = (facts.labels[at] == np.arange(facts.states)[:, None]).astype(np.float64)
-    wanted -= expected[:, at]
+    residual = (facts.labels[at] == np.arange(facts.states)[:, None]).astype(np.float64)
+    residual -= expected[:, at]
     if evidence is None:
-        return np.linalg.solve(square, wanted.T).T @ columns
-    heard = evidence[:, at]  # what words say of the named frames
-    squares = square + WORDS * heard[:, :, None] * heard[:, None, :]
-    weights = np.linalg.solve(squares, wanted[:, :, None])[:, :, 0]
-    trust = WORDS * np.einsum("se,se->s", weights, heard)
-    found: Floats = expected + weights @ columns + trust[:, None] * evidence
-    return found
+        return np.linalg.solve(square, residual.T).T @ columns
+    words = evidence[:, at]  # what they say of the named frames
+    squares = square + WORDS * words[:, :, None] * words[:, None, :]
+    weights = np.linalg.solve(squares, residual[:, :, None])[:, :, 0]
+    trust = WORDS * np.einsum("se,se->s", weights, words)
+    f: Floats = expected + weights @ columns + trust[:, None] * evidence
+    return f
 
 
 def _levels(view: View, evidence: Floats, cuts: Ints) -> Floats:
     """Return (S,) half way between what words say inside each state and outside, by one labelling.
 
-    They are kept with the history, since each click asks for the same ones again.
+    They are cached with the history, since every further example needs the same ones.
     """
     known = view.history.derived.get("levels")
     if known is None or known[0] is not evidence:
@@ -167,7 +171,7 @@ def _levels(view: View, evidence: Floats, cuts: Ints) -> Floats:
 
 
 def covariances(view: View, at: Ints, smoothing: Smoothing) -> Floats:
-    """Return (E, N): of looks, time and the constant, between frames at these positions and all."""
+    """Return (E, N) covariances of frames at these positions with all: looks, time, constant."""
     frames = view.history.frames.astype(np.float64)
     reach = max(REACH * len(frames), 1.0)
     apart = np.abs(frames[at][:, None] - frames[None, :]) / reach
@@ -177,7 +181,7 @@ def covariances(view: View, at: Ints, smoothing: Smoothing) -> Floats:
 def likeness(view: View, at: Ints, smoothing: Smoothing) -> Floats:
     """Return (E, N) x_e · x_t over their mean square; x: unit frames, smoothed, less their mean.
 
-    Only what is new is computed: the columns of frames that were named before are kept.
+    Only what is new is computed: the columns of frames that were named before are cached.
     """
     history = view.history
     key = ("likeness", *(part.tobytes() for part in smoothing))
@@ -196,17 +200,16 @@ def likeness(view: View, at: Ints, smoothing: Smoothing) -> Floats:
     scale = known["scale"]
     if scale < 1e-9:  # a still picture: nothing looks different
         return np.zeros((len(at), len(history)))
-    found: Floats = np.stack([known[e] for e in at.tolist()]) / scale
-    return found
+    table: Floats = np.stack([known[e] for e in at.tolist()]) / scale
+    return table
 
 
 def moments_of(history: History, at: Sequence[int], smoothing: Smoothing) -> Floats:
     """Return x of these positions, (E, d)."""
     cuts, weights = smoothing
-    found = np.empty((len(at), history.dimension))
+    frames, moments = history.frames, np.empty((len(at), history.dimension))
     for row, e in enumerate(at):
         stretch = int(np.searchsorted(cuts, e, side="right"))
-        frames = history.frames
         first, last = np.searchsorted(
             frames[cuts[stretch - 1] : cuts[stretch]],
             [frames[e] - len(weights) + 1, frames[e] + len(weights)],
@@ -215,8 +218,8 @@ def moments_of(history: History, at: Sequence[int], smoothing: Smoothing) -> Flo
         rows = history.features[near].astype(np.float64)
         rows /= np.linalg.norm(rows, axis=1)[:, None]
         share = weights[np.abs(frames[near] - frames[e])]
-        found[row] = share @ rows / share.sum() - history.mean_direction
-    return found
+        moments[row] = share @ rows / share.sum() - history.mean_direction
+    return moments
 
 
 def _products(view: View, rows: Floats, smoothing: Smoothing) -> Floats:
@@ -227,5 +230,5 @@ def _products(view: View, rows: Floats, smoothing: Smoothing) -> Floats:
     tables = Ragged([history], [queries], [smoothing[0]], None, [smoothing[1]])
     responses, centre, scale = view.engine.smooth(tables, view.engine.cosines(tables, None))
     smoothed = responses[0] * scale[:, None] + centre[:, None]
-    found: Floats = lengths[:, None] * (smoothed - (queries @ history.mean_direction)[:, None])
-    return found
+    table: Floats = lengths[:, None] * (smoothed - (queries @ history.mean_direction)[:, None])
+    return table
