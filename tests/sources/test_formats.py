@@ -80,7 +80,7 @@ def test_references_come_back_from_tables(kind, tmp_path) -> None:
 
 @pytest.mark.parametrize("kind", [".parquet", ".arrow"])
 def test_tables_have_at_most_so_many_rows(kind, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr("dejacue.sources.formats.tables.MOST_ROWS", 3)
+    monkeypatch.setattr("dejacue.sources.formats.tables.MAX_ROWS", 3)
     assert read_references(write_references(tmp_path / f"truth{kind}", [CUP])) == [CUP]
     jug = Reference("jug", {"full": [(2, 5)]})
     with pytest.raises(InputError, match="has 4 rows, more than 3"):

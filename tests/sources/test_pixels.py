@@ -116,7 +116,7 @@ def test_threads_do_not_disturb_each_other() -> None:
 
 
 def test_a_frame_too_large_for_it_is_left_to_pillow() -> None:
-    image, mask = frame(3, crops.LARGEST + 1), np.zeros((3, crops.LARGEST + 1), bool)
+    image, mask = frame(3, crops.MAX_SIDE + 1), np.zeros((3, crops.MAX_SIDE + 1), bool)
     mask[1, 5:8000] = True
     check(image, mask, 4)
     with pytest.raises(InputError, match="the mask is empty"):

@@ -244,9 +244,8 @@ def export_for(path: str | os.PathLike[str], format: str | None = None) -> Expor
     for suffix in sorted(every_suffix, key=len, reverse=True):  # .cvat.xml before .xml
         if os.fspath(path).lower().endswith(suffix):
             return every_suffix[suffix]
-    raise InputError(
-        f"{os.fspath(path)}: the file ending matches no format; use one of {', '.join(suffixes)}"
-    )
+    problem, remedy = "the file ending matches no format", f"use one of {', '.join(suffixes)}"
+    raise InputError(problem, file=path, field="format", remedy=remedy)
 
 
 def _several(timelines: Timelines) -> list[Timeline]:
@@ -254,7 +253,9 @@ def _several(timelines: Timelines) -> list[Timeline]:
     several = [timelines] if isinstance(timelines, Timeline) else timelines
     by_history = [part for timeline in several for part in timeline.split()]
     if not by_history:
-        raise InputError("there is no timeline to export; run locate first")
+        raise InputError(
+            "there is no timeline to export", field="timelines", remedy="run locate first"
+        )
     return by_history
 
 
@@ -288,9 +289,10 @@ def _seconds(
     """Return [start_s, end_s) of an interval by its history or, without one, as it says itself."""
     if history is None:
         if interval.times_s is None:
+            problem = f'timeline of "{timeline.history_id}" has no times'
+            remedy = "give the history along with it"
             raise InputError(
-                f'timeline of "{timeline.history_id}" has no times, but this format counts '
-                "seconds; give the history along with it"
+                f"{problem}, but this format counts seconds", field="histories", remedy=remedy
             )
         return interval.times_s
     ends = frame_ends_s(history)

@@ -23,7 +23,7 @@ from dejacue.errors import counted
 from dejacue.records import History, Interval, Timeline, Vocabulary, Window
 from dejacue.records._html import COLOURS, Row, bars_html, escaped, printable, timeline_html
 from dejacue.records.history import PROBLEMS
-from dejacue.report._timeline import Answer, Axis, answers, clock
+from dejacue.report._timeline import Axis, TimelineRow, answers, clock
 from dejacue.report.scene import data_url, scene, timeline_module
 
 if TYPE_CHECKING:
@@ -246,7 +246,7 @@ class _Page:
         more = len(inside) - MAX_DOUBTS
         return [*texts, f"… and {more} more"] if more > 0 else texts
 
-    def answer(self, answer: Answer) -> Record:
+    def answer(self, answer: TimelineRow) -> Record:
         """Return a row of the table; of a state that was not found, only what it was compared
         with."""
         true = self.references.get(answer.state, ())

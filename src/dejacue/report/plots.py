@@ -38,9 +38,8 @@ def evidence_figure(
     from matplotlib.figure import Figure
 
     if timeline.evidence is None:
-        raise InputError(
-            f"timeline of {timeline.history_id}: has no evidence to draw; make it with read()"
-        )
+        problem = f"timeline of {timeline.history_id}: has no evidence to draw"
+        raise InputError(problem, field="timeline", remedy="make it with read()")
     rows = curves(history, timeline)
     count = len(rows)
     titles = [wrapped(" / ".join(row.descriptions), f": {_in_words(row.claimed)}") for row in rows]

@@ -43,13 +43,14 @@ def check_sheet(output: Path, video: Video) -> Path:
     images = Path(video.path) if Path(video.path).is_dir() else Path(video.path).parent
     if not Path(video.path).is_file() and sheet.absolute().parent == images.absolute():
         raise InputError(
-            f"{output}: is among the images of the video, where {sheet.name} would be taken for "
-            "one of them; give a path outside that folder"
+            f"is among the images of the video, where {sheet.name} would be taken for one of them",
+            file=output,
+            field="output",
+            remedy="give a path outside that folder",
         )
     if sheet.exists() and _notes_shown(sheet) is None and read_notes(output) is None:
-        raise InputError(
-            f"{sheet}: is where the contact sheet would go; move it, or give another -o"
-        )
+        problem = "is where the contact sheet would go"
+        raise InputError(problem, file=sheet, field="output", remedy="move it, or give another -o")
     return sheet
 
 

@@ -73,8 +73,10 @@ class EncoderInfo:
         missing = [name for name in ENCODER_FIELDS if not hasattr(encoder, name)]
         if missing:
             raise InputError(
-                f"the encoder {type(encoder).__name__} has no {', '.join(missing)}; add what is "
-                "missing, preferably by deriving from dejacue.sources.encoders.Encoder"
+                f"the encoder {type(encoder).__name__} has no {', '.join(missing)}",
+                field="encoder",
+                remedy="add what is missing, preferably by deriving from "
+                "dejacue.sources.encoders.Encoder",
             )
         return cls(
             encoder.identity,
@@ -148,7 +150,8 @@ def build_history(
         encoder = load_encoder(encoder)
     groups = None if objects in (None, "all") else object_groups(objects)
     if objects == "all" or (groups is not None and len(groups) > 1):
-        raise InputError(f'objects "{objects!s:.40}": build_history takes one; give its mask ids')
+        problem = f'objects "{objects!s:.40}": build_history takes one'
+        raise InputError(problem, field="objects", value=objects, remedy="give its mask ids")
     lineage = None if groups is None else frozenset(groups[0])
     name = id or opened.name
     return build_histories(opened, united, encoder, {name: lineage}, **options)[name]
@@ -161,8 +164,9 @@ def _opened(source: Any, opener: Callable[..., Any], options: dict[str, Any]) ->
         return opener(source, **chosen)
     if chosen:
         raise InputError(
-            f"build_history: {', '.join(chosen)}: is an option of {opener.__name__}; give it "
-            "there, or give the path here"
+            f"build_history: {', '.join(chosen)}: is an option of {opener.__name__}",
+            field=next(iter(chosen)),
+            remedy="give it there, or give the path here",
         )
     return source
 
@@ -318,12 +322,11 @@ def crops(
 
     def sightings() -> Iterator[tuple[int, Frame, NDArray[np.bool_]]]:
         nonlocal frames
-        wanted = list(lineages.values())
         # a video of one's own need not offer frames that become RGB later
         for frame in getattr(video, "late", video.__iter__)():
             advance("decode", frame.index + 1 - frames)  # one that cannot be decoded counts, too
             frames = frame.index + 1
-            unions = masks.unions(frame, wanted)
+            unions = masks.unions(frame, list(lineages.values()))
             if watch is not None:
                 watch(frame, unions)
             for which, mask in enumerate(unions):
@@ -353,8 +356,10 @@ def crops(
     if not visible and required:
         masks.check_matched()  # says why, where names or numbers do not fit
         raise InputError(
-            f"{video.path}: {ids[0]} is never visible; check the mask ids and how masks are "
-            "matched to frames"
+            f"{ids[0]} is never visible",
+            file=video.path,
+            field="objects",
+            remedy="check the mask ids and how masks are matched to frames",
         )
     problems = "\n".join((*getattr(video, "problems", ()), *getattr(masks, "problems", ())))
     of_the_pass = {LOOKED_AT: str(frames), **({PROBLEMS: problems} if problems else {})}
@@ -466,7 +471,7 @@ class Incoming(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """The histories of a job and the End, or why there are none."""
+    """What became of a job: its histories and the End, or why there are none."""
 
     job: Any
     histories: dict[str, History]

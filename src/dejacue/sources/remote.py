@@ -74,7 +74,7 @@ def listing(url: str) -> list[tuple[str, int | None, int]]:
 def _files(system: Any, url: str, path: str) -> list[tuple[str, Mapping[str, Any]]]:
     """Return a file, or all files of a folder, as the other side describes them."""
     if not system.exists(path):
-        raise InputError(f"{url}: no such file or folder; check the URL")
+        raise InputError("no such file or folder", file=url, remedy="check the URL")
     if system.isdir(path):
         return sorted(system.find(path, detail=True).items())
     return [(path.rstrip("/"), system.info(path))]
@@ -111,6 +111,6 @@ def _in_one_sentence(url: str) -> Iterator[None]:
     except (InputError, MissingExtra, MemoryError):
         raise
     except ImportError as error:
-        raise MissingExtra(f"{url}: {first_line(error)}") from None
+        raise MissingExtra(first_line(error), file=url) from None
     except Exception as error:
-        raise InputError(f"{url}: cannot be reached ({first_line(error)})") from None
+        raise InputError(f"cannot be reached ({first_line(error)})", file=url) from None

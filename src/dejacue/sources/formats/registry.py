@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from dejacue.errors import InputError, named
+from dejacue.errors import InputError, in_file
 from dejacue.plugins import Registry
 from dejacue.sources.documents import parse_documents, read_text
 from dejacue.sources.formats import (
@@ -59,7 +59,7 @@ class Format:
         """Read a file."""
         name = os.fspath(path)
         content = name if self.binary else read_text(name, MAX_BYTES, "split it")
-        with named(name):
+        with in_file(name):
             return self.read(content)
 
 
@@ -136,8 +136,9 @@ def format_in(path: str | os.PathLike[str]) -> Format | None:
     """
     name = os.fspath(path)
     if os.path.isdir(name) or name.lower().endswith(".zip"):
-        what = "a folder;" if os.path.isdir(name) else "an archive; unpack it and"
-        raise InputError(f"{name}: is {what} give the file inside: labels.json, annotations.xml …")
+        what, remedy = ("a folder", "") if os.path.isdir(name) else ("an archive", "unpack it and ")
+        remedy += "give the file inside: labels.json, annotations.xml …"
+        raise InputError(f"is {what}", file=name, remedy=remedy)
     format = format_of(name)
     if format is not None or not name.lower().endswith((".json", ".jsonl", ".xml")):
         return format

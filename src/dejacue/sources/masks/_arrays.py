@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError, first_line, in_file, named
-from dejacue.sources.documents import MOST_FRAME
+from dejacue.sources.documents import MAX_FRAME
 from dejacue.sources.masks.labels import LabelRows, refuse_photograph
 from dejacue.sources.masks.objects import is_id
 from dejacue.sources.masks.reader import Keys, ListedRows, Mask, Rows
@@ -334,7 +334,7 @@ def _array(mask: Any) -> NDArray[Any]:
 
 
 def _is_number(value: Any) -> bool:
-    return is_id(value) and 0 <= int(value) <= MOST_FRAME
+    return is_id(value) and 0 <= int(value) <= MAX_FRAME
 
 
 def _unpacked(bits: bytes, shape: tuple[int, int]) -> Mask:

@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dejacue.errors import InputError, in_file, named, shown
-from dejacue.sources.documents import MOST_FRAME, read_text
+from dejacue.sources.documents import MAX_FRAME, read_text
 from dejacue.sources.masks.reader import Keys, ListedRows, Mask
 from dejacue.sources.masks.rle import polygon_mask
 
@@ -156,7 +156,7 @@ def _from_cells(path: Path, rows: Iterator[tuple[named, dict[str, str], int]]) -
         with where:
             number = _whole(row, "frame")
             frame = number - first
-            if not 0 <= frame <= MOST_FRAME:
+            if not 0 <= frame <= MAX_FRAME:
                 hint = "without a header line, frames count from 1, as in MOT" if first else None
                 problem = f"frame {number} is not a frame number"
                 raise InputError(problem, field="frame", value=number, remedy=hint)
@@ -360,6 +360,6 @@ def _is_track(value: float) -> bool:
 
 
 def _track(value: float) -> int | None:
-    if not value.is_integer() or not abs(value) <= MOST_FRAME:
+    if not value.is_integer() or not abs(value) <= MAX_FRAME:
         raise InputError(f"track {value:g} is not a whole number", field="track", value=value)
     return None if value == NO_TRACK else int(value)

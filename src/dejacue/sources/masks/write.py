@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dejacue.errors import InputError, counted, named, unknown
 from dejacue.sources.atomic import check_place, temporary_folder, write_whole
-from dejacue.sources.documents import MOST_FRAME, as_json, write_document
+from dejacue.sources.documents import MAX_FRAME, as_json, write_document
 from dejacue.sources.images import natural
 from dejacue.sources.masks.labels import VOID
 from dejacue.sources.masks.reader import Mask
@@ -85,8 +85,8 @@ class _CheckedFrames:
             if type(key) is not int and (not isinstance(key, str) or not key or "/" in key):
                 problem = f"frame {key!r:.40} is neither a number nor a file stem"
                 raise InputError(problem, field="frame", value=key)
-            if type(key) is int and abs(key) > MOST_FRAME:
-                problem, remedy = f"a frame number is above {MOST_FRAME}", "frames count from 0"
+            if type(key) is int and abs(key) > MAX_FRAME:
+                problem, remedy = f"a frame number is above {MAX_FRAME}", "frames count from 0"
                 raise InputError(problem, field="frame", value=key, remedy=remedy)
             if type(key) is int and key < 0:
                 raise InputError(f"frame {key}: frames count from 0", field="frame", value=key)
