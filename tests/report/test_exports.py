@@ -22,7 +22,6 @@ from dejacue.report.exports import (
     frame_ends_s,
     marks_of,
     to_activitynet,
-    to_parquet_bytes,
     to_qvhighlights,
 )
 
@@ -356,7 +355,7 @@ def test_parquet_without_its_packages_names_the_remedy(monkeypatch) -> None:
         monkeypatch.setitem(sys.modules, name, None)
     monkeypatch.setattr("dejacue.report.exports.find_spec", lambda name: None)
     with pytest.raises(MissingExtra, match=r"pyarrow is not installed; pip install pyarrow"):
-        to_parquet_bytes(found())
+        EXPORTS["parquet"](found())
 
 
 ROWS = {

@@ -22,7 +22,7 @@ from dejacue import (
     locate,
 )
 from dejacue.method.locate import read
-from dejacue.report.scene import Scene, packed, scene, unpacked
+from dejacue.report.scene import SceneDocument, packed, scene, unpacked
 from dejacue_paper import generate
 
 JPEG = b"\xff\xd8\xff\xe0 a picture"
@@ -31,7 +31,7 @@ JPEG = b"\xff\xd8\xff\xe0 a picture"
 def checked(made: dict) -> dict:
     """As a browser gets it: through JSON, and with the fields that are promised."""
     text = json.dumps(made, allow_nan=False)
-    msgspec.convert(json.loads(text), Scene, strict=True)
+    msgspec.convert(json.loads(text), SceneDocument, strict=True)
     return json.loads(text)
 
 

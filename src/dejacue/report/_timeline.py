@@ -127,7 +127,7 @@ class Axis:
 
     @property
     def has_clock(self) -> bool:
-        """Say whether the frames have times that grow."""
+        """Return whether the frames have times that grow."""
         times = self.history.times_s
         return times is not None and len(times) > 1 and bool((np.diff(times) > 0).all())
 

@@ -161,7 +161,7 @@ class _Page:
             name: {"number": n + 1, "name": name, "colour": COLOURS[n % len(COLOURS)]}
             for n, name in enumerate(timeline.states)
         }
-        wanted = {
+        columns = {
             "frames": True,
             "source frames": history.sampled,
             "seconds": history.times_s is not None,
@@ -169,7 +169,7 @@ class _Page:
             "reference": references is not None,
             "tIoU": references is not None,
         }
-        self.columns = [name for name, is_wanted in wanted.items() if is_wanted]
+        self.columns = [name for name, is_present in columns.items() if is_present]
 
     def facts(
         self, video: str | None, object: str | None, tracker: str | None

@@ -80,11 +80,11 @@ def _sheet_of(video: Video, masks: Masks, notes: Notes, texts: dict[str, str]) -
     doubtful = [
         positions[doubt.first] for _, doubt in notes.doubts_of() if doubt.first in positions
     ]
-    wanted = {notes.frames[at] for at in frames_to_show(len(notes.frames), doubtful)}
+    chosen = {notes.frames[at] for at in frames_to_show(len(notes.frames), doubtful)}
     ids = [id for id, track in notes.objects.items() if track.seen]
     shots = []
     for frame in video:
-        if frame.source in wanted:
+        if frame.source in chosen:
             unions = masks.unions(frame, [frozenset([id]) for id in ids])
             seen = {id: mask for id, mask in zip(ids, unions, strict=True) if mask is not None}
             picture = with_masks(frame.image, seen)

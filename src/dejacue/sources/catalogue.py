@@ -156,9 +156,9 @@ def check_default(
     is named; a download of that size is not begun unasked."""
     models = catalogue()
     name = f"siglip2:{precision}" if precision in ("fp16", "int8") else "siglip2"
-    asked = backend == "torch" or (backend is None and device is not None)
+    torch_chosen = backend == "torch" or (backend is None and device is not None)
     likely = backend is None and may_be_accelerated()
-    if asked or (likely and (models[name].state != "ready" or accelerated())):
+    if torch_chosen or (likely and (models[name].state != "ready" or accelerated())):
         name = "siglip2:torch"
     _refuse_absent(
         models[name],

@@ -115,7 +115,7 @@ class _HistoryDocument(msgspec.Struct, kw_only=True):
     notes: tuple[str, ...] = ()
 
     def _timeline(
-        self, answers: Iterable[Answer], states: Mapping[str, Sequence[str]] | None = None
+        self, answers: Iterable[_Answer], states: Mapping[str, Sequence[str]] | None = None
     ) -> Timeline:
         known, intervals = _intervals_of(answers)
         return Timeline.of(
@@ -135,7 +135,7 @@ class TimelineDocument(_HistoryDocument, kw_only=True):
     states: dict[Name, tuple[Name, ...]] | None = None
 
     def timeline(self) -> Timeline:
-        return self._timeline((Answer(row.interval()) for row in self.intervals), self.states)
+        return self._timeline((_Answer(row.interval()) for row in self.intervals), self.states)
 
 
 class MomentDocument(SpanDocument, kw_only=True):
@@ -152,11 +152,11 @@ class MomentDocument(SpanDocument, kw_only=True):
         super().__post_init__()
         _check_level(self.level)
 
-    def answers(self, further: Kind) -> list[Answer]:
+    def answers(self, further: Kind) -> list[_Answer]:
         """Return its window and its alternatives; ``further`` is the kind of the latter."""
         rows: list[SpanDocument] = [self, *self.alternatives]
         return [
-            Answer(
+            _Answer(
                 Interval(
                     self.state,
                     row.start,
@@ -189,7 +189,7 @@ class RetrievalDocument(_HistoryDocument, kw_only=True):
         )
 
 
-class Answer(NamedTuple):
+class _Answer(NamedTuple):
     """A window of a description in a file of an earlier version, or of a state in a table."""
 
     interval: Interval
@@ -202,9 +202,9 @@ def _check_level(level: str) -> None:
         raise unknown("level", level, LEVELS)
 
 
-def _intervals_of(answers: Iterable[Answer]) -> tuple[dict[str, tuple[str, ...]], list[Interval]]:
+def _intervals_of(answers: Iterable[_Answer]) -> tuple[dict[str, tuple[str, ...]], list[Interval]]:
     """Return states and intervals: one answer for a state whose descriptions all share it."""
-    groups: dict[str, dict[str | None, list[Answer]]] = {}
+    groups: dict[str, dict[str | None, list[_Answer]]] = {}
     for answer in answers:
         texts = groups.setdefault(answer.interval.state, {})
         texts.setdefault(answer.interval.description, []).append(answer)
@@ -222,12 +222,12 @@ def _intervals_of(answers: Iterable[Answer]) -> tuple[dict[str, tuple[str, ...]]
     return states, intervals
 
 
-def _agree(first: list[Answer], other: list[Answer]) -> bool:
+def _agree(first: list[_Answer], other: list[_Answer]) -> bool:
     pairs = ([(row.interval.window, row.level) for row in rows] for rows in (first, other))
     return next(pairs) == next(pairs) and first[0].absent == other[0].absent
 
 
-def _present(answers: list[Answer]) -> list[Interval]:
+def _present(answers: list[_Answer]) -> list[Interval]:
     return [] if answers[0].absent else [answer.interval for answer in answers]
 
 
@@ -335,35 +335,28 @@ def write_references(
     if (format := format_of(path)) is not None:
         with in_file(path):
             return write_bytes(path, foreign_bytes(records, format, times=times))
+    if not is_table(path) and not _is_csv(path):
+        lines = map(_as_line, records)
+        return write_document(path, {"schema": REFERENCES_SCHEMA}, "histories", lines)
+    for record in records:
+        if record.frames is not None or record.descriptions is not None:
+            raise InputError(
+                f"a {'CSV' if _is_csv(path) else 'table'} cannot hold the frames and descriptions "
+                f'of history "{record.history_id}"',
+                file=path,
+                value=record.history_id,
+                remedy="give a name that ends in .json",
+            )
+    rows = [row for record in records for row in record.to_rows()]
     if is_table(path):
-        for record in records:
-            _check_flat(path, record)
-        rows = [row for record in records for row in record.to_rows()]
         columns = {name: [row[name] for row in rows] for name in _REFERENCE_COLUMNS}
         return write_bytes(path, table_bytes(columns, Path(path).suffix.lower()))
-    if _is_csv(os.fspath(path)):
-        stream = io.StringIO()
-        style: Any = {"lineterminator": "\n", "quoting": csv.QUOTE_NONNUMERIC}  # a name may hold \r
-        writer = csv.DictWriter(stream, _REFERENCE_COLUMNS, **style)
-        writer.writeheader()
-        for record in records:
-            _check_flat(path, record)
-            writer.writerows(record.to_rows())
-        return write_text(path, stream.getvalue())
-    return write_document(
-        path, {"schema": REFERENCES_SCHEMA}, "histories", (_as_line(record) for record in records)
-    )
-
-
-def _check_flat(path: str | os.PathLike[str], record: Reference) -> None:
-    if record.frames is not None or record.descriptions is not None:
-        raise InputError(
-            f"a {'CSV' if _is_csv(os.fspath(path)) else 'table'} cannot hold the frames and "
-            f'descriptions of history "{record.history_id}"',
-            file=path,
-            value=record.history_id,
-            remedy="give a name that ends in .json",
-        )
+    stream = io.StringIO()
+    style: Any = {"lineterminator": "\n", "quoting": csv.QUOTE_NONNUMERIC}  # a name may hold \r
+    writer = csv.DictWriter(stream, _REFERENCE_COLUMNS, **style)
+    writer.writeheader()
+    writer.writerows(rows)
+    return write_text(path, stream.getvalue())
 
 
 def read_timelines(path: str | os.PathLike[str]) -> list[Timeline]:
@@ -406,7 +399,7 @@ def write_timelines(path: str | os.PathLike[str], timelines: Timeline | Iterable
     """
     if isinstance(timelines, Timeline):
         timelines = [timelines]
-    if _is_csv(os.fspath(path)) or format_of(path) is not None:
+    if _is_csv(path) or format_of(path) is not None:
         raise InputError(
             "timelines are written as JSON or tables",
             file=path,
@@ -509,7 +502,7 @@ def _retrieval(document: RetrievalDocument) -> Timeline:
 
 
 def _timelines_from_rows(rows: Cells) -> list[Timeline]:
-    histories: dict[str, list[Answer]] = {}
+    histories: dict[str, list[_Answer]] = {}
     ranks: dict[str, Ranks] = {}
     notes: dict[str, dict[str, None]] = {}
     for place, cells in rows:
@@ -523,7 +516,7 @@ def _timelines_from_rows(rows: Cells) -> list[Timeline]:
                 notes.setdefault(row.history, {}).update(dict.fromkeys(text.split(" | ")))
             _check_rank(row, ranks.setdefault(row.history, {}))
             histories.setdefault(row.history, []).append(
-                Answer(row.interval(), row.level or "description", row.absent)
+                _Answer(row.interval(), row.level or "description", row.absent)
             )
     timelines = []
     for history, answers in histories.items():
@@ -565,8 +558,8 @@ def _check_unique(records: Iterable[Any]) -> Iterator[Any]:
         yield record
 
 
-def _is_csv(name: str) -> bool:
-    return Path(name).suffix.lower() == ".csv"
+def _is_csv(path: str | os.PathLike[str]) -> bool:
+    return Path(path).suffix.lower() == ".csv"
 
 
 def _rows(
