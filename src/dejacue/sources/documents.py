@@ -203,7 +203,8 @@ def check_keys(keys: Iterable[str], known: Sequence[str]) -> None:
 
 def check_object(value: object, keys: Iterable[str]) -> None:
     if not isinstance(value, dict):
-        raise InputError(f"must be an object with the keys {', '.join(keys)}, not {value!r:.40}")
+        problem = f"must be an object with the keys {', '.join(keys)}, not {value!r:.40}"
+        raise InputError(problem, value=value)
 
 
 def whole_number(value: object, what: str) -> int:

@@ -577,8 +577,9 @@ def _rows(
                 remedy=f"the first line must name the columns {', '.join(needed)}, separated by "
                 "commas",
             )
-        if len(set(columns)) < len(columns):
-            raise InputError("two columns have the same name")
+        repeated = [column for column in columns if columns.count(column) > 1]
+        if repeated:
+            raise InputError("two columns have the same name", field=repeated[0])
         if allowed is not None:
             with in_file(name, 1):
                 check_keys(columns, allowed)
