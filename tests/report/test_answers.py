@@ -424,7 +424,7 @@ def test_an_ending_that_names_no_format_is_refused(saved, dejacue, monkeypatch, 
     assert (ran.code, ran.out) == (2, "")
     assert ran.err == (
         f"dejacue: {name}: the file ending matches no format; use one of "
-        f"{', '.join(export.suffix for export in EXPORTS.values())}, .txt (the table), or a folder\n"
+        f"{', '.join(each.suffix for each in EXPORTS.values())}, .txt (the table), or a folder\n"
     )
     assert sorted(Path().iterdir()) == before
 
