@@ -26,16 +26,6 @@ from typing import Any, Generic, TypeVar
 from dejacue.errors import InputError, MissingExtra, first_line, unknown
 
 T = TypeVar("T")
-GROUPS = (
-    "encoders",
-    "trackers",
-    "readouts",
-    "saved_readouts",
-    "mask_readers",
-    "formats",
-    "layouts",
-    "commands",
-)
 
 # What dejacue-paper adds, so that its names are known where it is not installed.
 PAPER: Mapping[str, tuple[str, ...]] = {
@@ -66,12 +56,9 @@ def check_installed(group: str, name: str) -> None:
     """Raise MissingExtra for a name that belongs to dejacue-paper, which is called where nothing
     else has this name."""
     if name in PAPER.get(group, ()):
-        raise MissingExtra(
-            f'"{name}" is part of dejacue-paper, which is not installed',
-            field=group,
-            value=name,
-            remedy="pip install dejacue-paper (in a checkout: pip install ./paper)",
-        )
+        problem = f'"{name}" is part of dejacue-paper, which is not installed'
+        remedy = "pip install dejacue-paper (in a checkout: pip install ./paper)"
+        raise MissingExtra(problem, field=group, value=name, remedy=remedy)
 
 
 @cache
@@ -84,8 +71,8 @@ def entry_points(group: str) -> dict[str, importlib.metadata.EntryPoint]:
 def packages() -> list[str]:
     """Return the installed packages that add something, with their versions."""
     entries = importlib.metadata.entry_points()
-    ours = [entry for group in GROUPS for entry in entries.select(group=f"dejacue.{group}")]
-    return sorted({f"{entry.dist.name} {entry.dist.version}" for entry in ours if entry.dist})
+    distributions = (entry.dist for entry in entries if entry.group.startswith("dejacue."))
+    return sorted({f"{each.name} {each.version}" for each in distributions if each})
 
 
 def load(entry: importlib.metadata.EntryPoint) -> Any:

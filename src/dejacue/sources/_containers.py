@@ -62,12 +62,9 @@ class Container:
         estimate = self._seconds * (self.rate or 0)
         start = sampling.start or 0
         if estimate and self._count and start >= max(self._count, estimate):
-            raise InputError(
-                f"start {start} is past the last of its {self._count} frames",
-                field="start",
-                value=start,
-                remedy=f"give at most {self._count - 1}",
-            )
+            problem = f"start {start} is past the last of its {self._count} frames"
+            remedy = f"give at most {self._count - 1}"
+            raise InputError(problem, field="start", value=start, remedy=remedy)
         count = self._count or round(estimate)
         return sampling.expected(count, self.rate) if count else None
 
@@ -281,7 +278,10 @@ class Undisplayed:
 
     def __init__(self, frame: Any, converter: DisplayConverter) -> None:
         self._frame, self._converter = frame, converter
-        self._planes = _planes(frame)
+        planes = [_array(plane) for plane in frame.planes]  # brightness and two colours
+        if frame.format.name == GPU_FORMAT:  # which gives the colours side by side
+            planes = [planes[0], planes[1][:, ::2], planes[1][:, 1::2]]
+        self._planes = planes
         self.shape: tuple[int, int] = (frame.height, frame.width)
         self.nbytes: int = sum(plane.buffer_size for plane in frame.planes)
 
@@ -318,14 +318,6 @@ class Undisplayed:
             _array(target)[:rows, :columns] = plane[y : y + rows, x : x + columns]
         part.colorspace, part.color_range = frame.colorspace, frame.color_range
         return _rgb(part), top, left
-
-
-def _planes(frame: Any) -> list[NDArray[np.uint8]]:
-    """Return brightness and two colours; a GPU gives the colours side by side."""
-    planes = [_array(plane) for plane in frame.planes]
-    if frame.format.name == GPU_FORMAT:
-        planes = [planes[0], planes[1][:, ::2], planes[1][:, 1::2]]
-    return planes
 
 
 def _array(plane: Any) -> NDArray[np.uint8]:

@@ -163,11 +163,9 @@ def _opened(source: Any, opener: Callable[..., Any], options: dict[str, Any]) ->
     if isinstance(source, str | os.PathLike | Mapping):
         return opener(source, **chosen)
     if chosen:
-        raise InputError(
-            f"build_history: {', '.join(chosen)}: is an option of {opener.__name__}",
-            field=next(iter(chosen)),
-            remedy="give it there, or give the path here",
-        )
+        problem = f"build_history: {', '.join(chosen)}: is an option of {opener.__name__}"
+        remedy = "give it there, or give the path here"
+        raise InputError(problem, field=next(iter(chosen)), remedy=remedy)
     return source
 
 
@@ -355,12 +353,9 @@ def crops(
     ids = tuple(lineages)
     if not visible and required:
         masks.check_matched()  # says why, where names or numbers do not fit
-        raise InputError(
-            f"{ids[0]} is never visible",
-            file=video.path,
-            field="objects",
-            remedy="check the mask ids and how masks are matched to frames",
-        )
+        problem = f"{ids[0]} is never visible"
+        remedy = "check the mask ids and how masks are matched to frames"
+        raise InputError(problem, file=video.path, field="objects", remedy=remedy)
     problems = "\n".join((*getattr(video, "problems", ()), *getattr(masks, "problems", ())))
     of_the_pass = {LOOKED_AT: str(frames), **({PROBLEMS: problems} if problems else {})}
     seen = {ids[at]: lineages[ids[at]] for at in sorted(visible)}

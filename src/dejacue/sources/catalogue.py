@@ -140,12 +140,9 @@ def model_named(name: str) -> CatalogueEntry:
         return models[name]
     family, _, rest = name.partition(":")
     if family == "hf" and rest:
-        raise MissingData(
-            f"{name}: its files are not in this list",
-            field="model",
-            value=name,
-            remedy=f"hf download {rest} downloads them, as does the first use of --encoder {name}",
-        )
+        problem = f"{name}: its files are not in this list"
+        remedy = f"hf download {rest} downloads them, as does the first use of --encoder {name}"
+        raise MissingData(problem, field="model", value=name, remedy=remedy)
     raise unknown("model", name, models)
 
 
@@ -206,12 +203,9 @@ def try_model(model: CatalogueEntry) -> Iterator[str]:
     A model of which a file is missing, has another hash, or that does not run is refused.
     """
     if model.state in ("absent", "partial"):
-        raise MissingData(
-            f"{model.name} is not on this machine ({model.state})",
-            field="model",
-            value=model.name,
-            remedy=f"download it with dejacue weights fetch {model.name} ({model.size()})",
-        )
+        problem = f"{model.name} is not on this machine ({model.state})"
+        remedy = f"download it with dejacue weights fetch {model.name} ({model.size()})"
+        raise MissingData(problem, field="model", value=model.name, remedy=remedy)
     for part, name, path in model.files():
         assert path is not None
         part.check({name: path}, hub=True)

@@ -374,12 +374,9 @@ def _parse_yaml(text: str) -> Any:
     def truth(loader: Any, node: Any) -> Any:
         if node.value.lower() not in loader.bool_values:
             return loader.construct_yaml_bool(node)  # and fails
-        raise InputError(
-            f"YAML reads {node.value} as true or false, not as a word",
-            line=node.start_mark.line + 1,
-            value=node.value,
-            remedy=f'put it in quotes: "{node.value}"',
-        )
+        problem = f"YAML reads {node.value} as true or false, not as a word"
+        remedy = f'put it in quotes: "{node.value}"'
+        raise InputError(problem, line=node.start_mark.line + 1, value=node.value, remedy=remedy)
 
     Loader.add_constructor("tag:yaml.org,2002:bool", truth)
     Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, mapping)

@@ -58,7 +58,7 @@ class Made:
 
 
 class Pictures(NamedTuple):
-    """By frame, as JPEG: the whole frame, and the object as the encoder sees it."""
+    """Pictures as JPEG by frame: the whole frame, and the object as the encoder sees it."""
 
     thumbnails: dict[int, bytes]
     crops: dict[int, bytes]
@@ -164,12 +164,9 @@ def write_finding(folder: Path, finding: Parts) -> Path:
         replaced.append(pair[1])
     evidence = finding.timeline.evidence
     if evidence is None:
-        raise InputError(
-            "the timeline has no evidence, which a finding keeps",
-            file=path,
-            field="timeline",
-            remedy="make it with read(…) instead of locate(…)",
-        )
+        problem = "the timeline has no evidence, which a finding keeps"
+        remedy = "make it with read(…) instead of locate(…)"
+        raise InputError(problem, file=path, field="timeline", remedy=remedy)
     document = {
         "schema": f"{KIND}/{VERSION}",
         "files": {what: file.name for what, file in files.items()},
@@ -252,11 +249,9 @@ def read_finding(folder: Path) -> Parts:
         same = _words_of(timeline.states) == _words_of(vocabulary.states)
         same &= timeline.history_id == history.id
         if not same or not _is_evidence(arrays, history, vocabulary):
-            raise InputError(
-                "its files do not belong together, as if some had been replaced",
-                field="files",
-                remedy="run locate again, or copy the whole folder again",
-            )
+            problem = "its files do not belong together, as if some had been replaced"
+            remedy = "run locate again, or copy the whole folder again"
+            raise InputError(problem, field="files", remedy=remedy)
         columns: dict[str, Any] = {**arrays, "zero": str(arrays["zero"])}
         evidence = Evidence(**{name: columns[name] for name in _EVIDENCE})
         if document.version < VERSION:
@@ -318,11 +313,9 @@ def read_document(folder: Path) -> Document:
     """Read the document alone, without the arrays that it names."""
     path = folder / DOCUMENT
     if not os.path.isfile(path):
-        raise InputError(
-            f"is not the folder of a finding ({DOCUMENT} is missing)",
-            file=folder,
-            remedy="write one with finding.write(folder) or dejacue find -o folder",
-        )
+        problem = f"is not the folder of a finding ({DOCUMENT} is missing)"
+        remedy = "write one with finding.write(folder) or dejacue find -o folder"
+        raise InputError(problem, file=folder, remedy=remedy)
     document = read_json(path)
     with in_file(path):
         schema = document.get("schema") if isinstance(document, dict) else None

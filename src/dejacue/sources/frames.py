@@ -219,13 +219,9 @@ def open_frames(path: Path) -> Frames:
 
 def _check(path: Path, number: int, count: int) -> None:
     if not 0 <= number < count:
-        raise InputError(
-            f"has no frame {number}",
-            file=path,
-            field="frame",
-            value=number,
-            remedy=f"its frames are 0 to {count - 1}",
-        )
+        problem = f"has no frame {number}"
+        remedy = f"its frames are 0 to {count - 1}"
+        raise InputError(problem, file=path, field="frame", value=number, remedy=remedy)
 
 
 def jpeg(image: NDArray[np.uint8], width: int | None = None) -> bytes:

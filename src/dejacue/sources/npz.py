@@ -37,11 +37,9 @@ def read_npz(path: str | os.PathLike[str], names: Iterable[str]) -> dict[str, ND
         members: dict[str, zipfile.ZipInfo] = {}
         for member in archive.infolist():
             if not member.filename.endswith(".npy"):
-                raise InputError(
-                    f"{member.filename:.80} is not an array",
-                    field=member.filename,
-                    remedy="an .npz file holds .npy members only",
-                )
+                problem = f"{member.filename:.80} is not an array"
+                remedy = "an .npz file holds .npy members only"
+                raise InputError(problem, field=member.filename, remedy=remedy)
             key = member.filename.removesuffix(".npy")
             if key in members:
                 problem = f"contains {member.filename} twice"

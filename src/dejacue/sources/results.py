@@ -400,11 +400,9 @@ def write_timelines(path: str | os.PathLike[str], timelines: Timeline | Iterable
     if isinstance(timelines, Timeline):
         timelines = [timelines]
     if _is_csv(path) or format_of(path) is not None:
-        raise InputError(
-            "timelines are written as JSON or tables",
-            file=path,
-            remedy="give a name that ends in .json, or export a finding",
-        )
+        problem = "timelines are written as JSON or tables"
+        remedy = "give a name that ends in .json, or export a finding"
+        raise InputError(problem, file=path, remedy=remedy)
     if is_table(path):
         columns = Timeline.joined(list(timelines)).columns()
         return write_bytes(path, table_bytes(columns, Path(path).suffix.lower()))
@@ -533,12 +531,9 @@ def _check_rank(row: IntervalDocument, ranks: Ranks) -> None:
     if row.rank != last + 1:
         twice = row.rank <= last
         problem = "is given twice" if twice else f"does not follow rank {row.rank - 1}"
-        raise InputError(
-            f"rank {row.rank} of {_quoted(*key)} {problem}",
-            field="rank",
-            value=row.rank,
-            remedy="keep one interval for each rank" if twice else None,
-        )
+        problem = f"rank {row.rank} of {_quoted(*key)} {problem}"
+        remedy = "keep one interval for each rank" if twice else None
+        raise InputError(problem, field="rank", value=row.rank, remedy=remedy)
     ranks[key] = row.rank
 
 

@@ -29,11 +29,9 @@ def frame_ends_s(history: History, name: str | None = None) -> NDArray[np.float6
     """
     name = name or f'history "{history.id}"'
     if history.times_s is None:
-        raise InputError(
-            f"{name} has no timestamps, but this format is in seconds",
-            field="times_s",
-            remedy="build it from a video, or give times_s (for a folder of images: a rate)",
-        )
+        problem = f"{name} has no timestamps, but this format is in seconds"
+        remedy = "build it from a video, or give times_s (for a folder of images: a rate)"
+        raise InputError(problem, field="times_s", remedy=remedy)
     if history.ends_s is None:
         problem = f"{name} has a single frame of unknown duration"
         remedy = "export it in frames (CSV, JSON, Parquet)"

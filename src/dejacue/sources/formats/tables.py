@@ -35,11 +35,9 @@ def table_rows(path: str, needed: Sequence[str]) -> Iterator[tuple[named, dict[s
             raise InputError(problem, value=count, remedy="split it")
         missing = [name for name in needed if name not in names]
         if missing:
-            raise InputError(
-                f"no column {', '.join(missing)}",
-                field=missing[0],
-                remedy=f"the required columns are {', '.join(needed)}",
-            )
+            problem = f"no column {', '.join(missing)}"
+            remedy = f"the required columns are {', '.join(needed)}"
+            raise InputError(problem, field=missing[0], remedy=remedy)
         table.validate(full=True)  # offsets of a damaged file lead anywhere
         rows = table.to_pylist()
     except FileNotFoundError:
