@@ -71,8 +71,9 @@ def entry_points(group: str) -> dict[str, importlib.metadata.EntryPoint]:
 def packages() -> list[str]:
     """Return the installed packages that add something, with their versions."""
     entries = importlib.metadata.entry_points()
-    distributions = (entry.dist for entry in entries if entry.group.startswith("dejacue."))
-    return sorted({f"{each.name} {each.version}" for each in distributions if each})
+    groups = [group for group in entries.groups if group.startswith("dejacue.")]
+    ours = [entry for group in groups for entry in entries.select(group=group)]
+    return sorted({f"{entry.dist.name} {entry.dist.version}" for entry in ours if entry.dist})
 
 
 def load(entry: importlib.metadata.EntryPoint) -> Any:

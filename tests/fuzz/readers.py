@@ -336,7 +336,7 @@ def read_images(rng: Random, folder: Path) -> None:
 
 def words(folder: Path, suffix: str) -> None:
     state = {"words": ["one"], "examples": [3, "4.5s", "1-2", "cup.jpg", "a.mp4@7"]}
-    document = {"object": "cup", "states": {"a": shown, "b": ["three"]}, "none": [5], "changes": 6}
+    document = {"object": "cup", "states": {"a": state, "b": ["three"]}, "none": [5], "changes": 6}
     (folder / f"x{suffix}").write_text(
         json.dumps(document)
         if suffix == ".json"

@@ -30,8 +30,13 @@ except ImportError:  # Windows
 TEMPORARY = ".dejacue-tmp"
 MAX_NAME_BYTES = 255
 _COUNTER = itertools.count()
-_PLACE_ERRORS = (PermissionError, FileNotFoundError, FileExistsError)
-_PLACE_ERRORS += (NotADirectoryError, IsADirectoryError)
+_PLACE_ERRORS = (
+    PermissionError,
+    FileNotFoundError,
+    FileExistsError,
+    NotADirectoryError,
+    IsADirectoryError,
+)
 _PLACE_CODES = (errno.EROFS, errno.ENAMETOOLONG, errno.EINVAL, errno.ELOOP)
 
 

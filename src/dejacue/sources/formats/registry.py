@@ -66,7 +66,11 @@ class Format:
 
 
 def _of_module(
-    name: str, suffixes: tuple[str, ...], counting: Any, module: ModuleType, **more: Any
+    name: str,
+    suffixes: tuple[str, ...],
+    counting: tuple[str, str, float | None],
+    module: ModuleType,
+    **more: Any,
 ) -> Format:
     return Format(name, suffixes, *counting, module.write, module.read, **more)
 
