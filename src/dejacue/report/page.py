@@ -102,11 +102,7 @@ def report_page(
 
 
 def finding_html(
-    history: History,
-    timeline: Timeline,
-    *,
-    thumbnails: Pictures = (),
-    warnings: Sequence[str] = (),
+    history: History, timeline: Timeline, *, thumbnails: Pictures = (), warnings: Sequence[str] = ()
 ) -> str:
     """Return the timeline with its history; above it the warnings and some of the thumbnails."""
     parts = [f"<div>\N{WARNING SIGN} {escaped(warning)}</div>" for warning in warnings]

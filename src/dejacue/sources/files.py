@@ -27,32 +27,18 @@ MAX_TEXT_BYTES = 1 << 20
 MAX_BRACKETS = 20  # within each other, in YAML; a vocabulary needs two
 _TWICE = "given twice; list its descriptions together"
 _COLUMNS = ("times_s", "source_frames", "presence")
+_OF_BOTH = ("schema", "encoder", "features")
 _OF_HISTORY = (
-    "schema",
+    *_OF_BOTH,
+    *_COLUMNS,
     "id",
-    "encoder",
     "made_with",
-    "features",
     "visual_features",
     "frames",
     "frame_indices",
-    *_COLUMNS,
 )
-_OF_VOCABULARY = (
-    "schema",
-    "encoder",
-    "object",
-    "features",
-    "text_features",
-    "states",
-    "state_ids",
-    "state_tokens",
-    "descriptions",
-    "state_texts",
-    "variant_names",
-    "examples",
-    "example_features",
-)
+_STATES = ("states", "state_ids", "state_tokens", "descriptions", "state_texts", "variant_names")
+_OF_VOCABULARY = (*_OF_BOTH, *_STATES, "object", "text_features", "examples", "example_features")
 
 
 def file_name(text: str) -> str:

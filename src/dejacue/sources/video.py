@@ -25,13 +25,7 @@ from numpy.typing import NDArray
 
 from dejacue.errors import InputError, in_file, shown, unknown
 from dejacue.sources._containers import Container, Undisplayed
-from dejacue.sources._sampling import (
-    Picture,
-    Sampling,
-    Source,
-    Unreadable,
-    is_between,
-)
+from dejacue.sources._sampling import Picture, Sampling, Source, Unreadable, is_between
 from dejacue.sources.atomic import write_whole
 from dejacue.sources.images import Images, images_in, is_image, natural
 
