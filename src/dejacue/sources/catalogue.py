@@ -113,7 +113,9 @@ class CatalogueEntry:
 def catalogue() -> dict[str, CatalogueEntry]:
     """Return every model by its name, encoders first."""
     models = [CatalogueEntry("mini", "encoder", (), licence="as dejacue")]
-    models.append(CatalogueEntry("lite", "encoder", (), "lite", lite.BYTES, brought_by=lite.PACKAGE))
+    models.append(
+        CatalogueEntry("lite", "encoder", (), "lite", lite.BYTES, brought_by=lite.PACKAGE)
+    )
     for precision, size in PARAMETER_BYTES.items():
         parts = siglip.onnx_export(precision), siglip.TOKENIZER
         name = "siglip2" if precision == "fp32" else f"siglip2:{precision}"
