@@ -40,10 +40,12 @@ def fuzz(monkeypatch, tmp_path):
 
 def test_the_inputs_are_valid_before_they_are_changed(fuzz, monkeypatch, tmp_path) -> None:
     monkeypatch.setattr("mutate.tree", lambda rng, folder: None)
-    monkeypatch.setattr("mutate.data", lambda rng, given, times=0: given)
-    monkeypatch.setattr(random.Random, "choice", lambda rng, given: given[0])  # the usual options
+    monkeypatch.setattr("mutate.data", lambda rng, content, times=0: content)
+    monkeypatch.setattr(
+        random.Random, "choice", lambda rng, choices: choices[0]
+    )  # the usual options
     for target in (*fuzz.readers.TARGETS, *fuzz.layouts.TARGETS):
-        valid, folder = tmp_path / target.name / "valid", tmp_path / target.name / "own"
+        valid, folder = tmp_path / target.name / "valid", tmp_path / target.name / "input"
         valid.mkdir(parents=True)
         folder.mkdir()
         target.make(valid)
@@ -51,7 +53,7 @@ def test_the_inputs_are_valid_before_they_are_changed(fuzz, monkeypatch, tmp_pat
 
 
 class Bad:
-    """Targets that break the rule, each in its own way."""
+    """Targets that break the rule, each in another way."""
 
     def __getattr__(self, kind):
         def act(rng, valid, folder):
@@ -77,16 +79,16 @@ class Bad:
     ],
 )
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-def test_what_breaks_the_rule_is_told_with_its_input(
+def test_what_breaks_the_rule_is_printed_with_its_input(
     fuzz, monkeypatch, tmp_path, capsys, kind, message
 ) -> None:
     target = fuzz.Target(kind, 1, lambda folder: None, getattr(Bad(), kind))
     monkeypatch.setattr(fuzz, "TARGETS", {kind: target})
-    monkeypatch.setattr(fuzz, "MOST_SECONDS", 0.3 if kind == "hang" else 600)
-    monkeypatch.setattr(fuzz, "KEPT", tmp_path / "kept")
+    monkeypatch.setattr(fuzz, "MAX_SECONDS", 0.3 if kind == "hang" else 600)
+    monkeypatch.setattr(fuzz, "FAILED_INPUTS", tmp_path / "failed")
     failed = fuzz.run([(kind, 0), (kind, 1)], 5, 1, tmp_path / "scratch")
     assert failed == {kind: 2}
-    told = capsys.readouterr().out
-    assert f"{kind}:1: {message}" in told
-    assert f"fuzz.py --seed 5 --replay {kind}:1" in told
-    assert (tmp_path / "kept" / f"{kind}-5-1" / "problem.txt").is_file()
+    output = capsys.readouterr().out
+    assert f"{kind}:1: {message}" in output
+    assert f"fuzz.py --seed 5 --replay {kind}:1" in output
+    assert (tmp_path / "failed" / f"{kind}-5-1" / "problem.txt").is_file()

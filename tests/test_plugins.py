@@ -8,8 +8,9 @@ from importlib.metadata import EntryPoint
 
 import pytest
 import typer
+from helpers.errors import refused
 
-from dejacue import InputError, MissingExtra, locate, plugins
+from dejacue import MissingExtra, locate, plugins
 from dejacue.plugins import PAPER, Registry
 from dejacue_paper import generate
 
@@ -24,7 +25,7 @@ main()
 
 @pytest.fixture
 def installed(monkeypatch):
-    """Install entry points, given as (name, value), in every group."""
+    """Return a function that installs entry points (name, value) in every group."""
 
     def install(*pairs: tuple[str, str]) -> None:
         entries = {name: EntryPoint(name, value, "group") for name, value in pairs}
@@ -55,12 +56,13 @@ def test_an_unknown_command_stays_unknown_without_the_paper() -> None:
 @pytest.mark.parametrize("name", PAPER["readouts"])
 def test_a_readout_of_the_paper_names_the_package_where_it_is_missing(name, installed) -> None:
     installed()
-    made = generate(3, frames=17)
-    with pytest.raises(MissingExtra, match="dejacue-paper"):
-        locate(made.history, made.vocabulary, readout=name, top=1, engine="numpy", diagnostics=True)
+    scene = generate(3, frames=17)
+    options = {"top": 1, "engine": "numpy", "diagnostics": True}
+    with refused(MissingExtra, field="readouts", value=name):
+        locate(scene.history, scene.vocabulary, readout=name, **options)
 
 
-def test_the_paper_has_what_is_said_of_it() -> None:
+def test_the_paper_adds_the_names_that_are_listed() -> None:
     for group in ("readouts", "saved_readouts", "layouts"):
         assert set(plugins.entry_points(group)) == set(PAPER[group])
 
@@ -78,7 +80,7 @@ def test_what_is_looked_up_is_ours_first_then_that_of_a_plug_in(installed) -> No
 def test_a_broken_plug_in_is_named_and_the_others_work(installed) -> None:
     installed(("broken", "math:nothing"), ("missing", "no_such_module"), ("good", "math:e"))
     registry: Registry[float] = Registry("readouts", {})
-    with pytest.raises(InputError, match='plug-in "broken" of the package math'):
+    with refused(field="group", value="broken", remedy="update or uninstall math"):
         registry["broken"]
     with pytest.warns(UserWarning, match="no_such_module"), pytest.warns(UserWarning, match="math"):
         assert list(registry.loaded()) == ["good"]

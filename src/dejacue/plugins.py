@@ -26,16 +26,6 @@ from typing import Any, Generic, TypeVar
 from dejacue.errors import InputError, MissingExtra, first_line, unknown
 
 T = TypeVar("T")
-GROUPS = (
-    "encoders",
-    "trackers",
-    "readouts",
-    "saved_readouts",
-    "mask_readers",
-    "formats",
-    "layouts",
-    "commands",
-)
 
 # What dejacue-paper adds, so that its names are known where it is not installed.
 PAPER: Mapping[str, tuple[str, ...]] = {
@@ -66,23 +56,23 @@ def check_installed(group: str, name: str) -> None:
     """Raise MissingExtra for a name that belongs to dejacue-paper, which is called where nothing
     else has this name."""
     if name in PAPER.get(group, ()):
-        raise MissingExtra(
-            f'"{name}" is part of dejacue-paper, which is not installed; pip install dejacue-paper '
-            "(in a checkout: pip install ./paper)"
-        )
+        problem = f'"{name}" is part of dejacue-paper, which is not installed'
+        remedy = "pip install dejacue-paper (in a checkout: pip install ./paper)"
+        raise MissingExtra(problem, field=group, value=name, remedy=remedy)
 
 
 @cache
 def entry_points(group: str) -> dict[str, importlib.metadata.EntryPoint]:
     """Return the entry points of a group by name; nothing is loaded."""
-    found = importlib.metadata.entry_points(group=f"dejacue.{group}")
-    return {entry.name: entry for entry in found}
+    entries = importlib.metadata.entry_points(group=f"dejacue.{group}")
+    return {entry.name: entry for entry in entries}
 
 
 def packages() -> list[str]:
     """Return the installed packages that add something, with their versions."""
-    found = importlib.metadata.entry_points()
-    ours = [entry for group in GROUPS for entry in found.select(group=f"dejacue.{group}")]
+    entries = importlib.metadata.entry_points()
+    groups = [group for group in entries.groups if group.startswith("dejacue.")]
+    ours = [entry for group in groups for entry in entries.select(group=group)]
     return sorted({f"{entry.dist.name} {entry.dist.version}" for entry in ours if entry.dist})
 
 
@@ -91,14 +81,18 @@ def load(entry: importlib.metadata.EntryPoint) -> Any:
     try:
         return entry.load()
     except Exception as error:
-        raise InputError(broken(entry, error)) from error
+        raise broken(entry, error) from error
 
 
-def broken(entry: importlib.metadata.EntryPoint, error: Exception) -> str:
+def broken(entry: importlib.metadata.EntryPoint, error: Exception) -> InputError:
+    """Return the error to raise where a plug-in has failed; it names the package."""
     package = entry.dist.name if entry.dist else entry.module
-    return (
+    return InputError(
         f'the plug-in "{entry.name}" of the package {package} failed '
-        f"({type(error).__name__}: {first_line(error)}); update or uninstall {package}"
+        f"({type(error).__name__}: {first_line(error)})",
+        field=entry.group,
+        value=entry.name,
+        remedy=f"update or uninstall {package}",
     )
 
 
@@ -115,10 +109,7 @@ class Registry(Mapping[str, T], Generic[T]):
     def __getitem__(self, name: str) -> T:
         if name in self.built_in:
             return self.built_in[name]
-        found = entry_points(self.group).get(name)
-        if found is None:
-            raise KeyError(name)
-        value: T = load(found)
+        value: T = load(entry_points(self.group)[name])
         return value
 
     def __contains__(self, name: object) -> bool:
@@ -140,14 +131,14 @@ class Registry(Mapping[str, T], Generic[T]):
 
     def loaded(self) -> dict[str, T]:
         """Return all that can be loaded; for the others there is a warning."""
-        found = dict(self.built_in)
+        values = dict(self.built_in)
         for name in self:
-            if name not in found:
+            if name not in values:
                 try:
-                    found[name] = self[name]
+                    values[name] = self[name]
                 except InputError as error:
                     warnings.warn(str(error), stacklevel=2)
-        return found
+        return values
 
 
 def add_commands(app: Any) -> None:
@@ -156,4 +147,4 @@ def add_commands(app: Any) -> None:
         try:
             entry.load()(app)
         except Exception as error:
-            warnings.warn(broken(entry, error), stacklevel=2)
+            warnings.warn(str(broken(entry, error)), stacklevel=2)

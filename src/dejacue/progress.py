@@ -43,7 +43,7 @@ class NotebookBar:
     """Show the last stage as an HTML bar that is updated a few times a second."""
 
     def __init__(self) -> None:
-        self._shown: Any = None
+        self._display: Any = None
         self._last = 0.0
 
     def __call__(self, stage: str, done: int, total: int | None = None, note: str = "") -> None:
@@ -57,7 +57,7 @@ class NotebookBar:
         count = f"{done}" if total is None else f"{done} of {total}"
         words = html.escape(" · ".join(text for text in (stage, count, note) if text))
         page = HTML(f"<progress{share}></progress> {words}")
-        if self._shown is None:
-            self._shown = display(page, display_id=True)
+        if self._display is None:
+            self._display = display(page, display_id=True)
         else:
-            self._shown.update(page)
+            self._display.update(page)

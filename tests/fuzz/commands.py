@@ -25,7 +25,7 @@ from dejacue.sources.tracks.prompts import TypedPrompts, read_prompts
 
 LONG = ("demo", "reproduce", "fetch", "studio")  # they compute long, download, or serve
 HISTORIES, VIDEOS = ["x.npz", "finding", "x.npz"], ["clip.mkv", "images", "images/*.png"]
-MADE = readers.made().history.id
+HISTORY_ID = readers.scene().history.id
 LIKELY: dict[str, list[str]] = {
     "source": [*HISTORIES, *HISTORIES, *VIDEOS],
     "video": VIDEOS,
@@ -59,7 +59,7 @@ LIKELY: dict[str, list[str]] = {
     "engine": ["numpy", "baseline"],
     "files": ["found.json", "truth.json", "one.json", "x.npz", "finding"],
     "path": ["store", "store", "store", "new", "finding"],
-    "ids": [MADE],
+    "ids": [HISTORY_ID],
     "dtype": ["float32"],
     "where": ["id=*", "source=k*", "object=cup"],
     "threads": ["1", "2"],
@@ -72,7 +72,7 @@ LIKELY: dict[str, list[str]] = {
     "end": ["3", "0.4s"],
     "stride": ["1", "2"],
     "frames": ["0:9"],
-    "id": ["h", MADE],
+    "id": ["h", HISTORY_ID],
     "annotator": ["ann"],
     "group": ["vost"],
     "plot": ["out.png"],
@@ -91,7 +91,7 @@ RARE = ("plot", "cut")  # they draw and encode, which takes longer
 
 
 def alone(place: Path) -> None:
-    """No model, no data and no setting of whoever runs this."""
+    """Hide models, data and settings of whoever runs this."""
     os.environ["MPLCONFIGDIR"] = matplotlib.get_cachedir()  # its fonts take long to list
     for name in ("HOME", "XDG_CACHE_HOME", "HF_HOME", "DEJACUE_DATA"):
         os.environ[name] = str(place / "home")
@@ -99,11 +99,11 @@ def alone(place: Path) -> None:
 
 
 def files(folder: Path) -> None:
-    own = readers.made()
-    write_history(folder / "x.npz", own.history)
-    write_vocabulary(folder / "words.npz", own.vocabulary)
+    scene = readers.scene()
+    write_history(folder / "x.npz", scene.history)
+    write_vocabulary(folder / "words.npz", scene.vocabulary)
     with Store.create(folder / "store") as store:
-        store.add([own.history, replace(own.history, id="other")], object="cup", source="k.mp4")
+        store.add([scene.history, replace(scene.history, id="other")], object="cup", source="k.mp4")
     (folder / "words.yaml").write_text("a: a full cup\nb: an empty cup\n")
     for name in ("finding", "images"):
         (folder / name).mkdir()
@@ -121,12 +121,12 @@ def files(folder: Path) -> None:
 
 
 def known_commands() -> list[tuple[tuple[str, ...], list[Any]]]:
-    """The words that name each command, and its parameters."""
+    """Return the words that name each command, and its parameters."""
     from typer.main import get_command
 
     from dejacue.cli.app import app
 
-    found: list[tuple[tuple[str, ...], list[Any]]] = []
+    leaves: list[tuple[tuple[str, ...], list[Any]]] = []
 
     def walk(command: Any, words: tuple[str, ...]) -> None:
         if words[-1:] and words[-1] in LONG:
@@ -134,10 +134,10 @@ def known_commands() -> list[tuple[tuple[str, ...], list[Any]]]:
         for name, inner in getattr(command, "commands", {}).items():
             walk(inner, (*words, name))
         if not hasattr(command, "commands"):
-            found.append((words, command.params))
+            leaves.append((words, command.params))
 
     walk(get_command(app), ())
-    return found
+    return leaves
 
 
 def typed(rng: Random, name: str) -> str:
@@ -151,32 +151,32 @@ def typed(rng: Random, name: str) -> str:
 
 
 def line(rng: Random) -> list[str]:
-    """A command with some of its options."""
+    """Return the words of a command with some of its options."""
     words, parameters = rng.choice(known_commands())
-    given = list(words)
+    arguments = list(words)
     usual = rng.choice((0.03, 0.1, 0.4))
-    for own in parameters:
-        flag = getattr(own, "is_flag", False)
-        if own.param_type_name == "argument":
-            often = 0.97 if own.required else 0.5
-        elif own.required or own.name in FIXED:
+    for parameter in parameters:
+        flag = getattr(parameter, "is_flag", False)
+        if parameter.param_type_name == "argument":
+            often = 0.97 if parameter.required else 0.5
+        elif parameter.required or parameter.name in FIXED:
             often = 0.95
         else:
-            often = 0.01 if own.name in RARE else usual
-        if rng.random() > often or own.name == "help":
+            often = 0.01 if parameter.name in RARE else usual
+        if rng.random() > often or parameter.name == "help":
             continue
-        for _ in range(rng.choice((1, 1, 2)) if own.multiple or own.nargs == -1 else 1):
-            names = [] if own.param_type_name == "argument" else [rng.choice(own.opts)]
-            given += names if flag else [*names, typed(rng, own.name)]
-    return given
+        for _ in range(rng.choice((1, 1, 2)) if parameter.multiple or parameter.nargs == -1 else 1):
+            names = [] if parameter.param_type_name == "argument" else [rng.choice(parameter.opts)]
+            arguments += names if flag else [*names, typed(rng, parameter.name)]
+    return arguments
 
 
 def command(rng: Random, valid: Path, folder: Path) -> None:
     shutil.copytree(valid, folder, dirs_exist_ok=True)
-    given = line(rng)
-    (folder / "command.txt").write_text(repr(given))
+    arguments = line(rng)
+    (folder / "command.txt").write_text(repr(arguments))
     out, err = io.StringIO(), io.StringIO()
-    before, sys.argv = sys.argv, ["dejacue", *given]
+    before, sys.argv = sys.argv, ["dejacue", *arguments]
     code: Any = 0
     try:
         with (
@@ -192,13 +192,13 @@ def command(rng: Random, valid: Path, folder: Path) -> None:
         sys.argv = before
     assert code in (0, 1, 2), f"exit code {code}"
     assert "Traceback" not in err.getvalue()
-    said = [text for text in err.getvalue().splitlines() if text.startswith("dejacue: ")]
-    assert code != 1 or said, f"exit code 1 without a word: {err.getvalue()[-300:]!r}"
-    assert max(map(len, said), default=0) < 2000, f"a long sentence: {said[-1][:300]}"
+    messages = [text for text in err.getvalue().splitlines() if text.startswith("dejacue: ")]
+    assert code != 1 or messages, f"exit code 1 without a word: {err.getvalue()[-300:]!r}"
+    assert max(map(len, messages), default=0) < 2000, f"a long message: {messages[-1][:300]}"
 
 
 def texts(rng: Random, valid: Path, folder: Path) -> None:
-    """What is typed, without the command around it."""
+    """Parse what is typed as one option, without the command around it."""
     kind = rng.randrange(6)
     if kind == 0:
         options.sampling(typed(rng, "start"), typed(rng, "end"), stride=1)
@@ -209,7 +209,7 @@ def texts(rng: Random, valid: Path, folder: Path) -> None:
         chosen = {name: typed(rng, name) for name in rng.sample(names, rng.randint(1, 2))}
         readouts.readout_from(typed(rng, "readout"), chosen)
     elif kind == 3:
-        shown = {
+        prompts = {
             name: (typed(rng, key),)
             for name, key in (
                 ("boxes", "box"),
@@ -219,7 +219,7 @@ def texts(rng: Random, valid: Path, folder: Path) -> None:
             )
             if rng.random() < 0.5
         }
-        read_prompts(TypedPrompts(at=rng.choice((None, 0, -1, 10**12)), **shown))
+        read_prompts(TypedPrompts(at=rng.choice((None, 0, -1, 10**12)), **prompts))
     elif kind == 4:
         _frames(typed(rng, "frames"))
     else:

@@ -44,11 +44,11 @@ from readers import Target
 from dejacue.errors import DejaCueError
 from dejacue.sources.atomic import is_temporary
 
-MOST_SECONDS, MOST_BYTES, MOST_LETTERS = 10, 2 << 30, 2000
+MAX_SECONDS, MAX_BYTES, MAX_LETTERS = 10, 2 << 30, 2000
 TARGETS: dict[str, Target] = {
-    own.name: own
-    for kind in (readers, layouts, commands, stores, writers, kernels)
-    for own in kind.TARGETS
+    target.name: target
+    for module in (readers, layouts, commands, stores, writers, kernels)
+    for target in module.TARGETS
 }
 Input = tuple[str, int]  # target and number
 
@@ -59,13 +59,13 @@ class Failure(NamedTuple):
 
 
 def broken_rule(target: Target, number: int, seed: int, corpus: Path, folder: Path) -> str | None:
-    """Runs one input; what is wrong with the answer."""
+    """Run one input; return what is wrong with the answer, or None."""
     rng = random.Random(f"{seed}/{target.name}/{number}")
     try:
         target.run(rng, corpus / target.name / "valid", folder)
     except DejaCueError as error:
         text = str(error)
-        if len(text.splitlines()) != 1 or len(text) >= MOST_LETTERS:
+        if len(text.splitlines()) != 1 or len(text) >= MAX_LETTERS:
             lines = len(text.splitlines())
             return f"the sentence has {len(text)} letters in {lines} lines: {text[:300]!r}"
     except target.allowed:
@@ -79,7 +79,7 @@ def broken_rule(target: Target, number: int, seed: int, corpus: Path, folder: Pa
 def work(
     inputs: Sequence[Input], seed: int, corpus: Path, folder: Path, now: Any, failures: Any
 ) -> None:
-    """In a fork: runs the inputs from ``now[0]`` on; ``now[1]`` is when the present one started,
+    """Run, in a fork, the inputs from ``now[0]`` on; ``now[1]`` is when the present one started,
     ``now[2]`` how long this process had computed by then."""
     quiet = os.open(os.devnull, os.O_WRONLY)
     os.dup2(quiet, 1)
@@ -95,14 +95,14 @@ def work(
         now[1] = time.monotonic()
         message = broken_rule(TARGETS[name], number, seed, corpus, folder)
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
-        if message is None and peak > MOST_BYTES:
+        if message is None and peak > MAX_BYTES:
             message = f"took {peak >> 20} MB of memory"
         if message is not None:
             failures.put(Failure((name, number), message))
             keep(folder, name, seed, number, message)
         now[0] += 1
         now[1] = 0
-        if peak > MOST_BYTES:
+        if peak > MAX_BYTES:
             os._exit(0)  # the peak is for good: go on in another process
 
 
@@ -113,13 +113,13 @@ def clear(folder: Path) -> None:
 
 
 def keep(folder: Path, name: str, seed: int, number: int, message: str) -> None:
-    place = KEPT / f"{name}-{seed}-{number}"
+    place = FAILED_INPUTS / f"{name}-{seed}-{number}"
     shutil.rmtree(place, ignore_errors=True)
     shutil.copytree(folder, place, symlinks=True)
     (place / "problem.txt").write_text(message, errors="replace")
 
 
-KEPT = Path("out/fuzz").absolute()
+FAILED_INPUTS = Path("out/fuzz").absolute()
 
 
 class Worker:
@@ -138,33 +138,31 @@ class Worker:
         self.process.start()
 
     def watch(self) -> list[Failure]:
-        """What has failed since; kills what hangs, and goes on after what has died."""
-        found = []
+        """Return what has failed since; kill what hangs, and go on after what has died."""
+        failures = []
         started = self.now[1]
         if self.process.is_alive():
             late = bool(started) and (
-                computed(self.process.pid) - self.now[2] > MOST_SECONDS
-                or time.monotonic() - started > 3 * MOST_SECONDS  # others may want the machine
+                computed(self.process.pid) - self.now[2] > MAX_SECONDS
+                or time.monotonic() - started > 3 * MAX_SECONDS  # others may want the machine
             )
-            large = resident(self.process.pid) > MOST_BYTES
+            large = resident(self.process.pid) > MAX_BYTES
             if late or large:
                 self.process.kill()
                 self.process.join()
-                found.append(
-                    self.blame(
-                        f"took more than {MOST_SECONDS} s" if late else "took more than 2 GB"
-                    )
+                failures.append(
+                    self.blame(f"took more than {MAX_SECONDS} s" if late else "took more than 2 GB")
                 )
         elif self.now[0] < len(self.inputs):
             if started:
                 code = self.process.exitcode or 0
                 how = signal.strsignal(-code) if code < 0 else f"exit code {code}"
-                found.append(self.blame(f"the process died: {how}"))
+                failures.append(self.blame(f"the process died: {how}"))
             else:
                 self.start()
         while not self.failures.empty():
-            found.append(self.failures.get())
-        return found
+            failures.append(self.failures.get())
+        return failures
 
     def blame(self, message: str) -> Failure:
         name, number = self.inputs[int(self.now[0])]
@@ -187,7 +185,7 @@ def resident(pid: int | None) -> int:
 
 
 def computed(pid: int | None) -> float:
-    """Seconds that a process has computed."""
+    """Return the seconds that a process has computed."""
     with contextlib.suppress(OSError, IndexError, ValueError):
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
@@ -195,37 +193,37 @@ def computed(pid: int | None) -> float:
 
 
 def schedule(names: Sequence[str], count: int) -> list[Input]:
-    """So many inputs, by the shares of the targets, mixed: a stopped run has seen all of them."""
+    """Return so many inputs by the shares of the targets, mixed: a stopped run has seen all."""
     total = sum(TARGETS[name].share for name in names)
     inputs = [
-        ((k + 0.5) / most, name, k)
+        ((k + 0.5) / share, name, k)
         for name in names
-        for most in [max(1, round(count * TARGETS[name].share / total))]
-        for k in range(most)
+        for share in [max(1, round(count * TARGETS[name].share / total))]
+        for k in range(share)
     ]
     return [(name, k) for _, name, k in sorted(inputs)]
 
 
 def run(inputs: list[Input], seed: int, jobs: int, scratch: Path) -> Counter[str]:
-    """How many inputs of each target break the rule."""
+    """Return how many inputs of each target break the rule."""
     corpus = scratch / "corpus"
     for name in {name for name, _ in inputs}:
         (corpus / name / "valid").mkdir(parents=True)
         TARGETS[name].make(corpus / name / "valid")
     workers = [Worker(inputs[k::jobs], seed, corpus, scratch / f"worker-{k}") for k in range(jobs)]
     failed: Counter[str] = Counter()
-    told = time.monotonic()
+    reported = time.monotonic()
     try:
         while not all(worker.done for worker in workers):
-            if time.monotonic() - told > 30:
-                told += 30
+            if time.monotonic() - reported > 30:
+                reported += 30
                 done = sum(int(worker.now[0]) for worker in workers)
                 print(f"{done} of {len(inputs)}", file=sys.stderr)
-            for failure in (found for worker in workers for found in worker.watch()):
+            for failure in [failure for worker in workers for failure in worker.watch()]:
                 name, number = failure.input
                 failed[name] += 1
-                said = failure.message.strip().splitlines()
-                print(f"{name}:{number}: {said[-1][:300]}")
+                last = failure.message.strip().splitlines()[-1]
+                print(f"{name}:{number}: {last[:300]}")
                 print(f"  python tests/fuzz/fuzz.py --seed {seed} --replay {name}:{number}")
             time.sleep(0.05)
     finally:
@@ -236,8 +234,8 @@ def run(inputs: list[Input], seed: int, jobs: int, scratch: Path) -> Counter[str
 
 
 def replay(name: str, number: int, seed: int, scratch: Path) -> int:
-    """One input in this process, with all it says."""
-    target, valid, folder = TARGETS[name], scratch / name / "valid", scratch / "own"
+    """Run one input in this process, and print all that it says."""
+    target, valid, folder = TARGETS[name], scratch / name / "valid", scratch / "input"
     valid.mkdir(parents=True)
     target.make(valid)
     clear(folder)
@@ -258,21 +256,21 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--replay", metavar="TARGET:NUMBER")
     parser.add_argument("--list", action="store_true", help="the targets and their shares")
-    given = parser.parse_args()
-    unknown = [name for name in given.targets if name not in TARGETS]
+    options = parser.parse_args()
+    unknown = [name for name in options.targets if name not in TARGETS]
     if unknown:
         parser.error(f"no target {', '.join(unknown)}; there are {', '.join(TARGETS)}")
-    if given.list:
-        print("\n".join(f"{own.share:5d} {name}" for name, own in TARGETS.items()))
+    if options.list:
+        print("\n".join(f"{target.share:5d} {name}" for name, target in TARGETS.items()))
         return 0
     with tempfile.TemporaryDirectory(prefix="dejacue-fuzz-") as place:
         commands.alone(Path(place))
-        if given.replay:
-            name, _, number = given.replay.rpartition(":")
-            return replay(name, int(number), given.seed, Path(place))
-        inputs = schedule(given.targets or list(TARGETS), given.inputs)
+        if options.replay:
+            name, _, number = options.replay.rpartition(":")
+            return replay(name, int(number), options.seed, Path(place))
+        inputs = schedule(options.targets or list(TARGETS), options.inputs)
         began = time.monotonic()
-        failed = run(inputs, given.seed, given.jobs, Path(place))
+        failed = run(inputs, options.seed, options.jobs, Path(place))
         os.chdir("/")
     took, used = time.monotonic() - began, sum(os.times()[:4])
     print(
@@ -280,7 +278,7 @@ def main() -> int:
         f"({used:.0f} s of computing): {failed.total()} break the rule"
     )
     if failed:
-        print(f"by target: {dict(failed)}; their files are in {KEPT}")
+        print(f"by target: {dict(failed)}; their files are in {FAILED_INPUTS}")
     return int(bool(failed))
 
 

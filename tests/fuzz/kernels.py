@@ -16,7 +16,7 @@ REFUSED = (ValueError, TypeError, BufferError, OverflowError)
 
 
 def nothing(folder: Path) -> None:
-    """Arguments are made anew for each call."""
+    """Write nothing: arguments are made anew for each call."""
 
 
 def readouts(rng: Random, valid: Path, folder: Path) -> None:
@@ -37,16 +37,17 @@ def pixels(rng: Random, valid: Path, folder: Path) -> None:
     height, width, size = (rng.choice((1, 2, 7, 20)) for _ in range(3))
     image = np.frombuffer(rng.randbytes(height * width * 3), np.uint8)
     mask = np.frombuffer(rng.randbytes(height * width), np.uint8) & 1
-    given = [image, mask, np.zeros(size * size * 3, np.uint8), height, width, 0.2, 4, 127, size]
-    for at in rng.sample(range(len(given)), rng.randint(0, 2)):
-        own = given[at]
-        given[at] = mutate.array(rng, own) if at < 3 else rng.choice(mutate.NUMBERS)
-    _pixels.picture(*given)
+    out = np.zeros(size * size * 3, np.uint8)
+    arguments = [image, mask, out, height, width, 0.2, 4, 127, size]
+    for at in rng.sample(range(len(arguments)), rng.randint(0, 2)):
+        number = rng.choice(mutate.NUMBERS)
+        arguments[at] = mutate.array(rng, arguments[at]) if at < 3 else number
+    _pixels.picture(*arguments)
 
 
 def png(rng: Random, valid: Path, folder: Path) -> None:
-    """Whatever is read of a changed or an invented PNG has the numbers of Pillow. The checksums of
-    chunks are made right again, so that what is changed gets as far as the compressed rows."""
+    """Check that what is read of a changed or an invented PNG has the numbers of Pillow; checksums
+    of chunks are made right again, so that what is changed gets as far as the compressed rows."""
     from helpers.png import chunk, flat
     from PIL import Image
 
@@ -70,12 +71,12 @@ def png(rng: Random, valid: Path, folder: Path) -> None:
     parts = ((b"IHDR", head), (b"PLTE", bytes(768)), (b"IDAT", stream), (b"IEND", b""))
     path = folder / "x.png"
     path.write_bytes(SIGNATURE + b"".join(chunk(*part) for part in parts))
-    found = read_flat_png(path)
-    if kind == 0 and found is None:
+    labels = read_flat_png(path)
+    if kind == 0 and labels is None:
         raise AssertionError("a whole PNG was not read")
-    if found is not None:
+    if labels is not None:
         with Image.open(path) as picture:
-            if not np.array_equal(found, np.asarray(picture)):
+            if not np.array_equal(labels, np.asarray(picture)):
                 raise AssertionError("other numbers than Pillow's")
 
 

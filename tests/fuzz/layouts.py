@@ -69,11 +69,11 @@ assert MAKE.keys() == READERS.keys()
 
 
 def read(layout: str, rng: Random, folder: Path) -> None:
-    found = open_dataset(folder, layout)
-    assert found.to_dict()["clips"] == len(found)
-    assert len(found.references) <= len(found)
+    dataset = open_dataset(folder, layout)
+    assert dataset.to_dict()["clips"] == len(dataset)
+    assert len(dataset.references) <= len(dataset)
     try:
-        manifest_rows(folder / "m.csv", found)
+        manifest_rows(folder / "m.csv", dataset)
     except InputError as error:
         if "no clip can be listed" not in str(error):
             raise

@@ -127,7 +127,7 @@ DTYPES = ("<f2", "<f4", ">f4", "<f8", "<i8", ">i4", "|u1", "|i1", "<u8", "|b1", 
 
 
 def word(rng: Random) -> str:
-    """A text that is often wrong."""
+    """Return a text that is often wrong."""
     if rng.random() < 0.15:
         return "".join(rng.choice(WORDS) for _ in range(rng.randint(2, 4)))
     if rng.random() < 0.2:
@@ -135,9 +135,9 @@ def word(rng: Random) -> str:
     return rng.choice(WORDS)
 
 
-def data(rng: Random, given: bytes, times: int = 6) -> bytes:
-    """Bytes replaced, put in, left out, repeated, cut off."""
-    out = bytearray(given)
+def data(rng: Random, original: bytes, times: int = 6) -> bytes:
+    """Replace, insert, leave out, repeat or cut off bytes."""
+    out = bytearray(original)
     for _ in range(rng.randint(1, times)):
         at = rng.randrange(len(out) + 1)
         some = rng.choice((1, 1, 1, 2, 4, 8, 16))
@@ -159,11 +159,11 @@ def data(rng: Random, given: bytes, times: int = 6) -> bytes:
     return bytes(out)
 
 
-def text(rng: Random, given: bytes) -> bytes:
-    """Tokens of a text replaced, lines repeated and left out; now and then its bytes."""
+def text(rng: Random, original: bytes) -> bytes:
+    """Replace tokens of a text, repeat and leave out lines; now and then change its bytes."""
     if rng.random() < 0.1:
-        return data(rng, given, 2)
-    lines = given.decode("utf-8", "replace").split("\n")
+        return data(rng, original, 2)
+    lines = original.decode("utf-8", "replace").split("\n")
     for _ in range(rng.randint(1, 3)):
         at = rng.randrange(len(lines))
         kind = rng.randrange(5)
@@ -181,9 +181,9 @@ def text(rng: Random, given: bytes) -> bytes:
     return "\n".join(lines).encode("utf-8", "surrogatepass")
 
 
-def value(rng: Random, given: Any) -> Any:
-    """A JSON value of which one place holds something else."""
-    out = copy.deepcopy(given)
+def value(rng: Random, original: Any) -> Any:
+    """Return a JSON value of which one place holds something else."""
+    out = copy.deepcopy(original)
     places = list(_places(out))
     if not places:
         return _other(rng, out)
@@ -202,51 +202,51 @@ def value(rng: Random, given: Any) -> Any:
     return out
 
 
-def _places(given: Any) -> Iterator[tuple[Any, Any]]:
-    """Each list or mapping in a value, with each of its keys."""
-    pairs = given.items() if isinstance(given, dict) else enumerate(given)
-    for key, own in list(pairs):
-        yield given, key
-        if isinstance(own, dict | list):
-            yield from _places(own)
+def _places(original: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield each list or mapping in a value, with each of its keys."""
+    pairs = original.items() if isinstance(original, dict) else enumerate(original)
+    for key, inner in list(pairs):
+        yield original, key
+        if isinstance(inner, dict | list):
+            yield from _places(inner)
 
 
-def _other(rng: Random, given: Any) -> Any:
+def _other(rng: Random, original: Any) -> Any:
     kind = rng.randrange(10)
-    if kind < 5 and type(given) in (int, float) and abs(given) < 1e300:  # not wholly wrong
-        return given + rng.choice((-1, 1, 1, 2, 0.5, 1000, -1000))
-    if kind < 5 and isinstance(given, str):
-        return rng.choice((given.upper(), given[:-1], f"{given} x", "a", "pre", "1"))
+    if kind < 5 and type(original) in (int, float) and abs(original) < 1e300:  # not wholly wrong
+        return original + rng.choice((-1, 1, 1, 2, 0.5, 1000, -1000))
+    if kind < 5 and isinstance(original, str):
+        return rng.choice((original.upper(), original[:-1], f"{original} x", "a", "pre", "1"))
     if kind < 6:
         return word(rng)
     if kind < 8:
         return rng.choice(NUMBERS)
     if kind == 8:
-        deep: Any = given
+        deep: Any = original
         for _ in range(rng.choice((1, 1, 2, 50, 150))):
             deep = [deep] if rng.random() < 0.5 else {"a": deep}
         return deep
     if rng.random() < 0.5:
-        return [given] * rng.choice((0, 1, 2, 100))
+        return [original] * rng.choice((0, 1, 2, 100))
     return rng.choice((None, True, False, [], {}, [[]], {"": None}, [None], "a", 1))
 
 
-def document(rng: Random, given: bytes) -> bytes:
-    """A JSON or YAML text: its value changed, or its letters."""
+def document(rng: Random, original: bytes) -> bytes:
+    """Change the value of a JSON or YAML text, or its letters."""
     if rng.random() < 0.15:
-        return data(rng, given, 2)
+        return data(rng, original, 2)
     try:
-        parsed = json.loads(given)
+        parsed = json.loads(original)
     except ValueError:
-        return text(rng, given)
+        return text(rng, original)
     for _ in range(rng.choice((1, 1, 1, 2, 3))):
         parsed = value(rng, parsed) if isinstance(parsed, dict | list) else parsed
     return json.dumps(parsed, ensure_ascii=rng.random() < 0.5).encode("utf-8", "surrogatepass")
 
 
-def array(rng: Random, given: np.ndarray) -> np.ndarray:
-    """Of another shape or type, or with another value in it."""
-    out, kind = given.copy(), rng.randrange(11)
+def array(rng: Random, original: np.ndarray) -> np.ndarray:
+    """Return an array of another shape or type, or with another value in it."""
+    out, kind = original.copy(), rng.randrange(11)
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -271,14 +271,14 @@ def array(rng: Random, given: np.ndarray) -> np.ndarray:
     return out
 
 
-def npy(rng: Random, given: bytes) -> bytes:
-    """An .npy file, its header forged now and then."""
+def npy(rng: Random, original: bytes) -> bytes:
+    """Change the array of an .npy file; now and then forge its header."""
     try:
-        valid = np.load(io.BytesIO(given))
+        valid = np.load(io.BytesIO(original))
     except Exception:  # it was changed before
-        return data(rng, given)
+        return data(rng, original)
     if valid.size > 1 << 20:  # of nothing
-        return given
+        return original
     stream = io.BytesIO()
     np.lib.format.write_array(stream, array(rng, valid))
     out = stream.getvalue()
@@ -293,11 +293,11 @@ def npy(rng: Random, given: bytes) -> bytes:
     return data(rng, out, 2) if rng.random() < 0.1 else out
 
 
-def npz(rng: Random, given: bytes) -> bytes:
-    """Arrays of an .npz exchanged, under a correct checksum; or its bytes."""
+def npz(rng: Random, original: bytes) -> bytes:
+    """Exchange arrays of an .npz under a correct checksum, or change its bytes."""
     if rng.random() < 0.15:
-        return data(rng, given, 3)
-    with zipfile.ZipFile(io.BytesIO(given)) as old:
+        return data(rng, original, 3)
+    with zipfile.ZipFile(io.BytesIO(original)) as old:
         members = [(name, old.read(name)) for name in old.namelist()]
     for _ in range(rng.choice((1, 1, 2))):
         at, kind = rng.randrange(len(members)), rng.random()
@@ -320,11 +320,11 @@ def npz(rng: Random, given: bytes) -> bytes:
     return stream.getvalue()
 
 
-def picture(rng: Random, given: bytes) -> bytes:
-    """Of another mode, size or content; or its bytes."""
+def picture(rng: Random, original: bytes) -> bytes:
+    """Return a picture of another mode, size or content, or change its bytes."""
     if rng.random() < 0.4:
-        return data(rng, given)
-    image = Image.open(io.BytesIO(given))
+        return data(rng, original)
+    image = Image.open(io.BytesIO(original))
     kind = rng.randrange(4)
     if kind == 0:
         image = image.convert(rng.choice(("1", "L", "P", "RGB", "RGBA", "LA", "I", "F", "CMYK")))
@@ -353,7 +353,7 @@ BY_SUFFIX = {
 
 
 def tree(rng: Random, folder: Path) -> None:
-    """One file of a folder changed; now and then something else lies in its place."""
+    """Change one file of a folder; now and then put something else in its place."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     path = rng.choice(files)
     kind = rng.random()

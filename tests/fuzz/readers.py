@@ -48,7 +48,7 @@ COUNT, HEIGHT, WIDTH = 6, 48, 64
 
 
 class Target(NamedTuple):
-    """What is fuzzed.
+    """One thing that is fuzzed.
 
     share    of the inputs
     make     writes a valid input into a folder, once
@@ -66,7 +66,7 @@ class Target(NamedTuple):
 def reader(
     name: str, share: int, make: Callable[[Path], object], read: Callable[[Random, Path], object]
 ) -> Target:
-    """Of a copy of the valid folder one file is changed; ``read`` is given the copy."""
+    """Return a target that changes one file in a copy of the valid folder, and reads the copy."""
 
     def run(rng: Random, valid: Path, folder: Path) -> object:
         shutil.copytree(valid, folder, dirs_exist_ok=True)
@@ -77,30 +77,30 @@ def reader(
 
 
 def only(read: Callable[[Path], object]) -> Callable[[Random, Path], object]:
-    """Of the file ``x`` of the folder, whatever its ending."""
+    """Return a function that reads the file ``x`` of a folder, whatever its ending."""
     return lambda rng, folder: read(next(iter(sorted(folder.glob("x.*"))), folder / "x.gone"))
 
 
-def made() -> Any:
+def scene() -> Any:
     return generate(frames=12, dimension=9)
 
 
 def finding(folder: Path) -> Finding:
-    own = made()
-    found = find(own.history, own.vocabulary)
-    found.write(folder)
-    return found
+    example = scene()
+    result = find(example.history, example.vocabulary)
+    result.write(folder)
+    return result
 
 
 def references(folder: Path, suffix: str) -> None:
-    own = [Reference("h1", {"a": [Window(0, 3)], "b": [Window(5, 9), Window(12, 12)]})]
-    write_references(folder / f"x{suffix}", own)
+    records = [Reference("h1", {"a": [Window(0, 3)], "b": [Window(5, 9), Window(12, 12)]})]
+    write_references(folder / f"x{suffix}", records)
 
 
 def marked(folder: Path, suffix: str) -> None:
-    """A file of another tool."""
-    own = [Reference("x", {"a": [Window(0, 3)], "b": [Window(5, 9), Window(12, 12)]})]
-    write_references(folder / f"x{suffix}", own, times=clock())
+    """Write a file of another tool."""
+    records = [Reference("x", {"a": [Window(0, 3)], "b": [Window(5, 9), Window(12, 12)]})]
+    write_references(folder / f"x{suffix}", records, times=clock())
 
 
 def clock() -> History:
@@ -113,16 +113,16 @@ def read_marked(path: Path) -> None:
 
 
 def timelines(folder: Path, suffix: str) -> None:
-    own = made()
-    found = find(own.history, own.vocabulary).timeline
+    example = scene()
+    timeline = find(example.history, example.vocabulary).timeline
     if suffix == ".csv":
-        rows = found.to_rows()
+        rows = timeline.to_rows()
         with (folder / "x.csv").open("w", newline="") as stream:
             writer = csv.DictWriter(stream, list(dict.fromkeys(k for row in rows for k in row)))
             writer.writeheader()
             writer.writerows(rows)
     else:
-        write_timelines(folder / f"x{suffix}", [found])
+        write_timelines(folder / f"x{suffix}", [timeline])
 
 
 def two_passes(folder: Path, states: tuple[str, str] | None = None) -> None:
@@ -131,19 +131,19 @@ def two_passes(folder: Path, states: tuple[str, str] | None = None) -> None:
     )
     runs = [pre] * 6 + [between] * 2 + [post] * 7
     window = annotation.template("h", range(15), "a").frames
-    one = passes.Pass("h", "ann", window, tuple(runs), states)
-    other = passes.Pass("h", "bob", window, (pre, pre, post, *runs[3:]), states)
-    passes.write_pass(folder / "one.json", one)
-    passes.write_pass(folder / "other.json", other)
-    decisions = annotation.open_decisions(one, other)
+    first = passes.Pass("h", "ann", window, tuple(runs), states)
+    second = passes.Pass("h", "bob", window, (pre, pre, post, *runs[3:]), states)
+    passes.write_pass(folder / "one.json", first)
+    passes.write_pass(folder / "other.json", second)
+    decisions = annotation.open_decisions(first, second)
     decided = [replace(row, label=pre) for row in decisions.rows]
     passes.write_decisions(folder / "decisions.json", replace(decisions, rows=tuple(decided)))
 
 
 def read_passes(rng: Random, folder: Path) -> None:
-    one, other = (passes.read_pass(folder / f"{name}.json") for name in ("one", "other"))
+    first, second = (passes.read_pass(folder / f"{name}.json") for name in ("one", "other"))
     decisions = passes.read_decisions(folder / "decisions.json")
-    agreed = annotation.consensus(one, other, decisions)
+    agreed = annotation.consensus(first, second, decisions)
     if agreed.states is not None:
         annotation.changes(agreed, rng.choice((1, 5)))
         annotation.stable_reference(agreed, rng.choice((1, 5)))
@@ -179,11 +179,11 @@ def masks_of(kind: str, folder: Path) -> None:
             for k in range(COUNT)
         ],
         "annotations": [
-            {"id": k, "image_id": k, "category_id": 1, "track_id": 1, **own}
-            for k, own in enumerate((box, polygon, rle, box, polygon, rle))
+            {"id": k, "image_id": k, "category_id": 1, "track_id": 1, **shape}
+            for k, shape in enumerate((box, polygon, rle, box, polygon, rle))
         ],
     }
-    plain = [{"frame": k, "id": 1, **own} for k, own in enumerate((polygon, rle, box))]
+    plain = [{"frame": k, "id": 1, **shape} for k, shape in enumerate((polygon, rle, box))]
     vis = {
         "videos": [{"file_names": ["00000.png", "00001.png"], "height": HEIGHT, "width": WIDTH}],
         "annotations": [{"id": 1, "segmentations": [rle["segmentation"], None]}],
@@ -282,8 +282,8 @@ def half_tracked(folder: Path) -> None:
 
 
 def track_again(rng: Random, valid: Path, folder: Path) -> None:
-    """What lies there of an earlier run is used, or made anew, or refused; never mixed up."""
-    inner = folder / "own"
+    """Track over a changed earlier run, which is used, replaced or refused; never mixed up."""
+    inner = folder / "input"
     shutil.copytree(valid, inner)
     shutil.copy2(valid.parent / "clip.mkv", folder)
     mutate.tree(rng, inner)
@@ -335,8 +335,8 @@ def read_images(rng: Random, folder: Path) -> None:
 
 
 def words(folder: Path, suffix: str) -> None:
-    shown = {"words": ["one"], "examples": [3, "4.5s", "1-2", "cup.jpg", "a.mp4@7"]}
-    document = {"object": "cup", "states": {"a": shown, "b": ["three"]}, "none": [5], "changes": 6}
+    state = {"words": ["one"], "examples": [3, "4.5s", "1-2", "cup.jpg", "a.mp4@7"]}
+    document = {"object": "cup", "states": {"a": state, "b": ["three"]}, "none": [5], "changes": 6}
     (folder / f"x{suffix}").write_text(
         json.dumps(document)
         if suffix == ".json"
@@ -346,14 +346,14 @@ def words(folder: Path, suffix: str) -> None:
 
 
 def history(folder: Path) -> None:
-    write_history(folder / "x.npz", made().history)
+    write_history(folder / "x.npz", scene().history)
 
 
 def encoded_words(folder: Path) -> None:
-    own = made()
-    state = next(iter(own.vocabulary.states))
-    shown = {state: [1, (own.history, int(own.history.frames[0]))], None: 2}
-    write_vocabulary(folder / "x.npz", own.vocabulary.with_examples(shown, changes=3))
+    example = scene()
+    history, vocabulary = example.history, example.vocabulary
+    examples = {next(iter(vocabulary.states)): [1, (history, int(history.frames[0]))], None: 2}
+    write_vocabulary(folder / "x.npz", vocabulary.with_examples(examples, changes=3))
 
 
 MASKS = (

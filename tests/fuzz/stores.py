@@ -70,68 +70,68 @@ def words() -> Vocabulary:
 
 
 def store(folder: Path) -> None:
-    """Several segments, one history removed and one replaced."""
+    """Write a store of several segments, one history removed and one replaced."""
     before, _segments.MAX_SEGMENT_BYTES = _segments.MAX_SEGMENT_BYTES, 3 * 16 * D * 2
     try:
-        with Store.create(folder / "s") as made:
-            made.add([history(id, k) for k, id in enumerate(IDS)], object="cup", source="k.mp4")
-            made.remove("c")
-            made.add(history("d", 30), replace=True, thumbnails={"d": JPEG})
+        with Store.create(folder / "s") as writer:
+            writer.add([history(id, k) for k, id in enumerate(IDS)], object="cup", source="k.mp4")
+            writer.remove("c")
+            writer.add(history("d", 30), replace=True, thumbnails={"d": JPEG})
     finally:
         _segments.MAX_SEGMENT_BYTES = before
 
 
 def use(rng: Random, folder: Path) -> None:
-    """Something that is done with a store, or several things."""
-    with Store.open(folder) as own:
+    """Do something with a store, or several things."""
+    with Store.open(folder) as opened:
         for _ in range(rng.choice((1, 1, 2, 3))):
-            step(rng, own, folder.parent)
+            step(rng, opened, folder.parent)
 
 
-def step(rng: Random, own: Store, folder: Path) -> None:
+def step(rng: Random, opened: Store, folder: Path) -> None:
     kind = rng.randrange(12)
     if kind < 4:
         threads = rng.choice((1, 1, 2))
-        found = list(own.query(words(), top=rng.choice((None, 1, 3)), threads=threads))
-        assert all(math.isfinite(answer.object_score) for answer in found)
+        answers = list(opened.query(words(), top=rng.choice((None, 1, 3)), threads=threads))
+        assert all(math.isfinite(answer.object_score) for answer in answers)
     elif kind == 4:
-        repr((own, len(own), own.ids(), own.encoder, own.dimension, own.size))
+        repr((opened, len(opened), opened.ids(), opened.encoder, opened.dimension, opened.size))
     elif kind == 5:
-        repr(list(own.rows(rng.choice((None, {"source": "k*"}, {"camera": "c?"})))))
+        repr(list(opened.rows(rng.choice((None, {"source": "k*"}, {"camera": "c?"})))))
     elif kind == 6:
         with contextlib.suppress(DejaCueError):
-            repr([own[id] for id in own.ids()])
-        repr((own.thumbnail("d"), own[rng.choice(IDS)]))
+            repr([opened[id] for id in opened.ids()])
+        repr((opened.thumbnail("d"), opened[rng.choice(IDS)]))
     elif kind == 7:
-        own.verify()
+        opened.verify()
     elif kind == 8:
-        own.add([history("new", 8), history("a", 9)], replace=True)
-        assert np.array_equal(own["new"].features, history("new", 8).features)
+        opened.add([history("new", 8), history("a", 9)], replace=True)
+        assert np.array_equal(opened["new"].features, history("new", 8).features)
     elif kind == 9:
-        own.remove(rng.choice(IDS))
+        opened.remove(rng.choice(IDS))
     elif kind == 10:
-        own.compact()
+        opened.compact()
     else:
         out = folder / rng.choice(("out", "out.parquet"))
-        own.export(out, "parquet" if out.suffix else "npz")
+        opened.export(out, "parquet" if out.suffix else "npz")
 
 
 def files(rng: Random, valid: Path, folder: Path) -> None:
-    """A changed file: of features or means, or the index."""
+    """Change a file of features or means, or the index."""
     shutil.copytree(valid, folder, dirs_exist_ok=True)
     mutate.tree(rng, folder)
     use(rng, folder / "s")
 
 
 def segments(rng: Random, valid: Path, folder: Path) -> None:
-    """Whatever is changed in features or means, verify finds it."""
+    """Check that verify finds whatever is changed in features or means."""
     for name in ("was", "now"):
         shutil.copytree(valid / "s", folder / name)
     path = rng.choice(sorted((folder / "now" / "segments").iterdir()))
     path.write_bytes(mutate.data(rng, path.read_bytes(), 2))
     with Store.open(folder / "was") as was, Store.open(folder / "now") as now:
         problems = now.verify()
-        known = {own.id for own in problems}
+        known = {problem.id for problem in problems}
         for id in was.ids():
             with contextlib.suppress(DejaCueError):
                 if now[id].features.tobytes() != was[id].features.tobytes():
@@ -140,65 +140,67 @@ def segments(rng: Random, valid: Path, folder: Path) -> None:
             assert _answers(now) == _answers(was)
 
 
-def _answers(own: Store) -> list[Any]:
-    return list(own.query(words()))
+def _answers(opened: Store) -> list[Any]:
+    return list(opened.query(words()))
 
 
 def entries(rng: Random, valid: Path, folder: Path) -> None:
-    """A value of the index changed, as SQLite would keep it."""
+    """Change a value of the index, as SQLite would keep it."""
     shutil.copytree(valid, folder, dirs_exist_ok=True)
-    with contextlib.closing(sqlite3.connect(folder / "s" / _index.NAME)) as made, made:
+    with contextlib.closing(sqlite3.connect(folder / "s" / _index.NAME)) as database, database:
         for _ in range(rng.choice((1, 1, 2))):
             table = rng.choice(
                 ("histories", "histories", "histories", "segments", "meta", "thumbnails")
             )
             column = rng.choice(TABLES[table])
-            rows = made.execute(
+            rows = database.execute(
                 f"SELECT rowid, {column} FROM {table}"
                 if table != "meta"
                 else f"SELECT key, {column} FROM meta"
             ).fetchall()
-            key, held = rng.choice(rows)
+            key, value = rng.choice(rows)
             named = "key" if table == "meta" else "rowid"
             with contextlib.suppress(sqlite3.Error, OverflowError, UnicodeError):
                 change = f"UPDATE {table} SET {column} = ? WHERE {named} = ?"
-                made.execute(change, (_other(rng, held), key))
+                database.execute(change, (_other(rng, value), key))
     use(rng, folder / "s")
 
 
-def _other(rng: Random, held: Any) -> Any:
-    if isinstance(held, bytes) and rng.random() < 0.7:
-        return mutate.data(rng, held, 2)
-    if isinstance(held, int | float) and rng.random() < 0.5:
-        return held + rng.choice((-1, 1, 2, 1000, -1000, 0.5))
+def _other(rng: Random, value: Any) -> Any:
+    if isinstance(value, bytes) and rng.random() < 0.7:
+        return mutate.data(rng, value, 2)
+    if isinstance(value, int | float) and rng.random() < 0.5:
+        return value + rng.choice((-1, 1, 2, 1000, -1000, 0.5))
     if rng.random() < 0.3:
         return rng.choice((None, b"", b"\xff" * 16, b"\0" * 16, "x"))
     return rng.choice((mutate.word(rng), rng.choice(mutate.NUMBERS)))
 
 
 def question(rng: Random, valid: Path, folder: Path) -> None:
-    """Any options; what is answered is part of what the whole store answers."""
+    """Ask with any options; what is answered is part of what the whole store answers."""
     numbers: tuple[Any, ...] = (1, 2, 5, 100, 10**30, 0, -1, 1.5, True, None, "1", np.int64(2))
     names = ("id", "source", "object", "camera", mutate.word(rng)[:50], 1)
     patterns = ("*", "k*", "[a-c]", "c?", mutate.word(rng)[:50], None, 3)
-    given: dict[str, Any] = {"readout": rng.choice(READOUTS)}
+    options: dict[str, Any] = {"readout": rng.choice(READOUTS)}
     if rng.random() < 0.6:
-        given["top"] = rng.choice(numbers)
+        options["top"] = rng.choice(numbers)
     if rng.random() < 0.4:
-        given["threads"] = rng.choice((1, 2, 3, *(own for own in numbers if own != 10**30)))
+        options["threads"] = rng.choice(
+            (1, 2, 3, *(number for number in numbers if number != 10**30))
+        )
     if rng.random() < 0.5:
-        given["where"] = {
+        options["where"] = {
             rng.choice(names): rng.choice(patterns) for _ in range(rng.choice((1, 2)))
         }
     vocabulary = words() if rng.random() < 0.5 else writers.vocabulary(rng, rng.choice((D, D, 1)))
     if rng.random() < 0.05:
         vocabulary = rng.choice((None, "words", Vocabulary({"a": ["one"], "b": ["two"]})))
-    with Store.open(valid / "s") as own:
-        found = list(own.query(vocabulary, **given))
-        every = {answer[1:] for answer in own.query(vocabulary, readout=given["readout"])}
-        assert {answer[1:] for answer in found} <= every
-        assert sorted({a.rank for a in found}) == list(
-            range(1, len({a.history for a in found}) + 1)
+    with Store.open(valid / "s") as opened:
+        answers = list(opened.query(vocabulary, **options))
+        unlimited = {answer[1:] for answer in opened.query(vocabulary, readout=options["readout"])}
+        assert {answer[1:] for answer in answers} <= unlimited
+        assert sorted({a.rank for a in answers}) == list(
+            range(1, len({a.history for a in answers}) + 1)
         )
 
 

@@ -36,7 +36,7 @@ def text(rng: Random) -> str:
 
 
 def numbers(rng: Random, count: int) -> np.ndarray:
-    """Strictly increasing whole numbers, often far apart."""
+    """Return strictly increasing whole numbers, often far apart."""
     step = rng.choice((1, 1, 1, 3, 1000, 2**40))
     first = rng.choice((0, 0, 0, 5, -4, 2**53 - count * (step + 1)))
     jumps = [rng.choice((0, 0, 0, step)) for _ in range(count)]
@@ -63,8 +63,8 @@ def history(rng: Random) -> History:
     if rng.random() < 0.3:
         more["presence"] = np.full(count, rng.choice((0.0, 0.5, 1.0)))
     with np.errstate(over="ignore"):
-        kept = features.astype(rng.choice((np.float16, np.float32, np.float64)))
-    return History(kept, numbers(rng, count), id=text(rng), **more)
+        stored = features.astype(rng.choice((np.float16, np.float32, np.float64)))
+    return History(stored, numbers(rng, count), id=text(rng), **more)
 
 
 def vocabulary(rng: Random, dimension: int) -> Vocabulary:
@@ -75,20 +75,20 @@ def vocabulary(rng: Random, dimension: int) -> Vocabulary:
     }
     rows = sum(map(len, states.values()))
     draw = np.random.default_rng(rng.getrandbits(64))
-    found = Vocabulary(
+    words = Vocabulary(
         states, draw.normal(size=(rows, dimension)), object=rng.choice((None, text(rng)))
     )
     if rng.random() < 0.7:
-        return found
+        return words
     frames = [rng.choice((0, 1, 2, 5, -3, 1 << 53)) for _ in range(rng.randint(1, 4))]
-    return found.with_examples({rng.choice((None, *names)): frame for frame in frames})
+    return words.with_examples({rng.choice((None, *names)): frame for frame in frames})
 
 
-def found(rng: Random) -> Finding:
-    own = history(rng)
+def any_finding(rng: Random) -> Finding:
+    record = history(rng)
     return find(
-        own,
-        vocabulary(rng, own.dimension),
+        record,
+        vocabulary(rng, record.dimension),
         readout=rng.choice(READOUTS),
         coordinates=rng.choice(COORDINATES),
         top=rng.choice((None, 1, 3, 10**9)),
@@ -97,7 +97,7 @@ def found(rng: Random) -> Finding:
 
 
 def write(rng: Random, valid: Path, folder: Path) -> None:
-    finding = found(rng)
+    finding = any_finding(rng)
     kind = rng.choice(("write", "report", "html", *EXPORTS))
     if kind == "write":
         finding.write(folder / "out")
@@ -132,7 +132,7 @@ def _readable(read: Callable[[Path], Any], path: Path) -> Any:
 
 
 def draw(rng: Random, valid: Path, folder: Path) -> None:
-    found(rng).plot(folder / "out.png")
+    any_finding(rng).plot(folder / "out.png")
 
 
 TARGETS = [

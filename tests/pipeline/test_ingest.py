@@ -574,7 +574,7 @@ def test_the_picture_is_of_the_middle_of_however_many_there_are(count) -> None:
     album: Album[int] = Album(worker.MAX_KEPT_CROPS)
     for at in range(count):
         album.see(at, lambda at=at: at)
-    assert len(album.kept) <= worker.MAX_KEPT_CROPS
+    assert len(album.items) <= worker.MAX_KEPT_CROPS
     assert abs(worker.middle(album, count - 1) - count / 2) <= max(1, count / 4)
 
 

@@ -49,8 +49,8 @@ WARNINGS = (
 NOTE = '"empty" <and> "filled" & others: p 0.90'
 
 
-def made_finding(readout: str = "joint", top: int | None = None) -> Finding:
-    """Two states that come three times each, in a video of which every third frame was taken."""
+def example_finding(readout: str = "joint", top: int | None = None) -> Finding:
+    """Return a finding of two states that come three times each, every third frame of a video."""
     scene = generate(3, recurrences=3, frames=300)
     frames = scene.history.frames
     history = History(
@@ -75,48 +75,48 @@ def made_finding(readout: str = "joint", top: int | None = None) -> Finding:
 
 @pytest.fixture(scope="module")
 def joint() -> Finding:
-    return made_finding()
+    return example_finding()
 
 
-class Said(NamedTuple):
-    """What a reader of one format gets: sentences (None: it has no place), windows by state."""
+class Content(NamedTuple):
+    """What a reader of one format gets: notes (None: it has no place for them) and windows."""
 
     notes: list[str] | str | None
     windows: set[tuple[Any, ...]]
 
 
-def rows_said(rows: list[dict[str, Any]]) -> Said:
+def content_of_rows(rows: list[dict[str, Any]]) -> Content:
     assert len({row["notes"] for row in rows}) == 1  # every row carries them
-    return Said(
+    return Content(
         rows[0]["notes"].split(" | "),
         {(row["state"], int(row["start"]), int(row["end"])) for row in rows},
     )
 
 
-def from_json(data: bytes) -> Said:
+def from_json(data: bytes) -> Content:
     document = json.loads(data)
-    windows = {(own["state"], own["start"], own["end"]) for own in document["intervals"]}
-    return Said(document["notes"], windows)
+    windows = {(row["state"], row["start"], row["end"]) for row in document["intervals"]}
+    return Content(document["notes"], windows)
 
 
-def from_csv(data: bytes) -> Said:
-    return rows_said(list(csv.DictReader(io.StringIO(data.decode()))))
+def from_csv(data: bytes) -> Content:
+    return content_of_rows(list(csv.DictReader(io.StringIO(data.decode()))))
 
 
-def from_parquet(data: bytes) -> Said:
+def from_parquet(data: bytes) -> Content:
     parquet = pytest.importorskip("pyarrow.parquet")
-    return rows_said(parquet.read_table(io.BytesIO(data)).to_pylist())
+    return content_of_rows(parquet.read_table(io.BytesIO(data)).to_pylist())
 
 
-def from_vtt(data: bytes) -> Said:
+def from_vtt(data: bytes) -> Content:
     first, *blocks = data.decode().strip().split("\n\n")
     assert first == "WEBVTT"
-    notes = [html.unescape(own[5:]) for own in blocks if own.startswith("NOTE ")]
+    notes = [html.unescape(block[5:]) for block in blocks if block.startswith("NOTE ")]
     windows = set()
-    for block in (own for own in blocks if not own.startswith("NOTE ")):
+    for block in (block for block in blocks if not block.startswith("NOTE ")):
         _, times, text = block.split("\n")
         windows.add((text.split(":")[0], *(seconds(stamp) for stamp in times.split(" --> "))))
-    return Said(notes, windows)
+    return Content(notes, windows)
 
 
 def seconds(stamp: str) -> float:
@@ -124,59 +124,61 @@ def seconds(stamp: str) -> float:
     return round(3600 * int(hours) + 60 * int(minutes) + float(rest), 2)
 
 
-def from_label_studio(data: bytes) -> Said:
+def from_label_studio(data: bytes) -> Content:
     (task,) = json.loads(data)
     assert task["data"]["video"] == "kitchen.mp4"
     windows = {
-        (*region["value"]["timelinelabels"], own["start"] - 1, own["end"] - 1)
+        (*region["value"]["timelinelabels"], row["start"] - 1, row["end"] - 1)
         for region in task["predictions"][0]["result"]
-        for own in region["value"]["ranges"]
+        for row in region["value"]["ranges"]
     }
-    return Said(task["data"]["notes"].split("\n"), windows)
+    return Content(task["data"]["notes"].split("\n"), windows)
 
 
-def from_activitynet(data: bytes) -> Said:
+def from_activitynet(data: bytes) -> Content:
     (rows,) = json.loads(data)["results"].values()
-    return Said(None, {(own["label"], *(round(s, 2) for s in own["segment"])) for own in rows})
+    return Content(None, {(row["label"], *(round(s, 2) for s in row["segment"])) for row in rows})
 
 
-def from_qvhighlights(data: bytes) -> Said:
+def from_qvhighlights(data: bytes) -> Content:
     windows = {
         (row["query"].removeprefix("cup that is ").removesuffix(" cup"), round(a, 2), round(b, 2))
         for row in map(json.loads, data.decode().splitlines())
         for a, b, _ in row["pred_relevant_windows"]
     }
-    return Said(None, windows)
+    return Content(None, windows)
 
 
-def from_arrow(data: bytes) -> Said:
-    return rows_said(pytest.importorskip("pyarrow").ipc.open_file(data).read_all().to_pylist())
+def from_arrow(data: bytes) -> Content:
+    return content_of_rows(
+        pytest.importorskip("pyarrow").ipc.open_file(data).read_all().to_pylist()
+    )
 
 
-def from_srt(data: bytes) -> Said:
+def from_srt(data: bytes) -> Content:
     windows = set()
     for block in data.decode().strip().split("\n\n"):
         _, times, text = block.split("\n")
-        start, end = (seconds(own.replace(",", ".")) for own in times.split(" --> "))
+        start, end = (seconds(stamp.replace(",", ".")) for stamp in times.split(" --> "))
         windows.add((text.split(":")[0], start, end))
-    return Said(None, windows)
+    return Content(None, windows)
 
 
-def from_eaf(data: bytes) -> Said:
+def from_eaf(data: bytes) -> Content:
     root = ElementTree.fromstring(data)
-    slots = {own.get("TIME_SLOT_ID"): own.get("TIME_VALUE") for own in root.iter("TIME_SLOT")}
+    slots = {slot.get("TIME_SLOT_ID"): slot.get("TIME_VALUE") for slot in root.iter("TIME_SLOT")}
     windows = {
         (
             tier.get("TIER_ID"),
-            *(round(int(slots[own.get(f"TIME_SLOT_REF{n}")]) / 1000, 2) for n in (1, 2)),
+            *(round(int(slots[annotation.get(f"TIME_SLOT_REF{n}")]) / 1000, 2) for n in (1, 2)),
         )
         for tier in root.iter("TIER")
-        for own in tier.iter("ALIGNABLE_ANNOTATION")
+        for annotation in tier.iter("ALIGNABLE_ANNOTATION")
     }
-    return Said([own.text for own in root.iter("PROPERTY")], windows)
+    return Content([note.text for note in root.iter("PROPERTY")], windows)
 
 
-def from_cvat(data: bytes) -> Said:
+def from_cvat(data: bytes) -> Content:
     root = ElementTree.fromstring(data)
     windows = set()
     for track in root.iter("track"):
@@ -184,21 +186,21 @@ def from_cvat(data: bytes) -> Said:
         assert (first.get("outside"), after.get("outside")) == ("0", "1")
         state = first.findtext("attribute")
         windows.add((state, int(first.get("frame")), int(after.get("frame")) - 1))
-    return Said([own.text for own in root.iter("note")], windows)
+    return Content([note.text for note in root.iter("note")], windows)
 
 
-def from_fiftyone(data: bytes) -> Said:
+def from_fiftyone(data: bytes) -> Content:
     document = json.loads(data)
     windows = {
-        (document["classes"][own["label"]], *(frame - 1 for frame in own["support"]))
-        for own in document["labels"]["kitchen"]
+        (document["classes"][row["label"]], *(frame - 1 for frame in row["support"]))
+        for row in document["labels"]["kitchen"]
     }
-    return Said(document["notes"], windows)
+    return Content(document["notes"], windows)
 
 
-def from_otio(data: bytes) -> Said:
+def from_otio(data: bytes) -> Content:
     document = json.loads(data)
-    ((clip,),) = (own["children"] for own in document["tracks"]["children"])
+    ((clip,),) = (track["children"] for track in document["tracks"]["children"])
     windows = set()
     for marker in clip["markers"]:
         start, lasting = (
@@ -206,27 +208,27 @@ def from_otio(data: bytes) -> Said:
             for key in ("start_time", "duration")
         )
         windows.add((marker["name"], round(start, 2), round(start + lasting, 2)))
-    return Said(document["metadata"]["dejacue"]["notes"], windows)
+    return Content(document["metadata"]["dejacue"]["notes"], windows)
 
 
-def from_rerun(data: bytes) -> Said:
+def from_rerun(data: bytes) -> Content:
     from rerun.chunk import RrdReader
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "found.rrd"
         path.write_bytes(data)
-        tables = [own.to_record_batch().to_pydict() for own in RrdReader(str(path)).stream()]
-    (notes,) = (own["TextDocument:text"] for own in tables if "TextDocument:text" in own)
+        tables = [piece.to_record_batch().to_pydict() for piece in RrdReader(str(path)).stream()]
+    (notes,) = (table["TextDocument:text"] for table in tables if "TextDocument:text" in table)
     windows = set()
-    for table in (own for own in tables if "StateChange:state" in own):
-        when = [round(own.total_seconds(), 2) for own in table["video"]]
-        states = [own[0] for own in table["StateChange:state"]]
+    for table in (table for table in tables if "StateChange:state" in table):
+        when = [round(time.total_seconds(), 2) for time in table["video"]]
+        states = [state for (state, *_) in table["StateChange:state"]]
         for state, start, end in zip(states, when, when[1:], strict=False):
             windows |= {(state, start, end)} if state else set()
-    return Said(notes[0][0].split("\n"), windows)
+    return Content(notes[0][0].split("\n"), windows)
 
 
-READERS: dict[str, tuple[Callable[[bytes], Said], str]] = {
+READERS: dict[str, tuple[Callable[[bytes], Content], str]] = {
     "json": (from_json, "frames"),
     "csv": (from_csv, "frames"),
     "parquet": (from_parquet, "frames"),
@@ -249,13 +251,13 @@ def expected(finding: Finding, unit: str) -> set[tuple[Any, ...]]:
     ends = dict(
         zip(finding.history.frames.tolist(), frame_ends_s(finding.history).tolist(), strict=True)
     )
-    every = {(interval.state, interval.window) for interval in finding}
+    windows = {(interval.state, interval.window) for interval in finding}
     counted = {
         "frames": lambda w: tuple(w),
         "source": lambda w: (STEP * w.start, STEP * w.end),
         "seconds": lambda w: (round(STEP * w.start / RATE, 2), round(ends[w.end], 2)),
     }[unit]
-    return {(state, *counted(window)) for state, window in every}
+    return {(state, *counted(window)) for state, window in windows}
 
 
 def test_every_export_is_in_this_table_and_in_the_documentation():
@@ -269,12 +271,12 @@ def test_every_export_is_in_this_table_and_in_the_documentation():
 def test_every_export_says_what_a_reader_must_know(joint, tmp_path, kind):
     if kind == "rerun":
         need("rerun")
-    told = READERS[kind][0](joint.export(kind, tmp_path / "found").read_bytes()).notes
-    if told is None:
+    notes = READERS[kind][0](joint.export(kind, tmp_path / "found").read_bytes()).notes
+    if notes is None:
         row = re.search(rf"\| `{re.escape(EXPORTS[kind].suffix)}` \|.*", FILES.read_text("utf-8"))
         assert "no place for text" in row[0]
     else:
-        assert told == [*WARNINGS, NOTE]
+        assert notes == [*WARNINGS, NOTE]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -289,7 +291,7 @@ def test_every_export_has_every_occurrence(joint, tmp_path, kind):
 
 @pytest.mark.parametrize("kind", ["vtt", "label-studio"])
 def test_alternatives_are_no_occurrences(tmp_path, kind):
-    finding = made_finding("contrast", top=3)
+    finding = example_finding("contrast", top=3)
     assert any(interval.kind == "alternative" for interval in finding)
     reader, _ = READERS[kind]
     windows = reader(finding.export(kind, tmp_path / "found").read_bytes()).windows
@@ -326,14 +328,14 @@ def test_the_terminal_and_a_text_file_say_it_with_the_table(
     words_file = write_vocabulary("v.npz", joint.vocabulary)
     ran = dejacue("find", "f", "-v", words_file, "-r", "joint", *words)
     assert ran.code == 0
-    shown = ran.out if not words else ran.err
-    kept = [text for text in WARNINGS if "xyzzy" not in text]  # that was of the other words
-    assert [line[6:] for line in shown.splitlines() if line.startswith("note: ")] == kept
+    printed = ran.out if not words else ran.err
+    expected = [text for text in WARNINGS if "xyzzy" not in text]  # that was of the other words
+    assert [line[6:] for line in printed.splitlines() if line.startswith("note: ")] == expected
     if not words:
         assert ran.err == ""  # once
     if "found.txt" in words:
         lines = Path("found.txt").read_text(encoding="utf-8").splitlines()
-        assert [line[6:] for line in lines if line.startswith("note: ")] == kept
+        assert [line[6:] for line in lines if line.startswith("note: ")] == expected
 
 
 def test_every_interval_has_seconds_and_frames_of_the_file_everywhere(joint, tmp_path):
@@ -351,9 +353,9 @@ def test_every_interval_has_seconds_and_frames_of_the_file_everywhere(joint, tmp
     table = list(csv.DictReader(io.StringIO(text)))
     assert all(row["start_s"] and row["source_end"] for row in table)
     document = json.loads(joint.export("json", tmp_path / "f.json").read_text("utf-8"))
-    for own in document["intervals"]:
-        assert own["source_start"] == STEP * own["start"]
-        assert own["end_s"] == pytest.approx(STEP * (own["end"] + 1) / RATE)
+    for row in document["intervals"]:
+        assert row["source_start"] == STEP * row["start"]
+        assert row["end_s"] == pytest.approx(STEP * (row["end"] + 1) / RATE)
     printed = as_text(timeline_table(joint.timeline))
     further = [line for line in printed.splitlines() if "│ and " in re.sub(" +", " ", line)]
     assert len(further) == 4
@@ -367,8 +369,8 @@ def test_intervals_come_back_from_json_csv_and_a_finding(joint, tmp_path):
     joint.write(tmp_path / "f")
     assert Finding.read(tmp_path / "f").timeline.intervals == joint.timeline.intervals
     for kind in ("json", "csv"):
-        (found,) = read_timelines(joint.export(kind, tmp_path / f"f.{kind}"))
-        assert found.intervals == joint.timeline.intervals
+        (timeline,) = read_timelines(joint.export(kind, tmp_path / f"f.{kind}"))
+        assert timeline.intervals == joint.timeline.intervals
 
 
 def test_doubts_count_the_frames_of_the_file_on_the_page_and_in_the_document(joint, tmp_path):
@@ -393,7 +395,7 @@ def test_columns_of_many_histories_carry_the_notes_of_each():
 
 @pytest.fixture
 def saved(joint, tmp_path, monkeypatch):
-    """A folder with a finding, and a history alone, in an empty folder."""
+    """Write the folder of a finding, and a history alone, into an empty folder."""
     monkeypatch.chdir(tmp_path)
     joint.write(Path("f"))
     write_history("alone.npz", joint.history)
@@ -424,7 +426,7 @@ def test_an_ending_that_names_no_format_is_refused(saved, dejacue, monkeypatch, 
     assert (ran.code, ran.out) == (2, "")
     assert ran.err == (
         f"dejacue: {name}: the file ending matches no format; use one of "
-        f"{', '.join(own.suffix for own in EXPORTS.values())}, .txt (the table), or a folder\n"
+        f"{', '.join(each.suffix for each in EXPORTS.values())}, .txt (the table), or a folder\n"
     )
     assert sorted(Path().iterdir()) == before
 

@@ -1,4 +1,4 @@
-"""The evidence plot: readable whatever the words are, and nothing said beside it."""
+"""The evidence plot is readable whatever the words are, and gives no warning."""
 
 from __future__ import annotations
 
@@ -6,18 +6,19 @@ import warnings
 from dataclasses import replace
 
 import pytest
+from helpers.errors import refused
 from PIL import Image
 
-from dejacue import History, InputError, Timeline, Vocabulary, Window, locate
+from dejacue import History, Timeline, Vocabulary, Window, locate
 from dejacue.method.locate import analyse
 from dejacue.report.plots import evidence_figure, save_png, wrapped
 from dejacue_paper import generate
 
-MADE = generate(3, gaps=((100, 7),))
+SCENE = generate(3, gaps=((100, 7),))
 
 
-def drawn(text: str, references=None, history: History = MADE.history):
-    words = Vocabulary({"one": [text], "two": ["b"]}, MADE.vocabulary.features[::2], "generated")
+def drawn(text: str, references=None, history: History = SCENE.history):
+    words = Vocabulary({"one": [text], "two": ["b"]}, SCENE.vocabulary.features[::2], "generated")
     return evidence_figure(history, analyse(history, words), references)
 
 
@@ -27,7 +28,7 @@ def drawn(text: str, references=None, history: History = MADE.history):
     ids=["long", "one word", "no such letters", "formula", "short"],
 )
 def test_any_words_give_a_picture_of_ordinary_size_without_a_warning(tmp_path, text) -> None:
-    history = replace(MADE.history, id=text[:400])
+    history = replace(SCENE.history, id=text[:400])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         path = save_png(tmp_path / "p.png", drawn(text, history=history))
@@ -44,23 +45,25 @@ def test_long_words_are_shortened_and_the_window_stays() -> None:
 
 
 def test_a_state_that_was_not_found_has_a_curve_and_no_shaded_window() -> None:
-    words = Vocabulary({"one": ["a"], "two": ["b"]}, MADE.vocabulary.features[::2], "generated")
-    found = analyse(MADE.history, words)
-    gone = Timeline.of(found["two"], found.states, evidence=found.evidence)
-    figure = evidence_figure(MADE.history, gone)
+    words = Vocabulary({"one": ["a"], "two": ["b"]}, SCENE.vocabulary.features[::2], "generated")
+    timeline = analyse(SCENE.history, words)
+    gone = Timeline.of(timeline["two"], timeline.states, evidence=timeline.evidence)
+    figure = evidence_figure(SCENE.history, gone)
     shaded = [sum(patch.get_alpha() == 0.22 for patch in axis.patches) for axis in figure.axes]
     assert shaded == [0, 1]
     assert all(axis.lines for axis in figure.axes)
 
 
 def test_a_timeline_without_evidence_says_how_to_make_it() -> None:
-    with pytest.raises(InputError, match=r"has no evidence to draw; make it with read\(\)"):
-        evidence_figure(MADE.history, locate(MADE.history, MADE.vocabulary))
+    with refused(
+        field="timeline", remedy="make it with dejacue.find, or dejacue.method.locate.analyse"
+    ):
+        evidence_figure(SCENE.history, locate(SCENE.history, SCENE.vocabulary))
 
 
 def test_references_of_the_file_are_drawn_where_the_samples_lie() -> None:
-    frames = MADE.history.frames
-    history = History(MADE.history.features, frames, source_frames=4 * frames)
+    frames = SCENE.history.frames
+    history = History(SCENE.history.features, frames, source_frames=4 * frames)
 
     def bars(figure) -> list[list[float]]:
         lines = [line for line in figure.axes[0].lines if line.get_lw() == 3]
@@ -72,8 +75,8 @@ def test_references_of_the_file_are_drawn_where_the_samples_lie() -> None:
 
 
 def test_seconds_stand_below_the_frames_where_the_history_has_times() -> None:
-    frames = MADE.history.frames
-    timed = History(MADE.history.features, frames, times_s=5 + frames / 10)
+    frames = SCENE.history.frames
+    timed = History(SCENE.history.features, frames, times_s=5 + frames / 10)
     (second,) = drawn("x", history=timed).axes[-1].child_axes
     labels = [text.get_text() for text in second.get_xticklabels()]
     assert labels[:2] == ["5 s", "10 s"]
@@ -87,20 +90,20 @@ def test_the_legend_cannot_be_taken_for_a_state() -> None:
 
 def test_titles_name_the_windows_that_are_shaded_and_no_others() -> None:
     scene = generate(3, recurrences=6, frames=600)
-    found = analyse(scene.history, scene.vocabulary, readout="joint")
-    count = len(found["empty"])
+    timeline = analyse(scene.history, scene.vocabulary, readout="joint")
+    count = len(timeline["empty"])
     assert count > 3
-    figure = evidence_figure(scene.history, found)
-    first, second, third = (own.window for own in found["empty"][:3])
+    figure = evidence_figure(scene.history, timeline)
+    first, second, third = (interval.window for interval in timeline["empty"][:3])
     title = figure.axes[0].get_title(loc="left").replace("\n", " ")
     assert title.endswith(f": {first}, {second}, {third} and {count - 3} more")
-    gone = Timeline.of([], found.states, evidence=found.evidence)
+    gone = Timeline.of([], timeline.states, evidence=timeline.evidence)
     title = evidence_figure(scene.history, gone).axes[0].get_title(loc="left")
     assert title.endswith(": not found")
 
 
 def test_a_single_frame_of_a_huge_number_is_drawn_without_a_warning(tmp_path) -> None:
-    history = History(MADE.history.features[:1], [2**53])
+    history = History(SCENE.history.features[:1], [2**53])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert save_png(tmp_path / "p.png", drawn("a cup", history=history)).is_file()

@@ -8,14 +8,14 @@ import pytest
 from dejacue.report.thumbnails import MAX_PICTURES, Album, PictureAlbum
 
 
-def kept(count: int) -> PictureAlbum:
-    """Pictures of one object that is seen in every frame but those that are divisible by three."""
+def filled_album(count: int) -> PictureAlbum:
+    """Show frames to an album; the object is absent in those that are divisible by three."""
     album = PictureAlbum()
     for index in range(count):
         image = np.full((6, 8, 3), index % 256, np.uint8)
         mask = None if index % 3 == 0 else np.ones((6, 8), bool)
         album.see(index, lambda image=image: image, [mask])
-        assert len(album._album.kept) <= 4 * MAX_PICTURES
+        assert len(album._album.items) <= 4 * MAX_PICTURES
     return album
 
 
@@ -32,7 +32,7 @@ def kept(count: int) -> PictureAlbum:
     ],
 )
 def test_twelve_pictures_lie_evenly_over_a_video_whose_length_is_not_known(count, frames) -> None:
-    pictures = kept(count).pictures(0)
+    pictures = filled_album(count).pictures(0)
     assert list(pictures.thumbnails) == list(frames)
     assert max(frames) >= 0.96 * (count - 1)  # the end is seen
     assert list(pictures.crops) == [frame for frame in frames if frame % 3]
@@ -40,9 +40,9 @@ def test_twelve_pictures_lie_evenly_over_a_video_whose_length_is_not_known(count
 
 
 def test_a_picture_that_is_not_kept_is_not_made() -> None:
-    made = []
+    calls = []
     album: Album[int] = Album(4)
     for index in range(100):
-        album.see(index, lambda index=index: made.append(index) or index)
-    assert list(album.kept) == [0, 32, 64, 96]
-    assert len(made) < 20
+        album.see(index, lambda index=index: calls.append(index) or index)
+    assert list(album.items) == [0, 32, 64, 96]
+    assert len(calls) < 20

@@ -6,7 +6,6 @@ import io
 import json
 import math
 import os
-import re
 import stat
 import struct
 import tracemalloc
@@ -15,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers.errors import refused
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -44,11 +44,6 @@ ROWS = np.random.default_rng(0).normal(size=(4, 5)).astype(np.float32)
 WORDS = "empty: [empty cup, cup with nothing in it]\nfilled: cup with coffee\n"
 
 
-def refused(path: Path, message: str):
-    """The error is an InputError that starts with the file's name."""
-    return pytest.raises(InputError, match=f"^{re.escape(str(path))}: .*{message}")
-
-
 def save(path: Path, **arrays: object) -> Path:
     np.savez(path, **arrays)  # type: ignore[arg-type]
     return path
@@ -61,7 +56,7 @@ def npy(array: object) -> bytes:
 
 
 def header(text: str, version: tuple[int, int] = (1, 0)) -> bytes:
-    """An .npy header of the given text, whatever it says."""
+    """Return an .npy header that holds the text, whatever it says."""
     size = struct.pack("<H" if version == (1, 0) else "<I", len(text) + 1)
     return b"\x93NUMPY" + bytes(version) + size + text.encode() + b"\n"
 
@@ -134,7 +129,7 @@ def test_a_bare_vocabulary_comes_back_without_names(tmp_path):
 
 
 def test_a_vocabulary_without_features_is_not_written(tmp_path):
-    with pytest.raises(InputError, match=r"without text features is written as YAML or JSON"):
+    with refused(field="features"):
         write_vocabulary(tmp_path / "v.npz", Vocabulary({"a": "x", "b": "y"}))
     assert list(tmp_path.iterdir()) == []
 
@@ -199,15 +194,15 @@ def test_a_prompt_variant_is_picked_by_name(prompts_file, prompts, rows):
 
 
 def test_prompt_variants_have_to_be_chosen(prompts_file):
-    with refused(prompts_file, "holds the prompt variants raw, photo; choose one"):
+    with refused(file=prompts_file, field="prompts", value=None):
         read_vocabulary(prompts_file)
-    with pytest.raises(InputError, match='unknown prompts "phto"; did you mean "photo"'):
+    with refused(file=prompts_file, field="prompts", value="phto"):
         read_vocabulary(prompts_file, prompts="phto")
 
 
 def test_a_vocabulary_without_variants_has_none_to_choose(tmp_path):
     path = write_vocabulary(tmp_path / "v.npz", Vocabulary({"a": "x", "b": "y"}, ROWS[:2]))
-    with refused(path, "holds one form of each description"):
+    with refused(file=path, field="prompts", value="raw"):
         read_vocabulary(path, prompts="raw")
 
 
@@ -219,7 +214,7 @@ def test_variant_names_must_fit_the_features(tmp_path):
         variant_names=np.array(["raw", "photo", "more"]),
         text_features=ROWS.reshape(2, 2, 5),
     )
-    with refused(path, r"3 variant names for features \(2, 2, 5\)"):
+    with refused(file=path, field="variant_names"):
         read_vocabulary(path, prompts="raw")
 
 
@@ -253,35 +248,48 @@ def test_a_byte_order_mark_is_no_part_of_the_words(tmp_path, name, text):
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("text", "attributes"),
     [
-        ("empty: a\nfilled: b\nempty: c\n", '"empty" is given twice; list its descriptions'),
-        ("states: {a: x, b: y}\nstates: {c: x, d: y}\n", '"states" is given twice'),
-        ("on: lamp on\noff: lamp off\n", 'line 1: YAML reads on as .*put it in quotes: "on"'),
-        ("a: x\nb: [y, Off]\n", 'line 2: YAML reads Off as .*put it in quotes: "Off"'),
-        ("object: yes\nstates: {a: x, b: y}\n", 'line 1: YAML reads yes as .*quotes: "yes"'),
-        ("1: one\n2: two\n", "state name 1 is not text; put it in quotes"),
-        ("empty: [a\n", "not valid YAML"),
-        ("a: x\n--- \nb: y\n", "not valid YAML"),
-        ("a: !!python/object/apply:os.getcwd []\nb: y\n", "not valid YAML"),
-        ("a: !!int ''\nb: y\n", "not valid YAML"),
-        ("a: !!bool maybe\nb: y\n", "not valid YAML"),
-        ("a: !!timestamp now\nb: y\n", "not valid YAML"),
-        ("? [a]\n: x\nb: y\n", "not valid YAML"),
-        ("&a {x: *a}\n", "not valid YAML"),
-        ("a: " + "[" * 1500, "not valid YAML"),
-        ("empty: 5\nfilled: full\n", 'state "empty" must list its descriptions as text, not 5'),
-        ("empty:\nfilled: full\n", 'state "empty" has no description; add at least one'),
-        ("empty: a cup\n", "at least two alternatives"),
-        ("- empty\n- filled\n", "expected states and their descriptions"),
-        ("# to be filled in\n", "expected states and their descriptions"),
-        ("", "is empty"),
+        ("empty: a\nfilled: b\nempty: c\n", {"field": "empty"}),
+        ("states: {a: x, b: y}\nstates: {c: x, d: y}\n", {"field": "states"}),
+        ("on: lamp on\noff: lamp off\n", {"line": 1, "value": "on"}),
+        ("a: x\nb: [y, Off]\n", {"line": 2, "value": "Off"}),
+        ("object: yes\nstates: {a: x, b: y}\n", {"line": 1, "value": "yes"}),
+        ("1: one\n2: two\n", {}),
+        ("empty: 5\nfilled: full\n", {}),
+        ("empty:\nfilled: full\n", {}),
+        ("empty: a cup\n", {}),
+        ("- empty\n- filled\n", {}),
+        ("# to be filled in\n", {}),
+        ("", {}),
     ],
 )
-def test_bad_yaml_is_refused_in_one_line(tmp_path, text, message):
+def test_yaml_that_is_no_vocabulary_is_refused_in_one_line(tmp_path, text, attributes):
     path = write_text(tmp_path / "cup.yaml", text)
-    with refused(path, message) as caught:
+    with refused(file=path, **attributes) as caught:
         read_vocabulary(path)
+    assert len(str(caught.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "empty: [a\n",
+        "a: x\n--- \nb: y\n",
+        "a: !!python/object/apply:os.getcwd []\nb: y\n",
+        "a: !!int ''\nb: y\n",
+        "a: !!bool maybe\nb: y\n",
+        "a: !!timestamp now\nb: y\n",
+        "? [a]\n: x\nb: y\n",
+        "&a {x: *a}\n",
+        "a: " + "[" * 1500,
+    ],
+)
+def test_what_is_not_valid_yaml_is_refused_in_one_line(tmp_path, text):
+    path = write_text(tmp_path / "cup.yaml", text)
+    with refused(file=path) as caught:
+        read_vocabulary(path)
+    caught.match("not valid YAML")
     assert len(str(caught.value).splitlines()) == 1
 
 
@@ -291,25 +299,25 @@ def test_quotes_make_on_and_off_names(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("text", "attributes"),
     [
-        ('{"a": "x", "b": "y", "a": "z"}', '"a" is given twice; list its descriptions together'),
-        ('{"states": {"a": "x", "b": "y", "b": "z"}}', '"b" is given twice'),
-        ('{"a": "x",', "not valid JSON"),
-        ("", "is empty"),
-        ("[" * 100_000, "not valid JSON"),
-        ('{"a": ' + "1" * 5000 + "}", "line 1: 1111.* is too large a number"),
-        ('{"a": "x",\n"b": NaN}', "line 2: NaN is not a JSON number; .* or text in quotes"),
-        ('{"a": 1e999, "b": "y"}', "line 1: 1e999 is too large a number"),
-        ('{"a": "x"}\n{"b": "y"}', "holds 2 JSON documents in a row; keep one"),
-        (r'{"a": "x", "b": "\ud83d"}', r"\\ud83d is half of a surrogate pair"),
-        ('["a", "b"]', "expected states and their descriptions"),
-        ("null", "expected states and their descriptions"),
+        ('{"a": "x", "b": "y", "a": "z"}', {"field": "a"}),
+        ('{"states": {"a": "x", "b": "y", "b": "z"}}', {"field": "b"}),
+        ('{"a": "x",', {}),
+        ("", {}),
+        ("[" * 100_000, {}),
+        ('{"a": ' + "1" * 5000 + "}", {"line": 1, "value": "1" * 5000}),
+        ('{"a": "x",\n"b": NaN}', {"line": 2, "value": "NaN"}),
+        ('{"a": 1e999, "b": "y"}', {"line": 1, "value": "1e999"}),
+        ('{"a": "x"}\n{"b": "y"}', {"remedy": "keep one"}),
+        (r'{"a": "x", "b": "\ud83d"}', {"value": r"\ud83d"}),
+        ('["a", "b"]', {}),
+        ("null", {}),
     ],
 )
-def test_bad_json_is_refused_in_one_line(tmp_path, text, message):
+def test_bad_json_is_refused_in_one_line(tmp_path, text, attributes):
     path = write_text(tmp_path / "cup.json", text)
-    with refused(path, message) as caught:
+    with refused(file=path, **attributes) as caught:
         read_vocabulary(path)
     assert len(str(caught.value).splitlines()) == 1
 
@@ -318,63 +326,52 @@ def test_bad_json_is_refused_in_one_line(tmp_path, text, message):
 def test_text_that_is_not_utf_8_is_refused(tmp_path, suffix):
     path = tmp_path / f"cup{suffix}"
     path.write_bytes("leer: Gefäß\n".encode("latin-1"))
-    with refused(path, "is not UTF-8 text"):
+    with refused(file=path, remedy="save it as UTF-8"):
         read_vocabulary(path)
 
 
 def test_a_word_list_of_more_than_a_megabyte_is_refused(tmp_path):
     path = write_text(tmp_path / "cup.yaml", "#" * (1 << 20) + "\n" + WORDS)
-    with refused(path, "larger than 1 MB; check that it is a vocabulary"):
+    with refused(file=path, remedy="check that it is a vocabulary"):
         read_vocabulary(path)
 
 
 @pytest.mark.parametrize("name", ["cup.txt", "cup", "cup.npz.bak"])
 def test_an_unknown_suffix_is_refused(tmp_path, name):
     path = write_text(tmp_path / name, WORDS)
-    with refused(path, r"a vocabulary is an \.npz, \.yaml, \.yml or \.json file"):
+    with refused(file=path, value=path.suffix):
         read_vocabulary(path)
 
 
 @pytest.mark.parametrize("suffix", [".yaml", ".json", ".npz"])
-def test_a_missing_vocabulary_is_named(tmp_path, suffix):
-    path = tmp_path / f"nowhere{suffix}"
-    with refused(path, "no such file"):
-        read_vocabulary(path)
-
-
-@pytest.mark.parametrize("suffix", [".yaml", ".json", ".npz"])
-def test_a_folder_is_not_a_vocabulary(tmp_path, suffix):
+def test_a_missing_vocabulary_or_a_folder_is_named(tmp_path, suffix):
     path = tmp_path / f"cup{suffix}"
-    path.mkdir()
-    with refused(path, "cannot be read"):
+    with refused(file=path) as caught:
         read_vocabulary(path)
+    caught.match("no such file")
+    path.mkdir()
+    with refused(file=path) as caught:
+        read_vocabulary(path)
+    caught.match("cannot be read")
 
 
 # Broken .npz files
 
 
-def test_a_missing_file_is_named(tmp_path):
-    with refused(tmp_path / "nowhere.npz", "no such file"):
-        read_history(tmp_path / "nowhere.npz")
-
-
-def test_a_folder_is_not_a_file(tmp_path):
-    with refused(tmp_path, "cannot be read"):
-        read_history(tmp_path)
-
-
-def test_a_file_is_not_a_folder(tmp_path):
+def test_a_missing_history_a_folder_or_a_file_in_a_file_is_named(tmp_path):
     write_text(tmp_path / "file", "x")
-    with refused(tmp_path / "file" / "x.npz", "cannot be read"):
-        read_history(tmp_path / "file" / "x.npz")
+    for path in (tmp_path / "nowhere.npz", tmp_path, tmp_path / "file" / "x.npz"):
+        with refused(file=path):
+            read_history(path)
 
 
 @pytest.mark.parametrize("content", [b"", b"hello", npy(ROWS), b"PK\x03\x04", b"\0" * 1000])
 def test_a_file_that_is_no_zip_is_refused(tmp_path, content):
     path = tmp_path / "x.npz"
     path.write_bytes(content)
-    with refused(path, "not an .npz file, or a damaged one"):
+    with refused(file=path) as caught:
         read_history(path)
+    caught.match("not an .npz file, or a damaged one")
 
 
 def test_a_truncated_file_is_refused_wherever_it_ends(tmp_path):
@@ -382,7 +379,7 @@ def test_a_truncated_file_is_refused_wherever_it_ends(tmp_path):
     whole = path.read_bytes()
     for length in [*range(0, len(whole), 41), len(whole) - 1]:
         path.write_bytes(whole[:length])
-        with refused(path, "not an .npz file, or a damaged one"):
+        with refused(file=path):
             read_history(path)
 
 
@@ -393,73 +390,74 @@ def test_objects_are_never_unpickled(tmp_path):
 
     path = tmp_path / "x.npz"
     np.savez(path, features=np.array([Trap()], dtype=object))
-    with refused(path, r"features\.npy holds pickled objects, which are never loaded"):
+    with refused(file=path, field="features.npy", remedy="save plain numbers and strings"):
         read_history(path)
     assert not (tmp_path / "sprung").exists()
 
 
 @pytest.mark.parametrize(
-    ("content", "message"),
+    ("content", "keyword"),
     [
         (
             header(
                 "{'descr': '<f4', 'fortran_order': False, 'shape': (4, 5)}" + " " * 20_000, (2, 0)
             )
             + ROWS.tobytes(),
-            r"no usable array header \(Header info length .* is large",
+            "Header info length",
         ),
-        (b"\x93NUMPY\x02\x00\xff\xff\xff\xff{", "no usable array header"),
-        (b"\x93NUMPY\x01\x00", "no usable array header"),
-        (b"\x93NUMPY\x09\x09" + b" " * 100, r"unknown array version \(9, 9\)"),
-        (b"hello", "no usable array header"),
-        (b"", "no usable array header"),
-        (header("{'descr': '<f4', 'fortran_order': False"), "no usable array header"),
-        (header("{'descr': '<f4', 'fortran_order': False, 'shape': (3,"), "no usable array header"),
-        (header("(" * 3000), "no usable array header"),
-        (header("{'descr': '<q9', 'fortran_order': False, 'shape': (3,)}"), "no usable array"),
-        (header("{'descr': '<f4', 'fortran_order': False, 'shape': 'x'}"), "no usable array"),
-        (header("{'descr': '<f4', 'fortran_order': False}"), "no usable array header"),
+        (b"\x93NUMPY\x02\x00\xff\xff\xff\xff{", "header"),
+        (b"\x93NUMPY\x01\x00", "header"),
+        (b"\x93NUMPY\x09\x09" + b" " * 100, "version"),
+        (b"hello", "header"),
+        (b"", "header"),
+        (header("{'descr': '<f4', 'fortran_order': False"), "header"),
+        (header("{'descr': '<f4', 'fortran_order': False, 'shape': (3,"), "header"),
+        (header("(" * 3000), "header"),
+        (header("{'descr': '<q9', 'fortran_order': False, 'shape': (3,)}"), "header"),
+        (header("{'descr': '<f4', 'fortran_order': False, 'shape': 'x'}"), "header"),
+        (header("{'descr': '<f4', 'fortran_order': False}"), "header"),
         (
             header(f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({10**30}, 768)}}"),
-            r"declares \d+ bytes; that is not a history",
+            "not a history",
         ),
         (
             header(f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({10**6}, 768)}}"),
-            "declares 3072000000 bytes of data but holds 0",
+            "3072000000 bytes of data but holds 0",
         ),
         (
             header("{'descr': '<f4', 'fortran_order': False, 'shape': (-1, 5)}") + b"\0" * 20,
-            "declares a negative length",
+            "negative",
         ),
         (
             header("{'descr': '<f4', 'fortran_order': False, 'shape': (-2, -2)}") + b"\0" * 16,
-            "declares a negative length",
+            "negative",
         ),
-        (npy(ROWS)[:-1], "declares 80 bytes of data but holds 79; the file is damaged"),
-        (npy(ROWS) + b"\0", "declares 80 bytes of data but holds 81; the file is damaged"),
+        (npy(ROWS)[:-1], "80 bytes of data but holds 79"),
+        (npy(ROWS) + b"\0", "80 bytes of data but holds 81"),
     ],
 )
-def test_a_bad_array_is_named_and_refused(tmp_path, content, message):
+def test_a_bad_array_is_named_and_refused(tmp_path, content, keyword):
     path = zipped(tmp_path / "x.npz", {"features.npy": content})
-    with refused(path, f"features.npy .*{message}"):
+    with refused(file=path, field="features.npy") as caught:
         read_history(path)
+    caught.match(keyword)
 
 
 def test_an_array_of_nothing_is_refused(tmp_path):
     content = header("{'descr': '|V0', 'fortran_order': False, 'shape': (3,)}")
     path = zipped(tmp_path / "x.npz", {"features.npy": content})
-    with refused(path, "a damaged one"):
+    with refused(file=path):
         read_history(path)
 
 
 def test_only_arrays_may_be_members(tmp_path):
     path = zipped(tmp_path / "x.npz", {"features.npy": npy(ROWS), "readme.txt": b"hello"})
-    with refused(path, r"readme\.txt is not an array"):
+    with refused(file=path, field="readme.txt"):
         read_history(path)
 
 
 def bomb(path, members):
-    """Zeros that pack a thousandfold: {name: (shape, dtype)}."""
+    """Write zeros, which pack a thousandfold, as arrays {name: (shape, dtype)}."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, (shape, dtype) in members.items():
             text = f"{{'descr': '{dtype}', 'fortran_order': False, 'shape': {shape}}}"
@@ -476,8 +474,9 @@ def test_a_file_that_unpacks_a_hundredfold_is_refused_before_it_is_unpacked(tmp_
     shape = (10_000, 768)
     path = bomb(tmp_path / "x.npz", {"features": (shape, "<f4"), "frames": (shape[:1], "<i8")})
     tracemalloc.start()
-    with refused(path, r"would unpack 0 MB to 29 MB, far more than features do; .* numpy\.savez"):
+    with refused(file=path) as caught:
         read_history(path)
+    assert caught.value.value > 29 << 20
     assert tracemalloc.get_traced_memory()[1] < 1 << 22
     tracemalloc.stop()
 
@@ -496,7 +495,7 @@ def test_an_array_that_is_there_twice_is_refused(tmp_path):
     path = zipped(tmp_path / "x.npz", {"features.npy": npy(ROWS)})
     with zipfile.ZipFile(path, "a") as archive, pytest.warns(UserWarning, match="Duplicate name"):
         archive.writestr("features.npy", npy(ROWS))
-    with refused(path, r"contains features\.npy twice"):
+    with refused(file=path, field="features", remedy="the file is damaged"):
         read_history(path)
 
 
@@ -506,7 +505,7 @@ def test_an_encrypted_member_is_refused(tmp_path):
     for signature, offset in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
         content[content.index(signature) + offset] |= 1
     path.write_bytes(content)
-    with refused(path, r"features\.npy is encrypted"):
+    with refused(file=path, field="features.npy", remedy="save it without a password"):
         read_history(path)
 
 
@@ -517,8 +516,9 @@ def test_a_wrong_checksum_is_noticed(tmp_path, copies):
     content = path.read_bytes()
     last = content.index(rows.tobytes()) + rows.nbytes - 1
     path.write_bytes(content[:last] + b"\x01" + content[last + 1 :])
-    with refused(path, r"a damaged one \(Bad CRC-32 for file 'features.npy'\)"):
+    with refused(file=path) as caught:
         read_history(path)
+    caught.match("Bad CRC-32 for file 'features.npy'")
 
 
 def test_a_checksum_is_verified_for_compressed_arrays_too(tmp_path):
@@ -528,71 +528,74 @@ def test_a_checksum_is_verified_for_compressed_arrays_too(tmp_path):
     for signature, offset in ((b"PK\x03\x04", 14), (b"PK\x01\x02", 16)):
         content[content.index(signature) + offset] ^= 1
     path.write_bytes(content)
-    with refused(path, "Bad CRC-32"):
+    with refused(file=path) as caught:
         read_history(path)
+    caught.match("Bad CRC-32")
 
 
 def test_text_that_is_not_unicode_is_refused(tmp_path):
     beyond = np.array([0x110000], "<u4").view("<U1").reshape(())
     for bad in (beyond, np.array("\ud800")):
         path = save(tmp_path / "x.npz", features=ROWS, id=bad)
-        with refused(path, r"id\.npy holds text that is not Unicode"):
+        with refused(file=path, field="id.npy"):
             read_history(path)
 
 
 def test_a_vocabulary_is_not_a_history_nor_the_other_way_round(tmp_path):
     vocabulary = write_vocabulary(tmp_path / "v.npz", Vocabulary({"a": "x", "b": "y"}, ROWS[:2]))
     history = write_history(tmp_path / "h.npz", History(ROWS))
-    with refused(vocabulary, 'is "dejacue.vocabulary/1", not "dejacue.history/1"'):
+    with refused(file=vocabulary, field="schema", value="dejacue.vocabulary/1"):
         read_history(vocabulary)
-    with refused(history, 'is "dejacue.history/1", not "dejacue.vocabulary/1"'):
+    with refused(file=history, field="schema", value="dejacue.history/1"):
         read_vocabulary(history)
 
 
 @pytest.mark.parametrize("schema", [np.arange(3), np.array(b"dejacue.history/1"), np.array(["x"])])
 def test_a_schema_is_one_piece_of_text(tmp_path, schema):
     path = save(tmp_path / "x.npz", features=ROWS, schema=schema)
-    with refused(path, "schema must be one piece of text"):
+    with refused(file=path, field="schema"):
         read_history(path)
 
 
 def test_a_file_with_other_arrays_says_which(tmp_path):
     path = save(tmp_path / "x.npz", embeddings=ROWS, index=np.arange(4))
-    with refused(path, "no features or visual_features; it holds embeddings, index"):
-        read_history(path)
-    with refused(path, "no features or text_features; it holds embeddings, index"):
-        read_vocabulary(path)
-    with refused(zipped(tmp_path / "empty.npz", {}), "it holds nothing and is not a history"):
+    for read in (read_history, read_vocabulary):
+        with refused(file=path, field="features") as caught:
+            read(path)
+        caught.match("holds embeddings, index")
+    with refused(file=zipped(tmp_path / "empty.npz", {}), field="features"):
         read_history(tmp_path / "empty.npz")
 
 
 def test_a_bad_history_is_refused_under_the_name_of_its_file(tmp_path):
     path = save(tmp_path / "x.npz", features=ROWS, frames=np.array([0, 1, 1, 2]))
-    with refused(path, r"frames are repeated \(1 is followed by 1\)"):
+    with refused(file=path) as caught:
         read_history(path)
+    caught.match("frames are repeated")
     path = save(tmp_path / "x.npz", features=ROWS, times_s=np.array(["a", "b", "c", "d"]))
-    with refused(path, "times_s must contain numbers"):
+    with refused(file=path) as caught:
         read_history(path)
+    caught.match("times_s")
     path = save(tmp_path / "x.npz", features=ROWS, id=np.array(5))
-    with refused(path, "id must be one piece of text"):
+    with refused(file=path, field="id"):
         read_history(path)
 
 
 @pytest.mark.parametrize(
-    ("changed", "message"),
+    ("changed", "attributes"),
     [
-        ({"features": ROWS[:1]}, r"features of shape \(1, 5\), states of shape \(2,\)"),
-        ({"features": np.float32(1)}, r"features of shape \(\)"),
-        ({"states": np.array("a")}, r"states of shape \(\)"),
-        ({"descriptions": np.array(["x"])}, r"descriptions of shape \(1,\)"),
-        ({"states": np.array([1, 2])}, r"states \(int64\) and descriptions .* must be text"),
-        ({"descriptions": np.array([b"x", b"y"])}, r"descriptions \(\|S1\) must be text"),
-        ({"descriptions": np.array(["x", "x"])}, '"x" describes both "a" and "b"'),
-        ({"states": np.array(["a", "a"])}, "at least two alternatives"),
-        ({"features": np.zeros((2, 5))}, "row 0 is a zero vector"),
+        ({"features": ROWS[:1]}, {"field": "features"}),
+        ({"features": np.float32(1)}, {"field": "features"}),
+        ({"states": np.array("a")}, {"field": "features"}),
+        ({"descriptions": np.array(["x"])}, {"field": "features"}),
+        ({"states": np.array([1, 2])}, {"field": "states"}),
+        ({"descriptions": np.array([b"x", b"y"])}, {"field": "states"}),
+        ({"descriptions": np.array(["x", "x"])}, {}),
+        ({"states": np.array(["a", "a"])}, {}),
+        ({"features": np.zeros((2, 5))}, {}),
     ],
 )
-def test_a_bad_vocabulary_is_refused_under_the_name_of_its_file(tmp_path, changed, message):
+def test_a_bad_vocabulary_is_refused_under_the_name_of_its_file(tmp_path, changed, attributes):
     arrays = {
         "features": ROWS[:2],
         "states": np.array(["a", "b"]),
@@ -600,7 +603,7 @@ def test_a_bad_vocabulary_is_refused_under_the_name_of_its_file(tmp_path, change
     }
     assert len(read_vocabulary(save(tmp_path / "good.npz", **arrays))) == 2
     path = save(tmp_path / "x.npz", **(arrays | changed))
-    with refused(path, message):
+    with refused(file=path, **attributes):
         read_vocabulary(path)
 
 
@@ -639,7 +642,7 @@ def edited(content: bytes, changes: list[tuple[str, float, bytes]]) -> bytes:
 @settings(max_examples=200)
 @given(edits, st.sampled_from([None, *VALID]))
 def test_any_bytes_become_a_history_or_an_input_error(tmp_path_factory, changes, member):
-    """Bytes of the whole file are changed, or those of one array under a correct checksum."""
+    # bytes of the whole file are changed, or those of one array under a correct checksum
     folder = tmp_path_factory.getbasetemp()
     members = {key: npy(value) for key, value in VALID.items()}
     if member is not None:
@@ -650,15 +653,16 @@ def test_any_bytes_become_a_history_or_an_input_error(tmp_path_factory, changes,
     try:
         history = read_history(path)
     except InputError as error:
-        assert str(error).startswith(str(path))  # noqa: PT017 - either outcome is right
+        assert error.file == str(path)  # noqa: PT017 - either outcome is right
     else:
         assert isinstance(history, History)
 
 
 def test_brackets_without_end_are_refused_at_once(tmp_path):
     (path := tmp_path / "x.yaml").write_text("# states\na: " + "[" * 1_000_000)
-    with refused(path, "line 2: brackets nested too deep"):
+    with refused(file=path) as caught:
         read_vocabulary(path)
+    caught.match("line 2: brackets")
 
 
 # Writing
@@ -746,8 +750,9 @@ def test_links_that_lead_back_to_themselves_and_endless_names_are_refused(tmp_pa
     (tmp_path / "a").symlink_to(tmp_path / "b")
     (tmp_path / "b").symlink_to(tmp_path / "a")
     for path in (tmp_path / "a", tmp_path / ("n" * 300)):
-        with pytest.raises(DejaCueError, match=f"^{re.escape(str(path))}.*: "):
+        with pytest.raises(DejaCueError) as caught:
             use(path)
+        assert str(caught.value).startswith(str(path))
     assert len(list(tmp_path.iterdir())) == 2
 
 
@@ -761,7 +766,7 @@ def test_a_link_is_followed_and_stays_a_link(tmp_path):
 
 
 def test_a_folder_is_never_replaced_by_a_file(tmp_path):
-    with refused(tmp_path, "is a folder or a device"):
+    with refused(file=tmp_path, remedy="give another name"):
         write_text(tmp_path, "x")
     assert list(tmp_path.iterdir()) == []
 
@@ -769,7 +774,7 @@ def test_a_folder_is_never_replaced_by_a_file(tmp_path):
 @pytest.mark.skipif(not Path("/dev/null").is_char_device(), reason="there is no /dev/null")
 def test_a_device_is_never_replaced_by_a_file(tmp_path):
     (tmp_path / "null").symlink_to("/dev/null")
-    with refused(tmp_path / "null", "is a folder or a device"):
+    with refused(file=tmp_path / "null", remedy="give another name"):
         write_text(tmp_path / "null", "x")
     assert Path("/dev/null").is_char_device()
 
@@ -781,50 +786,53 @@ def test_a_place_is_checked_without_making_anything(tmp_path) -> None:
     (tmp_path / "file").write_text("")
     for path, folder in (("new/x.json", False), ("new", True), ("file", False), ("", True)):
         check_place(tmp_path / path, folder=folder)
-    with pytest.raises(InputError, match="file: is a file, not a folder; give another place"):
+    with refused(file=tmp_path / "file", remedy="give another place"):
         check_place(tmp_path / "file", folder=True)
-    with pytest.raises(InputError, match=r"x\.json: .*file is a file, not a folder"):
+    with refused(file=tmp_path / "file" / "x.json", remedy="give another place"):
         check_place(tmp_path / "file" / "x.json")
-    with pytest.raises(InputError, match="no file can be created there; give another place"):
+    with refused(file="/proc/x/y", remedy="give another place"):
         check_place("/proc/x/y")
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
 def test_a_place_without_permission_is_refused(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(os, "access", lambda *_: False)  # root may write anywhere
-    with pytest.raises(InputError, match=r"x\.json: .* is not writable; give another place"):
+    with refused(file=tmp_path / "x.json") as caught:
         check_place(tmp_path / "x.json")
+    caught.match("not writable")
 
 
 @pytest.mark.parametrize("name", ["file/x.json", "file/deeper/x.json"])
 def test_a_file_that_cannot_be_made_names_the_place(tmp_path, name) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match=rf"{name}: .*file is a file, not a folder"):
+    with refused(file=tmp_path / name, remedy="give another place"):
         write_text(tmp_path / name, "x")
-    with pytest.raises(InputError, match=r"cannot be created \(File name too long\)"):
+    with refused(file=tmp_path / ("x" * 400), remedy="give another place"):
         write_text(tmp_path / ("x" * 400), "x")
 
 
 def test_of_many_strange_arrays_a_few_are_named(tmp_path) -> None:
     path = write_npz(tmp_path / "x.npz", {f"array{n:02d}": np.zeros(1) for n in range(98)})
-    with pytest.raises(InputError, match=r"array00.*array07, … and is not a history") as caught:
+    with refused(file=path, field="features") as caught:
         read_history(path)
+    caught.match("array00.*array07, … and")
     assert len(str(caught.value)) < 300 + len(str(path))
     path = write_npz(tmp_path / "eight.npz", {f"array{n}": np.zeros(1) for n in range(8)})
-    with pytest.raises(InputError, match="array6, array7 and is not a history"):
+    with refused(file=path, field="features") as caught:
         read_history(path)
+    caught.match("array6, array7 and")
 
 
 @pytest.mark.parametrize(("text", "known"), [("120", 120), ("9" * 5000, None), ("٣", None)])
 def test_the_number_of_frames_looked_at_is_read_with_care(text, known) -> None:
-    made = History(np.ones((3, 2)), made_with={"frames": text})
-    assert made.frames_looked_at == known
+    history = History(np.ones((3, 2)), made_with={"frames": text})
+    assert history.frames_looked_at == known
 
 
 @pytest.mark.parametrize(("kind", "shape"), [("|S0", (10**12,)), ("<f4", (10**12, 0))])
 def test_values_without_size_are_not_counted_out(tmp_path, kind, shape) -> None:
-    """As many as anybody likes to declare fit into no bytes at all."""
     content = header(f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}}}")
     path = zipped(tmp_path / "x.npz", {"states.npy": content})
-    with refused(path, "of size zero"):
+    with refused(file=path, field="states.npy") as caught:
         read_vocabulary(path)
+    caught.match("size zero")

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers.errors import refused
 
-from dejacue import History, InputError, Vocabulary, Window, locate
+from dejacue import History, Vocabulary, Window, locate
 from dejacue.method.locate import analyse
 from dejacue.records import Interval
 from dejacue.sources.findings import (
@@ -79,8 +80,8 @@ def parts(readout="contrast", words=WORDS) -> Parts:
 
 @pytest.fixture
 def version_1(tmp_path) -> Path:
-    """The arrays are written as they were in version 1."""
-    folder = write_finding(tmp_path / "found", parts()).parent
+    """Write a finding of version 1, whose arrays are those of the present one."""
+    folder = write_finding(tmp_path / "cup", parts()).parent
     (folder / DOCUMENT).write_text(VERSION_1, encoding="utf-8")
     return folder
 
@@ -88,44 +89,44 @@ def version_1(tmp_path) -> Path:
 @pytest.mark.parametrize("words", [WORDS, WORDLESS], ids=["words", "wordless"])
 @pytest.mark.parametrize("readout", ["contrast", "joint"])
 def test_what_is_written_comes_back(tmp_path, readout, words) -> None:
-    given = parts(readout, words)
-    back = read_finding(write_finding(tmp_path, given).parent)
-    assert back.timeline.to_dict() == given.timeline.to_dict()
+    finding = parts(readout, words)
+    back = read_finding(write_finding(tmp_path, finding).parent)
+    assert back.timeline.to_dict() == finding.timeline.to_dict()
     assert back.timeline.states == words.states
     for name in ("cosines", "centre", "scale", "responses", "frames"):
         array = getattr(back.timeline.evidence, name)
-        assert np.array_equal(array, getattr(given.timeline.evidence, name))
-    assert (back.doubts, back.warnings, back.made) == (DOUBTS, ("a warning",), given.made)
-    assert back.pictures == given.pictures
+        assert np.array_equal(array, getattr(finding.timeline.evidence, name))
+    assert (back.doubts, back.warnings, back.made) == (DOUBTS, ("a warning",), finding.made)
+    assert back.pictures == finding.pictures
 
 
 def test_answers_of_each_description_come_back(tmp_path) -> None:
-    given = parts("published", Vocabulary({"a": ["x", "x", "y"], "b": "z"}, AXES[[0, 0, 0, 1]]))
-    back = read_finding(write_finding(tmp_path, given).parent)
-    assert back.timeline.windows() == given.timeline.windows()
-    assert back.timeline.states == given.vocabulary.states
+    finding = parts("published", Vocabulary({"a": ["x", "x", "y"], "b": "z"}, AXES[[0, 0, 0, 1]]))
+    back = read_finding(write_finding(tmp_path, finding).parent)
+    assert back.timeline.windows() == finding.timeline.windows()
+    assert back.timeline.states == finding.vocabulary.states
 
 
 def test_the_document_alone_holds_the_timeline_without_evidence(tmp_path) -> None:
-    given = parts("joint")
-    folder = write_finding(tmp_path, given).parent
+    finding = parts("joint")
+    folder = write_finding(tmp_path, finding).parent
     document = read_document(folder)
     assert document.version == 2
-    assert document.timeline.to_dict() == given.timeline.to_dict()
+    assert document.timeline.to_dict() == finding.timeline.to_dict()
     assert document.timeline.evidence is None
     assert json.loads((folder / DOCUMENT).read_bytes())["schema"] == "dejacue.finding/2"
 
 
 def test_a_timeline_without_evidence_is_refused_and_nothing_is_written(tmp_path) -> None:
-    given = parts()._replace(timeline=locate(CUP, WORDS))
-    with pytest.raises(InputError, match="the timeline has no evidence"):
-        write_finding(tmp_path / "found", given)
+    finding = parts()._replace(timeline=locate(CUP, WORDS))
+    with refused(file=tmp_path / "cup" / DOCUMENT, field="timeline"):
+        write_finding(tmp_path / "cup", finding)
     assert not list(tmp_path.rglob("*"))
 
 
 def test_version_1_is_read_and_its_history_gives_the_seconds(version_1) -> None:
-    found = read_finding(version_1)
-    assert found.timeline.intervals == [
+    finding = read_finding(version_1)
+    assert finding.timeline.intervals == [
         Interval("empty", 40, 59, 31.5, 4.0, 6.0, source_start=120, source_end=177),
         Interval(
             "empty",
@@ -140,14 +141,14 @@ def test_version_1_is_read_and_its_history_gives_the_seconds(version_1) -> None:
             source_end=57,
         ),
     ]
-    assert found.timeline.states == WORDS.states
-    assert found.timeline["full"] == []
-    assert found.timeline.notes == found.warnings == ("the masks are coarse",)
-    assert found.timeline.settings["readout"] == {"name": "joint", "stay": 1}
-    assert found.timeline.evidence.responses.shape == (3, 60)
-    assert found.doubts == DOUBTS
-    assert found.made.masks == str(version_1 / "masks")
-    assert read_document(version_1).timeline.windows() == found.timeline.windows()
+    assert finding.timeline.states == WORDS.states
+    assert finding.timeline["full"] == []
+    assert finding.timeline.notes == finding.warnings == ("the masks are coarse",)
+    assert finding.timeline.settings["readout"] == {"name": "joint", "stay": 1}
+    assert finding.timeline.evidence.responses.shape == (3, 60)
+    assert finding.doubts == DOUBTS
+    assert finding.made.masks == str(version_1 / "masks")
+    assert read_document(version_1).timeline.windows() == finding.timeline.windows()
 
 
 def test_version_1_of_a_state_without_words_is_read(tmp_path) -> None:
@@ -159,30 +160,30 @@ def test_version_1_of_a_state_without_words_is_read(tmp_path) -> None:
         rows[2] | {"description": "full"},
     ]
     (folder / DOCUMENT).write_text(json.dumps(document))
-    found = read_finding(folder).timeline
-    assert found.states == {"empty": (), "full": ()}
-    assert [interval.window for interval in found] == [Window(40, 59), Window(0, 19)]
+    timeline = read_finding(folder).timeline
+    assert timeline.states == {"empty": (), "full": ()}
+    assert [interval.window for interval in timeline] == [Window(40, 59), Window(0, 19)]
 
 
 def test_version_1_is_written_again_as_the_present_one(version_1) -> None:
-    found = read_finding(version_1)
-    write_finding(version_1, found)
+    finding = read_finding(version_1)
+    write_finding(version_1, finding)
     again = read_finding(version_1)
     assert read_document(version_1).version == 2
-    assert again.timeline.to_dict() == found.timeline.to_dict()
+    assert again.timeline.to_dict() == finding.timeline.to_dict()
     assert len(list(version_1.iterdir())) == 5
 
 
 @pytest.mark.parametrize("change", [("empty cup", "another cup"), ('"end": 19', '"end": 99')])
 def test_version_1_of_another_history_or_words_is_refused(version_1, change) -> None:
     (version_1 / DOCUMENT).write_text(VERSION_1.replace(*change))
-    with pytest.raises(InputError, match=r"do not belong together|does not observe both ends"):
+    with refused(file=version_1):
         read_finding(version_1)
 
 
 def test_arrays_of_another_finding_are_refused(tmp_path) -> None:
-    one = write_finding(tmp_path / "one", parts()).parent
+    folder = write_finding(tmp_path / "cup", parts()).parent
     other = write_finding(tmp_path / "other", parts(words=WORDLESS)).parent
-    shutil.copy(other / "cup.vocabulary.npz", one)
-    with pytest.raises(InputError, match="do not belong together"):
-        read_finding(one)
+    shutil.copy(other / "cup.vocabulary.npz", folder)
+    with refused(file=folder, field="files"):
+        read_finding(folder)

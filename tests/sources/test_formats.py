@@ -11,11 +11,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from helpers import ROOT
+from helpers.errors import refused
 from helpers.peers import PEER, need
 
 from dejacue import (
     History,
-    InputError,
     Interval,
     MissingExtra,
     Reference,
@@ -41,14 +41,14 @@ KINDS = [pytest.param(kind, marks=PEER if FORMATS[kind].package else ()) for kin
 
 
 def history(times=None, id: str = "cup", **more) -> History:
-    """Ten frames of uneven length, none shorter than 3 ms."""
+    """Return ten frames of uneven length, none shorter than 3 ms."""
     if times is None:
         times = [0.0, 0.0334, 0.0667, 0.1, 0.1501, 0.1533, 0.2, 0.7, 1.7017, 1.7351]
     return History(np.ones((len(times), 2)), range(len(times)), id, times_s=times, **more)
 
 
-def found() -> Timeline:
-    """The windows of ``STATES``: an answer for each state, the others as occurrences."""
+def timeline() -> Timeline:
+    """Return the windows of ``STATES``: an answer for each state, the others as occurrences."""
     rows = []
     for (state, windows), score in zip(STATES.items(), (2.0, -1.0), strict=True):
         rows.append(Interval(state, *windows[0], score))
@@ -80,11 +80,12 @@ def test_references_come_back_from_tables(kind, tmp_path) -> None:
 
 @pytest.mark.parametrize("kind", [".parquet", ".arrow"])
 def test_tables_have_at_most_so_many_rows(kind, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr("dejacue.sources.formats.tables.MOST_ROWS", 3)
+    monkeypatch.setattr("dejacue.sources.formats.tables.MAX_ROWS", 3)
     assert read_references(write_references(tmp_path / f"truth{kind}", [CUP])) == [CUP]
     jug = Reference("jug", {"full": [(2, 5)]})
-    with pytest.raises(InputError, match="has 4 rows, more than 3"):
-        read_references(write_references(tmp_path / f"more{kind}", [CUP, jug]))
+    path = write_references(tmp_path / f"more{kind}", [CUP, jug])
+    with refused(file=path, value=4):
+        read_references(path)
 
 
 @pytest.mark.parametrize(
@@ -103,24 +104,24 @@ def test_tables_have_at_most_so_many_rows(kind, tmp_path, monkeypatch) -> None:
 def test_two_objects_of_one_video_stay_two(kind, tmp_path) -> None:
     if FORMATS[kind].package:
         need("rerun")
-    given = [CUP, Reference("a jug", {"empty": [(2, 4)], "lid (2)": [(3, 6)]})]
+    references = [CUP, Reference("a jug", {"empty": [(2, 4)], "lid (2)": [(3, 6)]})]
     path = tmp_path / f"truth{FORMATS[kind].suffix}"
     names = {"cup": history(), "a jug": history(id="a jug")}
-    write_references(path, given, times=names)
-    read = {own.history_id: own for own in read_references(path, times=names)}
-    assert read == {own.history_id: own for own in given}
+    write_references(path, references, times=names)
+    read = {reference.history_id: reference for reference in read_references(path, times=names)}
+    assert read == {reference.history_id: reference for reference in references}
 
 
 @pytest.mark.parametrize("rounded", [np.floor, np.ceil, np.round])
 def test_milliseconds_may_be_rounded_in_any_way(rounded, tmp_path) -> None:
-    own = history()
-    ends = frame_ends_s(own)
+    cup = history()
+    ends = frame_ends_s(cup)
     for first in range(10):
         for last in range(first, 10):
-            start, end = rounded([1000 * own.times_s[first], 1000 * ends[last]]).astype(int)
+            start, end = rounded([1000 * cup.times_s[first], 1000 * ends[last]]).astype(int)
             text = f"1\n{stamp(start)} --> {stamp(end)}\nfull\n"
             (tmp_path / "t.srt").write_text(text)
-            (read,) = read_references(tmp_path / "t.srt", times=own)
+            (read,) = read_references(tmp_path / "t.srt", times=cup)
             assert read.states == {"full": (Window(first, last),)}
 
 
@@ -129,12 +130,11 @@ def stamp(milliseconds: int) -> str:
 
 
 def test_a_sampled_history_counts_the_frames_of_the_file(tmp_path) -> None:
-    own = history(source_frames=np.arange(10) * 5)
+    sampled = history(source_frames=np.arange(10) * 5)
     for kind in ("fiftyone", "eaf"):
-        data = EXPORTS[kind](found(), own)
         path = tmp_path / f"t{FORMATS[kind].suffix}"
-        path.write_bytes(data)
-        (read,) = read_references(path, times=own)
+        path.write_bytes(EXPORTS[kind](timeline(), sampled))
+        (read,) = read_references(path, times=sampled)
         assert read.states == {
             "empty": (Window(0, 15), Window(45, 45)),
             "half full": (Window(20, 40),),
@@ -146,7 +146,7 @@ def test_a_sampled_history_counts_the_frames_of_the_file(tmp_path) -> None:
 
 def written(tmp_path: Path, kind: str, **more) -> Path:
     path = tmp_path / f"found{FORMATS[kind].suffix}"
-    path.write_bytes(EXPORTS[kind](found(), history(), **more))
+    path.write_bytes(EXPORTS[kind](timeline(), history(), **more))
     return path
 
 
@@ -155,7 +155,7 @@ def test_pympi_reads_the_tiers(tmp_path) -> None:
     path = written(tmp_path, "eaf", videos={"cup": str(tmp_path / "a b.mp4")})
     document = elan.Eaf(str(path))
     assert sorted(document.get_tier_names()) == ["empty", "half full"]
-    spans = [own[:3] for own in document.get_annotation_data_for_tier("empty")]
+    spans = [row[:3] for row in document.get_annotation_data_for_tier("empty")]
     assert spans == [(0, 150, "empty cup"), (1735, 1769, "empty cup")]
     assert document.get_parameters_for_tier("empty")["PARTICIPANT"] == "cup"
     (media,) = document.get_linked_files()
@@ -201,15 +201,15 @@ def test_opentimelineio_reads_the_markers(tmp_path) -> None:
     otio = pytest.importorskip("opentimelineio", reason="opentimelineio is not installed")
     steady = history(np.arange(10) / 25)
     path = tmp_path / "found.otio"
-    for own, rate in ((steady, 25), (history(), 1_000_000)):
-        path.write_bytes(EXPORTS["otio"](found(), own, videos={"cup": "cup.mp4"}))
+    for cup, rate in ((steady, 25), (history(), 1_000_000)):
+        path.write_bytes(EXPORTS["otio"](timeline(), cup, videos={"cup": "cup.mp4"}))
         (clip,) = otio.adapters.read_from_file(str(path)).find_clips()
         assert clip.media_reference.target_url == "cup.mp4"
         marked = {marker.name: marker.marked_range for marker in reversed(clip.markers)}
         assert marked["half full"].start_time.rate == rate
         start, end = marked["half full"].start_time, marked["half full"].end_time_exclusive()
-        assert start.to_seconds() == pytest.approx(own.times_s[4], abs=1e-6)
-        assert end.to_seconds() == pytest.approx(own.times_s[9], abs=1e-6)
+        assert start.to_seconds() == pytest.approx(cup.times_s[4], abs=1e-6)
+        assert end.to_seconds() == pytest.approx(cup.times_s[9], abs=1e-6)
     otio.adapters.write_to_file(otio.adapters.read_from_file(str(path)), str(path))
     (read,) = read_references(path, times=history())
     assert read == CUP
@@ -220,11 +220,11 @@ def test_opentimelineio_reads_the_markers(tmp_path) -> None:
 def test_rerun_reads_the_changes(tmp_path) -> None:
     chunk = need("rerun.chunk")
     rows = {}
-    for own in chunk.RrdReader(str(written(tmp_path, "rerun"))).stream():
-        table = own.to_record_batch().to_pydict()
+    for piece in chunk.RrdReader(str(written(tmp_path, "rerun"))).stream():
+        table = piece.to_record_batch().to_pydict()
         if "StateChange:state" in table:
             when = [value.total_seconds() for value in table["video"]]
-            rows[own.entity_path] = list(zip(when, table["StateChange:state"], strict=True))
+            rows[piece.entity_path] = list(zip(when, table["StateChange:state"], strict=True))
     ends = frame_ends_s(history())
     assert rows == {
         "/cup/state": [
@@ -240,8 +240,8 @@ def test_rerun_reads_the_changes(tmp_path) -> None:
 @pytest.mark.peers
 def test_rerun_gives_states_that_overlap_a_lane_each(tmp_path) -> None:
     need("rerun")
-    given = Reference("cup", {"empty": [(0, 5), (3, 7)], "lid/on": [(2, 8)]})
-    path = write_references(tmp_path / "t.rrd", [given], times=history())
+    reference = Reference("cup", {"empty": [(0, 5), (3, 7)], "lid/on": [(2, 8)]})
+    path = write_references(tmp_path / "t.rrd", [reference], times=history())
     (read,) = read_references(path, times=history())
     assert read == Reference("cup", {"empty": [(0, 7)], "lid/on": [(2, 8)]})
 
@@ -253,9 +253,9 @@ def test_datumaro_reads_the_tracks(tmp_path) -> None:
     path = written(tmp_path, "cvat")
     seen = {}
     for item in datumaro.Dataset.import_from(str(path), "cvat"):
-        for own in item.annotations:
-            if not own.attributes["outside"]:
-                seen.setdefault(own.attributes["state"], set()).add(item.attributes["frame"])
+        for box in item.annotations:
+            if not box.attributes["outside"]:
+                seen.setdefault(box.attributes["state"], set()).add(item.attributes["frame"])
     assert seen == {"empty": {0, 3, 9}, "half full": {4, 8}}
 
 
@@ -263,7 +263,7 @@ def test_datumaro_reads_the_tracks(tmp_path) -> None:
 @pytest.mark.peers
 def test_the_interface_of_label_studio_takes_view_tasks_and_predictions(tmp_path) -> None:
     sdk = need("label_studio_sdk.label_interface")
-    interface = sdk.LabelInterface(view(marks_of(found(), history(), timed=False)))
+    interface = sdk.LabelInterface(view(marks_of(timeline(), history(), timed=False)))
     interface.validate()
     (task,) = json.loads(written(tmp_path, "label-studio").read_text())
     assert interface.validate_task({"data": task["data"]})
@@ -283,11 +283,11 @@ def test_the_converter_of_label_studio_reads_the_regions(tmp_path) -> None:
     task["annotations"][0] |= {"id": 1, "completed_by": 1, "created_at": "", "updated_at": ""}
     task["annotations"][0]["lead_time"] = 1
     path.write_text(json.dumps([task]))
-    words = view(marks_of(found(), history(), timed=False))
-    made = sdk.Converter(config=words, project_dir=str(tmp_path), download_resources=False)
-    made.convert(str(path), str(tmp_path / "min"), "JSON_MIN", is_dir=False)
+    words = view(marks_of(timeline(), history(), timed=False))
+    converter = sdk.Converter(config=words, project_dir=str(tmp_path), download_resources=False)
+    converter.convert(str(path), str(tmp_path / "min"), "JSON_MIN", is_dir=False)
     (row,) = json.loads((tmp_path / "min" / "result.json").read_text())
-    assert [(own["timelinelabels"], own["ranges"]) for own in row["states"]] == [
+    assert [(row["timelinelabels"], row["ranges"]) for row in row["states"]] == [
         (["empty"], [{"start": 1, "end": 4}]),
         (["empty"], [{"start": 10, "end": 10}]),
         (["half full"], [{"start": 5, "end": 9}]),
@@ -297,19 +297,19 @@ def test_the_converter_of_label_studio_reads_the_regions(tmp_path) -> None:
 
 
 class Fake(SimpleNamespace):
-    """A class of fiftyone: keeps what it is given."""
+    """A class of fiftyone that keeps its arguments as attributes."""
 
 
 def test_fiftyone_gets_its_classes(monkeypatch) -> None:
     fake = SimpleNamespace(TemporalDetection=Fake, TemporalDetections=Fake)
     monkeypatch.setitem(sys.modules, "fiftyone", fake)
-    made = to_fiftyone(found(), history(), videos={"cup": "cup.mp4"})
-    assert [(own.label, own.support) for own in made["cup.mp4"].detections] == [
+    detections = to_fiftyone(timeline(), history(), videos={"cup": "cup.mp4"})["cup.mp4"].detections
+    assert [(row.label, row.support) for row in detections] == [
         ("empty", [1, 4]),
         ("empty", [10, 10]),
         ("half full", [5, 9]),
     ]
-    assert [own.confidence for own in made["cup.mp4"].detections] == [
+    assert [row.confidence for row in detections] == [
         pytest.approx(5 / 6),
         pytest.approx(2 / 3),
         0.25,
@@ -321,14 +321,15 @@ def test_a_finding_gives_its_detections_to_fiftyone(monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "fiftyone", fake)
     scene = generate(3)
     finding = find(scene.history, scene.vocabulary)
-    spans = {(own.label, *own.support) for own in finding.to_fiftyone().detections}
-    assert spans == {(own.state, own.window.start + 1, own.window.end + 1) for own in finding}
+    spans = {(row.label, *row.support) for row in finding.to_fiftyone().detections}
+    expected = {(row.state, row.window.start + 1, row.window.end + 1) for row in finding}
+    assert spans == expected
 
 
 def test_without_fiftyone_the_remedy_is_named(monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "fiftyone", None)
-    with pytest.raises(MissingExtra, match="fiftyone is not installed; pip install fiftyone"):
-        to_fiftyone(found(), history())
+    with pytest.raises(MissingExtra, match="pip install fiftyone"):
+        to_fiftyone(timeline(), history())
 
 
 def test_fiftyone_json_has_classes_and_supports_from_one(tmp_path) -> None:
@@ -337,12 +338,12 @@ def test_fiftyone_json_has_classes_and_supports_from_one(tmp_path) -> None:
     )
     assert document["classes"] == ["empty", "half full"]
     rows = document["labels"]["kitchen"]
-    assert [(own["label"], own["support"]) for own in rows] == [
+    assert [(row["label"], row["support"]) for row in rows] == [
         (0, [1, 4]),
         (0, [10, 10]),
         (1, [5, 9]),
     ]
-    assert all(0 <= own["confidence"] <= 1 for own in rows)
+    assert all(0 <= row["confidence"] <= 1 for row in rows)
 
 
 def test_a_track_of_cvat_may_go_through_several_states(tmp_path) -> None:
@@ -372,7 +373,7 @@ def test_spans_of_a_state_that_overlap_have_tiers_of_their_own_in_elan(tmp_path)
     assert path.read_text().count("<TIER ") == 2
     assert 'TIER_ID="on (2)"' in path.read_text()
     (read,) = read_references(path, times=history())
-    assert read.states == {"on": tuple(Window(*own) for own in windows)}
+    assert read.states == {"on": tuple(Window(*window) for window in windows)}
 
 
 # From the command line
@@ -380,7 +381,7 @@ def test_spans_of_a_state_that_overlap_have_tiers_of_their_own_in_elan(tmp_path)
 
 @pytest.fixture(scope="module")
 def video(tmp_path_factory) -> Path:
-    """Ten frames, shown for uneven times."""
+    """Write ten frames that are shown for uneven times."""
     path = tmp_path_factory.mktemp("video") / "cup.mp4"
     times = [0.0, 0.04, 0.1, 0.14, 0.3, 0.34, 0.5, 0.9, 0.94, 1.0]
     pictures = (np.full((48, 64, 3), 20 * n, np.uint8) for n in range(10))
@@ -411,7 +412,7 @@ def test_a_file_that_names_its_video_needs_no_times(video, tmp_path) -> None:
 
 def test_what_was_found_is_measured_by_a_file_of_elan(video, tmp_path, dejacue) -> None:
     answers = tmp_path / "found.json"
-    answers.write_text(found().to_json())
+    answers.write_text(timeline().to_json())
     truth = write_references(tmp_path / "anything.eaf", [Reference("x", STATES)], times=video)
     ran = dejacue("evaluate", answers, truth, "--times", video, "-f", "json")
     assert ran.code == 0, ran.err
@@ -432,7 +433,7 @@ def test_tables_have_seconds_and_source_frames_of_every_rank(tmp_path) -> None:
     pyarrow = pytest.importorskip("pyarrow")
     scene = generate(3, recurrences=3, frames=300)
     frames = scene.history.frames
-    own = History(
+    cup = History(
         scene.history.features,
         frames,
         "cup",
@@ -441,7 +442,7 @@ def test_tables_have_seconds_and_source_frames_of_every_rank(tmp_path) -> None:
         source_frames=frames * 3,
     )
     for options in ({"readout": "joint"}, {"top": 3}):
-        answer = find(own, scene.vocabulary, **options).timeline
+        answer = find(cup, scene.vocabulary, **options).timeline
         rows = pyarrow.ipc.open_file(EXPORTS["arrow"](answer)).read_all().to_pylist()
         assert max(row["rank"] for row in rows) >= 3
         for row in rows:
@@ -453,9 +454,9 @@ def test_tables_have_seconds_and_source_frames_of_every_rank(tmp_path) -> None:
 def test_tables_of_answers_are_read(tmp_path) -> None:
     for kind in ("parquet", "arrow"):
         path = tmp_path / f"found.{kind}"
-        path.write_bytes(EXPORTS[kind](found()))
+        path.write_bytes(EXPORTS[kind](timeline()))
         (read,) = read_timelines(path)
-        assert read.intervals == found().intervals
+        assert read.intervals == timeline().intervals
 
 
 def test_label_studio_gets_its_view_beside_the_tasks(tmp_path, dejacue) -> None:
@@ -495,88 +496,79 @@ def region(first, last) -> dict:
     return {"id": "r", "type": "timelinelabels", "value": value}
 
 
+def cvat(box: str) -> str:
+    return f'<annotations><track id="1" label="cup">{box}</track></annotations>'
+
+
+def tasks(*results: list) -> str:
+    return json.dumps([{"annotations": [{"result": result} for result in results]}])
+
+
+def otio(kind: str) -> str:
+    return json.dumps({"OTIO_SCHEMA": kind, "markers": [{"name": "empty"}]})
+
+
 BAD = [
-    (".eaf", eaf(tier="comments"), 'unknown state "comments"; known: empty, half full; rename it'),
-    (".eaf", eaf(b='TIME_VALUE="99000"'), 'state "empty": 0 to 99 s is beyond the end of '),
-    (".eaf", eaf(b='TIME_VALUE="inf"'), "time inf is not a finite number; correct it"),
-    (".eaf", eaf(b=""), 'tier "empty", annotation a1: has no time; align it in ELAN'),
-    (".eaf", eaf(b='TIME_VALUE="0"'), "ends at 0 s, not after its start at 0 s"),
-    (".eaf", eaf(a="51", b='TIME_VALUE="90"'), "starts in 0.051 to 0.09 s"),
-    (".eaf", eaf().replace("milliseconds", "PAL-frames"), 'uses the time unit "PAL-frames"'),
-    (".eaf", eaf()[:200], "not valid XML, or cut short ("),
-    (".eaf", '<!DOCTYPE a [<!ENTITY b "c">]>' + eaf(), "defines entities (<!DOCTYPE>)"),
-    (".eaf", "<View/>", "begins with <View>, not with <ANNOTATION_DOCUMENT>"),
-    (".eaf", "<ANNOTATION_DOCUMENT/>", "marks no state"),
-    (".srt", "1\n00:00:01,000 --> 00:00:0x,000\nempty\n", "is not two times in hours"),
-    (".srt", "1\n00:00:00,000 --> 00:00:01,000\nfull\n", 'state "full"; did you mean "half full"?'),
-    (".srt", "1\n00:00:00,000 --> 00:00:01,000\n\n", "has no text; give the state"),
-    (".vtt", "WEBVTT\n\nNOTE nothing\n", "has no cue"),
-    (".fiftyone.json", labels(support=[0, 3]), "frame 0 is not a whole number, 1 or more"),
-    (".fiftyone.json", labels(support=[4, 3]), "ends at frame 3, before its start at frame 4"),
-    (".fiftyone.json", labels(support=[1, 40]), "[0, 39] are beyond the end of"),
-    (".fiftyone.json", labels(support=[1, 2], label=7), "label 7 is neither text nor one of"),
-    (".fiftyone.json", labels(), 'either "support" or "timestamps"'),
-    (".fiftyone.json", '{"labels": {"cup": 7}}', 'labels of "cup" are not a list'),
-    (".fiftyone.json", "[]", 'has no "labels" by video'),
-    (".activitynet.json", activity(0, 1e999), "Infinity is not a JSON number"),
-    (".activitynet.json", activity(0, "x"), "time x is not a finite number"),
-    (".activitynet.json", activity(0), '"segment" is not a list of pairs'),
-    (".activitynet.json", '{"results": {}}', 'holds predictions ("results")'),
-    (".qvhighlights.jsonl", '{"qid": 3, "pred_relevant_windows": []}', "qid 3: holds predictions"),
-    (".qvhighlights.jsonl", '{"qid": 3, "query": "a"}', 'qid 3: has no "query" and "vid"'),
-    (".cvat.xml", "<annotations><image/></annotations>", "holds images, not tracks"),
-    (
-        ".cvat.xml",
-        '<annotations><track id="1" label="cup"><box frame="x"/></track></annotations>',
-        'track 1 of "cup": frame "x" is not a whole number',
-    ),
-    (
-        ".cvat.xml",
-        '<annotations><track id="1" label="cup"><box frame="1"/></track></annotations>',
-        'frame 1 has no attribute "state"',
-    ),
-    (".labelstudio.json", '[{"annotations": 7}]', 'task 1: "annotations" is not a list'),
-    (".labelstudio.json", "7", "must be a list of tasks"),
-    (
-        ".labelstudio.json",
-        json.dumps([{"annotations": [{"result": []}, {"result": []}]}]),
-        "task 1: has 2 annotations; keep one",
-    ),
-    (
-        ".labelstudio.json",
-        json.dumps([{"annotations": [{"result": [region(1, 2.5)]}]}]),
-        'task 1: region "r": frame 2.5 is not a whole number',
-    ),
-    (".otio", "{}", "is not an OpenTimelineIO document"),
-    (
-        ".otio",
-        json.dumps({"OTIO_SCHEMA": "Track.1", "markers": [{"name": "empty"}]}),
-        'marker "empty": refers to the time of the edit',
-    ),
-    (
-        ".otio",
-        json.dumps({"OTIO_SCHEMA": "Clip.2", "markers": [{"name": "empty"}]}),
-        'marker "empty": has no range with a start, a duration',
-    ),
-    (".parquet", "PAR1", "cannot be read as a table ("),
-    (".arrow", "nothing", "cannot be read as a table ("),
+    (".eaf", eaf(tier="comments"), {"field": "state", "value": "comments"}),
+    (".eaf", eaf(b='TIME_VALUE="99000"'), {"field": "end"}),
+    (".eaf", eaf(b='TIME_VALUE="inf"'), {"field": "time", "value": "inf"}),
+    (".eaf", eaf(b=""), {"field": "TIME_SLOT"}),
+    (".eaf", eaf(b='TIME_VALUE="0"'), {"field": "end", "value": "0"}),
+    (".eaf", eaf(a="51", b='TIME_VALUE="90"'), {"field": "times_s"}),
+    (".eaf", eaf().replace("milliseconds", "x"), {"field": "TIME_UNITS", "value": "x"}),
+    (".eaf", eaf()[:200], {"field": None}),
+    (".eaf", '<!DOCTYPE a [<!ENTITY b "c">]>' + eaf(), {"field": "DOCTYPE"}),
+    (".eaf", "<View/>", {"field": "ANNOTATION_DOCUMENT"}),
+    (".eaf", "<ANNOTATION_DOCUMENT/>", {"field": "state", "value": None}),
+    (".srt", "1\n00:00:01,000 --> 00:00:0x,000\nempty\n", {"field": "time"}),
+    (".srt", "1\n00:00:00,000 --> 00:00:01,000\nfull\n", {"field": "state", "value": "full"}),
+    (".srt", "1\n00:00:00,000 --> 00:00:01,000\n\n", {"field": "state", "value": None}),
+    (".vtt", "WEBVTT\n\nNOTE nothing\n", {"field": "cue"}),
+    (".fiftyone.json", labels(support=[0, 3]), {"field": "frame", "value": 0}),
+    (".fiftyone.json", labels(support=[4, 3]), {"field": "end", "value": 3}),
+    (".fiftyone.json", labels(support=[1, 40]), {"field": "end"}),
+    (".fiftyone.json", labels(support=[1, 2], label=7), {"field": "label", "value": 7}),
+    (".fiftyone.json", labels(), {"field": "support"}),
+    (".fiftyone.json", '{"labels": {"cup": 7}}', {"field": "labels"}),
+    (".fiftyone.json", "[]", {"field": "labels"}),
+    (".activitynet.json", activity(0, 1e999), {"line": 1, "value": "Infinity"}),
+    (".activitynet.json", activity(0, "x"), {"field": "time", "value": "x"}),
+    (".activitynet.json", activity(0), {"field": "segment"}),
+    (".activitynet.json", '{"results": {}}', {"field": "results"}),
+    (".qvhighlights.jsonl", '{"pred_relevant_windows": 3}', {"field": "pred_relevant_windows"}),
+    (".qvhighlights.jsonl", '{"qid": 3, "query": "a"}', {"field": "query"}),
+    (".cvat.xml", "<annotations><image/></annotations>", {"field": "track"}),
+    (".cvat.xml", cvat('<box frame="x"/>'), {"field": "frame", "value": "x"}),
+    (".cvat.xml", cvat('<box frame="1"/>'), {"field": "state", "value": 1}),
+    (".labelstudio.json", '[{"annotations": 7}]', {"field": "annotations"}),
+    (".labelstudio.json", "7", {"field": "tasks"}),
+    (".labelstudio.json", tasks([], []), {"field": "annotations", "remedy": "keep one"}),
+    (".labelstudio.json", tasks([region(1, 2.5)]), {"field": "frame", "value": 2.5}),
+    (".otio", "{}", {"field": "OTIO_SCHEMA"}),
+    (".otio", otio("Track.1"), {"field": "markers"}),
+    (".otio", otio("Clip.2"), {"field": "marked_range"}),
+    (".parquet", "PAR1", {"field": None}),
+    (".arrow", "nothing", {"field": None}),
 ]
 
 
-@pytest.mark.parametrize(("suffix", "text", "message"), BAD)
-def test_bad_files_are_one_sentence_and_nothing_is_written(
-    suffix, text, message, video, tmp_path, dejacue
-) -> None:
-    path, out = tmp_path / f"bad{suffix}", tmp_path / "out.json"
+@pytest.mark.parametrize(("suffix", "text", "attributes"), BAD)
+def test_bad_files_are_refused_in_one_sentence(suffix, text, attributes, video, tmp_path) -> None:
+    path = tmp_path / f"bad{suffix}"
     path.write_text(text)
-    (tmp_path / "v.yaml").write_text("empty: empty cup\nhalf full: half\n")
-    more = ("--times", video, "-v", tmp_path / "v.yaml")
-    ran = dejacue("data", "convert", path, out, *more)
+    with refused(file=path, **attributes) as caught:
+        read_references(path, times=video, states=["empty", "half full"])
+    assert len(str(caught.value)) < 600
+    assert len(str(caught.value).splitlines()) == 1
+
+
+def test_of_a_bad_file_nothing_is_written(video, tmp_path, dejacue) -> None:
+    path, out = tmp_path / "bad.eaf", tmp_path / "out.json"
+    path.write_text(eaf(b=""))
+    ran = dejacue("data", "convert", path, out, "--times", video)
     assert (ran.code, ran.out) == (2, "")
     assert ran.err.startswith(f"dejacue: {path}: ")
     assert ran.err.count("\n") == 1
-    assert len(ran.err) < 600
-    assert message in ran.err
     assert not out.exists()
 
 
@@ -586,16 +578,16 @@ def test_a_table_whose_text_is_damaged_is_refused(tmp_path) -> None:
     table = pyarrow.table({"history": bad, "state": ["a"], "start": [0], "end": [1]})
     with pyarrow.ipc.new_file(str(tmp_path / "t.arrow"), table.schema) as writer:
         writer.write_table(table)
-    with pytest.raises(InputError, match=r"t\.arrow: cannot be read as a table \("):
+    with refused(file=tmp_path / "t.arrow"):
         read_references(tmp_path / "t.arrow")
 
 
 def test_seconds_without_a_video_say_what_to_give(tmp_path) -> None:
     path = tmp_path / "t.eaf"
     path.write_text(eaf())
-    with pytest.raises(InputError, match=r't\.eaf: state "empty": is in seconds, .*--times'):
+    with refused(file=path, field="times"):
         read_references(path)
-    with pytest.raises(InputError, match=r'x\.srt: history "cup": .srt is in seconds, .*times'):
+    with refused(file=tmp_path / "x.srt", field="times"):
         write_references(tmp_path / "x.srt", [CUP])
     assert not (tmp_path / "x.srt").exists()
 
@@ -604,8 +596,8 @@ def test_an_ending_without_a_format_of_references_is_refused(tmp_path, dejacue) 
     write_references(tmp_path / "t.json", [CUP])
     ran = dejacue("data", "convert", tmp_path / "t.json", tmp_path / "t.xlsx")
     assert ran.code == 2
-    for own in FORMATS.values():
-        assert own.suffix in ran.err
+    for format in FORMATS.values():
+        assert format.suffix in ran.err
     ran = dejacue("data", "convert", tmp_path / "t.json", tmp_path / "t.json")
     assert (ran.code, "is read by this command" in ran.err) == (2, True)
 
@@ -615,7 +607,7 @@ def test_an_ending_without_a_format_of_references_is_refused(tmp_path, dejacue) 
 def test_rerun_refuses_times_that_it_cannot_count(tmp_path) -> None:
     need("rerun")
     late = history(1e12 + np.arange(10))
-    with pytest.raises(InputError, match=r't\.rrd: history "cup": Rerun holds at most 1e'):
+    with refused(file=tmp_path / "t.rrd", field="times_s"):
         write_references(tmp_path / "t.rrd", [CUP], times=late)
 
 
@@ -625,13 +617,13 @@ def test_a_recording_of_rerun_that_is_none_is_refused(tmp_path) -> None:
     need("rerun")
     path = tmp_path / "t.rrd"
     path.write_bytes(b"RRF2 and nothing")
-    with pytest.raises(InputError, match=r"t\.rrd: (cannot be read as|has no StateChange)"):
+    with refused(file=path):
         read_references(path, times=history())
 
 
 def test_without_rerun_the_remedy_is_named(tmp_path, monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "rerun", None)
-    with pytest.raises(MissingExtra, match="rerun is not installed; pip install rerun-sdk"):
+    with pytest.raises(MissingExtra, match="pip install rerun-sdk"):
         write_references(tmp_path / "t.rrd", [CUP], times=history())
 
 
@@ -647,7 +639,7 @@ def test_names_that_a_file_cannot_hold_do_not_break_it(tmp_path) -> None:
 
 def test_the_page_lists_how_each_format_counts() -> None:
     page = (ROOT / "docs" / "formats.md").read_text("utf-8")
-    for name, own in FORMATS.items():
-        endings = ", ".join(f"`{suffix}`" for suffix in own.suffixes)
-        package = f"`{own.package}`" if own.package else "–"
-        assert f"| `{name}` | {endings} | {own.base} | {own.end} | {package} |" in page
+    for name, format in FORMATS.items():
+        endings = ", ".join(f"`{suffix}`" for suffix in format.suffixes)
+        package = f"`{format.package}`" if format.package else "–"
+        assert f"| `{name}` | {endings} | {format.base} | {format.end} | {package} |" in page

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from helpers.errors import refused
 
-from dejacue import InputError
 from dejacue.sources import partial
 from dejacue.sources.partial import PartialFile
 
@@ -39,7 +39,7 @@ def test_a_file_cut_short_anywhere_is_taken_as_far_as_it_is_good(tmp_path) -> No
             path.write_bytes(data[:end] + tail)
             if tail and (data[:end] + tail)[: end + 9] == data[: end + 9]:
                 continue
-            good = sum(own <= end for own in ends)
+            good = sum(record_end <= end for record_end in ends)
             cut = PartialFile(path, "key")
             assert cut.read() == RECORDS[:good]
     cut.append([b"after"])
@@ -87,7 +87,6 @@ def test_a_key_that_begins_another_does_not_go_on_in_its_file(tmp_path) -> None:
 
 
 def test_the_checksum_is_of_the_length_too(tmp_path) -> None:
-    """A record whose length was damaged to another that fits is none."""
     path = tmp_path / "partial"
     file = PartialFile(path, "key")
     file.append([b"", b"one"])
@@ -136,7 +135,7 @@ def test_all_records_can_be_exchanged_and_removed(tmp_path) -> None:
 
 def test_a_place_that_cannot_be_written_to_is_named(tmp_path) -> None:
     (tmp_path / "file").write_bytes(b"")
-    with pytest.raises(InputError, match=r"file: .*give another place"):
+    with refused(file=tmp_path / "file", remedy="give another place"):
         PartialFile(tmp_path / "file" / "partial", "key").append([b"one"])
 
 
@@ -159,7 +158,7 @@ def test_a_full_disk_names_the_file_and_keeps_what_was_written_before(
         def __getattr__(self, name):
             return getattr(self.stream, name)
 
-    monkeypatch.setattr(partial, "open", lambda *given: Full(real(*given)), raising=False)
+    monkeypatch.setattr(partial, "open", lambda *arguments: Full(real(*arguments)), raising=False)
     file = PartialFile(path, "key")
     file.append([b"one"])
     with pytest.raises(OSError, match="No space left") as caught:

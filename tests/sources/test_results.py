@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers.errors import refused
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -34,11 +34,6 @@ CUP = Reference(
 DOOR = Reference("door", {"open": (Window(3, 3),)})
 
 
-def refused(path: Path, message: str):
-    """The error is an InputError that starts with the file's name."""
-    return pytest.raises(InputError, match=f"^{re.escape(str(path))}: .*{message}")
-
-
 def save(path: Path, content: object) -> Path:
     text = content if isinstance(content, str) else json.dumps(content)
     path.write_text(text, encoding="utf-8")
@@ -51,23 +46,23 @@ def plain(timelines) -> list[dict]:
 
 @pytest.fixture(scope="module")
 def located() -> list[Timeline]:
-    """Timelines of generated histories, with alternatives."""
-    made = [generate(seed) for seed in (1, 2, 3)]
-    return [locate(m.history, m.vocabulary, readout="scan", top=3) for m in made]
+    """Return timelines of generated histories, with alternatives."""
+    scenes = [generate(seed) for seed in (1, 2, 3)]
+    return [locate(each.history, each.vocabulary, readout="scan", top=3) for each in scenes]
 
 
 # The record
 
 
-def test_a_reference_is_its_own_component_unless_told() -> None:
+def test_a_reference_is_its_own_component_unless_it_names_another() -> None:
     assert DOOR.component == "door"
     assert CUP.component == "kitchen-01"
 
 
 def test_pairs_of_frames_become_windows() -> None:
-    given = Reference("cup", {"empty": [(0, 58)]}, frames=(np.int64(0), 99))  # type: ignore
-    assert given.states == {"empty": (Window(0, 58),)}
-    assert given.frames == Window(0, 99)
+    reference = Reference("cup", {"empty": [(0, 58)]}, frames=(np.int64(0), 99))  # type: ignore
+    assert reference.states == {"empty": (Window(0, 58),)}
+    assert reference.frames == Window(0, 99)
 
 
 def test_a_reference_does_not_follow_the_mapping_it_was_made_from() -> None:
@@ -121,10 +116,10 @@ references = st.builds(
 
 
 @given(st.lists(references, max_size=3, unique_by=lambda r: r.history_id))
-def test_references_come_back_from_json_and_csv_as_they_were(tmp_path_factory, given_ones) -> None:
+def test_references_come_back_from_json_and_csv_as_they_were(tmp_path_factory, records) -> None:
     folder = tmp_path_factory.mktemp("references")
-    assert read_references(write_references(folder / "r.json", given_ones)) == given_ones
-    assert read_references(write_references(folder / "r.csv", given_ones)) == given_ones
+    assert read_references(write_references(folder / "r.json", records)) == records
+    assert read_references(write_references(folder / "r.csv", records)) == records
 
 
 def test_frames_and_descriptions_come_back_from_json(tmp_path) -> None:
@@ -149,13 +144,13 @@ def test_rows_of_a_csv_may_come_in_any_order_and_with_a_byte_order_mark(tmp_path
         "\ufeffstate, end,start,history,component\r\nempty,58,0,cup,k\r\nopen,3,3,door,\r\n"
         "\r\nempty,210,200,cup,k\r\nfilled,199,80,cup,\r\n"
     )
-    found = read_references(save(tmp_path / "r.csv", text))
-    assert found == [Reference("cup", CUP.states, "k"), DOOR]
+    records = read_references(save(tmp_path / "r.csv", text))
+    assert records == [Reference("cup", CUP.states, "k"), DOOR]
 
 
 def test_a_csv_has_no_place_for_frames_and_nothing_is_written(tmp_path) -> None:
     path = tmp_path / "r.csv"
-    with refused(path, 'cannot hold the frames and descriptions of history "cup"'):
+    with refused(file=path, value="cup"):
         write_references(path, [CUP])
     assert list(tmp_path.iterdir()) == []
 
@@ -194,7 +189,7 @@ def test_times_notes_kinds_and_states_come_back(tmp_path) -> None:
         Interval("full", 5, 6, 0.5, 0.5),  # a history of one frame does not know its end
     ]
     states = {"empty": ("empty cup", "cup with nothing in it"), "full": ("a",), "half": ()}
-    given = Timeline.of(
+    timeline = Timeline.of(
         intervals,
         states,
         history_id="cup",
@@ -202,7 +197,7 @@ def test_times_notes_kinds_and_states_come_back(tmp_path) -> None:
         settings={"top": 1},
         notes=("runs are long",),
     )
-    (back,) = read_timelines(write_timelines(tmp_path / "found.json", [given]))
+    (back,) = read_timelines(write_timelines(tmp_path / "found.json", [timeline]))
     assert back.intervals == intervals
     assert back.states == states
     assert (back.settings, back.encoder, back.notes) == ({"top": 1}, "siglip", ("runs are long",))
@@ -230,10 +225,10 @@ def without_diagnostics(timeline: Timeline) -> list[dict]:
 
 @pytest.mark.parametrize("readout", ["contrast", "joint", "scan"])
 def test_what_locate_writes_as_csv_comes_back(tmp_path, readout) -> None:
-    made = generate(4)
-    times = np.arange(len(made.history)) / 8
-    history = History(made.history.features, made.history.frames, "cup", times_s=times)
-    timeline = locate(history, made.vocabulary, readout=readout, top=3, diagnostics=True)
+    scene = generate(4)
+    times = np.arange(len(scene.history)) / 8
+    history = History(scene.history.features, scene.history.frames, "cup", times_s=times)
+    timeline = locate(history, scene.vocabulary, readout=readout, top=3, diagnostics=True)
     (back,) = read_timelines(save(tmp_path / "found.csv", as_csv(timeline)))
     assert without_diagnostics(back) == without_diagnostics(timeline)
     assert back.history_id == "cup"
@@ -245,14 +240,14 @@ def test_what_a_table_of_many_histories_holds_comes_back(tmp_path, suffix, timed
     pytest.importorskip("pyarrow")
     parts = []
     for seed in (1, 2):
-        made = generate(seed)
-        frames, count = made.history.frames, len(made.history)
+        scene = generate(seed)
+        frames, count = scene.history.frames, len(scene.history)
         times = np.arange(count) / 8 if timed and seed == 1 else None
         source = 3 * frames if seed == 1 else frames
         history = History(
-            made.history.features, frames, str(seed), times_s=times, source_frames=source
+            scene.history.features, frames, str(seed), times_s=times, source_frames=source
         )
-        parts.append(locate(history, made.vocabulary, top=2))
+        parts.append(locate(history, scene.vocabulary, top=2))
     path = tmp_path / f"found{suffix}"
     path.write_bytes(table_bytes(Timeline.joined(parts).columns(), suffix))
     for back, part in zip(read_timelines(path), parts, strict=True):
@@ -268,8 +263,8 @@ def test_the_frames_of_the_source_come_back(tmp_path, name) -> None:
         Interval("a", 6, 6, 1.0, source_start=28, source_end=28, rank=2, kind="alternative"),
         Interval("b", 0, 0, 1.0, source_start=10, source_end=10),
     ]
-    given = Timeline.of(intervals, {"a": (), "b": ()}, history_id="cup")
-    text = as_csv(given) if name.endswith("csv") else given.to_json()
+    timeline = Timeline.of(intervals, {"a": (), "b": ()}, history_id="cup")
+    text = as_csv(timeline) if name.endswith("csv") else timeline.to_json()
     (back,) = read_timelines(save(tmp_path / name, text))
     assert back.intervals == intervals
 
@@ -277,12 +272,13 @@ def test_the_frames_of_the_source_come_back(tmp_path, name) -> None:
 def test_half_a_window_of_the_source_is_refused(tmp_path) -> None:
     row = {"state": "a", "start": 0, "end": 1, "source_start": 7}
     path = save(tmp_path / "f.json", json.dumps({"history": "cup", "intervals": [row]}))
-    with pytest.raises(InputError, match="only one of source_start and source_end"):
+    with refused(file=path, field="intervals[0].source_start"):
         read_timelines(path)
     row["source_end"] = 3
     path = save(tmp_path / "f.json", json.dumps({"history": "cup", "intervals": [row]}))
-    with pytest.raises(InputError, match=r"window \[7, 3\] ends before it starts"):
+    with refused(file=path) as caught:
         read_timelines(path)
+    caught.match(r"\[7, 3\]")
 
 
 def test_the_rows_of_several_histories_may_be_mixed(tmp_path) -> None:
@@ -318,12 +314,12 @@ def test_a_timeline_of_many_histories_is_written_history_by_history(tmp_path, lo
 
 def test_a_failure_while_writing_leaves_what_was_there(tmp_path, located) -> None:
     path = save(tmp_path / "found.json", "old")
-    with pytest.raises(InputError, match='history "generated-1" is given twice'):
+    with refused(field="history", value="generated-1"):
         write_timelines(path, [located[0], located[0]])
     broken = Timeline.of([Interval("a", 0, 1, float("nan"))], {"a": ()}, history_id="cup")
-    with pytest.raises(InputError, match='history "cup": cannot be written as JSON'):
+    with pytest.raises(InputError, match="cannot be written as JSON"):
         write_timelines(path, [broken])
-    with refused(tmp_path / "found.csv", "timelines are written as JSON"):
+    with refused(file=tmp_path / "found.csv"):
         write_timelines(tmp_path / "found.csv", located)
     assert [p.name for p in tmp_path.iterdir()] == ["found.json"]
     assert path.read_text() == "old"
@@ -334,213 +330,199 @@ def test_a_failure_while_writing_leaves_what_was_there(tmp_path, located) -> Non
 
 @pytest.mark.parametrize("read", [read_references, read_timelines])
 @pytest.mark.parametrize(
-    ("name", "content", "message"),
+    ("name", "content", "attributes"),
     [
-        ("a.json", b"", "is empty"),
-        ("a.csv", b" \n\n", "is empty"),
-        ("a.json", b"\xff\xfe{", "is not UTF-8"),
-        ("a.csv", b"history,\xe9tat", "is not UTF-8"),
-        ("a.json", b'{"histories": [', "not valid JSON, or cut short .*line 1 column 16"),
-        (
-            "a.json",
-            b"history,state,start,end",
-            "not valid JSON, .* give a table a name that ends in .csv",
-        ),
-        ("a.json", b'{"x": 1, "y": 2, "x": 3}', '"x" is given twice in one object'),
-        ("a.json", b'{"start":\n-Infinity}', "line 2: -Infinity is not a JSON number"),
-        ("a.json", b"[" * 100_000, "not valid JSON, .*nested too deep"),
-        ("a.json", b'["\\ud800"]', r"\\ud800 is half of a surrogate pair"),
-        ("a.csv", b"history,state\ncup,empty", "no column .*start, end; the first line"),
-        ("a.csv", b"history;state;description;start;end", "no column .* separated by commas"),
+        ("a.json", b"", {}),
+        ("a.csv", b" \n\n", {}),
+        ("a.json", b"\xff\xfe{", {"remedy": "save it as UTF-8"}),
+        ("a.csv", b"history,\xe9tat", {"remedy": "save it as UTF-8"}),
+        ("a.json", b'{"histories": [', {"field": None}),
+        ("a.json", b"history,state,start,end", {"field": None}),
+        ("a.json", b'{"x": 1, "y": 2, "x": 3}', {"field": "x"}),
+        ("a.json", b'{"start":\n-Infinity}', {"line": 2, "value": "-Infinity"}),
+        ("a.json", b"[" * 100_000, {"field": None}),
+        ("a.json", b'["\\ud800"]', {"value": r"\ud800"}),
+        ("a.csv", b"history,state\ncup,empty", {"field": "start"}),
+        ("a.csv", b"history;state;description;start;end", {"field": "history"}),
     ],
 )
-def test_a_file_that_is_neither_is_named(tmp_path, read, name, content, message) -> None:
+def test_a_file_that_is_neither_is_named(tmp_path, read, name, content, attributes) -> None:
     path = tmp_path / name
     path.write_bytes(content)
-    with refused(path, message):
+    with refused(file=path, **attributes):
         read(path)
 
 
-@pytest.mark.parametrize(
-    ("read", "message"),
-    [(read_references, "is a folder; give the file inside"), (read_timelines, "cannot be read")],
-)
-def test_a_missing_file_and_a_folder_are_named(tmp_path, read, message) -> None:
-    with refused(tmp_path / "none.json", "no such file"):
-        read(tmp_path / "none.json")
-    with refused(tmp_path, message):
-        read(tmp_path)
+@pytest.mark.parametrize("read", [read_references, read_timelines])
+def test_a_missing_file_and_a_folder_are_named(tmp_path, read) -> None:
+    for path in (tmp_path / "none.json", tmp_path):
+        with refused(file=path):
+            read(path)
 
 
 GOOD = {"history": "cup", "states": {"empty": [[0, 5]]}}
 
 
 @pytest.mark.parametrize(
-    ("document", "message"),
+    ("document", "attributes"),
     [
-        ([GOOD], 'a JSON object with the key "histories"'),
-        (3, 'a JSON object with the key "histories"'),
-        ({"schema": "dejacue.references/1"}, 'has no "histories"; add it'),
-        ({"schema": None, "histories": []}, '"schema" is missing or not text'),
-        ({"schema": "dejacue.retrieval/1"}, 'is "dejacue.retrieval/1", not "dejacue.references/1"'),
-        ({"histories": {"cup": GOOD}}, "histories .*: expected a list"),
-        ({"histories": [], "version": 2}, 'unknown key "version"'),
-        ({"histories": ["cup"]}, "history 1: must be an object .* descriptions, not 'cup'"),
-        ({"histories": [GOOD, {"states": {}}]}, 'history 2: has no "history"; add it'),
-        ({"histories": [GOOD, GOOD]}, 'history "cup" is given twice'),
-        ({"histories": [GOOD | {"componet": "k"}]}, 'history "cup": .*did you mean "component"'),
-        ({"histories": [GOOD | {"component": 3}]}, 'history "cup": component 3: expected text'),
-        ({"histories": [GOOD | {"states": {}}]}, "reference cup: states must map"),
-        (
-            {"histories": [GOOD | {"states": [0, 5]}]},
-            r'history "cup": states \[0, 5\]: expected an object',
-        ),
-        ({"histories": [GOOD | {"states": {"empty": []}}]}, 'state "empty" has no window'),
-        (
-            {"histories": [GOOD | {"states": {"empty": [0, 5]}}]},
-            r'state "empty", windows: \[0\] 0: expected',
-        ),
-        ({"histories": [GOOD | {"frames": [0, 4]}]}, "not inside the frames"),
-        ({"histories": [GOOD | {"frames": 300}]}, 'history "cup": frames 300: expected a list'),
+        ([GOOD], {"field": "histories"}),
+        (3, {"field": "histories"}),
+        ({"schema": "dejacue.references/1"}, {"field": "histories"}),
+        ({"schema": None, "histories": []}, {"field": "schema", "value": None}),
+        ({"schema": "dejacue.retrieval/1"}, {"field": "schema", "value": "dejacue.retrieval/1"}),
+        ({"histories": {"cup": GOOD}}, {"field": "histories"}),
+        ({"histories": [], "version": 2}, {"field": "key", "value": "version"}),
+        ({"histories": ["cup"]}, {"value": "cup"}),
+        ({"histories": [GOOD, {"states": {}}]}, {"field": "history", "value": None}),
+        ({"histories": [GOOD, GOOD]}, {"field": "history", "value": "cup"}),
+        ({"histories": [GOOD | {"componet": "k"}]}, {"field": "key", "value": "componet"}),
+        ({"histories": [GOOD | {"component": 3}]}, {"field": "component", "value": 3}),
+        ({"histories": [GOOD | {"states": {}}]}, {}),
+        ({"histories": [GOOD | {"states": [0, 5]}]}, {"field": "states", "value": [0, 5]}),
+        ({"histories": [GOOD | {"states": {"empty": []}}]}, {}),
+        ({"histories": [GOOD | {"states": {"empty": [0, 5]}}]}, {"field": "[0]", "value": 0}),
+        ({"histories": [GOOD | {"frames": [0, 4]}]}, {}),
+        ({"histories": [GOOD | {"frames": 300}]}, {"field": "frames", "value": 300}),
         (
             {"histories": [GOOD | {"descriptions": {"empty": "a"}}]},
-            "descriptions.*: expected a list",
+            {"field": "descriptions[...]"},
         ),
-        ({"histories": [GOOD | {"descriptions": {"full": ["a"]}}]}, 'descriptions of "full"'),
+        ({"histories": [GOOD | {"descriptions": {"full": ["a"]}}]}, {}),
     ],
 )
-def test_broken_references_are_named(tmp_path, document, message) -> None:
+def test_broken_references_are_named(tmp_path, document, attributes) -> None:
     path = save(tmp_path / "r.json", document)
-    with refused(path, message):
+    with refused(file=path, **attributes):
         read_references(path)
 
 
 @pytest.mark.parametrize(
-    ("pair", "message"),
+    ("pair", "value"),
     [
-        ([5, 3], r"window \[5, 3\] ends before it starts"),
-        ([-1, 3], "-1: expected a whole number >= 0"),
-        ([0, 3.5], "3.5: expected a whole number"),
-        ([0, 3.0], "3.0: expected a whole number"),
-        ([True, 3], "True: expected a whole number"),
-        (["0", 3], "'0': expected a whole number"),
-        ([None, 3], "None: expected a whole number"),
-        ([0, 10**300], "1000.*: expected a whole number <= 9007199254740992"),
+        ([-1, 3], -1),
+        ([0, 3.5], 3.5),
+        ([0, 3.0], 3.0),
+        ([True, 3], True),
+        (["0", 3], "0"),
+        ([None, 3], None),
+        ([0, 10**300], 10**300),
     ],
 )
-def test_frames_are_whole_numbers_in_order(tmp_path, pair, message) -> None:
+def test_frames_are_whole_numbers(tmp_path, pair, value) -> None:
     path = save(tmp_path / "r.json", {"histories": [GOOD | {"states": {"empty": [pair]}}]})
-    with refused(path, f'cup.*: state "empty".*: .*{message}'):
+    place = pair.index(value)
+    with refused(file=path, field=f"[0][{place}]", value=value):
         read_references(path)
     row = {"state": "empty", "description": "a", "start": pair[0], "end": pair[1]}
     for key in ("intervals", "moments"):
         path = save(tmp_path / "found.json", {"history": "cup", key: [row]})
-        with refused(path, rf'history "cup": {key}\[0\].*{message}'):
+        with refused(file=path, field=f"{key}[0].{('start', 'end')[place]}", value=value):
             read_timelines(path)
 
 
+def test_a_window_that_ends_before_it_starts_is_refused(tmp_path) -> None:
+    path = save(tmp_path / "r.json", {"histories": [GOOD | {"states": {"empty": [[5, 3]]}}]})
+    with refused(file=path):
+        read_references(path)
+    row = {"state": "empty", "description": "a", "start": 5, "end": 3}
+    for key in ("intervals", "moments"):
+        path = save(tmp_path / "found.json", {"history": "cup", key: [row]})
+        with refused(file=path) as caught:
+            read_timelines(path)
+        assert caught.value.field.startswith(f"{key}[0]")
+
+
 @pytest.mark.parametrize(
-    ("row", "message"),
+    ("row", "attributes"),
     [
-        ("cup,empty,0,", 'line 3: has no "end"; add it'),
-        ("cup,empty,0,3.5", "line 3: end '3.5': expected a whole number"),
-        ("cup,empty,nan,3", "line 3: start 'nan': expected a whole number"),
-        ("cup,empty,-1,3", "line 3: start '-1': expected a whole number >= 0"),
-        ("cup,empty,4,3", r"line 3: window \[4, 3\] ends before it starts"),
-        ("cup,,0,3", 'line 3: has no "state"; add it'),
-        (",empty,0,3", 'line 3: has no "history"; add it'),
-        ("cup,empty,0", "line 3: 3 cells for 4 columns"),
-        ("cup,empty,0,3,4", "line 3: 5 cells for 4 columns"),
-        ('cup,"empty,0,3', r"line 3: not CSV \(unexpected end of data\)"),
+        ("cup,empty,0,", {"field": "end"}),
+        ("cup,empty,0,3.5", {"field": "end", "value": "3.5"}),
+        ("cup,empty,nan,3", {"field": "start", "value": "nan"}),
+        ("cup,empty,-1,3", {"field": "start", "value": "-1"}),
+        ("cup,empty,4,3", {}),
+        ("cup,,0,3", {"field": "state"}),
+        (",empty,0,3", {"field": "history"}),
+        ("cup,empty,0", {"field": None}),
+        ("cup,empty,0,3,4", {"field": None}),
+        ('cup,"empty,0,3', {"field": None}),
     ],
 )
-def test_broken_rows_of_references_are_named(tmp_path, row, message) -> None:
+def test_broken_rows_of_references_are_named(tmp_path, row, attributes) -> None:
     path = save(tmp_path / "r.csv", f"history,state,start,end\ncup,empty,0,1\n{row}\n")
-    with refused(path, message):
+    with refused(file=path, line=3, **attributes):
         read_references(path)
 
 
 def test_columns_of_references_are_checked(tmp_path) -> None:
     path = save(tmp_path / "r.csv", "history,state,start,end,componet\n")
-    with refused(path, 'line 1: unknown key "componet"; did you mean "component"'):
+    with refused(file=path, line=1, field="key", value="componet"):
         read_references(path)
     save(path, "history,state,start,end,end\n")
-    with refused(path, "two columns have the same name"):
+    with refused(file=path, field="end"):
         read_references(path)
     save(path, "history,state,start,end,component\ncup,a,0,1,x\ncup,b,2,3,y\n")
-    with refused(path, 'line 3: history "cup" has the component "y" here, but "x" above'):
+    with refused(file=path, line=3, field="component", value="y"):
         read_references(path)
 
 
 ROW = {"state": "empty", "start": 0, "end": 5, "score": 1.0}
-FOUND = {"schema": "dejacue.timeline/1", "history": "cup", "intervals": [ROW]}
+TIMELINE = {"schema": "dejacue.timeline/1", "history": "cup", "intervals": [ROW]}
 MOMENT = ROW | {"description": "empty cup"}
 EARLIER = {"schema": "dejacue.retrieval/1", "history": "cup", "moments": [MOMENT]}
 
 
+def timeline(**row: object) -> dict:
+    return TIMELINE | {"intervals": [ROW | row]}
+
+
+def moment(**row: object) -> dict:
+    return EARLIER | {"moments": [MOMENT | row]}
+
+
 @pytest.mark.parametrize(
-    ("document", "message"),
+    ("document", "attributes"),
     [
-        (3, "timeline 1: is not a timeline"),
-        ([FOUND, 3], "timeline 2: is not a timeline"),
-        ({"timelines": FOUND}, '"timelines" must be a list'),
-        ({"retrievals": EARLIER}, '"retrievals" must be a list'),
-        ({"histories": []}, "no list of intervals but holds references; give references last"),
-        ({"main": {}}, 'timeline 1: has no "history"; add it'),
-        ([FOUND | {"schema": "timeline/9"}], 'history "cup": is "timeline/9", not "dejacue.time'),
-        (FOUND | {"schema": None}, '"schema" is missing or not text'),
-        (FOUND | {"history": None}, "timeline 1: history None: expected text"),
-        ([FOUND, FOUND], 'history "cup" is given twice'),
-        (FOUND | {"intervals": [ROW, ROW]}, r'intervals\[1\]: rank 1 of state "empty" is given tw'),
-        (FOUND | {"intervals": [ROW | {"rank": 2}]}, "rank 2 of .* does not follow rank 1"),
-        (FOUND | {"intervals": [[0, 5]]}, r"intervals\[0\] \[0, 5\]: expected an object"),
+        (3, {"field": None}),
+        ([TIMELINE, 3], {"field": None}),
+        ({"timelines": TIMELINE}, {"field": "timelines"}),
+        ({"retrievals": EARLIER}, {"field": "retrievals"}),
+        ({"histories": []}, {"field": "intervals"}),
+        ({"main": {}}, {"field": "history"}),
+        ([TIMELINE | {"schema": "timeline/9"}], {"field": "schema", "value": "timeline/9"}),
+        (TIMELINE | {"schema": None}, {"field": "schema", "value": None}),
+        (TIMELINE | {"history": None}, {"field": "history", "value": None}),
+        ([TIMELINE, TIMELINE], {"field": "history", "value": "cup"}),
+        (TIMELINE | {"intervals": [ROW, ROW]}, {"field": "rank", "value": 1}),
+        (timeline(rank=2), {"field": "rank", "value": 2}),
+        (TIMELINE | {"intervals": [[0, 5]]}, {"field": "intervals[0]", "value": [0, 5]}),
+        (timeline(state=""), {"field": "intervals[0].state", "value": ""}),
+        (timeline(description=3), {"field": "intervals[0].description", "value": 3}),
+        (timeline(score=True), {"field": "intervals[0].score", "value": True}),
+        (timeline(score="1"), {"field": "intervals[0].score", "value": "1"}),
+        (timeline(score=10**400), {"line": 1, "value": str(10**400)}),
+        (timeline(kind="guess"), {"field": "intervals[0].kind", "value": "guess"}),
+        (timeline(end_s=0.1), {"field": "intervals[0].start_s"}),
+        (timeline(start_s=4.0, end_s=3.0), {"field": "intervals[0].end_s", "value": 3.0}),
+        (TIMELINE | {"states": {"empty": "a"}}, {"field": "states[...]"}),
+        (TIMELINE | {"states": {"full": []}}, {"field": "state", "value": "empty"}),
         (
-            FOUND | {"intervals": [ROW | {"state": ""}]},
-            r"intervals\[0\].state '': expected text that is not empty",
+            timeline(description="a") | {"states": {"empty": ["b"]}},
+            {"field": "description", "value": "a"},
         ),
-        (
-            FOUND | {"intervals": [ROW | {"description": 3}]},
-            r"intervals\[0\].description 3: expected text",
-        ),
-        (FOUND | {"intervals": [ROW | {"score": True}]}, "score True: expected a number"),
-        (FOUND | {"intervals": [ROW | {"score": "1"}]}, "score '1': expected a number"),
-        (
-            FOUND | {"intervals": [ROW | {"score": 10**400}]},
-            "line 1: 1000.* too large",
-        ),
-        (
-            FOUND | {"intervals": [ROW | {"kind": "guess"}]},
-            'unknown kind "guess"; known: answer, alternative, occurrence',
-        ),
-        (FOUND | {"intervals": [ROW | {"end_s": 0.1}]}, "has end_s but no start_s"),
-        (FOUND | {"states": {"empty": "a"}}, "states.*: expected a list"),
-        (FOUND | {"states": {"full": []}}, 'history "cup": unknown state "empty"; known: full'),
-        (
-            FOUND | {"intervals": [ROW | {"description": "a"}], "states": {"empty": ["b"]}},
-            'unknown description "a"; known: b',
-        ),
-        (FOUND | {"settings": []}, r'history "cup": settings \[\]: expected an object'),
-        (FOUND | {"notes": [3]}, r'history "cup": notes\[0\] 3: expected text'),
-        (FOUND | {"encoder": False}, 'history "cup": encoder False: expected text'),
-        (
-            EARLIER | {"moments": [MOMENT, MOMENT]},
-            r'moments\[1\]: state "empty", .* is given twice',
-        ),
-        (EARLIER | {"moments": [ROW]}, r'moments\[0\]: has no "description"; add it'),
-        (
-            EARLIER | {"moments": [MOMENT | {"level": "frame"}]},
-            'unknown level "frame"; known: description, state',
-        ),
-        (EARLIER | {"moments": [MOMENT | {"alternatives": 3}]}, "alternatives 3: expected a list"),
-        (
-            EARLIER | {"moments": [MOMENT | {"alternatives": [{}]}]},
-            r'moments\[0\].alternatives\[0\]: has no "start"; add it',
-        ),
+        (TIMELINE | {"settings": []}, {"field": "settings", "value": []}),
+        (TIMELINE | {"notes": [3]}, {"field": "notes[0]", "value": 3}),
+        (TIMELINE | {"encoder": False}, {"field": "encoder", "value": False}),
+        (EARLIER | {"moments": [MOMENT, MOMENT]}, {"field": "moments[1]"}),
+        (EARLIER | {"moments": [ROW]}, {"field": "moments[0].description"}),
+        (moment(level="frame"), {"field": "moments[0].level", "value": "frame"}),
+        (moment(alternatives=3), {"field": "moments[0].alternatives", "value": 3}),
+        (moment(alternatives=[{}]), {"field": "moments[0].alternatives[0].start"}),
     ],
 )
-def test_broken_timelines_are_named(tmp_path, document, message) -> None:
+def test_broken_timelines_are_named(tmp_path, document, attributes) -> None:
     path = save(tmp_path / "found.json", document)
-    with refused(path, message):
+    with refused(file=path, **attributes):
         read_timelines(path)
 
 
@@ -580,7 +562,7 @@ anything = st.recursive(
 
 @given(
     anything,
-    st.sampled_from([GOOD, FOUND, ROW, EARLIER, MOMENT, None]),
+    st.sampled_from([GOOD, TIMELINE, ROW, EARLIER, MOMENT, None]),
     st.sampled_from(KEYS),
 )
 def test_any_document_gives_records_or_one_sentence(tmp_path_factory, value, around, key) -> None:
@@ -589,40 +571,41 @@ def test_any_document_gives_records_or_one_sentence(tmp_path_factory, value, aro
     for document in (
         row,
         {"histories": [row]},
-        FOUND | {"intervals": [row]},
+        TIMELINE | {"intervals": [row]},
         EARLIER | {"moments": [row]},
     ):
         save(path, document)
         for read, record in ((read_references, Reference), (read_timelines, Timeline)):
             try:
-                assert all(isinstance(found, record) for found in read(path))
+                assert all(isinstance(row, record) for row in read(path))
             except InputError as error:
-                assert str(error).startswith(f"{path}: ")  # noqa: PT017
+                assert error.file == str(path)  # noqa: PT017
 
 
 def test_json_lines_that_break_off_are_named_with_their_line(tmp_path) -> None:
-    path = save(tmp_path / "found.jsonl", f"{json.dumps(FOUND)}\n" + '{"history": "door", "in')
-    with refused(path, "cut short .*line 2"):
+    path = save(tmp_path / "found.jsonl", f"{json.dumps(TIMELINE)}\n" + '{"history": "door", "in')
+    with refused(file=path) as caught:
         read_timelines(path)
+    caught.match("line 2")
 
 
 @pytest.mark.parametrize(
-    ("rows", "message"),
+    ("rows", "attributes"),
     [
-        ("cup,empty,a,0,3,1,1\ncup,empty,a,4,5,1,1", 'line 3: rank 1 of .*"a" is given twice'),
-        ("cup,empty,,0,3,1,1\ncup,empty,,4,5,1,1", 'line 3: rank 1 of state "empty" is given twi'),
-        ("cup,empty,a,0,3,1,2", "line 2: rank 2 of .* does not follow rank 1"),
-        ("cup,empty,a,0,3,1,1\ncup,empty,a,4,5,1,3", "line 3: rank 3 of .* not follow rank 2"),
-        ("cup,empty,a,0,3,1,0", "line 2: rank '0': expected a whole number >= 1"),
-        ("cup,empty,a,0,3,inf,1", "line 2: score 'inf': expected a finite number"),
-        ("cup,empty,a,0,3,high,1", "line 2: score 'high': expected a number"),
-        ("cup,empty,a,9,3,1,1", r"line 2: window \[9, 3\] ends before it starts"),
+        ("cup,empty,a,0,3,1,1\ncup,empty,a,4,5,1,1", {"line": 3, "field": "rank", "value": 1}),
+        ("cup,empty,,0,3,1,1\ncup,empty,,4,5,1,1", {"line": 3, "field": "rank", "value": 1}),
+        ("cup,empty,a,0,3,1,2", {"line": 2, "field": "rank", "value": 2}),
+        ("cup,empty,a,0,3,1,1\ncup,empty,a,4,5,1,3", {"line": 3, "field": "rank", "value": 3}),
+        ("cup,empty,a,0,3,1,0", {"line": 2, "field": "rank", "value": "0"}),
+        ("cup,empty,a,0,3,inf,1", {"line": 2, "field": "score", "value": "inf"}),
+        ("cup,empty,a,0,3,high,1", {"line": 2, "field": "score", "value": "high"}),
+        ("cup,empty,a,9,3,1,1", {"line": 2}),
     ],
 )
-def test_broken_rows_of_timelines_are_named(tmp_path, rows, message) -> None:
+def test_broken_rows_of_timelines_are_named(tmp_path, rows, attributes) -> None:
     header = "history,state,description,start,end,score,rank"
     path = save(tmp_path / "found.csv", f"{header}\n{rows}\n")
-    with refused(path, message):
+    with refused(file=path, **attributes):
         read_timelines(path)
 
 
@@ -636,9 +619,7 @@ def test_a_vocabulary_that_repeats_a_sentence_is_read_back_where_its_states_are_
     path = write_timelines(tmp_path / "found.json", [timeline])
     assert plain(read_timelines(path)) == plain([timeline])
     write_timelines(path, [locate(history, vocabulary, readout="published")])
-    with refused(
-        path, r'history "c": intervals\[1\]: rank 1 of .*description "a cup" is given twice'
-    ):
+    with refused(file=path, field="rank", value=1):
         read_timelines(path)
 
 
@@ -724,31 +705,21 @@ door,open,door ajar,3,6,1.0,description,0.3,0.6,,1,
         Interval("open", 3, 6, 1.0, description="door ajar"),
     ]
     path = save(tmp_path / "found.csv", "history,state,start,end,level\ncup,empty,0,3,state\n")
-    with refused(path, 'line 2: has a level but no "description"'):
+    with refused(file=path, line=2, field="description"):
         read_timelines(path)
 
 
 @pytest.mark.parametrize("ending", [".json", ".jsonl", ".parquet", ".arrow"])
 def test_one_timeline_is_written_with_its_notes_and_read_again(tmp_path, ending) -> None:
-    made = generate(3)
-    timeline = locate(made.history, made.vocabulary, top=2).replace(notes=("one", "two"))
+    scene = generate(3)
+    timeline = locate(scene.history, scene.vocabulary, top=2).replace(notes=("one", "two"))
     (again,) = read_timelines(write_timelines(tmp_path / f"one{ending}", timeline))
     assert (again.intervals, again.notes) == (timeline.intervals, timeline.notes)
 
 
 def test_a_timeline_is_not_written_as_something_else(tmp_path) -> None:
-    made = generate(3)
+    scene = generate(3)
     for name in ("one.csv", "one.vtt", "one.eaf"):
-        with pytest.raises(InputError, match="JSON or tables"):
-            write_timelines(tmp_path / name, locate(made.history, made.vocabulary))
+        with refused(file=tmp_path / name):
+            write_timelines(tmp_path / name, locate(scene.history, scene.vocabulary))
     assert not list(tmp_path.iterdir())
-
-
-def test_seconds_that_run_backwards_are_refused(tmp_path) -> None:
-    made = generate(3)
-    document = locate(made.history, made.vocabulary).to_dict()
-    document["intervals"][0] |= {"start_s": 4.0, "end_s": 3.0}
-    path = tmp_path / "one.json"
-    path.write_text(json.dumps(document))
-    with pytest.raises(InputError, match="ends at 3 s, before its start at 4 s"):
-        read_timelines(path)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import gc
 import itertools
+import math
 import os
 import re
 import sys
@@ -17,11 +19,11 @@ import av
 import numpy as np
 import pytest
 from av.stream import Disposition
+from helpers.errors import refused
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from dejacue.errors import InputError
 from dejacue.sources._containers import Container, DisplayConverter, Undisplayed
 from dejacue.sources._sampling import Picture, Sampling
 from dejacue.sources.images import natural
@@ -32,13 +34,8 @@ COUNT, RATE = 30, 10
 UNEVEN = [round(0.1 * at + 0.04 * (at % 3) + (1.0 if at > 11 else 0.0), 3) for at in range(COUNT)]
 
 
-def refused(path: object, message: str):
-    """The error is an InputError that starts with the name of the source."""
-    return pytest.raises(InputError, match=f"^{re.escape(str(path))}: .*{message}")
-
-
 def picture(ordinal: int) -> np.ndarray:
-    """An image that says which it is: blocks for bits from the top left on, red below."""
+    """Return an image that shows its ordinal: blocks for bits from the top left on, red below."""
     image = np.full((HEIGHT, WIDTH, 3), 20, np.uint8)
     for bit in range(BITS):
         row, column = divmod(bit, WIDTH // BLOCK)
@@ -50,7 +47,7 @@ def picture(ordinal: int) -> np.ndarray:
 
 
 def read_ordinal(image: np.ndarray) -> int:
-    """What ``picture`` wrote; upside down, mirrored or with blue for red it is not found."""
+    """Return what ``picture`` wrote; fail if it is upside down, mirrored or has blue for red."""
     assert image.dtype == np.uint8
     assert image.shape == (HEIGHT, WIDTH, 3)
     assert np.abs(image[-BLOCK // 2, WIDTH // 2].astype(int) - (200, 30, 60)).max() < 25
@@ -74,7 +71,7 @@ def encode(
     codec: str = "libx264",
     muxer: dict[str, str] | None = None,
 ) -> Path:
-    """A video by PyAV itself, for what write_video does not offer."""
+    """Write a video by PyAV itself, for what write_video does not offer."""
     with av.open(str(path), "w", options=muxer or {}) as container:
         stream: Any = container.add_stream(codec, rate=RATE, options=options or {})
         stream.height, stream.width = images[0].shape[:2]
@@ -100,58 +97,62 @@ def image_files(folder: Path, suffix: str, names: Sequence[str] | None = None) -
 # One contract over all back ends
 
 
-class Made(NamedTuple):
+class SourceFile(NamedTuple):
     path: str
     times_s: list[float | None]
     options: dict[str, Any]
 
 
 EVEN: list[float | None] = [at / RATE for at in range(COUNT)]
-ONE = 1 << 16
+UNIT = 1 << 16
 TURNS = {
     # how the stored picture comes from the shown one, and the matrix that leads back
-    "left": (lambda image: np.rot90(image, -1), (0, -ONE, 0, ONE, 0, 0, 0, 0, 1 << 30)),
-    "right": (lambda image: np.rot90(image, 1), (0, ONE, 0, -ONE, 0, 0, 0, 0, 1 << 30)),
-    "over": (lambda image: np.rot90(image, 2), (-ONE, 0, 0, 0, -ONE, 0, 0, 0, 1 << 30)),
-    "mirrored": (lambda image: image[:, ::-1], (-ONE, 0, 0, 0, ONE, 0, 0, 0, 1 << 30)),
-    "transposed": (lambda image: image.swapaxes(0, 1), (0, ONE, 0, ONE, 0, 0, 0, 0, 1 << 30)),
+    "left": (lambda image: np.rot90(image, -1), (0, -UNIT, 0, UNIT, 0, 0, 0, 0, 1 << 30)),
+    "right": (lambda image: np.rot90(image, 1), (0, UNIT, 0, -UNIT, 0, 0, 0, 0, 1 << 30)),
+    "over": (lambda image: np.rot90(image, 2), (-UNIT, 0, 0, 0, -UNIT, 0, 0, 0, 1 << 30)),
+    "mirrored": (lambda image: image[:, ::-1], (-UNIT, 0, 0, 0, UNIT, 0, 0, 0, 1 << 30)),
+    "transposed": (lambda image: image.swapaxes(0, 1), (0, UNIT, 0, UNIT, 0, 0, 0, 0, 1 << 30)),
 }
 
 
-def _written(suffix: str, **options: Any) -> Callable[[Path], Made]:
-    def make(folder: Path) -> Made:
+def _written(suffix: str, **options: Any) -> Callable[[Path], SourceFile]:
+    def make(folder: Path) -> SourceFile:
         path = write_video(folder / f"cup{suffix}", pictures(), RATE, **options)
-        return Made(str(path), options.get("times_s", EVEN), {})
+        return SourceFile(str(path), options.get("times_s", EVEN), {})
 
     return make
 
 
-def _turned(name: str) -> Callable[[Path], Made]:
-    def make(folder: Path) -> Made:
+def _turned(name: str) -> Callable[[Path], SourceFile]:
+    def make(folder: Path) -> SourceFile:
         store, matrix = TURNS[name]
-        return Made(str(encode(folder / "cup.mp4", [*map(store, pictures())], matrix)), EVEN, {})
+        return SourceFile(
+            str(encode(folder / "cup.mp4", [*map(store, pictures())], matrix)), EVEN, {}
+        )
 
     return make
 
 
-def _encoded(suffix: str, **options: Any) -> Callable[[Path], Made]:
-    return lambda folder: Made(
+def _encoded(suffix: str, **options: Any) -> Callable[[Path], SourceFile]:
+    return lambda folder: SourceFile(
         str(encode(folder / f"cup{suffix}", [*pictures()], **options)), EVEN, {}
     )
 
 
-def _images(suffix: str, rate: float | None, pattern: str = "") -> Callable[[Path], Made]:
-    def make(folder: Path) -> Made:
+def _images(suffix: str, rate: float | None, pattern: str = "") -> Callable[[Path], SourceFile]:
+    def make(folder: Path) -> SourceFile:
         path = image_files(folder / "cup", suffix)
         (path / "notes.txt").write_text("not an image")
         (path / f"._frame00000{suffix}").write_bytes(b"left by another system")
         times = [None] * COUNT if rate is None else [at / rate for at in range(COUNT)]
-        return Made(os.path.join(path, pattern) if pattern else str(path), times, {"rate": rate})
+        return SourceFile(
+            os.path.join(path, pattern) if pattern else str(path), times, {"rate": rate}
+        )
 
     return make
 
 
-BACK_ENDS: dict[str, Callable[[Path], Made]] = {
+BACK_ENDS: dict[str, Callable[[Path], SourceFile]] = {
     "mp4": _written(".mp4"),
     "variable rate mp4": _written(".mp4", times_s=UNEVEN),
     "b-frames": _encoded(".mp4", options={"bf": "3", "g": "12", "x264-params": "b-adapt=0"}),
@@ -172,19 +173,12 @@ BACK_ENDS: dict[str, Callable[[Path], Made]] = {
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory) -> Callable[[str], Made]:
-    kept: dict[str, Made] = {}
-
-    def make(name: str) -> Made:
-        if name not in kept:
-            kept[name] = BACK_ENDS[name](tmp_path_factory.mktemp("made"))
-        return kept[name]
-
-    return make
+def source_file(tmp_path_factory) -> Callable[[str], SourceFile]:
+    return functools.cache(lambda name: BACK_ENDS[name](tmp_path_factory.mktemp("source")))
 
 
-def check(frames: Sequence[Frame], sources: Sequence[int], source: Made) -> None:
-    """The indices are consecutive; ordinals, times and pixels are those of the source."""
+def check(frames: Sequence[Frame], sources: Sequence[int], source: SourceFile) -> None:
+    """Check that indices are consecutive, and ordinals, times and pixels those of the source."""
     assert [frame.index for frame in frames] == list(range(len(sources)))
     assert [frame.source for frame in frames] == list(sources)
     assert [read_ordinal(frame.image) for frame in frames] == list(sources)
@@ -196,8 +190,8 @@ def check(frames: Sequence[Frame], sources: Sequence[int], source: Made) -> None
 
 
 @pytest.mark.parametrize("name", BACK_ENDS)
-def test_every_back_end_gives_all_frames_in_order(made, name):
-    source = made(name)
+def test_every_back_end_gives_all_frames_in_order(source_file, name):
+    source = source_file(name)
     video = open_video(source.path, **source.options)
     check(list(video), range(COUNT), source)
     if name != "variable rate mkv":  # its header has only a duration and a rate
@@ -220,8 +214,8 @@ def test_every_back_end_gives_all_frames_in_order(made, name):
         ({"start": 3, "end": 23, "stride": 10}, [3, 13, 23]),
     ],
 )
-def test_every_back_end_samples_by_ordinals(made, name, options, sources):
-    source = made(name)
+def test_every_back_end_samples_by_ordinals(source_file, name, options, sources):
+    source = source_file(name)
     video = open_video(source.path, **source.options, **options)
     check(list(video), sources, source)
     if name != "variable rate mkv":  # its header has only a duration and a rate
@@ -243,7 +237,7 @@ def test_every_back_end_samples_by_ordinals(made, name, options, sources):
         ({"fps": 100}, 30),
     ],
 )
-def test_how_many_frames_are_expected_is_told_by_times_too(options, expected):
+def test_how_many_frames_are_expected_follows_from_times_too(options, expected):
     times = [at / 10 for at in range(30)]
     assert Sampling(**options).expected(30, 10.0) == expected
     assert len(list(Sampling(**options).select(fake(times)))) == expected
@@ -261,8 +255,8 @@ def test_how_many_frames_are_expected_is_told_by_times_too(options, expected):
         {"start": 4, "fps": 2},
     ],
 )
-def test_every_back_end_samples_by_times(made, name, options):
-    source = made(name)
+def test_every_back_end_samples_by_times(source_file, name, options):
+    source = source_file(name)
     times: list[Any] = source.times_s
     video = open_video(source.path, **source.options, **options)
     check(list(video), brute_force(times, **options), source)
@@ -276,9 +270,9 @@ def brute_force(
     if fps is None:
         return chosen
     inside = np.array([times[at] for at in chosen])
-    shown = inside[-1] + (inside[-1] - inside[-2]) / 2 if len(inside) > 1 else inside[-1]
-    ticks = inside[0] + np.arange(int((shown - inside[0]) * fps) + 2) / fps
-    ticks = ticks[(ticks < shown) | (ticks == inside[0])]
+    end = inside[-1] + (inside[-1] - inside[-2]) / 2 if len(inside) > 1 else inside[-1]
+    ticks = inside[0] + np.arange(int((end - inside[0]) * fps) + 2) / fps
+    ticks = ticks[(ticks < end) | (ticks == inside[0])]
     distance = np.abs(inside[None] - ticks[:, None])
     near = distance <= distance.min(axis=1, keepdims=True) + 1.5e-9  # the earlier of two as near
     return sorted({chosen[at] for at in near.argmax(axis=1).tolist()})
@@ -334,52 +328,62 @@ def test_sampling_reads_no_further_than_the_end():
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    "options",
     [
-        ({"stride": 0}, "stride 0 is less than 1"),
-        ({"stride": 1.5}, "stride 1.5 is not a whole number"),
-        ({"fps": 0}, "fps 0 is invalid"),
-        ({"fps": -1}, "fps -1 is invalid"),
-        ({"fps": float("nan")}, "fps nan is invalid"),
-        ({"fps": float("inf")}, "fps inf is invalid"),
-        ({"fps": 10**5000}, "fps of thousands of digits is invalid"),
-        ({"fps": "x"}, "fps x is invalid"),
-        ({"start_s": 1e308}, "start_s 1e+308 is not a time"),
-        ({"end_s": 1e308}, "end_s 1e+308 is not a time"),
-        ({"end_s": 10**400}, "end_s 1000"),
-        ({"start_s": [1]}, "start_s [1] is not a time"),
-        ({"stride": 2**63}, "stride is above 2^53"),
-        ({"start": 10**5000}, "start is above 2^53"),
-        ({"end": 10**5000}, "end is above 2^53"),
-        ({"fps": 2, "stride": 2}, "both stride and fps are given"),
-        ({"start": 5, "end": 4}, "start 5 is after end 4"),
-        ({"start_s": 5.0, "end_s": 4.0}, "start 5.0 is after end 4.0"),
-        ({"start": 5.0}, "start 5.0 is not a whole number of frames; for seconds, use start_s"),
-        ({"end": True}, "end True is not a whole number"),
-        ({"start": -1}, "start -1 is negative"),
-        ({"end_s": -0.5}, "end_s -0.5 is not a time"),
-        ({"start": 1, "start_s": 1.0}, "both start and start_s are given"),
-        (
-            {"start": COUNT},
-            f"start {COUNT} is past the last of its {COUNT} frames; give at most 29",
-        ),
-        ({"rate": 25}, "rate is only for images"),
-        ({"rate": 0}, "rate 0 is invalid"),
-        ({"rate": 5e-324}, "rate 5e-324 is invalid"),
-        ({"rate": "x"}, "rate x is invalid"),
-        ({"errors": "skp"}, 'unknown errors "skp"; did you mean "skip"?'),
+        {"stride": 0},
+        {"stride": 1.5},
+        {"fps": 0},
+        {"fps": -1},
+        {"fps": math.nan},
+        {"fps": math.inf},
+        {"fps": 10**5000},
+        {"fps": "x"},
+        {"start_s": 1e308},
+        {"end_s": 1e308},
+        {"end_s": 10**400},
+        {"start_s": [1]},
+        {"stride": 2**63},
+        {"start": 10**5000},
+        {"end": 10**5000},
+        {"start": 5.0},
+        {"end": True},
+        {"start": -1},
+        {"end_s": -0.5},
+        {"start": COUNT},
+        {"rate": 25},
+        {"rate": 0},
+        {"rate": 5e-324},
+        {"rate": "x"},
+        {"errors": "skp"},
+        {"decoder": "gpu"},
     ],
 )
-def test_options_that_make_no_sense_are_refused(made, options, message):
-    path = made("mp4").path
-    with refused(path, re.escape(message)):
+def test_an_option_that_makes_no_sense_is_refused(source_file, options):
+    path = source_file("mp4").path
+    ((field, value),) = options.items()
+    with refused(file=path, field=field, value=value):
         open_video(path, **options)
 
 
-def test_a_start_beyond_the_end_is_found_in_the_pass_where_the_header_does_not_tell(made):
+@pytest.mark.parametrize(
+    ("options", "field"),
+    [
+        ({"fps": 2, "stride": 2}, "stride"),
+        ({"start": 5, "end": 4}, "start"),
+        ({"start_s": 5.0, "end_s": 4.0}, "start"),
+        ({"start": 1, "start_s": 1.0}, "start"),
+    ],
+)
+def test_options_that_contradict_each_other_are_refused(source_file, options, field):
+    path = source_file("mp4").path
+    with refused(file=path, field=field):
+        open_video(path, **options)
+
+
+def test_a_start_beyond_the_end_is_found_in_the_pass_where_the_header_does_not_tell(source_file):
     for name, options in (("transport stream", {"start": 500}), ("mp4", {"start_s": 99.0})):
-        video = open_video(made(name).path, **options)
-        with refused(made(name).path, "start is past the last frame; give an earlier one"):
+        video = open_video(source_file(name).path, **options)
+        with refused(file=source_file(name).path, field="start"):
             next(iter(video))
 
 
@@ -388,7 +392,7 @@ def test_a_start_is_refused_where_index_and_duration_both_end_before_it(tmp_path
     container = Container(write_video(tmp_path / "cup.mp4", pictures(), RATE))
     container._seconds = seconds  # a header may tell a duration that is wrong
     assert container.expected(Sampling(start=refuses - 1)) == max(0, COUNT - refuses + 1)
-    with pytest.raises(InputError, match=f"start {refuses} is past the last of its 30 frames"):
+    with refused(field="start", value=refuses, remedy="give at most 29"):
         container.expected(Sampling(start=refuses))
 
 
@@ -406,14 +410,14 @@ def test_the_key_follows_content_and_sampling_but_not_the_folder(tmp_path):
     assert len({key, *others}) == 4
 
 
-def test_stored_order_and_shown_order_differ_where_there_are_b_frames(made):
-    with av.open(made("b-frames").path) as container:
+def test_stored_order_and_shown_order_differ_where_there_are_b_frames(source_file):
+    with av.open(source_file("b-frames").path) as container:
         stamps = [packet.pts for packet in container.demux(video=0) if packet.size]
     assert stamps != sorted(stamps)  # else the contract above shows less than it says
 
 
 def without_first_five(whole: Path, path: Path) -> Path:
-    """A copy whose edit list hides five frames."""
+    """Write a copy whose edit list hides five frames."""
     with (
         av.open(str(whole)) as source,
         av.open(str(path), "w", options={"avoid_negative_ts": "disabled"}) as cut,
@@ -455,7 +459,7 @@ def test_a_stream_without_timestamps_has_frames_but_no_times(tmp_path):
     frames = list(open_video(path))
     assert [read_ordinal(frame.image) for frame in frames] == list(range(COUNT))
     assert {frame.time_s for frame in frames} == {None}
-    with refused(path, "frame 0 has no timestamp; sample by start, end and stride"):
+    with refused(file=path, remedy="sample by start, end and stride"):
         list(open_video(path, fps=2))
 
 
@@ -468,14 +472,14 @@ def packets(path: Path) -> list[Any]:
 
 
 def damaged(path: Path, stored: Sequence[int]) -> list[int]:
-    """Overwrite packets, counted as stored; returns the ordinals of their frames."""
-    content, every = bytearray(path.read_bytes()), packets(path)
+    """Overwrite packets, counted as stored, and return the ordinals of their frames."""
+    content, stored_packets = bytearray(path.read_bytes()), packets(path)
     for at in stored:
-        position, size, _ = every[at]
+        position, size, _ = stored_packets[at]
         content[position : position + size] = bytes(size)
     path.write_bytes(content)
-    stamps = sorted(stamp for _, _, stamp in every)
-    return sorted(stamps.index(every[at][2]) for at in stored)
+    stamps = sorted(stamp for _, _, stamp in stored_packets)
+    return sorted(stamps.index(stored_packets[at][2]) for at in stored)
 
 
 @pytest.mark.parametrize("stored", [[7], [10, 11, 12], [29], [27, 28, 29], [0], [4, 22]])
@@ -485,17 +489,18 @@ def test_a_lost_frame_keeps_its_index(tmp_path, codec, stored):
     lost = damaged(path, stored)
     video = open_video(path)
     frames = list(video)
-    kept = [at for at in range(COUNT) if at not in lost]
-    assert [frame.index for frame in frames] == [frame.source for frame in frames] == kept
-    assert [read_ordinal(frame.image) for frame in frames] == kept
-    assert [frame.time_s for frame in frames] == [EVEN[at] for at in kept]
+    intact = [at for at in range(COUNT) if at not in lost]
+    assert [frame.index for frame in frames] == [frame.source for frame in frames] == intact
+    assert [read_ordinal(frame.image) for frame in frames] == intact
+    assert [frame.time_s for frame in frames] == [EVEN[at] for at in intact]
     assert video.problems == [
         f"{path}: frame {at} ({at / RATE:.3f} s) cannot be decoded (damaged data) "
         "and counts as not observed"
         for at in lost
     ]
-    with refused(path, rf"frame {lost[0]} \({lost[0] / RATE:.3f} s\) cannot be decoded"):
+    with refused(file=path, field="errors") as caught:
         list(open_video(path, errors="fail"))
+    caught.match(rf"frame {lost[0]} \(")
 
 
 def test_frames_that_hang_on_a_lost_key_frame_are_lost_with_it(tmp_path):
@@ -513,8 +518,8 @@ def test_frames_that_hang_on_a_lost_key_frame_are_lost_with_it(tmp_path):
 def test_a_lost_b_frame_keeps_its_place_in_shown_order(tmp_path):
     options = {"bf": "3", "g": "12", "x264-params": "b-adapt=0"}
     path = encode(tmp_path / "cup.mp4", [*pictures()], options=options)
-    every = packets(path)
-    stored = next(at for at in range(5, COUNT) if every[at][2] < every[at - 1][2])
+    stamps = [stamp for _, _, stamp in packets(path)]
+    stored = next(at for at in range(5, COUNT) if stamps[at] < stamps[at - 1])
     (lost,) = damaged(path, [stored])
     assert lost != stored  # shown and stored at different places
     sources = [frame.source for frame in open_video(path)]
@@ -532,7 +537,7 @@ def test_a_broadcast_joined_between_key_frames_counts_from_the_first_that_can_be
     assert [read_ordinal(frame.image) for frame in frames] == list(range(10, 30))
 
 
-def test_a_frame_that_is_damaged_but_not_wanted_is_no_problem(tmp_path):
+def test_a_frame_that_is_damaged_but_not_sampled_is_no_problem(tmp_path):
     path = encode(tmp_path / "cup.mp4", [*pictures()], codec="mpeg4", options={"g": "1"})
     assert damaged(path, [7]) == [7]
     frames = list(open_video(path, stride=3, errors="fail"))
@@ -552,7 +557,7 @@ def test_problems_are_those_of_the_last_pass(tmp_path):
 def test_a_video_of_which_nothing_can_be_decoded_is_refused(tmp_path):
     path = encode(tmp_path / "cup.mp4", [*pictures()])
     damaged(path, range(COUNT))
-    with refused(path, "can be decoded; re-encode it"):
+    with refused(file=path, remedy="re-encode it, or copy it again"):
         list(open_video(path))
 
 
@@ -568,16 +573,14 @@ def test_a_truncated_video_gives_what_it_has_and_says_where_it_stops(tmp_path, s
     frames = list(video)
     assert [read_ordinal(frame.image) for frame in frames] == list(range(15))
     assert re.search(r"stops at 1\.[56]00 .*: the file is truncated$", video.problems[-1])
-    with refused(path, "(is truncated|cannot be decoded).*; copy or re-encode the file, or ignore"):
+    with refused(file=path, field="errors"):
         list(open_video(path, errors="fail"))
     assert len(list(open_video(path, end=9, errors="fail"))) == 10
 
 
-def test_an_error_of_the_disk_ends_the_pass_and_is_reported(made, monkeypatch):
-    from dejacue.sources._containers import Container
-
+def test_an_error_of_the_disk_ends_the_pass_and_is_reported(source_file, monkeypatch):
     class Failing:
-        """A container that fails after ten packets."""
+        """A container whose demuxing fails after ten packets."""
 
         def __init__(self, inner: Any) -> None:
             self.inner = inner
@@ -596,7 +599,7 @@ def test_an_error_of_the_disk_ends_the_pass_and_is_reported(made, monkeypatch):
             raise av.error.InvalidDataError(5, "Input/output error")
 
     whole = Container.opened
-    video = open_video(made("mpeg4").path)
+    video = open_video(source_file("mpeg4").path)
     monkeypatch.setattr(Container, "opened", lambda self: Failing(whole(self)))
     assert [read_ordinal(frame.image) for frame in video] == list(range(10))
     assert video.problems == [
@@ -618,19 +621,20 @@ def test_an_image_that_cannot_be_read_keeps_its_index(tmp_path):
         f"{folder}: frame {at} ({at})" for at in (4, 8, 12)
     ]
     assert video.length == 14
-    with refused(folder, r"frame 4 \(4\) cannot be decoded \(.*(?i:truncated).*\); copy"):
+    with refused(file=folder, field="errors") as caught:
         list(open_video(folder, errors="fail"))
+    caught.match(r"frame 4 \(4\) .*(?i:truncated)")
 
 
 # What cannot be opened
 
 
 @pytest.mark.parametrize("name", ["mp4", "mkv", "avi"])
-def test_titles_in_an_unknown_encoding_do_not_matter(made, tmp_path, name):
-    good = Path(made(name).path)
-    held = good.read_bytes()
-    broken = held.replace(b"Lavf", b"\xff\xfeL(")  # who wrote it, as a text of the container
-    assert broken != held
+def test_titles_in_an_unknown_encoding_do_not_matter(source_file, tmp_path, name):
+    good = Path(source_file(name).path)
+    content = good.read_bytes()
+    broken = content.replace(b"Lavf", b"\xff\xfeL(")  # who wrote it, as a text of the container
+    assert broken != content
     (tmp_path / good.name).write_bytes(broken)
     assert len(list(open_video(tmp_path / good.name))) == COUNT
 
@@ -641,23 +645,19 @@ def test_files_that_are_no_video_are_refused_in_one_sentence(tmp_path):
         return tmp_path / name
 
     noise = np.random.default_rng(0).bytes(5000)
-    for path, message in (
-        (tmp_path / "none.mp4", "no such file or folder; check the path$"),
+    whole = write_video(tmp_path / "cup.mp4", pictures(), RATE).read_bytes()
+    for path, keyword in (
+        (tmp_path / "none.mp4", "no such file or folder"),
         (tmp_path / "no:thing.mp4", "no such file or folder"),
-        (file("zero.mp4", b""), r"is empty \(0 bytes\)"),
-        (file("text.mp4", b"hello world\n" * 50), "is not a video, or is truncated before"),
-        (file("text.txt", b"hello world\n" * 50), "is text, not a video"),
-        (file("noise.mkv", noise), "is not a video, or is truncated before its index"),
+        (file("zero.mp4", b""), "empty"),
+        (file("text.mp4", b"hello world\n" * 50), "not a video"),
+        (file("text.txt", b"hello world\n" * 50), "is text"),
+        (file("noise.mkv", noise), "not a video"),
+        (file("cut.mp4", whole[:-2000]), "truncated before its index"),
     ):
-        with refused(path, message):
+        with refused(file=path) as caught:
             open_video(path)
-
-
-def test_a_video_cut_off_before_its_index_is_refused(tmp_path):
-    path = write_video(tmp_path / "cup.mp4", pictures(), RATE)
-    path.write_bytes(path.read_bytes()[:-2000])
-    with refused(path, "is not a video, or is truncated before its index"):
-        open_video(path)
+        caught.match(keyword)
 
 
 @pytest.mark.parametrize("cover", [False, True])
@@ -677,63 +677,64 @@ def test_sound_alone_is_refused_with_or_without_a_cover(tmp_path, cover):
         container.mux([*stream.encode(sound), *stream.encode()])
     with av.open(str(path)) as container:
         assert len(container.streams.video) == cover
-    with refused(path, "has only sound; give a file with a video stream"):
+    with refused(file=path, remedy="give a file with a video stream"):
         open_video(path)
 
 
 def test_folders_without_images_are_refused(tmp_path):
-    with refused(tmp_path, "is an empty folder; give a folder of"):
+    with refused(file=tmp_path) as caught:
         open_video(tmp_path)
+    caught.match("empty folder")
     (tmp_path / "notes.txt").write_text("hello")
-    with refused(tmp_path, "holds no images; give a folder of"):
+    with refused(file=tmp_path) as caught:
         open_video(tmp_path)
+    caught.match("no images")
     image_files(tmp_path / "cup", ".png")
-    with refused(tmp_path, "the images are in its subfolders cup; give one of them"):
+    with refused(file=tmp_path, remedy="give one of them"):
         open_video(tmp_path)
 
 
 def test_a_pattern_without_images_is_refused(tmp_path):
     (tmp_path / "notes.txt").write_text("hello")
     for pattern in (tmp_path / "*.jpg", tmp_path / "*.txt"):
-        with refused(pattern, "no image matches this pattern"):
+        with refused(file=pattern):
             open_video(pattern)
 
 
 def test_images_of_different_sizes_are_refused_by_name(tmp_path):
     folder = image_files(tmp_path / "cup", ".png", [str(at) for at in range(COUNT)])
     Image.new("RGB", (60, 32)).save(folder / "17.png")
-    with refused(
-        folder, r"0\.png has 64 × 32 pixels, but 17\.png has 60 × 32; resize all images to one"
-    ):
+    with refused(file=folder, value="17.png"):
         open_video(folder)
     assert len(list(open_video(folder, end=16))) == 17
     video = open_video(folder, stride=2)
     Image.new("RGB", (60, 32)).save(folder / "4.png")  # behind our back
-    with refused(folder, "frame 0 has 64 × 32 pixels, but frame 4 has 60 × 32"):
+    with refused(file=folder, field="frame", value=4):
         list(video)
 
 
 def test_images_beyond_the_end_or_without_times_are_refused(tmp_path):
     folder = image_files(tmp_path / "cup", ".png")
-    with refused(folder, "start is past the last of its 30 images; give an earlier one"):
+    with refused(file=folder, field="start"):
         open_video(folder, start=30)
-    with refused(folder, "start is past the last of its 30 images"):
+    with refused(file=folder, field="start"):
         open_video(folder, start_s=3.0, rate=10)
     for options in ({"fps": 2}, {"start_s": 1.0}, {"end_s": 1.0}):
-        with refused(folder, "images have no timestamps; give their rate"):
+        with refused(file=folder, field="rate"):
             open_video(folder, **options)
 
 
-def test_a_file_that_may_not_be_read_is_refused(made, monkeypatch):
+def test_a_file_that_may_not_be_read_is_refused(source_file, monkeypatch):
     def closed(self: Path) -> Any:
         raise PermissionError(13, "Permission denied")
 
-    path = made("mp4").path
+    path = source_file("mp4").path
     monkeypatch.setattr(Path, "stat", closed)
     monkeypatch.setattr(Path, "is_file", lambda self: True)
     monkeypatch.setattr(Path, "is_dir", lambda self: False)
-    with refused(path, r"cannot be read \(Permission denied\)"):
-        open_video(made("mp4").path)
+    with refused(file=path) as caught:
+        open_video(path)
+    caught.match("Permission denied")
 
 
 # Images
@@ -757,13 +758,13 @@ def test_images_carry_their_stems(tmp_path):
 
 def test_a_folder_gives_its_name_and_a_single_image_its_stem(tmp_path, monkeypatch):
     (tmp_path / "cup").mkdir()
-    Image.fromarray(picture(3)).save(tmp_path / "cup" / "one.png")
+    Image.fromarray(picture(3)).save(tmp_path / "cup" / "single.png")
     monkeypatch.chdir(tmp_path / "cup")
     for path, name in (
         (tmp_path / "cup", "cup"),
         (".", "cup"),
         ("*.png", "cup"),
-        ("one.png", "one"),
+        ("single.png", "single"),
     ):
         video = open_video(path)
         assert video.name == name
@@ -818,9 +819,10 @@ def test_a_palette_with_transparency_becomes_rgb_without_a_warning(tmp_path):
 
 def test_floating_point_images_are_unreadable(tmp_path):
     Image.fromarray(GREY.astype(np.float32)).save(tmp_path / "0.tif")
-    with refused(tmp_path, r"frame 0 \(0\) cannot be decoded \(floating-point pixels"):
+    with refused(file=tmp_path, field="errors") as caught:
         list(open_video(tmp_path, errors="fail"))
-    with refused(tmp_path, "none of its frames can be decoded"):
+    caught.match("floating-point")
+    with refused(file=tmp_path, field=None):
         list(open_video(tmp_path))
 
 
@@ -843,9 +845,7 @@ def test_the_orientation_of_a_photograph_is_honoured(tmp_path, orientation, stor
     Image.fromarray(picture(7)).save(tmp_path / "7.jpg", quality=95)  # of the same size as shown
     assert [read_ordinal(frame.image) for frame in open_video(tmp_path)] == [5, 6, 7]
     Image.fromarray(picture(8)[:16]).save(tmp_path / "8.png")
-    with refused(
-        tmp_path, f"5.jpg has {WIDTH} × {HEIGHT} pixels, but 8.png has {WIDTH} × 16; resize"
-    ):
+    with refused(file=tmp_path, value="8.png"):
         open_video(tmp_path)
 
 
@@ -866,22 +866,22 @@ def test_memory_stays_flat_over_a_long_stream(tmp_path):
     stream = iter(open_video(path))
     for _ in range(100):
         next(stream)
-    before, most, seen = resident(), 0, 100
+    before, peak, count_seen = resident(), 0, 100
     gc.disable()  # it comes after hundreds of frames; nothing may wait for it
     try:
         for frame in stream:
-            seen += 1
+            count_seen += 1
             if frame.index % 50 == 0:
-                most = max(most, resident() - before)
+                peak = max(peak, resident() - before)
     finally:
         gc.enable()
-    assert seen == count
-    assert most < 10e6  # all frames together are 74 MB
+    assert count_seen == count
+    assert peak < 10e6  # all frames together are 74 MB
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc/self/fd")
-def test_the_file_is_closed_when_reading_stops_early(made):
-    path = made("mp4").path
+def test_the_file_is_closed_when_reading_stops_early(source_file):
+    path = source_file("mp4").path
 
     def opened() -> int:
         links = (f"/proc/self/fd/{number}" for number in os.listdir("/proc/self/fd"))
@@ -934,36 +934,28 @@ def test_fractional_rates_are_kept(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("frames", "options", "message"),
+    ("frames", "options", "field", "value"),
     [
-        ([], {}, "there are no frames to write"),
-        (
-            [picture(0), picture(0)[:-2]],
-            {},
-            r"frame 1 has shape \(30, 64, 3\), but the first frame has",
-        ),
-        ([picture(0).astype(float)], {}, "frame 0 is float64 of shape"),
-        ([picture(0)[..., 0]], {}, r"frame 0 is uint8 of shape \(32, 64\)"),
-        (
-            [picture(0)] * 2,
-            {"times_s": [0.0, 0.0]},
-            "frame 1 has the time 0.0; times must start at 0",
-        ),
-        ([picture(0)] * 2, {"times_s": [-1.0, 0.0]}, "frame 0 has the time -1.0"),
-        ([picture(0)] * 2, {"times_s": [0.0]}, "frame 1 has the time None"),
-        ([picture(0)], {"rate": 0}, "rate 0 is invalid"),
-        ([picture(0)], {"codec": "libx265x"}, 'unknown codec "libx265x"'),
+        ([], {}, "frames", None),
+        ([picture(0), picture(0)[:-2]], {}, "frames", 1),
+        ([picture(0).astype(float)], {}, "frames", 0),
+        ([picture(0)[..., 0]], {}, "frames", 0),
+        ([picture(0)] * 2, {"times_s": [0.0, 0.0]}, "times_s", 0.0),
+        ([picture(0)] * 2, {"times_s": [-1.0, 0.0]}, "times_s", -1.0),
+        ([picture(0)] * 2, {"times_s": [0.0]}, "times_s", None),
+        ([picture(0)], {"rate": 0}, "rate", 0),
+        ([picture(0)], {"codec": "libx265x"}, "codec", "libx265x"),
     ],
 )
-def test_what_cannot_be_written_leaves_nothing_behind(tmp_path, frames, options, message):
+def test_what_cannot_be_written_leaves_nothing_behind(tmp_path, frames, options, field, value):
     path = tmp_path / "cup.mp4"
-    with refused(path, message):
+    with refused(file=path, field=field, value=value):
         write_video(path, frames, **{"rate": RATE, **options})
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_name_without_a_known_suffix_is_refused(tmp_path):
-    with refused(tmp_path / "cup.xyz", "a video is written as .mp4, .mov, .mkv"):
+    with refused(file=tmp_path / "cup.xyz", field="path"):
         write_video(tmp_path / "cup.xyz", pictures(), RATE)
 
 
@@ -1020,8 +1012,8 @@ def test_the_clips_of_the_footage_load(footage, name, count, step_s, shape):
 
 
 @pytest.mark.parametrize("name", BACK_ENDS)
-def test_frames_that_become_rgb_later_have_the_same_pixels(made, name) -> None:
-    source = made(name)
+def test_frames_that_become_rgb_later_have_the_same_pixels(source_file, name) -> None:
+    source = source_file(name)
     rng = np.random.default_rng(0)
     video = open_video(source.path, **source.options)
     for now, late in zip(video, video.late(), strict=True):
@@ -1074,7 +1066,7 @@ def test_parts_of_frames_are_equal_whatever_the_size(tmp_path, size, pixels, cod
         assert isinstance(late, LateFrame) == ("420" in pixels and size[0] % 2 == 0)
 
 
-def test_parts_that_differ_from_the_whole_are_not_used(made, monkeypatch) -> None:
+def test_parts_that_differ_from_the_whole_are_not_used(source_file, monkeypatch) -> None:
     exact = Undisplayed._part
 
     def shifted(self, *box: int):
@@ -1082,7 +1074,7 @@ def test_parts_that_differ_from_the_whole_are_not_used(made, monkeypatch) -> Non
         return part + np.uint8(part.shape[:2] != self.shape), top, left
 
     monkeypatch.setattr(Undisplayed, "_part", shifted)
-    video = open_video(made("mp4").path)
+    video = open_video(source_file("mp4").path)
     for now, late in zip(video, video.late(), strict=True):
         height, width = now.image.shape[:2]
         assert np.array_equal(late.part(0, height, 0, width)[0], now.image)
@@ -1093,7 +1085,7 @@ def test_a_frame_as_a_gpu_gives_it_has_the_same_pixels() -> None:
     rng = np.random.default_rng(2)
     plain, other = (av.VideoFrame(200, 60, name) for name in ("yuv420p", "nv12"))
     arrays = [
-        [np.frombuffer(own, np.uint8).reshape(own.height, -1) for own in frame.planes]
+        [np.frombuffer(plane, np.uint8).reshape(plane.height, -1) for plane in frame.planes]
         for frame in (plain, other)
     ]
     for array in arrays[0]:
@@ -1111,14 +1103,12 @@ def test_a_frame_as_a_gpu_gives_it_has_the_same_pixels() -> None:
     assert DisplayConverter().late(other) is None  # of a camera: converted as ever
 
 
-def test_without_a_gpu_the_hardware_decoder_is_refused_in_one_sentence(made) -> None:
-    path = made("mp4").path
+def test_without_a_gpu_the_hardware_decoder_is_refused(source_file) -> None:
+    path = source_file("mp4").path
     try:
         ctypes.CDLL("libnvcuvid.so.1")
         pytest.skip("there is a GPU that decodes")
     except OSError:
         pass
-    with refused(path, r"cannot be decoded on this GPU \(.+\); use the software decoder"):
+    with refused(file=path, field="decoder", remedy="use the software decoder"):
         open_video(path, decoder="hardware")
-    with refused(path, 'unknown decoder "gpu"'):
-        open_video(path, decoder="gpu")

@@ -451,7 +451,7 @@ def write_folder(folder: Path, finding: Finding, references: References | None) 
     for kind, export in EXPORTS.items():
         for suffix in (export.suffix, *export.also):
             (folder / f"timeline{suffix}").unlink(missing_ok=True)
-        if export.asked or (export.timed and finding.history.times_s is None):
+        if export.on_request or (export.timed and finding.history.times_s is None):
             continue
         try:
             finding.export(kind, folder / f"timeline{export.suffix}")

@@ -18,7 +18,7 @@ from dejacue.cli import options as o
 from dejacue.cli.tables import console, say, show_tables
 
 if TYPE_CHECKING:
-    from dejacue.sources.catalogue import Model
+    from dejacue.sources.catalogue import CatalogueEntry
 
 PACKAGES = ("numpy", "onnxruntime", "av")
 EXTRAS = (
@@ -58,7 +58,7 @@ Names = Annotated[
 ]
 
 
-def _models(names: list[str]) -> list[Model]:
+def _models(names: list[str]) -> list[CatalogueEntry]:
     """Return the models of these names, which are all checked before anything is done."""
     from dejacue.sources.catalogue import model_named
 
@@ -123,7 +123,7 @@ def ls(
             typer.echo(line)
 
 
-def _print_paths(models: list[Model], required: bool) -> None:
+def _print_paths(models: list[CatalogueEntry], required: bool) -> None:
     """Print the files that are here; ``required``: raise an error where one is missing."""
     from dejacue.errors import MissingData
 
@@ -140,7 +140,7 @@ def _print_paths(models: list[Model], required: bool) -> None:
                 typer.echo(path)
 
 
-def _document(model: Model) -> dict[str, Any]:
+def _document(model: CatalogueEntry) -> dict[str, Any]:
     from dejacue.sources.encoders.weights import commit
 
     return {

@@ -20,7 +20,7 @@ _STEPS_S += tuple(60 * minutes for minutes in (1, 2, 5, 10, 15, 30))
 _STEPS_S += tuple(3600 * hours for hours in (1, 2, 4, 12, 24))
 
 
-class Answer(NamedTuple):
+class TimelineRow(NamedTuple):
     """A row of a drawing: the intervals, best first, that answer some descriptions of a state.
 
     whole       whether these are all descriptions of the state
@@ -43,7 +43,7 @@ class Answer(NamedTuple):
         return [interval for interval in self.intervals if interval.kind == "alternative"]
 
 
-def answers(timeline: Timeline) -> list[Answer]:
+def answers(timeline: Timeline) -> list[TimelineRow]:
     """Return a row for each state, or for each description where the readout answers those."""
     apart = any(interval.description is not None for interval in timeline)
     rows = []
@@ -51,11 +51,11 @@ def answers(timeline: Timeline) -> list[Answer]:
         descriptions = tuple(texts) or (state,)
         for some in [(text,) for text in descriptions] if apart else [descriptions]:
             intervals = [i for i in timeline[state] if i.description in (None, *some)]
-            rows.append(Answer(state, some, some == descriptions, intervals))
+            rows.append(TimelineRow(state, some, some == descriptions, intervals))
     return rows
 
 
-def curves(history: History, timeline: Timeline) -> list[Answer]:
+def curves(history: History, timeline: Timeline) -> list[TimelineRow]:
     """Return the rows with their evidence; descriptions whose evidence differs have rows apart."""
     if timeline.evidence is None:
         return answers(timeline)
@@ -65,13 +65,15 @@ def curves(history: History, timeline: Timeline) -> list[Answer]:
     if responses.shape != (texts, len(history)):
         raise InputError(
             f"timeline of {timeline.history_id}: the evidence has shape {responses.shape}, but "
-            f"there are {texts} descriptions and {len(history)} observed frames; use the history "
-            "that the timeline was made from"
+            f"there are {texts} descriptions and {len(history)} observed frames",
+            field="history",
+            value=history.id,
+            remedy="use the history that the timeline was made from",
         )
-    with_evidence: list[Answer] = []
+    with_evidence: list[TimelineRow] = []
     following = iter(responses)
     for row in rows:
-        by_response: dict[bytes, Answer] = {}
+        by_response: dict[bytes, TimelineRow] = {}
         for text in row.descriptions:
             response = next(following)
             key = response.tobytes()
@@ -125,7 +127,7 @@ class Axis:
 
     @property
     def has_clock(self) -> bool:
-        """Say whether the frames have times that grow."""
+        """Return whether the frames have times that grow."""
         times = self.history.times_s
         return times is not None and len(times) > 1 and bool((np.diff(times) > 0).all())
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from dejacue.errors import InputError
 from dejacue.records import History, Timeline
 from dejacue.sources.atomic import TEMPORARY
 from dejacue.sources.files import file_name
-from dejacue.sources.video import Video, open_video, write_video
+from dejacue.sources.video import open_video, write_video
 
 DEFAULT_RATE = 25.0  # frames per second
 
@@ -21,7 +19,8 @@ def cut_clips(
     """Write a clip for each interval that is claimed, with all frames of the file in it, and
     return their paths; clips of an earlier run are removed."""
     if history.source_frames is None:
-        raise InputError(f"history {history.id}: has no frame numbers of {video}; encode it again")
+        problem = f"history {history.id}: has no frame numbers of {video}"
+        raise InputError(problem, field="source_frames", remedy="encode it again")
     remove_clips(folder)
     windows = dict.fromkeys((interval.state, interval.window) for interval in timeline.claimed)
     clips = []
@@ -29,13 +28,14 @@ def cut_clips(
         start, end = history.to_source(window)
         frames = open_video(video, start=start, end=end, rate=rate)
         times = [frame.time_s for frame in frames]
+        images = (frame.image for frame in frames)
         path = folder / f"{number:02d}-{file_name(state)}.mp4"
         stamps = [time - times[0] for time in times if time is not None and times[0] is not None]
         if len(stamps) == len(times) > 1 and stamps[-1] > 0:
             average = (len(times) - 1) / stamps[-1]
-            clips.append(write_video(path, _images(frames), average, times_s=stamps))
+            clips.append(write_video(path, images, average, times_s=stamps))
         else:
-            clips.append(write_video(path, _images(frames), DEFAULT_RATE))
+            clips.append(write_video(path, images, DEFAULT_RATE))
     return clips
 
 
@@ -43,8 +43,3 @@ def remove_clips(folder: Path) -> None:
     for clip in (*folder.glob("[0-9][0-9]*-*.mp4"), *folder.glob(f".[0-9][0-9]*-*.mp4{TEMPORARY}")):
         if clip.name.lstrip(".").partition("-")[0].isdecimal():  # also half a one
             clip.unlink()
-
-
-def _images(frames: Video) -> Iterator[Any]:
-    for frame in frames:
-        yield frame.image

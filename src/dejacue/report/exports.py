@@ -14,6 +14,7 @@ import io
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
@@ -48,20 +49,17 @@ def as_csv(*timelines: Timeline) -> str:
     return stream.getvalue()
 
 
-def to_parquet_bytes(timelines: Timelines) -> bytes:
-    """Return ``Timeline.columns`` as Parquet; pyarrow writes it, or else polars."""
+def as_table(suffix: str, timelines: Timelines) -> bytes:
+    """Return ``Timeline.columns`` as .parquet (written by pyarrow, or else polars) or .arrow (IPC,
+    also called Feather)."""
     columns = Timeline.joined(_several(timelines)).columns()
-    if find_spec("pyarrow") is None and find_spec("polars") is not None:
+    only_polars = find_spec("pyarrow") is None and find_spec("polars") is not None
+    if suffix == ".parquet" and only_polars:
         stream = io.BytesIO()
         polars = need("polars", "pip install pyarrow")
         polars.DataFrame(columns, nan_to_null=True).write_parquet(stream)
         return stream.getvalue()
-    return table_bytes(columns, ".parquet")
-
-
-def to_arrow_bytes(timelines: Timelines) -> bytes:
-    """Return ``Timeline.columns`` as an Arrow file (IPC, also called Feather)."""
-    return table_bytes(Timeline.joined(_several(timelines)).columns(), ".arrow")
+    return table_bytes(columns, suffix)
 
 
 def to_qvhighlights(
@@ -181,7 +179,7 @@ class Export:
     opens   its tool opens the video, so that ``videos`` must give paths, not names
     also    other suffixes that name it
     beside  the suffix and the text of a file that its tool wants as well
-    asked   not in the folder of a report, only where it is asked for
+    on_request   not in the folder of a report, only where its name is given
     """
 
     suffix: str
@@ -190,7 +188,7 @@ class Export:
     opens: bool = False
     also: tuple[str, ...] = ()
     beside: tuple[str, Callable[[Marks], str]] | None = None
-    asked: bool = False
+    on_request: bool = False
 
     def __call__(
         self, timelines: Timelines, histories: Histories = (), *, videos: Videos | None = None
@@ -211,30 +209,33 @@ def _export(name: str, **more: Any) -> Export:
     return Export(format.suffix, make, format.timed, format.opens, format.suffixes[1:], **more)
 
 
+def _plain(suffix: str, make: Callable[[Timelines], str | bytes], **more: Any) -> Export:
+    """Return an export that needs neither histories nor videos."""
+    return Export(suffix, lambda timelines, *_, **__: make(timelines), timed=False, **more)
+
+
 EXPORTS: dict[str, Export] = {
-    "json": Export(".json", lambda given, *_, **__: as_json(*_several(given)), timed=False),
-    "csv": Export(".csv", lambda given, *_, **__: as_csv(*_several(given)), timed=False),
+    "json": _plain(".json", lambda timelines: as_json(*_several(timelines))),
+    "csv": _plain(".csv", lambda timelines: as_csv(*_several(timelines))),
     "vtt": _export("vtt"),
-    "srt": _export("srt", asked=True),
-    "parquet": Export(".parquet", lambda given, *_, **__: to_parquet_bytes(given), timed=False),
-    "arrow": Export(
-        ".arrow", lambda given, *_, **__: to_arrow_bytes(given), timed=False, asked=True
-    ),
+    "srt": _export("srt", on_request=True),
+    "parquet": _plain(".parquet", partial(as_table, ".parquet")),
+    "arrow": _plain(".arrow", partial(as_table, ".arrow"), on_request=True),
     "qvhighlights": Export(".qvhighlights.jsonl", to_qvhighlights, timed=True),
     "activitynet": Export(".activitynet.json", to_activitynet, timed=True),
     "label-studio": _export("label-studio", beside=(".labelstudio.config.xml", view)),
-    "fiftyone": _export("fiftyone", asked=True),
-    "cvat": _export("cvat", asked=True),
-    "eaf": _export("eaf", asked=True),
-    "otio": _export("otio", asked=True),
-    "rerun": _export("rerun", asked=True),
+    "fiftyone": _export("fiftyone", on_request=True),
+    "cvat": _export("cvat", on_request=True),
+    "eaf": _export("eaf", on_request=True),
+    "otio": _export("otio", on_request=True),
+    "rerun": _export("rerun", on_request=True),
 }
 
 
 def export_for(path: str | os.PathLike[str], format: str | None = None) -> Export:
     """Return the format of that name, or else the one of the suffix of the path."""
     plug_ins = [name for name in FORMATS.loaded() if name not in FORMATS.built_in]
-    known = {**EXPORTS, **{name: _export(name, asked=True) for name in plug_ins}}
+    known = {**EXPORTS, **{name: _export(name, on_request=True) for name in plug_ins}}
     if format is not None:
         if format not in known:
             raise unknown("format", format, known)
@@ -244,9 +245,8 @@ def export_for(path: str | os.PathLike[str], format: str | None = None) -> Expor
     for suffix in sorted(every_suffix, key=len, reverse=True):  # .cvat.xml before .xml
         if os.fspath(path).lower().endswith(suffix):
             return every_suffix[suffix]
-    raise InputError(
-        f"{os.fspath(path)}: the file ending matches no format; use one of {', '.join(suffixes)}"
-    )
+    problem, remedy = "the file ending matches no format", f"use one of {', '.join(suffixes)}"
+    raise InputError(problem, file=path, field="format", remedy=remedy)
 
 
 def _several(timelines: Timelines) -> list[Timeline]:
@@ -254,7 +254,9 @@ def _several(timelines: Timelines) -> list[Timeline]:
     several = [timelines] if isinstance(timelines, Timeline) else timelines
     by_history = [part for timeline in several for part in timeline.split()]
     if not by_history:
-        raise InputError("there is no timeline to export; run locate first")
+        raise InputError(
+            "there is no timeline to export", field="timelines", remedy="run locate first"
+        )
     return by_history
 
 
@@ -289,8 +291,9 @@ def _seconds(
     if history is None:
         if interval.times_s is None:
             raise InputError(
-                f'timeline of "{timeline.history_id}" has no times, but this format counts '
-                "seconds; give the history along with it"
+                f'timeline of "{timeline.history_id}" has no times, but this format counts seconds',
+                field="histories",
+                remedy="give the history along with it",
             )
         return interval.times_s
     ends = frame_ends_s(history)

@@ -23,7 +23,7 @@ from dejacue.errors import counted
 from dejacue.records import History, Interval, Timeline, Vocabulary, Window
 from dejacue.records._html import COLOURS, BarRow, bars_html, escaped, printable, timeline_html
 from dejacue.records.history import PROBLEMS
-from dejacue.report._timeline import Answer, Axis, answers, clock
+from dejacue.report._timeline import Axis, TimelineRow, answers, clock
 from dejacue.report.scene import data_url, scene, timeline_module
 
 if TYPE_CHECKING:
@@ -102,11 +102,7 @@ def report_page(
 
 
 def finding_html(
-    history: History,
-    timeline: Timeline,
-    *,
-    thumbnails: Pictures = (),
-    warnings: Sequence[str] = (),
+    history: History, timeline: Timeline, *, thumbnails: Pictures = (), warnings: Sequence[str] = ()
 ) -> str:
     """Return the timeline with its history; above it the warnings and some of the thumbnails."""
     parts = [f"<div>\N{WARNING SIGN} {escaped(warning)}</div>" for warning in warnings]
@@ -161,7 +157,7 @@ class _Page:
             name: {"number": n + 1, "name": name, "colour": COLOURS[n % len(COLOURS)]}
             for n, name in enumerate(timeline.states)
         }
-        wanted = {
+        columns = {
             "frames": True,
             "source frames": history.sampled,
             "seconds": history.times_s is not None,
@@ -169,7 +165,7 @@ class _Page:
             "reference": references is not None,
             "tIoU": references is not None,
         }
-        self.columns = [name for name, is_wanted in wanted.items() if is_wanted]
+        self.columns = [name for name, is_present in columns.items() if is_present]
 
     def facts(
         self, video: str | None, object: str | None, tracker: str | None
@@ -246,7 +242,7 @@ class _Page:
         more = len(inside) - MAX_DOUBTS
         return [*texts, f"… and {more} more"] if more > 0 else texts
 
-    def answer(self, answer: Answer) -> Record:
+    def answer(self, answer: TimelineRow) -> Record:
         """Return a row of the table; of a state that was not found, only what it was compared
         with."""
         true = self.references.get(answer.state, ())

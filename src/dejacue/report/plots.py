@@ -7,11 +7,11 @@ import os
 import textwrap
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dejacue.errors import InputError
 from dejacue.records import History, Interval, Timeline, Window
@@ -38,8 +38,11 @@ def evidence_figure(
     from matplotlib.figure import Figure
 
     if timeline.evidence is None:
+        problem = f"timeline of {timeline.history_id}: has no evidence to draw"
         raise InputError(
-            f"timeline of {timeline.history_id}: has no evidence to draw; make it with read()"
+            problem,
+            field="timeline",
+            remedy="make it with dejacue.find, or dejacue.method.locate.analyse",
         )
     rows = curves(history, timeline)
     count = len(rows)
@@ -54,8 +57,8 @@ def evidence_figure(
         response = row.response
         assert response is not None
         colour = COLOURS[states.index(row.state) % len(COLOURS)]
-        for a, b in _gaps(history.frames):
-            axis.axvspan(a + 0.5, b - 0.5, color="#DDDDDD", lw=0, zorder=0)
+        for before, after in pairwise(history.runs()):
+            axis.axvspan(before.end + 0.5, after.start - 0.5, color="#DDDDDD", lw=0, zorder=0)
         for run in np.split(np.arange(len(history)), history.run_offsets[1:-1]):
             axis.plot(
                 history.frames[run],
@@ -88,7 +91,11 @@ def evidence_figure(
         for side in ("top", "right"):
             axis.spines[side].set_visible(False)
     axes[-1].set_xlabel("frame", fontsize=9)
-    _add_seconds(axes[-1], history)
+    if ticks := Axis(history).ticks():
+        seconds = axes[-1].secondary_xaxis(-0.38)
+        seconds.set_xticks([frame for frame, _ in ticks], [words for _, words in ticks])
+        seconds.tick_params(labelsize=8)
+        seconds.set_xlabel("time", fontsize=9)
     figure.supylabel("calibrated response", fontsize=9)
     key = "shaded: window found" + (" · black bar: reference" if references else "")
     key += " · grey: not observed" if len(history.run_offsets) > 2 else ""
@@ -101,15 +108,6 @@ def _in_words(intervals: Sequence[Interval]) -> str:
     windows = [str(interval.window) for interval in intervals]
     more = f" and {len(windows) - MAX_LISTED} more" if windows[MAX_LISTED:] else ""
     return ", ".join(windows[:MAX_LISTED]) + more if windows else "not found"
-
-
-def _add_seconds(axis: Any, history: History) -> None:
-    """Add a second scale below, in seconds, where the history has times that grow."""
-    if ticks := Axis(history).ticks():
-        second = axis.secondary_xaxis(-0.38)
-        second.set_xticks([frame for frame, _ in ticks], [words for _, words in ticks])
-        second.tick_params(labelsize=8)
-        second.set_xlabel("time", fontsize=9)
 
 
 def wrapped(text: str, tail: str = "", points: int = 9) -> str:
@@ -137,12 +135,6 @@ def _without_glyph_warnings() -> Iterator[None]:
     for w in caught:
         if "missing from font" not in str(w.message):
             warnings.warn_explicit(w.message, w.category, w.filename, w.lineno)
-
-
-def _gaps(frames: NDArray[np.int64]) -> list[tuple[int, int]]:
-    """Return the last frame before and the first frame after every gap."""
-    at = np.flatnonzero(np.diff(frames) > 1)
-    return list(zip(frames[at].tolist(), frames[at + 1].tolist(), strict=True))
 
 
 def save_png(path: str | os.PathLike[str], figure: Any, dpi: int = 150) -> Path:

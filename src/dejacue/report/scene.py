@@ -59,7 +59,7 @@ class State(msgspec.Struct, forbid_unknown_fields=True):
     descriptions: list[str]
 
 
-class Span(msgspec.Struct, forbid_unknown_fields=True):
+class SceneSpan(msgspec.Struct, forbid_unknown_fields=True):
     """An interval of a row. times: [start_s, end_s), source: frames of the file, where they are
     known."""
 
@@ -71,19 +71,19 @@ class Span(msgspec.Struct, forbid_unknown_fields=True):
     source: Run | None = None
 
 
-class Row(msgspec.Struct, forbid_unknown_fields=True):
+class SceneRow(msgspec.Struct, forbid_unknown_fields=True):
     """One answer. description: None where it stands for all descriptions of its state; windows:
     what is claimed, empty where the state was not found; evidence: a value for each observed frame,
     or thinned; None: without a curve."""
 
     state: str
     description: str | None
-    windows: list[Span]
-    alternatives: list[Span]
+    windows: list[SceneSpan]
+    alternatives: list[SceneSpan]
     evidence: Curve | None
 
 
-class Doubt(msgspec.Struct, forbid_unknown_fields=True):
+class SceneDoubt(msgspec.Struct, forbid_unknown_fields=True):
     start: int
     end: int
     text: str
@@ -97,7 +97,7 @@ class Named(msgspec.Struct, forbid_unknown_fields=True):
     end: int
 
 
-class Asked(msgspec.Struct, forbid_unknown_fields=True):
+class SceneQuestion(msgspec.Struct, forbid_unknown_fields=True):
     """A frame worth an answer; expects: (state or None, its share), likeliest first."""
 
     frame: int
@@ -113,7 +113,7 @@ class Thumbnail(msgspec.Struct, forbid_unknown_fields=True):
     crop: str | None = None  # of the object alone
 
 
-class Scene(msgspec.Struct, forbid_unknown_fields=True):
+class SceneDocument(msgspec.Struct, forbid_unknown_fields=True):
     """What docs/timeline.md describes, field by field."""
 
     schema: str
@@ -126,14 +126,14 @@ class Scene(msgspec.Struct, forbid_unknown_fields=True):
     source: Knots | None
     zero: str
     states: list[State]
-    rows: list[Row]
+    rows: list[SceneRow]
     presence: Curve | None
-    doubts: list[Doubt]
+    doubts: list[SceneDoubt]
     references: dict[str, list[Run]] | None
     named: list[Named]
     changes: list[int]
     segments: list[Run] | None
-    questions: list[Asked] | None
+    questions: list[SceneQuestion] | None
     thumbnails: list[Thumbnail]
     notes: list[str]
     settings: dict[str, Any]
@@ -168,7 +168,7 @@ def scene(
     room = None if most is None else max(most // (len(rows) + 1), 2)
     texts = {state: list(descriptions) for state, descriptions in timeline.states.items()}
     texts |= {state: [] for state in references or () if state not in texts}
-    drawn = Scene(
+    drawn = SceneDocument(
         SCHEMA,
         history.id,
         None if vocabulary is None else vocabulary.object,
@@ -180,7 +180,7 @@ def scene(
         "median" if timeline.evidence is None else timeline.evidence.zero,
         [State(name, COLOURS[n % len(COLOURS)], texts[name]) for n, name in enumerate(texts)],
         [
-            Row(
+            SceneRow(
                 row.state,
                 None if row.whole else " / ".join(row.descriptions),
                 [_span(interval) for interval in row.claimed],
@@ -191,7 +191,7 @@ def scene(
         ],
         None if history.presence is None else _curve(axis, history.presence, room),
         [
-            Doubt(here.start, here.end, text)
+            SceneDoubt(here.start, here.end, text)
             for window, text in doubts
             if (here := axis.from_file(window))
         ],
@@ -207,7 +207,8 @@ def scene(
         None
         if questions is None
         else [
-            Asked(q.frame, list(q.expects.items()), q.gain, q.source, q.time_s) for q in questions
+            SceneQuestion(q.frame, list(q.expects.items()), q.gain, q.source, q.time_s)
+            for q in questions
         ],
         [Thumbnail(*picture) for picture in sorted(thumbnails, key=lambda picture: picture[0])],
         list(timeline.notes if notes is None else notes),
@@ -238,7 +239,8 @@ def data_url(frame: int, data: bytes) -> str:
     kinds = {b"\xff\xd8\xff": "jpeg", b"\x89PNG": "png"}
     kind = next((kind for start, kind in kinds.items() if data.startswith(start)), None)
     if kind is None:
-        raise InputError(f"the thumbnail of frame {frame} is neither JPEG nor PNG; encode it first")
+        problem = f"the thumbnail of frame {frame} is neither JPEG nor PNG"
+        raise InputError(problem, field="thumbnails", value=frame, remedy="encode it first")
     return f"data:image/{kind};base64,{base64.b64encode(data).decode()}"
 
 
@@ -255,9 +257,9 @@ def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _span(interval: Interval) -> Span:
+def _span(interval: Interval) -> SceneSpan:
     times = interval.times_s
-    return Span(
+    return SceneSpan(
         interval.start,
         interval.end,
         _finite(float(interval.score)),

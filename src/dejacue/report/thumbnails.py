@@ -25,18 +25,18 @@ INSIDE, OUTSIDE = (0, 255, 255), (0, 0, 0)  # of the outline: a colour that few 
 class Album(Generic[T]):
     """Keep at most so many of the things that are shown to it, evenly over however many come."""
 
-    def __init__(self, most: int) -> None:
-        self.kept: dict[int, T] = {}
-        self._most, self._step = most, 1
+    def __init__(self, max_items: int) -> None:
+        self.items: dict[int, T] = {}
+        self._max_items, self._step = max_items, 1
 
     def see(self, index: int, make: Callable[[], T]) -> None:
         """Call ``make`` if the thing is kept; the indices grow."""
         if index % self._step:
             return
-        self.kept[index] = make()
-        if len(self.kept) > self._most:  # the length need not be known
+        self.items[index] = make()
+        if len(self.items) > self._max_items:  # the length need not be known
             self._step *= 2
-            self.kept = {k: thing for k, thing in self.kept.items() if k % self._step == 0}
+            self.items = {at: item for at, item in self.items.items() if at % self._step == 0}
 
 
 class PictureAlbum:
@@ -65,11 +65,11 @@ class PictureAlbum:
     def pictures(self, at: int, first: int = 0) -> Pictures:
         """Return at most MAX_PICTURES, of the object at this place among the masks, from a frame
         on."""
-        frames = [frame for frame in self._album.kept if frame >= first]
+        frames = [frame for frame in self._album.items if frame >= first]
         last = len(frames) - 1
         if last >= MAX_PICTURES:
             frames = [frames[k * last // (MAX_PICTURES - 1)] for k in range(MAX_PICTURES)]
-        chosen = {frame: self._album.kept[frame][at] for frame in frames}
+        chosen = {frame: self._album.items[frame][at] for frame in frames}
         return Pictures(
             {frame: whole for frame, (whole, _) in chosen.items()},
             {frame: part for frame, (_, part) in chosen.items() if part is not None},

@@ -43,13 +43,14 @@ def check_sheet(output: Path, video: Video) -> Path:
     images = Path(video.path) if Path(video.path).is_dir() else Path(video.path).parent
     if not Path(video.path).is_file() and sheet.absolute().parent == images.absolute():
         raise InputError(
-            f"{output}: is among the images of the video, where {sheet.name} would be taken for "
-            "one of them; give a path outside that folder"
+            f"is among the images of the video, where {sheet.name} would be taken for one of them",
+            file=output,
+            field="output",
+            remedy="give a path outside that folder",
         )
     if sheet.exists() and _notes_shown(sheet) is None and read_notes(output) is None:
-        raise InputError(
-            f"{sheet}: is where the contact sheet would go; move it, or give another -o"
-        )
+        problem = "is where the contact sheet would go"
+        raise InputError(problem, file=sheet, field="output", remedy="move it, or give another -o")
     return sheet
 
 
@@ -79,11 +80,11 @@ def _sheet_of(video: Video, masks: Masks, notes: Notes, texts: dict[str, str]) -
     doubtful = [
         positions[doubt.first] for _, doubt in notes.doubts_of() if doubt.first in positions
     ]
-    wanted = {notes.frames[at] for at in frames_to_show(len(notes.frames), doubtful)}
+    chosen = {notes.frames[at] for at in frames_to_show(len(notes.frames), doubtful)}
     ids = [id for id, track in notes.objects.items() if track.seen]
     shots = []
     for frame in video:
-        if frame.source in wanted:
+        if frame.source in chosen:
             unions = masks.unions(frame, [frozenset([id]) for id in ids])
             seen = {id: mask for id, mask in zip(ids, unions, strict=True) if mask is not None}
             picture = with_masks(frame.image, seen)

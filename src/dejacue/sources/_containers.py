@@ -27,9 +27,9 @@ from dejacue.errors import InputError, first_line, lacks_memory
 from dejacue.sources._sampling import Picture, Sampling, Unreadable
 from dejacue.sources.sizes import check_size
 
-PLANES = ("yuv420p", "yuvj420p")  # formats of which a part is a part of each plane
-HARDWARE = "nv12"  # the format of frames that a GPU decoded: the same numbers, laid out otherwise
-GROUP = 64  # pixels that are converted together, or a multiple
+PLANAR_FORMATS = ("yuv420p", "yuvj420p")  # a part of a frame is a part of each plane
+GPU_FORMAT = "nv12"  # of frames that a GPU decoded: the same numbers, laid out otherwise
+GROUP_PIXELS = 64  # converted together, or a multiple of it
 _SLACK_S = 0.5  # headers round; a stream that ends this much early is not called truncated
 
 
@@ -44,7 +44,7 @@ class Container:
         self.path, self.name, self._threads, self._hardware = path, path.stem, threads, False
         stat = path.stat()
         if stat.st_size == 0:
-            raise InputError("is empty (0 bytes); copy or record it again")
+            raise InputError("is empty (0 bytes)", remedy="copy or record it again")
         self.identity = [(path.name, stat.st_size, stat.st_mtime_ns)]
         with self.opened() as container:
             stream = video_stream(container)
@@ -59,13 +59,13 @@ class Container:
 
     def expected(self, sampling: Sampling) -> int | None:
         """Return how many frames will be taken, as far as the header says."""
-        about = self._seconds * (self.rate or 0)
-        if about and self._count and (sampling.start or 0) >= max(self._count, about):
-            raise InputError(
-                f"start {sampling.start} is past the last of its {self._count} frames; give at "
-                f"most {self._count - 1}"
-            )
-        count = self._count or round(about)
+        estimate = self._seconds * (self.rate or 0)
+        start = sampling.start or 0
+        if estimate and self._count and start >= max(self._count, estimate):
+            problem = f"start {start} is past the last of its {self._count} frames"
+            remedy = f"give at most {self._count - 1}"
+            raise InputError(problem, field="start", value=start, remedy=remedy)
+        count = self._count or round(estimate)
         return sampling.expected(count, self.rate) if count else None
 
     def pictures(self, report: Callable[[str], None]) -> Generator[Picture]:
@@ -132,7 +132,8 @@ class Container:
         except (av.FFmpegError, InputError, RuntimeError, NotImplementedError, ValueError) as error:
             reason = first_line(error)
         if reason:
-            raise InputError(f"cannot be decoded on this GPU ({reason}); use the software decoder")
+            problem = f"cannot be decoded on this GPU ({reason})"
+            raise InputError(problem, field="decoder", remedy="use the software decoder")
 
     def opened(self) -> Any:
         import av
@@ -146,8 +147,8 @@ class Container:
             if self._hardware:
                 raise
             raise InputError(
-                f"is not a video, or is truncated before its index ({error.strerror}); try it in "
-                "a player, or copy it again"
+                f"is not a video, or is truncated before its index ({error.strerror})",
+                remedy="try it in a player, or copy it again",
             ) from None
         if container.format.name == "tty":  # FFmpeg renders any text file as video
             container.close()
@@ -156,7 +157,7 @@ class Container:
 
 
 class _Timestamps:
-    """What was fed to the decoder and has not come out.
+    """The timestamps that were fed to the decoder and have not come out.
 
     A packet may rightly give no frame (a hidden reference, the far side of an edit list), so a
     timestamp that is passed over is a lost frame only from an error on, to the next key frame.
@@ -198,7 +199,7 @@ class _Timestamps:
 
 
 class _StreamEnd:
-    """How far a pass has read, and how far the header says it should."""
+    """Count how far a pass has read, and how far the header says it should."""
 
     def __init__(self, container: Any, stream: Any) -> None:
         self._container, self._stream = container, stream
@@ -265,7 +266,7 @@ def video_stream(container: Any) -> Any:
         if not stream.disposition & Disposition.attached_pic and stream.codec_context:
             return stream
     what = "only sound" if container.streams.audio else "no video that FFmpeg can decode"
-    raise InputError(f"has {what}; give a file with a video stream")
+    raise InputError(f"has {what}", remedy="give a file with a video stream")
 
 
 def _lost() -> NDArray[np.uint8]:
@@ -277,12 +278,15 @@ class Undisplayed:
 
     def __init__(self, frame: Any, converter: DisplayConverter) -> None:
         self._frame, self._converter = frame, converter
-        self._planes = _planes(frame)
+        planes = [_array(plane) for plane in frame.planes]  # brightness and two colours
+        if frame.format.name == GPU_FORMAT:  # which gives the colours side by side
+            planes = [planes[0], planes[1][:, ::2], planes[1][:, 1::2]]
+        self._planes = planes
         self.shape: tuple[int, int] = (frame.height, frame.width)
         self.nbytes: int = sum(plane.buffer_size for plane in frame.planes)
 
     def image(self) -> NDArray[np.uint8]:
-        if self._frame.format.name == HARDWARE:
+        if self._frame.format.name == GPU_FORMAT:
             return self._part(0, self.shape[0], 0, self.shape[1])[0]
         return _rgb(self._frame)
 
@@ -302,10 +306,10 @@ class Undisplayed:
         import av
 
         frame = self._frame
-        top, left = y0 // 2 * 2, x0 // GROUP * GROUP
+        top, left = y0 // 2 * 2, x0 // GROUP_PIXELS * GROUP_PIXELS
         height = min(frame.height - top, -(-(y1 - top) // 2) * 2)
-        width = min(frame.width - left, -(-(x1 - left) // GROUP) * GROUP)
-        name = PLANES[0] if frame.format.name == HARDWARE else frame.format.name
+        width = min(frame.width - left, -(-(x1 - left) // GROUP_PIXELS) * GROUP_PIXELS)
+        name = PLANAR_FORMATS[0] if frame.format.name == GPU_FORMAT else frame.format.name
         part: Any = av.VideoFrame(width, height, name)
         for at, (plane, target) in enumerate(zip(self._planes, part.planes, strict=True)):
             step = 2 if at else 1  # colours have half of the rows and columns
@@ -314,14 +318,6 @@ class Undisplayed:
             _array(target)[:rows, :columns] = plane[y : y + rows, x : x + columns]
         part.colorspace, part.color_range = frame.colorspace, frame.color_range
         return _rgb(part), top, left
-
-
-def _planes(frame: Any) -> list[NDArray[np.uint8]]:
-    """Return brightness and two colours; a GPU gives the colours side by side."""
-    planes = [_array(plane) for plane in frame.planes]
-    if frame.format.name == HARDWARE:
-        planes = [planes[0], planes[1][:, ::2], planes[1][:, 1::2]]
-    return planes
 
 
 def _array(plane: Any) -> NDArray[np.uint8]:
@@ -354,7 +350,7 @@ class DisplayConverter:
             raise Unreadable("damaged data")
         check_size(frame.width, frame.height)
         try:
-            if self._hardware and frame.format.name == HARDWARE and not frame.height % 2:
+            if self._hardware and frame.format.name == GPU_FORMAT and not frame.height % 2:
                 image: Any = Undisplayed(frame, self).image()
             else:
                 image = self._converter.reformat(frame, format="rgb24").to_ndarray()
@@ -378,8 +374,8 @@ class DisplayConverter:
         would not give the same pixels."""
         if frame.is_corrupt:
             raise Unreadable("damaged data")
-        known = (*PLANES, HARDWARE) if self._hardware else PLANES
-        if frame.format.name not in known or frame.height % 2:  # odd ones are converted otherwise
+        formats = (*PLANAR_FORMATS, GPU_FORMAT) if self._hardware else PLANAR_FORMATS
+        if frame.format.name not in formats or frame.height % 2:  # odd ones convert otherwise
             return None
         if self._matrix(frame) is not None:
             return None

@@ -54,8 +54,10 @@ class Source(Protocol):
 
 @dataclass(frozen=True)
 class Sampling:
-    """``start`` and ``end`` are inclusive ordinals of the source, ``start_s`` and ``end_s``
-    inclusive seconds: frames and seconds have separate names, so that 15 and 15.0 mean the same.
+    """Which frames are taken.
+
+    ``start`` and ``end`` are inclusive ordinals of the source, ``start_s`` and ``end_s`` inclusive
+    seconds: frames and seconds have separate names, so that 15 and 15.0 mean the same.
 
     ``stride`` takes every n-th frame from the first of the range on. ``fps`` takes the frames
     nearest to a clock that starts with that first frame, never one twice: where the source is
@@ -71,23 +73,25 @@ class Sampling:
 
     def __post_init__(self) -> None:
         for name in ("start", "end"):
-            if getattr(self, name) is not None and _whole(name, getattr(self, name)) < 0:
-                raise InputError(f"{name} {getattr(self, name)} is negative; frames count from 0")
-            if None not in (getattr(self, name), getattr(self, f"{name}_s")):
-                raise InputError(f"both {name} and {name}_s are given; keep one")
+            value = getattr(self, name)
+            if value is not None and _whole(name, value) < 0:
+                raise _refusal(name, value, "is negative", "frames count from 0")
+            if None not in (value, getattr(self, f"{name}_s")):
+                problem = f"both {name} and {name}_s are given"
+                raise InputError(problem, field=name, remedy="keep one")
         for name in ("start_s", "end_s"):
             value = getattr(self, name)
             if value is not None and not is_between(value, 0, MAX_TIME_S):
-                raise InputError(f"{name} {shown(value)} is not a time; give seconds, 0 or more")
+                raise _refusal(name, value, "is not a time", "give seconds, 0 or more")
         for low, high in ((self.start, self.end), (self.start_s, self.end_s)):
             if low is not None and high is not None and low > high:
-                raise InputError(f"start {low} is after end {high}; swap them")
+                raise _refusal("start", low, f"is after end {high}", "swap them")
         if _whole("stride", self.stride) < 1:
-            raise InputError(f"stride {self.stride} is less than 1; give 1 to take every frame")
+            raise _refusal("stride", self.stride, "is less than 1", "give 1 to take every frame")
         if self.fps is not None and not (is_between(self.fps, 0, sys.float_info.max) and self.fps):
-            raise InputError(f"fps {shown(self.fps)} is invalid; give frames per second above 0")
+            raise _refusal("fps", self.fps, "is invalid", "give frames per second above 0")
         if self.fps is not None and self.stride != 1:
-            raise InputError("both stride and fps are given; keep one")
+            raise InputError("both stride and fps are given", field="stride", remedy="keep one")
 
     @property
     def needs_times(self) -> bool:
@@ -117,9 +121,8 @@ class Sampling:
     def _range(self, pictures: Iterable[Picture]) -> Iterator[tuple[int, Picture]]:
         for source, picture in enumerate(pictures):
             if self.needs_times and picture.time_s is None:
-                raise InputError(
-                    f"frame {source} has no timestamp; sample by start, end and stride"
-                )
+                problem = f"frame {source} has no timestamp"
+                raise InputError(problem, remedy="sample by start, end and stride")
             time_s = picture.time_s or 0.0
             if self.end_s is not None and time_s > self.end_s:
                 return
@@ -131,23 +134,28 @@ class Sampling:
 
 def _nearest(chosen: Iterator[tuple[int, Picture]], fps: float) -> Iterator[tuple[int, Picture]]:
     """Yield the nearest frame of each grid point, once, when the time of the next is known."""
-    held: tuple[int, Picture] | None = None
+    pending: tuple[int, Picture] | None = None
     origin = before = time_s = 0.0
     tick = 0  # the next grid point, origin + tick / fps
     for item in chosen:
         now = item[1].time_s or 0.0
-        if held is None:
+        if pending is None:
             origin = before = now
         else:
             middle = (time_s + now) / 2 + _TIE_S
             if origin + tick / fps <= middle:
-                yield held
+                yield pending
                 tick = max(tick, math.floor((middle - origin) * fps) + 1)
             before = time_s
-        held, time_s = item, now
+        pending, time_s = item, now
     # the last frame is taken to be shown as long as the one before it
-    if held is not None and (tick == 0 or origin + tick / fps < time_s + (time_s - before) / 2):
-        yield held
+    last_end = time_s + (time_s - before) / 2
+    if pending is not None and (tick == 0 or origin + tick / fps < last_end):
+        yield pending
+
+
+def _refusal(name: str, value: object, problem: str, remedy: str) -> InputError:
+    return InputError(f"{name} {shown(value)} {problem}", field=name, value=value, remedy=remedy)
 
 
 def is_between(value: object, low: float, high: float) -> bool:
@@ -164,8 +172,10 @@ def _whole(name: str, value: object) -> int:
             raise TypeError
         number = operator.index(value)  # type: ignore[arg-type]
     except TypeError:
-        hint = "" if name == "stride" else f"; for seconds, use {name}_s"
-        raise InputError(f"{name} {value!r:.40} is not a whole number of frames{hint}") from None
+        remedy = None if name == "stride" else f"for seconds, use {name}_s"
+        problem = f"{name} {value!r:.40} is not a whole number of frames"
+        raise InputError(problem, field=name, value=value, remedy=remedy) from None
     if abs(number) > MAX_TIME_S:
-        raise InputError(f"{name} is above 2^53; no video has that many frames")
+        problem = f"{name} is above 2^53"
+        raise InputError(problem, field=name, value=value, remedy="no video has that many frames")
     return number

@@ -30,18 +30,14 @@ except ImportError:  # Windows
 TEMPORARY = ".dejacue-tmp"
 MAX_NAME_BYTES = 255
 _COUNTER = itertools.count()
-_WRONG_PLACE = (
-    errno.EACCES,
-    errno.EPERM,
-    errno.EROFS,
-    errno.ENOENT,
-    errno.ENOTDIR,
-    errno.EISDIR,
-    errno.EEXIST,
-    errno.ENAMETOOLONG,
-    errno.EINVAL,
-    errno.ELOOP,
+_PLACE_ERRORS = (
+    PermissionError,
+    FileNotFoundError,
+    FileExistsError,
+    NotADirectoryError,
+    IsADirectoryError,
 )
+_PLACE_CODES = (errno.EROFS, errno.ENAMETOOLONG, errno.EINVAL, errno.ELOOP)
 
 
 def write_whole(
@@ -52,10 +48,12 @@ def write_whole(
     durable   it is on the disk when this returns, and survives a power cut
     """
     target = resolved(path)  # through links, so that they stay
-    asked = os.path.abspath(path)  # /dev/stdout leads to whatever file the screen was sent to
-    special = os.path.dirname(asked) in ("/dev", "/dev/fd") or asked.startswith("/proc/")
+    absolute = os.path.abspath(path)  # /dev/stdout leads to whatever file the screen was sent to
+    special = os.path.dirname(absolute) in ("/dev", "/dev/fd") or absolute.startswith("/proc/")
     if special or (os.path.exists(target) and not os.path.isfile(target)):
-        raise InputError(f"{path}: is a folder or a device, not a file; give another name")
+        raise InputError(
+            "is a folder or a device, not a file", file=path, remedy="give another name"
+        )
     temporary, lock = None, None
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -74,7 +72,7 @@ def write_whole(
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
         if isinstance(error, OSError):  # name the file that was asked for, not the temporary one
-            raise unwritten(error, path, made=temporary is not None) from None
+            raise unwritten(error, path, created=temporary is not None) from None
         raise
     finally:
         if lock is not None:
@@ -193,16 +191,17 @@ def _locked(handle: int, path: Path) -> int | None:
     return None
 
 
-def unwritten(error: OSError, path: str | os.PathLike[str], made: bool = False) -> Exception:
+def unwritten(error: OSError, path: str | os.PathLike[str], created: bool = False) -> Exception:
     """Return what to raise instead of an error in writing a file, so that it names the file: the
-    place is wrong or, where the file was ``made`` and in all other cases, the disk is (full)."""
-    if made or error.errno not in _WRONG_PLACE:
+    place is wrong or, where the file was ``created`` and in all other cases, the disk is (full)."""
+    wrong_place = isinstance(error, _PLACE_ERRORS) or error.errno in _PLACE_CODES
+    if created or not wrong_place:
         return type(error)(error.errno, error.strerror, os.fspath(path))
     try:
         check_place(path)
     except InputError as reason:
         return reason
-    return InputError(f"{path}: cannot be created ({error.strerror}); give another place")
+    return _wrong_place(path, f"cannot be created ({error.strerror})")
 
 
 def resolved(path: str | os.PathLike[str]) -> Path:
@@ -211,27 +210,32 @@ def resolved(path: str | os.PathLike[str]) -> Path:
         os.stat(path)
     except OSError as error:
         if error.errno == errno.ELOOP:
-            raise InputError(f"{path}: is a link that leads back to itself; remove it") from None
+            problem = "is a link that leads back to itself"
+            raise InputError(problem, file=path, remedy="remove it") from None
     return Path(path).resolve()
 
 
 def check_place(path: str | os.PathLike[str], folder: bool = False) -> None:
     """Refuse, before the work, a file (or folder) that could not be made: what lies above it is no
     folder, or may not be written to."""
-    asked = place = os.path.abspath(path)
-    if asked.startswith(("/proc/", "/sys/")):
-        raise InputError(f"{path}: no file can be created there; give another place")
+    absolute = place = os.path.abspath(path)
+    if absolute.startswith(("/proc/", "/sys/")):
+        raise _wrong_place(path, "no file can be created there")
     if any(len(os.fsencode(part)) > MAX_NAME_BYTES for part in resolved(path).parts):
-        raise InputError(f"{path}: cannot be created (File name too long); give another place")
+        raise _wrong_place(path, "cannot be created (File name too long)")
     while not os.path.lexists(place):
         place = os.path.dirname(place)
-    if place == asked and not folder:
+    if place == absolute and not folder:
         place = os.path.dirname(place)
     if not os.path.isdir(place):
-        what = "" if place == asked else f"{place} "
-        raise InputError(f"{path}: {what}is a file, not a folder; give another place")
+        what = "" if place == absolute else f"{place} "
+        raise _wrong_place(path, f"{what}is a file, not a folder")
     if not os.access(place, os.W_OK | os.X_OK):
-        raise InputError(f"{path}: {place} is not writable; give another place")
+        raise _wrong_place(path, f"{place} is not writable")
+
+
+def _wrong_place(path: str | os.PathLike[str], problem: str) -> InputError:
+    return InputError(problem, file=path, remedy="give another place")
 
 
 def cache_folder() -> Path:

@@ -73,8 +73,10 @@ class EncoderInfo:
         missing = [name for name in ENCODER_FIELDS if not hasattr(encoder, name)]
         if missing:
             raise InputError(
-                f"the encoder {type(encoder).__name__} has no {', '.join(missing)}; add what is "
-                "missing, preferably by deriving from dejacue.sources.encoders.Encoder"
+                f"the encoder {type(encoder).__name__} has no {', '.join(missing)}",
+                field="encoder",
+                remedy="add what is missing, preferably by deriving from "
+                "dejacue.sources.encoders.Encoder",
             )
         return cls(
             encoder.identity,
@@ -148,7 +150,8 @@ def build_history(
         encoder = load_encoder(encoder)
     groups = None if objects in (None, "all") else object_groups(objects)
     if objects == "all" or (groups is not None and len(groups) > 1):
-        raise InputError(f'objects "{objects!s:.40}": build_history takes one; give its mask ids')
+        problem = f'objects "{objects!s:.40}": build_history takes one'
+        raise InputError(problem, field="objects", value=objects, remedy="give its mask ids")
     lineage = None if groups is None else frozenset(groups[0])
     name = id or opened.name
     return build_histories(opened, united, encoder, {name: lineage}, **options)[name]
@@ -160,10 +163,9 @@ def _opened(source: Any, opener: Callable[..., Any], options: dict[str, Any]) ->
     if isinstance(source, str | os.PathLike | Mapping):
         return opener(source, **chosen)
     if chosen:
-        raise InputError(
-            f"build_history: {', '.join(chosen)}: is an option of {opener.__name__}; give it "
-            "there, or give the path here"
-        )
+        problem = f"build_history: {', '.join(chosen)}: is an option of {opener.__name__}"
+        remedy = "give it there, or give the path here"
+        raise InputError(problem, field=next(iter(chosen)), remedy=remedy)
     return source
 
 
@@ -318,12 +320,11 @@ def crops(
 
     def sightings() -> Iterator[tuple[int, Frame, NDArray[np.bool_]]]:
         nonlocal frames
-        wanted = list(lineages.values())
         # a video of one's own need not offer frames that become RGB later
         for frame in getattr(video, "late", video.__iter__)():
             advance("decode", frame.index + 1 - frames)  # one that cannot be decoded counts, too
             frames = frame.index + 1
-            unions = masks.unions(frame, wanted)
+            unions = masks.unions(frame, list(lineages.values()))
             if watch is not None:
                 watch(frame, unions)
             for which, mask in enumerate(unions):
@@ -352,10 +353,9 @@ def crops(
     ids = tuple(lineages)
     if not visible and required:
         masks.check_matched()  # says why, where names or numbers do not fit
-        raise InputError(
-            f"{video.path}: {ids[0]} is never visible; check the mask ids and how masks are "
-            "matched to frames"
-        )
+        problem = f"{ids[0]} is never visible"
+        remedy = "check the mask ids and how masks are matched to frames"
+        raise InputError(problem, file=video.path, field="objects", remedy=remedy)
     problems = "\n".join((*getattr(video, "problems", ()), *getattr(masks, "problems", ())))
     of_the_pass = {LOOKED_AT: str(frames), **({PROBLEMS: problems} if problems else {})}
     seen = {ids[at]: lineages[ids[at]] for at in sorted(visible)}
@@ -466,7 +466,7 @@ class Incoming(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """The histories of a job and the End, or why there are none."""
+    """What became of a job: its histories and the End, or why there are none."""
 
     job: Any
     histories: dict[str, History]

@@ -24,9 +24,9 @@ from dejacue.sources.tracks import sam2
 from dejacue.sources.tracks.base import Prompt
 
 LATEST = "main"  # no revision is published that could be pinned
-TRIED_SIDE = 96  # pixels of the pictures that a model is tried with
-TRIED_IMAGES = 4
-TRIED_TEXTS = ("an open door", "a closed door")
+TRIAL_SIDE = 96  # pixels of the pictures that a model is tried with
+TRIAL_IMAGES = 4
+TRIAL_TEXTS = ("an open door", "a closed door")
 SIZE_FILES = (
     "config.json",
     "model.safetensors",
@@ -50,8 +50,8 @@ APACHE = "apache-2.0"
 
 
 @dataclass(frozen=True, eq=False)
-class Model:
-    """A model by its name, and the files that it needs.
+class CatalogueEntry:
+    """A model that is known by its name, and the files that it needs.
 
     kind    encoder or tracker
     parts   files by repository; none: it lies in the package
@@ -110,27 +110,31 @@ class Model:
         obtain(self.name, self.parts)
 
 
-def catalogue() -> dict[str, Model]:
+def catalogue() -> dict[str, CatalogueEntry]:
     """Return every model by its name, encoders first."""
-    models = [Model("mini", "encoder", (), licence="as dejacue")]
-    models.append(Model("lite", "encoder", (), "lite", lite.BYTES, brought_by=lite.PACKAGE))
+    models = [CatalogueEntry("mini", "encoder", (), licence="as dejacue")]
+    models.append(
+        CatalogueEntry("lite", "encoder", (), "lite", lite.BYTES, brought_by=lite.PACKAGE)
+    )
     for precision, size in PARAMETER_BYTES.items():
         parts = siglip.onnx_export(precision), siglip.TOKENIZER
         name = "siglip2" if precision == "fp32" else f"siglip2:{precision}"
-        models.append(Model(name, "encoder", parts, about=size * SIGLIP2_PARAMETERS))
+        models.append(CatalogueEntry(name, "encoder", parts, about=size * SIGLIP2_PARAMETERS))
     published = Weights(siglip.REPOSITORY, siglip.REVISION, siglip.TORCH_FILES)
-    models.append(Model("siglip2:torch", "encoder", (published,), "torch", 4 * SIGLIP2_PARAMETERS))
+    models.append(
+        CatalogueEntry("siglip2:torch", "encoder", (published,), "torch", 4 * SIGLIP2_PARAMETERS)
+    )
     for name, repository in SIZES.items():
         files = Weights(repository, LATEST, dict.fromkeys(SIZE_FILES))
-        models.append(Model(name, "encoder", (files,), "torch", 4 * PARAMETERS[name]))
+        models.append(CatalogueEntry(name, "encoder", (files,), "torch", 4 * PARAMETERS[name]))
     for name, repository in sam2.REPOSITORIES.items():
         files = Weights(repository, sam2.REVISION, sam2.FILES)
         about = PARAMETERS.get(name)
-        models.append(Model(name, "tracker", (files,), "track", about and 4 * about))
+        models.append(CatalogueEntry(name, "tracker", (files,), "track", about and 4 * about))
     return {model.name: model for model in models}
 
 
-def model_named(name: str) -> Model:
+def model_named(name: str) -> CatalogueEntry:
     """Return a model by its name, as --encoder and --tracker take it."""
     models = catalogue()
     name = {"sam2": sam2.DEFAULT, "siglip2:fp32": "siglip2"}.get(name, name)
@@ -138,10 +142,9 @@ def model_named(name: str) -> Model:
         return models[name]
     family, _, rest = name.partition(":")
     if family == "hf" and rest:
-        raise MissingData(
-            f"{name}: its files are not in this list; hf download {rest} downloads them, as does "
-            f"the first use of --encoder {name}"
-        )
+        problem = f"{name}: its files are not in this list"
+        remedy = f"hf download {rest} downloads them, as does the first use of --encoder {name}"
+        raise MissingData(problem, field="model", value=name, remedy=remedy)
     raise unknown("model", name, models)
 
 
@@ -152,9 +155,9 @@ def check_default(
     is named; a download of that size is not begun unasked."""
     models = catalogue()
     name = f"siglip2:{precision}" if precision in ("fp16", "int8") else "siglip2"
-    asked = backend == "torch" or (backend is None and device is not None)
+    torch_chosen = backend == "torch" or (backend is None and device is not None)
     likely = backend is None and may_be_accelerated()
-    if asked or (likely and (models[name].state != "ready" or accelerated())):
+    if torch_chosen or (likely and (models[name].state != "ready" or accelerated())):
         name = "siglip2:torch"
     _refuse_absent(
         models[name],
@@ -170,7 +173,7 @@ def check_default_tracker() -> None:
     _refuse_absent(model_named("sam2"), "tracker", instead)
 
 
-def _refuse_absent(model: Model, kind: str, instead: str) -> None:
+def _refuse_absent(model: CatalogueEntry, kind: str, instead: str) -> None:
     if model.state == "ready":
         return
     if model.state == "damaged":
@@ -178,9 +181,12 @@ def _refuse_absent(model: Model, kind: str, instead: str) -> None:
     else:
         what = f"is {'not all ' if model.state == 'partial' else 'not '}on this machine"
     raise MissingData(
-        f"{model.name}, the default {kind}, {what}; download it with dejacue weights fetch "
-        f"{model.name} ({model.size()}, {model.licence}), or see dejacue weights ls {model.name} "
-        f"if there is no connection; {instead}"
+        f"{model.name}, the default {kind}, {what}",
+        field=kind,
+        value=model.name,
+        remedy=f"download it with dejacue weights fetch {model.name} ({model.size()}, "
+        f"{model.licence}), or see dejacue weights ls {model.name} if there is no connection; "
+        f"{instead}",
     )
 
 
@@ -193,16 +199,15 @@ def may_be_accelerated() -> bool:
     return there or sys.platform == "darwin"
 
 
-def try_model(model: Model) -> Iterator[str]:
+def try_model(model: CatalogueEntry) -> Iterator[str]:
     """Load a model and run it once, after all its hashes; yield what is seen, a sentence each.
 
     A model of which a file is missing, has another hash, or that does not run is refused.
     """
     if model.state in ("absent", "partial"):
-        raise MissingData(
-            f"{model.name} is not on this machine ({model.state}); download it with dejacue "
-            f"weights fetch {model.name} ({model.size()})"
-        )
+        problem = f"{model.name} is not on this machine ({model.state})"
+        remedy = f"download it with dejacue weights fetch {model.name} ({model.size()})"
+        raise MissingData(problem, field="model", value=model.name, remedy=remedy)
     for part, name, path in model.files():
         assert path is not None
         part.check({name: path}, hub=True)
@@ -216,9 +221,9 @@ def try_model(model: Model) -> Iterator[str]:
 
 def _try_encoder(name: str) -> Iterator[str]:
     encoder = load_encoder(name)
-    rows = {"images": encoder.encode_images(_tried_images(TRIED_IMAGES))}
+    rows = {"images": encoder.encode_images(_trial_images(TRIAL_IMAGES))}
     if encoder.has_text:
-        rows["texts"] = encoder.encode_texts(TRIED_TEXTS)
+        rows["texts"] = encoder.encode_texts(TRIAL_TEXTS)
     for what, features in rows.items():
         norms = np.linalg.norm(features, axis=1)
         cosines = features @ features.T - 2 * np.eye(len(features))
@@ -240,8 +245,8 @@ def _try_encoder(name: str) -> Iterator[str]:
 
 def _try_tracker(name: str) -> Iterator[str]:
     session = sam2.load(name).session()
-    prompt = Prompt(box=(TRIED_SIDE / 4, TRIED_SIDE / 4, TRIED_SIDE / 2, TRIED_SIDE / 2))
-    image = _tried_images(1)[0]
+    prompt = Prompt(box=(TRIAL_SIDE / 4, TRIAL_SIDE / 4, TRIAL_SIDE / 2, TRIAL_SIDE / 2))
+    image = _trial_images(1)[0]
     for at, prompts in enumerate(([prompt], [])):
         observed = session.step(np.roll(image, 2 * at, axis=1), prompts)[1]
         yield (
@@ -250,8 +255,8 @@ def _try_tracker(name: str) -> Iterator[str]:
         )
 
 
-def _tried_images(count: int) -> list[NDArray[np.uint8]]:
+def _trial_images(count: int) -> list[NDArray[np.uint8]]:
     """Return coarse noise, always the same."""
     rng = np.random.default_rng(0)
-    coarse = rng.integers(0, 256, (count, TRIED_SIDE // 12, TRIED_SIDE // 12, 3)).astype(np.uint8)
+    coarse = rng.integers(0, 256, (count, TRIAL_SIDE // 12, TRIAL_SIDE // 12, 3)).astype(np.uint8)
     return [np.kron(image, np.ones((12, 12, 1), np.uint8)) for image in coarse]

@@ -22,9 +22,8 @@ try:
     from dejacue.sources import _pixels as compiled  # type: ignore[attr-defined, no-redef]
 except ImportError:  # no compiler where it was installed
     compiled = None
-LARGEST = 8192  # pixels of a side that the compiled code takes
+MAX_SIDE = 8192  # pixels that the compiled code takes
 FILL = 127  # mid-grey, of what is not the object
-EMPTY = "the mask is empty; a frame without the object has no crop"
 
 
 def crop(
@@ -38,7 +37,7 @@ def crop(
         raise _other_shape(image, mask)
     tight = tight_box(mask)
     if tight is None:
-        raise InputError(EMPTY)
+        raise _empty()
     y0, y1, x0, x1 = tight
     top, bottom, left, right = _padded(tight, mask.shape, padding, minimum)
     out = np.full((bottom - top, right - left, image.shape[2]), FILL, dtype=np.uint8)
@@ -75,7 +74,7 @@ def picture(
     """Return ``fit(crop(image, mask, …), size)`` of an image or a frame, in compiled code where it
     is available: the same bytes, several times faster, and without blocking other threads. Of a
     frame only the object's box is made RGB."""
-    small = compiled is not None and max(*frame.shape, size) <= LARGEST
+    small = compiled is not None and max(*frame.shape, size) <= MAX_SIDE
     if not isinstance(frame, np.ndarray) and not (small and frame.shape == mask.shape):
         frame = frame.image
     place = (0, 0, *mask.shape)  # row and column of the part in the frame, the frame's size
@@ -88,21 +87,27 @@ def picture(
     else:
         box = tight_box(mask)
         if box is None:
-            raise InputError(EMPTY)
+            raise _empty()
         part, top, left = frame.part(*box)
         place = (top, left, *mask.shape)
         mask = mask[top : top + part.shape[0], left : left + part.shape[1]]
     assert compiled is not None
     out = np.empty((size, size, 3), np.uint8)
     pixels = np.ascontiguousarray(part, dtype=np.uint8)
-    seen = np.ascontiguousarray(mask, dtype=bool).view(np.uint8)
-    if not compiled.picture(pixels, seen, out, *mask.shape, padding, minimum, FILL, size, *place):
-        raise InputError(EMPTY)
+    inside = np.ascontiguousarray(mask, dtype=bool).view(np.uint8)
+    if not compiled.picture(pixels, inside, out, *mask.shape, padding, minimum, FILL, size, *place):
+        raise _empty()
     return out
 
 
 def _other_shape(image: NDArray[np.uint8], mask: NDArray[np.bool_]) -> InputError:
-    return InputError(f"the mask has shape {mask.shape}, but the image has shape {image.shape}")
+    problem = f"the mask has shape {mask.shape}, but the image has shape {image.shape}"
+    return InputError(problem, field="mask", value=mask.shape)
+
+
+def _empty() -> InputError:
+    remedy = "a frame without the object has no crop"
+    return InputError("the mask is empty", field="mask", remedy=remedy)
 
 
 def tight_box(mask: NDArray[np.bool_]) -> tuple[int, int, int, int] | None:

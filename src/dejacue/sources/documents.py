@@ -1,7 +1,7 @@
 """Input documents: text → JSON → checked values, and back to JSON.
 
 Shared by vocabularies, results and annotations. An error is one sentence; callers that know the
-file or the place in it prepend it with ``named``.
+file or the place in it prepend it with ``in_file`` or ``named``.
 """
 
 from __future__ import annotations
@@ -55,14 +55,14 @@ def read_text(
                 while piece := stream.read(1 << 20):  # room is made for as much as is asked for
                     raw += piece
                     if len(raw) > limit:
-                        raise InputError(f"larger than {limit >> 20} MB; {remedy}")
+                        raise InputError(f"larger than {limit >> 20} MB", remedy=remedy)
             text = raw.decode("utf-8-sig")
         except FileNotFoundError:
             raise InputError("no such file") from None
         except OSError as error:
             raise InputError(f"cannot be read ({error.strerror or error})") from None
         except UnicodeDecodeError:
-            raise InputError("is not UTF-8 text; save it as UTF-8") from None
+            raise InputError("is not UTF-8 text", remedy="save it as UTF-8") from None
         if not text.strip():
             raise InputError("is empty")
         return text
@@ -78,7 +78,7 @@ def parse_json(text: str, *, twice: str = TWICE) -> Any:
     """Return the one JSON document that a text is."""
     documents = parse_documents(text, twice=twice)
     if len(documents) != 1:
-        raise InputError(f"holds {len(documents)} JSON documents in a row; keep one")
+        raise InputError(f"holds {len(documents)} JSON documents in a row", remedy="keep one")
     return documents[0]
 
 
@@ -92,16 +92,14 @@ def parse_documents(text: str, *, twice: str = TWICE, remedy: str = "") -> list[
     def constant(word: str) -> None:  # json does not say where; the first outside a string
         first = next(match for match in _STRING_OR_CONSTANT.finditer(text) if match[1])
         line = text.count("\n", 0, first.start()) + 1
-        raise InputError(
-            f"line {line}: {word} is not a JSON number; give a finite one, or text in quotes"
-        )
+        remedy = "give a finite one, or text in quotes"
+        raise InputError(f"{word} is not a JSON number", line=line, value=word, remedy=remedy)
 
     def finite(digits: str) -> float:
         if math.isinf(value := float(digits)):
             line = text.count("\n", 0, text.index(digits)) + 1
-            raise InputError(
-                f"line {line}: {shortened(digits, 40)} is too large a number; give a finite one"
-            )
+            problem = f"{shortened(digits, 40)} is too large a number"
+            raise InputError(problem, line=line, value=digits, remedy="give a finite one")
         return value
 
     def whole(digits: str) -> int:
@@ -127,13 +125,12 @@ def parse_documents(text: str, *, twice: str = TWICE, remedy: str = "") -> list[
         raise
     except UnicodeEncodeError as error:
         half = f"\\u{ord(error.object[error.start]):04x}"
-        raise InputError(
-            f"{half} is half of a surrogate pair, not a character; write both halves, or remove it"
-        ) from None
+        problem = f"{half} is half of a surrogate pair, not a character"
+        remedy = "write both halves, or remove it"
+        raise InputError(problem, value=half, remedy=remedy) from None
     except (ValueError, RecursionError) as error:
         reason = "nested too deeply" if isinstance(error, RecursionError) else error
-        hint = f"; {remedy}" if remedy else ""
-        raise InputError(f"not valid JSON, or cut short ({reason}){hint}") from None
+        raise InputError(f"not valid JSON, or cut short ({reason})", remedy=remedy) from None
     return documents
 
 
@@ -142,7 +139,7 @@ def unique(pairs: Sequence[tuple[Any, Any]], twice: str) -> dict[Any, Any]:
     mapping = dict(pairs)
     if len(mapping) < len(pairs):
         key = Counter(key for key, _ in pairs).most_common(1)[0][0]
-        raise InputError(f'"{shortened(str(key))}" is {twice}')
+        raise InputError(f'"{shortened(str(key))}" is {twice}', field=str(key))
     return mapping
 
 
@@ -162,35 +159,40 @@ def declared(value: Any, kind: type[T], *, schema: str | None = None, strict: bo
     try:
         return msgspec.convert(value, kind, strict=strict)
     except msgspec.ValidationError as error:
-        raise InputError(_sentence(str(error), value)) from None
+        raise _refusal(error, value) from None
 
 
-def _sentence(problem: str, value: Any) -> str:
-    """Return the error of msgspec in words: moments[3].start 'a': expected a whole number."""
-    problem, _, path = problem.partition(" - at `$")
-    path = path.removesuffix("`")
+def _refusal(error: msgspec.ValidationError, value: Any) -> InputError:
+    """Return the error in words: moments[3].start 'a': expected a whole number."""
+    problem, _, path = str(error).partition(" - at `$")
+    field = place = path.removesuffix("`").lstrip(".")
+    remedy = offender = None
     if problem.startswith("Expected"):
-        for key, place in re.findall(r"\.(\w+)|\[(\d+)\]", path.partition("[...]")[0]):
-            value = value[key or int(place)]
-        shown = "" if "[...]" in path else f" {value!r:.40}"
-        path = f"{path}{shown}"
+        for key, index in re.findall(r"\.(\w+)|\[(\d+)\]", path.partition("[...]")[0]):
+            value = value[key or int(index)]
+        if "[...]" not in path:
+            offender, place = value, f"{place} {value!r:.40}"
         problem = re.sub(", got `.*`", "", problem).replace("Expected", "expected")
         problem = re.sub(r"\w+(?= \||`)", lambda word: _IN_WORDS.get(word[0], word[0]), problem)
         problem = problem.replace(" | ", " or ").replace("`", "")
         problem = re.sub(r"a number [<>]= -?1\.79.*", "a finite number", problem)
         problem = problem.replace(r"matching regex '\\S'", "that is not empty")
-    problem = re.sub(
-        "(?s)Object contains unknown field `(.*)`", r'unknown key "\1"; remove it', problem
-    )
-    problem = re.sub("Object missing required field `(.*)`", r'has no "\1"; add it', problem)
-    return f"{path}: {problem}".lstrip(".: ")
+    elif key := re.fullmatch("(?s)Object contains unknown field `(.*)`", problem):
+        field, problem, remedy = f"{field}.{key[1]}", f'unknown key "{key[1]}"', "remove it"
+    elif key := re.fullmatch("Object missing required field `(.*)`", problem):
+        field, problem, remedy = f"{field}.{key[1]}", f'has no "{key[1]}"', "add it"
+    elif isinstance(error.__cause__, InputError):  # of __post_init__
+        field, offender = f"{field}.{error.__cause__.field or ''}", error.__cause__.value
+    problem = f"{place}: {problem}".lstrip(": ")
+    return InputError(problem, field=field.strip("."), value=offender, remedy=remedy)
 
 
 def check_schema(schema: object, expected: str) -> None:
     if not isinstance(schema, str):
-        raise InputError(f'"schema" is missing or not text; it must be "{expected}"')
+        problem, remedy = '"schema" is missing or not text', f'it must be "{expected}"'
+        raise InputError(problem, field="schema", value=schema, remedy=remedy)
     if schema != expected:
-        raise InputError(f'is "{schema:.40}", not "{expected}"')
+        raise InputError(f'is "{schema:.40}", not "{expected}"', field="schema", value=schema)
 
 
 def check_keys(keys: Iterable[str], known: Sequence[str]) -> None:
@@ -201,13 +203,15 @@ def check_keys(keys: Iterable[str], known: Sequence[str]) -> None:
 
 def check_object(value: object, keys: Iterable[str]) -> None:
     if not isinstance(value, dict):
-        raise InputError(f"must be an object with the keys {', '.join(keys)}, not {value!r:.40}")
+        problem = f"must be an object with the keys {', '.join(keys)}, not {value!r:.40}"
+        raise InputError(problem, value=value)
 
 
 def whole_number(value: object, what: str) -> int:
     """Return a whole number, 0 or more, such as a frame or rank; refuse True and 3.0."""
     if type(value) is not int or not 0 <= value <= MAX_FRAME:
-        raise InputError(f"{what} {value!r:.40} is not a whole number, 0 or more")
+        problem = f"{what} {value!r:.40} is not a whole number, 0 or more"
+        raise InputError(problem, field=what, value=value)
     return value
 
 

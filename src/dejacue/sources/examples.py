@@ -59,18 +59,16 @@ def _resolved(
     if frame is not None and video is not None and _same(path, video):
         return replace(example, source=None, span=(frame, frame), unit="source")
     if not is_there(path):
-        raise InputError(
-            f"{path} does not exist; an example is a frame (120), frames (120-180), a time "
-            f"(4.5s), {KINDS}"
-        )
+        remedy = f"an example is a frame (120), frames (120-180), a time (4.5s), {KINDS}"
+        raise InputError(f"{path} does not exist", field="example", value=source, remedy=remedy)
     history = None if frame is None else _history(path)
     if frame is not None and history is not None:
         return replace(from_history(example.state, history, frame), source=source)
     encoder = load()
     if encoder is None:
-        raise InputError("a picture needs an encoder; give the one that made the history")
-    picture = _picture(path, frame)
-    row = encoder.encode_images([picture])[0]
+        remedy = "give the one that made the history"
+        raise InputError("a picture needs an encoder", field="encoder", remedy=remedy)
+    row = encoder.encode_images([_picture(path, frame)])[0]
     return replace(example, features=row, encoder=encoder.identity)
 
 
@@ -93,19 +91,23 @@ def _history(path: Path) -> History | None:
     if path.is_dir():
         histories = sorted(path.glob("*.history.npz"))
         if len(histories) > 1:
-            raise InputError(f"{path} holds {len(histories)} histories; give one of them")
+            problem = f"{path} holds {len(histories)} histories"
+            raise InputError(problem, field="example", remedy="give one of them")
         return read_history(histories[0]) if histories else None
     return read_history(path) if path.suffix.lower() == ".npz" else None
 
 
 def _picture(path: Path, frame: int | None) -> NDArray[np.uint8]:
     if frame is not None:
-        for only in open_video(path, start=frame, end=frame):
-            return only.image
-        raise InputError(f"{path} has no frame {frame}")
+        for picture in open_video(path, start=frame, end=frame):
+            return picture.image
+        raise InputError(f"{path} has no frame {frame}", field="example", value=frame)
     if not is_image(path):
-        raise InputError(f"{path} is not a picture; an example is {KINDS}")
+        raise InputError(
+            f"{path} is not a picture", field="example", remedy=f"an example is {KINDS}"
+        )
     try:
         return read_rgb(path)
     except Unreadable as error:
-        raise InputError(f"{path} cannot be read as a picture ({error})") from None
+        problem = f"{path} cannot be read as a picture ({error})"
+        raise InputError(problem, field="example") from None

@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.errors import InputError, named, unknown
+from dejacue.errors import InputError, in_file, unknown
 from dejacue.records import Example, History, Vocabulary
 from dejacue.sources.documents import Finite, check_schema, declared, parse_json, read_text, unique
 from dejacue.sources.npz import names_in, read_npz, write_npz
@@ -27,32 +27,18 @@ MAX_TEXT_BYTES = 1 << 20
 MAX_BRACKETS = 20  # within each other, in YAML; a vocabulary needs two
 _TWICE = "given twice; list its descriptions together"
 _COLUMNS = ("times_s", "source_frames", "presence")
+_OF_BOTH = ("schema", "encoder", "features")
 _OF_HISTORY = (
-    "schema",
+    *_OF_BOTH,
+    *_COLUMNS,
     "id",
-    "encoder",
     "made_with",
-    "features",
     "visual_features",
     "frames",
     "frame_indices",
-    *_COLUMNS,
 )
-_OF_VOCABULARY = (
-    "schema",
-    "encoder",
-    "object",
-    "features",
-    "text_features",
-    "states",
-    "state_ids",
-    "state_tokens",
-    "descriptions",
-    "state_texts",
-    "variant_names",
-    "examples",
-    "example_features",
-)
+_STATES = ("states", "state_ids", "state_tokens", "descriptions", "state_texts", "variant_names")
+_OF_VOCABULARY = (*_OF_BOTH, *_STATES, "object", "text_features", "examples", "example_features")
 
 
 def file_name(text: str) -> str:
@@ -65,15 +51,14 @@ def read_history(path: str | os.PathLike[str]) -> History:
     (visual_features, frame_indices)."""
     arrays = read_npz(path, _OF_HISTORY)
     name = os.fspath(path)
-    _check_schema(arrays, HISTORY_SCHEMA, name)
-    if {"states", "descriptions", "text_features"} & set(names_in(path)):
-        raise InputError(f"{name}: holds descriptions, so it is a vocabulary; give a history")
-    features = _first(arrays, ("features", "visual_features"), name, "a history")
-    frames = arrays.get("frames", arrays.get("frame_indices"))
-    with named(name):
+    with in_file(name):
+        check_schema(_text(arrays, "schema", HISTORY_SCHEMA), HISTORY_SCHEMA)
+        if {"states", "descriptions", "text_features"} & set(names_in(path)):
+            problem = "holds descriptions, so it is a vocabulary"
+            raise InputError(problem, field="descriptions", remedy="give a history")
         return History(
-            features,
-            frames,  # type: ignore[arg-type]
+            _first(arrays, ("features", "visual_features"), name, "a history"),
+            arrays.get("frames", arrays.get("frame_indices")),  # type: ignore[arg-type]
             id=_text(arrays, "id", Path(name).name.removesuffix(".npz").removesuffix(".history")),
             encoder=_text(arrays, "encoder", None),
             made_with=_made_with(arrays),
@@ -99,7 +84,7 @@ def _made_with(arrays: Mapping[str, NDArray[Any]]) -> dict[str, str] | None:
         return None
     document = parse_json(text)
     if not isinstance(document, dict):
-        raise InputError("made_with must be a JSON object of texts")
+        raise InputError("made_with must be a JSON object of texts", field="made_with")
     return document
 
 
@@ -113,9 +98,10 @@ def read_vocabulary(path: str | os.PathLike[str], *, prompts: str | None = None)
     if suffix == ".npz":
         return _vocabulary_from_arrays(read_npz(path, _OF_VOCABULARY), name, prompts)
     if suffix not in (".yaml", ".yml", ".json"):
-        raise InputError(f"{name}: a vocabulary is an .npz, .yaml, .yml or .json file")
+        problem = "a vocabulary is an .npz, .yaml, .yml or .json file"
+        raise InputError(problem, file=name, value=suffix)
     text = read_text(name, MAX_TEXT_BYTES, "check that it is a vocabulary")
-    with named(name):
+    with in_file(name):
         vocabulary = Vocabulary.from_dict(
             parse_json(text, twice=_TWICE) if suffix == ".json" else _parse_yaml(text)
         )
@@ -183,7 +169,8 @@ def _beside(example: Example, folder: Path) -> Example:
 def write_vocabulary(path: str | os.PathLike[str], vocabulary: Vocabulary) -> Path:
     """Write a vocabulary with its text features as ``.npz``; whole or not at all."""
     if vocabulary.features is None and not vocabulary.examples:
-        raise InputError("a vocabulary without text features is written as YAML or JSON, not .npz")
+        problem = "a vocabulary without text features is written as YAML or JSON, not .npz"
+        raise InputError(problem, field="features")
     arrays: dict[str, Any] = {"schema": VOCABULARY_SCHEMA}
     for key in ("encoder", "object"):
         if getattr(vocabulary, key) is not None:
@@ -237,13 +224,15 @@ def _examples_from_arrays(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
     documents = declared(parse_json(text), tuple[list[_ExampleDocument], list[_ExampleDocument]])
     rows = arrays.get("example_features", np.empty((0, 1)))
     if rows.ndim != 2:
-        raise InputError(f"example_features must be rows × dimensions, not of shape {rows.shape}")
+        problem = f"example_features must be rows × dimensions, not of shape {rows.shape}"
+        raise InputError(problem, field="example_features")
     features = iter(rows)
 
     def example(document: _ExampleDocument) -> Example:
         row = next(features, None) if document.seen else None
         if document.seen and row is None:
-            raise InputError("example_features has fewer rows than there are examples")
+            problem = "example_features has fewer rows than there are examples"
+            raise InputError(problem, field="example_features")
         values: dict[str, Any] = {name: getattr(document, name) for name in _EXAMPLE_FIELDS}
         return Example(**values, features=row)
 
@@ -254,9 +243,9 @@ def _examples_from_arrays(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
 def _vocabulary_from_arrays(
     arrays: dict[str, NDArray[Any]], name: str, prompts: str | None
 ) -> Vocabulary:
-    _check_schema(arrays, VOCABULARY_SCHEMA, name)
     what = "a vocabulary"
-    with named(name):
+    with in_file(name):
+        check_schema(_text(arrays, "schema", VOCABULARY_SCHEMA), VOCABULARY_SCHEMA)
         more = _examples_from_arrays(arrays)
         more |= {key: _text(arrays, key, None) for key in ("encoder", "object")}
         if "features" not in arrays and "examples" in more:
@@ -264,24 +253,25 @@ def _vocabulary_from_arrays(
         features = _first(arrays, ("features", "text_features"), name, what)
         states = _first(arrays, ("states", "state_ids", "state_tokens"), name, what)
         texts = _first(arrays, ("descriptions", "state_texts"), name, what)
-        features = _prompt_variant(arrays, features, prompts, name)
+        features = _prompt_variant(arrays, features, prompts)
         if states.ndim != 1 or texts.shape != states.shape or features.shape[:1] != states.shape:
             raise InputError(
                 f"features of shape {features.shape}, states of shape {states.shape} and "
-                f"descriptions of shape {texts.shape}; give one state and one description per row"
+                f"descriptions of shape {texts.shape}",
+                field="features",
+                remedy="give one state and one description per row",
             )
         if states.dtype.kind != "U" or texts.dtype.kind != "U":
-            raise InputError(
-                f"states ({states.dtype}) and descriptions ({texts.dtype}) must be text"
-            )
+            problem = f"states ({states.dtype}) and descriptions ({texts.dtype}) must be text"
+            raise InputError(problem, field="states")
         return grouped_vocabulary(states.tolist(), texts.tolist(), features, **more)
 
 
 def _wordless(arrays: Mapping[str, NDArray[Any]], name: str, more: dict[str, Any]) -> Vocabulary:
-    """Return a vocabulary whose states are told by examples."""
+    """Return a vocabulary whose states have examples instead of text features."""
     columns = [_first(arrays, (key,), name, "a vocabulary") for key in ("states", "descriptions")]
     if any(column.ndim != 1 or column.dtype.kind != "U" for column in columns):
-        raise InputError("states and descriptions must be lists of text")
+        raise InputError("states and descriptions must be lists of text", field="states")
     states: dict[str, list[str]] = {}
     for state, text in zip(*(column.tolist() for column in columns), strict=False):
         states.setdefault(state, []).extend([text] if text else [])
@@ -302,23 +292,26 @@ def grouped_vocabulary(
 
 
 def _prompt_variant(
-    arrays: dict[str, NDArray[Any]], features: NDArray[Any], prompts: str | None, name: str
+    arrays: dict[str, NDArray[Any]], features: NDArray[Any], prompts: str | None
 ) -> NDArray[Any]:
     if "variant_names" not in arrays:
         if prompts is not None:
             raise InputError(
-                f"{name}: holds one form of each description, so there are no prompt variants to "
-                "choose from; leave prompts out"
+                "holds one form of each description, so there are no prompt variants to choose "
+                "from",
+                field="prompts",
+                value=prompts,
+                remedy="leave prompts out",
             )
         return features
     known = [str(variant) for variant in arrays["variant_names"].ravel().tolist()]
     if features.ndim != 3 or len(features) != len(known):
-        raise InputError(f"{name}: {len(known)} variant names for features {features.shape}")
+        problem = f"{len(known)} variant names for features {features.shape}"
+        raise InputError(problem, field="variant_names")
     if prompts is None:
-        raise InputError(
-            f"{name}: holds the prompt variants {', '.join(known)}; "
-            f"choose one, as in --set prompts={known[0]}"
-        )
+        problem = f"holds the prompt variants {', '.join(known)}"
+        remedy = f"choose one, as in --set prompts={known[0]}"
+        raise InputError(problem, field="prompts", remedy=remedy)
     if prompts not in known:
         raise unknown("prompts", prompts, known)
     chosen: NDArray[Any] = features[known.index(prompts)]
@@ -333,7 +326,8 @@ def _first(
             return arrays[key]
     names = names_in(name)
     listed = ", ".join(names[:8]) + (", …" if len(names) > 8 else "") or "nothing"
-    raise InputError(f"{name}: no {' or '.join(keys)}; it holds {listed} and is not {what}")
+    problem = f"no {' or '.join(keys)}; it holds {listed} and is not {what}"
+    raise InputError(problem, field=keys[0])
 
 
 def _text(arrays: Mapping[str, NDArray[Any]], key: str, default: Any) -> Any:
@@ -341,13 +335,9 @@ def _text(arrays: Mapping[str, NDArray[Any]], key: str, default: Any) -> Any:
         return default
     value = arrays[key]
     if value.ndim or value.dtype.kind != "U":
-        raise InputError(f"{key} must be one piece of text, not {value.dtype} {value.shape}")
+        problem = f"{key} must be one piece of text, not {value.dtype} {value.shape}"
+        raise InputError(problem, field=key)
     return str(value)
-
-
-def _check_schema(arrays: Mapping[str, NDArray[Any]], expected: str, name: str) -> None:
-    with named(name):
-        check_schema(_text(arrays, "schema", expected), expected)
 
 
 def _parse_yaml(text: str) -> Any:
@@ -370,11 +360,9 @@ def _parse_yaml(text: str) -> Any:
     def truth(loader: Any, node: Any) -> Any:
         if node.value.lower() not in loader.bool_values:
             return loader.construct_yaml_bool(node)  # and fails
-        line = node.start_mark.line + 1
-        raise InputError(
-            f"line {line}: YAML reads {node.value} as true or false, not as a word; put it in "
-            f'quotes: "{node.value}"'
-        )
+        problem = f"YAML reads {node.value} as true or false, not as a word"
+        remedy = f'put it in quotes: "{node.value}"'
+        raise InputError(problem, line=node.start_mark.line + 1, value=node.value, remedy=remedy)
 
     Loader.add_constructor("tag:yaml.org,2002:bool", truth)
     Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, mapping)

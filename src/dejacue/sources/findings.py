@@ -35,7 +35,7 @@ from dejacue.sources.results import RetrievalDocument, TimelineDocument
 DOCUMENT = "finding.json"
 KIND, VERSION = "dejacue.finding", 2
 PIXELS = ("video", "masks", "objects")  # of how a history was made: what pictures depend on
-OF, CROP = "made_of", "crop-"
+SOURCE_KEY, CROP_PREFIX = "made_of", "crop-"
 ALTERNATING = ("vocabulary", "evidence")  # files that two names take turns for
 _EVIDENCE = ("cosines", "centre", "scale", "responses", "frames", "zero")
 
@@ -58,7 +58,7 @@ class Made:
 
 
 class Pictures(NamedTuple):
-    """By frame, as JPEG: the whole frame, and the object as the encoder sees it."""
+    """Pictures as JPEG by frame: the whole frame, and the object as the encoder sees it."""
 
     thumbnails: dict[int, bytes]
     crops: dict[int, bytes]
@@ -121,9 +121,9 @@ def pictures_path(history: Path) -> Path:
 def write_pictures(path: Path, pictures: Pictures, of: Mapping[str, str]) -> Path:
     """Write pictures beside the history; ``of`` says which pixels they show."""
     rows = {str(frame): data for frame, data in pictures.thumbnails.items()}
-    rows |= {f"{CROP}{frame}": data for frame, data in pictures.crops.items()}
+    rows |= {f"{CROP_PREFIX}{frame}": data for frame, data in pictures.crops.items()}
     arrays = {name: np.frombuffer(data, np.uint8) for name, data in rows.items()}
-    return write_npz(path, {OF: json.dumps(dict(of)), **arrays})
+    return write_npz(path, {SOURCE_KEY: json.dumps(dict(of)), **arrays})
 
 
 def read_pictures(path: Path, of: Mapping[str, str] | None = None) -> Pictures | None:
@@ -131,13 +131,13 @@ def read_pictures(path: Path, of: Mapping[str, str] | None = None) -> Pictures |
     they are of); return None where there are none."""
     try:
         arrays = read_npz(path, names_in(path))
-        made_of = parse_json(str(arrays.pop(OF)))
+        made_of = parse_json(str(arrays.pop(SOURCE_KEY)))
         if of is not None and made_of != dict(of):
             return None
         pictures = Pictures({}, {})
         for name, data in arrays.items():
-            part = pictures.crops if name.startswith(CROP) else pictures.thumbnails
-            part[int(name.removeprefix(CROP))] = data.tobytes()
+            part = pictures.crops if name.startswith(CROP_PREFIX) else pictures.thumbnails
+            part[int(name.removeprefix(CROP_PREFIX))] = data.tobytes()
         return pictures
     except (InputError, KeyError, ValueError):
         return None
@@ -164,10 +164,9 @@ def write_finding(folder: Path, finding: Parts) -> Path:
         replaced.append(pair[1])
     evidence = finding.timeline.evidence
     if evidence is None:
-        raise InputError(
-            f"{path}: the timeline has no evidence, which a finding keeps; make it with read(…) "
-            "instead of locate(…)"
-        )
+        problem = "the timeline has no evidence, which a finding keeps"
+        remedy = "make it with read(…) instead of locate(…)"
+        raise InputError(problem, file=path, field="timeline", remedy=remedy)
     document = {
         "schema": f"{KIND}/{VERSION}",
         "files": {what: file.name for what, file in files.items()},
@@ -237,25 +236,27 @@ def read_finding(folder: Path) -> Parts:
         name = document.files.get(what, "")
         if not name or Path(name).name != name:
             raise InputError(
-                f"{folder / DOCUMENT}: names no file for its {what}; write the finding again"
+                f"names no file for its {what}",
+                file=folder / DOCUMENT,
+                field="files",
+                remedy="write the finding again",
             )
         files[what] = folder / name
     history, vocabulary = read_history(files["history"]), read_vocabulary(files["vocabulary"])
     arrays = read_npz(files["evidence"], _EVIDENCE)
     timeline = document.timeline
     with in_file(folder):
-        same = _asked(timeline.states) == _asked(vocabulary.states)
+        same = _words_of(timeline.states) == _words_of(vocabulary.states)
         same &= timeline.history_id == history.id
         if not same or not _is_evidence(arrays, history, vocabulary):
-            raise InputError(
-                "its files do not belong together, as if some had been replaced; run locate "
-                "again, or copy the whole folder again"
-            )
+            problem = "its files do not belong together, as if some had been replaced"
+            remedy = "run locate again, or copy the whole folder again"
+            raise InputError(problem, field="files", remedy=remedy)
         columns: dict[str, Any] = {**arrays, "zero": str(arrays["zero"])}
         evidence = Evidence(**{name: columns[name] for name in _EVIDENCE})
         if document.version < VERSION:
             timeline = Timeline.of(
-                [_placed(interval, history) for interval in timeline],
+                [_with_times(interval, history) for interval in timeline],
                 vocabulary.states,
                 history_id=history.id,
                 encoder=timeline.encoder,
@@ -276,12 +277,12 @@ def read_finding(folder: Path) -> Parts:
     )
 
 
-def _asked(states: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+def _words_of(states: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
     """Return state → its descriptions, each once; of a state without any, its name."""
     return {state: list(dict.fromkeys(texts or (state,))) for state, texts in states.items()}
 
 
-def _placed(interval: Interval, history: History) -> Interval:
+def _with_times(interval: Interval, history: History) -> Interval:
     """Return the interval with the seconds and the frames of the file of its history."""
     first, last = history.rows_of(interval.window)
     source = history.to_source(interval.window) if history.sampled else None
@@ -312,20 +313,22 @@ def read_document(folder: Path) -> Document:
     """Read the document alone, without the arrays that it names."""
     path = folder / DOCUMENT
     if not os.path.isfile(path):
-        raise InputError(
-            f"{folder}: is not the folder of a finding ({DOCUMENT} is missing); write one with "
-            "finding.write(folder) or dejacue find -o folder"
-        )
+        problem = f"is not the folder of a finding ({DOCUMENT} is missing)"
+        remedy = "write one with finding.write(folder) or dejacue find -o folder"
+        raise InputError(problem, file=folder, remedy=remedy)
     document = read_json(path)
     with in_file(path):
         schema = document.get("schema") if isinstance(document, dict) else None
         kind, _, version = str(schema).partition("/")
         if kind != KIND or not (version.isascii() and version.isdecimal()):
-            raise InputError(f'is "{kind:.40}", not a finding')
+            raise InputError(f'is "{kind:.40}", not a finding', field="schema", value=schema)
         if len(version) > 9 or int(version) > VERSION:
             raise InputError(
                 f"was written by a newer dejacue (format version {version:.9}; this one reads "
-                f"{VERSION}); update dejacue to read it"
+                f"{VERSION})",
+                field="schema",
+                value=schema,
+                remedy="update dejacue to read it",
             )
         common: _Common
         if int(version) < VERSION:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.errors import InputError, in_file, named
+from dejacue.errors import InputError, in_file
 from dejacue.sources._containers import Container, DisplayConverter, video_stream
 from dejacue.sources._sampling import Unreadable
 from dejacue.sources.images import images_in, is_image, read_rgb
@@ -53,7 +53,8 @@ class FileFrames:
             stamps = self._decoded_stamps()
         self._pts, self._keys = stamps
         if not self._pts:
-            raise InputError(f"{path}: none of its frames can be decoded; re-encode it")
+            problem = "none of its frames can be decoded"
+            raise InputError(problem, file=path, remedy="re-encode it")
         if self._zero is None:
             self._zero = self._pts[0]
         self.start_s = float(self._zero * self._base)
@@ -70,11 +71,12 @@ class FileFrames:
     def image(self, number: int) -> NDArray[np.uint8]:
         """Return (H, W, 3) RGB, upright; refuse a frame that is not there or cannot be decoded."""
         _check(self.path, number, len(self))
-        with self._lock, named(str(self.path)):
+        with self._lock, in_file(self.path):
             try:
                 return self._converter().rgb(self._frame(self._pts[number], number))
             except Unreadable as reason:
-                raise InputError(f"frame {number} cannot be decoded ({reason})") from None
+                problem = f"frame {number} cannot be decoded ({reason})"
+                raise InputError(problem, field="frame", value=number) from None
 
     def close(self) -> None:
         with self._lock:
@@ -87,10 +89,10 @@ class FileFrames:
             self._container = self._source.opened()
             self._stream = video_stream(self._container)
             self._stream.thread_type = "AUTO"
-            self._shown = DisplayConverter()
+            self._display = DisplayConverter()
             self._decoding: Iterator[Any] = iter(())
             self._last: int | None = None  # the stamp that came last
-        return self._shown
+        return self._display
 
     def _frame(self, stamp: int, number: int) -> Any:
         """Decode the frame of this stamp: on from the last one, or from a key frame before it."""
@@ -145,7 +147,8 @@ class FileFrames:
         with closing(self._source.pictures(lambda sentence: None)) as pictures:
             for picture in pictures:
                 if picture.time_s is None:
-                    raise InputError(f"{self.path}: its frames have no timestamps; save it as .mp4")
+                    problem = "its frames have no timestamps"
+                    raise InputError(problem, file=self.path, remedy="save it as .mp4")
                 stamps.append(round(picture.time_s / float(self._base)) + (self._zero or 0))
         return stamps, []
 
@@ -159,7 +162,6 @@ def _stamps(container: Any, stream: Any) -> tuple[list[int], list[int]] | None:
     import av
 
     stamps, keys = [], []
-
     try:
         for packet in container.demux(stream):
             if packet.size and not packet.is_discard:
@@ -197,7 +199,8 @@ class ImageFrames:
         try:
             return read_rgb(self._files[number])
         except Unreadable as reason:
-            raise InputError(f"{self._files[number]}: cannot be decoded ({reason})") from None
+            problem = f"cannot be decoded ({reason})"
+            raise InputError(problem, file=self._files[number]) from None
 
     def close(self) -> None:
         pass
@@ -216,7 +219,9 @@ def open_frames(path: Path) -> Frames:
 
 def _check(path: Path, number: int, count: int) -> None:
     if not 0 <= number < count:
-        raise InputError(f"{path}: has no frame {number}; its frames are 0 to {count - 1}")
+        problem = f"has no frame {number}"
+        remedy = f"its frames are 0 to {count - 1}"
+        raise InputError(problem, file=path, field="frame", value=number, remedy=remedy)
 
 
 def jpeg(image: NDArray[np.uint8], width: int | None = None) -> bytes:

@@ -38,10 +38,12 @@ def images_in(folder: Path) -> list[Path]:
         return images
     below = [e for e in natural(entries) if e.is_dir() and any(map(is_image, e.iterdir()))]
     if below:
-        named = ", ".join(entry.name for entry in below[:3]) + (", …" if below[3:] else "")
-        raise InputError(f"the images are in its subfolders {named}; give one of them")
+        names = ", ".join(entry.name for entry in below[:3]) + (", …" if below[3:] else "")
+        problem = f"the images are in its subfolders {names}"
+        raise InputError(problem, remedy="give one of them")
     what = "holds no images" if entries else "is an empty folder"
-    raise InputError(f"{what}; give a folder of {', '.join(sorted(SUFFIXES))} files, or a video")
+    remedy = f"give a folder of {', '.join(sorted(SUFFIXES))} files, or a video"
+    raise InputError(what, remedy=remedy)
 
 
 def natural(paths: Iterable[str | os.PathLike[str]]) -> list[Path]:
@@ -76,21 +78,20 @@ class Images:
     def expected(self, sampling: Sampling) -> int:
         """Return the exact number of frames taken; refuse headers that give different sizes."""
         if sampling.needs_times and self.rate is None and self._times_s is None:
-            raise InputError(
-                "images have no timestamps; give their rate, or use start, end and stride"
-            )
+            remedy = "give their rate, or use start, end and stride"
+            raise InputError("images have no timestamps", field="rate", remedy=remedy)
         taken = [at for at, _ in sampling.select(self.pictures(lambda sentence: None))]
         if not taken:
-            raise InputError(
-                f"start is past the last of its {len(self.files)} images; give an earlier one"
-            )
+            problem = f"start is past the last of its {len(self.files)} images"
+            raise InputError(problem, field="start", remedy="give an earlier one")
         sizes = [(self.files[at].name, size) for at in taken if (size := _size(self.files[at]))]
         for name, (width, height) in sizes:
             other, size = sizes[0]
             if size != (width, height):
                 raise InputError(
-                    f"{other} has {size[0]} × {size[1]} pixels, but {name} has {width} × "
-                    f"{height}; resize all images to one size"
+                    f"{other} has {size[0]} × {size[1]} pixels, but {name} has {width} × {height}",
+                    value=name,
+                    remedy="resize all images to one size",
                 )
         return len(taken)
 

@@ -18,7 +18,7 @@ from typing import IO, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.errors import InputError, first_line
+from dejacue.errors import InputError, first_line, in_file
 from dejacue.sources.atomic import write_whole
 
 MAX_HEADER_BYTES = 10_000
@@ -29,30 +29,31 @@ MAX_EMPTY_VALUES = 1 << 20  # that take no bytes at all, which nobody needs
 T = TypeVar("T")
 
 
-def read_npz(path: str | os.PathLike[str], wanted: Iterable[str]) -> dict[str, NDArray[Any]]:
+def read_npz(path: str | os.PathLike[str], names: Iterable[str]) -> dict[str, NDArray[Any]]:
     """Read the arrays of an ``.npz`` file that have these names; others are not looked at."""
-    name, names = os.fspath(path), set(wanted)
+    keys = set(names)
 
     def read(archive: zipfile.ZipFile) -> dict[str, NDArray[Any]]:
         members: dict[str, zipfile.ZipInfo] = {}
         for member in archive.infolist():
             if not member.filename.endswith(".npy"):
-                raise InputError(
-                    f"{name}: {member.filename:.80} is not an array; an .npz file "
-                    "holds .npy members only"
-                )
+                problem = f"{member.filename:.80} is not an array"
+                remedy = "an .npz file holds .npy members only"
+                raise InputError(problem, field=member.filename, remedy=remedy)
             key = member.filename.removesuffix(".npy")
             if key in members:
-                raise InputError(f"{name}: contains {member.filename} twice; the file is damaged")
-            if key in names:
+                problem = f"contains {member.filename} twice"
+                raise InputError(problem, field=key, remedy="the file is damaged")
+            if key in keys:
                 members[key] = member
-        packed, size = os.path.getsize(name), sum(array.file_size for array in members.values())
+        packed, size = os.path.getsize(path), sum(array.file_size for array in members.values())
         if size > max(ALWAYS_UNPACKED_BYTES, MAX_PACKING * packed):
             raise InputError(
-                f"{name}: would unpack {packed >> 20} MB to {size >> 20} MB, far more than "
-                "features do; if the file is right, save it uncompressed with numpy.savez"
+                f"would unpack {packed >> 20} MB to {size >> 20} MB, far more than features do",
+                value=size,
+                remedy="if the file is right, save it uncompressed with numpy.savez",
             )
-        return {key: _read_member(archive, member, name) for key, member in members.items()}
+        return {key: _read_member(archive, member) for key, member in members.items()}
 
     return _opened(path, read)
 
@@ -63,44 +64,44 @@ def names_in(path: str | os.PathLike[str]) -> list[str]:
 
 
 def _opened(path: str | os.PathLike[str], read: Callable[[zipfile.ZipFile], T]) -> T:
-    name = os.fspath(path)
-    try:
-        with zipfile.ZipFile(name) as archive:
-            return read(archive)
-    except InputError:
-        raise
-    except FileNotFoundError:
-        raise InputError(f"{name}: no such file") from None
-    except OSError as error:
-        raise InputError(f"{name}: cannot be read ({error.strerror or error})") from None
-    except MemoryError:
-        raise InputError(f"{name}: is larger than the memory of this machine") from None
-    except Exception as error:  # zip, its codecs and numpy each fail in their own ways
-        raise InputError(
-            f"{name}: not an .npz file, or a damaged one ({first_line(error)})"
-        ) from None
+    with in_file(path):
+        try:
+            with zipfile.ZipFile(path) as archive:
+                return read(archive)
+        except InputError:
+            raise
+        except FileNotFoundError:
+            raise InputError("no such file") from None
+        except OSError as error:
+            raise InputError(f"cannot be read ({error.strerror or error})") from None
+        except MemoryError:
+            raise InputError("is larger than the memory of this machine") from None
+        except Exception as error:  # zip, its codecs and numpy each fail in their own ways
+            problem = f"not an .npz file, or a damaged one ({first_line(error)})"
+            raise InputError(problem) from None
 
 
-def _read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str) -> NDArray[Any]:
-    where = f"{name}: {member.filename}"
+def _read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
+    where = member.filename
     if member.flag_bits & 0x1:
-        raise InputError(f"{where} is encrypted; save it without a password")
+        raise InputError(f"{where} is encrypted", field=where, remedy="save it without a password")
     with archive.open(member) as stream:
         shape, fortran, dtype, header = read_header(stream, where)
         size = math.prod(shape) * dtype.itemsize
         if size > MAX_BYTES:
-            raise InputError(f"{where} declares {size} bytes; that is not a history or vocabulary")
+            problem = f"{where} declares {size} bytes"
+            remedy = "that is not a history or vocabulary"
+            raise InputError(problem, field=where, remedy=remedy)
         if size != member.file_size - header:
-            raise InputError(
-                f"{where} declares {size} bytes of data but holds "
-                f"{member.file_size - header}; the file is damaged"
-            )
+            problem = f"{where} declares {size} bytes of data but holds {member.file_size - header}"
+            raise InputError(problem, field=where, remedy="the file is damaged")
         data = stream.read(size)
         stream.read(1)  # at the end of a member the checksum is verified
     if len(data) != size:
-        raise InputError(f"{where} is truncated")
+        raise InputError(f"{where} is truncated", field=where)
     if dtype.kind == "U" and not is_text(data, dtype):
-        raise InputError(f"{where} holds text that is not Unicode; the file is damaged")
+        problem = f"{where} holds text that is not Unicode"
+        raise InputError(problem, field=where, remedy="the file is damaged")
     return np.frombuffer(data, dtype).reshape(shape, order="F" if fortran else "C")
 
 
@@ -123,21 +124,25 @@ def read_header(
             (2, 0): np.lib.format.read_array_header_2_0,
         }
         if version not in readers:
-            raise InputError(f"{where} has the unknown array version {version}; save it again")
+            problem = f"{where} has the unknown array version {version}"
+            raise InputError(problem, field=where, remedy="save it again")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # numpy's remarks on headers of the Python 2 era
             shape, fortran, dtype = readers[version](stream, max_header_size=MAX_HEADER_BYTES)
     except (InputError, zipfile.BadZipFile):
         raise
     except Exception as error:  # the header is parsed as Python text, which fails in many ways
-        raise InputError(f"{where} has no usable array header ({first_line(error)})") from None
+        problem = f"{where} has no usable array header ({first_line(error)})"
+        raise InputError(problem, field=where) from None
     if any(length < 0 for length in shape):
-        raise InputError(f"{where} declares a negative length")
+        raise InputError(f"{where} declares a negative length", field=where)
     values = math.prod(max(length, 1) for length in shape)
     if not (math.prod(shape) and dtype.itemsize) and values > MAX_EMPTY_VALUES:
-        raise InputError(f"{where} declares {shape} values of size zero; the file is damaged")
+        problem = f"{where} declares {shape} values of size zero"
+        raise InputError(problem, field=where, remedy="the file is damaged")
     if dtype.hasobject:
-        raise InputError(f"{where} holds pickled objects, which are never loaded; {remedy}")
+        problem = f"{where} holds pickled objects, which are never loaded"
+        raise InputError(problem, field=where, remedy=remedy)
     return shape, fortran, dtype, stream.tell()
 
 

@@ -64,7 +64,7 @@ class PartialFile:
             stream.flush()
         except OSError as error:
             self.close()
-            raise unwritten(error, self.path, made=True) from None
+            raise unwritten(error, self.path, created=True) from None
         self._good += len(data)
 
     def replace(self, records: Iterable[bytes]) -> None:

@@ -28,13 +28,12 @@ def is_remote(path: str | os.PathLike[str]) -> bool:
 
 def check(url: str) -> None:
     """Refuse, before the work, an address of a kind that is not known here."""
-    with _in_one_sentence(url):
-        _opened(url)
+    with _file_system(url):
+        pass
 
 
 def is_there(url: str) -> bool:
-    with _in_one_sentence(url):
-        system, path = _opened(url)
+    with _file_system(url) as (system, path):
         return bool(system.exists(path))
 
 
@@ -51,8 +50,7 @@ def local_copy(path: str) -> Iterator[str]:
 def _fetched(url: str, folder: Path) -> str:
     """Fetch a file or a folder of files under its name. Its time is made of what the other side
     says of it: a file that was not changed there is the same one here, however often fetched."""
-    with _in_one_sentence(url):
-        system, path = _opened(url)
+    with _file_system(url) as (system, path):
         root = path.rstrip("/")
         target = folder / (root.rpartition("/")[2] or "fetched")
         for name, info in _files(system, url, path):
@@ -66,15 +64,14 @@ def _fetched(url: str, folder: Path) -> str:
 
 def listing(url: str) -> list[tuple[str, int | None, int]]:
     """Return name, size and stamp of what lies there: the same as long as it is not changed."""
-    with _in_one_sentence(url):
-        system, path = _opened(url)
+    with _file_system(url) as (system, path):
         return [(name, info.get("size"), _stamp(info)) for name, info in _files(system, url, path)]
 
 
 def _files(system: Any, url: str, path: str) -> list[tuple[str, Mapping[str, Any]]]:
     """Return a file, or all files of a folder, as the other side describes them."""
     if not system.exists(path):
-        raise InputError(f"{url}: no such file or folder; check the URL")
+        raise InputError("no such file or folder", file=url, remedy="check the URL")
     if system.isdir(path):
         return sorted(system.find(path, detail=True).items())
     return [(path.rstrip("/"), system.info(path))]
@@ -87,8 +84,7 @@ def _stamp(info: Mapping[str, Any]) -> int:
 
 def put(here: Path, url: str) -> None:
     """Put a file, or all files of a folder, to a URL."""
-    with _in_one_sentence(url):
-        system, path = _opened(url)
+    with _file_system(url) as (system, path):
         root = path.rstrip("/")
         for file in sorted(here.rglob("*")) if here.is_dir() else [here]:
             if file.is_file():
@@ -97,20 +93,16 @@ def put(here: Path, url: str) -> None:
                 system.put_file(str(file), target)
 
 
-def _opened(url: str) -> tuple[Any, str]:
-    fsspec = need("fsspec", f"{url} is not on this machine: {REMEDY}")
-    system, path = fsspec.core.url_to_fs(url)
-    return system, path
-
-
 @contextlib.contextmanager
-def _in_one_sentence(url: str) -> Iterator[None]:
-    """Turn an error into one of ours: every file system has its own kinds."""
+def _file_system(url: str) -> Iterator[tuple[Any, str]]:
+    """Yield the file system that a URL leads to, and the path there; turn an error inside the block
+    into one of ours, since every file system has its own kinds."""
     try:
-        yield
+        fsspec = need("fsspec", f"{url} is not on this machine: {REMEDY}")
+        yield fsspec.core.url_to_fs(url)
     except (InputError, MissingExtra, MemoryError):
         raise
     except ImportError as error:
-        raise MissingExtra(f"{url}: {first_line(error)}") from None
+        raise MissingExtra(first_line(error), file=url) from None
     except Exception as error:
-        raise InputError(f"{url}: cannot be reached ({first_line(error)})") from None
+        raise InputError(f"cannot be reached ({first_line(error)})", file=url) from None

@@ -48,7 +48,7 @@ LEVELS = ("description", "state")
 MAX_RESULT_BYTES = 256 << 20
 _REFERENCE_COLUMNS = ("history", "state", "start", "end", "component")
 _TIMELINE_COLUMNS = ("history", "state", "start", "end")
-Cells = Iterable[tuple[str, dict[str, Any]]]  # rows of a table, and where they stand
+Cells = Iterator[tuple[named, dict[str, Any]]]  # rows of a table, and where they stand
 Ranks = dict[tuple[str, str | None], int]  # the last of each state, or of its description
 _TEXT_COLUMNS = ("history", "state", "description", "component")
 
@@ -56,7 +56,7 @@ _TEXT_COLUMNS = ("history", "state", "description", "component")
 Rank = Annotated[int, msgspec.Meta(ge=1)]
 
 
-class Span(msgspec.Struct):
+class SpanDocument(msgspec.Struct):
     """Frames and their score; a missing score is 0."""
 
     start: FrameNumber
@@ -70,16 +70,19 @@ class Span(msgspec.Struct):
     def __post_init__(self) -> None:  # msgspec says in which row it fails
         Interval("", self.start, self.end)
         if (self.source_start is None) != (self.source_end is None):
-            raise InputError("has only one of source_start and source_end; give both or neither")
+            problem = "has only one of source_start and source_end"
+            raise InputError(problem, field="source_start", remedy="give both or neither")
         if self.source_start is not None and self.source_end is not None:
             Interval("", self.source_start, self.source_end)
         if self.start_s is None and self.end_s is not None:
-            raise InputError("has end_s but no start_s; give both or neither")
+            problem = "has end_s but no start_s"
+            raise InputError(problem, field="start_s", remedy="give both or neither")
         if self.start_s is not None and self.end_s is not None and self.end_s < self.start_s:
-            raise InputError(f"ends at {self.end_s:g} s, before its start at {self.start_s:g} s")
+            problem = f"ends at {self.end_s:g} s, before its start at {self.start_s:g} s"
+            raise InputError(problem, field="end_s", value=self.end_s)
 
 
-class IntervalDocument(Span, kw_only=True):
+class IntervalDocument(SpanDocument, kw_only=True):
     """The fields of an Interval, as its ``to_dict`` gives them."""
 
     state: Name
@@ -112,7 +115,7 @@ class _HistoryDocument(msgspec.Struct, kw_only=True):
     notes: tuple[str, ...] = ()
 
     def _timeline(
-        self, answers: Iterable[Answer], states: Mapping[str, Sequence[str]] | None = None
+        self, answers: Iterable[_Answer], states: Mapping[str, Sequence[str]] | None = None
     ) -> Timeline:
         known, intervals = _intervals_of(answers)
         return Timeline.of(
@@ -132,28 +135,28 @@ class TimelineDocument(_HistoryDocument, kw_only=True):
     states: dict[Name, tuple[Name, ...]] | None = None
 
     def timeline(self) -> Timeline:
-        return self._timeline((Answer(row.interval()) for row in self.intervals), self.states)
+        return self._timeline((_Answer(row.interval()) for row in self.intervals), self.states)
 
 
-class MomentDocument(Span, kw_only=True):
+class MomentDocument(SpanDocument, kw_only=True):
     """The answer of a retrieval to one description."""
 
     state: Name
     description: Name
     level: str = LEVELS[0]
     absent: bool = False
-    alternatives: list[Span] = []
+    alternatives: list[SpanDocument] = []
     diagnostics: Diagnostics | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
         _check_level(self.level)
 
-    def answers(self, further: Kind) -> list[Answer]:
+    def answers(self, further: Kind) -> list[_Answer]:
         """Return its window and its alternatives; ``further`` is the kind of the latter."""
-        rows: list[Span] = [self, *self.alternatives]
+        rows: list[SpanDocument] = [self, *self.alternatives]
         return [
-            Answer(
+            _Answer(
                 Interval(
                     self.state,
                     row.start,
@@ -186,7 +189,7 @@ class RetrievalDocument(_HistoryDocument, kw_only=True):
         )
 
 
-class Answer(NamedTuple):
+class _Answer(NamedTuple):
     """A window of a description in a file of an earlier version, or of a state in a table."""
 
     interval: Interval
@@ -199,9 +202,9 @@ def _check_level(level: str) -> None:
         raise unknown("level", level, LEVELS)
 
 
-def _intervals_of(answers: Iterable[Answer]) -> tuple[dict[str, tuple[str, ...]], list[Interval]]:
+def _intervals_of(answers: Iterable[_Answer]) -> tuple[dict[str, tuple[str, ...]], list[Interval]]:
     """Return states and intervals: one answer for a state whose descriptions all share it."""
-    groups: dict[str, dict[str | None, list[Answer]]] = {}
+    groups: dict[str, dict[str | None, list[_Answer]]] = {}
     for answer in answers:
         texts = groups.setdefault(answer.interval.state, {})
         texts.setdefault(answer.interval.description, []).append(answer)
@@ -219,12 +222,12 @@ def _intervals_of(answers: Iterable[Answer]) -> tuple[dict[str, tuple[str, ...]]
     return states, intervals
 
 
-def _agree(first: list[Answer], other: list[Answer]) -> bool:
+def _agree(first: list[_Answer], other: list[_Answer]) -> bool:
     pairs = ([(row.interval.window, row.level) for row in rows] for rows in (first, other))
     return next(pairs) == next(pairs) and first[0].absent == other[0].absent
 
 
-def _present(answers: list[Answer]) -> list[Interval]:
+def _present(answers: list[_Answer]) -> list[Interval]:
     return [] if answers[0].absent else [answer.interval for answer in answers]
 
 
@@ -266,7 +269,8 @@ class _IntervalRow(IntervalDocument, kw_only=True):
             return
         _check_level(self.level)
         if self.description is None:
-            raise InputError('has a level but no "description"; add it, or remove the level')
+            remedy = "add it, or remove the level"
+            raise InputError('has a level but no "description"', field="description", remedy=remedy)
         self.start_s = self.end_s = None  # end_s was the start of the last frame
 
 
@@ -295,7 +299,7 @@ def read_references(
     if (format := format_in(name)) is not None:
         return read_foreign(name, format, times=times, states=states, history=history)
     references = _our_references(name)
-    with named(name):
+    with in_file(name):
         for reference in references:
             for state in reference.states:
                 with named(f'history "{reference.history_id}"'):
@@ -305,19 +309,18 @@ def read_references(
 
 def _our_references(name: str) -> list[Reference]:
     if is_table(name):
-        with named(name):
+        with in_file(name):
             return _references_from_rows(table_rows(name, _REFERENCE_COLUMNS[:-1]))
     text = read_text(name, MAX_RESULT_BYTES, "split it")
-    with named(name):
+    with in_file(name):
         if _is_csv(name):
-            rows = _rows(text, _REFERENCE_COLUMNS[:-1], allowed=_REFERENCE_COLUMNS)
+            rows = _rows(name, text, _REFERENCE_COLUMNS[:-1], allowed=_REFERENCE_COLUMNS)
             return _references_from_rows(rows)
         documents = _documents(text)
         if len(documents) != 1 or not isinstance(documents[0], dict):
-            raise InputError(
-                'references are a JSON object with the key "histories"; for dejacue evaluate, '
-                "give them last"
-            )
+            problem = 'references are a JSON object with the key "histories"'
+            remedy = "for dejacue evaluate, give them last"
+            raise InputError(problem, field="histories", remedy=remedy)
         document = {"schema": REFERENCES_SCHEMA, **documents[0]}
         histories = declared(document, _References, schema=REFERENCES_SCHEMA).histories
         return list(_check_unique(map(_reference, histories, _places(histories, "history"))))
@@ -332,32 +335,28 @@ def write_references(
     if (format := format_of(path)) is not None:
         with in_file(path):
             return write_bytes(path, foreign_bytes(records, format, times=times))
+    if not is_table(path) and not _is_csv(path):
+        lines = map(_as_line, records)
+        return write_document(path, {"schema": REFERENCES_SCHEMA}, "histories", lines)
+    for record in records:
+        if record.frames is not None or record.descriptions is not None:
+            raise InputError(
+                f"a {'CSV' if _is_csv(path) else 'table'} cannot hold the frames and descriptions "
+                f'of history "{record.history_id}"',
+                file=path,
+                value=record.history_id,
+                remedy="give a name that ends in .json",
+            )
+    rows = [row for record in records for row in record.to_rows()]
     if is_table(path):
-        for record in records:
-            _check_flat(path, record)
-        rows = [row for record in records for row in record.to_rows()]
         columns = {name: [row[name] for row in rows] for name in _REFERENCE_COLUMNS}
         return write_bytes(path, table_bytes(columns, Path(path).suffix.lower()))
-    if _is_csv(os.fspath(path)):
-        stream = io.StringIO()
-        style: Any = {"lineterminator": "\n", "quoting": csv.QUOTE_NONNUMERIC}  # a name may hold \r
-        writer = csv.DictWriter(stream, _REFERENCE_COLUMNS, **style)
-        writer.writeheader()
-        for record in records:
-            _check_flat(path, record)
-            writer.writerows(record.to_rows())
-        return write_text(path, stream.getvalue())
-    return write_document(
-        path, {"schema": REFERENCES_SCHEMA}, "histories", (_as_line(record) for record in records)
-    )
-
-
-def _check_flat(path: str | os.PathLike[str], record: Reference) -> None:
-    if record.frames is not None or record.descriptions is not None:
-        raise InputError(
-            f"{path}: a {'CSV' if _is_csv(os.fspath(path)) else 'table'} cannot hold the frames "
-            f'and descriptions of history "{record.history_id}"; give a name that ends in .json'
-        )
+    stream = io.StringIO()
+    style: Any = {"lineterminator": "\n", "quoting": csv.QUOTE_NONNUMERIC}  # a name may hold \r
+    writer = csv.DictWriter(stream, _REFERENCE_COLUMNS, **style)
+    writer.writeheader()
+    writer.writerows(rows)
+    return write_text(path, stream.getvalue())
 
 
 def read_timelines(path: str | os.PathLike[str]) -> list[Timeline]:
@@ -374,12 +373,12 @@ def read_timelines(path: str | os.PathLike[str]) -> list[Timeline]:
     """
     name = os.fspath(path)
     if is_table(name):
-        with named(name):
+        with in_file(name):
             return _timelines_from_rows(table_rows(name, _TIMELINE_COLUMNS))
     text = read_text(name, MAX_RESULT_BYTES, "split it")
-    with named(name):
+    with in_file(name):
         if _is_csv(name):
-            return _timelines_from_rows(_rows(text, _TIMELINE_COLUMNS))
+            return _timelines_from_rows(_rows(name, text, _TIMELINE_COLUMNS))
         documents = _documents(text)
         if len(documents) == 1 and isinstance(documents[0], list):
             documents = documents[0]
@@ -387,7 +386,7 @@ def read_timelines(path: str | os.PathLike[str]) -> list[Timeline]:
             key = next((key for key in ("timelines", "retrievals") if key in documents[0]), None)
             documents = documents if key is None else documents[0][key]
             if not isinstance(documents, list):
-                raise InputError(f'"{key}" must be a list')
+                raise InputError(f'"{key}" must be a list', field=key)
         return list(_check_unique(map(_timeline, documents, _places(documents, "timeline"))))
 
 
@@ -400,11 +399,10 @@ def write_timelines(path: str | os.PathLike[str], timelines: Timeline | Iterable
     """
     if isinstance(timelines, Timeline):
         timelines = [timelines]
-    if _is_csv(os.fspath(path)) or format_of(path) is not None:
-        raise InputError(
-            f"{path}: timelines are written as JSON or tables; give a name that ends in .json, or "
-            "export a finding"
-        )
+    if _is_csv(path) or format_of(path) is not None:
+        problem = "timelines are written as JSON or tables"
+        remedy = "give a name that ends in .json, or export a finding"
+        raise InputError(problem, file=path, remedy=remedy)
     if is_table(path):
         columns = Timeline.joined(list(timelines)).columns()
         return write_bytes(path, table_bytes(columns, Path(path).suffix.lower()))
@@ -449,8 +447,8 @@ def _reference(row: Any, where: str) -> Reference:
 def _references_from_rows(rows: Cells) -> list[Reference]:
     states: dict[str, dict[str, list[Window]]] = {}
     components: dict[str, str] = {}
-    for where, cells in rows:
-        with named(where):
+    for place, cells in rows:
+        with place:
             row = declared(cells, _ReferenceRow, strict=False)
             windows = states.setdefault(row.history, {}).setdefault(row.state, [])
             windows.append(Window(row.start, row.end))
@@ -458,7 +456,10 @@ def _references_from_rows(rows: Cells) -> list[Reference]:
             if row.component not in (None, known):
                 raise InputError(
                     f'history "{row.history}" has the component "{row.component}" here, but '
-                    f'"{known}" above; a history has one'
+                    f'"{known}" above',
+                    field="component",
+                    value=row.component,
+                    remedy="a history has one",
                 )
             if row.component is not None:
                 components[row.history] = row.component
@@ -473,7 +474,8 @@ def _timeline(row: Any, where: str) -> Timeline:
         if not isinstance(row, dict):
             raise InputError("is not a timeline with a history and its intervals")
         if "histories" in row:
-            raise InputError("has no list of intervals but holds references; give references last")
+            problem = "has no list of intervals but holds references"
+            raise InputError(problem, field="intervals", remedy="give references last")
         schema = row.get("schema", RETRIEVAL_SCHEMA if "moments" in row else TIMELINE_SCHEMA)
         if schema == RETRIEVAL_SCHEMA:
             return _retrieval(declared(row, RetrievalDocument))
@@ -491,17 +493,18 @@ def _retrieval(document: RetrievalDocument) -> Timeline:
     for at, moment in enumerate(document.moments):
         key = moment.state, moment.description
         if key in seen:
-            raise InputError(f"moments[{at}]: {_quoted(*key)} is given twice; keep one")
+            problem = f"moments[{at}]: {_quoted(*key)} is given twice"
+            raise InputError(problem, field=f"moments[{at}]", remedy="keep one")
         seen.add(key)
     return document.timeline()
 
 
 def _timelines_from_rows(rows: Cells) -> list[Timeline]:
-    histories: dict[str, list[Answer]] = {}
+    histories: dict[str, list[_Answer]] = {}
     ranks: dict[str, Ranks] = {}
     notes: dict[str, dict[str, None]] = {}
-    for where, cells in rows:
-        with named(where):
+    for place, cells in rows:
+        with place:
             for name in ("start_s", "end_s"):
                 if cells.get(name) != cells.get(name):  # a table may hold NaN for "not known"
                     del cells[name]
@@ -511,7 +514,7 @@ def _timelines_from_rows(rows: Cells) -> list[Timeline]:
                 notes.setdefault(row.history, {}).update(dict.fromkeys(text.split(" | ")))
             _check_rank(row, ranks.setdefault(row.history, {}))
             histories.setdefault(row.history, []).append(
-                Answer(row.interval(), row.level or "description", row.absent)
+                _Answer(row.interval(), row.level or "description", row.absent)
             )
     timelines = []
     for history, answers in histories.items():
@@ -525,12 +528,12 @@ def _check_rank(row: IntervalDocument, ranks: Ranks) -> None:
     """Refuse a rank of a state (or of its description) that is given twice or left out."""
     key = row.state, row.description
     last = ranks.get(key, 0)
-    if row.rank <= last:
-        raise InputError(
-            f"rank {row.rank} of {_quoted(*key)} is given twice; keep one interval for each rank"
-        )
     if row.rank != last + 1:
-        raise InputError(f"rank {row.rank} of {_quoted(*key)} does not follow rank {row.rank - 1}")
+        twice = row.rank <= last
+        problem = "is given twice" if twice else f"does not follow rank {row.rank - 1}"
+        problem = f"rank {row.rank} of {_quoted(*key)} {problem}"
+        remedy = "keep one interval for each rank" if twice else None
+        raise InputError(problem, field="rank", value=row.rank, remedy=remedy)
     ranks[key] = row.rank
 
 
@@ -544,42 +547,45 @@ def _check_unique(records: Iterable[Any]) -> Iterator[Any]:
     seen = set()
     for record in records:
         if record.history_id in seen:
-            raise InputError(f'history "{record.history_id}" is given twice; keep one')
+            problem = f'history "{record.history_id}" is given twice'
+            raise InputError(problem, field="history", value=record.history_id, remedy="keep one")
         seen.add(record.history_id)
         yield record
 
 
-def _is_csv(name: str) -> bool:
-    return Path(name).suffix.lower() == ".csv"
+def _is_csv(path: str | os.PathLike[str]) -> bool:
+    return Path(path).suffix.lower() == ".csv"
 
 
 def _rows(
-    text: str, needed: tuple[str, ...], allowed: tuple[str, ...] | None = None
-) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the line of each row of a CSV, and its cells that are not empty, by column."""
+    name: str, text: str, needed: tuple[str, ...], allowed: tuple[str, ...] | None = None
+) -> Cells:
+    """Yield where each row of a CSV stands, and its cells that are not empty, by column."""
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     try:
         columns = [column.strip() for column in next(reader)]
         missing = [column for column in needed if column not in columns]
         if missing:
             raise InputError(
-                f"no column {', '.join(missing)}; the first line must name the columns "
-                f"{', '.join(needed)}, separated by commas"
+                f"no column {', '.join(missing)}",
+                field=missing[0],
+                remedy=f"the first line must name the columns {', '.join(needed)}, separated by "
+                "commas",
             )
-        if len(set(columns)) < len(columns):
-            raise InputError("two columns have the same name")
+        repeated = [column for column in columns if columns.count(column) > 1]
+        if repeated:
+            raise InputError("two columns have the same name", field=repeated[0])
         if allowed is not None:
-            with named("line 1"):
+            with in_file(name, 1):
                 check_keys(columns, allowed)
         for cells in reader:
             if not cells:
                 continue
             if len(cells) != len(columns):
-                raise InputError(
-                    f"line {reader.line_num}: {len(cells)} cells for {len(columns)} columns"
-                )
+                problem = f"{len(cells)} cells for {len(columns)} columns"
+                raise InputError(problem, line=reader.line_num)
             yield (
-                f"line {reader.line_num}",
+                in_file(name, reader.line_num),
                 {
                     column: cell if column in _TEXT_COLUMNS else cell.strip()
                     for column, cell in zip(columns, cells, strict=False)
@@ -587,4 +593,4 @@ def _rows(
                 },
             )
     except csv.Error as error:
-        raise InputError(f"line {reader.line_num}: not CSV ({error})") from None
+        raise InputError(f"not CSV ({error})", line=reader.line_num) from None

@@ -26,7 +26,8 @@ _pillow = threading.Lock()
 def pixel_limit(pixels: int | None) -> Iterator[None]:
     """Let pictures have so many pixels within the block; None: as many as before."""
     if pixels is not None and pixels < 1:
-        raise InputError(f"max_pixels {pixels} is less than 1; the default is {MAX_PIXELS}")
+        problem, remedy = f"max_pixels {pixels} is less than 1", f"the default is {MAX_PIXELS}"
+        raise InputError(problem, field="max_pixels", value=pixels, remedy=remedy)
     before = _limit.set(_limit.get() if pixels is None else pixels)
     try:
         yield
@@ -39,8 +40,11 @@ def check_size(width: int, height: int) -> None:
     limit = _limit.get()
     if width * height > limit:
         raise InputError(
-            f"{width} × {height} pixels exceed the limit of {limit}; make it smaller, or give "
-            f"--set max_pixels={width * height} (in Python: sources.sizes.pixel_limit)"
+            f"{width} × {height} pixels exceed the limit of {limit}",
+            field="max_pixels",
+            value=width * height,
+            remedy=f"make it smaller, or give --set max_pixels={width * height} (in Python: "
+            "sources.sizes.pixel_limit)",
         )
 
 

@@ -15,7 +15,7 @@ from contextlib import closing
 from functools import partial
 from typing import Any
 
-from dejacue.errors import InputError, named
+from dejacue.errors import InputError, in_file
 from dejacue.sources._containers import DisplayConverter, video_stream
 from dejacue.sources._sampling import Picture, Sampling
 from dejacue.sources.video import Video
@@ -39,14 +39,15 @@ def open_stream(name: str, *, fps: float | None = None, timeout_s: float = TIMEO
     timeout_s   without a frame for so long, it has ended
     """
     public = _SECRET.sub("", name)  # what is written and said of it is no place for a password
-    with named(public):
+    with in_file(public):
         if not timeout_s > 0:
-            raise InputError(f"the timeout {timeout_s} must be more than 0 seconds")
+            problem = f"the timeout {timeout_s} must be more than 0 seconds"
+            raise InputError(problem, field="timeout_s", value=timeout_s)
         return Video(public, Stream(name, timeout_s), Sampling(fps=fps), "skip", public)
 
 
 class Stream:
-    """See ``_sampling.Source``."""
+    """A ``Source`` whose pictures come once, as they are sent."""
 
     def __init__(self, address: str, timeout_s: float) -> None:
         self.identity: list[tuple[str, int, int]] = []
@@ -103,20 +104,18 @@ class Stream:
             options = {"rtsp_transport": "tcp"} if self._address.startswith("rtsp") else {}
             return av.open(self._address, options=options, timeout=self._timeout_s)
         except av.error.ExitError:
-            raise InputError(
-                f"does not answer within {self._timeout_s:g} s; check the address"
-            ) from None
+            problem = f"does not answer within {self._timeout_s:g} s"
+            raise InputError(problem, remedy="check the address") from None
         except (av.FFmpegError, ValueError, OSError) as error:
             reason = getattr(error, "strerror", None) or error
-            raise InputError(f"cannot be opened ({reason}); check the address") from None
+            raise InputError(f"cannot be opened ({reason})", remedy="check the address") from None
 
 
 def _device(number: str) -> tuple[str, str]:
     if not (number.isascii() and number.isdecimal()):
-        raise InputError("a camera has a number, such as camera:0")
+        raise InputError("a camera has a number, such as camera:0", value=number)
     if sys.platform not in _DEVICES:
-        raise InputError(
-            "cameras are only supported on Linux and macOS; give the address of a stream"
-        )
+        remedy = "give the address of a stream"
+        raise InputError("cameras are only supported on Linux and macOS", remedy=remedy)
     kind, place = _DEVICES[sys.platform]
     return kind, place.format(number)

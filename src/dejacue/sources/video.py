@@ -23,15 +23,9 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.errors import InputError, in_file, named, shown, unknown
+from dejacue.errors import InputError, in_file, shown, unknown
 from dejacue.sources._containers import Container, Undisplayed
-from dejacue.sources._sampling import (
-    Picture,
-    Sampling,
-    Source,
-    Unreadable,
-    is_between,
-)
+from dejacue.sources._sampling import Picture, Sampling, Source, Unreadable, is_between
 from dejacue.sources.atomic import write_whole
 from dejacue.sources.images import Images, images_in, is_image, natural
 
@@ -161,25 +155,26 @@ class Video:
                 if frame.shape != first[1]:
                     raise InputError(
                         f"frame {first[0]} has {_size(first[1])} pixels, but frame {source} has "
-                        f"{_size(frame.shape)}; resize all frames to one size"
+                        f"{_size(frame.shape)}",
+                        field="frame",
+                        value=source,
+                        remedy="resize all frames to one size",
                     )
                 del picture, decoded  # while the next is decoded, the taker decides what is kept
                 yield frame
                 del frame
+            if first is None and index < 0 and (self._sampling.start or self._sampling.start_s):
+                problem = "start is past the last frame"
+                raise InputError(problem, field="start", remedy="give an earlier one")
             if first is None:
-                raise InputError(self._nothing(index + 1))
+                remedy = "re-encode it, or copy it again"
+                raise InputError("none of its frames can be decoded", remedy=remedy)
 
     def _report(self, sentence: str, result: str = "") -> None:
         if self._errors == "fail":
-            raise InputError(
-                f'{sentence}; copy or re-encode the file, or ignore the damage with errors="skip"'
-            )
+            remedy = 'copy or re-encode the file, or ignore the damage with errors="skip"'
+            raise InputError(sentence, field="errors", value="fail", remedy=remedy)
         self.problems.append(f"{self.path}: {sentence}{result}")
-
-    def _nothing(self, taken: int) -> str:
-        if not taken and (self._sampling.start or self._sampling.start_s):
-            return "start is past the last frame; give an earlier one"
-        return "none of its frames can be decoded; re-encode it, or copy it again"
 
 
 def open_video(
@@ -204,13 +199,14 @@ def open_video(
     ``decoder="hardware"``: on an NVIDIA GPU, with the same pixels.
     """
     name = os.fspath(path)
-    with named(name):
+    with in_file(name):
         if decoder not in DECODERS:
             raise unknown("decoder", decoder, DECODERS)
         if errors not in ERRORS:
             raise unknown("errors", errors, ERRORS)
         if rate is not None and not is_between(rate, *RATES):
-            raise InputError(f"rate {shown(rate)} is invalid; give 1e-9 to 1e9 images per second")
+            problem, remedy = f"rate {shown(rate)} is invalid", "give 1e-9 to 1e9 images per second"
+            raise InputError(problem, field="rate", value=rate, remedy=remedy)
         sampling = Sampling(start, end, start_s, end_s, 1 if stride is None else stride, fps)
         try:
             source = _source(name, rate, threads, decoder == "hardware")
@@ -233,7 +229,7 @@ def open_images(
     times_s    of each; on_white: transparent ones are laid on white, instead of being shown with
                the colours that lie under their transparency
     """
-    with named(name):
+    with in_file(name):
         if errors not in ERRORS:
             raise unknown("errors", errors, ERRORS)
         chosen = Sampling(**sampling)
@@ -257,18 +253,18 @@ def _source(name: str, rate: float | None, threads: int | None, hardware: bool) 
         return Images(place.stem, [place], rate)
     if place.is_file():
         if rate is not None:
-            raise InputError(
-                "rate is only for images; a video file has its own timestamps, so leave it out"
-            )
+            remedy = "a video file has its own timestamps, so leave it out"
+            raise InputError("rate is only for images", field="rate", value=rate, remedy=remedy)
         return Container(place, threads, hardware)
     if place.exists():
-        raise InputError("is a device or a pipe; give a file or a folder")
+        raise InputError("is a device or a pipe", remedy="give a file or a folder")
     if glob.has_magic(name):
         files = natural(match for match in glob.iglob(name, recursive=True) if is_image(match))
         if files:
             return Images(files[0].absolute().parent.name, files, rate)
-        raise InputError("no image matches this pattern; check it, and quote it in the shell")
-    raise InputError("no such file or folder; check the path")
+        remedy = "check it, and quote it in the shell"
+        raise InputError("no image matches this pattern", remedy=remedy)
+    raise InputError("no such file or folder", remedy="check the path")
 
 
 def _place(source: int, picture: Picture) -> str:
@@ -296,14 +292,14 @@ def write_video(
     import av
 
     name = os.fspath(path)
-    with named(name):
+    with in_file(name):
         kind = _FORMATS.get(Path(name).suffix.lower())
         if kind is None:
-            raise InputError(
-                f"a video is written as {', '.join(_FORMATS)}; use one of these suffixes"
-            )
+            problem = f"a video is written as {', '.join(_FORMATS)}"
+            raise InputError(problem, field="path", remedy="use one of these suffixes")
         if not 0.001 <= rate <= 1000:
-            raise InputError(f"rate {rate} is invalid; give 0.001 to 1000 frames per second")
+            problem, remedy = f"rate {rate} is invalid", "give 0.001 to 1000 frames per second"
+            raise InputError(problem, field="rate", value=rate, remedy=remedy)
         if codec not in av.codecs_available:
             if codec != "libx264":
                 raise unknown("codec", codec, ("libx264", "mpeg4"))
@@ -313,12 +309,13 @@ def write_video(
         stamped = _stamped(frames, times_s)
         first = next(stamped, None)
         if first is None:
-            raise InputError("there are no frames to write")
+            raise InputError("there are no frames to write", field="frames")
         everything = itertools.chain([first], stamped)
         try:
             return write_whole(path, lambda out: _encode(out, kind, codec, exact, base, everything))
         except av.FFmpegError as error:
-            raise InputError(f"cannot be written with {codec} ({error.strerror})") from None
+            problem = f"cannot be written with {codec} ({error.strerror})"
+            raise InputError(problem, field="codec", value=codec) from None
 
 
 def _stamped(
@@ -330,19 +327,20 @@ def _stamped(
     for at, frame in enumerate(frames):
         image = np.asarray(frame)
         if image.dtype != np.uint8 or image.ndim != 3 or image.shape[2] != 3 or not image.size:
-            raise InputError(
-                f"frame {at} is {image.dtype} of shape {image.shape}; give uint8 (height, width, 3)"
-            )
+            problem = f"frame {at} is {image.dtype} of shape {image.shape}"
+            remedy = "give uint8 (height, width, 3)"
+            raise InputError(problem, field="frames", value=at, remedy=remedy)
         shape = shape or image.shape
         if image.shape != shape:
-            raise InputError(f"frame {at} has shape {image.shape}, but the first frame has {shape}")
+            problem = f"frame {at} has shape {image.shape}, but the first frame has {shape}"
+            raise InputError(problem, field="frames", value=at)
         stamp = at
         if times is not None:
             time_s = next(times, None)
             if time_s is None or not before < time_s * _TICKS < 2**53:
-                raise InputError(
-                    f"frame {at} has the time {time_s}; times must start at 0 and increase"
-                )
+                problem = f"frame {at} has the time {time_s}"
+                remedy = "times must start at 0 and increase"
+                raise InputError(problem, field="times_s", value=time_s, remedy=remedy)
             stamp = before = max(before + 1, round(time_s * _TICKS))
         odd = ((0, shape[0] % 2), (0, shape[1] % 2), (0, 0))
         yield stamp, np.pad(image, odd, mode="edge") if shape[0] % 2 or shape[1] % 2 else image

@@ -499,7 +499,7 @@ class Store:
                 yield writer
                 writer.flush()
         except OSError as error:
-            raise unwritten(error, self.path, made=True) from None
+            raise unwritten(error, self.path, created=True) from None
         finally:
             if writer is not None:
                 writer.close()
@@ -511,7 +511,7 @@ class Store:
                 _settle(now, settled)
                 now.executemany("INSERT OR REPLACE INTO failures VALUES (?, ?, ?)", failures)
         except OSError as error:
-            raise unwritten(error, self.path, made=True) from None
+            raise unwritten(error, self.path, created=True) from None
 
     def remove(self, ids: str | Iterable[str]) -> int:
         """Take these histories out, all or none; their bytes are freed by ``compact``."""

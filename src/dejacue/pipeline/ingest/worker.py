@@ -195,7 +195,7 @@ def _with_columns(item: Item) -> Mapping[str, Mapping[str, str]]:
 
 def middle(album: Album[Any], last: int) -> Any:
     """Return what the album holds nearest to the middle of all."""
-    return album.kept[min(album.kept, key=lambda at: abs(2 * at - last - 1))]
+    return album.items[min(album.items, key=lambda at: abs(2 * at - last - 1))]
 
 
 def main() -> None:

@@ -75,8 +75,8 @@ class Preprocessing:
         if self.resample not in FILTERS:
             problem = f'the filter "{self.resample}" is not one of {", ".join(FILTERS)}'
             raise InputError(problem, field="resample", value=self.resample)
-        if not 1 <= self.size <= self.resize <= crops.LARGEST:
-            limits = f"give 1 to {crops.LARGEST}, and no more than the image has"
+        if not 1 <= self.size <= self.resize <= crops.MAX_SIDE:
+            limits = f"give 1 to {crops.MAX_SIDE}, and no more than the image has"
             problem = f"crop of {self.size} pixels from {self.resize}: {limits}"
             raise InputError(problem, field="size", value=self.size)
         if len(self.mean) != 3 or len(self.std) != 3 or not all(self.std):

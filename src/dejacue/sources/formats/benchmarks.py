@@ -38,12 +38,12 @@ def read_qvhighlights(text: str) -> list[Span]:
         row = document if isinstance(document, dict) else {}
         with named(f"qid {row.get('qid')}"):
             if "pred_relevant_windows" in row:
-                raise InputError(
-                    "holds predictions (pred_relevant_windows); give references (relevant_windows)"
-                )
+                problem = "holds predictions (pred_relevant_windows)"
+                remedy = "give references (relevant_windows)"
+                raise InputError(problem, field="pred_relevant_windows", remedy=remedy)
             state, video = row.get("state", row.get("query")), row.get("vid")
             if not isinstance(state, str) or not isinstance(video, str):
-                raise InputError('has no "query" and "vid"')
+                raise InputError('has no "query" and "vid"', field="query")
             for pair in _pairs(row.get("relevant_windows"), "relevant_windows"):
                 spans.append(Span(state, None, pair, video=video))
     return spans
@@ -63,17 +63,18 @@ def write_activitynet(marks: Marks) -> str:
 def read_activitynet(text: str) -> list[Span]:
     document = parse_json(text)
     if isinstance(document, dict) and "results" in document:
-        raise InputError('holds predictions ("results"); references have a "database"')
+        problem, remedy = 'holds predictions ("results")', 'references have a "database"'
+        raise InputError(problem, field="results", remedy=remedy)
     videos = member(document, "database", dict)
     if videos is None:
-        raise InputError('has no "database" of videos and their annotations')
+        raise InputError('has no "database" of videos and their annotations', field="database")
     spans = []
     for video, content in videos.items():
         with named(f'video "{video}"'):
             for row in member(content, "annotations", list) or ():
                 label = member(row, "label", str)
                 if label is None:
-                    raise InputError('an annotation has no "label"')
+                    raise InputError('an annotation has no "label"', field="label")
                 (pair,) = _pairs([row.get("segment")], "segment")
                 spans.append(Span(label, None, pair, video=video))
     return spans
@@ -82,5 +83,5 @@ def read_activitynet(text: str) -> list[Span]:
 def _pairs(pairs: Any, key: str) -> Iterator[tuple[float, float]]:
     for pair in pairs if isinstance(pairs, list) else [None]:
         if not isinstance(pair, list) or len(pair) != 2:
-            raise InputError(f'"{key}" is not a list of pairs of start and end')
+            raise InputError(f'"{key}" is not a list of pairs of start and end', field=key)
         yield times(*pair)

@@ -29,21 +29,19 @@ def frame_ends_s(history: History, name: str | None = None) -> NDArray[np.float6
     """
     name = name or f'history "{history.id}"'
     if history.times_s is None:
-        raise InputError(
-            f"{name} has no timestamps, but this format is in seconds; build it from a video, or "
-            "give times_s (for a folder of images: a rate)"
-        )
+        problem = f"{name} has no timestamps, but this format is in seconds"
+        remedy = "build it from a video, or give times_s (for a folder of images: a rate)"
+        raise InputError(problem, field="times_s", remedy=remedy)
     if history.ends_s is None:
-        raise InputError(
-            f"{name} has a single frame of unknown duration; export it in frames (CSV, JSON, "
-            "Parquet)"
-        )
+        problem = f"{name} has a single frame of unknown duration"
+        remedy = "export it in frames (CSV, JSON, Parquet)"
+        raise InputError(problem, field="ends_s", remedy=remedy)
     late = np.flatnonzero(np.diff(history.times_s) <= 0)
     if late.size:
-        raise InputError(
-            f"{name}: times_s does not increase at frame {history.frames[late[0] + 1]}; order "
-            "frames by presentation time"
-        )
+        frame = int(history.frames[late[0] + 1])
+        problem = f"{name}: times_s does not increase at frame {frame}"
+        remedy = "order frames by presentation time"
+        raise InputError(problem, field="times_s", value=frame, remedy=remedy)
     return history.ends_s
 
 
@@ -85,9 +83,8 @@ class Clock:
         """Decode all frames, since some containers tell their times in no other way."""
         read = [(frame.source, frame.time_s) for frame in open_video(path).late()]
         if any(time is None for _, time in read):
-            raise InputError(
-                f"{path}: has no timestamps; give a video, or a history made with a rate"
-            )
+            remedy = "give a video, or a history made with a rate"
+            raise InputError("has no timestamps", file=path, field="times", remedy=remedy)
         frames, times = np.array([source for source, _ in read]), np.array([t for _, t in read])
         history = History(np.ones((len(read), 1)), frames, times_s=times.astype(float))
         assert history.times_s is not None
@@ -102,31 +99,30 @@ class Clock:
         """Return the start of the window's first frame and the end of its last."""
         first, last = np.searchsorted(self.frames, tuple(window)).tolist()
         if last >= len(self.frames) or tuple(self.frames[[first, last]].tolist()) != tuple(window):
-            raise InputError(
-                f"{self.name} does not contain both ends of the window {window}; give the video"
-            )
+            problem = f"{self.name} does not contain both ends of the window {window}"
+            raise InputError(problem, field="times", value=window, remedy="give the video")
         return float(self.starts[first]), float(self.ends[last])
 
     def window(self, times_s: tuple[float, float], tolerance_s: float) -> Window:
         """Return the frames that start in a span; ``tolerance_s`` is how exact its times are."""
         start, end = times_s
         if self.whole and end > self.ends[-1] + max(tolerance_s, self.ends[-1] - self.starts[-1]):
-            raise InputError(
-                f"{start:g} to {end:g} s is beyond the end of {self.name}, {self.ends[-1]:g} s; "
-                "correct it, or give the right video"
-            )
+            problem = f"{start:g} to {end:g} s is beyond the end of {self.name}"
+            raise self._beyond(f"{problem}, {self.ends[-1]:g} s")
         first, last = np.searchsorted(self.starts, np.array(times_s) - tolerance_s).tolist()
         if first >= last:
-            raise InputError(f"no frame of {self.name} starts in {start:g} to {end:g} s")
+            problem = f"no frame of {self.name} starts in {start:g} to {end:g} s"
+            raise InputError(problem, field="times_s", value=times_s)
         return Window(int(self.frames[first]), int(self.frames[last - 1]))
 
     def check(self, window: Window) -> None:
         """Refuse a window that ends after the last frame of a video."""
         if self.whole and window.end > self.frames[-1]:
-            raise InputError(
-                f"frames {window} are beyond the end of {self.name}, frame {self.frames[-1]}; "
-                "correct it, or give the right video"
-            )
+            problem = f"frames {window} are beyond the end of {self.name}"
+            raise self._beyond(f"{problem}, frame {self.frames[-1]}")
+
+    def _beyond(self, problem: str) -> InputError:
+        return InputError(problem, field="end", remedy="correct it, or give the right video")
 
 
 class Clocks:
@@ -143,9 +139,8 @@ class Clocks:
             self._by_name = dict(source)
         elif isinstance(source, Sequence) and not isinstance(source, str):
             for item in source:
-                self._by_name[item.id if isinstance(item, History) else stem(os.fspath(item))] = (
-                    item
-                )
+                name = item.id if isinstance(item, History) else stem(os.fspath(item))
+                self._by_name[name] = item
             self._for_all = source[0] if len(source) == 1 else None
         else:
             self._for_all = source

@@ -98,7 +98,8 @@ def read(text: str) -> list[Span]:
     """
     root = parse_xml(text, "annotations", "an export of CVAT for video 1.1")
     if root.find("track") is None and root.find("image") is not None:
-        raise InputError('holds images, not tracks; export it as "CVAT for video 1.1"')
+        remedy = 'export it as "CVAT for video 1.1"'
+        raise InputError("holds images, not tracks", field="track", remedy=remedy)
     spans = []
     for track in root.iter("track"):
         label = track.get("label")
@@ -120,10 +121,12 @@ def _shape(box: Element) -> tuple[int, str | None]:
     try:
         frame = int(box.get("frame", ""))
     except ValueError:
-        raise InputError(f'frame "{box.get("frame")}" is not a whole number') from None
+        problem = f'frame "{box.get("frame")}" is not a whole number'
+        raise InputError(problem, field="frame", value=box.get("frame")) from None
     if box.get("outside") == "1":
         return frame, None
     for attribute in box.iter("attribute"):
         if attribute.get("name") == ATTRIBUTE:
             return frame, (attribute.text or "").strip()
-    raise InputError(f'frame {frame} has no attribute "{ATTRIBUTE}"; add it to the label')
+    problem = f'frame {frame} has no attribute "{ATTRIBUTE}"'
+    raise InputError(problem, field=ATTRIBUTE, value=frame, remedy="add it to the label")

@@ -59,10 +59,11 @@ def read(text: str) -> list[Span]:
         return _read_samples(samples)
     labels = member(document, "labels", dict)
     if labels is None:
-        raise InputError('has no "labels" by video; check that it is a temporal detection dataset')
+        remedy = "check that it is a temporal detection dataset"
+        raise InputError('has no "labels" by video', field="labels", remedy=remedy)
     for video, rows in labels.items():
         if not isinstance(rows, list | None):
-            raise InputError(f'labels of "{video}" are not a list')
+            raise InputError(f'labels of "{video}" are not a list', field="labels")
     return [
         _span(row, document.get("classes"), video, f'labels of "{video}", {at}')
         for video, rows in labels.items()
@@ -77,36 +78,34 @@ def _read_samples(samples: list[Any]) -> list[Span]:
     for at, sample in enumerate(samples, start=1):
         video = member(sample, "filepath", str)
         if video is None:
-            raise InputError(
-                f'sample {at} has no "filepath"; check that it is the samples.json of a dataset'
-            )
+            remedy = "check that it is the samples.json of a dataset"
+            raise InputError(f'sample {at} has no "filepath"', field="filepath", remedy=remedy)
         for name, value in sample.items():
             if isinstance(value, dict) and value.get("_cls") == "TemporalDetections":
                 fields[name] = None
                 rows = value.get("detections") or ()
                 spans += [_span(row, None, video, f'"{name}" of {video}') for row in rows]
     if len(fields) > 1:
-        raise InputError(
-            f"has temporal detections in the fields {', '.join(fields)}; export the dataset with "
-            "one of them"
-        )
+        problem = f"has temporal detections in the fields {', '.join(fields)}"
+        remedy = "export the dataset with one of them"
+        raise InputError(problem, field="detections", value=tuple(fields), remedy=remedy)
     return spans
 
 
 def _span(row: Any, classes: Any, video: str, where: str) -> Span:
     with named(where):
         if not isinstance(row, dict) or ("support" in row) == ("timestamps" in row):
-            raise InputError(
-                'must be an object with a "label" and either "support" or "timestamps"'
-            )
+            problem = 'must be an object with a "label" and either "support" or "timestamps"'
+            raise InputError(problem, field="support")
         label = row.get("label")
         if type(label) is int and isinstance(classes, list) and 0 <= label < len(classes):
             label = classes[label]
         if not isinstance(label, str):
-            raise InputError(f'label {shown(label)} is neither text nor one of "classes"')
+            problem = f'label {shown(label)} is neither text nor one of "classes"'
+            raise InputError(problem, field="label", value=label)
         pair = row.get("support", row.get("timestamps"))
         if not isinstance(pair, list) or len(pair) != 2:
-            raise InputError(f"{shown(pair)} is not a pair [first, last]")
+            raise InputError(f"{shown(pair)} is not a pair [first, last]", field="support")
         attributes = member(row, "attributes", dict)
         object = member(row if attributes is None else attributes, "object", str)
         window = frames(pair[0], pair[1], base=1) if "support" in row else None

@@ -65,7 +65,8 @@ def read(text: str) -> list[Span]:
     tasks = parse_json(text)
     tasks = [tasks] if isinstance(tasks, dict) else tasks
     if not isinstance(tasks, list) or not all(isinstance(task, dict) for task in tasks):
-        raise InputError("must be a list of tasks; export it from Label Studio as JSON")
+        remedy = "export it from Label Studio as JSON"
+        raise InputError("must be a list of tasks", field="tasks", remedy=remedy)
     key = "annotations" if any(task.get("annotations") for task in tasks) else "predictions"
     spans: list[Span] = []
     for at, task in enumerate(tasks, start=1):
@@ -76,7 +77,7 @@ def read(text: str) -> list[Span]:
                 if isinstance(answer, dict) and not answer.get("was_cancelled")
             ]
             if len(answers) > 1:
-                raise InputError(f"has {len(answers)} {key}; keep one")
+                raise InputError(f"has {len(answers)} {key}", field=key, remedy="keep one")
             video = member(task.get("data"), "video", str)
             for region in _list_of(answers[0], "result") if answers else ():
                 spans += _spans(region, video)
@@ -86,7 +87,7 @@ def read(text: str) -> list[Span]:
 def _list_of(item: dict[str, Any], key: str) -> list[Any]:
     value = item.get(key)
     if not isinstance(value, list | None):
-        raise InputError(f'"{key}" is not a list')
+        raise InputError(f'"{key}" is not a list', field=key)
     return value or []
 
 
@@ -99,7 +100,8 @@ def _spans(region: Any, video: str | None) -> Iterator[Span]:
             labels = [str(label) for label in value[_KIND]]
             pairs = [(pair["start"], pair["end"]) for pair in value["ranges"]]
         except (KeyError, TypeError):
-            raise InputError(f'has no "ranges" of start and end with "{_KIND}"') from None
+            problem = f'has no "ranges" of start and end with "{_KIND}"'
+            raise InputError(problem, field="ranges") from None
         objects = member(region.get("meta"), "object", list)
         object = str(objects[0]) if objects else None
         texts = tuple(map(str, member(region.get("meta"), "text", list) or ()))

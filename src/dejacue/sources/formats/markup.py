@@ -11,15 +11,15 @@ from dejacue.errors import InputError, first_line
 def parse_xml(text: str, root: str, what: str) -> Element:
     """Return the root of a document; definitions, which can grow without bounds, are refused."""
     if "<!DOCTYPE" in text or "<!ENTITY" in text:
-        raise InputError("defines entities (<!DOCTYPE>), which such files do not need; remove them")
+        problem = "defines entities (<!DOCTYPE>), which such files do not need"
+        raise InputError(problem, field="DOCTYPE", remedy="remove them")
     try:
         element = ElementTree.fromstring(text)
     except (ElementTree.ParseError, ValueError) as error:
         raise InputError(f"not valid XML, or cut short ({first_line(error)})") from None
     if element.tag != root:
-        raise InputError(
-            f"begins with <{element.tag:.40}>, not with <{root}>; check that it is {what}"
-        )
+        problem = f"begins with <{element.tag:.40}>, not with <{root}>"
+        raise InputError(problem, field=root, remedy=f"check that it is {what}")
     return element
 
 

@@ -87,7 +87,8 @@ def read(text: str) -> list[Span]:
     """Return the markers of clips, which count the time of their media."""
     document = parse_json(text)
     if not isinstance(document, dict) or "OTIO_SCHEMA" not in document:
-        raise InputError("is not an OpenTimelineIO document: it has no OTIO_SCHEMA")
+        problem = "is not an OpenTimelineIO document: it has no OTIO_SCHEMA"
+        raise InputError(problem, field="OTIO_SCHEMA")
     return list(_markers(document))
 
 
@@ -100,9 +101,8 @@ def _markers(item: Any) -> Iterator[Span]:
     for marker in item.get("markers") or ():
         with named(f'marker "{marker.get("name") if isinstance(marker, dict) else marker}"'):
             if not is_clip:
-                raise InputError(
-                    "refers to the time of the edit, not of the video; put it on the clip"
-                )
+                problem = "refers to the time of the edit, not of the video"
+                raise InputError(problem, field="markers", remedy="put it on the clip")
             yield _span(marker, _video(item))
     for key in ("tracks", "children"):
         yield from _markers(item.get(key))
@@ -122,6 +122,7 @@ def _span(marker: dict[str, Any], video: str | None) -> Span:
         first = start["value"] / start["rate"]
         last = first + duration["value"] / duration["rate"]
     except (KeyError, TypeError, ZeroDivisionError):
-        raise InputError("has no range with a start, a duration and their rates") from None
+        problem = "has no range with a start, a duration and their rates"
+        raise InputError(problem, field="marked_range") from None
     object = member(member(marker.get("metadata"), "dejacue", dict), "object", str)
     return Span(str(marker.get("name")), None, times(first, last), object, video)

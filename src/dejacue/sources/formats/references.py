@@ -8,13 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dejacue.errors import InputError, named, unknown
+from dejacue.errors import InputError, in_file, named, unknown
 from dejacue.records import Reference, Window
 from dejacue.sources.formats.clock import Clocks
 from dejacue.sources.formats.registry import Format
 from dejacue.sources.formats.spans import Marks, Span, stem
-
-_NEED_TIMES = "is in seconds, and only the video tells the time of each frame; give the video or"
 
 
 def read(
@@ -29,9 +27,9 @@ def read(
     name = os.fspath(path)
     spans = format.spans(path)
     clocks = Clocks(times)
-    with named(name):
+    with in_file(name):
         if not spans:
-            raise InputError("marks no state; mark at least one span")
+            raise InputError("marks no state", field="state", remedy="mark at least one span")
         references: dict[str, dict[str, list[Window]]] = {}
         single = len({(span.object, span.video) for span in spans}) == 1
         for span in spans:
@@ -39,7 +37,7 @@ def read(
             if states is not None and span.state not in states and text in states:
                 span = replace(span, state=text)  # in ELAN: a tier for the object, not the state
             if not span.state.strip():
-                raise InputError("a span has no state; give it a label")
+                raise InputError("a span has no state", field="state", remedy="give it a label")
             check_state(span.state, states)
             object = span.object or (stem(span.video) if span.video else None) or stem(name)
             object = history if history is not None and single else object
@@ -52,7 +50,7 @@ def read(
                     if clock is not None:
                         clock.check(window)
                 elif clock is None:
-                    raise InputError(f"{_NEED_TIMES} history it belongs to (--times FILE, times=)")
+                    raise _needs_times("", "history it belongs to")
                 else:
                     window = clock.window(span.seconds, format.tolerance_s or 1e-6)
             if window not in windows:
@@ -65,11 +63,16 @@ def read(
         ]
 
 
+def _needs_times(subject: str, history: str) -> InputError:
+    problem = f"{subject}is in seconds, and only the video tells the time of each frame"
+    remedy = f"give the video or {history} (--times FILE, times=)"
+    return InputError(problem, field="times", remedy=remedy)
+
+
 def check_state(state: str, states: Collection[str] | None) -> None:
     if states is not None and state not in states:
-        raise InputError(
-            f"{unknown('state', state, states)}; rename it, or remove it from the file"
-        )
+        problem, remedy = unknown("state", state, states), "rename it, or remove it from the file"
+        raise InputError(problem, field="state", value=state, remedy=remedy)
 
 
 def write(references: Iterable[Reference], format: Format, *, times: Any = None) -> bytes:
@@ -80,9 +83,7 @@ def write(references: Iterable[Reference], format: Format, *, times: Any = None)
         object = reference.history_id
         clock = clocks.of(object, reference.component, Path())
         if clock is None and format.timed:
-            raise InputError(
-                f'history "{object}": {format.suffix} {_NEED_TIMES} history (--times FILE, times=)'
-            )
+            raise _needs_times(f'history "{object}": {format.suffix} ', "history")
         objects[object] = clocks.video(object)
         if clock is not None:
             rates[object] = clock.rate
@@ -95,6 +96,6 @@ def write(references: Iterable[Reference], format: Format, *, times: Any = None)
                         clock.check(window)
                 spans.append(Span(state, window, seconds, object, objects[object], None, texts))
     if not objects:
-        raise InputError("there are no references to write")
+        raise InputError("there are no references to write", field="references")
     content = format.write(Marks(spans, objects, rates=rates, truth=True))
     return content if isinstance(content, bytes) else content.encode()

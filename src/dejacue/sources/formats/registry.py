@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
 
-from dejacue.errors import InputError, named
+from dejacue.errors import InputError, in_file
 from dejacue.plugins import Registry
 from dejacue.sources.documents import parse_documents, read_text
 from dejacue.sources.formats import (
@@ -56,11 +58,21 @@ class Format:
         return self.tolerance_s is not None
 
     def spans(self, path: str | os.PathLike[str]) -> list[Span]:
-        """Read a file."""
+        """Return the spans that a file holds."""
         name = os.fspath(path)
         content = name if self.binary else read_text(name, MAX_BYTES, "split it")
-        with named(name):
+        with in_file(name):
             return self.read(content)
+
+
+def _of_module(
+    name: str,
+    suffixes: tuple[str, ...],
+    counting: tuple[str, str, float | None],
+    module: ModuleType,
+    **more: Any,
+) -> Format:
+    return Format(name, suffixes, *counting, module.write, module.read, **more)
 
 
 # base, end and tolerance_s of a Format
@@ -78,29 +90,12 @@ FORMATS: Registry[Format] = Registry(
         for format in (
             Format("vtt", (".vtt",), *_MILLISECONDS, subtitles.write_vtt, subtitles.read),
             Format("srt", (".srt",), *_MILLISECONDS, subtitles.write_srt, subtitles.read),
-            Format("eaf", (".eaf",), *_MILLISECONDS, eaf.write, eaf.read, opens=True),
-            Format("otio", (".otio",), *_TICKS, otio.write, otio.read, opens=True),
-            Format(
-                "rerun",
-                (".rrd",),
-                *_SECONDS,
-                recording.write,
-                recording.read,
-                "rerun-sdk",
-                binary=True,
-            ),
-            Format(
-                "fiftyone", (".fiftyone.json",), *_FROM_1, fiftyone.write, fiftyone.read, opens=True
-            ),
-            Format(
-                "label-studio",
-                _LABEL_STUDIO,
-                *_FROM_1,
-                label_studio.write,
-                label_studio.read,
-                opens=True,
-            ),
-            Format("cvat", (".cvat.xml",), *_FROM_0, cvat.write, cvat.read, opens=True),
+            _of_module("eaf", (".eaf",), _MILLISECONDS, eaf, opens=True),
+            _of_module("otio", (".otio",), _TICKS, otio, opens=True),
+            _of_module("rerun", (".rrd",), _SECONDS, recording, package="rerun-sdk", binary=True),
+            _of_module("fiftyone", (".fiftyone.json",), _FROM_1, fiftyone, opens=True),
+            _of_module("label-studio", _LABEL_STUDIO, _FROM_1, label_studio, opens=True),
+            _of_module("cvat", (".cvat.xml",), _FROM_0, cvat, opens=True),
             Format(
                 "qvhighlights",
                 (".qvhighlights.jsonl",),
@@ -136,8 +131,9 @@ def format_in(path: str | os.PathLike[str]) -> Format | None:
     """
     name = os.fspath(path)
     if os.path.isdir(name) or name.lower().endswith(".zip"):
-        what = "a folder;" if os.path.isdir(name) else "an archive; unpack it and"
-        raise InputError(f"{name}: is {what} give the file inside: labels.json, annotations.xml …")
+        what, remedy = ("a folder", "") if os.path.isdir(name) else ("an archive", "unpack it and ")
+        remedy += "give the file inside: labels.json, annotations.xml …"
+        raise InputError(f"is {what}", file=name, remedy=remedy)
     format = format_of(name)
     if format is not None or not name.lower().endswith((".json", ".jsonl", ".xml")):
         return format

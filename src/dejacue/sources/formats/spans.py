@@ -27,7 +27,7 @@ class Span:
     times_s      from the start of the first frame to the end of the last one
     object       the history; None: the file names none
     video        its path or name; None: not known
-    descriptions the sentences that were asked, where they are known
+    descriptions the sentences that describe the state, where they are known
     """
 
     state: str
@@ -92,7 +92,8 @@ class Marks:
         """Return the video of all objects (None: not known); several are refused."""
         known = {video for video in self.objects.values() if video is not None}
         if len(known) > 1:
-            raise InputError(f"{what} belong to one video, not to {', '.join(sorted(known))}")
+            problem = f"{what} belong to one video, not to {', '.join(sorted(known))}"
+            raise InputError(problem, field="videos")
         return known.pop() if known else None
 
 
@@ -131,10 +132,12 @@ def times(start: Any, end: Any, scale: float = 1.0) -> tuple[float, float]:
         except (TypeError, ValueError):
             number = math.nan
         if not math.isfinite(number) or abs(number) > MAX_SECONDS:
-            raise InputError(f"time {shown(value)} is not a finite number; correct it")
+            problem = f"time {shown(value)} is not a finite number"
+            raise InputError(problem, field="time", value=value, remedy="correct it")
         seconds.append(number)
     if seconds[1] <= seconds[0]:
-        raise InputError(f"ends at {seconds[1]:g} s, not after its start at {seconds[0]:g} s")
+        problem = f"ends at {seconds[1]:g} s, not after its start at {seconds[0]:g} s"
+        raise InputError(problem, field="end", value=end)
     return seconds[0], seconds[1]
 
 
@@ -142,7 +145,9 @@ def frames(first: Any, last: Any, base: int = 0) -> Window:
     """Check the frames of a span, counted from ``base`` with both ends inclusive."""
     for value in (first, last):
         if type(value) is not int or not base <= value <= MAX_FRAME:
-            raise InputError(f"frame {shown(value)} is not a whole number, {base} or more")
+            problem = f"frame {shown(value)} is not a whole number, {base} or more"
+            raise InputError(problem, field="frame", value=value)
     if last < first:
-        raise InputError(f"ends at frame {last}, before its start at frame {first}")
+        problem = f"ends at frame {last}, before its start at frame {first}"
+        raise InputError(problem, field="end", value=last)
     return Window(first - base, last - base)

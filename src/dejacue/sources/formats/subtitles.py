@@ -69,14 +69,15 @@ def read(text: str) -> list[Span]:
         with named(f'cue "{lines[at].strip()}"'):
             match = _TIMES.fullmatch(lines[at])
             if match is None:
-                raise InputError("is not two times in hours, minutes, seconds and milliseconds")
+                problem = "is not two times in hours, minutes, seconds and milliseconds"
+                raise InputError(problem, field="time")
             start, end = _milliseconds(match.groups()[:4]), _milliseconds(match.groups()[4:])
             seconds = times(start, end, 1e-3)
             words = " ".join(lines[at + 1 :]).strip()
             if vtt:
                 words = html.unescape(re.sub("<[^>]*>", "", words))
             if not words:
-                raise InputError("has no text; give the state")
+                raise InputError("has no text", field="state", remedy="give the state")
         object, mark, rest = words.partition(_AFTER_OBJECT)
         state, _, sentences = (rest if mark else words).partition(": ")
         descriptions = tuple(filter(None, sentences.split(" / ")))
@@ -84,7 +85,8 @@ def read(text: str) -> list[Span]:
             Span(state.strip(), None, seconds, object if mark else None, descriptions=descriptions)
         )
     if not spans:
-        raise InputError("has no cue; a cue is a line with two times and -->, then a line of text")
+        remedy = "a cue is a line with two times and -->, then a line of text"
+        raise InputError("has no cue", field="cue", remedy=remedy)
     return spans
 
 
