@@ -446,7 +446,7 @@ def test_every_command_is_known_here():
         "store verify",
         "store compact",
         "store export",
-        "store ask",
+        "store query",
         "studio",
         "learn",
         "learn fit",

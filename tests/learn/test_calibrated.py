@@ -449,7 +449,7 @@ def test_the_command_fits_a_store_and_a_model_is_a_readout(dejacue, files, cups)
     assert found.code == 0, found.err
     assert json.loads(found.out)["settings"]["readout"]["name"] == "calibrated"
     assert "not recommended" in found.err + found.out
-    asked = dejacue("store", "ask", files / "store", "-v", words, "-r", model, "--jsonl")
+    asked = dejacue("store", "query", files / "store", "-v", words, "-r", model, "--jsonl")
     assert asked.code == 0, asked.err
     assert len(asked.out.splitlines()) == 6 * 4  # each description has its own window
 

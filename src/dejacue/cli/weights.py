@@ -1,4 +1,4 @@
-"""``dejacue weights`` and ``info``: what is installed on this machine."""
+"""``dejacue weights`` and ``info``: list, download and check what is installed here."""
 
 from __future__ import annotations
 
@@ -130,10 +130,9 @@ def _print_paths(models: list[Model], required: bool) -> None:
     for model in models:
         lacking = [name for _, name, path in model.files() if path is None]
         if lacking and required:
-            raise MissingData(
-                f"{model.name}: {', '.join(lacking)} not on this machine; run dejacue weights "
-                f"fetch {model.name}"
-            )
+            problem = f"{model.name}: {', '.join(lacking)} not on this machine"
+            remedy = f"run dejacue weights fetch {model.name}"
+            raise MissingData(problem, value=model.name, remedy=remedy)
     for model in models:
         for _, _, path in model.files():
             if path is not None:
