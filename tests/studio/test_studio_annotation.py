@@ -19,7 +19,7 @@ LABELS = ["empty"] * 20 + ["none"] * 5 + ["full"] * 35
 
 
 def invited(studio, name: str):
-    """A client with the token of one annotator."""
+    """Return a client with the token of one annotator."""
     token = client_of(studio).post("/api/annotators", json={"annotator": name}).json()["token"]
     return client_of(studio, token)
 
@@ -37,7 +37,7 @@ def label(client, name: str, labels: list[str | None], first: dict | None = None
 
 @pytest.fixture
 def pair(studio):
-    """Two annotators and the owner."""
+    """Return clients of two annotators and of the owner."""
     return invited(studio, "Anna"), invited(studio, "Ben"), client_of(studio)
 
 

@@ -45,7 +45,7 @@ def operations() -> list[tuple[str, str]]:
 
 
 def about_what_is_there(parameters: dict) -> None:
-    """Changes half of them."""
+    """Replace half of the parameters with ids that exist."""
     for name in IDS.keys() & (parameters or {}).keys():
         size, known = len(str(parameters[name])), IDS[name]
         if size % 2:

@@ -462,7 +462,7 @@ def test_a_state_that_is_not_found_has_no_interval_and_counts_as_zero(studio, cl
 
 
 def moved_references(path) -> dict:
-    """References of the scene that are elsewhere than the true ones."""
+    """Write references of the scene that differ from the true ones; return them."""
     states = {"empty": [[0, 1]], "full": [[58, 59]]}
     path.parent.mkdir(exist_ok=True)
     write_references(

@@ -139,7 +139,7 @@ def test_findings_are_measured_against_references(studio, client) -> None:
 
 
 def test_findings_of_one_name_are_measured_each_for_itself(studio, client) -> None:
-    """Two videos that are called alike, each with references of its own; and one video twice."""
+    """Measure two videos of one name, each with references of its own, and one video twice."""
     root = studio.workspace.root
     for folder in ("cup", "scene"):
         shutil.copytree(root / folder, root / "other" / folder)

@@ -20,19 +20,8 @@ from dejacue.cli.tables import console, say, show_tables
 if TYPE_CHECKING:
     from dejacue.sources.catalogue import Model
 
-PACKAGES = ("numpy", "onnxruntime", "av")
-EXTRAS = (
-    "torch",
-    "transformers",
-    "open_clip_torch",
-    "timm",
-    "fastapi",
-    "uvicorn",
-    "pyarrow",
-    "pandas",
-    "polars",
-    "fsspec",
-)
+PACKAGES = ("numpy", "onnxruntime", "av", "torch", "transformers", "open_clip_torch", "timm")
+EXTRAS = ("fastapi", "uvicorn", "pyarrow", "pandas", "polars", "fsspec")
 FAMILIES = {"hf:": "transformers", "openclip:": "open_clip_torch", "timm:": "timm"}
 
 weights = typer.Typer(

@@ -43,17 +43,7 @@ from dejacue.records import Window
 from dejacue.sources.files import file_name
 from dejacue.sources.results import write_references
 from dejacue.studio.errors import Conflict, NotAllowed, NotThere
-from dejacue.studio.models import (
-    PROBLEMS,
-    Frame,
-    Id,
-    Json,
-    RequestModel,
-    SessionDep,
-    StudioDep,
-    Text,
-    owner_only,
-)
+from dejacue.studio.models import Frame, Id, Json, Owner, RequestModel, SessionDep, StudioDep, Text
 from dejacue.studio.security import StudioSession
 from dejacue.studio.state import ANNOTATIONS, Studio, annotations_of
 
@@ -348,7 +338,7 @@ def _labels_as(session: StudioSession, annotator: str) -> bool:
     return session.annotator is not None and _same(session.annotator, annotator)
 
 
-router = APIRouter(tags=["annotation"], responses=PROBLEMS)
+router = APIRouter(tags=["annotation"])
 TargetDep = Annotated[AnnotationTarget, Depends(target)]
 
 
@@ -384,7 +374,7 @@ def label_as(body: LabelAsBody, request: Request, studio: StudioDep, session: Se
     return {"annotator": body.annotator, "owner": True}
 
 
-@router.post("/api/annotators", dependencies=[Depends(owner_only)])
+@router.post("/api/annotators", dependencies=[Owner])
 def invite(body: InvitationBody, studio: StudioDep) -> Json:
     """Return a token for one annotator, who sees only the videos and their own pass."""
     if not body.annotator.isprintable() or not body.annotator.strip():

@@ -9,11 +9,11 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, FastAPI, Request
+from fastapi import APIRouter, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, JSONResponse
 from fastapi.staticfiles import StaticFiles
-from pydantic import Field
+from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
 from dejacue._version import __version__
@@ -30,28 +30,25 @@ from dejacue.sources.tracks.sam2 import REPOSITORIES
 from dejacue.studio import annotations as annotation
 from dejacue.studio import corpus, findings, job_routes, videos
 from dejacue.studio.errors import status_of
-from dejacue.studio.models import (
-    PROBLEMS,
-    Id,
-    Json,
-    RequestModel,
-    SessionDep,
-    StudioDep,
-    Text,
-    owner_only,
-)
+from dejacue.studio.models import Id, Json, Owner, RequestModel, SessionDep, StudioDep, Text
 from dejacue.studio.security import Guard
 from dejacue.studio.state import Studio
 from dejacue.studio.workspace import WORDS
 
 STATIC = Path(str(files("dejacue.studio"))) / "static"
 REPORT_STATIC = Path(str(files("dejacue.report"))) / "static"  # the timeline is that of the report
+STATUSES = (400, 401, 403, 404, 409, 413, 422, 503)  # of errors
 MESSAGES = {
     "Not Found": "there is nothing at this address",
     "Method Not Allowed": "this address has no such method",
 }
-router = APIRouter(tags=["workspace"], responses=PROBLEMS)
-Owner = Depends(owner_only)
+router = APIRouter(tags=["workspace"])
+
+
+class ErrorResponse(BaseModel):
+    """An answer to a request that failed: the problem, in one sentence."""
+
+    detail: str
 
 
 def create_app(studio: Studio, host: str = "127.0.0.1") -> Any:
@@ -73,7 +70,7 @@ def create_app(studio: Studio, host: str = "127.0.0.1") -> Any:
     app.state.studio = studio
     topics = (annotation, corpus, findings, job_routes, videos)
     for routes in (router, *(topic.router for topic in topics)):
-        app.include_router(routes)
+        app.include_router(routes, responses={code: {"model": ErrorResponse} for code in STATUSES})
     app.add_api_route("/", lambda: FileResponse(STATIC / "index.html"), include_in_schema=False)
     app.mount("/static/report", StaticFiles(directory=REPORT_STATIC))
     app.mount("/static", StaticFiles(directory=STATIC))

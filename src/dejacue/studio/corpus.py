@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import APIRouter, Query
 
 from dejacue.errors import InputError
 from dejacue.evaluation.evaluate import evaluate
@@ -17,10 +17,10 @@ from dejacue.records import Interval, Reference, Timeline, Window
 from dejacue.sources.findings import VERSION, Made, read_document
 from dejacue.sources.npz import read_npz
 from dejacue.sources.results import read_references
-from dejacue.studio.models import PROBLEMS, Json, StudioDep, owner_only
+from dejacue.studio.models import Json, Owner, StudioDep
 from dejacue.studio.state import Studio
 
-router = APIRouter(tags=["corpus"], responses=PROBLEMS, dependencies=[Depends(owner_only)])
+router = APIRouter(tags=["corpus"], dependencies=[Owner])
 EMPTY_ROW: Json = {"history": "", "doubts": 0, "states": [], "intervals": [], "notes": []}
 EMPTY_ROW |= dict.fromkeys(("object", "encoder", "readout", "tiou", "references"))
 

@@ -23,17 +23,7 @@ from dejacue.sources.files import file_name
 from dejacue.sources.tracks import read_notes
 from dejacue.studio.annotations import check_readable
 from dejacue.studio.errors import NotThere
-from dejacue.studio.models import (
-    PROBLEMS,
-    Frame,
-    Id,
-    Json,
-    RequestModel,
-    SessionDep,
-    StudioDep,
-    Text,
-    owner_only,
-)
+from dejacue.studio.models import Frame, Id, Json, Owner, RequestModel, SessionDep, StudioDep, Text
 from dejacue.studio.state import Studio
 
 QuestionCount = Annotated[int, Field(ge=0, le=20)]
@@ -103,11 +93,11 @@ def _finding(id: Id, studio: StudioDep, session: SessionDep) -> Finding:
     return studio.finding(id)
 
 
-router = APIRouter(prefix="/api/findings", tags=["findings"], responses=PROBLEMS)
+router = APIRouter(prefix="/api/findings", tags=["findings"])
 FindingDep = Annotated[Finding, Depends(_finding)]
 
 
-@router.get("", dependencies=[Depends(owner_only)])
+@router.get("", dependencies=[Owner])
 def list_findings(studio: StudioDep) -> list[Json]:
     """List the findings of the workspace."""
     return [{"id": id} for id in studio.workspace.contents().findings]
@@ -171,7 +161,7 @@ def compare(id: Id, body: CompareBody, studio: StudioDep, finding: FindingDep) -
     return answers
 
 
-@router.put("/{id:path}", dependencies=[Depends(owner_only)])
+@router.put("/{id:path}", dependencies=[Owner])
 def save(id: Id, body: SaveBody, studio: StudioDep) -> Json:
     """Read as ``read`` does and write the result: over the finding, or to another folder."""
     studio.jobs.check_free(body.folder or id)

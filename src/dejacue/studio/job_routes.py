@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Request
 from fastapi.responses import StreamingResponse
 from pydantic import Field, TypeAdapter
 
@@ -24,12 +24,10 @@ from dejacue.sources.tracks import RawPrompt
 from dejacue.studio.corpus import evaluate_findings
 from dejacue.studio.findings import ReadingSettings, WordsModel, vocabulary
 from dejacue.studio.jobs import BackgroundTask, Work
-from dejacue.studio.models import PROBLEMS, Frame, Json, RequestModel, StudioDep, Text, owner_only
+from dejacue.studio.models import Frame, Json, Owner, RequestModel, StudioDep, Text
 from dejacue.studio.state import Studio
 
-router = APIRouter(
-    prefix="/api/jobs", tags=["jobs"], responses=PROBLEMS, dependencies=[Depends(owner_only)]
-)
+router = APIRouter(prefix="/api/jobs", tags=["jobs"], dependencies=[Owner])
 POLL_S, KEEPALIVE_S = 0.1, 15.0
 Place = Annotated[str, Field(min_length=1, max_length=1024)]
 

@@ -24,17 +24,6 @@ class RequestModel(BaseModel):
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
 
-class ErrorResponse(BaseModel):
-    """An answer to a request that failed: the problem, in one sentence."""
-
-    detail: str
-
-
-PROBLEMS: dict[int | str, dict[str, Any]] = {
-    code: {"model": ErrorResponse} for code in (400, 401, 403, 404, 409, 413, 422, 503)
-}
-
-
 def _studio(request: Request) -> Any:
     return request.app.state.studio
 
@@ -47,7 +36,10 @@ StudioDep = Annotated[Studio, Depends(_studio)]
 SessionDep = Annotated[StudioSession, Depends(_session)]
 
 
-def owner_only(session: SessionDep) -> None:
+def _owner_only(session: SessionDep) -> None:
     """Refuse annotators: they see nothing that tells what others, or a machine, say."""
     if session.annotator is not None:
         raise NotAllowed("annotators see only their own pass; only the studio's owner sees this")
+
+
+Owner = Depends(_owner_only)

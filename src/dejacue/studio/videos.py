@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import numpy as np
 from anyio import to_thread
-from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 from fastapi import Path as InPath
 from fastapi.responses import FileResponse
 from numpy.typing import NDArray
@@ -30,17 +30,7 @@ from dejacue.sources.tracks.prompts import united
 from dejacue.sources.video import Frame as VideoFrame
 from dejacue.studio.errors import Conflict, NotThere
 from dejacue.studio.findings import objects_of
-from dejacue.studio.models import (
-    MAX_FRAME,
-    PROBLEMS,
-    Frame,
-    Id,
-    Json,
-    RequestModel,
-    StudioDep,
-    Text,
-    owner_only,
-)
+from dejacue.studio.models import MAX_FRAME, Frame, Id, Json, Owner, RequestModel, StudioDep, Text
 from dejacue.studio.state import Studio, whole_frames
 from dejacue.studio.workspace import MEDIA
 
@@ -77,7 +67,7 @@ def outline(mask: NDArray[np.bool_]) -> list[Polygon]:
     return polygons
 
 
-router = APIRouter(tags=["videos"], responses=PROBLEMS)
+router = APIRouter(tags=["videos"])
 PICTURE: dict[int | str, dict[str, Any]] = {
     200: {"content": {"image/jpeg": {}}, "description": "A JPEG picture."}
 }
@@ -161,7 +151,7 @@ def frame(id: Id, number: Number, studio: StudioDep, width: Width | None = None)
     return _picture(jpeg(frames.image(number), width))
 
 
-@router.post("/api/videos/{id:path}/preview", dependencies=[Depends(owner_only)])
+@router.post("/api/videos/{id:path}/preview", dependencies=[Owner])
 def preview(id: Id, body: Preview, studio: StudioDep) -> Json:
     """Return the outline of the object that a tracker sees in one frame."""
     frames = studio.frames(studio.workspace.video(id))
@@ -272,7 +262,7 @@ def _masked_frame(
     "/api/uploads",
     status_code=201,
     tags=["uploads"],
-    dependencies=[Depends(owner_only)],
+    dependencies=[Owner],
     openapi_extra={
         "requestBody": {
             "required": True,
