@@ -141,7 +141,12 @@ def _import(
         states=None if states is None else passes.labels_of(states),
         history=blank.history,
     )
-    labels = _reference_of(marks, blank.history, references).states
+    labels = next((r.states for r in references if r.history_id == blank.history), None)
+    if labels is None:
+        names = ", ".join(reference.history_id for reference in references)
+        problem = f'has no marks for "{blank.history}", only for {names}'
+        remedy = "choose one of them with --id"
+        raise InputError(problem, file=marks, field="id", value=blank.history, remedy=remedy)
     with in_file(marks):
         if states is None:
             blank = replace(blank, states=passes.states_in(labels))
@@ -162,16 +167,6 @@ def _import(
             f"{counted(filled.labels.count(None), 'frame')} not labelled yet; mark them, or set "
             "their label with --rest"
         )
-
-
-def _reference_of(path: Path, history: str, references: Sequence[Reference]) -> Reference:
-    for reference in references:
-        if reference.history_id == history:
-            return reference
-    names = ", ".join(reference.history_id for reference in references)
-    problem = f'has no marks for "{history}", only for {names}'
-    remedy = "choose one of them with --id"
-    raise InputError(problem, file=path, field="id", value=history, remedy=remedy)
 
 
 @annotate.command("export")

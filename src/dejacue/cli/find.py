@@ -240,26 +240,33 @@ def find_and_show(search: Search, outputs: Outputs) -> None:
         reference.history_id: reference.states
         for reference in _references(outputs.references, search)
     }
+    folder, file = _places(outputs, search.saved is not None)
+    _check(file, folder if search.saved is not None else None, outputs, search)
     if search.saved is not None:
-        folder, file = _places(outputs, saved=True)
-        _check(file, folder, outputs, search)
         findings = search.findings()
         if outputs.cut and findings[0].made.video is None:
             raise InputError("is a history; --cut needs the video", file=source, field="cut")
     else:
-        folder, file, findings = _from_video(source, search, outputs)
-    several = len(findings) > 1
+        folder = folder or _default_folder(source, file_name(search.job.open().name))
+        findings = _findings_of_video(search, folder, file)
     tables: list[Table] = []
     for finding in findings:
-        name = finding.history.id
-        truth = true_windows.get(name)
+        name = file_name(finding.history.id) if len(findings) > 1 else ""
+        truth = true_windows.get(finding.history.id)
         if len(true_windows) == 1:  # a file of a single history serves any
             (truth,) = true_windows.values()
-        place = None if file else folder
-        if place is not None and several:
-            place /= file_name(name)
-        clips = place or (source if source.is_dir() else source.parent)
-        _write(finding, truth, place, outputs, several, clips / "clips")
+        if outputs.plot is not None:
+            plot = outputs.plot.with_stem(f"{outputs.plot.stem}-{name}") if name else outputs.plot
+            say_written(finding.plot(plot, references=truth), "plot")
+        place = None if file is not None or folder is None else folder / name
+        if place is not None:
+            write_folder(place, finding, truth)
+        if outputs.cut:
+            clips = place or (source if source.is_dir() else source.parent)
+            for clip in finding.cut(clips / "clips"):
+                say_written(clip, "clip")
+        if place is not None:
+            say_written(place / "report.html", "report")
         tables.append(timeline_table(finding.timeline, truth))
         if any(interval.diagnostics for interval in finding):
             tables.append(diagnostics_table(finding.timeline))
@@ -309,18 +316,12 @@ def _show_questions(findings: Sequence[Finding], count: int) -> None:
             say(f"question: which state is frame {at}{when}? {likely}; {answer}", stderr=True)
 
 
-def _from_video(
-    source: Path, search: Search, outputs: Outputs
-) -> tuple[Path, Path | None, list[Finding]]:
-    """Return the folder of the history, the file to write instead of a report, the findings."""
+def _findings_of_video(search: Search, folder: Path, file: Path | None) -> list[Finding]:
+    """Return the findings of a video; say where histories are if only a file is written."""
     from dejacue.cli.video import summarise_tracking
-    from dejacue.sources.files import file_name
     from dejacue.sources.findings import history_path
     from dejacue.sources.tracks import read_notes
 
-    folder, file = _places(outputs)
-    folder = folder or _default_folder(source, file_name(search.job.open().name))
-    _check(file, None, outputs, search)
     with Bars() as bars:
         search = replace(search, folder=folder, pictures=file is None, progress=bars)
         findings = search.findings()
@@ -328,7 +329,7 @@ def _from_video(
         summarise_tracking(folder / "masks", tracked, stderr=True)
     for finding in findings if file else ():
         say_written(history_path(folder, finding.history.id), "history")
-    return folder, file, findings
+    return findings
 
 
 def _default_folder(source: Path, name: str) -> Path:
@@ -366,7 +367,7 @@ def _check(file: Path | None, folder: Path | None, outputs: Outputs, search: Sea
         check_place(folder, folder=True)
 
 
-def _places(outputs: Outputs, saved: bool = False) -> tuple[Path | None, Path | None]:
+def _places(outputs: Outputs, saved: bool) -> tuple[Path | None, Path | None]:
     """Return a folder for the report, or one file; of a saved history, an existing file stays."""
     from dejacue.sources.findings import holds_finding
 
@@ -396,31 +397,6 @@ def _export_for(file: Path, format: str | None) -> Export | None:
         remedy = "leave one of them out"
         raise InputError(problem, file=file, field="format", value=format, remedy=remedy)
     return export
-
-
-def _write(
-    finding: Finding,
-    references: References | None,
-    folder: Path | None,
-    outputs: Outputs,
-    several: bool,
-    clips: Path,
-) -> None:
-    """Write the plot and the clips of ``outputs``, and all formats into the folder."""
-    from dejacue.sources.files import file_name
-
-    if outputs.plot is not None:
-        stem = f"{outputs.plot.stem}-{file_name(finding.history.id)}"
-        path = outputs.plot.with_stem(stem) if several else outputs.plot
-        finding.plot(path, references=references)
-        say_written(path, "plot")
-    if folder is not None:
-        write_folder(folder, finding, references)
-    if outputs.cut:
-        for path in finding.cut(clips):
-            say_written(path, "clip")
-    if folder is not None:
-        say_written(folder / "report.html", "report")
 
 
 def write_folder(folder: Path, finding: Finding, references: References | None) -> None:

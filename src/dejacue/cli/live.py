@@ -107,7 +107,11 @@ def live(
         id=video.name,
         pictures=output is not None,
     )
-    lines = nullcontext(_print_json) if jsonl else _strip(list(reading.reading.vocabulary.states))
+    lines: AbstractContextManager[Callable[[Update], object]] = nullcontext(_print_json)
+    if not jsonl and console().is_terminal:
+        lines = _on_screen(list(reading.reading.vocabulary.states))
+    elif not jsonl:
+        lines = nullcontext(_print_changes())
     with lines as show, _stopping() as stopped:
         frames = _paced(video) if realtime else video
         problems, late_s = _push_all(reading, frames, mask_of, show, stopped)
@@ -240,11 +244,6 @@ def _stopping() -> Iterator[Callable[[], bool]]:
 
 def _print_json(update: Update) -> None:
     print(as_json(update.to_dict()), flush=True)
-
-
-def _strip(states: Sequence[str]) -> AbstractContextManager[Callable[[Update], None]]:
-    """Return lines that change on a terminal, elsewhere a printed line for each change."""
-    return _on_screen(states) if console().is_terminal else nullcontext(_print_changes())
 
 
 @contextmanager

@@ -523,6 +523,10 @@ def _check_own(session: StudioSession, annotator: str) -> None:
         )
 
 
+def _run(window: Window, **labels: str | None) -> Json:
+    return {"start": window.start, "end": window.end, **labels}
+
+
 def _pass_document(target: AnnotationTarget, pass_: Pass) -> Json:
     return {
         "id": target.id,
@@ -533,7 +537,7 @@ def _pass_document(target: AnnotationTarget, pass_: Pass) -> Json:
         "states": list(LABELS[:3:2] if pass_.states is None else pass_.states),
         "labels": list(pass_.known),
         "frames": list(pass_.frames),
-        "runs": [{"start": w.start, "end": w.end, "label": label} for w, label in pass_.runs()],
+        "runs": [_run(window, label=label) for window, label in pass_.runs()],
         "revision": target.revision(pass_.annotator),
         "closed": target.closed,
     }
@@ -546,13 +550,7 @@ def _decisions(target: AnnotationTarget) -> Json:
         "annotators": list(decisions.annotators),
         "labels": list(decisions.known),
         "runs": [
-            {
-                "start": row.window.start,
-                "end": row.window.end,
-                "first": row.first,
-                "second": row.second,
-                "label": row.label,
-            }
+            _run(row.window, first=row.first, second=row.second, label=row.label)
             for row in decisions.rows
         ],
         "open": sum(row.label is None for row in decisions.rows),
