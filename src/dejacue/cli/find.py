@@ -391,7 +391,8 @@ def _export_for(file: Path, format: str | None) -> Export | None:
     except InputError as error:
         if format is not None:
             return None
-        raise InputError(f"{error}, {TABLE} (the table), or a folder") from None
+        error.args = (f"{error}, {TABLE} (the table), or a folder",)
+        raise
     if format is not None and export is not EXPORTS.get(format):
         problem = f"the suffix does not match --format {format}"
         remedy = "leave one of them out"

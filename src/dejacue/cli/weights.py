@@ -80,8 +80,8 @@ def ls(
                 problem = f"{model.name}: {', '.join(lacking)} not on this machine"
                 remedy = f"run dejacue weights fetch {model.name}"
                 raise MissingData(problem, value=model.name, remedy=remedy)
-        for path in filter(None, (path for model in models for _, _, path in model.files())):
-            typer.echo(path)
+        for file in filter(None, (path for model in models for _, _, path in model.files())):
+            typer.echo(file)
         return
     if json:
         typer.echo(dumps([_document(model) for model in models], indent=2))
