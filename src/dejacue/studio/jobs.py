@@ -26,7 +26,7 @@ Work = Callable[[Progress], Any]
 
 @dataclass
 class BackgroundTask:
-    """Work in the background, and how far it is.
+    """Work in the background, and its progress.
 
     request   its body, to repeat it
     state     waiting, running, done, failed or stopped

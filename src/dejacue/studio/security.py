@@ -1,4 +1,4 @@
-"""Who may send requests: a token a start, sessions, Host, Origin and Sec-Fetch-Site, sizes.
+"""Check who sends requests: a token per start, sessions, Host, Origin, Sec-Fetch-Site, sizes.
 
 Loopback is no boundary: any page that is open in a browser on this machine can send requests to it.
 So every request below /api needs the token (scripts: Authorization: Bearer …) or the cookie of a
@@ -39,7 +39,7 @@ HEADERS = {
 
 @dataclass(frozen=True)
 class StudioSession:
-    """Who sends a request.
+    """The sender of a request.
 
     annotator   who labels, and sees nothing but their own pass; None: the owner
     owner       whether the session began with the token of the start, so that it may stop labelling

@@ -109,7 +109,7 @@ class CachingEncoder(Encoder):
 
 
 class Studio:
-    """What all requests share.
+    """The state that all requests share.
 
     encoder, tracker   names for new findings; None: the defaults of the library
     """
