@@ -22,7 +22,7 @@ from dejacue import Store, write_history, write_vocabulary
 from dejacue.cli import main, options, readouts
 from dejacue.cli.annotate import _frames
 from dejacue.sources.masks.objects import object_groups
-from dejacue.sources.tracks.prompts import TypedPrompts, read_prompts
+from dejacue.sources.tracks.prompts import TypedPrompts, parse_prompts
 
 LONG = ("demo", "reproduce", "fetch", "studio")  # they compute long, download, or serve
 HISTORIES, VIDEOS = ["x.npz", "finding", "x.npz"], ["clip.mkv", "images", "images/*.png"]
@@ -220,7 +220,7 @@ def texts(rng: Random, valid: Path, folder: Path) -> None:
             )
             if rng.random() < 0.5
         }
-        read_prompts(TypedPrompts(at=rng.choice((None, 0, -1, 10**12)), **shown))
+        parse_prompts(TypedPrompts(at=rng.choice((None, 0, -1, 10**12)), **shown))
     elif kind == 4:
         _frames(typed(rng, "frames"))
     else:
