@@ -42,11 +42,11 @@ const { scene, options } = await (await fetch("scene.json")).json();
 window.events = [];
 const names = options.events || ["seek", "change", "select", "mark"];
 const on = Object.fromEntries(names.map((name) => [name, (value) => events.push([name, value])]));
-window.own = timeline(document.querySelector("#here"), scene, { ...options, on });
+window.chart = timeline(document.querySelector("#here"), scene, { ...options, on });
 """
 # wait_for_function would need eval, which the policy forbids
 READY = """async (wait_s) => {
-  const ready = () => Boolean(window.own && own.stats.draws);
+  const ready = () => Boolean(window.chart && chart.stats.draws);
   const end = performance.now() + 1000 * wait_s;
   while (!ready() && performance.now() < end) await new Promise(requestAnimationFrame);
   return ready();
@@ -95,23 +95,24 @@ class Stage:
         return self.page.evaluate(expression, value)
 
     def drawn(self) -> None:
-        """Waits for what was asked to be drawn."""
+        """Wait until the latest changes are drawn."""
         self.js("new Promise((go) => requestAnimationFrame(() => requestAnimationFrame(go)))")
 
     @property
     def shown(self) -> dict[str, Any]:
         self.drawn()
-        return self.js("own.shown")
+        return self.js("chart.shown")
 
     def events(self, name: str) -> list[Any]:
-        return self.js("(name) => events.filter((one) => one[0] === name).map((o) => o[1])", name)
+        script = "(name) => events.filter(([kind]) => kind === name).map(([, value]) => value)"
+        return self.js(script, name)
 
     def at(self, frame: float, row: int = 0, down: float = 7) -> tuple[float, float]:
-        """The point of a frame in a row."""
-        own = self.shown
+        """Return the point of a frame in a row."""
+        view = self.shown
         box = self.page.locator(".tl-plot").bounding_box()
         label = self.page.locator(".tl-label").nth(row).bounding_box()
-        share = (frame - own["first"] + 0.5) / (own["last"] - own["first"] + 1)
+        share = (frame - view["first"] + 0.5) / (view["last"] - view["first"] + 1)
         return box["x"] + share * box["width"], label["y"] + down
 
     def axis(self, frame: float) -> tuple[float, float]:
@@ -138,7 +139,7 @@ class Stage:
         self.drawn()
 
     def pixels(self, selector: str = ".tl-plot canvas") -> str:
-        """What the first canvas shows, as a data: address."""
+        """Return the picture of the first canvas as a data: address."""
         self.drawn()
         return self.js("(s) => document.querySelector(s).toDataURL()", selector)
 
@@ -156,15 +157,15 @@ def stage(chromium):
         **context: Any,
     ) -> Stage:
         view = {"width": width, "height": 900}
-        own = chromium.new_context(viewport=view, color_scheme=scheme, **context)
-        made = Stage(own.new_page())
-        given = {"scene": drawn, "options": options or {}}
+        window = chromium.new_context(viewport=view, color_scheme=scheme, **context)
+        chart = Stage(window.new_page())
+        start = {"scene": drawn, "options": options or {}}
         files = {
             "": ("text/html", PAGE),
             "page.css": ("text/css", STYLE),
             "timeline.js": ("text/javascript", timeline_module()),
             "start.js": ("text/javascript", START),
-            "scene.json": ("application/json", json.dumps(given)),
+            "scene.json": ("application/json", json.dumps(start)),
         }
 
         def answer(route: Any) -> None:
@@ -172,21 +173,21 @@ def stage(chromium):
             head = {"content-type": f"{kind}; charset=utf-8", "content-security-policy": POLICY}
             route.fulfill(body=body, headers=head)
 
-        made.page.on("pageerror", lambda error: made.errors.append(str(error)))
-        made.page.on(
+        chart.page.on("pageerror", lambda error: chart.errors.append(str(error)))
+        chart.page.on(
             "console",
-            lambda said: made.errors.append(said.text) if said.type == "error" else None,
+            lambda message: chart.errors.append(message.text) if message.type == "error" else None,
         )
-        made.page.route("**/*", answer)
-        made.page.goto("http://timeline.test/")
-        opened.append(made)
-        assert made.js(READY, WAIT_S), made.errors
-        return made
+        chart.page.route("**/*", answer)
+        chart.page.goto("http://timeline.test/")
+        opened.append(chart)
+        assert chart.js(READY, WAIT_S), chart.errors
+        return chart
 
     yield show
-    for made in opened:
-        made.page.context.close()
-        assert made.errors == []
+    for chart in opened:
+        chart.page.context.close()
+        assert chart.errors == []
 
 
 @pytest.fixture
@@ -200,10 +201,10 @@ def axe(chromium):
 
     def check(page: Any) -> list[str]:
         page.evaluate(source)
-        found = page.evaluate("axe.run()")
+        result = page.evaluate("axe.run()")
         return [
-            f"{one['id']}: {one['help']} {[node['html'][:120] for node in one['nodes']]}"
-            for one in found["violations"]
+            f"{rule['id']}: {rule['help']} {[node['html'][:120] for node in rule['nodes']]}"
+            for rule in result["violations"]
         ]
 
     return check
@@ -211,7 +212,7 @@ def axe(chromium):
 
 @pytest.fixture(scope="session")
 def rich() -> dict[str, Any]:
-    """A scene with one of everything: 300 frames, of which 100 … 119 are not observed."""
+    """Return a scene with one of everything: 300 frames, of which 100 … 119 are not observed."""
     frames = np.concatenate([np.arange(100), np.arange(120, 300)])
     history = History(
         np.ones((280, 4)),
@@ -274,25 +275,25 @@ def desk(chromium):
 
     def sit(address: str, width: int = 1280, scheme: str = "light", **context: Any) -> Any:
         view = {"width": width, "height": 900}
-        own = chromium.new_context(viewport=view, color_scheme=scheme, **context)
-        made = Desk(own.new_page(), address)
-        made.page.on("pageerror", lambda error: made.errors.append(str(error)))
-        made.page.on(
+        window = chromium.new_context(viewport=view, color_scheme=scheme, **context)
+        user = Desk(window.new_page(), address)
+        user.page.on("pageerror", lambda error: user.errors.append(str(error)))
+        user.page.on(
             "console",
-            lambda said: made.errors.append(said.text) if said.type == "error" else None,
+            lambda message: user.errors.append(message.text) if message.type == "error" else None,
         )
-        opened.append(made)
-        return made
+        opened.append(user)
+        return user
 
     yield sit
-    for made in opened:
-        made.page.context.close()
-        assert [error for error in made.errors if made.expected not in error] == []
+    for user in opened:
+        user.page.context.close()
+        assert [error for error in user.errors if user.expected not in error] == []
 
 
 @pytest.fixture
 def workspace(made_workspace, tmp_path):
-    """A folder of its own with a finding, its video, masks, words and references."""
+    """Copy a workspace with a finding, its video, masks, words and references."""
     from helpers.studio_client import copied
 
     return copied(made_workspace, tmp_path / "workspace")
@@ -300,8 +301,8 @@ def workspace(made_workspace, tmp_path):
 
 @pytest.fixture
 def address(workspace):
-    """Of a studio over it."""
+    """Serve the workspace; yield the address of the studio."""
     from helpers.studio_page import served
 
-    with served(workspace) as found:
-        yield found
+    with served(workspace) as url:
+        yield url

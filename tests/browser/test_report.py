@@ -14,9 +14,12 @@ from dejacue_paper import generate
 @pytest.fixture(scope="module")
 def report(tmp_path_factory):
     """A report on disk, with pictures, references, doubts and a gap."""
-    made = generate(3, states=("empty", "half full", "filled"), frames=240, gaps=((70, 14),))
+    generated = generate(3, states=("empty", "half full", "filled"), frames=240, gaps=((70, 14),))
     history = History(
-        made.history.features, made.history.frames, "cup", times_s=made.history.frames / 25
+        generated.history.features,
+        generated.history.frames,
+        "cup",
+        times_s=generated.history.frames / 25,
     )
     pictures = {
         frame: thumbnail(np.full((90, 160, 3), frame, np.uint8), None)
@@ -24,14 +27,14 @@ def report(tmp_path_factory):
     }
     finding = Finding(
         history,
-        made.vocabulary,
-        analyse(history, made.vocabulary, top=1),
+        generated.vocabulary,
+        analyse(history, generated.vocabulary, top=1),
         thumbnails=pictures,
         crops=pictures,
         doubts=((Window(20, 30), "is it hidden?"),),
     )
     path = tmp_path_factory.mktemp("report") / "report.html"
-    return finding.report(path, references=made.references)
+    return finding.report(path, references=generated.references)
 
 
 @pytest.fixture
@@ -40,17 +43,20 @@ def opened(chromium, report):
     contexts, errors = [], []
 
     def show(**context):
-        own = chromium.new_context(viewport={"width": 1280, "height": 900}, **context)
-        page = own.new_page()
+        window = chromium.new_context(viewport={"width": 1280, "height": 900}, **context)
+        page = window.new_page()
         page.on("pageerror", lambda error: errors.append(str(error)))
-        page.on("console", lambda said: errors.append(said.text) if said.type == "error" else None)
+        page.on(
+            "console",
+            lambda message: errors.append(message.text) if message.type == "error" else None,
+        )
         page.goto(report.as_uri())
-        contexts.append(own)
+        contexts.append(window)
         return page
 
     yield show
-    for own in contexts:
-        own.close()
+    for window in contexts:
+        window.close()
     assert errors == []
 
 
@@ -73,7 +79,7 @@ def test_from_disk_the_timeline_takes_the_place_of_the_bars(opened, axe) -> None
 def test_on_paper_the_timeline_is_drawn_for_its_width_in_light_colours(opened) -> None:
     page = opened(color_scheme="dark")
     page.locator(".tl-plot").wait_for()
-    size = "[...document.querySelectorAll('.dejacue-timeline')].map((one) => one.clientWidth)[0]"
+    size = "[...document.querySelectorAll('.dejacue-timeline')].map((node) => node.clientWidth)[0]"
     wide = page.evaluate(size)
     assert wide > 1000
     page.evaluate(
@@ -113,10 +119,10 @@ def test_without_script_a_phone_shows_the_names_of_the_bars(opened) -> None:
 
 
 def test_on_a_phone_nothing_is_wider_than_the_screen(chromium, report, axe) -> None:
-    own = chromium.new_context(viewport={"width": 390, "height": 800}, color_scheme="dark")
-    page = own.new_page()
+    window = chromium.new_context(viewport={"width": 390, "height": 800}, color_scheme="dark")
+    page = window.new_page()
     page.goto(report.as_uri())
     page.locator(".tl-plot").wait_for()
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     assert axe(page) == []
-    own.close()
+    window.close()

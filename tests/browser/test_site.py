@@ -34,12 +34,12 @@ class Page(HTMLParser):
         self.feed(path.read_text(encoding="utf-8"))
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        given = dict(attrs)
-        self.anchors |= {given[name] for name in ("id", "name") if given.get(name)}
-        if tag == "a" and given.get("href"):
-            self.links.append(given["href"])
-        if given.get(FETCHED.get(tag, "")):
-            self.fetched.append(given[FETCHED[tag]])
+        attributes = dict(attrs)
+        self.anchors |= {attributes[name] for name in ("id", "name") if attributes.get(name)}
+        if tag == "a" and attributes.get("href"):
+            self.links.append(attributes["href"])
+        if attributes.get(FETCHED.get(tag, "")):
+            self.fetched.append(attributes[FETCHED[tag]])
 
 
 @pytest.fixture(scope="module")
@@ -113,8 +113,8 @@ def test_pages_for_language_models_are_there(site) -> None:
 def test_the_site_opens_from_disk_and_is_searched(site, chromium, width) -> None:
     context = chromium.new_context(viewport={"width": width, "height": 900})
     page = context.new_page()
-    asked, errors = [], []
-    page.on("request", lambda request: asked.append(request.url))
+    urls, errors = [], []
+    page.on("request", lambda request: urls.append(request.url))
     page.on("pageerror", lambda error: errors.append(str(error)))
     for name in (
         "index",
@@ -133,7 +133,7 @@ def test_the_site_opens_from_disk_and_is_searched(site, chromium, width) -> None
     page.locator("input.md-search__input").fill("bridging")
     page.locator(".md-search-result__item").first.wait_for()
     assert not errors
-    assert not [url for url in asked if not url.startswith(("file:", "data:", "blob:"))]
+    assert not [url for url in urls if not url.startswith(("file:", "data:", "blob:"))]
     context.close()
 
 
@@ -144,5 +144,5 @@ def test_text_and_code_can_be_read_in_light_and_dark(site, chromium, axe, scheme
     page = context.new_page()
     for name in ("index", "results", "api/errors"):
         page.goto((site / f"{name}.html").as_uri())
-        assert [told for told in axe(page) if told.startswith(ours)] == [], name
+        assert [problem for problem in axe(page) if problem.startswith(ours)] == [], name
     context.close()

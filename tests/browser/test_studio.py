@@ -20,35 +20,35 @@ WORSE = "cup with nothing"  # for "full": it is found elsewhere then
 
 @pytest.fixture
 def finding(address, desk):
-    """The page of the finding, once its first frame is there."""
-    own = desk(address)
-    own.open(FINDING)
-    own.shows(0)
-    own.until("() => document.querySelectorAll('.tl-windows button').length >= 3")
-    return own
+    """Open the page of the finding and wait for its first frame."""
+    user = desk(address)
+    user.open(FINDING)
+    user.shows(0)
+    user.until("() => document.querySelectorAll('.tl-windows button').length >= 3")
+    return user
 
 
 def text_of(state: str) -> str:
     return f'textarea[aria-label="descriptions of {state}, one per line"]'
 
 
-def changed(own, before) -> dict[str, list[str]]:
-    """The windows, once they are others than before."""
+def changed(user, before) -> dict[str, list[str]]:
+    """Return the windows, once they are others than before."""
     end = time.monotonic() + WAIT_S
-    while (now := own.windows()) == before:
+    while (now := user.windows()) == before:
         assert time.monotonic() < end, f"still {before}"
-        own.page.wait_for_timeout(30)
+        user.page.wait_for_timeout(30)
     return now
 
 
 def test_without_the_token_a_sentence_says_what_to_do(address, desk) -> None:
-    own = desk(address)
-    own.page.goto(address)
-    said = own.page.locator(".problem").inner_text()
-    assert "open the address that the studio printed" in said
-    assert own.errors
-    assert all("401" in error for error in own.errors)
-    own.errors.clear()
+    user = desk(address)
+    user.page.goto(address)
+    problem = user.page.locator(".problem").inner_text()
+    assert "open the address that the studio printed" in problem
+    assert user.errors
+    assert all("401" in error for error in user.errors)
+    user.errors.clear()
 
 
 def test_an_edited_word_moves_the_interval_and_undo_moves_it_back(finding) -> None:
@@ -76,8 +76,8 @@ def test_each_edit_that_moved_an_interval_is_one_step_of_undo(finding) -> None:
     assert changed(finding, second) == first
 
 
-def exported(own, act) -> dict:
-    with own.page.expect_download() as down:
+def exported(user, act) -> dict:
+    with user.page.expect_download() as down:
         act()
     assert down.value.suggested_filename == "scene.json"
     return json.loads(Path(down.value.path()).read_text())
@@ -104,25 +104,25 @@ def test_an_export_holds_the_edits_or_says_that_it_does_not(finding, workspace) 
 def test_an_export_that_fails_says_why_until_another_view_is_opened(finding, monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     finding.page.get_by_label("export", exact=True).select_option("parquet")
-    said = finding.page.locator(".sentence.problem")
-    said.wait_for()
-    assert "pip install" in said.inner_text()
+    problem = finding.page.locator(".sentence.problem")
+    problem.wait_for()
+    assert "pip install" in problem.inner_text()
     finding.page.get_by_role("link", name="Corpus").click()
     finding.page.get_by_role("heading", name="Corpus").wait_for()
-    assert said.count() == 0
+    assert problem.count() == 0
     assert all("503" in error for error in finding.errors)
     finding.errors.clear()
 
 
 def test_the_box_tracker_does_not_judge(address, desk, workspace) -> None:
     document = workspace / "cup" / "finding.json"
-    told = json.loads(document.read_text())
-    told["made"]["tracker"] = "box"
-    document.write_text(json.dumps(told))
-    own = desk(address)
-    own.open(FINDING)
-    own.page.get_by_role("tab", name="Doubts").click()
-    own.page.get_by_text("The box tracker follows nothing and does not judge").wait_for()
+    written = json.loads(document.read_text())
+    written["made"]["tracker"] = "box"
+    document.write_text(json.dumps(written))
+    user = desk(address)
+    user.open(FINDING)
+    user.page.get_by_role("tab", name="Doubts").click()
+    user.page.get_by_text("The box tracker follows nothing and does not judge").wait_for()
 
 
 def test_what_is_saved_is_there_after_a_reload_and_for_the_command_line(finding, workspace) -> None:
@@ -131,9 +131,9 @@ def test_what_is_saved_is_there_after_a_reload_and_for_the_command_line(finding,
     now = changed(finding, before)
     finding.page.keyboard.press("Control+s")
     finding.page.get_by_text("saved in cup").wait_for()
-    made = Finding.read(workspace / "cup")
-    assert list(made.vocabulary.states["full"]) == [WORSE]
-    full = made["full"][0].window
+    saved = Finding.read(workspace / "cup")
+    assert list(saved.vocabulary.states["full"]) == [WORSE]
+    full = saved["full"][0].window
     assert now["full"] == [f"{full.start} – {full.end}"]
     finding.page.reload()
     finding.until("() => document.querySelectorAll('.tl-windows button').length >= 3")
@@ -156,14 +156,14 @@ def test_what_is_not_saved_is_there_again_after_a_look_at_another_view(finding) 
 def test_words_that_cannot_be_read_are_a_sentence_and_the_last_reading_stays(finding) -> None:
     before = finding.windows()
     finding.page.fill('input[aria-label="name of state 1"]', "full")
-    said = finding.page.locator(".words .problem")
-    said.wait_for()
-    assert said.inner_text() == 'two states are called "full"; rename one'
+    problem = finding.page.locator(".words .problem")
+    problem.wait_for()
+    assert problem.inner_text() == 'two states are called "full"; rename one'
     finding.page.fill('input[aria-label="name of state 1"]', "empty")
-    said.wait_for(state="detached")
+    problem.wait_for(state="detached")
     finding.page.fill(text_of("full"), "")
-    said.wait_for()
-    assert "full" in said.inner_text()
+    problem.wait_for()
+    assert "full" in problem.inner_text()
     assert finding.windows() == before
     assert all("400" in error or "422" in error for error in finding.errors)
     finding.errors.clear()
@@ -182,8 +182,8 @@ def test_a_dragged_edge_is_where_it_was_dropped_and_is_kept(finding, workspace) 
     assert f"half full: frames {start} – {end - 5}" in finding.page.locator(".marks").inner_text()
     finding.page.keyboard.press("Control+s")
     finding.page.get_by_text("saved in cup").wait_for()
-    made = Finding.read(workspace / "cup")
-    assert made["half full"][0].window == Window(start, end - 5)
+    saved = Finding.read(workspace / "cup")
+    assert saved["half full"][0].window == Window(start, end - 5)
 
 
 def test_a_deleted_window_is_gone(finding) -> None:
@@ -193,16 +193,16 @@ def test_a_deleted_window_is_gone(finding) -> None:
     finding.page.keyboard.press("Delete")
     finding.until("() => document.querySelector('.title .main:not(:disabled)')")
     now = changed(finding, {**finding.windows(), "half full": [f"{start} – {end}"]})["half full"]
-    for first, last in (map(int, own.split(" – ")) for own in now):
+    for first, last in (map(int, interval.split(" – ")) for interval in now):
         assert last < start or first > end
 
 
-def test_frames_are_shown_by_key_and_the_page_asks_for_the_next(finding) -> None:
+def test_frames_are_named_by_key_and_the_page_proposes_the_next(finding) -> None:
     before = finding.windows()
     finding.page.locator("h1").click()
     finding.page.keyboard.press("q")
     finding.page.get_by_text("A frame worth an answer").wait_for()
-    asked = int(
+    frame = int(
         finding.page.locator(".shown").get_attribute("data-frame")
         or finding.until("() => document.querySelector('.shown').dataset.frame")
     )
@@ -210,10 +210,10 @@ def test_frames_are_shown_by_key_and_the_page_asks_for_the_next(finding) -> None
     finding.page.get_by_text("is worth an answer").wait_for()  # the next one is proposed
     marks = finding.page.locator(".marks")
     finding.until("() => document.querySelectorAll('.marks li').length === 1")
-    assert marks.inner_text().startswith(f"full: frame {asked}")
+    assert marks.inner_text().startswith(f"full: frame {frame}")
     changed(finding, before)
     finding.page.keyboard.press("ArrowRight")
-    assert finding.shows(asked + 1 if asked < LAST else LAST)
+    assert finding.shows(frame + 1 if frame < LAST else LAST)
     finding.page.keyboard.press("x")
     finding.until("() => document.querySelectorAll('.marks li').length === 2")
     assert "none of them" in marks.inner_text()
@@ -271,7 +271,7 @@ def test_the_keyboard_does_it_all_and_a_sheet_says_how(finding) -> None:
     finding.shows(11)
     page.keyboard.press("]")  # to the next edge of a window
     edge = int(finding.until("() => document.querySelector('.shown').dataset.frame"))
-    edges = {int(n) for own in finding.windows().values() for n in own[0].split(" – ")}
+    edges = {int(n) for windows in finding.windows().values() for n in windows[0].split(" – ")}
     assert edge in edges
     page.keyboard.press("Home")
     assert finding.shows(0)
@@ -321,7 +321,7 @@ FOLLOW = """async (enough) => {
     const { frame } = document.querySelector(".shown").dataset;
     const drawn = [...document.querySelectorAll(".stage polygon")];
     if (frame && drawn.length) {
-      seen.set(Number(frame), drawn.map((own) => own.getAttribute("points")).join(" | "));
+      seen.set(Number(frame), drawn.map((line) => line.getAttribute("points")).join(" | "));
     }
   }
   return [...seen];

@@ -13,20 +13,20 @@ SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in (1, 2, 3))]
 DELAYED = """(() => {
   let seed = SEED;
   const random = () => (seed = (seed * 1664525 + 1013904223) % 4294967296) / 4294967296;
-  const plain = window.fetch.bind(window), held = [];
+  const plain = window.fetch.bind(window), gates = [];
   window.hold = (pattern) => {
-    const own = { pattern };
-    own.free = new Promise((go) => { own.release = go; });
-    held.push(own);
-    window.release = () => { held.splice(0).forEach((one) => one.release()); };
+    const gate = { pattern };
+    gate.free = new Promise((go) => { gate.release = go; });
+    gates.push(gate);
+    window.release = () => { gates.splice(0).forEach((gate) => gate.release()); };
   };
   window.sent = [];
-  window.fetch = async (path, given) => {
-    if (given?.body) window.sent.push([path, given.body]);
+  window.fetch = async (path, options) => {
+    if (options?.body) window.sent.push([path, options.body]);
     await new Promise((go) => setTimeout(go, 400 * random()));
-    const waits = held.filter((own) => String(path).includes(own.pattern));
-    await Promise.all(waits.map((own) => own.free));
-    return plain(path, given);
+    const waits = gates.filter((gate) => String(path).includes(gate.pattern));
+    await Promise.all(waits.map((gate) => gate.free));
+    return plain(path, options);
   };
 })();"""
 
@@ -36,68 +36,68 @@ def slow(address, desk):
     """slow(seed) → a page whose requests are delayed, by times that follow from the seed."""
 
     def sit(seed: int):
-        own = desk(address)
-        own.page.add_init_script(DELAYED.replace("SEED", str(seed)))
-        own.expected = "403"  # asked for as the owner, answered while an annotator labels
-        return own
+        user = desk(address)
+        user.page.add_init_script(DELAYED.replace("SEED", str(seed)))
+        user.expected = "403"  # requested as the owner, answered while an annotator labels
+        return user
 
     return sit
 
 
-def sent(own, part: str) -> list:
-    """What the page has sent to addresses that hold a part."""
+def sent(user, part: str) -> list:
+    """Return the bodies that the page has sent to addresses that contain a part."""
     script = "(part) => sent.filter(([path]) => path.includes(part)).map(([, body]) => body)"
-    return [json.loads(body) for body in own.page.evaluate(script, part)]
+    return [json.loads(body) for body in user.page.evaluate(script, part)]
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_states_that_were_typed_before_those_of_the_finding_arrive_are_sent(slow, seed) -> None:
-    own = slow(seed)
-    own.open("#/annotate/cup")
-    own.page.get_by_label(STATES).fill("full\nempty")
-    own.page.get_by_label("Name of the annotator").fill("Anna")
-    own.page.get_by_role("button", name="Label as Anna").click()
-    own.page.get_by_text("your pass ·").wait_for()
-    assert sent(own, "/passes/Anna")[0] == {"states": ["full", "empty"]}
+    user = slow(seed)
+    user.open("#/annotate/cup")
+    user.page.get_by_label(STATES).fill("full\nempty")
+    user.page.get_by_label("Name of the annotator").fill("Anna")
+    user.page.get_by_role("button", name="Label as Anna").click()
+    user.page.get_by_text("your pass ·").wait_for()
+    assert sent(user, "/passes/Anna")[0] == {"states": ["full", "empty"]}
 
 
 def test_what_arrives_for_a_field_with_the_cursor_is_offered(slow) -> None:
-    own = slow(9)
-    own.page.add_init_script("hold('/info')")
-    own.open("#/annotate/cup")
-    field = own.page.get_by_label(STATES)
+    user = slow(9)
+    user.page.add_init_script("hold('/info')")
+    user.open("#/annotate/cup")
+    field = user.page.get_by_label(STATES)
     field.focus()
-    own.page.evaluate("release()")
-    offer = own.page.locator(".offer")
+    user.page.evaluate("release()")
+    offer = user.page.locator(".offer")
     offer.wait_for()
     assert "empty, half full, full" in offer.inner_text()
     assert field.input_value() == ""
-    own.page.keyboard.type("warm")
-    own.page.evaluate("location.hash = '#/annotate'")  # and back: the view is mounted anew
-    own.page.get_by_role("link", name="cup", exact=True).click()
+    user.page.keyboard.type("warm")
+    user.page.evaluate("location.hash = '#/annotate'")  # and back: the view is mounted anew
+    user.page.get_by_role("link", name="cup", exact=True).click()
     offer.wait_for()
     assert field.input_value() == "warm"
-    own.page.get_by_role("button", name="Use it").click()
-    own.until("() => document.querySelector('textarea').value === 'empty\\nhalf full\\nfull'")
+    user.page.get_by_role("button", name="Use it").click()
+    user.until("() => document.querySelector('textarea').value === 'empty\\nhalf full\\nfull'")
     assert offer.count() == 0
 
 
 def test_without_the_cursor_what_arrives_is_shown(slow) -> None:
-    own = slow(5)
-    own.open("#/annotate/cup")
-    own.until("() => document.querySelector('textarea')?.value === 'empty\\nhalf full\\nfull'")
-    assert own.page.locator(".offer").count() == 0
+    user = slow(5)
+    user.open("#/annotate/cup")
+    user.until("() => document.querySelector('textarea')?.value === 'empty\\nhalf full\\nfull'")
+    assert user.page.locator(".offer").count() == 0
 
 
-def track(own):
-    own.open("#/track/scene%2Fscene.mp4")
-    own.shows(0)
-    return own.page
+def track(user):
+    user.open("#/track/scene%2Fscene.mp4")
+    user.shows(0)
+    return user.page
 
 
 def test_a_list_of_words_that_comes_after_other_edits_is_offered(slow) -> None:
-    own = slow(1)
-    page = track(own)
+    user = slow(1)
+    page = track(user)
     page.evaluate("hold('/vocabularies/')")
     page.get_by_label("Words from").select_option("scene/vocabulary.yaml")
     page.get_by_label("name of state 1").fill("warm")
@@ -107,39 +107,41 @@ def test_a_list_of_words_that_comes_after_other_edits_is_offered(slow) -> None:
     page.get_by_role("button", name="Keep mine").click()
     assert page.locator(".offer").count() == 0
     page.get_by_label("Words from").select_option("scene/vocabulary.yaml")
-    own.until("() => document.querySelectorAll('fieldset').length === 3")  # nothing was typed since
+    user.until(
+        "() => document.querySelectorAll('fieldset').length === 3"
+    )  # nothing was typed since
 
 
 def test_the_words_of_a_finding_are_not_replaced_while_they_are_edited(slow) -> None:
-    own = slow(2)
-    own.open("#/finding/cup")
-    own.shows(0)
-    page = own.page
+    user = slow(2)
+    user.open("#/finding/cup")
+    user.shows(0)
+    page = user.page
     page.evaluate("hold('/vocabularies/')")
     page.get_by_label("Words from").select_option("scene/vocabulary.yaml")
     page.get_by_label("name of state 2").fill("warm")
     page.evaluate("release()")
     page.get_by_role("button", name="Use it").click()
     name = "(text) => document.querySelectorAll('.words .name')[1].value === text"
-    own.until(name, "half full")
+    user.until(name, "half full")
     page.keyboard.press("Control+z")
-    own.until(name, "warm")
+    user.until(name, "warm")
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_form_for_tracking_is_there_again_after_a_look_at_another_view(slow, seed) -> None:
-    own = slow(seed)
-    page = track(own)
+    user = slow(seed)
+    page = track(user)
     page.get_by_label("Tracker").select_option("box")
     page.get_by_label("Folder of the finding").fill("elsewhere")
     page.get_by_label("name of state 1").fill("warm")
     stage = page.locator(".stage").bounding_box()
-    own.drag((stage["x"] + 90, stage["y"] + 90), (stage["x"] + 300, stage["y"] + 300))
+    user.drag((stage["x"] + 90, stage["y"] + 90), (stage["x"] + 300, stage["y"] + 300))
     page.locator(".marks li").wait_for()
     page.get_by_role("link", name="Corpus").click()
     page.locator("td .bars").first.wait_for()
     page.evaluate("location.hash = '#/track/scene%2Fscene.mp4'")
-    own.shows(0)
+    user.shows(0)
     assert page.get_by_label("Tracker").input_value() == "box"
     assert page.get_by_label("Folder of the finding").input_value() == "elsewhere"
     assert page.get_by_label("name of state 1").input_value() == "warm"
@@ -150,26 +152,26 @@ def test_a_form_for_tracking_is_there_again_after_a_look_at_another_view(slow, s
 @pytest.mark.parametrize("seed", range(2))
 def test_labels_and_what_is_set_beside_them_survive_slow_answers(slow, seed) -> None:
     """Two passes, stopped right after the last label; a number is typed while answers come."""
-    own = slow(seed)
-    page = own.page
-    own.open("#/annotate/cup")
+    user = slow(seed)
+    page = user.page
+    user.open("#/annotate/cup")
     for number, name in enumerate(("Anna", "Ben")):
         if number == 0:
             page.get_by_label(STATES).fill("full\nempty")
         page.get_by_label("Name of the annotator").fill(name)
         page.get_by_role("button", name=f"Label as {name}").click()
         page.get_by_text("your pass ·").wait_for()
-        own.shows(0)
+        user.shows(0)
         page.get_by_role("button", name="Span from here").click()
         page.keyboard.press("End")
-        own.shows(59)
+        user.shows(59)
         page.locator(".answers button").nth(number).click()
         page.get_by_role("button", name="Stop").click()  # before the labels are sent
         page.get_by_role("link", name="cup", exact=True).click()
         page.get_by_text(f"{name} 60 of 60 frames labelled").wait_for()
     page.get_by_role("button", name="Start the consensus").click()
     page.get_by_text("Difference 1 of 1").wait_for()
-    own.shows(0)
+    user.shows(0)
     page.keyboard.press("1")
     minimum = page.get_by_label("Minimum frames of a stable state")
     minimum.fill("7")
@@ -180,4 +182,4 @@ def test_labels_and_what_is_set_beside_them_survive_slow_answers(slow, seed) -> 
     page.evaluate("release()")
     page.get_by_role("button", name="Write the references").click()
     page.get_by_text("references.json: ").wait_for()
-    assert sent(own, "/references")[0]["minimum"] == 12
+    assert sent(user, "/references")[0]["minimum"] == 12

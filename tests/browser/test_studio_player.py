@@ -22,7 +22,7 @@ KINDS = {
 SEEK = """async ([frames, bits, side]) => {
   const canvas = document.createElement("canvas");
   const pen = canvas.getContext("2d", { willReadFrequently: true });
-  const field = document.querySelector(".goto"), found = [];
+  const field = document.querySelector(".goto"), seeks = [];
   const shown = () => document.querySelector(".shown").dataset;
   const turn = () => new Promise((go) => setTimeout(go, 4));
   [canvas.width, canvas.height] = [bits * side, 4 * side];
@@ -40,9 +40,9 @@ SEEK = """async ([frames, bits, side]) => {
       const [red] = pen.getImageData((bit + .5) * side, 2 * side, 1, 1).data;
       number += (red > 127) << bit;
     }
-    found.push([Number(shown().frame), shown().how, number]);
+    seeks.push([Number(shown().frame), shown().how, number]);
   }
-  return found;
+  return seeks;
 }"""
 # Plays until three frames were seen or the end is reached, and pauses there
 PLAY = """async () => {
@@ -64,7 +64,7 @@ FAST = {
 
 
 def painted(number: int) -> np.ndarray:
-    """The bits of a number, least first, in black and white."""
+    """Return the bits of a number, least first, in black and white."""
     image = np.zeros((4 * SIDE, BITS * SIDE, 3), np.uint8)
     for bit in range(BITS):
         image[:, bit * SIDE : (bit + 1) * SIDE] = 255 * (number >> bit & 1)
@@ -93,7 +93,7 @@ def write(path, codec: str, variable: bool, count: int = COUNT) -> None:
 
 @pytest.fixture(scope="module")
 def films(tmp_path_factory):
-    """The address of a studio over videos whose frames show their numbers."""
+    """Serve videos whose frames show their numbers; yield the address."""
     root = tmp_path_factory.mktemp("films")
     for name, (codec, variable) in KINDS.items():
         write(root / name, codec, variable)
@@ -110,24 +110,24 @@ def films(tmp_path_factory):
     ],
 )
 def test_the_number_on_the_page_is_the_number_in_the_pixels(films, desk, name, seeks) -> None:
-    own = desk(films[1])
-    own.open(f"#/track/{name}")
-    own.shows(0)
+    user = desk(films[1])
+    user.open(f"#/track/{name}")
+    user.shows(0)
     draw = np.random.default_rng(len(name))
     frames = [0, COUNT - 1, *draw.integers(0, COUNT, seeks - 2).tolist()]
-    found = own.page.evaluate(SEEK, [frames, BITS, SIDE])
-    assert [one[0] for one in found] == frames
-    assert [one[2] for one in found] == frames
-    assert {one[1] for one in found} <= {"verified", "server"}
-    assert "verified" in {one[1] for one in found}  # how many: benchmarks/studio_page.py
+    seeks = user.page.evaluate(SEEK, [frames, BITS, SIDE])
+    assert [seek[0] for seek in seeks] == frames
+    assert [seek[2] for seek in seeks] == frames
+    assert {seek[1] for seek in seeks} <= {"verified", "server"}
+    assert "verified" in {seek[1] for seek in seeks}  # how many: benchmarks/studio_page.py
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["variable-h264.mp4", "variable-vp9.webm"])
 def test_of_many_wishes_the_last_one_is_shown_and_a_pause_is_true(films, desk, name) -> None:
-    own = desk(films[1])
-    own.open(f"#/track/{name}")
-    own.shows(0)
+    user = desk(films[1])
+    user.open(f"#/track/{name}")
+    user.shows(0)
     scrub = """async (frames) => {
       const field = document.querySelector(".goto");
       for (const frame of frames) {
@@ -139,12 +139,12 @@ def test_of_many_wishes_the_last_one_is_shown_and_a_pause_is_true(films, desk, n
     draw = np.random.default_rng(1)
     for _ in range(5):
         frames = draw.integers(0, COUNT, 25).tolist()
-        own.page.evaluate(scrub, frames)
-        assert own.page.evaluate(SEEK, [frames[-1:], BITS, SIDE])[0][2] == frames[-1]
-        own.page.evaluate(PLAY)
-        own.until("() => document.querySelector('.shown').dataset.how")
-        frame = int(own.page.locator(".shown").get_attribute("data-frame"))
-        assert own.page.evaluate(SEEK, [[frame], BITS, SIDE])[0][::2] == [frame, frame]
+        user.page.evaluate(scrub, frames)
+        assert user.page.evaluate(SEEK, [frames[-1:], BITS, SIDE])[0][2] == frames[-1]
+        user.page.evaluate(PLAY)
+        user.until("() => document.querySelector('.shown').dataset.how")
+        frame = int(user.page.locator(".shown").get_attribute("data-frame"))
+        assert user.page.evaluate(SEEK, [[frame], BITS, SIDE])[0][::2] == [frame, frame]
 
 
 @pytest.mark.long
@@ -152,11 +152,11 @@ def test_hevc_is_decoded_by_the_server_and_the_numbers_are_true(tmp_path, desk) 
     """Chromium has no HEVC here: each number that is shown is that of the pixels nevertheless."""
     write(tmp_path / "hevc.mp4", "libx265", True, 60)
     with served(tmp_path) as address:
-        own = desk(address)
-        own.open("#/track/hevc.mp4")
-        assert own.shows(0) == "server"
-        assert "decoded by the server" in own.page.locator(".shown").inner_text()
+        user = desk(address)
+        user.open("#/track/hevc.mp4")
+        assert user.shows(0) == "server"
+        assert "decoded by the server" in user.page.locator(".shown").inner_text()
         frames = np.random.default_rng(4).permutation(60)[:20].tolist()
-        found = own.page.evaluate(SEEK, [frames, BITS, SIDE])
-        assert found == [[frame, "server", frame] for frame in frames]
-        own.page.context.close()
+        seeks = user.page.evaluate(SEEK, [frames, BITS, SIDE])
+        assert seeks == [[frame, "server", frame] for frame in frames]
+        user.page.context.close()

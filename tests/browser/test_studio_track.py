@@ -16,67 +16,67 @@ SCENE = "#/track/scene%2Fscene.mp4"
 LONG = 60  # frames
 
 
-def stage_at(own, width: int):
+def stage_at(user, width: int):
     """→ where a pixel of the video is on the screen."""
-    box = own.page.locator(".stage").bounding_box()
+    box = user.page.locator(".stage").bounding_box()
     scale = box["width"] / width
     return lambda x, y: (box["x"] + x * scale, box["y"] + y * scale)
 
 
-def name_states(own, *states: tuple[str, str]) -> None:
+def name_states(user, *states: tuple[str, str]) -> None:
     for number, (name, text) in enumerate(states, 1):
-        own.page.get_by_label(f"name of state {number}").fill(name)
-        own.page.locator(f"fieldset:nth-of-type({number}) textarea").fill(text)
+        user.page.get_by_label(f"name of state {number}").fill(name)
+        user.page.locator(f"fieldset:nth-of-type({number}) textarea").fill(text)
 
 
-def go_to(own, frame: int) -> None:
-    own.page.fill(".goto", str(frame))
-    own.page.keyboard.press("Enter")
-    own.shows(frame)
+def go_to(user, frame: int) -> None:
+    user.page.fill(".goto", str(frame))
+    user.page.keyboard.press("Enter")
+    user.shows(frame)
 
 
-def told(own, path: str):
-    """What the studio answers to the page."""
-    return own.page.evaluate("async (path) => (await fetch(`/api/${path}`)).json()", path)
+def fetched(user, path: str):
+    """Return the answer of the studio to the page."""
+    return user.page.evaluate("async (path) => (await fetch(`/api/${path}`)).json()", path)
 
 
-def jobs_done(own, count: int) -> None:
-    """Waits for so many jobs, and until the page shows the last one."""
+def jobs_done(user, count: int) -> None:
+    """Wait for so many jobs, and until the page shows the last one."""
     script = """async (count) => (await (await fetch("/api/jobs")).json())
       .filter((job) => job.state === "done").length === count"""
-    own.until(script, count)
-    own.until("() => document.querySelector('.foot .job.done') !== null")
+    user.until(script, count)
+    user.until("() => document.querySelector('.foot .job.done') !== null")
 
 
-def polygons(own) -> str:
-    """The outlines that are drawn, as text."""
-    return own.page.evaluate(
-        "[...document.querySelectorAll('.stage polygon')].map((own) => own.getAttribute('points'))"
-        ".join(' | ')"
+def polygons(user) -> str:
+    """Return the outlines that are drawn, as text."""
+    return user.page.evaluate(
+        "[...document.querySelectorAll('.stage polygon')]"
+        ".map((polygon) => polygon.getAttribute('points')).join(' | ')"
     )
 
 
 def test_a_box_is_followed_corrected_and_found(address, desk, workspace) -> None:
-    own = desk(address)
-    own.open(SCENE)
-    own.shows(0)
-    page = own.page
+    user = desk(address)
+    user.open(SCENE)
+    user.shows(0)
+    page = user.page
     start = page.get_by_role("button", name="Track and find")
     assert "Mark the object first" in page.locator(".foot").inner_text()
     page.get_by_label("Tracker").select_option("box")
-    at = stage_at(own, 192)
-    own.drag(at(40, 30), at(150, 130))
-    own.until("() => document.querySelectorAll('.outline.preview').length > 0")
+    at = stage_at(user, 192)
+    user.drag(at(40, 30), at(150, 130))
+    user.until("() => document.querySelectorAll('.outline.preview').length > 0")
     assert page.locator(".marks li").first.inner_text().startswith("frame 0: box 40, 30, 150, 130")
     assert start.is_disabled()  # nothing to look for yet
     assert "Name and describe at least two states" in page.locator(".foot").inner_text()
-    name_states(own, ("empty", "drained cup"), ("full", "filled up cup"))
+    name_states(user, ("empty", "drained cup"), ("full", "filled up cup"))
     page.get_by_label("Folder of the finding").fill("made/boxed")
     start.click()
     page.get_by_role("button", name="Open").click()
-    own.until("() => document.querySelectorAll('.tl-windows button').length >= 2")
-    made = Finding.read(workspace / "made" / "boxed")
-    assert made.made.tracker == "box, approximate"
+    user.until("() => document.querySelectorAll('.tl-windows button').length >= 2")
+    finding = Finding.read(workspace / "made" / "boxed")
+    assert finding.made.tracker == "box, approximate"
     page.locator("h1").click()
     page.keyboard.press("2")  # an example, which is not lost when the object is followed again
     page.keyboard.press("Control+s")
@@ -85,33 +85,35 @@ def test_a_box_is_followed_corrected_and_found(address, desk, workspace) -> None
     page.get_by_role("tab", name="Doubts").click()
     page.get_by_role("link", name="Track it again").click()
     page.get_by_text("Correct made/boxed").wait_for()
-    own.shows(0)
+    user.shows(0)
     assert page.get_by_label("Tracker").input_value() == "box"  # as it was followed
-    own.until("() => document.querySelectorAll('.stage .outline').length > 0")
-    go_to(own, 20)
-    own.until("() => document.querySelectorAll('.stage .outline').length > 0")
-    before, at = polygons(own), stage_at(own, 192)
-    own.drag(at(60, 30), at(170, 130))
-    own.until("() => document.querySelectorAll('.marks li').length >= 2")
+    user.until("() => document.querySelectorAll('.stage .outline').length > 0")
+    go_to(user, 20)
+    user.until("() => document.querySelectorAll('.stage .outline').length > 0")
+    before, at = polygons(user), stage_at(user, 192)
+    user.drag(at(60, 30), at(170, 130))
+    user.until("() => document.querySelectorAll('.marks li').length >= 2")
     page.get_by_role("button", name="Track again").click()
-    jobs_done(own, 2)
-    go_to(own, 25)  # no prompt is there: the outline is that of the new masks
-    own.until("() => document.querySelectorAll('.stage .outline').length > 0")
-    assert polygons(own) != before
+    jobs_done(user, 2)
+    go_to(user, 25)  # no prompt is there: the outline is that of the new masks
+    user.until("() => document.querySelectorAll('.stage .outline').length > 0")
+    assert polygons(user) != before
     page.get_by_role("button", name="Open").click()
-    own.until("() => location.hash.startsWith('#/finding')")
-    info = told(own, "findings/made/boxed/info")
+    user.until("() => location.hash.startsWith('#/finding')")
+    info = fetched(user, "findings/made/boxed/info")
     assert len(info["prompts"]) == 2
     assert [mark["state"] for mark in info["examples"]] == ["full"]
-    own.open("#/jobs")
-    own.until("() => document.querySelectorAll('.job.done').length === 2")
+    user.open("#/jobs")
+    user.until("() => document.querySelectorAll('.job.done').length === 2")
 
 
 def test_where_weights_lack_one_click_goes_on_without_them(address, desk, monkeypatch) -> None:
-    own = desk(address)
-    own.expected = "503"
-    asked: list[str] = []
-    own.page.on("request", lambda one: asked.append(one.url) if "preview" in one.url else None)
+    user = desk(address)
+    user.expected = "503"
+    urls: list[str] = []
+    user.page.on(
+        "request", lambda request: urls.append(request.url) if "preview" in request.url else None
+    )
     lacking = {"status": 503, "json": {"detail": "the weights of sam2 are not on this machine"}}
 
     def answer(route) -> None:
@@ -120,76 +122,76 @@ def test_where_weights_lack_one_click_goes_on_without_them(address, desk, monkey
         else:
             route.fulfill(**lacking)
 
-    own.page.route("**/preview", answer)
-    own.open(SCENE)
-    own.shows(0)
-    at = stage_at(own, 192)
-    own.drag(at(40, 30), at(150, 130))
-    own.page.get_by_text("the weights of sam2 are not on this machine").wait_for()
-    own.drag(at(50, 30), at(150, 130))
-    own.until("() => document.querySelector('.marks li').innerText.includes('box 50')")
-    own.page.get_by_text("the weights of sam2 are not on this machine").wait_for()
-    assert len(asked) == 1  # what lacks is not asked for again
-    own.page.get_by_role("button", name="Continue with the box tracker").click()
-    own.until("() => document.querySelectorAll('.outline.preview').length > 0")
-    assert own.page.get_by_label("Tracker").input_value() == "box"
-    own.page.get_by_text("box sees this").wait_for()
+    user.page.route("**/preview", answer)
+    user.open(SCENE)
+    user.shows(0)
+    at = stage_at(user, 192)
+    user.drag(at(40, 30), at(150, 130))
+    user.page.get_by_text("the weights of sam2 are not on this machine").wait_for()
+    user.drag(at(50, 30), at(150, 130))
+    user.until("() => document.querySelector('.marks li').innerText.includes('box 50')")
+    user.page.get_by_text("the weights of sam2 are not on this machine").wait_for()
+    assert len(urls) == 1  # what lacks is not urls for again
+    user.page.get_by_role("button", name="Continue with the box tracker").click()
+    user.until("() => document.querySelectorAll('.outline.preview').length > 0")
+    assert user.page.get_by_label("Tracker").input_value() == "box"
+    user.page.get_by_text("box sees this").wait_for()
 
 
 def test_the_words_of_a_list_are_taken_and_kept(address, desk, workspace) -> None:
-    own = desk(address)
-    own.open(SCENE)
-    own.shows(0)
-    own.page.get_by_label("Words from").select_option("scene/vocabulary.yaml")
-    own.until("() => document.querySelectorAll('fieldset').length === 3")
-    assert own.page.get_by_label("name of state 2").input_value() == "half full"
-    own.open("#/finding/cup")
-    own.page.get_by_role("button", name="Save these words").click()
-    own.page.get_by_label("File in the workspace").fill("lists/cup.txt")
-    own.page.get_by_role("button", name="Save", exact=True).last.click()
-    own.page.get_by_text("a word list ends in .yaml").wait_for()
-    own.page.get_by_label("File in the workspace").fill("lists/cup.yaml")
-    own.page.get_by_role("button", name="Save", exact=True).last.click()
-    own.page.get_by_text("written: lists/cup.yaml").wait_for()
+    user = desk(address)
+    user.open(SCENE)
+    user.shows(0)
+    user.page.get_by_label("Words from").select_option("scene/vocabulary.yaml")
+    user.until("() => document.querySelectorAll('fieldset').length === 3")
+    assert user.page.get_by_label("name of state 2").input_value() == "half full"
+    user.open("#/finding/cup")
+    user.page.get_by_role("button", name="Save these words").click()
+    user.page.get_by_label("File in the workspace").fill("lists/cup.txt")
+    user.page.get_by_role("button", name="Save", exact=True).last.click()
+    user.page.get_by_text("a word list ends in .yaml").wait_for()
+    user.page.get_by_label("File in the workspace").fill("lists/cup.yaml")
+    user.page.get_by_role("button", name="Save", exact=True).last.click()
+    user.page.get_by_text("written: lists/cup.yaml").wait_for()
     assert "half empty cup" in (workspace / "lists" / "cup.yaml").read_text(encoding="utf-8")
-    own.until(
-        "() => [...document.querySelectorAll('option')].some((own) => own.value === "
+    user.until(
+        "() => [...document.querySelectorAll('option')].some((option) => option.value === "
         "'lists/cup.yaml')"
     )
-    own.expected = "400"
+    user.expected = "400"
 
 
 def test_a_finding_that_is_there_is_not_replaced_unawares(address, desk, workspace) -> None:
-    own = desk(address)
+    user = desk(address)
     (workspace / "findings").mkdir()
     (workspace / "cup").rename(workspace / "findings" / "scene")
-    own.open(SCENE)
-    own.shows(0)
-    folder = own.page.get_by_label("Folder of the finding")
+    user.open(SCENE)
+    user.shows(0)
+    folder = user.page.get_by_label("Folder of the finding")
     assert folder.input_value() == "findings/scene-2"
-    own.page.get_by_role("link", name="findings/scene").wait_for()
+    user.page.get_by_role("link", name="findings/scene").wait_for()
     folder.fill("findings/scene")
-    own.page.get_by_text("The finding in findings/scene will be replaced").wait_for()
+    user.page.get_by_text("The finding in findings/scene will be replaced").wait_for()
 
 
 @pytest.mark.long
 def test_the_finding_of_the_workspace_itself_is_followed_again(workspace, desk) -> None:
     with served(workspace / "cup", tracker="box") as address:
         (workspace / "scene" / "scene.mp4").rename(workspace / "cup" / "scene.mp4")
-        own = desk(address)
-        own.open("#/track/scene.mp4%3Ffinding.json")
-        own.page.get_by_role("heading", name="Correct cup").wait_for()
-        own.shows(0)
-        at = stage_at(own, 192)
-        own.drag(at(40, 30), at(150, 130))
-        own.page.get_by_role("button", name="Track").click()
-        own.page.get_by_role("button", name="Open").click()
-        own.until("() => document.querySelectorAll('.tl-windows button').length >= 3")
+        user = desk(address)
+        user.open("#/track/scene.mp4%3Ffinding.json")
+        user.page.get_by_role("heading", name="Correct cup").wait_for()
+        user.shows(0)
+        at = stage_at(user, 192)
+        user.drag(at(40, 30), at(150, 130))
+        user.page.get_by_role("button", name="Track").click()
+        user.page.get_by_role("button", name="Open").click()
+        user.until("() => document.querySelectorAll('.tl-windows button').length >= 3")
         assert Finding.read(workspace / "cup").made.tracker == "box, approximate"
         for view in ("corpus", "annotate"):  # it is called as its folder is
-            own.open(f"#/{view}")
-            own.page.get_by_role("link", name="cup", exact=True).wait_for()
-        own.page.context.close()
+            user.open(f"#/{view}")
+            user.page.get_by_role("link", name="cup", exact=True).wait_for()
+        user.page.context.close()
 
 
 # ---- SAM 2
@@ -205,7 +207,7 @@ def weights(tmp_path_factory):
 
 
 def moving(path, count: int) -> None:
-    """A bright square before noise."""
+    """Write a video of a bright square before noise."""
     draw = np.random.default_rng(3)
     with av.open(str(path), "w") as container:
         stream = container.add_stream("libx264", rate=25, options={"preset": "ultrafast"})
@@ -219,20 +221,20 @@ def moving(path, count: int) -> None:
 
 
 @pytest.fixture
-def held(monkeypatch):
-    """Jobs wait after a fifth of their first stage, until they are stopped or this is set."""
+def go_on(monkeypatch):
+    """Make jobs wait after a fifth of their first stage, until they are stopped or this is set."""
     go_on, run = threading.Event(), TaskQueue._work
 
     def work_held(jobs, job) -> None:
         work = job.work
 
         def waiting(progress):
-            def told(stage, done, total=None, note="") -> None:
+            def report(stage, done, total=None, note="") -> None:
                 progress(stage, done, total, note)
                 while total and done > total / 5 and not (go_on.is_set() or job.cancelled):
                     go_on.wait(0.02)
 
-            return work(told)
+            return work(report)
 
         job.work = waiting
         run(jobs, job)
@@ -244,62 +246,62 @@ def held(monkeypatch):
 
 @pytest.mark.long
 def test_sam2_sees_a_click_is_stopped_goes_on_and_is_corrected(
-    tmp_path, desk, weights, held
+    tmp_path, desk, weights, go_on
 ) -> None:
     root = tmp_path / "films"
     root.mkdir()
     moving(root / "square.mp4", LONG)
     with served(root, tracker=f"sam2:{weights}") as address:
-        own = desk(address)
-        page = own.page
-        own.open("#/track/square.mp4")
-        own.shows(0)
-        at = stage_at(own, 96)
+        user = desk(address)
+        page = user.page
+        user.open("#/track/square.mp4")
+        user.shows(0)
+        at = stage_at(user, 96)
         page.keyboard.press("i")  # click on the object
         page.mouse.click(*at(14, 30))
-        own.until("() => document.querySelectorAll('.outline.preview').length > 0")
+        user.until("() => document.querySelectorAll('.outline.preview').length > 0")
         page.get_by_text(f"sam2:{weights} sees this").wait_for()
-        first = polygons(own)
+        first = polygons(user)
         page.keyboard.press("o")  # and not on this
         page.mouse.click(*at(80, 10))
-        own.until(
+        user.until(
             "(first) => { const now = [...document.querySelectorAll('.outline.preview')]"
-            ".map((own) => own.getAttribute('points')).join(' | ');"
+            ".map((polygon) => polygon.getAttribute('points')).join(' | ');"
             " return now && now !== first; }",
             first,
         )
-        name_states(own, ("left", "a square at the left"), ("right", "a square at the right"))
+        name_states(user, ("left", "a square at the left"), ("right", "a square at the right"))
         page.get_by_role("button", name="Track and find").click()
-        own.until("() => document.querySelector('.foot progress')?.value > .1")
+        user.until("() => document.querySelector('.foot progress')?.value > .1")
         page.get_by_role("button", name="Stop").click()
-        own.until("() => document.querySelector('.foot .job.stopped') !== null")
+        user.until("() => document.querySelector('.foot .job.stopped') !== null")
         assert not (root / "findings" / "square" / "finding.json").exists()
-        held.set()
+        go_on.set()
         page.get_by_role("button", name="Continue").click()
         page.get_by_role("button", name="Open").wait_for()
-        assert [job["state"] for job in told(own, "jobs")] == ["done", "stopped"]
+        assert [job["state"] for job in fetched(user, "jobs")] == ["done", "stopped"]
 
-        made = Finding.read(root / "findings" / "square")
-        assert made.made.tracker == f"sam2:{weights}"
-        assert made.doubts  # a random model is not sure of anything
-        own.until("() => document.querySelectorAll('.panel .marks').length === 2")
+        finding = Finding.read(root / "findings" / "square")
+        assert finding.made.tracker == f"sam2:{weights}"
+        assert finding.doubts  # a random model is not sure of anything
+        user.until("() => document.querySelectorAll('.panel .marks').length === 2")
         doubts = page.locator(".panel .marks").nth(1).locator("li")
-        assert doubts.count() == len(made.doubts)
+        assert doubts.count() == len(finding.doubts)
         page.locator("h1").click()
-        for window, text in (*made.doubts, made.doubts[0])[
-            1 if made.doubts[0][0].start == 0 else 0 :
+        for window, text in (*finding.doubts, finding.doubts[0])[
+            1 if finding.doubts[0][0].start == 0 else 0 :
         ][:3]:
             page.keyboard.press("d")
-            own.shows(window.start)
+            user.shows(window.start)
             assert text in page.locator(".panel .here").first.inner_text()
-        go_to(own, made.doubts[-1][0].start)
+        go_to(user, finding.doubts[-1][0].start)
         page.keyboard.press("i")
         page.mouse.click(*at(50, 30))
-        own.until("() => document.querySelectorAll('.panel .marks')[0].children.length === 3")
+        user.until("() => document.querySelectorAll('.panel .marks')[0].children.length === 3")
         page.get_by_role("button", name="Track again").click()
-        jobs_done(own, 2)
+        jobs_done(user, 2)
         page.get_by_role("button", name="Open").click()
-        own.until("() => document.querySelectorAll('.tl-windows button').length >= 2")
+        user.until("() => document.querySelectorAll('.tl-windows button').length >= 2")
         info = page.evaluate(
             "async () => (await fetch('/api/findings/findings/square/info')).json()"
         )

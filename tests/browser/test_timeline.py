@@ -15,14 +15,14 @@ EDIT = {"editable": True}
 BLUE, ORANGE = (0, 114, 178), (213, 94, 0)
 
 
-def colour(own, frame: float, row: int, down: float) -> tuple[int, int, int]:
+def colour(chart, frame: float, row: int, down: float) -> tuple[int, int, int]:
     """Of the pixel of a frame, so far below the top of a row."""
-    x, y = own.at(frame, row, down)
-    box = own.page.locator(".tl-plot").bounding_box()
+    x, y = chart.at(frame, row, down)
+    box = chart.page.locator(".tl-plot").bounding_box()
     at = [round(x - box["x"]), round(y - box["y"])]
     script = """([x, y]) => [...document.querySelector(".tl-plot canvas").getContext("2d")
         .getImageData(x, y, 1, 1).data].slice(0, 3)"""
-    return tuple(own.js(script, at))
+    return tuple(chart.js(script, at))
 
 
 def long_scene(count: int, rows: int, spike: int, most: int | None = None) -> dict:
@@ -41,23 +41,23 @@ def long_scene(count: int, rows: int, spike: int, most: int | None = None) -> di
 
 
 def test_everything_of_a_scene_is_drawn_where_it_lies(stage, rich) -> None:
-    own = stage(rich)
-    panel = colour(own, 245, 1, 3)
-    assert colour(own, 59, 0, 2) == BLUE  # the window ends with frame 60
-    assert colour(own, 62, 0, 2) == panel
-    assert colour(own, 189, 1, 2) == ORANGE
-    ink = colour(own, 20, 0, 68)  # the reference, frames 90 – 310 of the file
+    chart = stage(rich)
+    panel = colour(chart, 245, 1, 3)
+    assert colour(chart, 59, 0, 2) == BLUE  # the window ends with frame 60
+    assert colour(chart, 62, 0, 2) == panel
+    assert colour(chart, 189, 1, 2) == ORANGE
+    ink = colour(chart, 20, 0, 68)  # the reference, frames 90 – 310 of the file
     assert max(ink) < 60
-    assert colour(own, 65, 0, 68) == panel
-    assert colour(own, 40, 0, 55) == ink  # named by a person
-    assert colour(own, 45, 0, 55) != ink
-    gap = {colour(own, frame, 2, down) for frame in (105, 110, 115) for down in range(20, 60, 3)}
+    assert colour(chart, 65, 0, 68) == panel
+    assert colour(chart, 40, 0, 55) == ink  # named by a person
+    assert colour(chart, 45, 0, 55) != ink
+    gap = {colour(chart, frame, 2, down) for frame in (105, 110, 115) for down in range(20, 60, 3)}
     assert panel not in gap
-    alternative = [colour(own, 240 + n / 5, 0, 6) for n in range(30)]
+    alternative = [colour(chart, 240 + n / 5, 0, 6) for n in range(30)]
     assert panel in alternative  # hatched, not filled
     assert BLUE not in alternative
     assert len(set(alternative)) > 2
-    texts = own.page.locator(".tl-keys li").all_inner_texts()
+    texts = chart.page.locator(".tl-keys li").all_inner_texts()
     assert texts == [
         "window",
         "alternative, by rank",
@@ -69,40 +69,40 @@ def test_everything_of_a_scene_is_drawn_where_it_lies(stage, rich) -> None:
         "not observed",
         "doubtful",
     ]
-    assert own.page.locator(".tl-label .tl-name bdi").all_inner_texts() == [
+    assert chart.page.locator(".tl-label .tl-name bdi").all_inner_texts() == [
         "empty",
         "filled",
         "broken",
     ]
-    found = own.page.locator(".tl-label .tl-windows").all_inner_texts()
-    assert found == ["20 – 60", "130 – 190", "not found"]
+    windows = chart.page.locator(".tl-label .tl-windows").all_inner_texts()
+    assert windows == ["20 – 60", "130 – 190", "not found"]
 
 
 @pytest.mark.long
 def test_of_a_long_history_no_peak_is_lost_and_little_is_read(stage) -> None:
     count, rows = 200_000, 6
-    own = stage(long_scene(count, rows, 123_457))
-    own.drawn()
-    stats = own.js("own.stats")
-    width = own.page.locator(".tl-plot").bounding_box()["width"]
+    chart = stage(long_scene(count, rows, 123_457))
+    chart.drawn()
+    stats = chart.js("chart.stats")
+    width = chart.page.locator(".tl-plot").bounding_box()["width"]
     assert stats["reads"] < 2 * 18 * rows * width  # two nodes a level of the pyramid, per pixel
-    marks = [colour(own, 123_457 + shift, 2, 24) for shift in range(-300, 301, 100)]
+    marks = [colour(chart, 123_457 + shift, 2, 24) for shift in range(-300, 301, 100)]
     assert len(set(marks)) > 1  # the peak stands out at the top of the curve
-    assert len({colour(own, 23_000 + shift, 2, 24) for shift in range(0, 600, 100)}) == 1
-    own.js("own.view(123400, 123500)")
-    assert own.shown["first"] == 123_400
-    assert own.js("own.stats.reads") < 5_000
+    assert len({colour(chart, 23_000 + shift, 2, 24) for shift in range(0, 600, 100)}) == 1
+    chart.js("chart.view(123400, 123500)")
+    assert chart.shown["first"] == 123_400
+    assert chart.js("chart.stats.reads") < 5_000
 
 
 @pytest.mark.long
 def test_a_thinned_history_shows_the_same_peak(stage) -> None:
-    own = stage(long_scene(20_000, 2, 12_345, most=4_000))
-    marks = [colour(own, 12_345 + shift, 1, 24) for shift in range(-60, 61, 10)]
+    chart = stage(long_scene(20_000, 2, 12_345, most=4_000))
+    marks = [colour(chart, 12_345 + shift, 1, 24) for shift in range(-60, 61, 10)]
     assert len(set(marks)) > 1
-    x, y = own.at(12_345, 1, 40)
-    own.page.mouse.move(x, y)
-    own.drawn()
-    value = own.page.locator(".tl-label output").nth(1).inner_text()
+    x, y = chart.at(12_345, 1, 40)
+    chart.page.mouse.move(x, y)
+    chart.drawn()
+    value = chart.page.locator(".tl-label output").nth(1).inner_text()
     assert float(value) == 2.5  # the middle of the least and the greatest value there
 
 
@@ -125,38 +125,41 @@ def test_the_theme_follows_the_system_and_an_attribute(stage, rich) -> None:
 @pytest.mark.long
 def test_a_page_may_write_its_colours_as_it_likes(stage, rich) -> None:
     states = [{**state, "colour": "rgb(0, 114, 178)"} for state in rich["states"]]
-    own = stage({**rich, "states": states})
-    own.js("own.element.style.setProperty('--tl-panel', 'hsl(60 100% 90%)')")
-    own.js("document.documentElement.dataset.theme = 'light'")
-    own.drawn()
-    assert colour(own, 245, 1, 3) == (255, 255, 204)
-    assert colour(own, 59, 0, 2) == BLUE
-    assert colour(own, 50, 0, 30) not in ((255, 255, 204), (0, 0, 0))  # the pale band of the window
+    chart = stage({**rich, "states": states})
+    chart.js("chart.element.style.setProperty('--tl-panel', 'hsl(60 100% 90%)')")
+    chart.js("document.documentElement.dataset.theme = 'light'")
+    chart.drawn()
+    assert colour(chart, 245, 1, 3) == (255, 255, 204)
+    assert colour(chart, 59, 0, 2) == BLUE
+    assert colour(chart, 50, 0, 30) not in (
+        (255, 255, 204),
+        (0, 0, 0),
+    )  # the pale band of the window
 
 
 def test_a_new_scene_keeps_the_view_and_the_selection(stage, rich) -> None:
-    own = stage(rich, EDIT)
-    own.press("n", "n")
-    own.js("own.view(100, 220)")
+    chart = stage(rich, EDIT)
+    chart.press("n", "n")
+    chart.js("chart.view(100, 220)")
     changed = {**rich, "notes": ["new"]}
-    own.js("(scene) => own.update(scene)", changed)
-    assert own.shown["first"] == 100
-    assert own.shown["selected"]["state"] == "filled"
-    own.js("(scene) => own.update(scene)", {**rich, "rows": rich["rows"][:1]})
-    assert own.shown["selected"] is None
+    chart.js("(scene) => chart.update(scene)", changed)
+    assert chart.shown["first"] == 100
+    assert chart.shown["selected"]["state"] == "filled"
+    chart.js("(scene) => chart.update(scene)", {**rich, "rows": rich["rows"][:1]})
+    assert chart.shown["selected"] is None
 
 
 @pytest.mark.long
 def test_a_new_scene_does_not_lose_the_focus(stage, rich) -> None:
-    own = stage(rich, EDIT)
-    own.page.locator(".tl-windows button").first.focus()
-    own.js("(scene) => own.update(scene)", rich)
-    own.page.keyboard.press("End")
-    assert own.shown["playhead"] == 299
-    own.press("n")
-    own.page.locator(".tl-grip[data-edge=end]").focus()
-    own.js("(scene) => own.update(scene)", rich)
-    assert own.js("document.activeElement.dataset.edge") == "end"
+    chart = stage(rich, EDIT)
+    chart.page.locator(".tl-windows button").first.focus()
+    chart.js("(scene) => chart.update(scene)", rich)
+    chart.page.keyboard.press("End")
+    assert chart.shown["playhead"] == 299
+    chart.press("n")
+    chart.page.locator(".tl-grip[data-edge=end]").focus()
+    chart.js("(scene) => chart.update(scene)", rich)
+    assert chart.js("document.activeElement.dataset.edge") == "end"
 
 
 @pytest.mark.long
@@ -167,52 +170,52 @@ def test_a_scene_of_a_page_needs_little_to_be_labelled(stage, axe) -> None:
         {"state": "shut", "windows": []},
     ]
     axis = {"first": 0, "last": 99}
-    own = stage(
+    chart = stage(
         {"axis": axis, "observed": [[0, 99]], "states": states, "rows": rows}, {"labels": True}
     )
-    own.drag(own.at(20, 1, 40), own.at(39, 1, 40), key="Alt")
-    assert own.events("change")[-1]["state"] == "shut"
-    assert own.js("own.windows.map((row) => row.windows)") == [[[3, 9]], [[20, 39]]]
-    assert axe(own.page) == []
+    chart.drag(chart.at(20, 1, 40), chart.at(39, 1, 40), key="Alt")
+    assert chart.events("change")[-1]["state"] == "shut"
+    assert chart.js("chart.windows.map((row) => row.windows)") == [[[3, 9]], [[20, 39]]]
+    assert axe(chart.page) == []
 
 
 def test_nothing_to_show_is_no_error(stage) -> None:
-    own = stage({"axis": {"first": 5, "last": 5}, "observed": [], "states": [], "rows": []})
-    own.press("n", "]", "+", "-", "0", "ArrowDown", "ArrowRight", "End")
-    assert own.shown["playhead"] == 5
+    chart = stage({"axis": {"first": 5, "last": 5}, "observed": [], "states": [], "rows": []})
+    chart.press("n", "]", "+", "-", "0", "ArrowDown", "ArrowRight", "End")
+    assert chart.shown["playhead"] == 5
 
 
-def until_red(own, frame: int) -> None:
+def until_red(chart, frame: int) -> None:
     """Wait until the picture of a frame has arrived and is drawn."""
     end = time.monotonic() + WAIT_S
-    while colour(own, frame, 0, -60) != (255, 0, 0):
+    while colour(chart, frame, 0, -60) != (255, 0, 0):
         assert time.monotonic() < end
 
 
 @pytest.mark.long
 def test_pictures_follow_the_zoom(stage, rich) -> None:
-    own = stage(rich)
-    own.js(
+    chart = stage(rich)
+    chart.js(
         """async (scene) => {
       const pen = document.createElement("canvas").getContext("2d");
       pen.canvas.width = 16; pen.canvas.height = 9;
       pen.fillStyle = "#ff0000"; pen.fillRect(0, 0, 16, 9);
       const url = pen.canvas.toDataURL(), { timeline } = await import("./timeline.js");
-      own.destroy();
-      window.asked = new Set();
-      const picture = (frame) => { asked.add(frame); return url; };
-      window.own = timeline(document.querySelector("#here"), scene, { picture });
+      chart.destroy();
+      window.pictured = new Set();
+      const picture = (frame) => { pictured.add(frame); return url; };
+      window.chart = timeline(document.querySelector("#here"), scene, { picture });
       for (let n = 0; n < 60; n += 1) await new Promise(requestAnimationFrame);
     }""",
         rich,
     )
-    far = sorted(own.js("[...asked]"))
+    far = sorted(chart.js("[...pictured]"))
     steps = set(np.diff(far).tolist())
     assert len(steps) == 1
-    until_red(own, far[3])
-    own.js("asked.clear(); own.view(100, 139)")
-    own.drawn()
-    near = sorted(own.js("[...asked]"))
+    until_red(chart, far[3])
+    chart.js("pictured.clear(); chart.view(100, 139)")
+    chart.drawn()
+    near = sorted(chart.js("[...pictured]"))
     assert 100 <= near[0] < near[-1] <= 139
     assert len(near) == 5
     assert np.diff(near).max() < min(steps)
@@ -220,8 +223,8 @@ def test_pictures_follow_the_zoom(stage, rich) -> None:
 
 @pytest.mark.long
 def test_pictures_that_arrive_leave_the_curves_as_they_are(stage, rich) -> None:
-    own = stage(rich)
-    draws = own.js(
+    chart = stage(rich)
+    draws = chart.js(
         """async (scene) => {
       const pen = document.createElement("canvas").getContext("2d");
       pen.canvas.width = 16; pen.canvas.height = 9;
@@ -229,52 +232,52 @@ def test_pictures_that_arrive_leave_the_curves_as_they_are(stage, rich) -> None:
       const url = pen.canvas.toDataURL(), { timeline } = await import("./timeline.js");
       const next = () => new Promise(requestAnimationFrame);
       const rest = async () => { for (let n = 0; n < 60; n += 1) await next(); };
-      own.destroy();
-      window.asked = new Set();
-      const picture = (frame) => { asked.add(frame); return `${url}#${frame}`; };
-      window.own = timeline(document.querySelector("#here"), scene, { picture });
+      chart.destroy();
+      window.pictured = new Set();
+      const picture = (frame) => { pictured.add(frame); return `${url}#${frame}`; };
+      window.chart = timeline(document.querySelector("#here"), scene, { picture });
       await rest();
-      asked.clear();
-      const before = window.own.stats.draws;
-      window.own.view(100, 139);
+      pictured.clear();
+      const before = window.chart.stats.draws;
+      window.chart.view(100, 139);
       await rest();
-      return window.own.stats.draws - before;
+      return window.chart.stats.draws - before;
     }""",
         rich,
     )
     assert draws == 1
-    until_red(own, sorted(own.js("[...asked]"))[2])
+    until_red(chart, sorted(chart.js("[...pictured]"))[2])
 
 
 @pytest.mark.long
 def test_sharp_screens_get_sharp_lines(stage, rich) -> None:
-    own = stage(rich, device_scale_factor=2)
-    sizes = own.js("""[...document.querySelectorAll(".tl-plot canvas")].map((one) =>
+    chart = stage(rich, device_scale_factor=2)
+    sizes = chart.js("""[...document.querySelectorAll(".tl-plot canvas")].map((one) =>
         one.width / parseFloat(one.style.width))""")
     assert sizes == [2, 2]
 
 
 @pytest.mark.long
 def test_destroying_it_leaves_nothing(stage, rich) -> None:
-    own = stage(rich)
-    own.js("own.destroy()")
-    assert own.js("document.querySelector('#here').childElementCount") == 0
+    chart = stage(rich)
+    chart.js("chart.destroy()")
+    assert chart.js("document.querySelector('#here').childElementCount") == 0
 
 
 # ---- reading
 
 
 def test_the_pointer_reads_frame_time_and_values(stage, rich) -> None:
-    own = stage(rich)
-    own.page.mouse.move(*own.at(80, 1, 40))
-    own.drawn()
-    assert own.page.locator(".tl-reading").inner_text() == "frame 80 · 3.20 s · file 400"
-    values = own.page.locator(".tl-label output").all_inner_texts()
+    chart = stage(rich)
+    chart.page.mouse.move(*chart.at(80, 1, 40))
+    chart.drawn()
+    assert chart.page.locator(".tl-reading").inner_text() == "frame 80 · 3.20 s · file 400"
+    values = chart.page.locator(".tl-label output").all_inner_texts()
     assert values[:2] == [f"{np.sin(2):.2f}", f"−{np.sin(2):.2f}"]
-    own.page.mouse.move(*own.at(110, 1, 40))
-    own.drawn()
-    assert own.page.locator(".tl-reading").inner_text().endswith("not observed")
-    assert own.page.locator(".tl-label output").all_inner_texts()[:3] == ["", "", ""]
+    chart.page.mouse.move(*chart.at(110, 1, 40))
+    chart.drawn()
+    assert chart.page.locator(".tl-reading").inner_text().endswith("not observed")
+    assert chart.page.locator(".tl-label output").all_inner_texts()[:3] == ["", "", ""]
 
 
 @pytest.mark.parametrize(
@@ -282,88 +285,88 @@ def test_the_pointer_reads_frame_time_and_values(stage, rich) -> None:
     [("frames", "20 – 60"), ("seconds", "0.80 – 2.44 s"), ("source", "100 – 300")],
 )
 def test_the_axis_counts_frames_seconds_or_frames_of_the_file(stage, rich, clock, words) -> None:
-    own = stage(rich)
-    own.page.locator("select").select_option(clock)
-    assert own.page.locator(".tl-windows button").first.inner_text() == words
-    own.js("own.clock('frames')")
-    assert own.page.locator("select").input_value() == "frames"
+    chart = stage(rich)
+    chart.page.locator("select").select_option(clock)
+    assert chart.page.locator(".tl-windows button").first.inner_text() == words
+    chart.js("chart.clock('frames')")
+    assert chart.page.locator("select").input_value() == "frames"
 
 
 @pytest.mark.long
 def test_both_ends_of_a_long_window_are_written_alike(stage, rich) -> None:
     row = rich["rows"][0]
     later = {**row["windows"][0], "times": [0.8, 62.4]}
-    own = stage({**rich, "rows": [{**row, "windows": [later]}]}, {"clock": "seconds"})
-    assert own.page.locator(".tl-windows button").first.inner_text() == "0:00.80 – 1:02.40"
+    chart = stage({**rich, "rows": [{**row, "windows": [later]}]}, {"clock": "seconds"})
+    assert chart.page.locator(".tl-windows button").first.inner_text() == "0:00.80 – 1:02.40"
 
 
 # ---- zooming and panning
 
 
 def test_the_wheel_zooms_around_the_pointer_and_shift_pans(stage, rich) -> None:
-    own = stage(rich)
-    x, y = own.at(150, 1, 40)
-    own.page.mouse.move(x, y)
-    own.page.mouse.wheel(0, -400)
-    near = own.shown
+    chart = stage(rich)
+    x, y = chart.at(150, 1, 40)
+    chart.page.mouse.move(x, y)
+    chart.page.mouse.wheel(0, -400)
+    near = chart.shown
     assert near["last"] - near["first"] < 160
-    assert own.at(150, 1, 40)[0] == pytest.approx(x, abs=1)
-    own.page.keyboard.down("Shift")
-    own.page.mouse.wheel(0, 200)
-    own.page.keyboard.up("Shift")
-    later = own.shown
+    assert chart.at(150, 1, 40)[0] == pytest.approx(x, abs=1)
+    chart.page.keyboard.down("Shift")
+    chart.page.mouse.wheel(0, 200)
+    chart.page.keyboard.up("Shift")
+    later = chart.shown
     assert later["first"] > near["first"] + 10
     assert later["last"] - later["first"] == pytest.approx(near["last"] - near["first"])
 
 
 @pytest.mark.long
 def test_a_wheel_that_waits_for_the_focus_lets_the_page_scroll(stage, rich) -> None:
-    own = stage(rich, {"wheel": "focus"})
-    whole = own.shown
-    own.page.mouse.move(*own.at(150, 1, 40))
-    own.page.mouse.wheel(0, -400)
-    assert own.shown == whole
-    own.page.mouse.click(*own.at(150, 1, 40))
-    own.page.mouse.wheel(0, -400)
-    assert own.shown["last"] < whole["last"]
+    chart = stage(rich, {"wheel": "focus"})
+    whole = chart.shown
+    chart.page.mouse.move(*chart.at(150, 1, 40))
+    chart.page.mouse.wheel(0, -400)
+    assert chart.shown == whole
+    chart.page.mouse.click(*chart.at(150, 1, 40))
+    chart.page.mouse.wheel(0, -400)
+    assert chart.shown["last"] < whole["last"]
 
 
 def test_keys_buttons_and_double_clicks_zoom(stage, rich) -> None:
-    own = stage(rich)
-    own.press("+")
-    assert own.shown["last"] - own.shown["first"] == pytest.approx(149)
-    own.press("PageDown")
-    assert own.shown["first"] == pytest.approx(120, abs=0.5)
-    own.press("0")
-    assert (own.shown["first"], own.shown["last"]) == (0, 299)
-    own.page.locator("button[aria-label='zoom in']").click()
-    assert own.shown["last"] == pytest.approx(149, abs=0.5)
-    own.page.locator("button[aria-label='show all frames']").click()
-    own.page.mouse.dblclick(*own.at(160, 1, 5))
-    assert own.shown["first"] == pytest.approx(130 - 15.25)
-    own.page.mouse.dblclick(*own.at(195, 2, 40))
-    assert (own.shown["first"], own.shown["last"]) == (0, 299)
+    chart = stage(rich)
+    chart.press("+")
+    assert chart.shown["last"] - chart.shown["first"] == pytest.approx(149)
+    chart.press("PageDown")
+    assert chart.shown["first"] == pytest.approx(120, abs=0.5)
+    chart.press("0")
+    assert (chart.shown["first"], chart.shown["last"]) == (0, 299)
+    chart.page.locator("button[aria-label='zoom in']").click()
+    assert chart.shown["last"] == pytest.approx(149, abs=0.5)
+    chart.page.locator("button[aria-label='show all frames']").click()
+    chart.page.mouse.dblclick(*chart.at(160, 1, 5))
+    assert chart.shown["first"] == pytest.approx(130 - 15.25)
+    chart.page.mouse.dblclick(*chart.at(195, 2, 40))
+    assert (chart.shown["first"], chart.shown["last"]) == (0, 299)
 
 
 @pytest.mark.long
 def test_dragging_the_axis_pans_and_no_zoom_leaves_the_frames(stage, rich) -> None:
-    own = stage(rich)
-    own.js("own.view(100, 199)")
-    own.drag(own.axis(150), own.axis(130))
-    assert own.shown["first"] == pytest.approx(120, abs=0.2)
-    own.drag(own.axis(190), own.axis(130))
-    own.drag(own.axis(250), own.axis(210))
-    assert own.shown["last"] == pytest.approx(299)
+    chart = stage(rich)
+    chart.js("chart.view(100, 199)")
+    chart.drag(chart.axis(150), chart.axis(130))
+    assert chart.shown["first"] == pytest.approx(120, abs=0.2)
+    chart.drag(chart.axis(190), chart.axis(130))
+    chart.drag(chart.axis(250), chart.axis(210))
+    assert chart.shown["last"] == pytest.approx(299)
     for _ in range(12):
-        own.press("+")
-    assert own.shown["last"] - own.shown["first"] + 1 == pytest.approx(8)
+        chart.press("+")
+    assert chart.shown["last"] - chart.shown["first"] + 1 == pytest.approx(8)
 
 
 @pytest.mark.long
 def test_two_fingers_zoom_and_one_taps(stage, rich) -> None:
-    own = stage(rich, has_touch=True)
-    x, y = own.at(150, 1, 40)
-    send = own.page.context.new_cdp_session(own.page).send
+    chart = stage(rich, has_touch=True)
+    x, y = chart.at(150, 1, 40)
+    send = chart.page.context.new_cdp_session(chart.page).send
 
     def touch(kind: str, *points: float) -> None:
         fingers = [{"x": at, "y": y, "id": n} for n, at in enumerate(points)]
@@ -373,202 +376,202 @@ def test_two_fingers_zoom_and_one_taps(stage, rich) -> None:
     touch("touchMove", x - 80, x + 80)
     touch("touchMove", x - 160, x + 160)
     touch("touchEnd")
-    size = own.shown["last"] - own.shown["first"] + 1
+    size = chart.shown["last"] - chart.shown["first"] + 1
     assert size == pytest.approx(75, rel=0.05)
-    assert own.events("seek") == []
-    own.page.touchscreen.tap(*own.at(160, 1, 40))
-    assert own.events("seek") == [160]
-    assert own.shown["selected"]["state"] == "filled"
+    assert chart.events("seek") == []
+    chart.page.touchscreen.tap(*chart.at(160, 1, 40))
+    assert chart.events("seek") == [160]
+    assert chart.shown["selected"]["state"] == "filled"
 
 
 @pytest.mark.long
 def test_a_finger_drags_the_edge_of_the_window_that_it_selected(stage, rich) -> None:
-    own = stage(rich, EDIT, has_touch=True)
-    own.page.touchscreen.tap(*own.at(160, 1, 40))
-    send = own.page.context.new_cdp_session(own.page).send
-    own.drawn()
+    chart = stage(rich, EDIT, has_touch=True)
+    chart.page.touchscreen.tap(*chart.at(160, 1, 40))
+    send = chart.page.context.new_cdp_session(chart.page).send
+    chart.drawn()
     for kind, frame in (("Start", 190.5), ("Move", 215.5), ("Move", 240.5), ("End", None)):
         fingers = []
         if frame is not None:
-            x, y = own.at(frame, 1, 40)
+            x, y = chart.at(frame, 1, 40)
             fingers = [{"x": x, "y": y, "id": 1}]
         send("Input.dispatchTouchEvent", {"type": f"touch{kind}", "touchPoints": fingers})
-    own.drawn()
-    assert own.events("change")[-1]["end"] == 240
-    assert own.events("change")[-1]["done"]
+    chart.drawn()
+    assert chart.events("change")[-1]["end"] == 240
+    assert chart.events("change")[-1]["done"]
 
 
 @pytest.mark.long
 def test_windows_are_added_and_deleted_without_keys(stage, rich) -> None:
-    own = stage(rich, EDIT, width=390, has_touch=True)
-    add, delete = (own.page.get_by_text(name, exact=True) for name in ("Add", "Delete"))
-    own.page.touchscreen.tap(*own.at(230, 2, 60))
+    chart = stage(rich, EDIT, width=390, has_touch=True)
+    add, delete = (chart.page.get_by_text(name, exact=True) for name in ("Add", "Delete"))
+    chart.page.touchscreen.tap(*chart.at(230, 2, 60))
     assert delete.is_disabled()
     add.tap()
-    made = own.events("change")[-1]
-    assert (made["state"], made["kind"], made["done"]) == ("broken", "create", True)
-    assert abs(made["start"] - 230) <= 1
-    own.drawn()
+    change = chart.events("change")[-1]
+    assert (change["state"], change["kind"], change["done"]) == ("broken", "create", True)
+    assert abs(change["start"] - 230) <= 1
+    chart.drawn()
     delete.tap()
-    assert own.events("change")[-1]["kind"] == "delete"
+    assert chart.events("change")[-1]["kind"] == "delete"
 
 
 # ---- the playhead
 
 
 def test_a_click_seeks_and_the_handle_can_be_dragged(stage, rich) -> None:
-    own = stage(rich)
-    own.page.mouse.click(*own.at(210, 2, 40))
-    assert own.events("seek") == [210]
-    own.drag(own.axis(210), own.axis(240))
-    assert own.events("seek")[-1] == 240
-    assert own.shown["playhead"] == 240
-    assert own.shown["first"] == 0
-    slider = own.page.locator(".tl-plot")
+    chart = stage(rich)
+    chart.page.mouse.click(*chart.at(210, 2, 40))
+    assert chart.events("seek") == [210]
+    chart.drag(chart.axis(210), chart.axis(240))
+    assert chart.events("seek")[-1] == 240
+    assert chart.shown["playhead"] == 240
+    assert chart.shown["first"] == 0
+    slider = chart.page.locator(".tl-plot")
     assert slider.get_attribute("aria-valuenow") == "240"
-    said = slider.get_attribute("aria-valuetext")
-    assert said.startswith("frame 240 · 9.60 s · file 1200, empty")
+    text = slider.get_attribute("aria-valuetext")
+    assert text.startswith("frame 240 · 9.60 s · file 1200, empty")
 
 
 def test_keys_move_the_playhead_and_jump_to_edges(stage, rich) -> None:
-    own = stage(rich)
-    own.press("ArrowRight", "ArrowRight", "ArrowLeft", "Shift+ArrowRight")
-    assert own.shown["playhead"] == 11
-    own.press("]", ".", "]")
-    assert own.events("seek")[-3:] == [20, 60, 130]
-    own.press("[", ",")
-    assert own.events("seek")[-2:] == [60, 20]
-    own.press("End", "]")
-    assert own.shown["playhead"] == 299
-    own.press("Home")
-    assert own.shown["playhead"] == 0
+    chart = stage(rich)
+    chart.press("ArrowRight", "ArrowRight", "ArrowLeft", "Shift+ArrowRight")
+    assert chart.shown["playhead"] == 11
+    chart.press("]", ".", "]")
+    assert chart.events("seek")[-3:] == [20, 60, 130]
+    chart.press("[", ",")
+    assert chart.events("seek")[-2:] == [60, 20]
+    chart.press("End", "]")
+    assert chart.shown["playhead"] == 299
+    chart.press("Home")
+    assert chart.shown["playhead"] == 0
 
 
 @pytest.mark.long
 def test_the_view_follows_a_playhead_that_leaves_it(stage, rich) -> None:
-    own = stage(rich)
-    own.js("own.view(0, 49)")
-    own.js("own.playhead(120, true)")
-    assert own.shown["first"] <= 120 <= own.shown["last"]
-    own.js("own.playhead(10)")
-    assert own.shown["first"] > 10
+    chart = stage(rich)
+    chart.js("chart.view(0, 49)")
+    chart.js("chart.playhead(120, true)")
+    assert chart.shown["first"] <= 120 <= chart.shown["last"]
+    chart.js("chart.playhead(10)")
+    assert chart.shown["first"] > 10
 
 
 # ---- editing
 
 
 def test_an_edge_is_dragged_to_a_frame(stage, rich) -> None:
-    own = stage(rich, EDIT)
-    own.drag(own.at(190.5, 1), own.at(230.5, 1))
-    steps = own.events("change")
-    assert {(one["state"], one["index"], one["start"], one["kind"]) for one in steps} == {
+    chart = stage(rich, EDIT)
+    chart.drag(chart.at(190.5, 1), chart.at(230.5, 1))
+    steps = chart.events("change")
+    assert {(step["state"], step["index"], step["start"], step["kind"]) for step in steps} == {
         ("filled", 0, 130, "end")
     }
-    assert [one["done"] for one in steps] == [False] * (len(steps) - 1) + [True]
+    assert [step["done"] for step in steps] == [False] * (len(steps) - 1) + [True]
     assert steps[-1]["end"] == 230
-    assert own.page.locator(".tl-windows button").nth(1).inner_text() == "130 – 230"
+    assert chart.page.locator(".tl-windows button").nth(1).inner_text() == "130 – 230"
 
 
 def test_an_edge_snaps_to_segments_unless_alt_is_held(stage, rich) -> None:
-    own = stage(rich, EDIT)
-    own.drag(own.at(190.5, 1), own.at(201.5, 1))  # a segment ends with 200
-    assert own.events("change")[-1]["end"] == 200
-    own.drag(own.at(200.5, 1), own.at(202.5, 1), key="Alt")
-    assert own.events("change")[-1]["end"] == 202
-    own.drag(own.at(129.5, 1), own.at(121.5, 1))
-    assert own.events("change")[-1]["start"] == 120  # where the object is seen again
+    chart = stage(rich, EDIT)
+    chart.drag(chart.at(190.5, 1), chart.at(201.5, 1))  # a segment ends with 200
+    assert chart.events("change")[-1]["end"] == 200
+    chart.drag(chart.at(200.5, 1), chart.at(202.5, 1), key="Alt")
+    assert chart.events("change")[-1]["end"] == 202
+    chart.drag(chart.at(129.5, 1), chart.at(121.5, 1))
+    assert chart.events("change")[-1]["start"] == 120  # where the object is seen again
 
 
 def test_a_window_is_moved_as_a_whole_and_stays_on_the_axis(stage, rich) -> None:
-    own = stage(rich, EDIT)
-    own.drag(own.at(160, 1), own.at(180, 1), key="Alt")
-    last = own.events("change")[-1]
+    chart = stage(rich, EDIT)
+    chart.drag(chart.at(160, 1), chart.at(180, 1), key="Alt")
+    last = chart.events("change")[-1]
     assert (last["start"], last["end"], last["kind"]) == (150, 210, "move")
-    own.drag(own.at(180, 1), own.at(295, 1), key="Alt")
-    last = own.events("change")[-1]
+    chart.drag(chart.at(180, 1), chart.at(295, 1), key="Alt")
+    last = chart.events("change")[-1]
     assert (last["start"], last["end"]) == (239, 299)
 
 
 def test_without_permission_nothing_is_edited(stage, rich) -> None:
-    own = stage(rich)
-    own.drag(own.at(190.5, 1), own.at(230.5, 1))
-    own.press("n", "s", "e", "a", "Delete", "1", "x")
-    assert own.events("change") == []
-    assert own.page.locator(".tl-grip:visible").count() == 0
+    chart = stage(rich)
+    chart.drag(chart.at(190.5, 1), chart.at(230.5, 1))
+    chart.press("n", "s", "e", "a", "Delete", "1", "x")
+    assert chart.events("change") == []
+    assert chart.page.locator(".tl-grip:visible").count() == 0
 
 
 def test_windows_are_drawn_on_an_empty_row_and_deleted(stage, rich) -> None:
-    own = stage(rich, {"labels": True})
-    own.drag(own.at(210, 0, 40), own.at(250, 0, 40), key="Alt")
-    made = own.events("change")[-1]
-    assert (made["state"], made["start"], made["end"]) == ("empty", 210, 250)
-    assert (made["kind"], made["done"], made["index"]) == ("create", True, 1)
-    own.drag(own.at(200, 0, 40), own.at(240, 0, 40), key="Alt")  # up to its neighbour
-    assert own.events("change")[-1]["end"] == 209
-    own.press("Delete")
-    gone = own.events("change")[-1]
+    chart = stage(rich, {"labels": True})
+    chart.drag(chart.at(210, 0, 40), chart.at(250, 0, 40), key="Alt")
+    change = chart.events("change")[-1]
+    assert (change["state"], change["start"], change["end"]) == ("empty", 210, 250)
+    assert (change["kind"], change["done"], change["index"]) == ("create", True, 1)
+    chart.drag(chart.at(200, 0, 40), chart.at(240, 0, 40), key="Alt")  # up to its neighbour
+    assert chart.events("change")[-1]["end"] == 209
+    chart.press("Delete")
+    gone = chart.events("change")[-1]
     assert (gone["kind"], gone["index"], gone["start"]) == ("delete", 2, 200)
-    assert own.js("own.windows[0].windows") == [[20, 60], [210, 250]]
+    assert chart.js("chart.windows[0].windows") == [[20, 60], [210, 250]]
 
 
 def test_escape_undoes_a_drag(stage, rich) -> None:
-    own = stage(rich, EDIT)
-    own.page.mouse.move(*own.at(190.5, 1))
-    own.page.mouse.down()
-    own.page.mouse.move(*own.at(240.5, 1))
-    own.page.keyboard.press("Escape")
-    own.page.mouse.up()
-    assert own.events("change")[-1]["end"] == 190
-    assert own.js("own.windows[1].windows") == [[130, 190]]
+    chart = stage(rich, EDIT)
+    chart.page.mouse.move(*chart.at(190.5, 1))
+    chart.page.mouse.down()
+    chart.page.mouse.move(*chart.at(240.5, 1))
+    chart.page.keyboard.press("Escape")
+    chart.page.mouse.up()
+    assert chart.events("change")[-1]["end"] == 190
+    assert chart.js("chart.windows[1].windows") == [[130, 190]]
 
 
 def test_a_window_is_edited_with_keys_alone(stage, rich) -> None:
-    own = stage(rich, EDIT)
-    own.press("n", "n")
-    assert own.shown["selected"]["state"] == "filled"
-    assert own.shown["playhead"] == 130
-    own.press("Shift+ArrowRight", "s")
-    assert own.events("change")[-1]["start"] == 140
-    own.press("Shift+ArrowRight", "e")
-    assert own.events("change")[-1]["end"] == 150
-    own.press("ArrowDown", "Home", "a")
-    made = own.events("change")[-1]
-    assert (made["state"], made["start"], made["end"]) == ("broken", 0, 0)
-    own.press("p", "Delete")
-    assert own.events("change")[-1]["kind"] == "delete"
-    assert "deleted" in own.page.locator("[aria-live=polite]").inner_text()
+    chart = stage(rich, EDIT)
+    chart.press("n", "n")
+    assert chart.shown["selected"]["state"] == "filled"
+    assert chart.shown["playhead"] == 130
+    chart.press("Shift+ArrowRight", "s")
+    assert chart.events("change")[-1]["start"] == 140
+    chart.press("Shift+ArrowRight", "e")
+    assert chart.events("change")[-1]["end"] == 150
+    chart.press("ArrowDown", "Home", "a")
+    change = chart.events("change")[-1]
+    assert (change["state"], change["start"], change["end"]) == ("broken", 0, 0)
+    chart.press("p", "Delete")
+    assert chart.events("change")[-1]["kind"] == "delete"
+    assert "deleted" in chart.page.locator("[aria-live=polite]").inner_text()
 
 
 def test_an_edited_window_ends_in_seconds_where_its_last_frame_ends(stage, rich) -> None:
-    own = stage(rich, {"editable": True, "clock": "seconds"})
-    own.press("n", "Shift+ArrowRight", "e")
-    assert own.events("change")[-1]["end"] == 30
-    button = own.page.locator(".tl-windows button").first
+    chart = stage(rich, {"editable": True, "clock": "seconds"})
+    chart.press("n", "Shift+ArrowRight", "e")
+    assert chart.events("change")[-1]["end"] == 30
+    button = chart.page.locator(".tl-windows button").first
     assert button.inner_text() == "0.80 – 1.24 s"
     assert button.get_attribute("aria-label") == "empty: frames 20 to 30, 0.80 s to 1.24 s, edited"
 
 
 def test_each_edge_of_the_selected_window_is_a_slider(stage, rich) -> None:
-    own = stage(rich, EDIT)
-    own.press("n")
-    own.page.locator(".tl-grip[data-edge=end]").focus()
-    grip = own.page.locator(".tl-grip[data-edge=end]")
+    chart = stage(rich, EDIT)
+    chart.press("n")
+    chart.page.locator(".tl-grip[data-edge=end]").focus()
+    grip = chart.page.locator(".tl-grip[data-edge=end]")
     assert grip.get_attribute("aria-valuenow") == "60"
-    own.page.keyboard.press("ArrowRight")
-    own.page.keyboard.press("Shift+ArrowRight")
-    own.drawn()
-    assert own.events("change")[-1]["end"] == 71
+    chart.page.keyboard.press("ArrowRight")
+    chart.page.keyboard.press("Shift+ArrowRight")
+    chart.drawn()
+    assert chart.events("change")[-1]["end"] == 71
     assert grip.get_attribute("aria-valuenow") == "71"
     assert grip.get_attribute("aria-valuetext") == "frame 71 · 2.84 s · file 355"
-    assert own.js("document.activeElement.dataset.edge") == "end"
-    own.page.keyboard.press("Home")
-    assert own.events("change")[-1]["end"] == 20
+    assert chart.js("document.activeElement.dataset.edge") == "end"
+    chart.page.keyboard.press("Home")
+    assert chart.events("change")[-1]["end"] == 20
 
 
 def test_frames_are_marked_with_keys(stage, rich) -> None:
-    own = stage(rich)
-    own.press("ArrowRight", "2", "x", "c", "9")
-    assert own.events("mark") == [
+    chart = stage(rich)
+    chart.press("ArrowRight", "2", "x", "c", "9")
+    assert chart.events("mark") == [
         {"kind": "state", "state": "filled", "frame": 1},
         {"kind": "none", "state": None, "frame": 1},
         {"kind": "change", "state": None, "frame": 1},
@@ -577,7 +580,7 @@ def test_frames_are_marked_with_keys(stage, rich) -> None:
 
 @pytest.mark.long
 def test_every_key_of_the_sheet_does_something(stage, rich) -> None:
-    own = stage(rich, EDIT)
+    chart = stage(rich, EDIT)
     names = {
         "−": "-",
         "←": "ArrowLeft",
@@ -587,18 +590,20 @@ def test_every_key_of_the_sheet_does_something(stage, rich) -> None:
         "Esc": "Escape",
         "9": "3",
     }
-    own.press("n")
-    keys = {key for sheet in own.js("own.keys") for key in sheet["keys"]} - {"Alt", "…"}
+    chart.press("n")
+    keys = {key for sheet in chart.js("chart.keys") for key in sheet["keys"]} - {"Alt", "…"}
     assert len(keys) > 20
-    assert [key for key in keys if not own.js("(key) => own.knows(key)", names.get(key, key))] == []
-    assert not own.js("own.knows('q')")
+    assert [
+        key for key in keys if not chart.js("(key) => chart.knows(key)", names.get(key, key))
+    ] == []
+    assert not chart.js("chart.knows('q')")
 
 
 @pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.long)])
 @pytest.mark.parametrize("width", [390, pytest.param(1280, marks=pytest.mark.long), 1920])
 def test_nothing_is_wrong_for_assistive_tools(stage, axe, rich, width, scheme) -> None:
-    own = stage(rich, {"editable": True, "segments": True}, width, scheme)
-    own.press("n")
-    assert axe(own.page) == []
-    wide = own.js("[document.documentElement.scrollWidth, innerWidth]")
+    chart = stage(rich, {"editable": True, "segments": True}, width, scheme)
+    chart.press("n")
+    assert axe(chart.page) == []
+    wide = chart.js("[document.documentElement.scrollWidth, innerWidth]")
     assert wide[0] <= wide[1]

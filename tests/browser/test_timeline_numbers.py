@@ -8,13 +8,13 @@ import pytest
 from dejacue.report.scene import packed, timeline_module
 
 EXPOSED = "\nObject.assign(window, { Curve, Observed, line, clockText });"
-ASK = """({ runs, column, axis, queries, frames }) => {
+QUERY = """({ runs, column, axis, queries, frames }) => {
   const seen = new Observed(runs), curve = new Curve(column, axis, seen);
-  const asked = queries.map(([a, b]) => {
+  const parts = queries.map(([a, b]) => {
     const any = curve.extremes(a, b);
     return any ? [curve.least, curve.greatest, curve.mean(a, b)] : null;
   });
-  return [asked, frames.map((f) => [seen.count(f), seen.count(f + .5), seen.has(f)]),
+  return [parts, frames.map((f) => [seen.count(f), seen.count(f + .5), seen.has(f)]),
           curve.levels[0][0].length && Array.from(curve.levels[0][0], (_, n) => seen.frame(n))];
 }"""
 
@@ -30,25 +30,25 @@ def test_extremes_means_and_positions_are_those_of_brute_force(chromium) -> None
         frames = np.cumsum(rng.choice([1, 1, 1, 2, 7], count)) - int(rng.integers(0, 50))
         values = rng.normal(size=count).astype(np.float32)
         cuts = np.flatnonzero(np.diff(frames) != 1) + 1
-        runs = [[int(own[0]), int(own[-1])] for own in np.split(frames, cuts)]
+        runs = [[int(run[0]), int(run[-1])] for run in np.split(frames, cuts)]
         queries = [sorted(map(int, rng.integers(0, count + 1, 2))) for _ in range(40)]
-        asked = list(range(int(frames[0]) - 3, int(frames[-1]) + 4))
-        given = {
+        checked = list(range(int(frames[0]) - 3, int(frames[-1]) + 4))
+        arguments = {
             "runs": runs,
             "column": packed(values, "f32"),
             "queries": queries,
-            "frames": asked,
+            "frames": checked,
             "axis": {"first": int(frames[0]), "last": int(frames[-1])},
         }
-        found, places, back = page.evaluate(ASK, given)
+        ranges, places, back = page.evaluate(QUERY, arguments)
         assert back == frames.tolist()
-        for (a, b), own in zip(queries, found, strict=True):
+        for (a, b), range_ in zip(queries, ranges, strict=True):
             if a == b:
-                assert own is None
+                assert range_ is None
                 continue
             part = values[a:b].astype(float)
-            np.testing.assert_allclose(own, [part.min(), part.max(), part.mean()], atol=1e-6)
-        for frame, (below, half, there) in zip(asked, places, strict=True):
+            np.testing.assert_allclose(range_, [part.min(), part.max(), part.mean()], atol=1e-6)
+        for frame, (below, half, there) in zip(checked, places, strict=True):
             assert below == (frames < frame).sum()
             assert half == (frames < frame + 0.5).sum()
             assert there == (frame in frames)
@@ -69,7 +69,7 @@ def test_times_between_and_beyond_knots_lie_on_straight_lines(chromium) -> None:
         9,
         4,
     ]
-    said = [
+    texts = [
         page.evaluate("([s, d]) => clockText(s, d)", pair)
         for pair in (
             [4.1, 2],
@@ -79,5 +79,5 @@ def test_times_between_and_beyond_knots_lie_on_straight_lines(chromium) -> None:
             [-0.5, 1],
         )
     ]
-    assert said == ["4.10 s", "1:00.00", "1:04", "1:00:04.1", "−0.5 s"]
+    assert texts == ["4.10 s", "1:00.00", "1:04", "1:00:04.1", "−0.5 s"]
     page.close()

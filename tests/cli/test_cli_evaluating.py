@@ -16,14 +16,16 @@ from dejacue_paper import generate
 
 @pytest.fixture
 def files(tmp_path):
-    """Two methods and the truth of four generated histories."""
-    made = [generate(seed, frames=80) for seed in range(4)]
+    """Write the timelines of two methods and the references of four generated histories."""
+    generated = [generate(seed, frames=80) for seed in range(4)]
     for name in ("vocabulary", "absolute"):
-        found = locate_many(
-            [m.history for m in made], [m.vocabulary for m in made], coordinates=name
+        timelines = locate_many(
+            [m.history for m in generated], [m.vocabulary for m in generated], coordinates=name
         )
-        write_timelines(tmp_path / f"{name}.json", found)
-    write_references(tmp_path / "truth.json", [Reference(m.history.id, m.references) for m in made])
+        write_timelines(tmp_path / f"{name}.json", timelines)
+    write_references(
+        tmp_path / "truth.json", [Reference(m.history.id, m.references) for m in generated]
+    )
     return tmp_path
 
 
@@ -96,13 +98,13 @@ def test_the_demo_can_be_measured(dejacue, tmp_path):
 
 
 def labelled(path, *runs):
-    """Fill in a template: (last frame, label) …"""
+    """Fill in a template with runs (last frame, label) …"""
     document = json.loads(path.read_text(encoding="utf-8"))
-    start, made = document["runs"][0]["start"], []
+    start, filled = document["runs"][0]["start"], []
     for end, label in runs:
-        made.append({"start": start, "end": end, "label": label})
+        filled.append({"start": start, "end": end, "label": label})
         start = end + 1
-    path.write_text(json.dumps({**document, "runs": made}), encoding="utf-8")
+    path.write_text(json.dumps({**document, "runs": filled}), encoding="utf-8")
 
 
 def test_two_passes_lead_to_references(dejacue, tmp_path):

@@ -35,7 +35,7 @@ def scene(tmp_path_factory) -> Path:
 
 @pytest.fixture
 def live(dejacue, scene, tmp_path, monkeypatch):
-    """``dejacue live`` on the scene, in an empty folder."""
+    """Run ``dejacue live`` on the scene, in an empty folder."""
     monkeypatch.chdir(tmp_path)
     where = ("--masks", scene / "Annotations", "--object", 1)
 
@@ -51,9 +51,9 @@ BOX = ("--box", "20,20,120,120")
 
 
 @contextmanager
-def served(given: bytes, size: int | None = None, hang: bool = False):
-    """An address that promises so many bytes by HTTP, gives these, then closes or says no more."""
-    size = len(given) if size is None else size
+def served(data: bytes, size: int | None = None, hang: bool = False):
+    """Serve data by HTTP: promise ``size`` bytes, send these, then close or hang; yield the URL."""
+    size = len(data) if size is None else size
     with socket.create_server(("127.0.0.1", 0)) as server:
         done = threading.Event()
 
@@ -64,7 +64,7 @@ def served(given: bytes, size: int | None = None, hang: bool = False):
                     with connection:
                         connection.recv(65536)
                         connection.sendall(b"HTTP/1.0 200 OK\r\nContent-Length: %d\r\n\r\n" % size)
-                        connection.sendall(given)
+                        connection.sendall(data)
                         if hang:
                             done.wait(600)
             except OSError:
@@ -80,17 +80,17 @@ def served(given: bytes, size: int | None = None, hang: bool = False):
 
 @pytest.fixture(scope="module")
 def transport_stream(scene) -> bytes:
-    """The scene as a camera on the network sends it."""
+    """Return the scene as a camera on the network sends it."""
     import av
 
     out = io.BytesIO()
-    with av.open(scene / "scene.mp4") as given, av.open(out, "w", format="mpegts") as made:
-        source = given.streams.video[0]
-        copy = made.add_stream_from_template(source)
-        for packet in given.demux(source):
+    with av.open(scene / "scene.mp4") as video, av.open(out, "w", format="mpegts") as copied:
+        source = video.streams.video[0]
+        copy = copied.add_stream_from_template(source)
+        for packet in video.demux(source):
             if packet.dts is not None:
                 packet.stream = copy
-                made.mux(packet)
+                copied.mux(packet)
     return out.getvalue()
 
 
@@ -110,8 +110,8 @@ def test_every_frame_is_a_line_of_json_and_the_last_is_what_locate_finds(live, d
     found = dejacue("find", scene / "scene.mp4", *words, *where)
     offline = json.loads(found.out)
     windows = [
-        [(m["state"], m["start"], m["end"], m["start_s"]) for m in own["intervals"]]
-        for own in (lines[-1]["timeline"], offline)
+        [(m["state"], m["start"], m["end"], m["start_s"]) for m in timeline["intervals"]]
+        for timeline in (lines[-1]["timeline"], offline)
     ]
     assert windows[0] == windows[1]
     assert "note: mini only knows" in ran.err
@@ -130,9 +130,9 @@ def test_the_folder_holds_what_locate_writes(live, tmp_path):
     assert ran.code == 0
     names = {path.name for path in (tmp_path / "out").iterdir()}
     assert {"report.html", "finding.json", "timeline.vtt", "scene.history.npz"} <= names
-    found = Finding.read(tmp_path / "out")
-    assert len(found.history) == 60
-    assert found.thumbnails
+    finding = Finding.read(tmp_path / "out")
+    assert len(finding.history) == 60
+    assert finding.thumbnails
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert page.count("data:image/jpeg") >= 12
     assert "report: out/report.html" in ran.err
@@ -264,7 +264,7 @@ def test_a_stream_is_read_to_its_end(live, transport_stream, tmp_path):
     assert ran.code == 0, ran.err
     last = json.loads(ran.out.splitlines()[-1])["timeline"]
     assert last["history"] == "stream"
-    assert any("only the last 36 of 60 observed frames are kept" in own for own in last["notes"])
+    assert any("only the last 36 of 60 observed frames are kept" in note for note in last["notes"])
     assert "was interrupted" not in ran.err
     written = [path.read_bytes() for path in (tmp_path / "out").iterdir()]
     assert len(written) > 10
@@ -354,9 +354,9 @@ def test_an_address_shows_no_password():
 
 
 def test_a_camera_is_a_device_by_number(monkeypatch):
-    for platform, found in (("linux", ("v4l2", "/dev/video1")), ("darwin", ("avfoundation", "1"))):
+    for platform, device in (("linux", ("v4l2", "/dev/video1")), ("darwin", ("avfoundation", "1"))):
         monkeypatch.setattr(stream.sys, "platform", platform)
-        assert stream._device("1") == found
+        assert stream._device("1") == device
     monkeypatch.setattr(stream.sys, "platform", "win32")
     with pytest.raises(Exception, match="only supported on Linux and macOS"):
         stream._device("1")

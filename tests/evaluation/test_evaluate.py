@@ -16,7 +16,7 @@ from helpers.errors import refused
 import dejacue
 from dejacue import InputError, Window
 from dejacue.cli import evaluate as evaluating
-from dejacue.cli.options import Format
+from dejacue.cli.options import TableFormat
 from dejacue.evaluation import Estimate, Evaluation, Paired, bootstrap_interval, compare
 from dejacue.evaluation.evaluate import METRICS, evaluate
 from dejacue.records import Interval, Timeline
@@ -394,7 +394,7 @@ def printed(monkeypatch, capsys):
         monkeypatch.delenv(name, raising=False)
 
     def run(files, format=None, output=None, only_common=False):
-        evaluating.evaluate(files, only_common, None, format and Format(format), output)
+        evaluating.evaluate(files, only_common, None, format and TableFormat(format), output)
         return capsys.readouterr()
 
     return run

@@ -21,7 +21,8 @@ from readers import Target
 from dejacue import Store, write_history, write_vocabulary
 from dejacue.cli import main, options, readouts
 from dejacue.cli.annotate import _frames
-from dejacue.sources.tracks.prompts import TypedPrompts, read_prompts
+from dejacue.sources.masks.objects import object_groups
+from dejacue.sources.tracks.prompts import TypedPrompts, parse_prompts
 
 LONG = ("demo", "reproduce", "fetch", "studio")  # they compute long, download, or serve
 HISTORIES, VIDEOS = ["x.npz", "finding", "x.npz"], ["clip.mkv", "images", "images/*.png"]
@@ -47,7 +48,7 @@ LIKELY: dict[str, list[str]] = {
     "durations": ["5,10", "generated", "published"],
     "example": ["a=1", "b=3-4", "none=2", "a=0.2s", "b=mask.png", "a=x.npz@1"],
     "change": ["2", "0.3s"],
-    "ask": ["1", "3"],
+    "questions": ["1", "3"],
     "delay": ["0.2"],
     "horizon": ["1"],
     "order": ["a,b"],
@@ -203,7 +204,7 @@ def texts(rng: Random, valid: Path, folder: Path) -> None:
     if kind == 0:
         options.sampling(typed(rng, "start"), typed(rng, "end"), stride=1)
     elif kind == 1:
-        options.objects(typed(rng, "objects"))
+        object_groups(typed(rng, "objects"))
     elif kind == 2:
         names = ("smoothing", "durations", "order", "bridge", "norm", "runs", "stay", "pooling")
         chosen = {name: typed(rng, name) for name in rng.sample(names, rng.randint(1, 2))}
@@ -219,7 +220,7 @@ def texts(rng: Random, valid: Path, folder: Path) -> None:
             )
             if rng.random() < 0.5
         }
-        read_prompts(TypedPrompts(at=rng.choice((None, 0, -1, 10**12)), **prompts))
+        parse_prompts(TypedPrompts(at=rng.choice((None, 0, -1, 10**12)), **prompts))
     elif kind == 4:
         _frames(typed(rng, "frames"))
     else:

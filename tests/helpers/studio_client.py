@@ -24,7 +24,7 @@ HOST = "http://127.0.0.1:8765"
 
 
 def make_workspace(folder: Path) -> Path:
-    """cup/: the finding; scene/: video, masks, words and references."""
+    """Write a workspace: cup/ is a finding of scene/, which has video, masks and references."""
     scene = folder / "scene"
     write_scene(scene, render(7, family="cup", topology="three", frames=60))
     find(
@@ -38,11 +38,11 @@ def make_workspace(folder: Path) -> Path:
     return folder
 
 
-def copied(made: Path, target: Path) -> Path:
-    """A workspace of its own; the finding names its video by its place, which is another now."""
-    shutil.copytree(made, target)
+def copied(workspace: Path, target: Path) -> Path:
+    """Copy a workspace; its finding names the video by its path, which is another now."""
+    shutil.copytree(workspace, target)
     document = target / "cup" / "finding.json"
-    document.write_text(document.read_text().replace(str(made), str(target)))
+    document.write_text(document.read_text().replace(str(workspace), str(target)))
     return target
 
 
@@ -58,7 +58,7 @@ def client_of(studio: Studio, token: str | None = TOKEN, host: str = "127.0.0.1"
 
 
 def browser_of(studio: Studio, token: str = TOKEN) -> TestClient:
-    """As a page asks: with the cookie of a session, and its own Origin."""
+    """Return a client that sends requests as a page does: with a cookie and its own Origin."""
     client = client_of(studio, None)
     assert client.get("/", params={"token": token}, follow_redirects=False).status_code == 303
     client.headers["origin"] = HOST

@@ -21,7 +21,7 @@ WAIT_S = 300.0  # says only that something hangs
 
 @contextmanager
 def served(root: Path, **options: Any) -> Iterator[str]:
-    """The address of a studio over a folder, until the block ends."""
+    """Serve a folder until the block ends; yield the address."""
     studio = studio_of(root, **options)
     with bound("127.0.0.1", 0) as listening:
         config = uvicorn.Config(
@@ -45,7 +45,7 @@ def served(root: Path, **options: Any) -> Iterator[str]:
 
 @dataclass
 class Desk:
-    """One person before the page."""
+    """The page as one person sees and uses it."""
 
     page: Any
     address: str
@@ -53,49 +53,52 @@ class Desk:
     expected: str = "never"  # an answer that a test provokes, perhaps more than once
 
     def open(self, view: str = "") -> None:
-        """Anew, so that nothing is left of the view before."""
+        """Open a view anew, so that nothing is left of the one before."""
         if self.page.url == "about:blank":
             self.page.goto(f"{self.address}?token={TOKEN}")
         self.page.goto("about:blank")
         self.page.goto(f"{self.address}{view}")
 
     def until(self, expression: str, value: Any = None) -> Any:
-        """Waits until the page says yes; wait_for_function would need eval, which it forbids."""
+        """Wait until the expression is true; wait_for_function needs eval, which the page forbids.
+
+        value   the argument of the expression, where that is a function
+        """
         end = time.monotonic() + WAIT_S
-        while not (found := self.page.evaluate(expression, value)):
+        while not (result := self.page.evaluate(expression, value)):
             assert time.monotonic() < end, f"not within {WAIT_S:.0f} s: {expression}"
             self.page.wait_for_timeout(30)
-        return found
+        return result
 
     def pause(self) -> None:
-        """Pauses unless the video has come to its end, and waits for the frame that stands."""
+        """Pause unless the video has come to its end, and wait for the frame that stands."""
         self.page.evaluate("document.querySelector('.play[aria-label^=pause]')?.click()")
         self.until("() => !document.querySelector('.play[aria-label^=pause]')")
         self.until("() => document.querySelector('.shown').dataset.how")
 
     def shows(self, frame: int) -> str:
-        """Waits for a frame; says how it is known."""
-        known = "(n) => document.querySelector(`.shown[data-frame='${n}']`)?.dataset.how"
-        return str(self.until(known, frame))
+        """Wait for a frame; return how it is known: "verified" or "server"."""
+        how = "(n) => document.querySelector(`.shown[data-frame='${n}']`)?.dataset.how"
+        return str(self.until(how, frame))
 
     def windows(self) -> dict[str, list[str]]:
-        """The windows of each state, as the timeline lists them."""
+        """Return the windows of each state, as the timeline lists them."""
         script = """() => Object.fromEntries([...document.querySelectorAll(".tl-label")]
-            .filter((own) => own.querySelector("bdi"))
-            .map((own) => [own.querySelector("bdi").textContent,
-              [...own.querySelectorAll(".tl-windows button")].map((one) => one.textContent)]))"""
-        found: dict[str, list[str]] = self.page.evaluate(script)
-        return found
+            .filter((row) => row.querySelector("bdi"))
+            .map((row) => [row.querySelector("bdi").textContent,
+              [...row.querySelectorAll(".tl-windows button")].map((node) => node.textContent)]))"""
+        windows: dict[str, list[str]] = self.page.evaluate(script)
+        return windows
 
-    def has(self, state: str, *windows: str) -> None:
-        """Waits until these are the windows of a state."""
+    def has(self, state: str, *expected: str) -> None:
+        """Wait until these are the windows of a state."""
         end = time.monotonic() + WAIT_S
-        while (found := self.windows().get(state)) != list(windows):
-            assert time.monotonic() < end, f"{state}: {found}, not {windows}"
+        while (windows := self.windows().get(state)) != list(expected):
+            assert time.monotonic() < end, f"{state}: {windows}, not {expected}"
             self.page.wait_for_timeout(30)
 
     def at(self, state: str, frame: float, first: int, last: int) -> tuple[float, float]:
-        """The point of a frame in the row of a state, where all frames are shown."""
+        """Return the point of a frame in the row of a state, where all frames are shown."""
         plot = self.page.locator(".tl-plot").bounding_box()
         row = self.page.locator(".tl-label", has_text=state).first.bounding_box()
         share = (frame - first + 0.5) / (last - first + 1)

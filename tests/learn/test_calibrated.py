@@ -456,11 +456,11 @@ def test_the_command_fits_a_store_and_a_model_is_a_readout(dejacue, files, cups)
     )
     assert ran.code == 0, ran.err
     assert "not ahead of contrast" in ran.out
-    ran = dejacue("find", files / "generated-0.npz", "-v", words, "-r", model, "-f", "json")
-    assert ran.code == 0, ran.err
-    assert json.loads(ran.out)["settings"]["readout"]["name"] == "calibrated"
-    assert "not recommended" in ran.err + ran.out
-    asked = dejacue("store", "ask", files / "store", "-v", words, "-r", model, "--jsonl")
+    found = dejacue("find", files / "generated-0.npz", "-v", words, "-r", model, "-f", "json")
+    assert found.code == 0, found.err
+    assert json.loads(found.out)["settings"]["readout"]["name"] == "calibrated"
+    assert "not recommended" in found.err + found.out
+    asked = dejacue("store", "query", files / "store", "-v", words, "-r", model, "--jsonl")
     assert asked.code == 0, asked.err
     assert len(asked.out.splitlines()) == 6 * 4  # each description has its own window
 

@@ -901,7 +901,7 @@ def test_the_command_shows_corrects_and_asks(cup, tmp_path, dejacue):
         "none=0-2",
         "--change",
         30,
-        "--ask",
+        "--questions",
         2,
         "-o",
         tmp_path / "x.json",
@@ -910,11 +910,11 @@ def test_the_command_shows_corrects_and_asks(cup, tmp_path, dejacue):
     document = json.loads((tmp_path / "x.json").read_text())
     notes = json.dumps(document)
     assert f"read with examples: {first} {at}; none 0-2; changes at 30" in notes
-    assert ran.err.count("ask: which state is frame") == 2
+    assert ran.err.count("question: which state is frame") == 2
     assert "--example STATE=" in ran.err
-    assert dejacue("find", folder / "out", "--ask", 0).code != 0
-    published = dejacue("find", folder / "out", "--ask", 1, "-r", "published")
-    assert "--ask works only with" in published.err
+    assert dejacue("find", folder / "out", "--questions", 0).code != 0
+    published = dejacue("find", folder / "out", "--questions", 1, "-r", "published")
+    assert "--questions works only with" in published.err
     nothing = dejacue("find", folder / "out", "--example", f"{first}={at}")
     assert nothing.code == 0  # the words of the finding
     bare = dejacue(

@@ -674,7 +674,7 @@ def test_the_commands(dejacue, tmp_path, videos) -> None:
     vocabulary.write_text("empty: an empty cup\nfilled: a filled cup\n")
     with pytest.MonkeyPatch.context() as changed:  # the index says which encoder it was
         changed.setattr(Store, "__getitem__", lambda *_: pytest.fail("a history was read"))
-        ran = dejacue("store", "ask", tmp_path / "s", "-v", vocabulary, "--jsonl")
+        ran = dejacue("store", "query", tmp_path / "s", "-v", vocabulary, "--jsonl")
     assert {json.loads(line)["columns"]["camera"] for line in ran.out.splitlines()} == {"0", "1"}
     manifest.write_text(f"video,masks,objects\n{folder}/v2.mp4,{folder}/v2.masks.npz,9\n")
     ran = dejacue(*words)

@@ -139,7 +139,7 @@ def test_an_address_without_a_cluster_is_refused_at_once(
     vocabulary = tmp_path / "words.npz"
     write_vocabulary(vocabulary, words())
     ran = dejacue(
-        "store", "ask", store.path, "-v", vocabulary, "--engine", "ray", "--ray-address", address
+        "store", "query", store.path, "-v", vocabulary, "--engine", "ray", "--ray-address", address
     )
     assert (ran.code, ran.out) == (2, "")
     assert f'Ray address "{address}"' in " ".join(ran.err.split())
@@ -196,7 +196,7 @@ def test_engines_that_cannot_be_used_are_refused_at_once(tmp_path, monkeypatch) 
 def test_ray_is_started_and_ended_quietly_where_none_runs(tmp_path) -> None:
     store, vocabulary = filled(tmp_path / "s"), tmp_path / "words.npz"
     write_vocabulary(vocabulary, words())
-    command = [sys.executable, "-m", "dejacue", "store", "ask", store.path, "-v", vocabulary]
+    command = [sys.executable, "-m", "dejacue", "store", "query", store.path, "-v", vocabulary]
     printed = {}
     for engine in ("local", "ray"):
         both = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}

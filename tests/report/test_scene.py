@@ -101,7 +101,7 @@ def test_a_finding_becomes_a_scene_with_the_fields_that_are_promised() -> None:
     ]
     assert drawn["changes"] == [60]
     assert drawn["segments"] == [[*window] for window in finding.segments()]
-    questions = finding.ask_next(2)
+    questions = finding.next_question(2)
     assert [(q["frame"], q["gain"]) for q in drawn["questions"]] == [
         (q.frame, q.gain) for q in questions
     ]

@@ -575,7 +575,7 @@ def test_the_commands(dejacue, tmp_path, monkeypatch) -> None:
         write_history(files / f"h{seed}.history.npz", drawn(seed))
     write_vocabulary(tmp_path / "v.npz", words())
     assert dejacue("store", "add", folder).code == 0
-    assert "0 histories" not in dejacue("store", "ask", folder, "-v", tmp_path / "v.npz").err
+    assert "0 histories" not in dejacue("store", "query", folder, "-v", tmp_path / "v.npz").err
     added = dejacue("store", "add", folder, files, "--object", "cup", "--source", "k.mp4")
     assert "added: 3 histories" in added.out
     again = dejacue("store", "add", folder, files / "h1.history.npz")
@@ -596,14 +596,14 @@ def test_the_commands(dejacue, tmp_path, monkeypatch) -> None:
     title = "".join(dejacue("store", "ls", folder).out.split())  # a long path is wrapped
     assert f"{folder}:3histories,encoder" in title
     assert "<" not in title
-    assert "that of the store" in " ".join(dejacue("store", "ask", "--help").out.split())
-    for command_line in (("ls", folder), ("ask", folder, "-v", tmp_path / "v.npz")):
+    assert "that of the store" in " ".join(dejacue("store", "query", "--help").out.split())
+    for command_line in (("ls", folder), ("query", folder, "-v", tmp_path / "v.npz")):
         ran = dejacue("store", *command_line, "--where", "id=nobody")
         assert (ran.code, "no history matches --where" in ran.err) == (0, True)
-    ran = dejacue("store", "ask", folder, "-v", tmp_path / "v.npz", "--top", 2)
+    ran = dejacue("store", "query", folder, "-v", tmp_path / "v.npz", "--top", 2)
     assert ran.code == 0
     assert "open" in ran.out
-    lines = dejacue("store", "ask", folder, "-v", tmp_path / "v.npz", "--jsonl").out.splitlines()
+    lines = dejacue("store", "query", folder, "-v", tmp_path / "v.npz", "--jsonl").out.splitlines()
     assert len(lines) == 6
     assert lines[0].startswith('{"rank": 1, "history": ')
     assert dejacue("store", "rm", folder, "h0").code == 0
@@ -646,13 +646,13 @@ def test_words_are_encoded_with_the_encoder_of_the_store(dejacue, tmp_path) -> N
     )
     with Store.create(tmp_path / "s") as store:
         store.add(finding.history)
-    ran = dejacue("store", "ask", tmp_path / "s", "-v", words)
+    ran = dejacue("store", "query", tmp_path / "s", "-v", words)
     assert ran.code == 0, ran.err
     for state in finding.vocabulary.states:
         assert state in ran.out
     (warning,) = ran.err.splitlines()
     output = tmp_path / "answers.jsonl"
-    assert dejacue("store", "ask", tmp_path / "s", "-v", words, "-o", output).code == 0
+    assert dejacue("store", "query", tmp_path / "s", "-v", words, "-o", output).code == 0
     for line in output.read_text(encoding="utf-8").splitlines():
         assert json.loads(line)["notes"] == warning.removeprefix("note: ")
 

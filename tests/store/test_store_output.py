@@ -160,7 +160,7 @@ def test_lines_are_printed_before_the_last_history_is_read(
     with _index.transaction(store.path) as now:
         now.execute("UPDATE histories SET runs = zeroblob(16) WHERE id = ?", (ranked[-1],))
     monkeypatch.setattr(_query, "CHUNK_HISTORIES", 2)
-    ran = dejacue("store", "ask", store.path, "-v", tmp_path / "v.npz", "--jsonl", "--top", 0)
+    ran = dejacue("store", "query", store.path, "-v", tmp_path / "v.npz", "--jsonl", "--top", 0)
     printed = [json.loads(line)["history"] for line in ran.out.splitlines()]
     assert len(printed) >= 8
     assert printed == ranked[: len(printed)]
@@ -171,7 +171,7 @@ def test_lines_are_printed_before_the_last_history_is_read(
 def test_a_reader_that_goes_away_is_no_error(store, tmp_path) -> None:
     write_vocabulary(tmp_path / "v.npz", words())
     store.add([history(seed) for seed in range(10, 600)])
-    command = ["store", "ask", store.path, "-v", tmp_path / "v.npz", "--jsonl", "--top", "0"]
+    command = ["store", "query", store.path, "-v", tmp_path / "v.npz", "--jsonl", "--top", "0"]
     run = subprocess.Popen(
         [sys.executable, "-m", "dejacue", *map(str, command)],
         stdout=subprocess.PIPE,
@@ -192,7 +192,7 @@ def test_the_command_writes_files(store, tmp_path, dejacue, monkeypatch) -> None
 
     vocabulary = tmp_path / "v.npz"
     write_vocabulary(vocabulary, words())
-    query = ("store", "ask", store.path, "-v", vocabulary)
+    query = ("store", "query", store.path, "-v", vocabulary)
     ran = dejacue(*query, "-o", tmp_path / "x.csv", "--top", 3)
     assert (ran.code, ran.out) == (0, "")
     assert "6 answers in: " in ran.err

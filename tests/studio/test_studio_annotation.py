@@ -19,7 +19,7 @@ LABELS = ["empty"] * 20 + ["none"] * 5 + ["full"] * 35
 
 
 def invited(studio, name: str):
-    """A client with the token of one annotator."""
+    """Return a client with the token of one annotator."""
     token = client_of(studio).post("/api/annotators", json={"annotator": name}).json()["token"]
     return client_of(studio, token)
 
@@ -29,30 +29,30 @@ def runs(labels: list[str | None]) -> list[dict]:
 
 
 def label(client, name: str, labels: list[str | None], first: dict | None = None) -> None:
-    made = client.post(f"{CUP}/passes/{name}", json=first or {})
-    assert made.status_code == 201, made.text
+    created = client.post(f"{CUP}/passes/{name}", json=first or {})
+    assert created.status_code == 201, created.text
     saved = client.put(f"{CUP}/passes/{name}", json={"runs": runs(labels)})
     assert saved.status_code == 200, saved.text
 
 
 @pytest.fixture
 def pair(studio):
-    """Two annotators and the owner."""
+    """Return clients of two annotators and of the owner."""
     return invited(studio, "Anna"), invited(studio, "Ben"), client_of(studio)
 
 
 def test_a_pass_is_the_template_of_the_command_line(studio, pair) -> None:
     anna = pair[0]
-    made = anna.post(f"{CUP}/passes/Anna", json=STATES).json()
+    document = anna.post(f"{CUP}/passes/Anna", json=STATES).json()
     path = studio.workspace.root / "cup" / "annotations" / "anna.pass.json"
-    found = read_pass(path, complete=False)
-    assert (found.history, found.annotator, found.states) == ("scene", "Anna", ("empty", "full"))
+    pass_ = read_pass(path, complete=False)
+    assert (pass_.history, pass_.annotator, pass_.states) == ("scene", "Anna", ("empty", "full"))
     observed = seen(Finding.read(studio.workspace.root / "cup").history)
-    open_frames = [k for k, own in enumerate(found.labels) if own is None]
-    assert [found.frames.start + k for k in open_frames] == observed
-    assert made["labels"] == ["empty", "full", "none", "unobserved"]
-    assert made["video"] == "scene/scene.mp4"
-    assert made["frames"] == list(found.frames)
+    open_frames = [k for k, label_ in enumerate(pass_.labels) if label_ is None]
+    assert [pass_.frames.start + k for k in open_frames] == observed
+    assert document["labels"] == ["empty", "full", "none", "unobserved"]
+    assert document["video"] == "scene/scene.mp4"
+    assert document["frames"] == list(pass_.frames)
     again = anna.post(f"{CUP}/passes/ANNA ", json=STATES)
     assert (again.status_code, "already" in again.json()["detail"]) == (409, True)
 
@@ -61,11 +61,11 @@ def test_what_is_confirmed_is_on_the_disk(studio, pair, monkeypatch) -> None:
     anna = pair[0]
     label(anna, "Anna", [None] * 60, STATES)
     synced: list[str] = []
-    own = os.fsync
+    fsync = os.fsync
     monkeypatch.setattr(
         os,
         "fsync",
-        lambda handle: synced.append(os.readlink(f"/proc/self/fd/{handle}")) or own(handle),
+        lambda handle: synced.append(os.readlink(f"/proc/self/fd/{handle}")) or fsync(handle),
     )
     saved = anna.put(f"{CUP}/passes/Anna", json={"runs": runs(LABELS)}).json()
     folder = str(studio.workspace.root / "cup" / "annotations")
@@ -93,7 +93,7 @@ def test_two_tabs_do_not_write_over_each_other(pair) -> None:
 
 
 @pytest.mark.parametrize(
-    "given",
+    "wrong_runs",
     [
         [],
         runs(LABELS)[:-1],
@@ -106,12 +106,12 @@ def test_two_tabs_do_not_write_over_each_other(pair) -> None:
         runs(LABELS)[:9] + runs(LABELS)[8:],
     ],
 )
-def test_a_pass_that_is_not_whole_is_refused_and_the_old_one_kept(studio, pair, given) -> None:
+def test_a_pass_that_is_not_whole_is_refused_and_the_old_one_kept(studio, pair, wrong_runs) -> None:
     anna = pair[0]
     label(anna, "Anna", LABELS, STATES)
     path = studio.workspace.root / "cup" / "annotations" / "anna.pass.json"
     before = path.read_bytes()
-    answer = anna.put(f"{CUP}/passes/Anna", json={"runs": given})
+    answer = anna.put(f"{CUP}/passes/Anna", json={"runs": wrong_runs})
     assert answer.status_code in (400, 422)
     assert path.read_bytes() == before
 
@@ -154,8 +154,8 @@ def test_annotators_see_neither_each_other_nor_a_score(studio, pair) -> None:
     assert ben.post("/api/uploads", params={"name": "x.mp4"}, content=b"x").status_code == 403
     about = ben.get("/api/workspace").json()
     assert (about["findings"], about["references"], about["annotator"]) == ([], [], "Ben")
-    listed = {own["id"]: own for own in ben.get("/api/annotations").json()}
-    assert [own["annotator"] for own in listed["cup"]["passes"]] == ["Ben"]
+    listed = {row["id"]: row for row in ben.get("/api/annotations").json()}
+    assert [row["annotator"] for row in listed["cup"]["passes"]] == ["Ben"]
     for path in (
         "/api/videos/scene/scene.mp4/file",
         "/api/videos/scene/scene.mp4/times",
@@ -166,8 +166,8 @@ def test_annotators_see_neither_each_other_nor_a_score(studio, pair) -> None:
     ):
         assert ben.get(path).status_code == 200, path
     assert owner.get(f"{CUP}/passes/Anna").status_code == 403
-    told = {own["id"]: own for own in owner.get("/api/annotations").json()}["cup"]["passes"]
-    assert [(own["annotator"], own["labelled"]) for own in told] == [("Anna", 60), ("Ben", 0)]
+    passes = {row["id"]: row for row in owner.get("/api/annotations").json()}["cup"]["passes"]
+    assert [(row["annotator"], row["labelled"]) for row in passes] == [("Anna", 60), ("Ben", 0)]
 
 
 def test_the_second_pass_tells_the_same_states_apart(pair) -> None:
@@ -182,7 +182,7 @@ def test_the_second_pass_tells_the_same_states_apart(pair) -> None:
 
 def test_a_consensus_is_ready_once_two_passes_are_complete(pair) -> None:
     def ready() -> list[bool]:
-        return [own.get("/api/annotations").json()[0]["ready"] for own in pair]
+        return [client.get("/api/annotations").json()[0]["ready"] for client in pair]
 
     anna, ben, owner = pair
     assert owner.get("/api/annotations").json()[0]["id"] == "cup"
@@ -204,9 +204,13 @@ def test_from_two_passes_to_references(studio, pair) -> None:
     early = owner.post(f"{CUP}/consensus")
     assert (early.status_code, "of Ben is not complete" in early.json()["detail"]) == (409, True)
     assert ben.put(f"{CUP}/passes/Ben", json={"runs": runs(other)}).status_code == 200
-    begun = owner.post(f"{CUP}/consensus").json()
-    assert (begun["annotators"], begun["open"], begun["agreed"]) == (["Anna", "Ben"], 1, False)
-    assert begun["runs"] == [
+    decisions = owner.post(f"{CUP}/consensus").json()
+    assert (decisions["annotators"], decisions["open"], decisions["agreed"]) == (
+        ["Anna", "Ben"],
+        1,
+        False,
+    )
+    assert decisions["runs"] == [
         {"start": 18, "end": 19, "first": "empty", "second": "none", "label": None}
     ]
     # now everything is open, and the passes are closed
@@ -215,10 +219,10 @@ def test_from_two_passes_to_references(studio, pair) -> None:
     closed = anna.put(f"{CUP}/passes/Anna", json={"runs": runs(LABELS)})
     assert (closed.status_code, "passes are closed" in closed.json()["detail"]) == (409, True)
     assert invited(studio, "Carl").post(f"{CUP}/passes/Carl", json={}).status_code == 409
-    found = owner.get(f"{CUP}/agreement").json()
+    agreement = owner.get(f"{CUP}/agreement").json()
     kappa = cohen_kappa(LABELS, other)
-    assert found["all_frames"]["kappa"] == pytest.approx(kappa.kappa)
-    assert found["all_frames"]["agreed"] == 58
+    assert agreement["all_frames"]["kappa"] == pytest.approx(kappa.kappa)
+    assert agreement["all_frames"]["agreed"] == 58
     assert owner.get(f"{CUP}/events").status_code == 409
     split = [{"start": 18, "end": 18, "label": "empty"}, {"start": 19, "end": 19, "label": None}]
     half = owner.put(f"{CUP}/decisions", json={"runs": split}).json()
@@ -232,18 +236,18 @@ def test_from_two_passes_to_references(studio, pair) -> None:
     assert list(agreed.labels) == [*LABELS[:19], "none", *LABELS[20:]]
     event = owner.get(f"{CUP}/events").json()["events"][0]
     assert (event["first"], event["before"], event["between"]) == ("empty", [0, 18], [19, 24])
-    made = owner.post(f"{CUP}/references", json={}).json()
-    assert made["file"] == "cup/annotations/references.json"
+    written = owner.post(f"{CUP}/references", json={}).json()
+    assert written["file"] == "cup/annotations/references.json"
     (truth,) = read_references(folder / "references.json")
-    assert {s: [tuple(w) for w in own] for s, own in truth.states.items()} == {
+    assert {s: [tuple(w) for w in windows] for s, windows in truth.states.items()} == {
         "empty": [(0, 18)],
         "full": [(25, 59)],
     }
     for what in ("decisions", "consensus", "references"):
         answer = owner.get(f"{CUP}/files/{what}.json")
         assert answer.content == (folder / f"{what}.json").read_bytes()
-    told = {own["id"]: own for own in owner.get("/api/annotations").json()}["cup"]
-    assert (told["begun"], told["agreed"], told["references"]) == (True, True, True)
+    status = {row["id"]: row for row in owner.get("/api/annotations").json()}["cup"]
+    assert (status["begun"], status["agreed"], status["references"]) == (True, True, True)
     # the nearest references are now these
     scene = owner.get("/api/findings/cup/scene").json()
     assert scene["references"] == {"empty": [[0, 18]], "full": [[25, 59]]}
@@ -267,13 +271,13 @@ def test_passes_that_agree_have_a_consensus_at_once(pair) -> None:
     anna, ben, owner = pair
     label(anna, "Anna", LABELS, STATES)
     label(ben, "Ben", LABELS)
-    begun = owner.post(f"{CUP}/consensus").json()
-    assert (begun["open"], begun["runs"], begun["agreed"]) == (0, [], True)
+    decisions = owner.post(f"{CUP}/consensus").json()
+    assert (decisions["open"], decisions["runs"], decisions["agreed"]) == (0, [], True)
     assert owner.post(f"{CUP}/consensus").status_code == 200  # and again
 
 
 @pytest.mark.parametrize(
-    ("given", "sentence"),
+    ("decided", "sentence"),
     [
         ([], "not decided"),
         (runs(LABELS)[:1], "nothing to decide"),
@@ -284,13 +288,13 @@ def test_passes_that_agree_have_a_consensus_at_once(pair) -> None:
         ([{"start": 18, "end": 20, "label": "none"}], "both passes say none there"),
     ],
 )
-def test_decisions_that_do_not_fit_are_refused(pair, given, sentence) -> None:
+def test_decisions_that_do_not_fit_are_refused(pair, decided, sentence) -> None:
     anna, ben, owner = pair
     label(anna, "Anna", LABELS, STATES)
     label(ben, "Ben", [*LABELS[:18], *["none"] * 4, *LABELS[22:]])
     owner.post(f"{CUP}/consensus")
     before = owner.get(f"{CUP}/decisions").json()
-    answer = owner.put(f"{CUP}/decisions", json={"runs": given})
+    answer = owner.put(f"{CUP}/decisions", json={"runs": decided})
     assert answer.status_code == 400
     assert sentence in answer.json()["detail"]
     assert owner.get(f"{CUP}/decisions").json() == before
@@ -305,17 +309,17 @@ def test_the_protocol_of_vost_is_a_preset(studio, pair) -> None:
     assert json.loads((folder / "anna.pass.json").read_text())["schema"] == "dejacue.annotation/1"
     assert anna.get(f"{CUP}/passes/Anna").json()["preset"] == "vost"
     owner.post(f"{CUP}/consensus")
-    made = owner.post(f"{CUP}/references", json={"pre": "empty", "post": "full"}).json()
-    assert made["reference"]["states"] == {"empty": [[0, 19]], "full": [[25, 59]]}
+    written = owner.post(f"{CUP}/references", json={"pre": "empty", "post": "full"}).json()
+    assert written["reference"]["states"] == {"empty": [[0, 19]], "full": [[25, 59]]}
     refused = owner.post(f"{CUP}/references", json={"minimum": 50})
     assert "no event qualifies" in refused.json()["detail"]
 
 
 def test_a_video_without_a_finding_is_annotated_too(studio) -> None:
     anna = invited(studio, "Anna")
-    made = anna.post("/api/annotations/scene/scene.mp4/passes/Anna", json=STATES)
-    assert made.status_code == 201
-    assert (made.json()["history"], made.json()["frames"]) == ("scene", [0, 59])
+    created = anna.post("/api/annotations/scene/scene.mp4/passes/Anna", json=STATES)
+    assert created.status_code == 201
+    assert (created.json()["history"], created.json()["frames"]) == ("scene", [0, 59])
     assert (studio.workspace.root / "scene" / "scene.annotations" / "anna.pass.json").is_file()
 
 
@@ -332,11 +336,11 @@ def test_the_owner_labels_as_an_annotator_and_sees_as_little(studio) -> None:
 
 
 def test_an_invitation_opens_the_page_for_its_annotator_alone(studio) -> None:
-    made = client_of(studio).post("/api/annotators", json={"annotator": "Anna"}).json()
+    invitation = client_of(studio).post("/api/annotators", json={"annotator": "Anna"}).json()
     again = client_of(studio).post("/api/annotators", json={"annotator": "Anna"}).json()
-    assert made == again
-    assert made["address"] == f"/?token={made['token']}"
-    browser = browser_of(studio, made["token"])
+    assert invitation == again
+    assert invitation["address"] == f"/?token={invitation['token']}"
+    browser = browser_of(studio, invitation["token"])
     assert browser.get("/api/session").json() == {"annotator": "Anna", "owner": False}
     assert browser.post("/api/session", json={"annotator": None}).status_code == 403
 

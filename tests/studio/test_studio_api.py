@@ -41,11 +41,11 @@ def api(made_workspace, tmp_path_factory):
 def operations() -> list[tuple[str, str]]:
     app = create_app(Studio(Workspace(Path()), Sessions()))
     paths = app.app.openapi()["paths"]
-    return [(path, method) for path, own in paths.items() for method in own]
+    return [(path, method) for path, methods in paths.items() for method in methods]
 
 
 def about_what_is_there(parameters: dict) -> None:
-    """Changes half of them."""
+    """Replace half of the parameters with ids that exist."""
     for name in IDS.keys() & (parameters or {}).keys():
         size, known = len(str(parameters[name])), IDS[name]
         if size % 2:
@@ -78,9 +78,9 @@ def test_many_clients_at_once_are_all_answered(made_workspace) -> None:
         from studio import load
     finally:
         sys.path.pop(0)
-    found = load(made_workspace, requests=400, clients=20)
-    assert found.answered == 400
-    assert found.failed == []
+    result = load(made_workspace, requests=400, clients=20)
+    assert result.answered == 400
+    assert result.failed == []
 
 
 @pytest.mark.long
@@ -92,10 +92,10 @@ def test_nothing_that_was_confirmed_is_lost_when_the_server_is_killed(made_works
         [sys.executable, str(script), str(root), "20"], capture_output=True, text=True, timeout=1200
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    told = json.loads(ran.stdout.splitlines()[-1])
-    assert told["killed"] == 20
-    assert told["confirmed"] >= 20
-    assert told["lost"] == 0
+    counts = json.loads(ran.stdout.splitlines()[-1])
+    assert counts["killed"] == 20
+    assert counts["confirmed"] >= 20
+    assert counts["lost"] == 0
 
 
 @pytest.mark.parametrize("ending", [True, False])

@@ -1,4 +1,4 @@
-"""The studio's findings, words, videos, corpus and uploads, as a script asks for them."""
+"""The studio's findings, words, videos, corpus and uploads, as a script requests them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import shutil
 
 import numpy as np
 import pytest
+from helpers.errors import refused
 from helpers.studio_client import client_of, studio_of
 from PIL import Image
 
@@ -17,7 +18,7 @@ from dejacue.records import Reference
 from dejacue.report.scene import unpacked
 from dejacue.sources.encoders import Encoder, load_encoder
 from dejacue.sources.results import write_references
-from dejacue.studio import corpus, security
+from dejacue.studio import security
 from dejacue.studio.errors import NotThere
 from dejacue.studio.state import CachingEncoder
 from dejacue.studio.workspace import Workspace
@@ -32,9 +33,9 @@ STATES = {
 def test_the_encoder_that_remembers_texts_is_the_encoder_otherwise() -> None:
     encoder = load_encoder("mini")
     encoder.pace, encoder.batch = 4.0, 7
-    kept = CachingEncoder(encoder)
+    cached = CachingEncoder(encoder)
     for name in Encoder.__annotations__:
-        assert getattr(kept, name) is getattr(encoder, name)
+        assert getattr(cached, name) is getattr(encoder, name)
 
 
 def windows(scene: dict) -> dict[str, list[tuple[int, int]]]:
@@ -51,14 +52,14 @@ def picture(answer) -> np.ndarray:
 
 
 def test_the_workspace_says_what_lies_in_it(client) -> None:
-    found = client.get("/api/workspace").json()
-    assert found["videos"] == ["scene/scene.mp4"]
-    assert found["findings"] == ["cup"]
-    assert found["vocabularies"] == ["scene/vocabulary.yaml"]
-    assert found["references"] == ["scene/references.json"]
-    assert found["owner"] is True
-    assert found["annotator"] is None
-    assert "published" in found["readouts"]
+    contents = client.get("/api/workspace").json()
+    assert contents["videos"] == ["scene/scene.mp4"]
+    assert contents["findings"] == ["cup"]
+    assert contents["vocabularies"] == ["scene/vocabulary.yaml"]
+    assert contents["references"] == ["scene/references.json"]
+    assert contents["owner"] is True
+    assert contents["annotator"] is None
+    assert "published" in contents["readouts"]
 
 
 def test_a_folder_of_images_is_a_video_and_masks_are_not(studio, client) -> None:
@@ -79,19 +80,19 @@ def test_a_folder_of_images_is_a_video_and_masks_are_not(studio, client) -> None
 
 
 def test_a_finding_of_the_workspace_itself_has_an_id(studio) -> None:
-    own = client_of(studio_of(studio.workspace.root / "cup"))
-    assert own.get("/api/findings").json() == [{"id": "finding.json"}]
-    assert own.get("/api/findings/finding.json/scene").status_code == 200
+    inner = client_of(studio_of(studio.workspace.root / "cup"))
+    assert inner.get("/api/findings").json() == [{"id": "finding.json"}]
+    assert inner.get("/api/findings/finding.json/scene").status_code == 200
 
 
 def test_word_lists_are_written_as_the_command_line_reads_them(studio, client) -> None:
-    given = {"object": "cup", "states": STATES}
-    assert client.put("/api/vocabularies/words/cup.yaml", json=given).status_code == 200
+    body = {"object": "cup", "states": STATES}
+    assert client.put("/api/vocabularies/words/cup.yaml", json=body).status_code == 200
     path = studio.workspace.root / "words" / "cup.yaml"
     assert {s: list(t) for s, t in read_vocabulary(path).states.items()} == STATES
     assert client.get("/api/vocabularies/words/cup.yaml").json()["object"] == "cup"
     assert {"id": "words/cup.yaml"} in client.get("/api/vocabularies").json()
-    refused = client.put("/api/vocabularies/words/cup.txt", json=given)
+    refused = client.put("/api/vocabularies/words/cup.txt", json=body)
     assert refused.status_code == 400
     assert "ends in .yaml" in refused.json()["detail"]
     twice = {"states": {"a": ["cup"], "b": ["cup"]}}
@@ -111,13 +112,12 @@ def test_the_scene_is_that_of_the_finding(studio, client) -> None:
     assert scene["video"] == "scene/scene.mp4"
     assert windows(scene) == windows(finding.scene(thumbnails=()))
     truth = read_references(studio.workspace.root / "scene" / "references.json")[0]
-    told = {state: [tuple(w) for w in own] for state, own in scene["references"].items()}
-    assert told == {state: [tuple(w) for w in own] for state, own in truth.states.items()}
+    assert scene["references"] == {s: [list(w) for w in ws] for s, ws in truth.states.items()}
     assert len(scene["thumbnails"]) == len(finding.thumbnails) > 3
     first = scene["thumbnails"][0]
     answer = client.get(first["url"])
     assert answer.content == finding.thumbnails[first["frame"]]
-    alone = next(own for own in scene["thumbnails"] if own["crop"])
+    alone = next(row for row in scene["thumbnails"] if row["crop"])
     assert client.get(alone["crop"]).content == finding.crops[alone["frame"]]
 
 
@@ -179,20 +179,20 @@ def test_an_example_from_elsewhere_lies_in_the_workspace(studio, client, tmp_pat
 
 def test_several_ways_of_reading_are_compared_in_one_call(client) -> None:
     ways = [{"readout": "contrast"}, {"readout": "scan", "coordinates": "dual"}, {"readout": "no"}]
-    found = client.post("/api/findings/cup/compare", json={"readings": ways}).json()
-    assert [own["problem"] is None for own in found] == [True, True, False]
-    assert found[1]["scene"]["settings"]["coordinates"] == "dual"
-    assert 'unknown readout "no"' in found[2]["problem"]
+    answers = client.post("/api/findings/cup/compare", json={"readings": ways}).json()
+    assert [answer["problem"] is None for answer in answers] == [True, True, False]
+    assert answers[1]["scene"]["settings"]["coordinates"] == "dual"
+    assert 'unknown readout "no"' in answers[2]["problem"]
 
 
 def test_what_was_read_is_written_as_a_finding(studio, client) -> None:
     words = {**STATES, "empty": ["drained cup"]}
     answer = client.put("/api/findings/cup", json={"states": words, "folder": "saved/again"})
     assert answer.status_code == 200
-    made = Finding.read(studio.workspace.root / "saved" / "again")
-    assert {s: list(t) for s, t in made.vocabulary.states.items()} == words
+    saved = Finding.read(studio.workspace.root / "saved" / "again")
+    assert {s: list(t) for s, t in saved.vocabulary.states.items()} == words
     assert client.get("/api/findings").json() == [{"id": "cup"}, {"id": "saved/again"}]
-    assert windows(answer.json()) == windows(made.scene(thumbnails=()))
+    assert windows(answer.json()) == windows(saved.scene(thumbnails=()))
     marks = [{"state": "full", "start": 2, "end": 6}]
     assert client.put("/api/findings/cup", json={"examples": marks}).status_code == 200
     assert client.get("/api/findings/cup/info").json()["examples"] == [
@@ -260,8 +260,8 @@ def test_questions_and_segments_are_those_of_the_finding(studio, client) -> None
     finding = Finding.read(studio.workspace.root / "cup")
     asked = client.get("/api/findings/cup/questions", params={"count": 2}).json()
     assert [own["frame"] for own in asked] == [own.frame for own in finding.next_question(2)]
-    found = client.get("/api/findings/cup/segments").json()
-    assert found == [list(window) for window in finding.segments()]
+    segments = client.get("/api/findings/cup/segments").json()
+    assert segments == [list(window) for window in finding.segments()]
 
 
 @pytest.mark.parametrize("kind", ["json", "csv", "vtt", "label-studio", "report"])
@@ -270,8 +270,8 @@ def test_exports_are_attachments(studio, client, tmp_path, kind) -> None:
     assert answer.status_code == 200
     assert answer.headers["content-disposition"].startswith("attachment;")
     if kind not in ("report", "label-studio"):
-        made = Finding.read(studio.workspace.root / "cup").export(kind, tmp_path / f"x.{kind}")
-        assert answer.content == made.read_bytes()
+        exported = Finding.read(studio.workspace.root / "cup").export(kind, tmp_path / f"x.{kind}")
+        assert answer.content == exported.read_bytes()
 
 
 def test_an_unknown_export_is_refused(client) -> None:
@@ -293,11 +293,11 @@ def test_a_damaged_finding_is_a_sentence_and_others_are_listed(studio, client) -
 def test_each_text_is_encoded_once(studio, client, monkeypatch) -> None:
     encoder = studio.encoder("mini")
     seen: list[str] = []
-    own = type(encoder._encoder).encode_texts
+    encode_texts = type(encoder._encoder).encode_texts
     monkeypatch.setattr(
         type(encoder._encoder),
         "encode_texts",
-        lambda self, texts: seen.extend(texts) or own(self, texts),
+        lambda self, texts: seen.extend(texts) or encode_texts(self, texts),
     )
     for last in ("drained cup", "an empty cup", "drained cup"):
         words = {**STATES, "empty": [last]}
@@ -322,10 +322,10 @@ def test_the_file_is_sent_in_parts(studio, client) -> None:
 
 
 def test_times_are_those_of_the_file(studio, client) -> None:
-    found = client.get("/api/videos/scene/scene.mp4/times").json()
+    document = client.get("/api/videos/scene/scene.mp4/times").json()
     history = Finding.read(studio.workspace.root / "cup").history
-    times = unpacked(found["times"])
-    assert len(times) == found["frames"] == 60
+    times = unpacked(document["times"])
+    assert len(times) == document["frames"] == 60
     assert times[history.source_frames].tolist() == pytest.approx(history.times_s.tolist())
 
 
@@ -333,23 +333,23 @@ def test_a_crop_is_what_the_encoder_saw(studio, client) -> None:
     finding = Finding.read(studio.workspace.root / "cup")
     frame, known = next(iter(finding.crops.items()))
     saved = np.asarray(Image.open(io.BytesIO(known))).astype(int)
-    shown = picture(client.get(f"/api/findings/cup/crops/{frame}.jpg")).astype(int)
-    assert shown.shape == saved.shape
-    assert np.abs(shown - saved).mean() < 3
+    sent = picture(client.get(f"/api/findings/cup/crops/{frame}.jpg")).astype(int)
+    assert sent.shape == saved.shape
+    assert np.abs(sent - saved).mean() < 3
 
 
 def test_the_outline_goes_around_the_mask(studio, client) -> None:
     frame = int(Finding.read(studio.workspace.root / "cup").history.frames[5])
-    found = client.get(f"/api/findings/cup/outline/{frame}").json()
+    document = client.get(f"/api/findings/cup/outline/{frame}").json()
     mask = np.asarray(Image.open(studio.workspace.root / f"scene/Annotations/{frame:05d}.png")) == 1
     rows, columns = np.nonzero(mask)
-    points = np.array([point for line in found["outline"] for point in line])
-    assert (found["width"], found["height"]) == mask.shape[::-1]
+    points = np.array([point for line in document["outline"] for point in line])
+    assert (document["width"], document["height"]) == mask.shape[::-1]
     box = [columns.min(), rows.min(), columns.max() + 1, rows.max() + 1]
     assert np.abs([*points.min(axis=0), *points.max(axis=0)] - np.array(box)).max() <= 1
 
 
-def test_outlines_of_a_sampled_history_are_asked_for_by_either_number(studio, client) -> None:
+def test_outlines_of_a_sampled_history_are_found_by_either_number(studio, client) -> None:
     from dejacue import find
 
     root, scene = studio.workspace.root, studio.workspace.root / "scene"
@@ -367,10 +367,10 @@ def test_outlines_of_a_sampled_history_are_asked_for_by_either_number(studio, cl
     by_file = client.get("/api/findings/third/outline/30", params={"file": True}).json()
     assert by_file["outline"] == whole
     several = client.get("/api/findings/third/outlines?start=9&count=2").json()
-    assert [own["frame"] for own in several] == [9, 10]
+    assert [outline["frame"] for outline in several] == [9, 10]
     assert several[1]["outline"] == whole
     last = client.get("/api/findings/cup/outlines?start=58&count=9&file=true").json()
-    assert [own["frame"] for own in last] == [58, 59]  # the video ends
+    assert [outline["frame"] for outline in last] == [58, 59]  # the video ends
     assert client.get("/api/findings/cup/outlines?start=60").status_code == 404
     pictures = [
         client.get("/api/findings/third/crops/10.jpg"),
@@ -380,9 +380,9 @@ def test_outlines_of_a_sampled_history_are_asked_for_by_either_number(studio, cl
 
 
 def test_a_box_is_previewed(client) -> None:
-    asked = {"frame": 3, "box": [20, 20, 60, 50], "tracker": "box"}
-    found = client.post("/api/videos/scene/scene.mp4/preview", json=asked).json()
-    points = np.array(found["outline"][0])
+    body = {"frame": 3, "box": [20, 20, 60, 50], "tracker": "box"}
+    preview = client.post("/api/videos/scene/scene.mp4/preview", json=body).json()
+    points = np.array(preview["outline"][0])
     assert [*points.min(axis=0), *points.max(axis=0)] == [20, 20, 60, 50]
     for wrong, sentence in (
         ({"frame": 3}, "draw a box"),
@@ -422,8 +422,8 @@ def test_a_workspace_that_was_moved_as_a_whole_is_as_before(studio, tmp_path) ->
 
 
 def test_the_corpus_is_a_table_with_what_each_finding_is_worth(studio, client) -> None:
-    found = client.get("/api/corpus").json()
-    (row,) = found["rows"]
+    table = client.get("/api/corpus").json()
+    (row,) = table["rows"]
     assert (row["id"], row["history"], row["object"], row["readout"]) == (
         "cup",
         "scene",
@@ -433,11 +433,11 @@ def test_the_corpus_is_a_table_with_what_each_finding_is_worth(studio, client) -
     truth = read_references(studio.workspace.root / "scene" / "references.json")[0].states
     finding = Finding.read(studio.workspace.root / "cup")
     assert row["states"] == list(finding.timeline.states)
-    assert [own["state"] for own in row["intervals"]] == row["states"]
-    for own in row["intervals"]:
-        interval = finding[own["state"]][0]
-        best = max(interval.window.iou(window) for window in truth[own["state"]])
-        assert own == interval.to_dict() | {"tiou": pytest.approx(best)}
+    assert [interval["state"] for interval in row["intervals"]] == row["states"]
+    for state, document in zip(row["states"], row["intervals"], strict=True):
+        interval = finding[state][0]
+        best = max(interval.window.iou(window) for window in truth[state])
+        assert document == interval.to_dict() | {"tiou": pytest.approx(best)}
     assert client.get("/api/corpus", params={"filter": "CUP half"}).json()["count"] == 1
     assert client.get("/api/corpus", params={"filter": "cup house"}).json()["count"] == 0
 
@@ -446,26 +446,29 @@ def test_a_state_that_is_not_found_has_no_interval_and_counts_as_zero(studio, cl
     (before,) = client.get("/api/corpus").json()["rows"]
     document = studio.workspace.root / "cup" / "finding.json"
     written = json.loads(document.read_text())
-    rows = written["timeline"]["intervals"]
-    written["timeline"]["intervals"] = [own for own in rows if own["state"] != "full"]
+
+    def without_full(intervals: list[dict]) -> list[dict]:
+        return [interval for interval in intervals if interval["state"] != "full"]
+
+    written["timeline"]["intervals"] = without_full(written["timeline"]["intervals"])
     document.write_text(json.dumps(written))
     (row,) = client.get("/api/corpus").json()["rows"]
     assert row["states"] == before["states"]
-    assert row["intervals"] == [own for own in before["intervals"] if own["state"] != "full"]
-    overlaps = [own["tiou"] for own in row["intervals"]]
+    assert row["intervals"] == without_full(before["intervals"])
+    overlaps = [interval["tiou"] for interval in row["intervals"]]
     assert row["tiou"] == pytest.approx(sum(overlaps) / (len(overlaps) + 1))
-    drawn = client.get("/api/findings/cup/scene").json()["rows"]
-    assert [own["state"] for own in drawn if not own["windows"]] == ["full"]
+    rows = client.get("/api/findings/cup/scene").json()["rows"]
+    assert [row["state"] for row in rows if not row["windows"]] == ["full"]
 
 
 def moved_references(path) -> dict:
-    """References of the scene that are elsewhere than the true ones."""
-    told = {"empty": [[0, 1]], "full": [[58, 59]]}
+    """Write references of the scene that differ from the true ones; return them."""
+    states = {"empty": [[0, 1]], "full": [[58, 59]]}
     path.parent.mkdir(exist_ok=True)
     write_references(
-        path, [Reference("scene", {s: [Window(*w) for w in t] for s, t in told.items()})]
+        path, [Reference("scene", {s: [Window(*w) for w in t] for s, t in states.items()})]
     )
-    return told
+    return states
 
 
 def test_references_made_in_the_studio_win_and_the_file_is_named(studio, client) -> None:
@@ -474,25 +477,25 @@ def test_references_made_in_the_studio_win_and_the_file_is_named(studio, client)
     for path in (root / "cup").iterdir():  # the finding of the workspace itself
         path.rename(root / path.name)
     (root / "cup").rmdir()
-    for own in ("scene/scene.annotations/references.json", "annotations/references.json"):
-        told = moved_references(root / own)
+    for file in ("scene/scene.annotations/references.json", "annotations/references.json"):
+        states = moved_references(root / file)
         studio.workspace.changed()
         (row,) = client.get("/api/corpus").json()["rows"]
-        assert row["references"] == own
-        said = [
-            note for note in row["notes"] if note.startswith(f"the references are those of {own}")
+        assert row["references"] == file
+        notes = [
+            note for note in row["notes"] if note.startswith(f"the references are those of {file}")
         ]
-        assert [note.endswith("scene/references.json") for note in said] == [True]
+        assert [note.endswith("scene/references.json") for note in notes] == [True]
         scene = client.get("/api/findings/finding.json/scene").json()
-        assert scene["references"] == told
-        assert said[0] in scene["notes"]
+        assert scene["references"] == states
+        assert notes[0] in scene["notes"]
 
 
 def test_a_note_is_said_once(studio, client) -> None:
     document = studio.workspace.root / "cup" / "finding.json"
-    told = json.loads(document.read_text())
-    told["warnings"] = told["timeline"]["notes"] = ["the masks were made by hand"]
-    document.write_text(json.dumps(told))
+    written = json.loads(document.read_text())
+    written["warnings"] = written["timeline"]["notes"] = ["the masks were made by hand"]
+    document.write_text(json.dumps(written))
     (row,) = client.get("/api/corpus").json()["rows"]
     assert row["notes"] == ["the masks were made by hand"]
 
@@ -501,7 +504,7 @@ def test_the_corpus_of_a_sampled_history_counts_frames_of_the_file(studio, clien
     from dejacue import find
 
     root, scene = studio.workspace.root, studio.workspace.root / "scene"
-    made = find(
+    finding = find(
         scene / "scene.mp4",
         scene / "vocabulary.yaml",
         masks=scene / "Annotations",
@@ -510,16 +513,22 @@ def test_the_corpus_of_a_sampled_history_counts_frames_of_the_file(studio, clien
         stride=2,
         folder=root / "half",
     )
-    row = corpus.row(studio, "half")
+
+    def row_of_half() -> dict:
+        rows = client.get("/api/corpus").json()["rows"]
+        return next(row for row in rows if row["id"] == "half")
+
+    row = row_of_half()
     truth = read_references(scene / "references.json")[0].states
-    (full,) = (own for own in row["intervals"] if own["state"] == "full")
+    (full,) = (interval for interval in row["intervals"] if interval["state"] == "full")
     start, end = 2 * full["start"], 2 * full["end"]
     assert (full["source_start"], full["source_end"]) == (start, end)
     assert full["tiou"] == pytest.approx(max(Window(start, end).iou(w) for w in truth["full"]))
     as_version_1(root / "half" / "finding.json")
     studio.workspace.changed()
-    assert corpus.row(studio, "half") == row
-    assert [own.times_s for own in Finding.read(root / "half")] == [own.times_s for own in made]
+    assert row_of_half() == row
+    times_s = [interval.times_s for interval in Finding.read(root / "half")]
+    assert times_s == [interval.times_s for interval in finding]
 
 
 def as_version_1(path) -> None:
@@ -528,21 +537,21 @@ def as_version_1(path) -> None:
     timeline = document.pop("timeline")
     moments = [
         {
-            "state": own["state"],
+            "state": interval["state"],
             "description": text,
             "level": "state",
-            "start": own["start"],
-            "end": own["end"],
-            "score": own["score"],
-            "start_s": own["start_s"],
-            "end_s": own["end_s"] - 0.01,
+            "start": interval["start"],
+            "end": interval["end"],
+            "score": interval["score"],
+            "start_s": interval["start_s"],
+            "end_s": interval["end_s"] - 0.01,
         }
-        for own in timeline["intervals"]
-        if own["rank"] == 1
-        for text in timeline["states"][own["state"]]
+        for interval in timeline["intervals"]
+        if interval["rank"] == 1
+        for text in timeline["states"][interval["state"]]
     ]
-    kept = {name: timeline[name] for name in ("history", "encoder", "settings", "notes")}
-    retrieval = {"schema": "dejacue.retrieval/1", **kept, "moments": moments}
+    columns = {name: timeline[name] for name in ("history", "encoder", "settings", "notes")}
+    retrieval = {"schema": "dejacue.retrieval/1", **columns, "moments": moments}
     path.write_text(json.dumps({**document, "schema": "dejacue.finding/1", "retrieval": retrieval}))
 
 
@@ -555,15 +564,15 @@ def upload(client, name: str, data: bytes, **more):
 
 def test_a_video_is_uploaded_and_can_be_looked_at(studio, client) -> None:
     data = (studio.workspace.root / "scene" / "scene.mp4").read_bytes()
-    made = upload(client, "new cup.mp4", data)
-    assert (made.status_code, made.json()) == (201, {"id": "uploads/new cup.mp4"})
+    answer = upload(client, "new cup.mp4", data)
+    assert (answer.status_code, answer.json()) == (201, {"id": "uploads/new cup.mp4"})
     assert (studio.workspace.root / "uploads" / "new cup.mp4").read_bytes() == data
     assert picture(client.get("/api/videos/uploads/new%20cup.mp4/frames/3.jpg")).ndim == 3
     for name in ("a.png", "b.png"):
         stream = io.BytesIO()
         Image.new("RGB", (8, 8)).save(stream, "PNG")
         assert upload(client, name, stream.getvalue()).status_code == 201
-    listed = [own["id"] for own in client.get("/api/videos").json()]
+    listed = [video["id"] for video in client.get("/api/videos").json()]
     assert listed == ["scene/scene.mp4", "uploads/new cup.mp4"]
     again = upload(client, "new cup.mp4", data)
     assert (again.status_code, again.json()["detail"][-24:]) == (
@@ -651,7 +660,7 @@ def test_ids_lead_nowhere_but_into_the_workspace(tmp_path) -> None:
         "./inside",
         "\ud800",
     ):
-        with pytest.raises(NotThere):
+        with refused(NotThere, field="id", value=id):
             workspace.place(id)
     assert workspace.place("inside/new.mp4") == root / "inside" / "new.mp4"
     assert workspace.contents().videos == []
@@ -663,7 +672,7 @@ def test_names_that_need_escapes_are_found(studio, client) -> None:
     path.parent.mkdir()
     shutil.copy(studio.workspace.root / "scene" / "scene.mp4", path)
     studio.workspace.changed()
-    assert odd in [own["id"] for own in client.get("/api/videos").json()]
+    assert odd in [video["id"] for video in client.get("/api/videos").json()]
     from urllib.parse import quote
 
     assert client.get(f"/api/videos/{quote(odd)}/info").json()["frames"] == 60
@@ -725,9 +734,9 @@ def test_a_list_of_other_files_is_no_video(studio, client, text) -> None:
 
 def test_a_finding_that_names_places_elsewhere_opens_nothing_there(studio, client) -> None:
     document = studio.workspace.root / "cup" / "finding.json"
-    given = json.loads(document.read_text())
-    given["made"] |= {"video": "/etc/hostname", "masks": "/etc"}
-    document.write_text(json.dumps(given))
+    written = json.loads(document.read_text())
+    written["made"] |= {"video": "/etc/hostname", "masks": "/etc"}
+    document.write_text(json.dumps(written))
     studio.workspace.changed()
     about = client.get("/api/findings/cup/info").json()
     assert (about["video"], about["masks"], about["prompts"]) == (None, None, [])

@@ -22,8 +22,8 @@ BOX = [{"frame": 0, "box": [40, 30, 150, 130]}]
 FIND = {"kind": "find", "video": VIDEO, "masks": MASKS, "objects": [1], "vocabulary": WORDS}
 
 
-def ended(client, job: dict, seconds: float = 600) -> dict:
-    """The job once it has ended."""
+def wait_for_end(client, job: dict, seconds: float = 600) -> dict:
+    """Return the job once it has ended."""
     until = time.monotonic() + seconds
     while job["state"] in ("waiting", "running"):
         assert time.monotonic() < until, job
@@ -32,24 +32,28 @@ def ended(client, job: dict, seconds: float = 600) -> dict:
     return job
 
 
-def begun(client, **asked) -> dict:
-    answer = client.post("/api/jobs", json=asked)
+def start_job(client, **body) -> dict:
+    answer = client.post("/api/jobs", json=body)
     assert answer.status_code == 202, answer.text
     return answer.json()
 
 
+def run_job(client, **body) -> dict:
+    return wait_for_end(client, start_job(client, **body))
+
+
 def test_masks_and_words_become_a_finding(studio, client) -> None:
-    job = ended(client, begun(client, **FIND, folder="made/one"))
+    job = run_job(client, **FIND, folder="made/one")
     assert (job["state"], job["problem"], job["result"]["finding"]) == ("done", None, "made/one")
-    made = Finding.read(studio.workspace.root / "made" / "one")
+    finding = Finding.read(studio.workspace.root / "made" / "one")
     known = Finding.read(studio.workspace.root / "cup")
-    assert np.array_equal(made.history.features, known.history.features)
-    assert [tuple(m.window) for m in made] == [tuple(m.window) for m in known]
+    assert np.array_equal(finding.history.features, known.history.features)
+    assert [tuple(m.window) for m in finding] == [tuple(m.window) for m in known]
     assert {"id": "made/one"} in client.get("/api/findings").json()
 
 
 def test_a_box_is_followed_and_becomes_a_finding(studio, client) -> None:
-    asked = {
+    body = {
         "kind": "find",
         "video": VIDEO,
         "prompts": BOX,
@@ -57,23 +61,23 @@ def test_a_box_is_followed_and_becomes_a_finding(studio, client) -> None:
         "stride": 2,
         "states": {"empty": ["drained cup"], "full": ["filled up cup"]},
     }
-    job = ended(client, begun(client, **asked, folder="boxed"))
+    job = run_job(client, **body, folder="boxed")
     assert job["state"] == "done", job["problem"]
-    made = Finding.read(studio.workspace.root / "boxed")
-    assert made.made.tracker == "box, approximate"
+    finding = Finding.read(studio.workspace.root / "boxed")
+    assert finding.made.tracker == "box, approximate"
     about = client.get("/api/findings/boxed/info").json()
     assert about["prompts"] == [{"object": 1, "frame": 0, "box": [40, 30, 150, 130], "point": None}]
-    found = client.get("/api/findings/boxed/outline/3").json()
-    assert found["outline"]
+    outline = client.get("/api/findings/boxed/outline/3").json()
+    assert outline["outline"]
     corrected = [*BOX, {"frame": 20, "box": [60, 30, 170, 130]}]
-    again = ended(client, begun(client, **{**asked, "prompts": corrected}, folder="boxed"))
+    again = run_job(client, **{**body, "prompts": corrected}, folder="boxed")
     assert again["state"] == "done"
     assert len(client.get("/api/findings/boxed/info").json()["prompts"]) == 2
 
 
 @pytest.mark.long
 def test_what_was_shown_stays_when_the_object_is_followed_again(studio, client) -> None:
-    asked = {
+    body = {
         "kind": "find",
         "video": VIDEO,
         "prompts": BOX,
@@ -83,62 +87,59 @@ def test_what_was_shown_stays_when_the_object_is_followed_again(studio, client) 
         "examples": [{"state": "full", "start": 50, "end": 55}],
         "changes": [30],
     }
-    assert ended(client, begun(client, **asked))["state"] == "done"
+    assert run_job(client, **body)["state"] == "done"
     info = client.get("/api/findings/boxed/info").json()
-    assert [(own["state"], own["start"], own["end"]) for own in info["examples"]] == [
-        ("full", 50, 55)
-    ]
+    (example,) = info["examples"]
+    assert (example["state"], example["start"], example["end"]) == ("full", 50, 55)
     assert info["changes"] == [30]
     assert info["objects"] == [1]
-    refused = {**FIND, "folder": "other", "changes": [30]}
-    said = client.post("/api/jobs", json=refused)
-    assert (said.status_code, said.json()["detail"][:34]) == (
-        400,
-        "examples and changes need states; ",
-    )
+    answer = client.post("/api/jobs", json={**FIND, "folder": "other", "changes": [30]})
+    assert answer.status_code == 400
+    assert "changes need states" in answer.json()["detail"]
 
 
 def test_a_slow_encoder_is_paced_as_in_find(studio, client, monkeypatch) -> None:
     monkeypatch.setattr(Mini, "pace", open_video(studio.workspace.root / VIDEO).rate / 3)
     few, every = (
-        ended(client, begun(client, **FIND, **more, folder=folder))
+        run_job(client, **FIND, **more, folder=folder)
         for folder, more in (("few", {}), ("every", {"stride": 1}))
     )
     assert any(
         text.startswith("only one in 3 frames was used") for text in few["result"]["warnings"]
     )
-    looked = [Finding.read(studio.workspace.root / own).history for own in ("few", "every")]
-    assert 3 * looked[0].frames_looked_at == looked[1].frames_looked_at
+    root = studio.workspace.root
+    histories = [Finding.read(root / folder).history for folder in ("few", "every")]
+    assert 3 * histories[0].frames_looked_at == histories[1].frames_looked_at
     assert every["state"] == "done"
 
 
 @pytest.mark.long
 def test_an_object_is_followed_alone(studio, client) -> None:
-    asked = {"kind": "track", "video": VIDEO, "prompts": BOX, "tracker": "box"}
-    job = ended(client, begun(client, **asked, folder="followed"))
+    body = {"kind": "track", "video": VIDEO, "prompts": BOX, "tracker": "box"}
+    job = run_job(client, **body, folder="followed")
     assert job["state"] == "done"
     assert (studio.workspace.root / "followed" / "track.json").is_file()
     assert job["result"]["masks"] == "followed"
 
 
 def test_findings_are_measured_against_references(studio, client) -> None:
-    job = ended(client, begun(client, kind="evaluate"))
+    job = run_job(client, kind="evaluate")
     assert job["state"] == "done", job["problem"]
     assert job["result"]["counts"]["histories"] == 1
     assert set(job["result"]["methods"]["findings"]) == {"r1_03", "r1_05", "top1_tiou"}
-    asked = {"kind": "evaluate", "methods": {"a": ["cup"]}, "references": "scene/references.json"}
-    assert set(ended(client, begun(client, **asked))["result"]["methods"]) == {"a"}
-    asked["methods"] = {"a": ["cup"], "b": ["cup"]}
-    assert "component" in ended(client, begun(client, **asked))["problem"]  # one, so no p
+    body = {"kind": "evaluate", "methods": {"a": ["cup"]}, "references": "scene/references.json"}
+    assert set(run_job(client, **body)["result"]["methods"]) == {"a"}
+    body["methods"] = {"a": ["cup"], "b": ["cup"]}
+    assert "component" in run_job(client, **body)["problem"]  # one, so no p
     (studio.workspace.root / "scene" / "references.json").unlink()
     studio.workspace.changed()
-    job = ended(client, begun(client, kind="evaluate"))
+    job = run_job(client, kind="evaluate")
     assert job["state"] == "failed"
     assert "none of these findings has references" in job["problem"]
 
 
 def test_findings_of_one_name_are_measured_each_for_itself(studio, client) -> None:
-    """Two videos that are called alike, each with references of its own; and one video twice."""
+    """Measure two videos of one name, each with references of its own, and one video twice."""
     root = studio.workspace.root
     for folder in ("cup", "scene"):
         shutil.copytree(root / folder, root / "other" / folder)
@@ -149,7 +150,7 @@ def test_findings_of_one_name_are_measured_each_for_itself(studio, client) -> No
     moved = {state: [Window(0, 1)] for state in before.states}
     write_references(truth, [Reference(before.history_id, moved)])
     studio.workspace.changed()
-    job = ended(client, begun(client, kind="evaluate"))
+    job = run_job(client, kind="evaluate")
     assert job["state"] == "done", job["problem"]
     components = job["result"]["components"]
     assert set(components) == {"scene/scene.mp4", "other/scene/scene.mp4"}
@@ -159,7 +160,7 @@ def test_findings_of_one_name_are_measured_each_for_itself(studio, client) -> No
     )
     assert right > 0.5 > wrong
     assert client.put("/api/findings/cup", json={"folder": "again"}).status_code == 200
-    job = ended(client, begun(client, kind="evaluate"))
+    job = run_job(client, kind="evaluate")
     assert job["result"]["counts"]["histories"] == 3
     assert len(job["result"]["components"]) == 2
 
@@ -184,38 +185,38 @@ class Slow(Mini):
 def test_a_cancelled_job_keeps_what_it_did_and_goes_on(studio, client, monkeypatch) -> None:
     slow = Slow()
     monkeypatch.setattr(studio, "encoder", lambda name=None: slow)
-    job = begun(client, **FIND, folder="made")
+    job = start_job(client, **FIND, folder="made")
     assert slow.at_work.wait(600)
     assert client.get(f"/api/jobs/{job['id']}").json()["state"] == "running"
-    waiting = begun(client, **FIND, folder="never")
+    waiting = start_job(client, **FIND, folder="never")
     assert client.delete(f"/api/jobs/{waiting['id']}").json()["state"] == "stopped"
     twice = client.post("/api/jobs", json={**FIND, "folder": "made"})
     assert (twice.status_code, "a job is using" in twice.json()["detail"]) == (409, True)
     assert client.put("/api/findings/cup", json={"folder": "made"}).status_code == 409
     client.delete(f"/api/jobs/{job['id']}")
     slow.go_on.set()
-    stopped = ended(client, job)
+    stopped = wait_for_end(client, job)
     assert stopped["state"] == "stopped"
     assert "will be reused" in stopped["problem"]
     assert "of 60 frames are kept" in stopped["problem"]
     before = slow.images
-    done = ended(client, client.post(f"/api/jobs/{job['id']}/again").json())
+    done = wait_for_end(client, client.post(f"/api/jobs/{job['id']}/again").json())
     assert done["state"] == "done", done["problem"]
     assert before < slow.images < before + 60
     assert Finding.read(studio.workspace.root / "made").history is not None
     assert not (studio.workspace.root / "never").exists()
-    told = [own["state"] for own in client.get("/api/jobs").json()]
-    assert told == ["done", "stopped", "stopped"]
+    states = [job["state"] for job in client.get("/api/jobs").json()]
+    assert states == ["done", "stopped", "stopped"]
 
 
 def test_progress_comes_as_events_that_end_with_the_job(studio, client) -> None:
-    job = begun(client, **FIND, folder="made")
+    job = start_job(client, **FIND, folder="made")
     with client.stream("GET", f"/api/jobs/{job['id']}/events") as answer:
         assert answer.headers["content-type"].startswith("text/event-stream")
-        told = [json.loads(line[6:]) for line in answer.iter_lines() if line.startswith("data: ")]
-    assert told[-1]["state"] == "done"
-    assert told[-1]["version"] > 2
-    versions = [own["version"] for own in told]
+        events = [json.loads(line[6:]) for line in answer.iter_lines() if line.startswith("data: ")]
+    assert events[-1]["state"] == "done"
+    assert events[-1]["version"] > 2
+    versions = [event["version"] for event in events]
     assert versions == sorted(set(versions))
 
 
@@ -256,7 +257,7 @@ def test_what_is_plainly_wrong_is_said_at_once(client, wrong, sentence) -> None:
 def test_a_job_that_fails_carries_the_sentence_and_leaves_nothing(
     studio, client, wrong, sentence
 ) -> None:
-    job = ended(client, begun(client, **{**FIND, **wrong}, folder="made"))
+    job = run_job(client, **{**FIND, **wrong}, folder="made")
     assert job["state"] == "failed"
     assert sentence in job["problem"]
     assert not (studio.workspace.root / "made" / "finding.json").exists()
@@ -293,13 +294,13 @@ def test_jobs_run_one_at_a_time_and_errors_of_any_kind_end_only_themselves(caplo
         MemoryError(),
         InputError("cup.mp4: wrong"),
     ]
-    made = [jobs.add("x", {}, work) for _ in range(3)]
-    made += [jobs.add("x", {}, fail(error)) for error in errors]
-    made.append(jobs.add("x", {}, work))
-    while not made[-1].ended:
+    tasks = [jobs.add("x", {}, work) for _ in range(3)]
+    tasks += [jobs.add("x", {}, fail(error)) for error in errors]
+    tasks.append(jobs.add("x", {}, work))
+    while not tasks[-1].ended:
         time.sleep(0.01)
-    assert [job.state for job in made] == ["done"] * 3 + ["failed"] * 4 + ["done"]
-    problems = [job.problem for job in made[3:7]]
+    assert [job.state for job in tasks] == ["done"] * 3 + ["failed"] * 4 + ["done"]
+    problems = [job.problem for job in tasks[3:7]]
     assert problems[0] == "x.npz: No space left on device"
     assert problems[1] == "ValueError: odd"
     assert problems[2].startswith("out of memory")
@@ -311,7 +312,7 @@ def test_a_studio_that_ends_stops_its_job(studio, monkeypatch) -> None:
     slow = Slow()
     monkeypatch.setattr(studio, "encoder", lambda name=None: slow)
     with client_of(studio) as client:
-        job = begun(client, **FIND, folder="made")
+        job = start_job(client, **FIND, folder="made")
         assert slow.at_work.wait(600)
         slow.go_on.set()
     assert studio.jobs.get(job["id"]).state in ("stopped", "done")
@@ -327,16 +328,16 @@ def test_events_of_a_job_that_goes_on_end_with_the_server(studio) -> None:
         async def is_disconnected(self) -> bool:
             return False
 
-    async def told() -> list[str]:
-        found = []
+    async def sent_events() -> list[str]:
+        texts = []
         async for text in _events(
             studio, BackgroundTask("find", {}, lambda progress: None), Request()
         ):
-            found.append(text)
+            texts.append(text)
             studio.ending = True
-        return found
+        return texts
 
-    assert len(asyncio.run(asyncio.wait_for(told(), 600))) == 1
+    assert len(asyncio.run(asyncio.wait_for(sent_events(), 600))) == 1
 
 
 def test_a_click_is_previewed_and_followed_with_a_model(studio, client, monkeypatch) -> None:
@@ -347,13 +348,13 @@ def test_a_click_is_previewed_and_followed_with_a_model(studio, client, monkeypa
 
     model = Sam2Tracker(random_model(), "sam2", device="cpu", precision="fp32")
     monkeypatch.setattr(studio, "tracker", lambda name=None: model)
-    asked = {"frame": 4, "points": [[90, 70, True], [5, 5, False]]}
-    found = client.post("/api/videos/scene/scene.mp4/preview", json=asked).json()
-    assert found["tracker"] == "sam2"
-    assert 0 <= found["presence"] <= 1
+    body = {"frame": 4, "points": [[90, 70, True], [5, 5, False]]}
+    preview = client.post("/api/videos/scene/scene.mp4/preview", json=body).json()
+    assert preview["tracker"] == "sam2"
+    assert 0 <= preview["presence"] <= 1
     prompts = [{"frame": 4, "point": [90, 70, True]}, {"frame": 4, "point": [5, 5, False]}]
-    job = begun(client, kind="track", video=VIDEO, folder="followed", prompts=prompts, end=20)
-    job = ended(client, job)
+    job = start_job(client, kind="track", video=VIDEO, folder="followed", prompts=prompts, end=20)
+    job = wait_for_end(client, job)
     assert job["state"] == "done", job["problem"]
     for doubt in job["result"]["doubts"]:
         assert 0 <= doubt["start"] <= doubt["end"] <= 20

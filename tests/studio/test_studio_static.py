@@ -19,10 +19,10 @@ MODULES = sorted(path.name for path in STATIC.glob("*.js"))
 
 
 def test_libraries_are_as_they_were_published_and_licensed() -> None:
-    made = {
+    hashes = {
         name: hashlib.sha256((STATIC / "vendor" / name).read_bytes()).hexdigest() for name in VENDOR
     }
-    assert made == VENDOR
+    assert hashes == VENDOR
     there = {path.name for path in (STATIC / "vendor").iterdir()}
     assert there == {*VENDOR, "preact.LICENSE", "README.md"}
 
@@ -30,15 +30,15 @@ def test_libraries_are_as_they_were_published_and_licensed() -> None:
 @pytest.mark.parametrize("name", MODULES)
 def test_a_module_imports_what_is_there(name) -> None:
     text = (STATIC / name).read_text("utf-8")
-    for wanted in re.findall(r'from "([^"]+)"', text):
-        assert wanted.startswith("./"), wanted
-        home = REPORT.parent if "/report/" in wanted else STATIC
-        assert (home / wanted.replace("/report/", "/static/")).is_file(), wanted
+    for path in re.findall(r'from "([^"]+)"', text):
+        assert path.startswith("./"), path
+        home = REPORT.parent if "/report/" in path else STATIC
+        assert (home / path.replace("/report/", "/static/")).is_file(), path
     assert "eval(" not in text
     assert "innerHTML" not in text
 
 
-def test_the_page_asks_nobody_else_and_runs_nothing_inline() -> None:
+def test_the_page_loads_nothing_from_elsewhere_and_runs_nothing_inline() -> None:
     page = (STATIC / "index.html").read_text("utf-8")
     assert re.findall(r"<script(?! type=\"module\" src=\"/static/main.js\"></script>)", page) == []
     assert " style=" not in page

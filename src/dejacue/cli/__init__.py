@@ -34,7 +34,7 @@ def command() -> Callable[..., Any]:
 
 
 def main() -> None:
-    """Entry point of ``dejacue``: errors become one sentence, never a traceback."""
+    """Run ``dejacue``; errors become one sentence, never a traceback."""
     import io
     import warnings
 

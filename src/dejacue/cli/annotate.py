@@ -1,4 +1,4 @@
-"""``dejacue annotate``: passes of annotators, their consensus, and its events."""
+"""``dejacue annotate``: write passes of annotators, their consensus, and its events."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from dejacue.cli import options as o
 from dejacue.cli.data import check_suffix
 from dejacue.cli.tables import make_table, note, say, show_tables, span
 from dejacue.errors import DejaCueError, InputError, counted, in_file, named
-from dejacue.sources.atomic import resolved
 
 if TYPE_CHECKING:
     from dejacue.data.annotation import Event
@@ -68,12 +67,13 @@ def start(
     from dejacue.data import annotation_files as passes
 
     if marks is None and (rest is not None or times):
-        raise InputError("--rest and --times are for annotations of another tool; also give --from")
+        problem = "--rest and --times are for annotations of another tool"
+        raise InputError(problem, field="from", remedy="also give --from")
     check_output(output, force, history, marks)
-    wanted = None if states is None else [state.strip() for state in states.split(",")]
-    blank = _blank(history, annotator, frames, id, wanted)
+    names = None if states is None else [state.strip() for state in states.split(",")]
+    blank = _blank(history, annotator, frames, id, names)
     if marks is not None:
-        _import(marks, history, blank, wanted, output, rest, times)
+        _import(marks, history, blank, names, output, rest, times)
         return
     passes.write_pass(output, blank)
     say(
@@ -94,7 +94,7 @@ def _blank(
     from dejacue.data import annotation
 
     if (history is None) == (frames is None):
-        raise InputError("give either a history file or --frames FIRST:LAST")
+        raise InputError("give either a history file or --frames FIRST:LAST", field="frames")
     if history is not None:
         observed = dejacue.read_history(history)
         with in_file(history):
@@ -102,7 +102,8 @@ def _blank(
             return annotation.template(name, annotation.seen(observed), annotator, states)
     window = _frames(frames or "")
     if not id:
-        raise InputError("--frames also needs the name of the history; give it with --id")
+        problem = "--frames also needs the name of the history"
+        raise InputError(problem, field="id", remedy="give it with --id")
     return annotation.template(id, range(window.start, window.end + 1), annotator, states)
 
 
@@ -111,11 +112,13 @@ def _frames(text: str) -> Window:
 
     match = re.fullmatch(r"([0-9]{1,9}):([0-9]{1,9})", text.strip())
     if not match:
-        raise InputError(f'"{text}" is not FIRST:LAST; give two frames, as in --frames 0:299')
+        problem, remedy = f'"{text}" is not FIRST:LAST', "give two frames, as in --frames 0:299"
+        raise InputError(problem, field="frames", value=text, remedy=remedy)
     with named(f"--frames {text}"):
         window = dejacue.Window(int(match[1]), int(match[2]))
         if window.length > MAX_FRAMES:  # before they are counted out
-            raise InputError(f"a pass has at most {MAX_FRAMES} frames")
+            problem = f"a pass has at most {MAX_FRAMES} frames"
+            raise InputError(problem, field="frames", value=window.length)
     return window
 
 
@@ -138,7 +141,12 @@ def _import(
         states=None if states is None else passes.labels_of(states),
         history=blank.history,
     )
-    labels = _reference_of(marks, blank.history, references).states
+    labels = next((r.states for r in references if r.history_id == blank.history), None)
+    if labels is None:
+        names = ", ".join(reference.history_id for reference in references)
+        problem = f'has no marks for "{blank.history}", only for {names}'
+        remedy = "choose one of them with --id"
+        raise InputError(problem, file=marks, field="id", value=blank.history, remedy=remedy)
     with in_file(marks):
         if states is None:
             blank = replace(blank, states=passes.states_in(labels))
@@ -159,16 +167,6 @@ def _import(
             f"{counted(filled.labels.count(None), 'frame')} not labelled yet; mark them, or set "
             "their label with --rest"
         )
-
-
-def _reference_of(path: Path, history: str, references: Sequence[Reference]) -> Reference:
-    for reference in references:
-        if reference.history_id == history:
-            return reference
-    names = ", ".join(reference.history_id for reference in references)
-    raise InputError(
-        f'{path}: has no marks for "{history}", only for {names}; choose one of them with --id'
-    )
 
 
 @annotate.command("export")
@@ -291,14 +289,18 @@ def events(
     columns = ("history", ">event", ">pre", ">transition", ">post", "")
     show_tables(make_table("qualifying events", columns, rows))
     for path, qualifying in by_file.items():
-        _say_notes(path, passes[path], qualifying[0], minimum, {"pre": pre, "post": post})
+        _note_single_pass(path, passes[path])
+        others = annotation.other_runs(passes[path], qualifying[0], minimum)
+        for side, windows in others.items():
+            if windows:
+                state = {"pre": pre, "post": post}[side]
+                note(
+                    f"{path}: {state} also holds in {', '.join(map(str, windows))}: "
+                    "not in the references (only the earliest event counts)"
+                )
     for miss in misses:
         note(f"left out: {miss}")
-    what = references[0].history_id if len(references) == 1 else f"{len(references)} histories"
-    if output is not None:
-        say(f"{output}: the references of {what}, states {pre} and {post}")
-    else:
-        say(f"nothing was written; -o truth.json writes the references of {what}")
+    _say_references(output, references, f"states {pre} and {post}" if output else "")
 
 
 def _stable(
@@ -310,13 +312,11 @@ def _stable(
 ) -> None:
     """Make a reference of every stable run of passes that name their states."""
     from dejacue.data import annotation
-    from dejacue.data.annotation_files import CONSENSUS
 
     if renamed or any(pass_.states is None for pass_ in passes.values()):
-        raise InputError(
-            "--pre and --post, and passes of pre and post, cannot be combined with passes that "
-            "name their states; give those alone"
-        )
+        problem = "--pre and --post, and passes of pre and post, cannot be combined with passes"
+        remedy = "give those alone"
+        raise InputError(f"{problem} that name their states", field="pre", remedy=remedy)
     references, rows = [], []
     for path, pass_ in passes.items():
         with in_file(path):
@@ -331,11 +331,22 @@ def _stable(
     columns = ("history", ">from", ">frames", ">between", ">to", ">frames")
     show_tables(make_table("changes of state", columns, rows))
     for path, pass_ in passes.items():
-        if pass_.annotator != CONSENSUS:
-            note(f"{path}: is the pass of {pass_.annotator} only, not a consensus")
-    what = references[0].history_id if len(references) == 1 else f"{len(references)} histories"
+        _note_single_pass(path, pass_)
+    _say_references(output, references, f"with every run of a state of {minimum} frames or more")
+
+
+def _note_single_pass(path: Path, pass_: Pass) -> None:
+    from dejacue.data.annotation_files import CONSENSUS
+
+    if pass_.annotator != CONSENSUS:
+        note(f"{path}: is the pass of {pass_.annotator} only, not a consensus")
+
+
+def _say_references(output: Path | None, references: Sequence[Reference], which: str) -> None:
+    """Print where the references are, or how to write them."""
     done = "nothing was written; -o truth.json writes" if output is None else f"{output}:"
-    say(f"{done} the references of {what}, with every run of a state of {minimum} frames or more")
+    what = references[0].history_id if len(references) == 1 else f"{len(references)} histories"
+    say(", ".join(filter(None, (f"{done} the references of {what}", which))))
 
 
 def _passes(files: list[Path]) -> dict[Path, Pass]:
@@ -348,10 +359,8 @@ def _passes(files: list[Path]) -> dict[Path, Pass]:
         passes[path] = read_pass(path)
         history = passes[path].history
         if history in file_of:
-            raise InputError(
-                f"{file_of[history]} and {path}: both belong to history {history}; give each "
-                "history once"
-            )
+            problem = f"{file_of[history]} and {path}: both belong to history {history}"
+            raise InputError(problem, value=history, remedy="give each history once")
         file_of[history] = path
     return passes
 
@@ -362,37 +371,16 @@ def _refuse(misses: list[str], files: int, can_skip: bool) -> None:
         raise DejaCueError(misses[0])
     for miss in misses:
         say(miss, stderr=True)
-    hint = "; --skip leaves them out" if can_skip else ""
-    raise DejaCueError(
-        f"no qualifying event in {len(misses)} of {files} files; nothing was written{hint}"
-    )
-
-
-def _say_notes(
-    path: Path, pass_: Pass, event: Event, minimum: int, states: Mapping[str, str]
-) -> None:
-    from dejacue.data import annotation
-    from dejacue.data.annotation_files import CONSENSUS
-
-    if pass_.annotator != CONSENSUS:
-        note(f"{path}: is the pass of {pass_.annotator} only, not a consensus")
-    for side, windows in annotation.other_runs(pass_, event, minimum).items():
-        if windows:
-            note(
-                f"{path}: {states[side]} also holds in {', '.join(map(str, windows))}: "
-                "not in the references (only the earliest event counts)"
-            )
+    problem = f"no qualifying event in {len(misses)} of {files} files; nothing was written"
+    raise DejaCueError(problem, remedy="--skip leaves them out" if can_skip else None)
 
 
 def check_output(output: Path | None, force: bool, *inputs: Path | None) -> None:
     """Refuse to write over an input, or over what people have filled in by hand."""
-    if output is None:
-        return
-    for path in inputs:
-        if path is not None and resolved(path) == resolved(output):
-            raise InputError(f"{output}: is read by this command; give another output")
-    if output.exists() and not force:
-        raise InputError(f"{output}: already exists; give another name, or --force to replace it")
+    o.check_not_read(output, *inputs)
+    if output is not None and output.exists() and not force:
+        remedy = "give another name, or --force to replace it"
+        raise InputError("already exists", file=output, remedy=remedy)
 
 
 def _agreement_table(a: Pass, b: Pass) -> Table:

@@ -36,8 +36,8 @@ app = typer.Typer(
 )
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _version(show: bool) -> None:
+    if show:
         typer.echo(f"dejacue {__version__}")
         raise typer.Exit
 
@@ -75,16 +75,8 @@ def studio(
     from dejacue.studio.serve import serve
 
     options = o.encoder_from(settings, device)
-    serve(
-        places or [],
-        host,
-        port,
-        not no_browser,
-        say,
-        encoder=encoder,
-        tracker=tracker,
-        encoder_options=options,
-    )
+    models = {"encoder": encoder, "tracker": tracker, "encoder_options": options}
+    serve(places or [], host, port, not no_browser, say, **models)
 
 
 START, VIDEOS, MANY = "Start here", "One video", "Many videos"

@@ -18,7 +18,7 @@ from dejacue.errors import counted
 
 
 class Bars:
-    """A bar for each stage that is told of, with its note; a ``with`` block shows them."""
+    """A progress bar for each stage, with its note, shown in a ``with`` block."""
 
     def __init__(self) -> None:
         self._screen = console(stderr=True)
@@ -53,7 +53,7 @@ class Bars:
         self._bar.update(self._tasks[stage], completed=done, total=total, note=note)
 
     def _summarise(self) -> None:
-        """How much was done, and how fast."""
+        """Print how much was done, and how fast."""
         now = time.perf_counter()
         if "follow" in self._seen:
             began, first, last = self._seen["follow"]

@@ -1,4 +1,4 @@
-"""``dejacue data``: the folders of data sets, their scores, and formats of references."""
+"""``dejacue data``: open the folders of data sets, score them, and convert references."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ Layout = Annotated[
     str | None,
     o.option("Layout of the folder, if it is ambiguous (docs/data.md).", "--as", values=_layouts),
 ]
-OwnMasks = Annotated[
+MasksFolder = Annotated[
     Path | None,
     o.option("Your own masks or boxes: a folder of ID.csv, ID.npz, ID/ …", "--masks"),
 ]
@@ -57,7 +57,7 @@ def open_folder(
         Path | None, o.option("Write the true windows to this .json, for evaluate.")
     ] = None,
     manifest: Annotated[Path | None, o.option("Write a manifest to this .csv, for ingest.")] = None,
-    masks: OwnMasks = None,
+    masks: MasksFolder = None,
     vocabularies: Annotated[
         Path | None,
         o.option("Write the words of each clip to ID.json in this folder."),
@@ -69,16 +69,15 @@ def open_folder(
 
     # all that can be refused is refused before the first file is written
     if masks is not None and manifest is None:
-        raise InputError("--masks is for a manifest; also give --manifest")
+        remedy = "also give --manifest"
+        raise InputError("--masks is for a manifest", field="manifest", remedy=remedy)
     dataset = _opened(folder, layout)
     for place in (references, manifest):
         if place is not None:
             check_place(place)
     if references is not None and not dataset.references:
-        raise InputError(
-            f"{folder}: {dataset.layout} has no times of states, so there are no references to "
-            "write"
-        )
+        problem = f"{dataset.layout} has no times of states, so there are no references to write"
+        raise InputError(problem, file=folder, field="references")
     if manifest is not None:
         layouts.manifest_rows(manifest, dataset, masks)
     if vocabularies is not None:
@@ -148,7 +147,7 @@ def evaluate_folder(
             "-r",
         ),
     ] = "contrast,published,whole-history,longest-run",
-    masks: OwnMasks = None,
+    masks: MasksFolder = None,
     where: Annotated[
         list[str] | None,
         o.option("Only clips that match NAME=PATTERN: id, object, source, split, category …"),
@@ -181,12 +180,12 @@ def evaluate_folder(
     chosen = {name: readout_named(name) for name in names}
     files = [] if timelines is None else [timelines / f"{Path(name).stem}.json" for name in chosen]
     if len(set(files)) < len(files):
-        raise InputError(
-            f"--readouts {readouts}: two of them have the same name; give only one of them"
-        )
+        problem = f"--readouts {readouts}: two of them have the same name"
+        remedy = "give only one of them"
+        raise InputError(problem, field="readouts", value=readouts, remedy=remedy)
+    if output is not None and output.is_dir():
+        raise InputError("is a folder", file=output, remedy="give the name of a file")
     if output is not None:
-        if output.is_dir():
-            raise InputError(f"{output}: is a folder; give the name of a file")
         check_place(output)
     if timelines is not None:
         check_place(timelines, folder=True)
@@ -211,8 +210,8 @@ def evaluate_folder(
     if by is not None:
         parts = {value: part.to_dict()["methods"] for value, part in groups.items()}
         document["by"] = {by: parts}
-    for path, some in zip(files, measured.timelines.values(), strict=False):
-        say_written(dejacue.write_timelines(path, some), "timelines")
+    for path, of_readout in zip(files, measured.timelines.values(), strict=False):
+        say_written(dejacue.write_timelines(path, of_readout), "timelines")
     say(f"{store}: {measured.ingested}", stderr=True)
     named = {f"{by}={value}": part for value, part in groups.items()}
     show_evaluation(measured.evaluation, document, None, output, named)
@@ -227,8 +226,8 @@ def _list_problems(measured: Measured) -> None:
     ]
     sentences = [*measured.warnings, *problems]
     notes(*sentences[:MAX_LISTED])
-    if len(sentences) > MAX_LISTED:
-        note(f"and {len(sentences) - MAX_LISTED} more")
+    if (more := len(sentences) - MAX_LISTED) > 0:
+        note(f"and {more} more")
     for sentence in (*_by_reason(measured.left_out)[:MAX_LISTED], *measured.evaluation.left_out):
         note(f"left out: {sentence}")
 
@@ -247,8 +246,7 @@ def convert(
 ) -> None:
     """Convert references or annotations from one tool's format to another's."""
     check_suffix(output)
-    if output.exists() and path.exists() and output.samefile(path):
-        raise InputError(f"{output}: is read by this command; give another output")
+    o.check_not_read(output, path)
     states = None if vocabulary is None else list(dejacue.read_vocabulary(vocabulary).states)
     references = dejacue.read_references(path, times=times, states=states)
     written = dejacue.write_references(output, references, times=times)
@@ -261,7 +259,6 @@ def check_suffix(output: Path) -> None:
 
     if format_of(output) is None and output.suffix.lower() not in FILES_OF_REFERENCES:
         known = [suffix for format in FORMATS.loaded().values() for suffix in format.suffixes]
-        raise InputError(
-            f"{output}: the suffix is not a format of references; use one of "
-            f"{', '.join([*FILES_OF_REFERENCES, *known])}"
-        )
+        remedy = f"use one of {', '.join([*FILES_OF_REFERENCES, *known])}"
+        problem = "the suffix is not a format of references"
+        raise InputError(problem, file=output, value=output.suffix, remedy=remedy)

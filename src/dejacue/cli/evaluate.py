@@ -1,4 +1,4 @@
-"""``dejacue evaluate``, and the tables of an evaluation."""
+"""``dejacue evaluate``: score timelines, and show the tables of an evaluation."""
 
 from __future__ import annotations
 
@@ -44,12 +44,9 @@ def evaluate(
 
     o.refuse_values(files)
     if len(files) < 2:
-        raise InputError(
-            "give the timelines of one or more methods, then the references: dejacue evaluate "
-            "FOUND.json REFERENCES.json"
-        )
-    if output is not None and any(_same(output, path) for path in files):
-        raise InputError(f"{output}: is read by this command; give another output")
+        problem = "give the timelines of one or more methods, then the references"
+        raise InputError(f"{problem}: dejacue evaluate FOUND.json REFERENCES.json", field="files")
+    o.check_not_read(output, *files)
     *others, last = files
     references = dejacue.read_references(last) if format_in(last) is None else None
     timelines = {name: dejacue.read_timelines(path) for name, path in _methods(others).items()}
@@ -91,9 +88,9 @@ def _of_another_tool(
     path: Path, timelines: dict[str, list[Timeline]], only_common: bool, times: list[Path] | None
 ) -> list[Reference]:
     """Read references whose labels must be states of the timelines; one object needs no name."""
-    everything = [timeline for some in timelines.values() for timeline in some]
-    names = {timeline.history_id for timeline in everything}
-    states = dict.fromkeys(state for timeline in everything for state in timeline.states)
+    every = [timeline for of_method in timelines.values() for timeline in of_method]
+    names = {timeline.history_id for timeline in every}
+    states = dict.fromkeys(state for timeline in every for state in timeline.states)
     return dejacue.read_references(
         path,
         times=times,
@@ -102,17 +99,14 @@ def _of_another_tool(
     )
 
 
-def _same(a: Path, b: Path) -> bool:
-    return a.exists() and b.exists() and a.samefile(b)
-
-
 def _methods(paths: list[Path]) -> dict[str, Path]:
     """Return each file by the name of its method: its stem, or its path if stems are alike."""
     stems = {path.stem: path for path in paths}
     named = stems if len(stems) == len(paths) else {str(path): path for path in paths}
     if len(named) < len(paths):
         twice = next(str(path) for path in paths if paths.count(path) > 1)
-        raise InputError(f"{twice}: is given twice; give each method once, and the references last")
+        remedy = "give each method once, and the references last"
+        raise InputError("is given twice", file=twice, remedy=remedy)
     return named
 
 

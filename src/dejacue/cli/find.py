@@ -82,8 +82,9 @@ def find(
     change: Annotated[
         o.Texts, o.states_option("Frame (300) or time (4.5s) at which a state ends.")
     ] = None,
-    ask: Annotated[
-        int | None, o.states_option("Also list this many frames to ask a person about next.")
+    questions: Annotated[
+        int | None,
+        o.states_option("Also list this many frames whose state you should name as an example."),
     ] = None,
     masks: o.Masks = None,
     objects: o.Objects = None,
@@ -137,17 +138,12 @@ def find(
     Example: dejacue find kitchen.mp4 --box 120,80,300,260 -v cup.yaml -o out
     """
     from dejacue.cli.readouts import readout_from
-    from dejacue.pipeline import Job, ReadoutOptions, Search, TrackerOptions
+    from dejacue.pipeline import ReadoutOptions, Search, TrackerOptions
     from dejacue.sources.tracks import default_tracker
 
-    path = o.single_path(source, context.args)
-    typed = dict(o.pairs(settings, "--set", "KEY=VALUE, as in --set smoothing=0.8s"))
-    of_readout = {key: text for key, text in typed.items() if key not in SETTINGS}
-    chosen, width = readout_from(readout, of_readout, SETTINGS)
-    values = {
-        key: o.setting_value(key, text) for key, text in typed.items() if key not in of_readout
-    }
-    o.limit_pixels(context, values)
+    texts = dict(o.pairs(settings, "--set", "KEY=VALUE, as in --set smoothing=0.8s"))
+    values = {key: o.setting_value(key, texts.pop(key)) for key in SETTINGS if key in texts}
+    chosen, width = readout_from(readout, texts, SETTINGS)
     prompts = o.typed_prompts(box, point, mask)
     learned_tracker = bool(prompts) and (tracker or default_tracker()) != "box"
     tracker_options = TrackerOptions()
@@ -155,18 +151,18 @@ def find(
         tracker_options = TrackerOptions(device, values.get("precision"))
         if encoder == "mini":
             device, values = None, values | {"precision": None}
-    job = Job(
-        video=path,
-        sampling=o.sampling(start, end, stride, fps, values),
+    job = o.job(
+        context,
+        source,
+        o.sampling(start, end, stride, fps),
+        values,
+        device,
+        objects,
         masks=masks,
-        kind=values.get("kind"),
-        match=values.get("match", "auto"),
-        objects=o.objects(objects),
         prompts=prompts,
         tracker=tracker,
         tracker_options=tracker_options,
         encoder=encoder,
-        encoder_options=o.encoder_options(values, device),
     )
     reading = ReadoutOptions(
         chosen,
@@ -176,8 +172,8 @@ def find(
         values.get("diagnostics", False),
         values.get("engine", "auto"),
     )
-    search = Search(path, vocabulary, job, reading, _more_examples(example, change))
-    outputs = Outputs(format and format.value, output, plot, references, cut, ask)
+    search = Search(source, vocabulary, job, reading, _more_examples(example, change))
+    outputs = Outputs(format and format.value, output, plot, references, cut, questions)
     find_and_show(search, outputs)
 
 
@@ -189,7 +185,7 @@ def _more_examples(examples: o.Texts, changes: o.Texts) -> MoreExamples | None:
     form = "STATE=EXAMPLE, as in --example empty=120"
     for state, text in o.pairs(examples, "--example", form):
         if not text.strip():
-            raise InputError(f'--example "{state}=": give {form}')
+            raise InputError(f'--example "{state}=": give {form}', field="example", value=state)
         by_state.setdefault(state, []).append(text)
     return MoreExamples(by_state or None, tuple(changes or ())) if by_state or changes else None
 
@@ -214,14 +210,14 @@ def demo(output: Annotated[Path, o.output("Folder for the results.")] = Path("ou
 
 @dataclass(frozen=True)
 class Outputs:
-    """What to show and to write, as the options of ``find`` say it."""
+    """The options of ``find`` that say what to show and to write."""
 
     format: str | None = None
     output: Path | None = None
     plot: Path | None = None
     references: Path | None = None
     cut: bool = False
-    ask: int | None = None
+    questions: int | None = None
 
 
 def find_and_show(search: Search, outputs: Outputs) -> None:
@@ -232,34 +228,40 @@ def find_and_show(search: Search, outputs: Outputs) -> None:
 
     source = Path(str(search.source))
     if outputs.plot is not None and outputs.plot.suffix.lower() != ".png":
-        raise InputError(
-            f"{outputs.plot}: the plot is written as PNG; give a name that ends in .png"
-        )
+        remedy = "give a name that ends in .png"
+        raise InputError("the plot is written as PNG", file=outputs.plot, remedy=remedy)
     true_windows: dict[str, References] = {
         reference.history_id: reference.states
-        for reference in _references(outputs.references, source)
+        for reference in _references(outputs.references, search)
     }
-    if _is_saved(source):
-        folder, file = _places(outputs, saved=True)
-        _check(file, folder, outputs, search)
+    folder, file = _places(outputs, search.saved is not None)
+    _check(file, folder if search.saved is not None else None, outputs, search)
+    if search.saved is not None:
         findings = search.findings()
         if outputs.cut and findings[0].made.video is None:
-            raise InputError(f"{source}: is a history; --cut needs the video")
+            raise InputError("is a history; --cut needs the video", file=source, field="cut")
     else:
-        folder, file, findings = _from_video(source, search, outputs)
-    several = len(findings) > 1
+        folder = folder or _default_folder(source, file_name(search.job.open().name))
+        findings = _findings_of_video(search, folder, file)
     tables: list[Table] = []
     for finding in findings:
-        name = finding.history.id
-        known = true_windows.get(name)
+        name = file_name(finding.history.id) if len(findings) > 1 else ""
+        truth = true_windows.get(finding.history.id)
         if len(true_windows) == 1:  # a file of a single history serves any
-            (known,) = true_windows.values()
-        place = None if file else folder
-        if place is not None and several:
-            place /= file_name(name)
-        clips = place or (source if source.is_dir() else source.parent)
-        _write(finding, known, place, outputs, several, clips / "clips")
-        tables.append(timeline_table(finding.timeline, known))
+            (truth,) = true_windows.values()
+        if outputs.plot is not None:
+            plot = outputs.plot.with_stem(f"{outputs.plot.stem}-{name}") if name else outputs.plot
+            say_written(finding.plot(plot, references=truth), "plot")
+        place = None if file is not None or folder is None else folder / name
+        if place is not None:
+            write_folder(place, finding, truth)
+        if outputs.cut:
+            clips = place or (source if source.is_dir() else source.parent)
+            for clip in finding.cut(clips / "clips"):
+                say_written(clip, "clip")
+        if place is not None:
+            say_written(place / "report.html", "report")
+        tables.append(timeline_table(finding.timeline, truth))
         if any(interval.diagnostics for interval in finding):
             tables.append(diagnostics_table(finding.timeline))
     timelines = [finding.timeline for finding in findings]
@@ -278,24 +280,24 @@ def find_and_show(search: Search, outputs: Outputs) -> None:
         )
     if file is not None or outputs.format in ("json", "csv"):  # else they stand below the table
         notes(*sentences)
-    if outputs.ask is not None:
-        _ask(findings, outputs.ask)
+    if outputs.questions is not None:
+        _show_questions(findings, outputs.questions)
 
 
-def _references(path: Path | None, source: Path) -> list[Reference]:
+def _references(path: Path | None, search: Search) -> list[Reference]:
     """Read the references; those of another tool may count the seconds of the video or history."""
     from dejacue.sources.formats.registry import format_in
 
     if path is None:
         return []
-    format = format_in(path)
-    timed = format is not None and format.timed
-    folder = _is_saved(source) and source.suffix.lower() != ".npz"
-    return dejacue.read_references(path, times=source if timed and not folder else None)
+    format, source = format_in(path), Path(str(search.source))
+    has_times = search.saved is None or source.suffix.lower() == ".npz"
+    times = source if format is not None and format.timed and has_times else None
+    return dejacue.read_references(path, times=times)
 
 
-def _ask(findings: Sequence[Finding], count: int) -> None:
-    """Say which frames a person should look at next, and how to answer."""
+def _show_questions(findings: Sequence[Finding], count: int) -> None:
+    """Print the frames whose state is worth naming next, and how to name it."""
     for finding in findings:
         for question in finding.next_question(count):
             at = question.frame if question.source is None else question.source
@@ -304,24 +306,16 @@ def _ask(findings: Sequence[Finding], count: int) -> None:
                 for state, share in question.expects.items()
             )
             when = "" if question.time_s is None else f" ({question.time_s:.2f} s)"
-            say(
-                f"ask: which state is frame {at}{when}? {likely}; answer with --example STATE={at}",
-                stderr=True,
-            )
+            answer = f"answer with --example STATE={at}"
+            say(f"question: which state is frame {at}{when}? {likely}; {answer}", stderr=True)
 
 
-def _from_video(
-    source: Path, search: Search, outputs: Outputs
-) -> tuple[Path, Path | None, list[Finding]]:
-    """Return the folder of the history, the file to write instead of a report, the findings."""
+def _findings_of_video(search: Search, folder: Path, file: Path | None) -> list[Finding]:
+    """Return the findings of a video; say where histories are if only a file is written."""
     from dejacue.cli.video import summarise_tracking
-    from dejacue.sources.files import file_name
     from dejacue.sources.findings import history_path
     from dejacue.sources.tracks import read_notes
 
-    folder, file = _places(outputs)
-    folder = folder or _default_folder(source, file_name(search.job.open().name))
-    _check(file, None, outputs, search)
     with Bars() as bars:
         search = replace(search, folder=folder, pictures=file is None, progress=bars)
         findings = search.findings()
@@ -329,18 +323,7 @@ def _from_video(
         summarise_tracking(folder / "masks", tracked, stderr=True)
     for finding in findings if file else ():
         say_written(history_path(folder, finding.history.id), "history")
-    return folder, file, findings
-
-
-def _is_saved(source: Path) -> bool:
-    """Return whether an earlier run has written it: it is not a video."""
-    from dejacue.sources.findings import holds_finding
-
-    return (
-        source.suffix.lower() == ".npz"
-        or holds_finding(source)
-        or (os.path.isdir(source) and any(source.glob("*.history.npz")))
-    )
+    return findings
 
 
 def _default_folder(source: Path, name: str) -> Path:
@@ -363,26 +346,25 @@ def _check(file: Path | None, folder: Path | None, outputs: Outputs, search: Sea
     from dejacue.method.plan import as_readout
     from dejacue.sources.findings import DOCUMENT, holds_finding
 
-    read = [search.source, search.vocabulary, search.job.masks, outputs.references]
-    inputs = [path for path in read if isinstance(path, Path) and path.exists()]
-    if outputs.ask is not None and outputs.ask < 1:
-        raise InputError(f"--ask {outputs.ask}: give a number of frames, 1 or more")
-    if outputs.ask is not None and not as_readout(search.readout_options.readout).takes_examples:
-        raise InputError(
-            "--ask works only with the readouts contrast and joint, which use the answers"
-        )
-    for place in (file, outputs.plot):
-        if place is None:
-            continue
+    if outputs.questions is not None and outputs.questions < 1:
+        problem = f"--questions {outputs.questions}: give a number of frames, 1 or more"
+        raise InputError(problem, field="questions", value=outputs.questions)
+    if (
+        outputs.questions is not None
+        and not as_readout(search.readout_options.readout).takes_examples
+    ):
+        problem = "--questions works only with the readouts contrast and joint"
+        raise InputError(f"{problem}, which use the answers", field="readout")
+    inputs = [search.source, search.vocabulary, search.job.masks, outputs.references]
+    for place in filter(None, (file, outputs.plot)):
         check_place(place)
-        its_document = place.name == DOCUMENT and holds_finding(place.parent)
-        if its_document or (place.exists() and any(place.samefile(path) for path in inputs)):
-            raise InputError(f"{place}: is read by this command; give another output")
+        document = place.name == DOCUMENT and holds_finding(place.parent)
+        o.check_not_read(place, *inputs, place if document else None)
     if folder is not None:
         check_place(folder, folder=True)
 
 
-def _places(outputs: Outputs, saved: bool = False) -> tuple[Path | None, Path | None]:
+def _places(outputs: Outputs, saved: bool) -> tuple[Path | None, Path | None]:
     """Return a folder for the report, or one file; of a saved history, an existing file stays."""
     from dejacue.sources.findings import holds_finding
 
@@ -396,7 +378,7 @@ def _places(outputs: Outputs, saved: bool = False) -> tuple[Path | None, Path | 
 
 
 def _export_for(file: Path, format: str | None) -> Export | None:
-    """Return what its suffix asks for; None: what --format says, or the table."""
+    """Return the export of a file's suffix; None: --format says which, or it is the table."""
     from dejacue.report.exports import EXPORTS, export_for
 
     if file.suffix.lower() in ("", TABLE):
@@ -406,37 +388,13 @@ def _export_for(file: Path, format: str | None) -> Export | None:
     except InputError as error:
         if format is not None:
             return None
-        raise InputError(f"{error}, {TABLE} (the table), or a folder") from None
+        error.args = (f"{error}, {TABLE} (the table), or a folder",)
+        raise
     if format is not None and export is not EXPORTS.get(format):
-        raise InputError(
-            f"{file}: the suffix does not match --format {format}; leave one of them out"
-        )
+        problem = f"the suffix does not match --format {format}"
+        remedy = "leave one of them out"
+        raise InputError(problem, file=file, field="format", value=format, remedy=remedy)
     return export
-
-
-def _write(
-    finding: Finding,
-    references: References | None,
-    folder: Path | None,
-    outputs: Outputs,
-    several: bool,
-    clips: Path,
-) -> None:
-    """Write the plot and the clips that are asked for, and all formats into the folder."""
-    from dejacue.sources.files import file_name
-
-    if outputs.plot is not None:
-        stem = f"{outputs.plot.stem}-{file_name(finding.history.id)}"
-        path = outputs.plot.with_stem(stem) if several else outputs.plot
-        finding.plot(path, references=references)
-        say_written(path, "plot")
-    if folder is not None:
-        write_folder(folder, finding, references)
-    if outputs.cut:
-        for path in finding.cut(clips):
-            say_written(path, "clip")
-    if folder is not None:
-        say_written(folder / "report.html", "report")
 
 
 def write_folder(folder: Path, finding: Finding, references: References | None) -> None:

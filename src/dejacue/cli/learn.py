@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from dejacue.learn.calibrated_fit import Pair
     from dejacue.records import History
 
+USAGE = "dejacue learn fit FINDING… REFERENCES.json -o MODEL.json"
+
 learn = typer.Typer(cls=o.Group, help="Fit readouts to labels.", no_args_is_help=True)
 
 
@@ -52,24 +54,20 @@ def fit(
     from dejacue.learn import calibrated_fit
 
     if len(files) < 2:
-        raise InputError(
-            "give the findings, then the references: dejacue learn fit FINDING… REFERENCES.json "
-            "-o MODEL.json"
-        )
+        raise InputError(f"give the findings, then the references: {USAGE}", field="files")
     if output.suffix != ".json":
-        raise InputError(f"{output}: a model is written as JSON; give a name that ends in .json")
+        remedy = "give a name that ends in .json"
+        raise InputError("a model is written as JSON", file=output, remedy=remedy)
     check_place(output)
     *places, last = files
     if last.is_dir():
-        raise InputError(
-            f"{last}: is a folder, but the last argument must be the references; dejacue learn fit "
-            "FINDING… REFERENCES.json -o MODEL.json"
-        )
+        problem = "is a folder, but the last argument must be the references"
+        raise InputError(problem, file=last, remedy=USAGE)
     names = None if features is None else [part.strip() for part in features.split(",")]
     calibrated_fit.candidates(names, rule)
     references = dejacue.read_references(last)
-    wanted = {reference.history_id for reference in references}
-    pairs = [pair for place in places for pair in _pairs(place, wanted, words, encoder)]
+    ids = {reference.history_id for reference in references}
+    pairs = [pair for place in places for pair in _pairs(place, ids, words, encoder)]
     with in_file(last):
         model = calibrated_fit.fit(pairs, references, features=names, rule=rule)
     _show(model)
@@ -77,7 +75,7 @@ def fit(
     say_written(output, "model")
 
 
-def _pairs(place: Path, wanted: set[str], words: Path | None, encoder: str | None) -> list[Pair]:
+def _pairs(place: Path, ids: set[str], words: Path | None, encoder: str | None) -> list[Pair]:
     """Return the labelled histories of a finding, a file or a store, each with its words."""
     from dejacue.sources.findings import holds_finding
 
@@ -87,9 +85,9 @@ def _pairs(place: Path, wanted: set[str], words: Path | None, encoder: str | Non
     if place.is_dir():
         inside = sorted(path for path in place.iterdir() if path.is_dir() and holds_finding(path))
         if inside:
-            return [pair for path in inside for pair in _pairs(path, wanted, words, encoder)]
+            return [pair for path in inside for pair in _pairs(path, ids, words, encoder)]
         with dejacue.Store.open(place) as store:
-            return _described([store[id] for id in store.ids() if id in wanted], words, encoder)
+            return _described([store[id] for id in store.ids() if id in ids], words, encoder)
     return _described([dejacue.read_history(place)], words, encoder)
 
 
@@ -99,7 +97,8 @@ def _described(histories: Iterable[History], words: Path | None, encoder: str | 
     pairs: list[Pair] = []
     for history in histories:
         if words is None:
-            raise InputError(f"history {history.id}: also give the descriptions, with --words")
+            problem = f"history {history.id}: also give the descriptions, with --words"
+            raise InputError(problem, field="words", value=history.id)
         encoded = pairs[0][1] if pairs else encoded_words(words, history, encoder)[0]
         pairs.append((history, encoded))
     return pairs

@@ -82,17 +82,16 @@ def live(
     options.check(encoder)
     stream = is_stream(source)
     if stream and masks is not None:
-        raise InputError(f"{source}: --masks needs a video file; for a stream give --box")
+        remedy = "for a stream give --box"
+        raise InputError("--masks needs a video file", file=source, field="masks", remedy=remedy)
     video = (
         open_stream(source, fps=fps, timeout_s=timeout)
         if stream
         else dejacue.open_video(source, fps=fps, rate=rate)
     )
     if (masks is None) == (box is None):
-        raise InputError(
-            f"{source}: show where the object is: either --box x0,y0,x1,y1 in the first "
-            "frame or, for a file, --masks"
-        )
+        problem = "show where the object is: either --box x0,y0,x1,y1 in the first frame or, for a"
+        raise InputError(f"{problem} file, --masks", file=source, field="box")
     if masks is not None:
         mask_of = masks_from_files(video, masks, values.get("match", "auto"), objects)
     else:
@@ -108,7 +107,11 @@ def live(
         id=video.name,
         pictures=output is not None,
     )
-    lines = nullcontext(_print_json) if jsonl else _strip(list(reading.reading.vocabulary.states))
+    lines: AbstractContextManager[Callable[[Update], object]] = nullcontext(_print_json)
+    if not jsonl and console().is_terminal:
+        lines = _on_screen(list(reading.reading.vocabulary.states))
+    elif not jsonl:
+        lines = nullcontext(_print_changes())
     with lines as show, _stopping() as stopped:
         frames = _paced(video) if realtime else video
         problems, late_s = _push_all(reading, frames, mask_of, show, stopped)
@@ -145,7 +148,8 @@ def masks_from_tracker(video: Video, box: str, tracker: str) -> Callable[[Frame]
 
     (prompt,), _ = parse_prompts(TypedPrompts(boxes=[box]))
     if prompt.frame not in (None, 0):
-        raise InputError(f"--box {box}: a live reading starts at the first frame; leave @FRAME out")
+        problem = f"--box {box}: a live reading starts at the first frame"
+        raise InputError(problem, field="box", value=box, remedy="leave @FRAME out")
     session = dejacue.load_tracker(tracker).session()
     prompts = [dejacue.Prompt(box=prompt.box)]
 
@@ -163,14 +167,12 @@ def masks_from_files(
 ) -> Callable[[Frame], Mask]:
     from dejacue.pipeline import Job
 
-    job = Job(video=video, masks=masks, match=match, objects=o.objects(objects))
-    observed = job.observe(video)
+    observed = Job(video=video, masks=masks, match=match, objects=objects).observe(video)
     if len(observed.objects) > 1:
         names = ", ".join(observed.objects)
-        raise InputError(
-            f"{masks}: holds {names}, but a live reading follows one object; choose it with "
-            "--object 1, or its pieces with 1+2"
-        )
+        problem = f"holds {names}, but a live reading follows one object"
+        remedy = "choose it with --object 1, or its pieces with 1+2"
+        raise InputError(problem, file=masks, field="objects", remedy=remedy)
     lineages = list(observed.objects.values())
     return lambda frame: observed.masks.unions(frame, lineages)[0]
 
@@ -213,9 +215,8 @@ def _paced(video: Video) -> Iterator[Frame]:
     began: float | None = None
     for frame in video:
         if frame.time_s is None:
-            raise InputError(
-                f"{video.path}: has no timestamps to play by; for images, give --set rate=25"
-            )
+            remedy = "for images, give --set rate=25"
+            raise InputError("has no timestamps to play by", file=video.path, remedy=remedy)
         now = time.monotonic()
         began = now - frame.time_s if began is None else began
         time.sleep(max(0.0, began + frame.time_s - now))
@@ -243,11 +244,6 @@ def _stopping() -> Iterator[Callable[[], bool]]:
 
 def _print_json(update: Update) -> None:
     print(as_json(update.to_dict()), flush=True)
-
-
-def _strip(states: Sequence[str]) -> AbstractContextManager[Callable[[Update], None]]:
-    """Return lines that change on a terminal, elsewhere a printed line for each change."""
-    return _on_screen(states) if console().is_terminal else nullcontext(_print_changes())
 
 
 @contextmanager

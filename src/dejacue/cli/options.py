@@ -1,9 +1,10 @@
-"""What commands share: options, what they are turned into, and a group of commands."""
+"""Options that commands share, and the settings, sampling and jobs that are made of them."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -18,19 +19,19 @@ from dejacue.plugins import check_installed
 from dejacue.sources.sizes import pixel_limit
 
 if TYPE_CHECKING:
-    from dejacue.pipeline import EncoderOptions, TypedPrompts, VideoOptions
+    from dejacue.pipeline import EncoderOptions, Job, TypedPrompts, VideoOptions
 
 ALLOW_SEVERAL_PATHS = {"allow_extra_args": True}  # single_path says what to do about them
 
 
-class Format(StrEnum):
+class TableFormat(StrEnum):
     table = "table"
     json = "json"
     csv = "csv"
 
 
 class Group(typer.core.TyperGroup):
-    """Commands; one that belongs to a package that is not installed names the package."""
+    """A group of commands that names the package of a command which is not installed."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if args and self.get_command(ctx, args[0]) is None:
@@ -119,7 +120,7 @@ READING_SETTINGS = {
     "diagnostics": ["true", "false"],
 }
 TYPES: dict[str, Any] = {"rate": float, "max_pixels": int, "diagnostics": bool}
-KINDS_OF_VALUES = {float: "a number", int: "a whole number", bool: "true or false"}
+VALUE_NAMES = {float: "a number", int: "a whole number", bool: "true or false"}
 Choices = Mapping[str, Sequence[str]]
 
 
@@ -160,15 +161,19 @@ def setting_value(key: str, text: str, type_: Any = None) -> Any:
     try:
         return msgspec.convert(text, type_, strict=False)
     except msgspec.ValidationError:
-        what = KINDS_OF_VALUES.get(type_, str(type_))
-        raise InputError(f'--set {key} "{text}": give {what}') from None
+        raise bad_setting(key, text, f"give {VALUE_NAMES.get(type_, str(type_))}") from None
+
+
+def bad_setting(key: str, text: str, remedy: str) -> InputError:
+    return InputError(f'--set {key} "{text}": {remedy}', field=key, value=text)
 
 
 def pairs(texts: Iterable[str] | None, name: str, form: str) -> Iterable[tuple[str, str]]:
+    """Yield (key, value) of each text KEY=VALUE; ``form`` says how to write them."""
     for text in texts or ():
         key, mark, value = text.partition("=")
         if not mark or not key.strip():
-            raise InputError(f'{name} "{text}": give {form}')
+            raise InputError(f'{name} "{text}": give {form}', field=name, value=text)
         yield key.strip(), value
 
 
@@ -176,7 +181,7 @@ Texts = list[str] | None
 
 Source = Annotated[Path, typer.Argument(help="A video, a folder of images, or a quoted glob.")]
 OutputFormat = Annotated[
-    Format | None,
+    TableFormat | None,
     results_option(
         "Output format (default: by the suffix of --output, else table).", "--format", "-f"
     ),
@@ -284,11 +289,6 @@ def encoder_from(texts: Iterable[str] | None, device: str | None) -> EncoderOpti
     return encoder_options(settings(texts, ENCODER_SETTINGS), device)
 
 
-def limit_pixels(context: typer.Context, values: Mapping[str, Any]) -> None:
-    """Refuse larger pictures and masks as long as the command runs."""
-    context.with_resource(pixel_limit(values.get("max_pixels")))
-
-
 _ON, _OFF = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 
 
@@ -300,7 +300,16 @@ def refuse_values(words: Iterable[object]) -> None:
             continue
         off = "give --no-backward" if before == "--backward" else "leave both out"
         instead = f"leave {word} out" if word.lower() in _ON else off
-        raise InputError(f"{before} is a switch and takes no value; {instead}")
+        problem = f"{before} is a switch and takes no value; {instead}"
+        raise InputError(problem, field=before, value=word)
+
+
+def check_not_read(output: Path | None, *inputs: object) -> None:
+    """Refuse to write over a file that the command reads."""
+    paths = [path for path in inputs if isinstance(path, Path) and path.exists()]
+    if output is not None and output.exists() and any(map(output.samefile, paths)):
+        problem, remedy = "is read by this command", "give another output"
+        raise InputError(problem, file=output, field="output", remedy=remedy)
 
 
 def single_path(path: Path, further: Sequence[str]) -> Path:
@@ -311,38 +320,26 @@ def single_path(path: Path, further: Sequence[str]) -> Path:
     paths = [path, *map(Path, further)]
     folders = {path.parent for path in paths}
     if len(folders) > 1 or any(path.suffix != paths[0].suffix for path in paths):
-        raise InputError(
-            f"{len(paths)} paths are given, the first is {paths[0]}; give one: a video, a folder "
-            "of images, or a quoted glob"
-        )
+        problem = f"{len(paths)} paths are given, the first is {paths[0]}"
+        remedy = "give one: a video, a folder of images, or a quoted glob"
+        raise InputError(problem, value=len(paths), remedy=remedy)
     folder, suffix = folders.pop(), paths[0].suffix
-    raise InputError(
-        f"{len(paths)} files are given; quote the glob: '{folder / f'*{suffix}'}', or give the "
-        f"folder: {folder}"
-    )
+    remedy = f"quote the glob: '{folder / f'*{suffix}'}', or give the folder: {folder}"
+    raise InputError(f"{len(paths)} files are given", value=len(paths), remedy=remedy)
 
 
 def sampling(
-    start: str | None,
-    end: str | None,
-    stride: int | None = None,
-    fps: float | None = None,
-    values: Mapping[str, Any] | None = None,
+    start: str | None, end: str | None, stride: int | None = None, fps: float | None = None
 ) -> VideoOptions:
-    """Return which frames are taken: ``120`` is a frame, ``4.5s`` and ``1:30`` are seconds.
-
-    values   of the settings, of which those of a video are used
-    """
+    """Return which frames are taken: ``120`` is a frame, ``4.5s`` and ``1:30`` are seconds."""
     from dejacue.pipeline import VideoOptions
 
-    names = ("rate", "errors", "decoder")
-    more = {name: values[name] for name in names if values and name in values}
-    (first, first_s), (last, last_s) = _moment("start", start), _moment("end", end)
-    return VideoOptions(first, last, first_s, last_s, stride, fps, **more)
+    first, first_s = _frame_or_seconds("start", start)
+    last, last_s = _frame_or_seconds("end", end)
+    return VideoOptions(first, last, first_s, last_s, stride, fps)
 
 
-def _moment(name: str, text: str | None) -> tuple[int | None, float | None]:
-    """Return a frame, or seconds."""
+def _frame_or_seconds(name: str, text: str | None) -> tuple[int | None, float | None]:
     if text is None:
         return None, None
     try:
@@ -353,15 +350,38 @@ def _moment(name: str, text: str | None) -> tuple[int | None, float | None]:
             seconds = 60 * seconds + float(part)
         return None, seconds
     except ValueError:
-        raise InputError(
-            f'--{name} "{text}": give a frame (120), seconds (4.5s) or a time (1:30)'
-        ) from None
+        problem = f'--{name} "{text}": give a frame (120), seconds (4.5s) or a time (1:30)'
+        raise InputError(problem, field=name, value=text) from None
 
 
-def objects(text: str | None) -> list[list[int]] | str | None:
+def job(
+    context: typer.Context,
+    video: Path,
+    sampling: VideoOptions,
+    values: Mapping[str, Any],
+    device: str | None,
+    objects: str | None = None,
+    **options: Any,
+) -> Job:
+    """Return the job of a command on one video; its pixel limit holds while the command runs.
+
+    values    of the settings
+    options   further ones of ``Job``: masks, prompts, tracker, encoder …
+    """
+    from dejacue.pipeline import Job
     from dejacue.sources.masks.objects import object_groups
 
-    return text if text is None or text == "all" else object_groups(text)
+    context.with_resource(pixel_limit(values.get("max_pixels")))
+    of_video = {name: values[name] for name in ("rate", "errors", "decoder") if name in values}
+    return Job(
+        video=single_path(video, context.args),
+        sampling=replace(sampling, **of_video),
+        kind=values.get("kind"),
+        match=values.get("match", "auto"),
+        objects=objects if objects is None or objects == "all" else object_groups(objects),
+        encoder_options=encoder_options(values, device),
+        **options,
+    )
 
 
 def typed_prompts(box: Texts, point: Texts, mask: Texts, **more: Any) -> TypedPrompts:

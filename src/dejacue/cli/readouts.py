@@ -1,4 +1,4 @@
-"""A readout from what was typed: its name, and its settings as ``--set KEY=VALUE``."""
+"""Make a readout of what was typed: its name, and its settings as ``--set KEY=VALUE``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, get_type_hints
 
-from dejacue.cli.options import setting_value
+from dejacue.cli.options import bad_setting, setting_value
 from dejacue.errors import InputError
 from dejacue.method.durations import SCHEDULES, as_durations
 from dejacue.method.plan import PRESETS, as_readout
@@ -39,15 +39,14 @@ def readout_from(
     known = setting_names(readout)
     for key in texts:
         if key not in known:
-            raise InputError(
-                f"--set {key} does not apply to the {name} readout; known: "
-                f"{', '.join([*known, *others])}"
-            )
-        if name in PRESETS:
-            raise InputError(
-                f"--set {key} does not apply to the preset {name}; to change settings, use "
-                f"--readout {readout.name}"
-            )
+            which, remedy = f"{name} readout", f"known: {', '.join([*known, *others])}"
+        elif name in PRESETS:
+            which = f"preset {name}"
+            remedy = f"to change settings, use --readout {readout.name}"
+        else:
+            continue
+        problem = f"--set {key} does not apply to the {which}"
+        raise InputError(problem, field=key, value=texts[key], remedy=remedy)
     values: dict[str, Any] = {}
     width = None
     types = get_type_hints(type(readout))
@@ -83,7 +82,7 @@ def _number(key: str, text: str, remedy: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise InputError(f'--set {key} "{text}": {remedy}') from None
+        raise bad_setting(key, text, remedy) from None
 
 
 def _deviation(text: str) -> dict[str, float]:
@@ -93,7 +92,7 @@ def _deviation(text: str) -> dict[str, float]:
             return {"smoothing_s": float(text[:-1])}
         return {"width": float(text)}
     except ValueError:
-        raise InputError(f'--set smoothing "{text}": give seconds (0.8s) or frames (4)') from None
+        raise bad_setting("smoothing", text, "give seconds (0.8s) or frames (4)") from None
 
 
 def _lengths(text: str) -> Any:

@@ -1,4 +1,4 @@
-"""``dejacue ingest`` and ``dejacue store``: many histories in a folder, and queries over them."""
+"""``dejacue ingest`` and ``dejacue store``: keep many histories in a folder, and query them."""
 
 from __future__ import annotations
 
@@ -98,8 +98,7 @@ def ingest(
         raise
     problems = [f"{id}: {text}" for id, texts in ingested.problems.items() for text in texts]
     notes(*problems[:MAX_LISTED_PROBLEMS])
-    if len(problems) > MAX_LISTED_PROBLEMS:
-        more = len(problems) - MAX_LISTED_PROBLEMS
+    if (more := len(problems) - MAX_LISTED_PROBLEMS) > 0:
         notes(f"and {more} more problems: dejacue store ls {store} ID")
     notes(*(f"{failure.id}: {failure.what}" for failure in ingested.failed[:MAX_LISTED_PROBLEMS]))
     say(f"{store}: {ingested}")
@@ -107,8 +106,8 @@ def ingest(
         with dejacue.Store.open(store) as opened:
             recorded = {failure.id for failure in opened.failures()}
         if count := len(recorded & {failure.id for failure in ingested.failed}):
-            which = counted(count, "failure")
-            say(f"dejacue store failures {store} lists {which}; --retry tries again")
+            listed = counted(count, "failure")
+            say(f"dejacue store failures {store} lists {listed}; --retry tries again")
         raise typer.Exit(1)
 
 
@@ -140,9 +139,8 @@ def add(
     """
     new = not dejacue.Store.is_at(path)
     if not new and (encoder is not None or dtype is not None or not files):
-        raise InputError(
-            f"{path}: is already a store; give histories to add, without --encoder and --dtype"
-        )
+        remedy = "give histories to add, without --encoder and --dtype"
+        raise InputError("is already a store", file=path, remedy=remedy)
     if new:
         next(_histories(files or [], {}), None)  # what cannot be read is refused before that
         with dejacue.Store.create(path, encoder=encoder, dtype=dtype or "float16") as created:
@@ -163,11 +161,12 @@ def add(
 
 
 def _histories(files: Sequence[Path], pictures: dict[str, bytes]) -> Iterator[History]:
-    """Yield each history; a picture from the files beside it is added to ``pictures``."""
+    """Yield each history; add a picture from the files beside it to ``pictures``."""
     for path in files:
         histories = sorted(path.glob("*.history.npz")) if path.is_dir() else [path]
         if not histories:
-            raise InputError(f"{path}: holds no .history.npz; give files, or a folder of them")
+            remedy = "give files, or a folder of them"
+            raise InputError("holds no .history.npz", file=path, remedy=remedy)
         for file in histories:
             history, picture = dejacue.read_history(file), _picture(file)
             if picture is not None:
@@ -198,9 +197,11 @@ def ls(
 ) -> None:
     """List the histories, or show the details of one."""
     if id is not None and (where or jsonl):
-        raise InputError("--where and --jsonl are for a list of histories; leave the id out")
+        problem = "--where and --jsonl are for a list of histories"
+        raise InputError(problem, field="id", value=id, remedy="leave the id out")
     if id is None and thumbnail is not None:
-        raise InputError("--thumbnail is for one history; give its id")
+        problem, remedy = "--thumbnail is for one history", "give its id"
+        raise InputError(problem, field="thumbnail", remedy=remedy)
     with dejacue.Store.open(path) as opened:
         if id is not None:
             _show_history(opened, id, thumbnail)
@@ -210,8 +211,7 @@ def ls(
             for row in rows:
                 typer.echo(as_json(row._asdict()))
             return
-        about = f"encoder {opened.encoder or 'unnamed'}, {_dimensions(opened)}"
-        title = f"{opened.path}: {_counted(len(opened))}, {about}"
+        title = f"{opened.path}: {_counted(len(opened))}, encoder {_encoder(opened)}"
         listed = list(islice(rows, MAX_TABLE_ROWS))
         more = dict.fromkeys(name for row in listed for name in row.columns)
         numbers = (">frames", ">runs", ">from – to", ">at seconds", ">thumb-\nnail")
@@ -242,7 +242,7 @@ def _show_history(store: Store, id: str, thumbnail: Path | None) -> None:
     if history.times_s is not None:
         ends_s = history.times_s if history.ends_s is None else history.ends_s
         say(f"seconds: {seconds((float(history.times_s[0]), float(ends_s[-1])))}")
-    say(f"encoder: {history.encoder or 'unnamed'}, {_dimensions(store)}")
+    say(f"encoder: {_encoder(store)}")
     for name, text in (history.made_with or {}).items():
         say(f"{name}: {text}")
     picture = store.thumbnail(id)
@@ -250,12 +250,13 @@ def _show_history(store: Store, id: str, thumbnail: Path | None) -> None:
         say(f"thumbnail: {len(picture) / 1000:.1f} kB")
     if thumbnail is not None:
         if picture is None:
-            raise InputError(f'{store.path}: history "{shortened(id)}" has no thumbnail')
+            problem = f'history "{shortened(id)}" has no thumbnail'
+            raise InputError(problem, file=store.path, value=id)
         say_written(write_bytes(thumbnail, picture))
 
 
-def _dimensions(store: Store) -> str:
-    return f"{store.dimension or '?'} dimensions, {store.dtype.name}"
+def _encoder(store: Store) -> str:
+    return f"{store.encoder or 'unnamed'}, {store.dimension or '?'} dimensions, {store.dtype.name}"
 
 
 @store.command()
@@ -272,10 +273,9 @@ def failures(
         recorded = opened.failures()
         unknown = set(ids or ()) - {failure.id for failure in recorded}
         if unknown:
-            raise InputError(
-                f'{path}: has no failure "{shortened(min(unknown))}"; dejacue store failures '
-                f"{path} lists them"
-            )
+            problem = f'has no failure "{shortened(min(unknown))}"'
+            remedy = f"dejacue store failures {path} lists them"
+            raise InputError(problem, file=path, value=min(unknown), remedy=remedy)
         chosen = [failure for failure in recorded if not ids or failure.id in ids]
         if clear:
             opened.record(settled=[failure.id for failure in chosen])
@@ -294,11 +294,11 @@ def failures(
 def rm(path: StorePath, ids: Ids = None, where: Where = None) -> None:
     """Remove histories, by name or with --where: all of them, or none."""
     if bool(ids) == bool(where):
-        raise InputError("give either names of histories or --where NAME=PATTERN")
+        raise InputError("give either names of histories or --where NAME=PATTERN", field="where")
     with dejacue.Store.open(path) as opened:
         chosen = ids or opened.ids(conditions(where))
         if not chosen:
-            raise InputError(f"{path}: {NO_MATCH}, so none was removed")
+            raise InputError(f"{NO_MATCH}, so none was removed", file=path, field="where")
         count = opened.remove(chosen)
         say(f"removed: {_counted(count)}; dejacue store compact {path} frees the space")
 
@@ -338,7 +338,7 @@ def export(
 
 
 @store.command()
-def ask(
+def query(
     path: StorePath,
     vocabulary: o.Vocabulary,
     readout: o.ReadoutName = "contrast",
@@ -373,17 +373,20 @@ def ask(
 
     options = o.encoder_from(settings, device)
     if top < 0:
-        raise InputError(f"--top {top}: give a number of histories, or 0 for all")
+        problem = f"--top {top}: give a number of histories, or 0 for all"
+        raise InputError(problem, field="top", value=top)
     check_engine(engine, ray_address)
     if output is not None:
         if jsonl:
-            raise InputError("--jsonl prints the answers and --output writes them; give one")
+            problem = "--jsonl prints the answers and --output writes them"
+            raise InputError(problem, field="jsonl", remedy="give one")
         check_output(output)
     as_table = not jsonl and output is None
     with dejacue.Store.open(path) as opened:
         first = next(opened.rows(), None)
         if first is None:
-            raise InputError(f"{path}: is empty; add histories with dejacue store add {path}")
+            remedy = f"add histories with dejacue store add {path}"
+            raise InputError("is empty", file=path, remedy=remedy)
         words, warnings = encoded_words(vocabulary, opened.origin(first.id), encoder, options)
         if as_table and min(len(opened), top or len(opened)) > MAX_TABLE_ROWS:
             top = MAX_TABLE_ROWS

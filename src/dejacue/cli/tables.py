@@ -218,26 +218,15 @@ def timeline_table(
 
 def diagnostics_table(timeline: Timeline) -> Table:
     columns = ("description", ">residual", ">centre", ">scale", ">run", "notes")
-    table = make_table("why", columns)
+    rows = []
     for interval in timeline:
-        why = interval.diagnostics
-        if why is None:
-            continue
-        notes = [
-            text
-            for text, holds in (
-                ("fallback to the plain description", why.fallback),
-                ("response hardly varies", why.floor_active),
-                ("touches the edge of its run", why.touches_run_edge),
-            )
-            if holds
-        ]
-        table.add_row(
-            escape(interval.description or interval.state),
-            f"{why.residual_norm:.3f}",
-            f"{why.centre:.4f}",
-            f"{why.scale:.4f}",
-            span(why.run),
-            "; ".join(notes),
-        )
-    return table
+        if (why := interval.diagnostics) is not None:
+            flags = {
+                "fallback to the plain description": why.fallback,
+                "response hardly varies": why.floor_active,
+                "touches the edge of its run": why.touches_run_edge,
+            }
+            numbers = f"{why.residual_norm:.3f}", f"{why.centre:.4f}", f"{why.scale:.4f}"
+            notes = "; ".join(text for text, holds in flags.items() if holds)
+            rows.append((interval.description or interval.state, *numbers, span(why.run), notes))
+    return make_table("why", columns, rows)

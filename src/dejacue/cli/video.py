@@ -13,7 +13,7 @@ from rich.markup import escape
 from dejacue.cli import options as o
 from dejacue.cli.bars import Bars
 from dejacue.cli.tables import console, notes, say
-from dejacue.errors import InputError
+from dejacue.errors import InputError, counted
 from dejacue.sources.atomic import check_place
 
 if TYPE_CHECKING:
@@ -68,16 +68,15 @@ def track(
     settings: Annotated[o.Texts, o.setting(TRACK_SETTINGS)] = None,
 ) -> None:
     """Track an object through a video from a box, a click or a mask."""
-    from dejacue.pipeline import Job, TrackerOptions
+    from dejacue.pipeline import TrackerOptions
     from dejacue.pipeline import track as track_objects
 
-    path = o.single_path(video, context.args)
     values = o.settings(settings, TRACK_SETTINGS)
-    o.limit_pixels(context, values)
+    job = o.job(context, video, o.sampling(start, end, stride, fps), values, device)
     more = {"not_points": not_point or (), "at": at, "adds": add or ()}
     with Bars() as bars:
         tracked = track_objects(
-            Job(video=path, sampling=o.sampling(start, end, stride, fps, values)).open(),
+            job.open(),
             o.typed_prompts(box, point, mask, **more),
             output,
             tracker=tracker,
@@ -106,7 +105,7 @@ def summarise_tracking(output: Path, tracked: Notes, stderr: bool = False) -> No
             screen.print(escape(f"object {number}{of}: seen in {seen} of {count} frames"))
     doubts = tracked.doubts_of()
     if doubts:
-        screen.print(f"{len(doubts)} doubt{'s' if len(doubts) > 1 else ''} to check:")
+        screen.print(f"{counted(len(doubts), 'doubt')} to check:")
     for number, doubt in doubts[:MAX_LISTED_DOUBTS]:
         named = f"object {number}: " if len(tracked.objects) > 1 else ""
         first, last = doubt.first, doubt.last
@@ -138,26 +137,16 @@ def encode(
     settings: Annotated[o.Texts, o.setting(ENCODE_SETTINGS)] = None,
 ) -> None:
     """Turn a video and the masks of an object into a history of features."""
-    from dejacue.pipeline import Job
     from dejacue.pipeline import encode as encode_objects
     from dejacue.pipeline.ingest import check_room, open_store
 
-    path = o.single_path(video, context.args)
     values = o.settings(settings, ENCODE_SETTINGS)
-    o.limit_pixels(context, values)
-    job = Job(
-        video=path,
-        sampling=o.sampling(start, end, stride, fps, values),
-        masks=masks,
-        kind=values.get("kind"),
-        match=values.get("match", "auto"),
-        objects=o.objects(objects),
-        encoder=encoder,
-        encoder_options=o.encoder_options(values, device),
-    )
+    sampling = o.sampling(start, end, stride, fps)
+    job = o.job(context, video, sampling, values, device, objects, masks=masks, encoder=encoder)
     # what is wrong with the input is said before a model is loaded
     if output is None and store is None:
-        raise InputError("give a place for the history: -o x.history.npz, or --store FOLDER")
+        problem = "give a place for the history: -o x.history.npz, or --store FOLDER"
+        raise InputError(problem, field="output")
     opened = job.open()
     job.encoder_options.check(job.encoder)
     observed = job.observe(opened)
@@ -170,12 +159,7 @@ def encode(
         target = None if store is None else stack.enter_context(open_store(store, model))
         with Bars() as bars:
             encoded = encode_objects(
-                job,
-                observed=observed,
-                encoder=model,
-                output=output,
-                pictures=False,
-                progress=bars,
+                job, observed=observed, encoder=model, output=output, pictures=False, progress=bars
             )
         if target is not None:
             histories = [result.history for result in encoded.values()]

@@ -1,4 +1,4 @@
-"""``dejacue weights`` and ``info``: what is installed on this machine."""
+"""``dejacue weights`` and ``info``: list, download and check what is installed here."""
 
 from __future__ import annotations
 
@@ -16,23 +16,13 @@ from dejacue import plugins
 from dejacue._version import __version__
 from dejacue.cli import options as o
 from dejacue.cli.tables import console, say, show_tables
+from dejacue.errors import MissingData
 
 if TYPE_CHECKING:
     from dejacue.sources.catalogue import CatalogueEntry
 
-PACKAGES = ("numpy", "onnxruntime", "av")
-EXTRAS = (
-    "torch",
-    "transformers",
-    "open_clip_torch",
-    "timm",
-    "fastapi",
-    "uvicorn",
-    "pyarrow",
-    "pandas",
-    "polars",
-    "fsspec",
-)
+PACKAGES = ("numpy", "onnxruntime", "av", "torch", "transformers", "open_clip_torch", "timm")
+EXTRAS = ("fastapi", "uvicorn", "pyarrow", "pandas", "polars", "fsspec")
 FAMILIES = {"hf:": "transformers", "openclip:": "open_clip_torch", "timm:": "timm"}
 
 weights = typer.Typer(
@@ -85,7 +75,13 @@ def ls(
 
     models = _models(names) if names else list(catalogue().values())
     if paths:
-        _print_paths(models, required=bool(names))
+        for model in models if names else ():
+            if lacking := [name for _, name, path in model.files() if path is None]:
+                problem = f"{model.name}: {', '.join(lacking)} not on this machine"
+                remedy = f"run dejacue weights fetch {model.name}"
+                raise MissingData(problem, value=model.name, remedy=remedy)
+        for file in filter(None, (path for model in models for _, _, path in model.files())):
+            typer.echo(file)
         return
     if json:
         typer.echo(dumps([_document(model) for model in models], indent=2))
@@ -121,23 +117,6 @@ def ls(
             say(f"damaged: {files}; dejacue weights fetch {model.name}")
         for line in model.lines():
             typer.echo(line)
-
-
-def _print_paths(models: list[CatalogueEntry], required: bool) -> None:
-    """Print the files that are here; ``required``: raise an error where one is missing."""
-    from dejacue.errors import MissingData
-
-    for model in models:
-        lacking = [name for _, name, path in model.files() if path is None]
-        if lacking and required:
-            raise MissingData(
-                f"{model.name}: {', '.join(lacking)} not on this machine; run dejacue weights "
-                f"fetch {model.name}"
-            )
-    for model in models:
-        for _, _, path in model.files():
-            if path is not None:
-                typer.echo(path)
 
 
 def _document(model: CatalogueEntry) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""``dejacue words``: what an encoder makes of the words, and templates for more."""
+"""``dejacue words``: show what an encoder makes of the words, and templates for more."""
 
 from __future__ import annotations
 
@@ -41,18 +41,11 @@ def words(
 ) -> None:
     """Check the words: which ones disagree, look alike to the encoder, or are unknown to it."""
     if suggest:
-        others = {
-            "the history": history,
-            "--encoder": encoder,
-            "--device": device,
-            "--set": settings,
-            "--json": json,
-        }
-        unused = [name for name, value in others.items() if value]
-        if unused:
-            raise InputError(
-                f"--suggest only uses the vocabulary, so {unused[0]} has no effect; leave it out"
-            )
+        names = ("the history", "--encoder", "--device", "--set", "--json")
+        for name, value in zip(names, (history, encoder, device, settings, json), strict=True):
+            if value:
+                problem = f"--suggest only uses the vocabulary, so {name} has no effect"
+                raise InputError(problem, field=name, remedy="leave it out")
         typer.echo(suggested_yaml(dejacue.read_vocabulary(vocabulary)), nl=False)
         return
     options = o.encoder_options(o.settings(settings, SETTINGS), device)

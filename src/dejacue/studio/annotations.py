@@ -1,4 +1,4 @@
-"""Annotation: passes that see neither each other nor a score, consensus, agreement, references.
+"""Routes of annotation: passes that see neither each other nor a score, consensus, references.
 
 FINDING/annotations/       of a finding; of a video without one: NAME.annotations beside it
     ANNOTATOR.pass.json    one for each annotator, as ``dejacue annotate start`` writes it
@@ -37,24 +37,14 @@ from dejacue.data.annotation_files import (
     write_decisions,
     write_pass,
 )
-from dejacue.errors import InputError, shortened, unknown
+from dejacue.errors import DejaCueError, InputError, shortened, unknown
 from dejacue.evaluation.agreement import cohen_kappa
 from dejacue.records import Window
 from dejacue.sources.files import file_name
 from dejacue.sources.results import write_references
 from dejacue.studio.errors import Conflict, NotAllowed, NotThere
-from dejacue.studio.models import (
-    PROBLEMS,
-    Frame,
-    Id,
-    Json,
-    RequestModel,
-    SessionDep,
-    StudioDep,
-    Text,
-    owner_only,
-)
-from dejacue.studio.security import Session
+from dejacue.studio.models import Frame, Id, Json, Owner, RequestModel, SessionDep, StudioDep, Text
+from dejacue.studio.security import StudioSession
 from dejacue.studio.state import ANNOTATIONS, Studio, annotations_of
 
 PASS, DECISIONS, AGREED, TRUTH = ".pass.json", "decisions.json", "consensus.json", "references.json"
@@ -65,47 +55,51 @@ Annotator = Annotated[str, InPath(min_length=1, max_length=MAX_ANNOTATOR_LETTERS
 Minimum = Annotated[int, Query(ge=1, le=1_000_000)]
 
 
-class Label(RequestModel):
-    """annotator: whom to label as; None: stop labelling and be the owner again."""
+class LabelAsBody(RequestModel):
+    """The annotator to label as; None: stop labelling and be the owner again."""
 
     annotator: Name | None
 
 
-class Invitation(RequestModel):
+class InvitationBody(RequestModel):
     annotator: Name
 
 
-class NewPass(RequestModel):
-    """states: any names; preset "vost": pre, transition, post. Where another annotator was first,
-    leave both out: the states are the same."""
+class NewPassBody(RequestModel):
+    """The states to label, by any names, or the preset "vost": pre, transition, post. Where another
+    annotator was first, leave both out: the states are the same."""
 
     states: Annotated[list[Text], Field(min_length=1, max_length=50)] | None = None
     preset: Annotated[str, Field(pattern="^vost$")] | None = None
 
 
-class Run(RequestModel):
-    """Frames of the file, both included; null: not labelled yet."""
+class LabelRun(RequestModel):
+    """The label of some frames of the file, both ends included; null: not labelled yet."""
 
     start: Frame
     end: Frame
     label: Text | None
 
 
-class Labels(RequestModel):
-    """All frames of a pass, in order; revision: the one that was loaded, so that two tabs do not
-    write over each other."""
+class PassRuns(RequestModel):
+    """The labels of all frames of a pass, in order, and the revision that was loaded, so that two
+    tabs do not write over each other."""
 
-    runs: Annotated[list[Run], Field(min_length=1, max_length=100_000)]
+    runs: Annotated[list[LabelRun], Field(min_length=1, max_length=100_000)]
     revision: Annotated[str, Field(max_length=64)] | None = None
 
 
-class Decided(RequestModel):
-    runs: Annotated[list[Run], Field(max_length=100_000)]
+class DecisionRuns(RequestModel):
+    runs: Annotated[list[LabelRun], Field(max_length=100_000)]
 
 
-class Wanted(RequestModel):
-    """minimum: frames that a stable state needs; pre, post: what the vocabulary calls the states of
-    the preset; component: the source that several histories share."""
+class ReferenceOptions(RequestModel):
+    """How references are made of a consensus.
+
+    minimum     frames that a stable state needs
+    pre, post   what the vocabulary calls the states of the preset
+    component   the source that several histories share
+    """
 
     minimum: Annotated[int, Field(ge=1, le=1_000_000)] = annotation.MINIMUM
     pre: Text = "pre"
@@ -114,8 +108,8 @@ class Wanted(RequestModel):
 
 
 @dataclass(frozen=True)
-class Target:
-    """What is annotated: a finding, or a video without one."""
+class AnnotationTarget:
+    """A finding, or a video without one, to be annotated."""
 
     studio: Studio
     id: str
@@ -124,7 +118,7 @@ class Target:
 
     @property
     def history(self) -> str:
-        """The id by which references are found."""
+        """The id of the history, by which references are found."""
         if self.is_finding:
             return self.studio.finding(self.id).history.id
         path = self.studio.workspace.video(self.id)
@@ -142,16 +136,15 @@ class Target:
         return range(len(self.studio.frames(self.studio.workspace.video(self.id))))
 
     @property
-    def begun(self) -> bool:
+    def closed(self) -> bool:
         """Whether consensus has begun: from then on passes are closed, and everybody sees them."""
         return any((self.folder / name).is_file() for name in (DECISIONS, AGREED))
 
     def path(self, annotator: str) -> Path:
         check_name("annotator", annotator)
         if len(annotator) > MAX_ANNOTATOR_LETTERS or annotator_key(annotator) == CONSENSUS:
-            raise InputError(
-                f'"{shortened(annotator)}" cannot be an annotator\'s name; give another'
-            )
+            problem = f'"{shortened(annotator)}" cannot be an annotator\'s name; give another'
+            raise InputError(problem, field="annotator", value=annotator)
         return self.folder / f"{file_name(annotator_key(annotator))}{PASS}"
 
     def passes(self) -> list[Pass]:
@@ -161,52 +154,53 @@ class Target:
     def read(self, annotator: str) -> Pass:
         path = self.path(annotator)
         if not path.is_file():
-            raise NotThere(f'"{self.id}": {annotator} has no pass yet')
+            raise self.refusal(f"{annotator} has no pass yet", NotThere)
         pass_ = read_pass(path, complete=False)
         if not _same(pass_.annotator, annotator):
-            raise Conflict(
-                f'the pass in {path.name} belongs to "{pass_.annotator}"; give another name than '
-                f'"{annotator}"'
-            )
+            problem = f'the pass in {path.name} belongs to "{pass_.annotator}"'
+            remedy = f'give another name than "{annotator}"'
+            raise Conflict(problem, field="annotator", value=annotator, remedy=remedy)
         return pass_
+
+    def refusal(self, problem: str, kind: type[DejaCueError] = Conflict) -> DejaCueError:
+        return kind(f'"{self.id}": {problem}', field="id", value=self.id)
 
     def create(self, annotator: str, states: Sequence[str] | None, preset: bool) -> Pass:
         """Write a pass to fill in; the second one has the states of the first."""
         path = self.path(annotator)
-        if self.begun:
-            raise Conflict(f'"{self.id}": the consensus has begun; no more passes can be added')
+        if self.closed:
+            raise self.refusal("the consensus has begun; no more passes can be added")
         if path.exists():
-            raise Conflict(f'"{self.id}": {annotator} already has a pass')
+            raise self.refusal(f"{annotator} already has a pass")
         others = self.passes()
         if others:
             known = others[0].states
             if (states is not None or preset) and states != (known and list(known)):
-                raise Conflict(
-                    f'"{self.id}" is annotated with the labels {", ".join(others[0].known)}; '
-                    "leave the states out to use these"
-                )
+                problem = f'"{self.id}" is annotated with the labels {", ".join(others[0].known)}'
+                remedy = "leave the states out to use these"
+                raise Conflict(problem, field="states", remedy=remedy)
             states = known
         elif states is None and not preset:
-            raise InputError("name the states to distinguish, or use the preset vost")
+            problem = "name the states to distinguish, or use the preset vost"
+            raise InputError(problem, field="states")
         pass_ = annotation.template(self.history, self.frames, annotator, states)
         write_pass(path, pass_, durable=True)
         return pass_
 
-    def write(self, annotator: str, runs: Sequence[Run], revision: str | None) -> Pass:
+    def write(self, annotator: str, runs: Sequence[LabelRun], revision: str | None) -> Pass:
         """Write labels for all frames of a pass; they are on the disk when this returns."""
         before = self.read(annotator)
-        if self.begun:
-            raise Conflict(f'"{self.id}": the consensus has begun, so passes are closed')
+        if self.closed:
+            raise self.refusal("the consensus has begun, so passes are closed")
         if revision is not None and revision != self.revision(annotator):
-            raise Conflict("the pass was changed elsewhere, perhaps in another tab; reload it")
+            problem = "the pass was changed elsewhere, perhaps in another tab; reload it"
+            raise Conflict(problem, field="revision", value=revision)
         labels: list[str | None] = []
         for run in runs:
             window = Window(run.start, run.end)
             if run.start != before.frames.start + len(labels) or run.end > before.frames.end:
-                raise InputError(
-                    f"runs must cover the frames {before.frames} in order, each once; "
-                    f"{window} does not follow"
-                )
+                problem = f"runs must cover the frames {before.frames} in order, each once"
+                raise InputError(f"{problem}; {window} does not follow", field="runs")
             labels += [run.label] * window.length
         pass_ = Pass(before.history, before.annotator, before.frames, tuple(labels), before.states)
         write_pass(self.path(annotator), pass_, durable=True)
@@ -216,8 +210,8 @@ class Target:
         """Return a text that changes when the pass does."""
         return hashlib.sha256(self.path(annotator).read_bytes()).hexdigest()[:16]
 
-    def check_seen(self, session: Session, annotator: str) -> None:
-        if not self.begun and not _labels_as(session, annotator):
+    def check_seen(self, session: StudioSession, annotator: str) -> None:
+        if not self.closed and not _labels_as(session, annotator):
             raise NotAllowed(
                 f"only {annotator} sees this pass until both are complete and the consensus begins"
             )
@@ -231,17 +225,15 @@ class Target:
                 each for key in keys for each in passes if annotator_key(each.annotator) == key
             ]
         if len(passes) != 2:
-            raise Conflict(
-                f'"{self.id}": a consensus needs two passes, but there are {len(passes)}'
-            )
+            raise self.refusal(f"a consensus needs two passes, but there are {len(passes)}")
         for pass_ in passes:
             if None in pass_.labels:
-                raise Conflict(f'"{self.id}": the pass of {pass_.annotator} is not complete yet')
+                raise self.refusal(f"the pass of {pass_.annotator} is not complete yet")
         return passes[0], passes[1]
 
     def begin(self) -> None:
         """Compare the passes: write what is to be decided, or the consensus where nothing is."""
-        if self.begun:
+        if self.closed:
             return
         first, second = self.pair()
         to_decide = annotation.open_decisions(first, second)
@@ -249,7 +241,7 @@ class Target:
         if not to_decide.rows:
             self._agree(first, second, to_decide)
 
-    def decide(self, runs: Sequence[Run]) -> None:
+    def decide(self, runs: Sequence[LabelRun]) -> None:
         """Write labels for the frames that are to be decided; None: still open."""
         first, second = self.pair()
         rows = []
@@ -257,12 +249,12 @@ class Target:
             window = Window(run.start, run.end)
             at = run.start - first.frames.start
             if window | first.frames != first.frames:
-                raise InputError(f"frames {window}: the passes cover only {first.frames}")
+                problem = f"frames {window}: the passes cover only {first.frames}"
+                raise InputError(problem, field="runs", value=window)
             a, b = first.labels[at], second.labels[at]
             if a == b:
-                raise InputError(
-                    f"frame {run.start}: both passes say {a}; there is nothing to decide"
-                )
+                problem = f"frame {run.start}: both passes say {a}; there is nothing to decide"
+                raise InputError(problem, field="runs", value=window)
             rows.append(Disagreement(window, str(a), str(b), run.label))
         to_decide = annotation.open_decisions(first, second)
         decisions = Decisions(to_decide.history, to_decide.annotators, tuple(rows), first.states)
@@ -278,12 +270,12 @@ class Target:
         write_decisions(self.folder / DECISIONS, decisions, durable=True)
         write_pass(self.folder / AGREED, agreed, durable=True)
 
-    def references(self, wanted: Wanted, write: bool) -> Json:
+    def references(self, options: ReferenceOptions, write: bool) -> Json:
         """Return the events of the consensus and the true windows that they give."""
         if not (self.folder / AGREED).is_file():
-            raise Conflict(f'"{self.id}": there is no consensus yet; decide every difference')
+            raise self.refusal("there is no consensus yet; decide every difference")
         agreed = read_pass(self.folder / AGREED)
-        minimum, component = wanted.minimum, wanted.component
+        minimum, component = options.minimum, options.component
         events: Sequence[annotation.Event | annotation.StateChange]
         if agreed.states is not None:
             reference = annotation.stable_reference(agreed, minimum, component)
@@ -292,8 +284,8 @@ class Target:
             events = qualifying = annotation.events(agreed, minimum)
             if not qualifying:
                 why = annotation.nearest_miss(agreed, minimum)
-                raise InputError(f'"{self.id}": no event qualifies: {why}')
-            names = wanted.pre, wanted.post
+                raise self.refusal(f"no event qualifies: {why}", InputError)
+            names = options.pre, options.post
             reference = annotation.reference(agreed, qualifying[0], *names, component)
         if write:
             write_references(self.folder / TRUTH, [reference])
@@ -307,17 +299,17 @@ class Target:
         }
 
 
-def target(studio: StudioDep, id: Id) -> Target:
+def target(studio: StudioDep, id: Id) -> AnnotationTarget:
     """Return the finding or video of this id, to be annotated."""
     try:
-        return Target(studio, id, studio.folder(id) / ANNOTATIONS, True)
+        return AnnotationTarget(studio, id, studio.folder(id) / ANNOTATIONS, True)
     except NotThere:
-        return Target(studio, id, annotations_of(studio.workspace.video(id)), False)
+        return AnnotationTarget(studio, id, annotations_of(studio.workspace.video(id)), False)
 
 
-def check_readable(studio: Studio, session: Session, id: str) -> None:
+def check_readable(studio: Studio, session: StudioSession, id: str) -> None:
     """Refuse an annotator a reading of a history before its consensus has begun."""
-    if session.annotator is not None and not target(studio, id).begun:
+    if session.annotator is not None and not target(studio, id).closed:
         raise NotAllowed(
             "annotators see no reading until both passes are complete and the consensus has begun"
         )
@@ -330,79 +322,76 @@ def _check_open(expected: Decisions, decisions: Decisions) -> None:
         for rows in (expected.rows, decisions.rows)
     )
     if [frame for frame, _ in expected_pairs] != [frame for frame, _ in pairs]:
-        raise InputError(
-            "decisions must cover every frame on which the passes differ, in order, each once; "
-            "reload them"
-        )
-    for wanted, (frame, pair) in zip(expected_pairs, pairs, strict=True):
-        if wanted != (frame, pair):
-            raise InputError(f"frame {frame}: the passes differ in another way; split the run")
+        problem = "decisions must cover every frame on which the passes differ, in order, each once"
+        raise InputError(problem, field="runs", remedy="reload them")
+    for expected_pair, (frame, pair) in zip(expected_pairs, pairs, strict=True):
+        if expected_pair != (frame, pair):
+            problem = f"frame {frame}: the passes differ in another way; split the run"
+            raise InputError(problem, field="runs", value=frame)
 
 
 def _same(annotator: str, other: str) -> bool:
     return annotator_key(annotator) == annotator_key(other)
 
 
-def _labels_as(session: Session, annotator: str) -> bool:
+def _labels_as(session: StudioSession, annotator: str) -> bool:
     return session.annotator is not None and _same(session.annotator, annotator)
 
 
-router = APIRouter(tags=["annotation"], responses=PROBLEMS)
-TargetDep = Annotated[Target, Depends(target)]
+router = APIRouter(tags=["annotation"])
+TargetDep = Annotated[AnnotationTarget, Depends(target)]
 
 
-def begun_target(target: TargetDep) -> Target:
-    if not target.begun:
-        raise NotAllowed(
-            f'"{target.id}": passes are compared once both are complete and the consensus begins'
-        )
+def closed_target(target: TargetDep) -> AnnotationTarget:
+    if not target.closed:
+        problem = "passes are compared once both are complete and the consensus begins"
+        raise target.refusal(problem, NotAllowed)
     return target
 
 
-BegunDep = Annotated[Target, Depends(begun_target)]
+ClosedDep = Annotated[AnnotationTarget, Depends(closed_target)]
 
 
 @router.get("/api/session")
 def session(session: SessionDep) -> Json:
-    """Who is asking: the owner of the studio, or an annotator."""
+    """Return who sends the request: the owner of the studio, or an annotator."""
     return {"annotator": session.annotator, "owner": session.owner}
 
 
 @router.post("/api/session")
-def label_as(asked: Label, request: Request, studio: StudioDep, session: SessionDep) -> Json:
-    """The owner labels as an annotator and sees what annotators see; null ends it."""
+def label_as(body: LabelAsBody, request: Request, studio: StudioDep, session: SessionDep) -> Json:
+    """Let the owner label as an annotator and see what annotators see; null ends it."""
     if not session.owner:
         raise NotAllowed(
             f"this session belongs to {session.annotator}; only the owner can change it"
         )
     if request.state.cookie is None:
-        raise InputError(
-            "a token has no session to change; invite the annotator and use that token"
-        )
-    if asked.annotator is not None and not asked.annotator.isprintable():
-        raise InputError("give the annotator's name on one line")
-    studio.sessions.change(request.state.cookie, Session(asked.annotator, True))
-    return {"annotator": asked.annotator, "owner": True}
+        remedy = "invite the annotator and use that token"
+        raise InputError("a token has no session to change", remedy=remedy)
+    if body.annotator is not None and not body.annotator.isprintable():
+        raise InputError("give the annotator's name on one line", field="annotator")
+    studio.sessions.change(request.state.cookie, StudioSession(body.annotator, True))
+    return {"annotator": body.annotator, "owner": True}
 
 
-@router.post("/api/annotators", dependencies=[Depends(owner_only)])
-def invite(asked: Invitation, studio: StudioDep) -> Json:
-    """A token for one annotator, who sees only the videos and their own pass."""
-    if not asked.annotator.isprintable() or not asked.annotator.strip():
-        raise InputError("give the annotator's name on one line")
-    token = studio.sessions.invite(asked.annotator)
-    return {"annotator": asked.annotator, "token": token, "address": f"/?token={token}"}
+@router.post("/api/annotators", dependencies=[Owner])
+def invite(body: InvitationBody, studio: StudioDep) -> Json:
+    """Return a token for one annotator, who sees only the videos and their own pass."""
+    if not body.annotator.isprintable() or not body.annotator.strip():
+        raise InputError("give the annotator's name on one line", field="annotator")
+    token = studio.sessions.invite(body.annotator)
+    return {"annotator": body.annotator, "token": token, "address": f"/?token={token}"}
 
 
 @router.get("/api/annotations")
 def list_annotations(studio: StudioDep, session: SessionDep) -> list[Json]:
-    """All that can be annotated, with progress; annotators see only their own progress."""
+    """List what can be annotated, with progress; annotators see only their own progress."""
     contents = studio.workspace.contents()
     ids = (*contents.findings, *contents.videos)
     return [_status(target(studio, id), session) for id in ids]
 
 
-def _status(target: Target, session: Session) -> Json:
+def _status(target: AnnotationTarget, session: StudioSession) -> Json:
     """Return the progress; ready: the passes that a consensus needs besides one's own are
     complete."""
     rows, others = [], []
@@ -415,15 +404,14 @@ def _status(target: Target, session: Session) -> Json:
         progress = _progress(pass_)
         if not mine:
             others.append(progress["labelled"] == progress["frames"])
-        if mine or session.annotator is None or target.begun:
+        if mine or session.annotator is None or target.closed:
             rows.append({"annotator": pass_.annotator, **progress})
-    wanted = 2 if session.annotator is None else 1
     return {
-        "ready": len(others) == wanted and all(others),
+        "ready": len(others) == (2 if session.annotator is None else 1) and all(others),
         "id": target.id,
         "kind": "finding" if target.is_finding else "video",
         "passes": rows,
-        "begun": target.begun,
+        "begun": target.closed,
         "agreed": (target.folder / AGREED).is_file(),
         "references": (target.folder / TRUTH).is_file(),
     }
@@ -435,61 +423,63 @@ def _progress(pass_: Pass) -> dict[str, int]:
 
 
 @router.post("/api/annotations/{id:path}/passes/{annotator}", status_code=201)
-def new_pass(target: TargetDep, annotator: Annotator, asked: NewPass, session: SessionDep) -> Json:
-    """A pass to fill in: unobserved where the object is not seen, null elsewhere."""
+def new_pass(
+    target: TargetDep, annotator: Annotator, body: NewPassBody, session: SessionDep
+) -> Json:
+    """Create a pass to fill in: unobserved where the object is not seen, null elsewhere."""
     _check_own(session, annotator)
     with target.studio.writing:
-        pass_ = target.create(annotator, asked.states, asked.preset is not None)
+        pass_ = target.create(annotator, body.states, body.preset is not None)
         target.studio.workspace.changed()
     return _pass_document(target, pass_)
 
 
 @router.get("/api/annotations/{id:path}/passes/{annotator}")
 def read_labels(target: TargetDep, annotator: Annotator, session: SessionDep) -> Json:
-    """The labels of an annotator: your own, or anyone's once the consensus has begun."""
+    """Return the labels of an annotator: your own, or anyone's once the consensus has begun."""
     target.check_seen(session, annotator)
     return _pass_document(target, target.read(annotator))
 
 
 @router.put("/api/annotations/{id:path}/passes/{annotator}")
 def write_labels(
-    target: TargetDep, annotator: Annotator, asked: Labels, session: SessionDep
+    target: TargetDep, annotator: Annotator, body: PassRuns, session: SessionDep
 ) -> Json:
-    """Saves a pass; it is on the disk when the save is confirmed."""
+    """Save a pass; it is on the disk when the save is confirmed."""
     _check_own(session, annotator)
     with target.studio.writing:
-        pass_ = target.write(annotator, asked.runs, asked.revision)
+        pass_ = target.write(annotator, body.runs, body.revision)
         revision = target.revision(annotator)
     return {"revision": revision, **_progress(pass_)}
 
 
 @router.post("/api/annotations/{id:path}/consensus")
 def begin(target: TargetDep) -> Json:
-    """Starts the consensus of two complete passes: they are closed, and everybody sees them."""
+    """Start the consensus of two complete passes: they are closed, and everybody sees them."""
     with target.studio.writing:
         target.begin()
     return _decisions(target)
 
 
 @router.get("/api/annotations/{id:path}/decisions")
-def read_decided(target: BegunDep) -> Json:
-    """The frames on which the passes differ, and what was decided."""
+def read_differences(target: ClosedDep) -> Json:
+    """Return the frames on which the passes differ, and what was decided."""
     return _decisions(target)
 
 
 @router.put("/api/annotations/{id:path}/decisions")
-def decide(target: BegunDep, asked: Decided) -> Json:
-    """Saves decisions; once all are made, the consensus is written."""
+def decide(target: ClosedDep, body: DecisionRuns) -> Json:
+    """Save decisions; once all are made, the consensus is written."""
     with target.studio.writing:
-        target.decide(asked.runs)
+        target.decide(body.runs)
         target.studio.workspace.changed()
     return _decisions(target)
 
 
 @router.get("/api/annotations/{id:path}/agreement")
-def agreement(target: BegunDep) -> Json:
-    """The exact rate and Cohen's κ of the two passes, over all frames and over those that one of
-    them sees."""
+def agreement(target: ClosedDep) -> Json:
+    """Return the exact rate and Cohen's κ of the two passes, over all frames and over those that
+    one of them sees."""
     first, second = target.pair()
     seen = annotation.observed(first, second)
     return {
@@ -500,32 +490,32 @@ def agreement(target: BegunDep) -> Json:
 
 
 @router.get("/api/annotations/{id:path}/events")
-def events(target: BegunDep, minimum: Minimum = annotation.MINIMUM) -> Json:
-    """The events of the consensus, and the reference that they give; nothing is written."""
-    return target.references(Wanted(minimum=minimum), write=False)
+def events(target: ClosedDep, minimum: Minimum = annotation.MINIMUM) -> Json:
+    """Return the events of the consensus, and the reference that they give, without writing it."""
+    return target.references(ReferenceOptions(minimum=minimum), write=False)
 
 
 @router.post("/api/annotations/{id:path}/references")
-def references(target: BegunDep, asked: Wanted) -> Json:
-    """Writes the true windows of the consensus, as ``dejacue evaluate`` reads them."""
+def references(target: ClosedDep, body: ReferenceOptions) -> Json:
+    """Write the true windows of the consensus, as ``dejacue evaluate`` reads them."""
     with target.studio.writing:
-        document = target.references(asked, write=True)
+        document = target.references(body, write=True)
         target.studio.workspace.changed()
     return document
 
 
 @router.get("/api/annotations/{id:path}/files/{what}.json", response_class=Response)
-def export(target: BegunDep, what: str) -> Response:
-    """decisions, consensus or references, as the file that the command line reads."""
+def export(target: ClosedDep, what: str) -> Response:
+    """Return decisions, consensus or references, as the file that the command line reads."""
     if what not in EXPORTS:
         raise unknown("export", what, EXPORTS)
     path = target.folder / EXPORTS[what]
     if not path.is_file():
-        raise NotThere(f'"{target.id}": there are no {what} yet')
+        raise target.refusal(f"there are no {what} yet", NotThere)
     return FileResponse(path, media_type="application/json", filename=path.name)
 
 
-def _check_own(session: Session, annotator: str) -> None:
+def _check_own(session: StudioSession, annotator: str) -> None:
     if not _labels_as(session, annotator):
         raise NotAllowed(
             f"only {annotator} can write this pass; label as {annotator} first, or use the token "
@@ -533,7 +523,11 @@ def _check_own(session: Session, annotator: str) -> None:
         )
 
 
-def _pass_document(target: Target, pass_: Pass) -> Json:
+def _run(window: Window, **labels: str | None) -> Json:
+    return {"start": window.start, "end": window.end, **labels}
+
+
+def _pass_document(target: AnnotationTarget, pass_: Pass) -> Json:
     return {
         "id": target.id,
         "history": pass_.history,
@@ -543,26 +537,20 @@ def _pass_document(target: Target, pass_: Pass) -> Json:
         "states": list(LABELS[:3:2] if pass_.states is None else pass_.states),
         "labels": list(pass_.known),
         "frames": list(pass_.frames),
-        "runs": [{"start": w.start, "end": w.end, "label": label} for w, label in pass_.runs()],
+        "runs": [_run(window, label=label) for window, label in pass_.runs()],
         "revision": target.revision(pass_.annotator),
-        "closed": target.begun,
+        "closed": target.closed,
     }
 
 
-def _decisions(target: Target) -> Json:
+def _decisions(target: AnnotationTarget) -> Json:
     decisions = read_decisions(target.folder / DECISIONS)
     return {
         "id": target.id,
         "annotators": list(decisions.annotators),
         "labels": list(decisions.known),
         "runs": [
-            {
-                "start": row.window.start,
-                "end": row.window.end,
-                "first": row.first,
-                "second": row.second,
-                "label": row.label,
-            }
+            _run(row.window, first=row.first, second=row.second, label=row.label)
             for row in decisions.rows
         ],
         "open": sum(row.label is None for row in decisions.rows),

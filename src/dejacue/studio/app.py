@@ -1,4 +1,4 @@
-"""The application: the workspace as a whole, routes by topic, and errors as sentences."""
+"""The application: routes of the workspace, routes by topic, and errors as sentences."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, FastAPI, Request
+from fastapi import APIRouter, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, JSONResponse
 from fastapi.staticfiles import StaticFiles
-from pydantic import Field
+from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
 from dejacue._version import __version__
@@ -30,26 +30,25 @@ from dejacue.sources.tracks.sam2 import REPOSITORIES
 from dejacue.studio import annotations as annotation
 from dejacue.studio import corpus, findings, job_routes, videos
 from dejacue.studio.errors import status_of
-from dejacue.studio.models import (
-    PROBLEMS,
-    Id,
-    Json,
-    RequestModel,
-    SessionDep,
-    StudioDep,
-    Text,
-    owner_only,
-)
+from dejacue.studio.models import Id, Json, Owner, RequestModel, SessionDep, StudioDep, Text
 from dejacue.studio.security import Guard
 from dejacue.studio.state import Studio
 from dejacue.studio.workspace import WORDS
 
 STATIC = Path(str(files("dejacue.studio"))) / "static"
 REPORT_STATIC = Path(str(files("dejacue.report"))) / "static"  # the timeline is that of the report
-MESSAGES = {"Not Found": "there is nothing at this address"}
-MESSAGES["Method Not Allowed"] = "this address has no such method"
-router = APIRouter(tags=["workspace"], responses=PROBLEMS)
-Owner = Depends(owner_only)
+STATUSES = (400, 401, 403, 404, 409, 413, 422, 503)  # of errors
+MESSAGES = {
+    "Not Found": "there is nothing at this address",
+    "Method Not Allowed": "this address has no such method",
+}
+router = APIRouter(tags=["workspace"])
+
+
+class ErrorResponse(BaseModel):
+    """An answer to a request that failed: the problem, in one sentence."""
+
+    detail: str
 
 
 def create_app(studio: Studio, host: str = "127.0.0.1") -> Any:
@@ -71,26 +70,20 @@ def create_app(studio: Studio, host: str = "127.0.0.1") -> Any:
     app.state.studio = studio
     topics = (annotation, corpus, findings, job_routes, videos)
     for routes in (router, *(topic.router for topic in topics)):
-        app.include_router(routes)
+        app.include_router(routes, responses={code: {"model": ErrorResponse} for code in STATUSES})
     app.add_api_route("/", lambda: FileResponse(STATIC / "index.html"), include_in_schema=False)
     app.mount("/static/report", StaticFiles(directory=REPORT_STATIC))
     app.mount("/static", StaticFiles(directory=STATIC))
-    for kind in (
-        DejaCueError,
-        RequestValidationError,
-        HTTPException,
-        OSError,
-        MemoryError,
-        Exception,
-    ):
+    kinds = (DejaCueError, RequestValidationError, HTTPException, OSError, MemoryError, Exception)
+    for kind in kinds:
         app.add_exception_handler(kind, _answer)
     app.add_middleware(AnswerOnShutdown, studio=studio)
     return Guard(app, studio.sessions, host)
 
 
 class AnswerOnShutdown:
-    """Answer requests that are unfinished when the server stops with a sentence, instead of a
-    traceback in the terminal."""
+    """Middleware that answers requests which are unfinished when the server stops with a sentence,
+    instead of a traceback in the terminal."""
 
     def __init__(self, app: Any, studio: Studio) -> None:
         self.app, self.studio = app, studio
@@ -141,8 +134,8 @@ def _problem(error: Exception) -> tuple[int, str]:
     return 500, f"something went wrong in the studio ({kind}); see its terminal"
 
 
-class States(RequestModel):
-    """A vocabulary, as in its file."""
+class VocabularyBody(RequestModel):
+    """A vocabulary to write to a word list."""
 
     object: Text | None = None
     states: Annotated[
@@ -153,7 +146,7 @@ class States(RequestModel):
 
 @router.get("/api/workspace")
 def workspace(studio: StudioDep, session: SessionDep) -> Json:
-    """The contents of the folder, and what this studio can do."""
+    """Return the contents of the folder, and what this studio can do."""
     contents = studio.workspace.contents()
     blind = session.annotator is not None
     return {
@@ -179,29 +172,30 @@ def workspace(studio: StudioDep, session: SessionDep) -> Json:
 
 @router.get("/api/vocabularies", dependencies=[Owner])
 def list_vocabularies(studio: StudioDep) -> list[Json]:
-    """The word lists of the workspace."""
+    """List the word lists of the workspace."""
     return [{"id": id} for id in studio.workspace.contents().vocabularies]
 
 
 @router.get("/api/vocabularies/{id:path}", dependencies=[Owner])
 def read_words(id: Id, studio: StudioDep) -> Json:
-    """The states and descriptions of a word list."""
+    """Return the states and descriptions of a word list."""
     path = studio.workspace.existing(id, "vocabulary")
     if path.suffix.lower() not in WORDS:
-        raise InputError(f'"{id}" is not a word list; word lists end in .yaml')
+        problem = f'"{id}" is not a word list; word lists end in .yaml'
+        raise InputError(problem, field="id", value=id)
     words = read_vocabulary(path)
     states = {state: list(texts) for state, texts in words.states.items()}
     return {"id": id, "object": words.object, "states": states}
 
 
 @router.put("/api/vocabularies/{id:path}", dependencies=[Owner])
-def write_words(id: Id, asked: States, studio: StudioDep) -> Json:
+def write_words(id: Id, body: VocabularyBody, studio: StudioDep) -> Json:
     """Write a word list (.yaml), as ``dejacue find --vocabulary`` reads it."""
     path = studio.workspace.place(id)
     if path.suffix.lower() not in WORDS:
-        raise InputError(f'"{id}": a word list ends in .yaml')
-    Vocabulary(asked.states, object=asked.object)  # refuses bad ones before they are written
-    text = vocabulary_yaml(asked.states, asked.object)
+        raise InputError(f'"{id}": a word list ends in .yaml', field="id", value=id)
+    Vocabulary(body.states, object=body.object)  # refuses bad ones before they are written
+    text = vocabulary_yaml(body.states, body.object)
     with studio.writing:
         write_text(path, text)
         studio.workspace.changed()

@@ -1,4 +1,4 @@
-"""All findings of a workspace in a table, and their scores where the truth is known."""
+"""List all findings of a workspace in a table, and score those that have references."""
 
 from __future__ import annotations
 
@@ -7,20 +7,22 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import APIRouter, Query
 
 from dejacue.errors import InputError
 from dejacue.evaluation.evaluate import evaluate
 from dejacue.pipeline import Finding
 from dejacue.progress import Progress
-from dejacue.records import Interval, Reference, Timeline
+from dejacue.records import Interval, Reference, Timeline, Window
 from dejacue.sources.findings import VERSION, Made, read_document
 from dejacue.sources.npz import read_npz
 from dejacue.sources.results import read_references
-from dejacue.studio.models import PROBLEMS, Json, StudioDep, owner_only
+from dejacue.studio.models import Json, Owner, StudioDep
 from dejacue.studio.state import Studio
 
-router = APIRouter(tags=["corpus"], responses=PROBLEMS, dependencies=[Depends(owner_only)])
+router = APIRouter(tags=["corpus"], dependencies=[Owner])
+EMPTY_ROW: Json = {"history": "", "doubts": 0, "states": [], "intervals": [], "notes": []}
+EMPTY_ROW |= dict.fromkeys(("object", "encoder", "readout", "tiou", "references"))
 
 
 @router.get("/api/corpus")
@@ -30,8 +32,8 @@ def corpus(
     offset: Annotated[int, Query(ge=0)] = 0,
     limit: Annotated[int, Query(ge=1, le=5000)] = 500,
 ) -> Json:
-    """A row for each finding: object, states, scores, doubts and, with references, tIoU. filter:
-    words that all occur in its id, history, object or states."""
+    """Return a row for each finding: object, states, scores, doubts and, with references, tIoU.
+    filter: words that all occur in its id, history, object or states."""
     rows = []
     for id in studio.workspace.contents().findings:
         entry = row(studio, id)
@@ -46,48 +48,35 @@ def row(studio: Studio, id: str) -> Json:
     """Return the row of a finding, from its document alone; a damaged one has a problem."""
     summary = studio.summary(id, _read)
     if isinstance(summary, str):
-        return {
-            "id": id,
-            "history": "",
-            "object": None,
-            "states": [],
-            "intervals": [],
-            "doubts": 0,
-            "notes": [],
-            "encoder": None,
-            "readout": None,
-            "tiou": None,
-            "references": None,
-            "problem": summary,
-        }
-    timeline, made, about = summary
-    truth = studio.references(id, timeline.history_id, made)
-    known = None if truth is None else truth.reference
-    intervals = [answer.to_dict() | {"tiou": _tiou(answer, known)} for answer in timeline.answers]
+        return EMPTY_ROW | {"id": id, "problem": summary}
+    timeline, made, columns = summary
+    nearest = studio.reference(id, timeline.history_id, made)
+    true = nearest.states or {}
+    intervals = [
+        answer.to_dict() | {"tiou": _tiou(answer, true.get(answer.state, ()))}
+        for answer in timeline.answers
+    ]
     overlaps = [interval["tiou"] for interval in intervals if interval["tiou"] is not None]
-    true = {} if known is None else known.states
     overlaps += [0.0 for state in timeline.states if true.get(state) and not timeline[state]]
-    mean = sum(overlaps) / len(overlaps) if overlaps else None
-    notes = [*about["notes"], *(truth.notes if truth else ())]
     return {
         "id": id,
         "history": timeline.history_id,
-        **about,
-        "notes": notes,
+        **columns,
+        "notes": [*columns["notes"], *nearest.notes],
         "states": list(timeline.states),
         "intervals": intervals,
-        "tiou": mean,
-        "references": truth.file if truth else None,
+        "tiou": sum(overlaps) / len(overlaps) if overlaps else None,
+        "references": nearest.file,
         "problem": None,
     }
 
 
-def _tiou(interval: Interval, known: Reference | None) -> float | None:
-    true = () if known is None else known.states.get(interval.state, ())
+def _tiou(interval: Interval, true: Sequence[Window]) -> float | None:
     return max((float(interval.source.iou(window)) for window in true), default=None)
 
 
 def _read(folder: Path) -> tuple[Timeline, Made, Json] | str:
+    """Return the timeline of a finding, how it was made, and columns; or what is wrong with it."""
     try:
         document = read_document(folder)
         timeline = document.timeline
@@ -96,28 +85,23 @@ def _read(folder: Path) -> tuple[Timeline, Made, Json] | str:
         words = read_npz(folder / document.files.get("vocabulary", ""), ("object",))
     except (InputError, OSError) as error:
         return str(error).replace(f"{folder}/", "")
-    object = str(words["object"]) if "object" in words else None
-    readout = dict(timeline.settings.get("readout", {})).get("name")
-    return (
-        timeline,
-        document.made,
-        {
-            "object": object,
-            "encoder": document.made.encoder,
-            "readout": readout,
-            "doubts": len(document.doubts),
-            "notes": list(dict.fromkeys((*document.warnings, *timeline.notes))),
-        },
-    )
+    columns = {
+        "object": str(words["object"]) if "object" in words else None,
+        "encoder": document.made.encoder,
+        "readout": dict(timeline.settings.get("readout", {})).get("name"),
+        "doubts": len(document.doubts),
+        "notes": list(dict.fromkeys((*document.warnings, *timeline.notes))),
+    }
+    return timeline, document.made, columns
 
 
-def measured(
+def evaluate_findings(
     studio: Studio,
     methods: Mapping[str, Sequence[str]] | None,
     references: str | None,
     progress: Progress,
 ) -> Json:
-    """Return what ``dejacue evaluate`` prints, of the findings of a workspace."""
+    """Return the scores that ``dejacue evaluate`` prints, for findings of a workspace."""
     chosen = methods or {"findings": studio.workspace.contents().findings}
     from_file = {}
     if references is not None:
@@ -125,27 +109,25 @@ def measured(
         from_file = {reference.history_id: reference for reference in read_references(path)}
     names = _names(studio, chosen)
     total, done = sum(len(ids) for ids in chosen.values()), 0
-    truth: dict[str, Reference] = {}
+    known: dict[str, Reference] = {}
     timelines: dict[str, list[Timeline]] = {}
     for method, ids in chosen.items():
         timelines[method] = []
         for id in ids:
             finding = studio.finding(id)
-            known = from_file.get(finding.history.id)
+            reference = from_file.get(finding.history.id)
             if references is None:
-                nearest = studio.references(id, finding.history.id, finding.made)
-                known = None if nearest is None else nearest.reference
-            if known is not None:
-                truth.setdefault(names[id], _renamed(studio, finding, known, names[id]))
+                reference = studio.reference(id, finding.history.id, finding.made).reference
+            if reference is not None:
+                known.setdefault(names[id], _renamed(studio, finding, reference, names[id]))
                 timelines[method].append(finding.timeline.replace(id=names[id]))
             done += 1
             progress("measure", done, total, "")
-    if not truth:
-        raise InputError(
-            "none of these findings has references in the workspace; annotate some, or copy their "
-            "references.json there"
-        )
-    return evaluate(timelines, list(truth.values()), only_common=True).to_dict()
+    if not known:
+        problem = "none of these findings has references in the workspace"
+        remedy = "annotate some, or copy their references.json there"
+        raise InputError(problem, field="references", remedy=remedy)
+    return evaluate(timelines, list(known.values()), only_common=True).to_dict()
 
 
 def _names(studio: Studio, chosen: Mapping[str, Sequence[str]]) -> dict[str, str]:
@@ -162,10 +144,11 @@ def _are_unique(chosen: Mapping[str, Sequence[str]], names: Mapping[str, str]) -
     return all(len({names[id] for id in ids}) == len(ids) for ids in chosen.values())
 
 
-def _renamed(studio: Studio, finding: Finding, known: Reference, name: str) -> Reference:
-    """Return a reference under another name; findings of one video are one source."""
-    if name == known.history_id:
-        return known
-    alone = known.component == known.history_id
-    source = studio.video_of(finding.made) or name
-    return replace(known, history_id=name, component=source if alone else known.component)
+def _renamed(studio: Studio, finding: Finding, reference: Reference, name: str) -> Reference:
+    """Return a reference under another name; findings of one video are one component."""
+    if name == reference.history_id:
+        return reference
+    component = reference.component
+    if component == reference.history_id:
+        component = studio.video_of(finding.made) or name
+    return replace(reference, history_id=name, component=component)

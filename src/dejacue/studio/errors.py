@@ -1,4 +1,4 @@
-"""What can go wrong with a request, beside what can go wrong in the library."""
+"""Errors of requests, beside those of the library, and the HTTP status of each."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ class NotThere(InputError):
 
 
 class NotAllowed(DejaCueError):
-    """It is there, but not for whoever asks."""
+    """This session may not see or change it."""
 
     status = 403
 
 
 class Conflict(InputError):
-    """It does not go with what is there."""
+    """The request contradicts what is already there."""
 
     status = 409
 

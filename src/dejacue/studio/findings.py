@@ -1,4 +1,4 @@
-"""Findings: show, read again with other words, save what was read."""
+"""Routes of findings: show one, read it again with other words, save what was read."""
 
 from __future__ import annotations
 
@@ -23,26 +23,16 @@ from dejacue.sources.files import file_name
 from dejacue.sources.tracks import read_notes
 from dejacue.studio.annotations import check_readable
 from dejacue.studio.errors import NotThere
-from dejacue.studio.models import (
-    PROBLEMS,
-    Frame,
-    Id,
-    Json,
-    RequestModel,
-    SessionDep,
-    StudioDep,
-    Text,
-    owner_only,
-)
-from dejacue.studio.state import Studio, Truth
+from dejacue.studio.models import Frame, Id, Json, Owner, RequestModel, SessionDep, StudioDep, Text
+from dejacue.studio.state import Studio
 
 QuestionCount = Annotated[int, Field(ge=0, le=20)]
 CurveLimit = Annotated[int, Field(ge=100, le=100_000_000)]
 
 
-class Mark(RequestModel):
-    """Frames of the history in which a state holds (None: none of them), or a picture of it that
-    lies in the workspace (pictures/cup.jpg, kitchen.mp4@120)."""
+class ExampleModel(RequestModel):
+    """An example of a state (None: of none of them): frames of the history, or a picture that lies
+    in the workspace (pictures/cup.jpg, kitchen.mp4@120)."""
 
     state: Text | None = None
     start: Frame | None = None
@@ -50,8 +40,8 @@ class Mark(RequestModel):
     source: Text | None = None
 
 
-class Reading(RequestModel):
-    """How to read; fields that you omit stay as the finding was read."""
+class ReadingSettings(RequestModel):
+    """The settings of the readout; fields that you omit stay as the finding was read."""
 
     readout: Text | None = None
     coordinates: Text | None = None
@@ -59,37 +49,41 @@ class Reading(RequestModel):
     smoothing: Annotated[int, Field(ge=1, le=100_000)] | None = None
 
 
-class Words(RequestModel):
-    """What to find: states with their descriptions, and examples; fields that you omit stay as the
-    finding has them."""
+class WordsModel(RequestModel):
+    """States with their descriptions, and examples; fields that you omit stay as the finding has
+    them."""
 
     object: Text | None = None
     states: (
         Annotated[dict[Text, Annotated[list[Text], Field(max_length=100)]], Field(max_length=50)]
         | None
     ) = None
-    examples: Annotated[list[Mark], Field(max_length=10_000)] | None = None
+    examples: Annotated[list[ExampleModel], Field(max_length=10_000)] | None = None
     changes: Annotated[list[Frame], Field(max_length=10_000)] | None = None
 
 
-class Read(Words, Reading):
-    """segments: also return stretches that look alike; questions: the number of frames worth an
-    answer to return; most: the total number of curve values, beyond which curves are thinned."""
+class ReadBody(WordsModel, ReadingSettings):
+    """What to read, and what to return beside it.
+
+    segments    also return stretches that look alike
+    questions   the number of frames worth an answer to return
+    most        the total number of curve values, beyond which curves are thinned
+    """
 
     segments: bool = False
     questions: QuestionCount = 0
     most: CurveLimit | None = None
 
 
-class Compare(Words):
-    """The same words, read in several ways."""
+class CompareBody(WordsModel):
+    """Words, and several ways to read them."""
 
-    readings: Annotated[list[Reading], Field(min_length=1, max_length=12)]
+    readings: Annotated[list[ReadingSettings], Field(min_length=1, max_length=12)]
     most: CurveLimit | None = None
 
 
-class Save(Words, Reading):
-    """folder: where to write; default: over the finding itself."""
+class SaveBody(WordsModel, ReadingSettings):
+    """What to read, and the folder to write it to (default: that of the finding itself)."""
 
     folder: Annotated[str, Field(min_length=1, max_length=1024)] | None = None
 
@@ -99,20 +93,20 @@ def _finding(id: Id, studio: StudioDep, session: SessionDep) -> Finding:
     return studio.finding(id)
 
 
-router = APIRouter(prefix="/api/findings", tags=["findings"], responses=PROBLEMS)
+router = APIRouter(prefix="/api/findings", tags=["findings"])
 FindingDep = Annotated[Finding, Depends(_finding)]
 
 
-@router.get("", dependencies=[Depends(owner_only)])
+@router.get("", dependencies=[Owner])
 def list_findings(studio: StudioDep) -> list[Json]:
-    """The findings of the workspace."""
+    """List the findings of the workspace."""
     return [{"id": id} for id in studio.workspace.contents().findings]
 
 
 @router.get("/{id:path}/info")
 def info(id: Id, studio: StudioDep, finding: FindingDep) -> Json:
-    """How a finding was made, with its words."""
-    drawn = finding.scene(thumbnails=(), most=100)
+    """Return how a finding was made, with its words."""
+    scene = finding.scene(thumbnails=(), most=100)
     return {
         "id": id,
         "history": finding.history.id,
@@ -126,8 +120,8 @@ def info(id: Id, studio: StudioDep, finding: FindingDep) -> Json:
         "options": dict(finding.made.options),
         "states": {state: list(texts) for state, texts in finding.vocabulary.states.items()},
         "examples": [_mark(finding, example) for example in finding.vocabulary.examples],
-        "changes": drawn["changes"],
-        "settings": drawn["settings"],
+        "changes": scene["changes"],
+        "settings": scene["settings"],
         "warnings": list(finding.warnings),
     }
 
@@ -141,42 +135,43 @@ def scene(
     questions: QuestionCount = 0,
     most: CurveLimit | None = None,
 ) -> Json:
-    """The scene of a finding, as a timeline draws it (dejacue.scene/1)."""
+    """Return the scene of a finding, as a timeline draws it (dejacue.scene/1)."""
     return draw(studio, id, finding, segments, questions, most)
 
 
 @router.post("/{id:path}/read")
-def read(id: Id, asked: Read, studio: StudioDep, finding: FindingDep) -> Json:
-    """The same object read with other words, examples or settings: a scene; nothing is written."""
-    again = reread(studio, finding, asked, asked)
-    return draw(studio, id, again, asked.segments, asked.questions, asked.most)
+def read(id: Id, body: ReadBody, studio: StudioDep, finding: FindingDep) -> Json:
+    """Read the same object with other words, examples or settings: a scene; nothing is written."""
+    again = reread(studio, finding, body, body)
+    return draw(studio, id, again, body.segments, body.questions, body.most)
 
 
 @router.post("/{id:path}/compare")
-def compare(id: Id, asked: Compare, studio: StudioDep, finding: FindingDep) -> list[Json]:
-    """The same words read in several ways, each with a scene or a problem."""
+def compare(id: Id, body: CompareBody, studio: StudioDep, finding: FindingDep) -> list[Json]:
+    """Read the same words in several ways, each with a scene or a problem."""
     answers: list[Json] = []
-    for reading in asked.readings:
+    for reading in body.readings:
         answer: Json = {"reading": reading.model_dump(), "scene": None, "problem": None}
         try:
-            again = reread(studio, finding, asked, reading)
-            answer["scene"] = draw(studio, id, again, most=asked.most)
+            again = reread(studio, finding, body, reading)
+            answer["scene"] = draw(studio, id, again, most=body.most)
         except DejaCueError as error:
             answer["problem"] = str(error)
         answers.append(answer)
     return answers
 
 
-@router.put("/{id:path}", dependencies=[Depends(owner_only)])
-def save(id: Id, asked: Save, studio: StudioDep) -> Json:
-    """Reads as ``read`` does and writes the result: over the finding, or to another folder."""
-    studio.jobs.check_free(asked.folder or id)
-    finding = reread(studio, studio.finding(id), asked, asked)
+@router.put("/{id:path}", dependencies=[Owner])
+def save(id: Id, body: SaveBody, studio: StudioDep) -> Json:
+    """Read as ``read`` does and write the result: over the finding, or to another folder."""
+    studio.jobs.check_free(body.folder or id)
+    finding = reread(studio, studio.finding(id), body, body)
     folder = studio.folder(id)
-    if asked.folder is not None:
-        folder = studio.workspace.place(asked.folder)
+    if body.folder is not None:
+        folder = studio.workspace.place(body.folder)
         if folder.is_dir() and os.listdir(folder) and not (folder / "finding.json").is_file():
-            raise InputError(f'"{asked.folder}" contains other files; give another folder')
+            problem = f'"{body.folder}" contains other files; give another folder'
+            raise InputError(problem, field="folder", value=body.folder)
     with studio.saving:
         finding.write(folder)
         studio.workspace.changed()
@@ -185,7 +180,7 @@ def save(id: Id, asked: Save, studio: StudioDep) -> Json:
 
 @router.get("/{id:path}/questions")
 def questions(finding: FindingDep, count: Annotated[int, Query(ge=1, le=20)] = 1) -> list[Json]:
-    """The frames whose labels would tell most about the rest, best first."""
+    """Return the frames whose labels would tell most about the rest, best first."""
     frames: list[Json] = finding.scene(thumbnails=(), questions=count)["questions"]
     return frames
 
@@ -194,7 +189,7 @@ def questions(finding: FindingDep, count: Annotated[int, Query(ge=1, le=20)] = 1
 def segments(
     finding: FindingDep, count: Annotated[int, Query(ge=1, le=10_000)] | None = None
 ) -> list[list[int]]:
-    """Stretches of frames that look alike."""
+    """Return stretches of frames that look alike."""
     return [[window.start, window.end] for window in finding.segments(count)]
 
 
@@ -202,20 +197,21 @@ def segments(
 def thumbnail(
     finding: FindingDep, frame: Annotated[int, InPath(ge=0)], object: bool = False
 ) -> Response:
-    """A small picture of a frame with the object outlined, or of the object alone; the scene says
-    of which frames."""
+    """Return a small picture of a frame with the object outlined, or of the object alone; the scene
+    lists the frames that have one."""
     pictures = finding.crops if object else finding.thumbnails
     if frame not in pictures:
-        raise NotThere(f"there is no thumbnail of frame {frame}")
+        raise NotThere(f"there is no thumbnail of frame {frame}", field="frame", value=frame)
     return Response(pictures[frame], media_type="image/jpeg")
 
 
 @router.get("/{id:path}/export/{kind}", response_class=Response)
 def export(id: Id, kind: str, studio: StudioDep, finding: FindingDep) -> Response:
-    """The finding in the format of another tool, or the report (kind: report)."""
+    """Return the finding in the format of another tool, or the report (kind: report)."""
     name = file_name(finding.history.id)
     if kind == "report":
-        page = finding.report(references=_states(_truth(studio, id, finding)))
+        reference = studio.reference(id, finding.history.id, finding.made)
+        page = finding.report(references=reference.states)
         return _attached(page.encode(), f"{name}.report.html", "text/html")
     if kind not in EXPORTS:
         raise unknown("export", kind, [*EXPORTS, "report"])
@@ -240,9 +236,9 @@ def draw(
 ) -> Json:
     """Return the scene, with addresses of pictures and ids instead of paths."""
     place = f"/api/findings/{quote(id)}/thumbnails"
-    truth = _truth(studio, id, finding)
+    reference = studio.reference(id, finding.history.id, finding.made)
     scene = finding.scene(
-        references=_states(truth),
+        references=reference.states,
         segments=segments,
         questions=questions,
         most=most,
@@ -255,19 +251,13 @@ def draw(
             for frame in finding.thumbnails
         ],
     )
-    notes = [*scene["notes"], *(truth.notes if truth else ())]
+    notes = [*scene["notes"], *reference.notes]
     return {**scene, "notes": notes, "video": studio.video_of(finding.made)}
 
 
-def _truth(studio: Studio, id: str, finding: Finding) -> Truth | None:
-    return studio.references(id, finding.history.id, finding.made)
-
-
-def _states(truth: Truth | None) -> Any:
-    return None if truth is None else truth.reference.states
-
-
-def reread(studio: Studio, finding: Finding, words: Words, reading: Reading) -> Finding:
+def reread(
+    studio: Studio, finding: Finding, words: WordsModel, reading: ReadingSettings
+) -> Finding:
     """Read a finding again with the words, examples and settings of a request."""
     before = finding.vocabulary
     examples, changes = _examples(studio, before, words)
@@ -287,7 +277,9 @@ def reread(studio: Studio, finding: Finding, words: Words, reading: Reading) -> 
     )
 
 
-def vocabulary(studio: Studio, words: Words, states: Mapping[str, Sequence[str]]) -> Vocabulary:
+def vocabulary(
+    studio: Studio, words: WordsModel, states: Mapping[str, Sequence[str]]
+) -> Vocabulary:
     """Return these states, with the examples and changes of a request."""
     plain = Vocabulary(states, object=words.object)
     examples, changes = _examples(studio, plain, words)
@@ -295,7 +287,7 @@ def vocabulary(studio: Studio, words: Words, states: Mapping[str, Sequence[str]]
 
 
 def _examples(
-    studio: Studio, known: Vocabulary, words: Words
+    studio: Studio, known: Vocabulary, words: WordsModel
 ) -> tuple[Sequence[Example], Sequence[Example]]:
     """Return the examples and changes of a request, else those that are known."""
     examples, changes = known.examples, known.changes
@@ -306,30 +298,30 @@ def _examples(
     return examples, changes
 
 
-def _settings(finding: Finding, reading: Reading) -> dict[str, Any]:
-    """Return the options of ``Finding.with_words``: as requested, else as the finding was read."""
-    asked = reading.model_dump(include=set(Reading.model_fields))
-    if asked["readout"] is not None:
-        return asked
+def _settings(finding: Finding, reading: ReadingSettings) -> dict[str, Any]:
+    """Return the options of another reading: as requested, else as the finding was read."""
+    settings = reading.model_dump(include=set(ReadingSettings.model_fields))
+    if settings["readout"] is not None:
+        return settings
     before = finding.timeline.settings
-    asked["readout"] = readout_from(before.get("readout", {})) or READOUTS["contrast"]
+    settings["readout"] = readout_from(before.get("readout", {})) or READOUTS["contrast"]
     for name in ("coordinates", "top"):
-        if asked[name] is None:
-            asked[name] = before.get(name)
-    return asked
+        if settings[name] is None:
+            settings[name] = before.get(name)
+    return settings
 
 
-def _example(studio: Studio, vocabulary: Vocabulary, mark: Mark) -> Example:
-    """Return frames of the history, or something in the workspace; an example that the finding has
-    already keeps the features that an encoder saw."""
+def _example(studio: Studio, known: Vocabulary, mark: ExampleModel) -> Example:
+    """Return the example of a request; one that the finding has already keeps its features."""
     state = None if mark.state == "none" else mark.state
     if mark.source is None:
         if mark.start is None:
-            raise InputError("an example needs a start (and an end), or a source")
+            problem = "an example needs a start (and an end), or a source"
+            raise InputError(problem, field="start")
         return Example(state, (mark.start, mark.start if mark.end is None else mark.end))
-    for known in vocabulary.elsewhere:
-        if (known.state, known.source) == (state, mark.source):
-            return known
+    for example in known.elsewhere:
+        if (example.state, example.source) == (state, mark.source):
+            return example
     head, at, frame = mark.source.rpartition("@")
     numbered = bool(at) and frame.isascii() and frame.isdecimal()
     path = studio.workspace.existing(head if numbered else mark.source, "picture or video")
@@ -337,14 +329,13 @@ def _example(studio: Studio, vocabulary: Vocabulary, mark: Mark) -> Example:
 
 
 def _mark(finding: Finding, example: Example) -> Json:
-    mark = {"state": example.state, "start": None, "end": None, "source": example.source}
     if example.span is None:
-        return mark
+        return {"state": example.state, "start": None, "end": None, "source": example.source}
     first, end = example.positions(finding.history)
     frames = finding.history.frames
     start = int(frames[min(first, len(frames) - 1)])
     last = int(frames[max(end - 1, first, 0)]) if first < len(frames) else start
-    return {**mark, "start": start, "end": last, "source": None}
+    return {"state": example.state, "start": start, "end": last, "source": None}
 
 
 def objects_of(finding: Finding) -> list[int] | None:
@@ -354,7 +345,7 @@ def objects_of(finding: Finding) -> list[int] | None:
 
 
 def _prompts(studio: Studio, finding: Finding) -> list[Json]:
-    """Return where the object was shprompt to the tracker, in frames of the file."""
+    """Return the boxes and clicks that the tracker was given, in frames of the file."""
     masks = studio.masks_path(finding)
     notes = None if masks is None else read_notes(masks)
     return [

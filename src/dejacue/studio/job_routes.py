@@ -1,4 +1,4 @@
-"""Jobs: follow an object and find its states, follow it alone, measure against references."""
+"""Routes of jobs: track an object and find its states, track it alone, evaluate findings."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Request
 from fastapi.responses import StreamingResponse
 from pydantic import Field, TypeAdapter
 
@@ -21,36 +21,34 @@ from dejacue.records import Vocabulary
 from dejacue.sources.findings import DOCUMENT
 from dejacue.sources.masks import open_masks
 from dejacue.sources.tracks import RawPrompt
-from dejacue.studio.corpus import measured
-from dejacue.studio.findings import Reading, Words, vocabulary
+from dejacue.studio.corpus import evaluate_findings
+from dejacue.studio.findings import ReadingSettings, WordsModel, vocabulary
 from dejacue.studio.jobs import BackgroundTask, Work
-from dejacue.studio.models import PROBLEMS, Frame, Json, RequestModel, StudioDep, Text, owner_only
+from dejacue.studio.models import Frame, Json, Owner, RequestModel, StudioDep, Text
 from dejacue.studio.state import Studio
 
-router = APIRouter(
-    prefix="/api/jobs", tags=["jobs"], responses=PROBLEMS, dependencies=[Depends(owner_only)]
-)
+router = APIRouter(prefix="/api/jobs", tags=["jobs"], dependencies=[Owner])
 POLL_S, KEEPALIVE_S = 0.1, 15.0
 Place = Annotated[str, Field(min_length=1, max_length=1024)]
 
 
-class Pointed(RequestModel):
-    """Where an object is, in a frame of the file: a box (x0, y0, x1, y1), or a point (x, y, whether
-    it lies on the object)."""
+class PromptModel(RequestModel):
+    """A box (x0, y0, x1, y1) around an object in a frame of the file, or a point (x, y, whether it
+    lies on the object)."""
 
     frame: Frame
     object: Annotated[int, Field(ge=1, le=254)] = 1
     box: tuple[float, float, float, float] | None = None
     point: tuple[float, float, bool] | None = None
 
-    def prompt(self) -> RawPrompt:
+    def as_raw(self) -> RawPrompt:
         if (self.box is None) == (self.point is None):
-            raise InputError("a prompt needs either a box or a point")
+            raise InputError("a prompt needs either a box or a point", field="box")
         return RawPrompt(self.object, self.frame, box=self.box, point=self.point)
 
 
-class Sampled(RequestModel):
-    """Which frames are looked at, as ``open_video`` takes them."""
+class SamplingModel(RequestModel):
+    """Which frames of a video are used, as ``open_video`` takes them."""
 
     start: Frame | None = None
     end: Frame | None = None
@@ -59,20 +57,20 @@ class Sampled(RequestModel):
     rate: Annotated[float, Field(gt=0, le=1000)] | None = None
 
     def sampling(self) -> VideoOptions:
-        return VideoOptions(**self.model_dump(include=set(Sampled.model_fields)))
+        return VideoOptions(**self.model_dump(include=set(SamplingModel.model_fields)))
 
 
-class Track(Sampled):
-    """Track an object: masks in a folder of the workspace."""
+class TrackBody(SamplingModel):
+    """Track an object and write its masks to a folder of the workspace."""
 
     kind: Literal["track"]
     video: Place
     folder: Place
-    prompts: Annotated[list[Pointed], Field(min_length=1, max_length=1000)]
+    prompts: Annotated[list[PromptModel], Field(min_length=1, max_length=1000)]
     tracker: Text | None = None
 
     def work(self, studio: Studio) -> Work:
-        prompts = [point.prompt() for point in self.prompts]
+        prompts = [prompt.as_raw() for prompt in self.prompts]
         video = Job(video=studio.workspace.video(self.video), sampling=self.sampling())
         folder = _folder(studio, self.folder)
 
@@ -89,15 +87,15 @@ class Track(Sampled):
         return work
 
 
-class Find(Sampled, Words, Reading):
-    """From a video to a finding: where the object is (prompts, or masks in the workspace), the
-    words (states, or a word list) and what is shown; asked for again, it goes on where it was."""
+class FindBody(SamplingModel, WordsModel, ReadingSettings):
+    """Make a finding of a video from prompts (or masks in the workspace), words (states, or a word
+    list) and examples; a job that was stopped continues where it was."""
 
     kind: Literal["find"]
     video: Place
     folder: Place
     vocabulary: Place | None = None
-    prompts: Annotated[list[Pointed], Field(max_length=1000)] = Field(default_factory=list)
+    prompts: Annotated[list[PromptModel], Field(max_length=1000)] = Field(default_factory=list)
     masks: Place | None = None
     objects: Annotated[list[int], Field(min_length=1, max_length=254)] | None = None
     encoder: Text | None = None
@@ -105,25 +103,25 @@ class Find(Sampled, Words, Reading):
 
     def work(self, studio: Studio) -> Work:
         path = studio.workspace.video(self.video)
-        prompts = [point.prompt() for point in self.prompts]
+        prompts = [prompt.as_raw() for prompt in self.prompts]
         folder, masks = _folder(studio, self.folder), None
         if self.masks is not None:
             masks = studio.workspace.existing(self.masks, "masks")
             open_masks(masks)  # refuses bad ones before the job waits
         if (masks is None) == (not prompts):
-            raise InputError("mark the object with a box, a click or masks")
+            raise InputError("mark the object with a box, a click or masks", field="masks")
         words: Path | Vocabulary
         if self.vocabulary is not None:
             words = studio.workspace.existing(self.vocabulary, "vocabulary")
             if self.examples or self.changes:
-                raise InputError(
-                    "examples and changes need states; give the states of the word list"
-                )
+                problem = "examples and changes need states; give the states of the word list"
+                raise InputError(problem, field="states")
         elif self.states is not None:
             words = vocabulary(studio, self, self.states)
         else:
-            raise InputError("give the states and their descriptions, or a word list")
-        reading = self.model_dump(include=set(Reading.model_fields), exclude_none=True)
+            problem = "give the states and their descriptions, or a word list"
+            raise InputError(problem, field="states")
+        reading = self.model_dump(include=set(ReadingSettings.model_fields), exclude_none=True)
 
         def work(progress: Progress) -> Json:
             job = Job(
@@ -145,76 +143,76 @@ class Find(Sampled, Words, Reading):
         return work
 
 
-class Evaluate(RequestModel):
-    """Measure findings against references; methods: name → findings, default: all of them."""
+class EvaluateBody(RequestModel):
+    """Evaluate findings against references; methods: name → findings, default: all of them."""
 
     kind: Literal["evaluate"]
     methods: dict[Text, list[Place]] | None = None
     references: Place | None = None
 
     def work(self, studio: Studio) -> Work:
-        return partial(measured, studio, self.methods, self.references)
+        return partial(evaluate_findings, studio, self.methods, self.references)
 
 
 def _folder(studio: Studio, id: str) -> Path:
     """Return a folder that is new, empty, or of an earlier run; finding.json: the workspace."""
     folder = studio.workspace.root if id == DOCUMENT else studio.workspace.place(id)
-    if folder.is_dir():
-        names = os.listdir(folder)
+    problem = f'"{id}" is a file; give a folder' if folder.is_file() else None
+    if folder.is_dir() and (names := os.listdir(folder)):
         ours = (DOCUMENT, "masks", "track.json")
-        if names and not any(n in ours or n.endswith((".npz", ".partial")) for n in names):
-            raise InputError(f'"{id}" contains other files; give a new folder')
-    elif folder.exists():
-        raise InputError(f'"{id}" is a file; give a folder')
+        if not any(n in ours or n.endswith((".npz", ".partial")) for n in names):
+            problem = f'"{id}" contains other files; give a new folder'
+    if problem is not None:
+        raise InputError(problem, field="folder", value=id)
     return folder
 
 
-New = Annotated[Track | Find | Evaluate, Field(discriminator="kind")]
+JobBody = Annotated[TrackBody | FindBody | EvaluateBody, Field(discriminator="kind")]
 
 
 @router.get("")
 def list_jobs(studio: StudioDep) -> list[Json]:
-    """All jobs since the studio started, latest first."""
+    """List all jobs since the studio started, latest first."""
     return [_document(studio, job) for job in studio.jobs.all()]
 
 
 @router.post("", status_code=202)
-def new_job(asked: New, studio: StudioDep) -> Json:
-    """Starts a job, or queues it behind the running one; obvious errors are reported at once."""
-    return _add(studio, asked)
+def new_job(body: JobBody, studio: StudioDep) -> Json:
+    """Start a job, or queue it behind the running one; obvious errors are reported at once."""
+    return _add(studio, body)
 
 
 @router.get("/{job}")
-def one_job(job: str, studio: StudioDep) -> Json:
-    """The progress of a job."""
+def read_job(job: str, studio: StudioDep) -> Json:
+    """Return the progress of a job."""
     return _document(studio, studio.jobs.get(job))
 
 
 @router.post("/{job}/again", status_code=202)
 def again(job: str, studio: StudioDep) -> Json:
-    """The same job again: it continues from what was kept."""
-    return _add(studio, TypeAdapter(New).validate_python(studio.jobs.get(job).asked))
+    """Start the same job again: it continues from what was kept."""
+    return _add(studio, TypeAdapter(JobBody).validate_python(studio.jobs.get(job).request))
 
 
 @router.delete("/{job}")
 def cancel(job: str, studio: StudioDep) -> Json:
-    """Stops a job; what it has done is kept and reused."""
+    """Stop a job; what it has done is kept and reused."""
     return _document(studio, studio.jobs.cancel(job))
 
 
 @router.get("/{job}/events", response_class=StreamingResponse)
 async def events(job: str, request: Request, studio: StudioDep) -> StreamingResponse:
-    """The job whenever it changes, as server-sent events; ends with the job."""
+    """Send the job whenever it changes, as server-sent events, until it ends."""
     events = _events(studio, studio.jobs.get(job), request)
     return StreamingResponse(events, media_type="text/event-stream")
 
 
 async def _events(studio: Studio, job: BackgroundTask, request: Request) -> AsyncIterator[str]:
-    seen, quiet_s = -1, 0.0
+    sent_version, quiet_s = -1, 0.0
     while not studio.ending and not await request.is_disconnected():
         version, ended = job.version, job.ended
-        if version != seen:
-            seen, quiet_s = version, 0.0
+        if version != sent_version:
+            sent_version, quiet_s = version, 0.0
             yield f"data: {json.dumps(_document(studio, job))}\n\n"
         if ended:
             return
@@ -237,6 +235,6 @@ def _document(studio: Studio, job: BackgroundTask) -> Json:
     return document
 
 
-def _add(studio: Studio, asked: Track | Find | Evaluate) -> Json:
-    job = studio.jobs.add(asked.kind, asked.model_dump(), asked.work(studio))
+def _add(studio: Studio, body: TrackBody | FindBody | EvaluateBody) -> Json:
+    job = studio.jobs.add(body.kind, body.model_dump(), body.work(studio))
     return _document(studio, job)

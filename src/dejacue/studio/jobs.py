@@ -9,7 +9,6 @@ import logging
 import queue
 import secrets
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,16 +26,16 @@ Work = Callable[[Progress], Any]
 
 @dataclass
 class BackgroundTask:
-    """Work in the background, and how far it is.
+    """Work in the background, and its progress.
 
-    asked     the request, to repeat it
+    request   its body, to repeat it
     state     waiting, running, done, failed or stopped
     problem   a sentence on what went wrong
     version   grows with every change
     """
 
     kind: str
-    asked: dict[str, Any]
+    request: dict[str, Any]
     work: Work
     id: str = field(default_factory=lambda: secrets.token_hex(8))
     state: str = "waiting"
@@ -46,7 +45,6 @@ class BackgroundTask:
     note: str = ""
     problem: str | None = None
     result: Any = None
-    made_s: float = field(default_factory=time.time)
     version: int = 0
     cancelled: bool = False
 
@@ -64,12 +62,13 @@ class TaskQueue:
         self._lock = threading.RLock()
         self._thread: threading.Thread | None = None
 
-    def add(self, kind: str, asked: dict[str, Any], work: Work) -> BackgroundTask:
+    def add(self, kind: str, request: dict[str, Any], work: Work) -> BackgroundTask:
         with self._lock:
             if sum(not job.ended for job in self._jobs.values()) >= MAX_WAITING_JOBS:
-                raise Conflict(f"{MAX_WAITING_JOBS} jobs are waiting; wait until some of them end")
-            self.check_free(asked.get("folder"))
-            job = BackgroundTask(kind, asked, work)
+                problem = f"{MAX_WAITING_JOBS} jobs are waiting"
+                raise Conflict(problem, remedy="wait until some of them end")
+            self.check_free(request.get("folder"))
+            job = BackgroundTask(kind, request, work)
             self._jobs[job.id] = job
             for old in [job.id for job in self._jobs.values() if job.ended][:-MAX_ENDED_JOBS]:
                 del self._jobs[old]
@@ -82,15 +81,16 @@ class TaskQueue:
     def check_free(self, folder: str | None) -> None:
         """Refuse a folder that a job writes to, or will."""
         with self._lock:
-            if folder is not None and any(
-                job.asked.get("folder") == folder for job in self._jobs.values() if not job.ended
-            ):
-                raise Conflict(f'a job is using "{folder}"; wait until it ends, or stop it')
+            used = (job.request.get("folder") for job in self._jobs.values() if not job.ended)
+            if folder is not None and folder in used:
+                problem = f'a job is using "{folder}"; wait until it ends, or stop it'
+                raise Conflict(problem, field="folder", value=folder)
 
     def get(self, id: str) -> BackgroundTask:
         with self._lock:
             if id not in self._jobs:
-                raise NotThere(f'there is no job "{id[:40]}"; jobs are lost when the studio stops')
+                problem = f'there is no job "{id[:40]}"; jobs are lost when the studio stops'
+                raise NotThere(problem, field="job", value=id)
             return self._jobs[id]
 
     def all(self) -> list[BackgroundTask]:

@@ -1,4 +1,4 @@
-"""What routes share: types of parameters, the base of request bodies, who sends a request."""
+"""What routes share: types of parameters, the base of request bodies, and dependencies."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from fastapi import Depends, Path, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from dejacue.studio.errors import NotAllowed
-from dejacue.studio.security import Session
+from dejacue.studio.security import StudioSession
 from dejacue.studio.state import Studio
 
 MAX_FRAME = 1 << 53
@@ -24,32 +24,22 @@ class RequestModel(BaseModel):
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
 
-class Problem(BaseModel):
-    """The problem, in one sentence."""
-
-    detail: str
+def _studio(request: Request) -> Any:
+    return request.app.state.studio
 
 
-PROBLEMS: dict[int | str, dict[str, Any]] = {
-    code: {"model": Problem} for code in (400, 401, 403, 404, 409, 413, 422, 503)
-}
-
-
-def _studio(request: Request) -> Studio:
-    studio: Studio = request.app.state.studio
-    return studio
-
-
-def _session(request: Request) -> Session:
-    session: Session = request.state.session
-    return session
+def _session(request: Request) -> Any:
+    return request.state.session
 
 
 StudioDep = Annotated[Studio, Depends(_studio)]
-SessionDep = Annotated[Session, Depends(_session)]
+SessionDep = Annotated[StudioSession, Depends(_session)]
 
 
-def owner_only(session: SessionDep) -> None:
+def _owner_only(session: SessionDep) -> None:
     """Refuse annotators: they see nothing that tells what others, or a machine, say."""
     if session.annotator is not None:
         raise NotAllowed("annotators see only their own pass; only the studio's owner sees this")
+
+
+Owner = Depends(_owner_only)

@@ -1,4 +1,4 @@
-"""Who may send requests: a token a start, sessions, Host, Origin and Sec-Fetch-Site, sizes.
+"""Check who sends requests: a token per start, sessions, Host, Origin, Sec-Fetch-Site, sizes.
 
 Loopback is no boundary: any page that is open in a browser on this machine can send requests to it.
 So every request below /api needs the token (scripts: Authorization: Bearer …) or the cookie of a
@@ -38,8 +38,8 @@ HEADERS = {
 
 
 @dataclass(frozen=True)
-class Session:
-    """Who sends a request.
+class StudioSession:
+    """The sender of a request.
 
     annotator   who labels, and sees nothing but their own pass; None: the owner
     owner       whether the session began with the token of the start, so that it may stop labelling
@@ -55,7 +55,9 @@ class Sessions:
     def __init__(self, token: str | None = None) -> None:
         self.token = token or secrets.token_urlsafe(32)
         self._invited: dict[str, str] = {}  # token → annotator
-        self._sessions: FIFOCache[str, Session] = FIFOCache(MAX_SESSIONS)  # by hash of the cookie
+        self._sessions: FIFOCache[str, StudioSession] = FIFOCache(
+            MAX_SESSIONS
+        )  # by hash of the cookie
 
     def invite(self, annotator: str) -> str:
         """Return a token with which one annotator may label, and no more."""
@@ -66,24 +68,27 @@ class Sessions:
         self._invited[token] = annotator
         return token
 
-    def of_token(self, token: str) -> Session | None:
+    def of_token(self, token: str) -> StudioSession | None:
         data, session = token.encode("utf-8", "surrogateescape"), None
-        known = {self.token: Session(), **{t: Session(a, False) for t, a in self._invited.items()}}
+        known = {
+            self.token: StudioSession(),
+            **{t: StudioSession(a, False) for t, a in self._invited.items()},
+        }
         for other in known:  # all of them, each in constant time
             if secrets.compare_digest(other.encode(), data):
                 session = known[other]
         return session
 
-    def begin(self, session: Session) -> str:
+    def begin(self, session: StudioSession) -> str:
         """Begin a session and return the value of its cookie."""
         cookie = secrets.token_urlsafe(32)
         self.change(cookie, session)
         return cookie
 
-    def of_cookie(self, cookie: str) -> Session | None:
+    def of_cookie(self, cookie: str) -> StudioSession | None:
         return self._sessions.get(_hashed(cookie))
 
-    def change(self, cookie: str, session: Session) -> None:
+    def change(self, cookie: str, session: StudioSession) -> None:
         self._sessions[_hashed(cookie)] = session
 
 

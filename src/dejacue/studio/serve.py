@@ -1,4 +1,4 @@
-"""Serving: the socket first, so that a port in use is one sentence; then the page in a browser."""
+"""Serve the page: the socket first, so that a port in use is one sentence; then a browser."""
 
 from __future__ import annotations
 
@@ -72,20 +72,21 @@ def serve(
                 opening.daemon = True
                 opening.start()
             server = uvicorn.Server(config)
-            leave = server.handle_exit
+            handle_exit = server.handle_exit
 
             def end(*signal: Any) -> None:
                 studio.ending = True  # answers that have no end of their own end now
-                leave(*signal)
+                handle_exit(*signal)
 
             server.handle_exit = end
             server.run(sockets=[listening])
 
 
 def bound(host: str, port: int) -> socket.socket:
-    """Return a socket that listens there; port 0: any that is free."""
+    """Return a socket that listens on an address; port 0: any that is free."""
     if not 0 <= port <= 65535:
-        raise InputError(f"--port {port}: a port is a number from 0 (any free port) to 65535")
+        problem = f"--port {port}: a port is a number from 0 (any free port) to 65535"
+        raise InputError(problem, field="port", value=port)
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         # asyncio sends small answers at once where the protocol is said to be TCP
@@ -99,11 +100,10 @@ def bound(host: str, port: int) -> socket.socket:
             raise
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
-            raise InputError(
-                f"port {port} is in use, perhaps by another studio; give another one with --port, "
-                "or use --port 0 for any free port"
-            ) from None
-        raise InputError(
-            f"{host}:{port}: cannot listen there ({error.strerror}); give another --host or --port"
-        ) from None
+            problem = f"port {port} is in use, perhaps by another studio"
+            remedy = "give another one with --port, or use --port 0 for any free port"
+            raise InputError(problem, field="port", value=port, remedy=remedy) from None
+        problem = f"{host}:{port}: cannot listen there ({error.strerror})"
+        remedy = "give another --host or --port"
+        raise InputError(problem, field="host", value=host, remedy=remedy) from None
     return listening

@@ -1,12 +1,12 @@
-"""What a studio keeps between requests: findings, encoders, open videos; each is loaded once."""
+"""What requests to a studio share: findings, encoders, open videos; each is loaded once."""
 
 from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
 import numpy as np
 from cachetools import LRUCache, cached
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dejacue.errors import InputError
 from dejacue.pipeline import EncoderOptions, Finding
-from dejacue.records import History, Reference
+from dejacue.records import History, Reference, Window
 from dejacue.records.words import Spelling
 from dejacue.sources.encoders import Encoder, check_name, encoder_name
 from dejacue.sources.encoders.base import Crops, Rows
@@ -37,16 +37,20 @@ T = TypeVar("T")
 Cached: TypeAlias = Callable[[Hashable, Callable[[], T]], T]  # get(key, make)
 
 
-class Truth(NamedTuple):
-    """References of a history, the file that they are from, and other files that have some."""
+class NearestReference(NamedTuple):
+    """The reference of a history if there is one, its file, and other files that have one."""
 
-    reference: Reference
-    file: str
-    others: list[str]
+    reference: Reference | None = None
+    file: str | None = None
+    others: Sequence[str] = ()
+
+    @property
+    def states(self) -> Mapping[str, Sequence[Window]] | None:
+        return None if self.reference is None else self.reference.states
 
     @property
     def notes(self) -> list[str]:
-        """A note on which file was taken, where there are several."""
+        """Return a note that names the file, where several have such a reference."""
         if not self.others:
             return []
         few = ", ".join(self.others[:3]) + (", …" if len(self.others) > 3 else "")
@@ -105,7 +109,7 @@ class CachingEncoder(Encoder):
 
 
 class Studio:
-    """What all requests share.
+    """The state that all requests share.
 
     encoder, tracker   names for new findings; None: the defaults of the library
     """
@@ -132,13 +136,12 @@ class Studio:
         self._videos = ClosingCache(MAX_VIDEOS)
         self._frames = cached_in(self._videos)
         self._masks: Cached[Masks] = cached_in(LRUCache(MAX_VIDEOS))
-        self._looking = threading.Lock()
+        self._reading_masks = threading.Lock()
         self._encoders: Cached[Encoder] = cached_in(LRUCache(4))
         self._trackers: Cached[Tracker] = cached_in(LRUCache(2))
         self._references: Cached[list[Reference]] = cached_in(LRUCache(MAX_SUMMARIES))
         self._indexed: tuple[Contents, dict[str, list[Path]]] = (Contents(), {})
-        self._summaries: Cached[Any] = cached_in(LRUCache(MAX_SUMMARIES))
-        self._made: Cached[Made | None] = cached_in(LRUCache(MAX_SUMMARIES))
+        self._summaries: Cached[Any] = cached_in(LRUCache(2 * MAX_SUMMARIES))
         self.jobs = TaskQueue()
 
     def close(self) -> None:
@@ -150,18 +153,19 @@ class Studio:
         with self.saving:  # while one is written its document is not there
             return self.workspace.finding(id)
 
-    def _read(self, cache: Cached[T], id: str, read: Callable[[Path], T]) -> T:
+    def finding(self, id: str) -> Finding:
+        return self.summary(id, Finding.read, self._findings)
+
+    def summary(self, id: str, read: Callable[[Path], T], cache: Cached[Any] | None = None) -> T:
         """Return what ``read`` makes of the folder of a finding, until its document changes."""
         with self.saving:
             folder = self.workspace.finding(id)
-            return cache((folder, _stamp(folder / DOCUMENT)), lambda: read(folder))
+            key = read, folder, _stamp(folder / DOCUMENT)
+            return cast(T, (cache or self._summaries)(key, lambda: read(folder)))
 
-    def finding(self, id: str) -> Finding:
-        return self._read(self._findings, id, Finding.read)
-
-    def summary(self, id: str, read: Callable[[Path], Any]) -> Any:
-        """Return what ``read`` makes of the folder of a finding, until its document changes."""
-        return self._read(self._summaries, id, read)
+    def made(self, id: str) -> Made | None:
+        """Return how a finding was made, from its document alone; None where that is damaged."""
+        return self.summary(id, _read_made)
 
     def encoder(self, name: str | None = None) -> Encoder:
         """Return the encoder of this name, loaded once."""
@@ -193,24 +197,13 @@ class Studio:
     ) -> NDArray[np.bool_] | None:
         """Return the mask of objects in one of ``looked_at`` frames of a video; None: not seen."""
 
-        def opened() -> Masks:
+        def open_checked() -> Masks:
             self.workspace.check_links(path)
             return open_masks(path, match=match_of(path) or "auto", frames=looked_at)
 
-        masks = self._masks((path, looked_at, _stamp(path)), opened)
-        with self._looking:  # they count what they were asked for
+        masks = self._masks((path, looked_at, _stamp(path)), open_checked)
+        with self._reading_masks:  # they count which frames were read
             return masks.unions(frame, [objects])[0]
-
-    def made(self, id: str) -> Made | None:
-        """Return how a finding was made, from its document alone; None where that is damaged."""
-
-        def read(folder: Path) -> Made | None:
-            try:
-                return read_document(folder).made
-            except InputError:
-                return None
-
-        return self._read(self._made, id, read)
 
     def video_of(self, made: Made | None) -> str | None:
         """Return the id of the video of a finding; where it has moved, of the one of its name."""
@@ -225,28 +218,27 @@ class Studio:
     def video_path(self, finding: Finding) -> Path:
         id = self.video_of(finding.made)
         if id is None:
-            raise NotThere(
-                f"the video of {finding.history.id} is not in the workspace; copy it there, or "
-                "start the studio in a folder that contains both"
-            )
+            problem = f"the video of {finding.history.id} is not in the workspace"
+            remedy = "copy it there, or start the studio in a folder that contains both"
+            raise NotThere(problem, field="video", value=finding.made.video, remedy=remedy)
         return self.workspace.video(id)
 
     def masks_path(self, finding: Finding) -> Path | None:
         """Return where its masks lie in the workspace; they may have moved with the video."""
-        known, video = finding.made.masks, self.video_of(finding.made)
-        if known is None:
+        if finding.made.masks is None:
             return None
-        places = [Path(known)]
+        masks, video = Path(finding.made.masks), self.video_of(finding.made)
+        places = [masks]
         if video is not None and finding.made.video is not None:
             before, now = Path(finding.made.video), self.workspace.root / video
             while before.name and before.name == now.name:
                 before, now = before.parent, now.parent
-            if Path(known).is_relative_to(before):
-                places.append(now / Path(known).relative_to(before))
+            if masks.is_relative_to(before):
+                places.append(now / masks.relative_to(before))
         inside = (path for path in places if path.exists() and self.workspace.id_of(path))
         return next(inside, None)
 
-    def references(self, id: str, history: str, made: Made | None) -> Truth | None:
+    def reference(self, id: str, history: str, made: Made | None) -> NearestReference:
         """Return the true windows of the history of a finding: as the finding or its video was
         annotated here; else of a file in its folder, else of the one nearest to its video, else to
         the finding."""
@@ -269,8 +261,8 @@ class Studio:
             for reference in self._read_references(path):
                 if reference.history_id == history:
                     file, *others = (path.relative_to(root).as_posix() for path in paths)
-                    return Truth(reference, file, others)
-        return None
+                    return NearestReference(reference, file, others)
+        return NearestReference()
 
     def _by_history(self) -> dict[str, list[Path]]:
         """Return the files that have references, by history; as fresh as the list of the files."""
@@ -288,9 +280,16 @@ class Studio:
             try:
                 return read_references(path)
             except InputError:
-                return []  # it is looked at for whatever it may hold
+                return []  # a file that only looks like references
 
         return self._references((path, _stamp(path)), read)
+
+
+def _read_made(folder: Path) -> Made | None:
+    try:
+        return read_document(folder).made
+    except InputError:
+        return None
 
 
 def annotations_of(video: Path) -> Path:
@@ -304,14 +303,14 @@ def whole_frames(path: Path) -> Frames:
     frames = open_frames(path)
     if frames.format in PLAYLISTS:
         frames.close()
-        raise InputError(f"{path}: is a list of other files, not a video")
+        raise InputError("is a list of other files, not a video", file=path)
     return frames
 
 
 def _stamp(path: Path) -> tuple[int, int]:
-    """Return what changes when the file does."""
+    """Return a value that changes when the file does."""
     try:
         stat = path.stat()
     except OSError:
-        raise NotThere(f"{path}: is gone") from None
+        raise NotThere("is gone", file=path) from None
     return stat.st_mtime_ns, stat.st_size

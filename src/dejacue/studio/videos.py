@@ -1,4 +1,4 @@
-"""Videos: files, their time stamps, any frame as a picture, outlines of masks, uploads."""
+"""Routes of videos: files, their time stamps, any frame as a picture, outlines, uploads."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import numpy as np
 from anyio import to_thread
-from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 from fastapi import Path as InPath
 from fastapi.responses import FileResponse
 from numpy.typing import NDArray
@@ -30,17 +30,7 @@ from dejacue.sources.tracks.prompts import united
 from dejacue.sources.video import Frame as VideoFrame
 from dejacue.studio.errors import Conflict, NotThere
 from dejacue.studio.findings import objects_of
-from dejacue.studio.models import (
-    MAX_FRAME,
-    PROBLEMS,
-    Frame,
-    Id,
-    Json,
-    RequestModel,
-    StudioDep,
-    Text,
-    owner_only,
-)
+from dejacue.studio.models import MAX_FRAME, Frame, Id, Json, Owner, RequestModel, StudioDep, Text
 from dejacue.studio.state import Studio, whole_frames
 from dejacue.studio.workspace import MEDIA
 
@@ -77,7 +67,7 @@ def outline(mask: NDArray[np.bool_]) -> list[Polygon]:
     return polygons
 
 
-router = APIRouter(tags=["videos"], responses=PROBLEMS)
+router = APIRouter(tags=["videos"])
 PICTURE: dict[int | str, dict[str, Any]] = {
     200: {"content": {"image/jpeg": {}}, "description": "A JPEG picture."}
 }
@@ -87,8 +77,8 @@ Width = Annotated[int, Query(ge=16, le=4096)]
 
 
 class Preview(RequestModel):
-    """Where the object is in a frame of the file: a box (x0, y0, x1, y1), or points (x, y, whether
-    it lies on the object), in pixels."""
+    """A box (x0, y0, x1, y1) around the object in a frame of the file, or points (x, y, whether it
+    lies on the object), in pixels."""
 
     frame: Frame
     box: tuple[float, float, float, float] | None = None
@@ -98,7 +88,7 @@ class Preview(RequestModel):
 
 @router.get("/api/videos")
 def list_videos(studio: StudioDep) -> list[Json]:
-    """The videos of the workspace: files, and folders of images."""
+    """List the videos of the workspace: files, and folders of images."""
     root = studio.workspace.root
     return [
         {"id": id, "kind": "file" if (root / id).is_file() else "images"}
@@ -108,7 +98,7 @@ def list_videos(studio: StudioDep) -> list[Json]:
 
 @router.get("/api/videos/{id:path}/info")
 def info(id: Id, studio: StudioDep) -> Json:
-    """Size, codec, number of frames, and whether a browser is likely to play it."""
+    """Return size, codec, number of frames, and whether a browser is likely to play it."""
     path = studio.workspace.video(id)
     frames = studio.frames(path)
     return {
@@ -130,19 +120,20 @@ def info(id: Id, studio: StudioDep) -> Json:
 
 @router.get("/api/videos/{id:path}/file", response_class=FileResponse)
 def file(id: Id, studio: StudioDep) -> FileResponse:
-    """The file, unchanged; supports Range. It is an attachment: it plays in our page, and nothing
-    in it is shown as a page of its own."""
+    """Return the file, unchanged; supports Range. It is an attachment: it plays in our page, and
+    nothing in it is shown as a page of its own."""
     path = studio.workspace.video(id)
     if not path.is_file() or path.suffix.lower() not in MEDIA:
-        raise NotThere(f'"{id}" is a folder of images, not a playable file')
+        problem = f'"{id}" is a folder of images, not a playable file'
+        raise NotThere(problem, field="id", value=id)
     headers = {"content-disposition": f"attachment; filename*=UTF-8''{quote(path.name)}"}
     return FileResponse(path, media_type=MEDIA[path.suffix.lower()], headers=headers)
 
 
 @router.get("/api/videos/{id:path}/times")
 def times(id: Id, studio: StudioDep) -> Json:
-    """When each frame is shown, in seconds since the start of the stream (packed f64; null: images
-    have no times); start: what a player adds where its clock does not begin there."""
+    """Return when each frame is shown, in seconds since the start of the stream (packed f64; null:
+    images have no times); start: what a player adds where its clock does not begin there."""
     frames = studio.frames(studio.workspace.video(id))
     times_s = frames.times_s
     return {
@@ -154,23 +145,23 @@ def times(id: Id, studio: StudioDep) -> Json:
 
 @router.get("/api/videos/{id:path}/frames/{number}.jpg", response_class=Response, responses=PICTURE)
 def frame(id: Id, number: Number, studio: StudioDep, width: Width | None = None) -> Response:
-    """A frame of the file, decoded by the server and found by its timestamp."""
+    """Return a frame of the file, decoded by the server and found by its timestamp."""
     frames = studio.frames(studio.workspace.video(id))
     _check(frames, number)
     return _picture(jpeg(frames.image(number), width))
 
 
-@router.post("/api/videos/{id:path}/preview", dependencies=[Depends(owner_only)])
-def preview(id: Id, asked: Preview, studio: StudioDep) -> Json:
-    """The outline of the object that a tracker sees in one frame."""
+@router.post("/api/videos/{id:path}/preview", dependencies=[Owner])
+def preview(id: Id, body: Preview, studio: StudioDep) -> Json:
+    """Return the outline of the object that a tracker sees in one frame."""
     frames = studio.frames(studio.workspace.video(id))
-    _check(frames, asked.frame)
-    image = frames.image(asked.frame)
-    prompt = Prompt(0, 1, asked.box, asked.points)
-    if asked.box is None and not any(inside for *_, inside in asked.points):
-        raise InputError("draw a box around the object, or click on it")
+    _check(frames, body.frame)
+    image = frames.image(body.frame)
+    prompt = Prompt(0, 1, body.box, body.points)
+    if body.box is None and not any(inside for *_, inside in body.points):
+        raise InputError("draw a box around the object, or click on it", field="box")
     checked = united([prompt], image.shape[:2])
-    tracker = studio.tracker(asked.tracker)
+    tracker = studio.tracker(body.tracker)
     seen = tracker.session().step(image, [checked])[1]
     return {
         "tracker": tracker.name,
@@ -187,19 +178,19 @@ def preview(id: Id, asked: Preview, studio: StudioDep) -> Json:
 def crop_picture(
     id: Id, number: Number, studio: StudioDep, width: Width | None = None, file: bool = False
 ) -> Response:
-    """What the encoder saw of the object in a frame of the history; file: of the file."""
-    frames, source, mask = _seen(studio, studio.finding(id), number, file)
+    """Return what the encoder saw of the object in a frame of the history; file: of the file."""
+    frames, source, mask = _masked_frame(studio, studio.finding(id), number, file)
     if mask is None:
-        raise NotThere(f"the object is not seen in frame {number}")
-    # asked for anew each time: another pass of the tracker may see another object
+        raise NotThere(f"the object is not seen in frame {number}", field="number", value=number)
+    # not cached: another pass of the tracker may see another object
     return _picture(jpeg(crop(frames.image(source), mask), width), "no-cache")
 
 
 @router.get("/api/findings/{id:path}/outline/{number}")
 def outline_of(id: Id, number: Number, studio: StudioDep, file: bool = False) -> Json:
-    """Polygons around the object in a frame of the history (file: of the file), in pixels of the
-    video; none where it is not seen."""
-    frames, _, mask = _seen(studio, studio.finding(id), number, file)
+    """Return polygons around the object in a frame of the history (file: of the file), in pixels of
+    the video; none where it is not seen."""
+    frames, _, mask = _masked_frame(studio, studio.finding(id), number, file)
     return {
         "frame": number,
         "width": frames.width,
@@ -216,12 +207,13 @@ def outlines(
     count: Annotated[int, Query(ge=1, le=100)] = 25,
     file: bool = False,
 ) -> list[Json]:
-    """The outlines of consecutive frames, as far as there are any, for a page that plays."""
+    """Return the outlines of consecutive frames up to the end of the video, for a page that
+    plays."""
     finding = studio.finding(id)
     frames: list[Json] = []
     for number in range(start, start + count):
         try:
-            mask = _seen(studio, finding, number, file)[2]
+            mask = _masked_frame(studio, finding, number, file)[2]
         except NotThere:
             if not frames:
                 raise
@@ -232,7 +224,8 @@ def outlines(
 
 def _check(frames: Frames, number: int) -> None:
     if number >= len(frames):
-        raise NotThere(f"there is no frame {number}; frames go from 0 to {len(frames) - 1}")
+        problem = f"there is no frame {number}; frames go from 0 to {len(frames) - 1}"
+        raise NotThere(problem, field="number", value=number)
 
 
 def _picture(data: bytes, cached: str = "max-age=600") -> Response:
@@ -240,25 +233,24 @@ def _picture(data: bytes, cached: str = "max-age=600") -> Response:
     return Response(data, media_type="image/jpeg", headers=headers)
 
 
-def _seen(
+def _masked_frame(
     studio: Studio, finding: Finding, number: int, of_file: bool
 ) -> tuple[Frames, int, NDArray[np.bool_] | None]:
-    """Return the frames of the file, which of them it is, and the mask of the object in it; the
-    number is that of the history, or of the file."""
+    """Return the frames of the video, which of them has this number in the history (or in the
+    file), and the mask of the object in it."""
     history, path = finding.history, studio.video_path(finding)
-    known = (
-        history.frames,
-        history.frames if history.source_frames is None else history.source_frames,
-    )
-    other = round(float(np.interp(number, *(known[::-1] if of_file else known))))
-    index, source = (other, number) if of_file else (number, other)
-    if not history.sampled:
-        index = source = number  # also before the first and after the last one
+    index = source = number  # also before the first and after the last one
+    if history.sampled and history.source_frames is not None:
+        if of_file:
+            index = round(float(np.interp(number, history.source_frames, history.frames)))
+        else:
+            source = round(float(np.interp(number, history.frames, history.source_frames)))
     frames = studio.frames(path)
     _check(frames, source)
     masks = studio.masks_path(finding)
     if masks is None:
-        raise NotThere(f"the masks of {history.id} are not in the workspace")
+        problem = f"the masks of {history.id} are not in the workspace"
+        raise NotThere(problem, field="masks", value=finding.made.masks)
     looked_at = history.frames_looked_at or len(frames)
     size = np.broadcast_to(np.uint8(0), (frames.height, frames.width, 3))  # masks need no pixels
     frame = VideoFrame(index, source, None, frames.name(source), size)
@@ -270,7 +262,7 @@ def _seen(
     "/api/uploads",
     status_code=201,
     tags=["uploads"],
-    dependencies=[Depends(owner_only)],
+    dependencies=[Owner],
     openapi_extra={
         "requestBody": {
             "required": True,
@@ -283,7 +275,7 @@ def _seen(
 async def upload(
     request: Request, studio: StudioDep, name: Annotated[str, Query(min_length=1, max_length=200)]
 ) -> Json:
-    """A video or an image as the request body; it is stored in the folder uploads."""
+    """Store a video or an image, which is the request body, in the folder uploads."""
     target = _target(studio, name)
     temporary = target.with_name(f".{secrets.token_hex(8)}{TEMPORARY}{target.suffix.lower()}")
     await to_thread.run_sync(lambda: target.parent.mkdir(exist_ok=True))
@@ -299,20 +291,24 @@ async def upload(
 
 def remove_unfinished_uploads(root: Path) -> None:
     """Remove what uploads of a studio that was killed have left."""
-    for left in (root / UPLOADS).glob(f".*{TEMPORARY}*"):
-        left.unlink(missing_ok=True)
+    for path in (root / UPLOADS).glob(f".*{TEMPORARY}*"):
+        path.unlink(missing_ok=True)
 
 
 def _target(studio: Studio, name: str) -> Path:
     target = studio.workspace.place(f"{UPLOADS}/{name}")
     if "/" in name or target.suffix.lower() not in {*MEDIA, *SUFFIXES}:
-        raise InputError(
-            f"upload a video ({', '.join(sorted(MEDIA))}) or an image "
-            f"({', '.join(sorted(SUFFIXES))}) whose name has one of these endings"
-        )
-    if target.exists():
-        raise Conflict(f'"{UPLOADS}/{name}" already exists; give another name')
+        videos, images = ", ".join(sorted(MEDIA)), ", ".join(sorted(SUFFIXES))
+        problem = f"upload a video ({videos}) or an image ({images}) whose name has one of these"
+        raise InputError(f"{problem} endings", field="name", value=name)
+    _check_free(target)
     return target
+
+
+def _check_free(target: Path) -> None:
+    if target.exists():
+        problem = f'"{UPLOADS}/{target.name}" already exists; give another name'
+        raise Conflict(problem, field="name", value=target.name)
 
 
 async def _receive(request: Request, stream: IO[bytes]) -> None:
@@ -336,9 +332,9 @@ def _accept(studio: Studio, temporary: Path, target: Path) -> None:
                 frames.image(0)
     except (InputError, Unreadable) as error:
         reason = str(error).replace(f"{temporary}: ", "")
-        raise InputError(f"{target.name}: is not a video or an image: {reason}") from None
+        problem = f"is not a video or an image: {reason}"
+        raise InputError(problem, file=target.name) from None
     with studio.writing:
-        if target.exists():
-            raise Conflict(f'"{UPLOADS}/{target.name}" already exists; give another name')
+        _check_free(target)
         os.replace(temporary, target)
         studio.workspace.changed()

@@ -62,8 +62,8 @@ class Contents:
 
 
 class Workspace:
-    """Nothing outside of the folder is read or written, whatever an id says: no "..", no absolute
-    path, no link that leads out, no hidden file, no name that Windows takes for a device."""
+    """A folder outside of which nothing is read or written, whatever an id says: ids with "..",
+    absolute paths, links that lead out, hidden files and names of Windows devices are refused."""
 
     def __init__(self, root: Path) -> None:
         self.root = root.resolve()
@@ -88,23 +88,22 @@ class Workspace:
             or len(id.encode("utf-8", "surrogatepass")) > 1024
         )
         if bad:
-            raise NotThere(
-                f'"{shortened(id)}" is not a place in the workspace; ids are paths below it, as '
-                "the lists give them"
-            )
+            remedy = "ids are paths below it, as the lists give them"
+            raise _not_there(id, "is not a place in the workspace", remedy)
         path = self.root.joinpath(*parts)
         try:
             inside = path.resolve().is_relative_to(self.root)
         except (OSError, RuntimeError, ValueError):
             inside = False
         if not inside:
-            raise NotThere(f'"{shortened(id)}" leads out of the workspace')
+            raise _not_there(id, "leads out of the workspace")
         return path
 
     def existing(self, id: str, what: str) -> Path:
         path = self.place(id)
         if not os.path.exists(path):  # unlike Path.exists, False for a name that is too long
-            raise NotThere(f'there is no {what} "{shortened(id)}" in the workspace')
+            problem = f'there is no {what} "{shortened(id)}" in the workspace'
+            raise NotThere(problem, field="id", value=id)
         return path
 
     def id_of(self, path: str | os.PathLike[str] | None) -> str | None:
@@ -130,7 +129,7 @@ class Workspace:
         path = self.existing(id, "finding")
         folder = path.parent if path.name == DOCUMENT and path.is_file() else path
         if not (folder / DOCUMENT).is_file():
-            raise NotThere(f'"{shortened(id)}" contains no finding')
+            raise _not_there(id, "contains no finding")
         return folder
 
     def finding_id(self, folder: Path) -> str:
@@ -143,7 +142,7 @@ class Workspace:
             return path
         if path.is_dir() and self.check_links(path):
             return path
-        raise NotThere(f'"{shortened(id)}" is neither a video nor a folder of images')
+        raise _not_there(id, "is neither a video nor a folder of images")
 
     def check_links(self, folder: Path) -> bool:
         """Return whether a folder holds pictures; refuse links that lead out."""
@@ -155,14 +154,14 @@ class Workspace:
                 pictures = [entry for entry in entries if is_image(entry.name)]
             for entry in pictures:
                 if entry.is_symlink() and self.id_of(os.path.realpath(entry.path)) is None:
-                    raise NotThere(f"{folder}: {entry.name} is a link out of the workspace")
+                    raise NotThere(f"{entry.name} is a link out of the workspace", file=folder)
             if not pictures:
                 return False
             self._checked[folder] = stamp
         return True
 
     def contents(self) -> Contents:
-        """Return what lies there now, or did a moment ago."""
+        """Return what lies in the folder now, or did a moment ago."""
         with self._lock:
             if self._listed is None or time.monotonic() - self._listed[0] > FRESH_S:
                 self._listed = (time.monotonic(), self._list())
@@ -199,6 +198,10 @@ class Workspace:
         return contents
 
 
+def _not_there(id: str, problem: str, remedy: str | None = None) -> NotThere:
+    return NotThere(f'"{shortened(id)}" {problem}', field="id", value=id, remedy=remedy)
+
+
 def _kind(contents: Contents, name: str) -> list[str] | None:
     """Return the list that a file belongs to, by its suffix."""
     suffix = os.path.splitext(name)[1].lower()
@@ -223,28 +226,27 @@ def open_workspace(places: Sequence[Path]) -> tuple[Workspace, list[str]]:
     paths = [Path(os.path.abspath(place)) for place in places] or [Path.cwd()]
     for path in paths:
         if not path.exists():
-            raise InputError(f"{path}: no such file or folder; check the path")
+            raise InputError("no such file or folder", file=path, remedy="check the path")
     folders = [path for path in paths if path.is_dir() and not _is_video(path)]
     videos = [path for path in paths if path not in folders]
     if folders and (videos or len(folders) > 1):
-        raise InputError(
-            f"{folders[0]}: is a workspace, but {(videos or folders[1:])[0]} is given too; "
-            "give one folder, or only videos"
-        )
+        problem = f"is a workspace, but {(videos or folders[1:])[0]} is given too"
+        remedy = "give one folder, or only videos"
+        raise InputError(problem, file=folders[0], remedy=remedy)
     root = folders[0] if folders else Path(os.path.commonpath([path.parent for path in videos]))
     try:
         os.listdir(root)
     except OSError as error:
-        raise InputError(
-            f"{root}: cannot be read ({error.strerror}); give another folder"
-        ) from None
+        problem = f"cannot be read ({error.strerror})"
+        raise InputError(problem, file=root, remedy="give another folder") from None
     check_place(root, folder=True)
     workspace = Workspace(root)
     ids = []
     for path in videos:
         id = workspace.id_of(path)
         if id is None:
-            raise InputError(f"{path}: is hidden or has a name that a page cannot show; rename it")
+            problem = "is hidden or has a name that a page cannot show"
+            raise InputError(problem, file=path, remedy="rename it")
         workspace.video(id)
         ids.append(id)
     return workspace, ids
@@ -267,10 +269,10 @@ def lock(workspace: Workspace, url: str) -> Iterator[None]:
     try:
         holder = _holder(path)
         if not _is_free(handle, holder):
-            raise InputError(
-                f"{workspace.root}: is used by another studio (process {holder.get('pid', '?')}, "
-                f"{holder.get('url', 'address unknown')}); use that one, or stop it"
-            )
+            pid, address = holder.get("pid", "?"), holder.get("url", "address unknown")
+            problem = f"is used by another studio (process {pid}, {address})"
+            remedy = "use that one, or stop it"
+            raise InputError(problem, file=workspace.root, value=pid, remedy=remedy)
         os.ftruncate(handle, 0)
         os.write(handle, json.dumps({"pid": os.getpid(), "url": url}).encode())
         try:
@@ -302,7 +304,7 @@ def _is_free(handle: int, holder: Mapping[str, Any]) -> bool:
         pass  # a drive without locks
     pid = holder.get("pid")
     if not isinstance(pid, int) or pid <= 0 or pid == os.getpid() or os.name != "posix":
-        return True  # elsewhere, asking would end the process
+        return True  # elsewhere, os.kill would end the process
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -357,11 +357,11 @@ def test_mini_says_of_itself_what_it_is_in_ingest_and_over_a_store(
     ran = dejacue("ingest", manifest, "--store", tmp_path / "s", "--encoder", "mini")
     assert ran.code == 0
     assert note in ran.err
-    ran = dejacue("store", "ask", tmp_path / "s", "-v", folder / "vocabulary.yaml", "--jsonl")
+    ran = dejacue("store", "query", tmp_path / "s", "-v", folder / "vocabulary.yaml", "--jsonl")
     assert ran.code == 0
     assert note in ran.err
     strange = tmp_path / "words.yaml"
     strange.write_text("states:\n  a: [plugh]\n  b: [xyzzy]\n")
-    ran = dejacue("store", "ask", tmp_path / "s", "-v", strange)
+    ran = dejacue("store", "query", tmp_path / "s", "-v", strange)
     assert ran.code == 2
     assert "mini knows none of its words" in ran.err

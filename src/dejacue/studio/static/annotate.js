@@ -1,12 +1,12 @@
 // Annotate: two passes that see neither each other nor a score, then consensus.
 
-import { ask, place } from "./api.js";
+import { fetchJson, place } from "./api.js";
 import { Consensus } from "./consensus.js";
 import { Film, NoFilm, useFilm, useVideo } from "./film.js";
 import { Offers, registerSave, useForm } from "./forms.js";
 import { filled, fromRuns, labelScene, moved, nextOpen, toRuns } from "./labels.js";
 import {
-  Dialog, Problem, Timeline, count, go, html, link, say, tell, titleOf, useAsked, useEffect, useKeys, useMemo, useRef,
+  Dialog, Problem, Timeline, count, go, html, link, say, tell, titleOf, useFetch, useEffect, useKeys, useMemo, useRef,
     useState,
 } from "./ui.js";
 
@@ -14,22 +14,22 @@ const SAVE_MS = 400;
 const same = { to: (frame) => frame, from: (frame) => frame };
 
 export function Annotate({ id, about, again }) {
-  const { value: all, problem, again: reload } = useAsked("annotations");
+  const { value: all, problem, again: reload } = useFetch("annotations");
   if (problem) return html`<main><${Problem}>${problem}</${Problem}></main>`;
   if (!all) return html`<main><p class="waiting">Looking …</p></main>`;
-  const own = all.find((one) => one.id === id);
+  const target = all.find((row) => row.id === id);
   if (!id) return html`<${List} all=${all} about=${about} />`;
-  if (!own) return html`<main><${Problem}>there is nothing called "${id}" to annotate in this workspace</${Problem}>
+  if (!target) return html`<main><${Problem}>there is nothing called "${id}" to annotate in this workspace</${Problem}>
     </main>`;
-  if (own.begun) return html`<${Consensus} target=${own} about=${about} />`;
-  if (about.annotator) return html`<${Pass} key=${about.annotator} target=${own} annotator=${about.annotator}
+  if (target.begun) return html`<${Consensus} target=${target} about=${about} />`;
+  if (about.annotator) return html`<${Pass} key=${about.annotator} target=${target} annotator=${about.annotator}
     reload=${reload} about=${about} />`;
-  return html`<${Start} target=${own} again=${again} reload=${reload} about=${about} />`;
+  return html`<${Start} target=${target} again=${again} reload=${reload} about=${about} />`;
 }
 
-const stage = (own) => (own.references ? "references written" : own.agreed ? "agreed" : own.begun ?
-  "consensus: decide" : own.passes.length ?
-  own.passes.map((one) => `${one.annotator} ${Math.floor(100 * one.labelled / one.frames)} %`).join(" · ")
+const stage = (target) => (target.references ? "references written" : target.agreed ? "agreed" : target.begun ?
+  "consensus: decide" : target.passes.length ?
+  target.passes.map((pass) => `${pass.annotator} ${Math.floor(100 * pass.labelled / pass.frames)} %`).join(" · ")
   : "not started");
 
 function List({ all, about }) {
@@ -38,19 +38,19 @@ function List({ all, about }) {
     ${!all.length && html`<p class="empty">There is nothing to annotate yet. Put a video into the studio's folder, or drop one into the <a href=${link("workspace")}>workspace</a>.</p>`}
     ${all.length > 0 && html`<div class="scroll"><table><thead><tr><th scope="col">What</th><th scope="col">Kind</th>
       <th scope="col">${about.annotator ? "Your pass" : "Progress"}</th></tr></thead>
-      <tbody>${all.map((own) => html`<tr key=${own.id}><th scope="row">
-        <a href=${link("annotate", own.id)}>${titleOf(own.id, about)}</a></th>
-        <td>${own.kind === "finding" ? "a tracked object" : "a whole video"}</td><td>${stage(own)}</td>
+      <tbody>${all.map((target) => html`<tr key=${target.id}><th scope="row">
+        <a href=${link("annotate", target.id)}>${titleOf(target.id, about)}</a></th>
+        <td>${target.kind === "finding" ? "a tracked object" : "a whole video"}</td><td>${stage(target)}</td>
         </tr>`)}</tbody></table></div>`}
   </main>`;
 }
 
 // ---------------------------------------------------------------- before: who labels
 
-const complete = (own) => own.passes.length === 2 && own.passes.every((one) => one.labelled === one.frames);
+const complete = (target) => target.passes.length === 2 && target.passes.every((pass) => pass.labelled === pass.frames);
 
 function Start({ target, again, reload, about }) {
-  const finding = useAsked(target.kind === "finding" ? `findings/${place(target.id)}/info` : null);
+  const finding = useFetch(target.kind === "finding" ? `findings/${place(target.id)}/info` : null);
   const form = useForm(`annotate ${target.id}`,
     { name: "", preset: false, states: Object.keys(finding.value?.states || {}).join("\n") });
   const { name, preset, states } = form.values, first = !target.passes.length;
@@ -58,14 +58,14 @@ function Start({ target, again, reload, about }) {
   const begin = async (who) => {
     setProblem("");
     const names = linesOf(states),
-      mine = target.passes.some((one) => one.annotator.toLowerCase() === who.toLowerCase());
+      mine = target.passes.some((pass) => pass.annotator.toLowerCase() === who.toLowerCase());
     try {
-      await ask("session", { body: { annotator: who } });
+      await fetchJson("session", { body: { annotator: who } });
       if (!mine) {
         const body = first ? (preset ? { preset: "vost" } : { states: names }) : {};
-        try { await ask(`annotations/${place(target.id)}/passes/${encodeURIComponent(who)}`,
+        try { await fetchJson(`annotations/${place(target.id)}/passes/${encodeURIComponent(who)}`,
           { body }); } catch (error) {
-          await ask("session", { body: { annotator: null } });
+          await fetchJson("session", { body: { annotator: null } });
           throw error;
         }
       }
@@ -74,14 +74,14 @@ function Start({ target, again, reload, about }) {
       reload();
     } catch (error) { setProblem(error.message); }
   };
-  const invite = () => ask("annotators", { body: { annotator: name.trim() } }).then(setInvited, (error) =>
+  const invite = () => fetchJson("annotators", { body: { annotator: name.trim() } }).then(setInvited, (error) =>
     setProblem(error.message));
-  const consensus = () => ask(`annotations/${place(target.id)}/consensus`, { method: "POST" }).then(reload, tell);
+  const consensus = () => fetchJson(`annotations/${place(target.id)}/consensus`, { method: "POST" }).then(reload, tell);
   return html`<main class="narrow"><header class="title"><h1>Annotate ${titleOf(target.id, about)}</h1></header>
     ${target.passes.length > 0 && html`<section><h2>Passes</h2>
-      <ul class="marks">${target.passes.map((one) =>
-      html`<li><span><b>${one.annotator}</b> ${one.labelled} of ${count(one.frames, "frame")} labelled</span>
-      <span class="acts"><button type="button" onClick=${() => begin(one.annotator)}>Continue as ${one.annotator}</button>
+      <ul class="marks">${target.passes.map((pass) =>
+      html`<li><span><b>${pass.annotator}</b> ${pass.labelled} of ${count(pass.frames, "frame")} labelled</span>
+      <span class="acts"><button type="button" onClick=${() => begin(pass.annotator)}>Continue as ${pass.annotator}</button>
       </span></li>`)}</ul>
       ${complete(target) ? html`<p class="ready">Both passes are complete. <button type="button" class="main"
         onClick=${consensus}>Start the consensus</button></p>
@@ -106,8 +106,8 @@ function Start({ target, again, reload, about }) {
 const linesOf = (text) => text.split("\n").map((line) => line.trim()).filter(Boolean);
 
 function StatesOfPass({ form }) {
-  const { preset } = form.values, given = preset && { value: "pre\ntransition\npost" };
-  return html`<label>States, one per line<textarea rows="4" disabled=${preset} ...${form.field("states")} ...${given}>
+  const { preset } = form.values, fixed = preset && { value: "pre\ntransition\npost" };
+  return html`<label>States, one per line<textarea rows="4" disabled=${preset} ...${form.field("states")} ...${fixed}>
       </textarea></label>
     <label class="check"><input type="checkbox" checked=${preset}
       onChange=${(event) => form.set({ preset: event.target.checked })} />the VOST protocol: pre, transition, post</label>`;
@@ -117,19 +117,19 @@ function StatesOfPass({ form }) {
 
 function Pass({ target, annotator, reload, about }) {
   const path = `annotations/${place(target.id)}/passes/${encodeURIComponent(annotator)}`;
-  const { value: made, problem, status, again } = useAsked(path), found = useVideo(made?.video);
+  const { value: pass, problem, status, again } = useFetch(path), media = useVideo(pass?.video);
   if (status === 404) return html`<${NewPass} target=${target} path=${path} again=${again} about=${about} />`;
   if (problem) return html`<main><h1>${target.id}</h1><${Problem}>${problem}</${Problem}></main>`;
-  if (!made || (made.video && !found.video && !found.problem)) return html`<main>
+  if (!pass || (pass.video && !media.video && !media.problem)) return html`<main>
     <p class="waiting">Opening your pass …</p></main>`;
-  return html`<${Labelling} key=${made.revision} target=${target} path=${path} made=${made} found=${found}
+  return html`<${Labelling} key=${pass.revision} target=${target} path=${path} pass=${pass} media=${media}
     again=${again} reload=${reload} about=${about} />`;
 }
 
 function NewPass({ target, path, again, about }) {
   const form = useForm(`pass ${target.id}`, { states: "", preset: false }), { states, preset } = form.values;
   const [first, setFirst] = useState(false), [problem, setProblem] = useState("");
-  const begin = (body) => ask(path, { body }).then(() => { form.sent(); again(); }, (error) =>
+  const begin = (body) => fetchJson(path, { body }).then(() => { form.sent(); again(); }, (error) =>
     (body.states || body.preset || error.status !== 400 ? setProblem(error.message) : setFirst(true)));
   const send = (event) => { event.preventDefault();
     begin(preset ? { preset: "vost" } : { states: linesOf(states) }); };
@@ -144,15 +144,15 @@ function NewPass({ target, path, again, about }) {
 }
 
 // Saves when the labels rest; one save at a time, each on top of the one before.
-function useSaving(path, made, values) {
-  const [state, setState] = useState({}), own = useRef({ revision: made.revision, saved: values });
-  own.current.now = values;
+function useSaving(path, pass, values) {
+  const [state, setState] = useState({}), progress = useRef({ revision: pass.revision, saved: values });
+  progress.current.now = values;
   const saveAll = async () => {
     try {
-      while (own.current.now !== own.current.saved) {
-        const { now, revision: before } = own.current, runs = toRuns(now, made.frames[0], made.labels);
-        const { revision } = await ask(path, { method: "PUT", body: { runs, revision: before } });
-        Object.assign(own.current, { revision, saved: now });
+      while (progress.current.now !== progress.current.saved) {
+        const { now, revision: before } = progress.current, runs = toRuns(now, pass.frames[0], pass.labels);
+        const { revision } = await fetchJson(path, { method: "PUT", body: { runs, revision: before } });
+        Object.assign(progress.current, { revision, saved: now });
       }
       setState({});
       return true;
@@ -162,26 +162,26 @@ function useSaving(path, made, values) {
     }
   };
   const flush = () => {
-    own.current.busy ||= saveAll().finally(() => { own.current.busy = null; });
-    return own.current.busy;
+    progress.current.busy ||= saveAll().finally(() => { progress.current.busy = null; });
+    return progress.current.busy;
   };
   useEffect(() => {
     const timer = setTimeout(flush, SAVE_MS);  // also where nothing is new: an undo may have made it so
     return () => clearTimeout(timer);
   }, [values]);
   useEffect(() => {
-    const warn = (event) => { if (own.current.now !== own.current.saved) { flush(); event.preventDefault(); } };
+    const warn = (event) => { if (progress.current.now !== progress.current.saved) { flush(); event.preventDefault(); } };
     const leave = registerSave(flush);
     addEventListener("beforeunload", warn);
     return () => { removeEventListener("beforeunload", warn); leave(); flush(); };
   }, []);
-  const text = state.problem ? "not saved" : values === own.current.saved ? "saved" : "saving …";
+  const text = state.problem ? "not saved" : values === progress.current.saved ? "saved" : "saving …";
   return { ...state, text, flush };
 }
 
 // The labels, with steps back and on.
-function useLabels(made) {
-  const [all, setAll] = useState(() => ({ past: [], now: fromRuns(made), future: [] }));
+function useLabels(pass) {
+  const [all, setAll] = useState(() => ({ past: [], now: fromRuns(pass), future: [] }));
   return {
     values: all.now, canUndo: all.past.length > 0, canRedo: all.future.length > 0,
     set: (values) => setAll((old) => ({ past: [...old.past.slice(-100), old.now], now: values, future: [] })),
@@ -192,12 +192,12 @@ function useLabels(made) {
   };
 }
 
-function Labelling({ target, path, made, found, again, reload, about }) {
-  const { frames: [first, last], labels } = made, all = useLabels(made), { values } = all;
+function Labelling({ target, path, pass, media, again, reload, about }) {
+  const { frames: [first, last], labels } = pass, all = useLabels(pass), { values } = all;
   const [anchor, setAnchor] = useState(null), [view, setView] = useState(null),
     [selected, setSelected] = useState(null), { ready } = target;
   const film = useFilm({ first, last, map: same, span: selected && [selected.start, selected.end] });
-  const saving = useSaving(path, made, values),
+  const saving = useSaving(path, pass, values),
     scene = useMemo(() => labelScene(target.id, values, [first, last], labels), [values]);
   useEffect(() => { view?.playhead(film.frame, true); }, [film.frame, view]);
   const open = useMemo(() => values.reduce((n, value) => n + (value === -1), 0), [values]);
@@ -222,7 +222,7 @@ function Labelling({ target, path, made, found, again, reload, about }) {
     if (at === null) say("every frame has a label", "note"); else film.seek(at); };
   const mark = () => setAnchor(anchor === null ? film.frame : null);
   const consensus = () => saving.flush().then(() =>
-    ask(`annotations/${place(target.id)}/consensus`, { method: "POST" })).then(reload, tell);
+    fetchJson(`annotations/${place(target.id)}/consensus`, { method: "POST" })).then(reload, tell);
   useKeys([...film.keys, { keys: ["b"], does: "start a span here; the next label fills it", act: mark },
     { keys: ["u"], does: "next frame without a label", act: next },
     { keys: ["Backspace"], does: "remove the label of the frame (if no span is selected)", act: () => put(-1) },
@@ -232,7 +232,7 @@ function Labelling({ target, path, made, found, again, reload, about }) {
     put(kind === "none" ? Math.max(labels.indexOf("none"), labels.indexOf("transition")) : labels.indexOf(state)) };
   const now = labels[values[film.frame - first]];
   return html`<main class="desk"><header class="title"><h1>${titleOf(target.id, about)}</h1>
-    <span class="soft">your pass · ${made.history}</span>
+    <span class="soft">your pass · ${pass.history}</span>
       <span class="acts"><span class="saving" data-state=${saving.text}>${saving.text}</span>
         <button type="button" disabled=${!all.canUndo} onClick=${all.undo}>Undo</button>
         <button type="button" disabled=${!all.canRedo} onClick=${all.redo}>Redo</button>
@@ -241,10 +241,10 @@ function Labelling({ target, path, made, found, again, reload, about }) {
     <${Problem}>${saving.problem}</${Problem}>${saving.conflict &&
       html`<p><button type="button" onClick=${again}>Reload</button></p>`}
     <div class="halves">
-      ${found.video ? html`<${Film} film=${film} video=${found.video} first=${first} last=${last}
+      ${media.video ? html`<${Film} film=${film} video=${media.video} first=${first} last=${last}
         finding=${target.kind === "finding" ? target.id : null} ofFile=${true}
         edge=${(by) => view?.press(by < 0 ? "[" : "]")} />`
-        : html`<${NoFilm} problem=${found.problem || "the video is not in the workspace"} />`}
+        : html`<${NoFilm} problem=${media.problem || "the video is not in the workspace"} />`}
       <aside class="side"><div class="panel" tabindex="0" role="region" aria-label="labels">
         <p>Frame <b>${film.frame}</b> ${now ? html`is <b>${now}</b>` : "has no label yet"}.${anchor !== null &&
           html` The next label fills frames <b>${Math.min(anchor, film.frame)} – ${Math.max(anchor, film.frame)}</b>.`}</p>

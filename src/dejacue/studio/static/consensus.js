@@ -1,24 +1,24 @@
 // Consensus: what two passes differ in, in a row to decide; agreement, events, references.
 
-import { ask, place } from "./api.js";
+import { fetchJson, place } from "./api.js";
 import { Film, NoFilm, useFilm, useVideo } from "./film.js";
 import { useForm } from "./forms.js";
 import { colourOf, inkOn } from "./labels.js";
-import { Problem, count, html, say, tell, titleOf, useAsked, useEffect, useKeys, useState } from "./ui.js";
+import { Problem, count, html, say, tell, titleOf, useFetch, useEffect, useKeys, useState } from "./ui.js";
 
 const same = { to: (frame) => frame, from: (frame) => frame };
 const fixed = (value) => (value === null || value === undefined ? "–" : value.toFixed(3));
 
 export function Consensus({ target, about }) {
-  const base = `annotations/${place(target.id)}`, { value, problem } = useAsked(`${base}/decisions`);
-  const [one, two] = value?.annotators || [], passOf = (name) => name && `${base}/passes/${encodeURIComponent(name)}`;
-  const first = useAsked(passOf(one) ?? null), second = useAsked(passOf(two) ?? null),
-    found = useVideo(first.value?.video);
+  const base = `annotations/${place(target.id)}`, { value, problem } = useFetch(`${base}/decisions`);
+  const [nameA, nameB] = value?.annotators || [], passOf = (name) => name && `${base}/passes/${encodeURIComponent(name)}`;
+  const first = useFetch(passOf(nameA) ?? null), second = useFetch(passOf(nameB) ?? null),
+    media = useVideo(first.value?.video);
   if (problem || first.problem) return html`<main><h1>${target.id}</h1>
     <${Problem}>${problem || first.problem}</${Problem}></main>`;
   if (!value || !first.value || !second.value) return html`<main><p class="waiting">Comparing …</p></main>`;
-  return html`<${Decide} base=${base} target=${target} given=${value} passes=${[first.value, second.value]}
-    found=${found} about=${about} />`;
+  return html`<${Decide} base=${base} target=${target} decisions=${value} passes=${[first.value, second.value]}
+    media=${media} about=${about} />`;
 }
 
 const Badge = ({ label, n }) => html`<span class="badge" style=${{ "border-color": colourOf(label, n) }}>${n + 1}</span>`;
@@ -30,9 +30,9 @@ function Strip({ name, runs, labels, first, last, frame, seek }) {
     const box = event.currentTarget.getBoundingClientRect();
     seek(first + Math.floor((event.clientX - box.left) / box.width * size));
   };
-  const told = runs.slice(0, 40).map((run) => `${run.label ?? "open"} ${run.start} – ${run.end}`).join(", ");
+  const summary = runs.slice(0, 40).map((run) => `${run.label ?? "open"} ${run.start} – ${run.end}`).join(", ");
   return html`<div class="run"><span class="of">${name}</span>
-    <div class="bar" role="img" aria-label=${`${name}: ${told}`} onClick=${at}>
+    <div class="bar" role="img" aria-label=${`${name}: ${summary}`} onClick=${at}>
       ${runs.map((run) => {
         const n = labels.indexOf(run.label), colour = colourOf(run.label, n);
         const place = { left: share(run.start - first), width: share(run.end - run.start + 1) };
@@ -43,29 +43,29 @@ function Strip({ name, runs, labels, first, last, frame, seek }) {
       <i style=${{ left: share(frame - first + .5) }}></i></div></div>`;
 }
 
-function Decide({ base, target, about, given, passes, found }) {
-  const [rows, setRows] = useState(given.runs),
-    [at, setAt] = useState(Math.max(given.runs.findIndex((row) => row.label === null), 0)),
-    [state, setState] = useState({ agreed: given.agreed });
-  const [first, last] = passes[0].frames, labels = given.labels, row = rows[at],
-    open = rows.filter((own) => own.label === null).length;
+function Decide({ base, target, about, decisions, passes, media }) {
+  const [rows, setRows] = useState(decisions.runs),
+    [at, setAt] = useState(Math.max(decisions.runs.findIndex((row) => row.label === null), 0)),
+    [state, setState] = useState({ agreed: decisions.agreed });
+  const [first, last] = passes[0].frames, labels = decisions.labels, row = rows[at],
+    open = rows.filter((run) => run.label === null).length;
   const film = useFilm({ first, last, map: same, span: row && [row.start, row.end] });
   const to = (n) => { if (rows[n]) { setAt(n); film.seek(rows[n].start); } };
   useEffect(() => { if (row) film.seek(row.start); }, []);
   const put = async (next) => {
     setRows(next);
     try {
-      const told = await ask(`${base}/decisions`,
+      const answer = await fetchJson(`${base}/decisions`,
         { method: "PUT", body: { runs: next.map(({ start, end, label }) => ({ start, end, label })) } });
-      setState({ agreed: told.agreed });
+      setState({ agreed: answer.agreed });
     } catch (error) { setState({ problem: error.message }); }
   };
   const decide = (label) => {
     if (!row) return;
-    const next = rows.map((own, n) => (n === at ? { ...own, label } : own)),
-      later = next.findIndex((own, n) => n > at && own.label === null);
+    const next = rows.map((run, n) => (n === at ? { ...run, label } : run)),
+      later = next.findIndex((run, n) => n > at && run.label === null);
     put(next);
-    const then = later < 0 ? next.findIndex((own) => own.label === null) : later;
+    const then = later < 0 ? next.findIndex((run) => run.label === null) : later;
     if (then >= 0) { setAt(then); film.seek(next[then].start); }
   };
   const split = () => {
@@ -86,16 +86,16 @@ function Decide({ base, target, about, given, passes, found }) {
       ({ keys: [String(n + 1)], does: `it is ${label}`, act: () => decide(label) }))]);
   const agreed = merged(passes, rows);
   return html`<main class="desk"><header class="title"><h1>${titleOf(target.id, about)}</h1>
-    <span class="soft">consensus of ${given.annotators.join(" and ")}</span></header>
+    <span class="soft">consensus of ${decisions.annotators.join(" and ")}</span></header>
     <div class="halves">
-      ${found.video ? html`<${Film} film=${film} video=${found.video} first=${first} last=${last}
+      ${media.video ? html`<${Film} film=${film} video=${media.video} first=${first} last=${last}
         finding=${target.kind === "finding" ? target.id : null} ofFile=${true} />`
-        : html`<${NoFilm} problem=${found.problem || ""} />`}
+        : html`<${NoFilm} problem=${media.problem || ""} />`}
       <aside class="side"><div class="panel" tabindex="0" role="region" aria-label="differences">
         <${Problem}>${state.problem}</${Problem}>
         ${!rows.length && html`<p class="ready">The passes agree on every frame.</p>`}
         ${row && html`<p>Difference <b>${at + 1}</b> of ${rows.length}: frames <b>${row.start} – ${row.end}</b></p>
-          <p class="soft">${given.annotators[0]} says <b>${row.first}</b>, ${given.annotators[1]} says <b>${row.second}</b></p>
+          <p class="soft">${decisions.annotators[0]} says <b>${row.first}</b>, ${decisions.annotators[1]} says <b>${row.second}</b></p>
           <div class="answers" role="group" aria-label="decision">${labels.map((label, n) => html`
             <button type="button" aria-pressed=${row.label === label} onClick=${() => decide(label)}>
               <${Badge} label=${label} n=${n} />${label}</button>`)}</div>
@@ -104,12 +104,12 @@ function Decide({ base, target, about, given, passes, found }) {
             <button type="button" disabled=${at >= rows.length - 1} onClick=${() => to(at + 1)}>Next</button>
             <button type="button" onClick=${split}>Split here <kbd>s</kbd></button></div>
           <p class="soft">${open ? count(open, "difference is open", "differences are open") : "all differences are decided"}</p>
-          <ul class="marks">${rows.map((own, n) => html`<li class=${n === at ? "here" : ""}>
+          <ul class="marks">${rows.map((run, n) => html`<li class=${n === at ? "here" : ""}>
             <button type="button" class="quiet text" onClick=${() => to(n)}>
-              ${own.start} – ${own.end}: ${own.first} / ${own.second} → <b>${own.label ?? "?"}</b></button></li>`)}</ul>`}
+              ${run.start} – ${run.end}: ${run.first} / ${run.second} → <b>${run.label ?? "?"}</b></button></li>`)}</ul>`}
       </div></aside></div>
-    <section class="strip" aria-label="both passes">${[[given.annotators[0], passes[0].runs],
-      [given.annotators[1], passes[1].runs], ["consensus", agreed]].map(([name, runs]) =>
+    <section class="strip" aria-label="both passes">${[[decisions.annotators[0], passes[0].runs],
+      [decisions.annotators[1], passes[1].runs], ["consensus", agreed]].map(([name, runs]) =>
       html`<${Strip} name=${name} runs=${runs} labels=${labels} first=${first} last=${last} frame=${film.frame}
       seek=${film.seek} />`)}
       <p class="legend">${labels.map((label, n) =>
@@ -122,8 +122,8 @@ function Decide({ base, target, about, given, passes, found }) {
 }
 
 // The first pass, with what was decided where the second one differs.
-function merged([one], rows) {
-  let runs = one.runs;
+function merged([first], rows) {
+  let runs = first.runs;
   for (const row of rows) {
     runs = runs.flatMap((run) => (run.end < row.start || run.start > row.end ? [run]
       : [{ ...run, end: row.start - 1 }, { ...run, start: row.end + 1 }].filter((part) => part.start <= part.end)));
@@ -133,10 +133,10 @@ function merged([one], rows) {
 }
 
 function Agreement({ base }) {
-  const { value, problem } = useAsked(`${base}/agreement`);
-  const line = (name, own) => own &&
-    html`<tr><th scope="row">${name}</th><td class="number">${own.frames ?? ""}</td>
-    <td class="number">${fixed(own.observed)}</td><td class="number">${fixed(own.kappa)}</td></tr>`;
+  const { value, problem } = useFetch(`${base}/agreement`);
+  const line = (name, agreement) => agreement &&
+    html`<tr><th scope="row">${name}</th><td class="number">${agreement.frames ?? ""}</td>
+    <td class="number">${fixed(agreement.observed)}</td><td class="number">${fixed(agreement.kappa)}</td></tr>`;
   return html`<section><h2>Agreement</h2>
     <${Problem}>${problem}</${Problem}>${value &&
     html`<table><thead><tr><th scope="col">Over</th><th scope="col" class="number">frames</th>
@@ -149,17 +149,17 @@ function Result({ base, agreed, vost, written }) {
   const form = useForm(`references ${base}`, { minimum: "5", pre: "pre", post: "post" }), { pre, post } = form.values,
     minimum = Math.max(1, Math.floor(Number(form.values.minimum)) || 5);
   const [file, setFile] = useState(null), there = written || file;
-  const { value, problem } = useAsked(agreed ? `${base}/events?minimum=${minimum}` : null);
-  const write = () => ask(`${base}/references`, { body: { minimum, pre, post } }).then((made) =>
-    { form.sent(); setFile(made.file); say(`written: ${made.file}`); }, tell);
-  const told = (event) => (event.transition ?
+  const { value, problem } = useFetch(agreed ? `${base}/events?minimum=${minimum}` : null);
+  const write = () => fetchJson(`${base}/references`, { body: { minimum, pre, post } }).then((answer) =>
+    { form.sent(); setFile(answer.file); say(`written: ${answer.file}`); }, tell);
+  const describe = (event) => (event.transition ?
     `pre ${event.pre.join(" – ")}, transition ${event.transition.join(" – ")}, post ${event.post.join(" – ")}`
     : `${event.first} ${event.before.join(" – ")} → ${event.second} ${event.after.join(" – ")}`);
   if (!agreed) return html`<section><h2>Events and references</h2>
     <p class="soft">They appear once every difference is decided.</p></section>`;
   return html`<section><h2>Events and references</h2><${Problem}>${problem}</${Problem}>
     ${value && (value.events.length ?
-      html`<ol class="events">${value.events.map((event) => html`<li>${told(event)}</li>`)}</ol>`
+      html`<ol class="events">${value.events.map((event) => html`<li>${describe(event)}</li>`)}</ol>`
       : html`<p class="soft">No state changes into another.</p>`)}
     <div class="grid"><label>Minimum frames of a stable state<input type="number" min="1" ...${form.field("minimum")} /></label>
       ${vost && ["pre", "post"].map((name) => html`<label>State name for ${name}<input ...${form.field(name)} />

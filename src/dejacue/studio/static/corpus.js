@@ -2,7 +2,7 @@
 
 import { useDraft } from "./forms.js";
 import { Job } from "./jobs.js";
-import { Problem, count, html, link, tell, titleOf, useAsked, useEffect, useKeys, useRef, useRest,
+import { Problem, count, html, link, tell, titleOf, useFetch, useEffect, useKeys, useRef, useRest,
   useState } from "./ui.js";
 import { Bars, answersOf } from "./workspace.js";
 
@@ -16,22 +16,22 @@ const NUMBERS = ["score", "doubts", "tiou"];
 const METRICS = { r1_03: "R@1 .3", r1_05: "R@1 .5", top1_tiou: "Top-1 tIoU" };
 // The mean score of its answers.
 function best(row) {
-  const scores = row.intervals.map((own) => own.score);
+  const scores = row.intervals.map((interval) => interval.score);
   return scores.length ? scores.reduce((sum, score) => sum + score, 0) / scores.length : null;
 }
 const percent = (value) => (100 * value).toFixed(1);
 
 function Measured({ result }) {
-  const resampled = Object.values(result.methods).some((own) => own.r1_03.low !== null);
+  const resampled = Object.values(result.methods).some((scores) => scores.r1_03.low !== null);
   return html`<div class="scroll"><table>
     <caption class="soft">${count(result.counts.histories ?? 0, "history", "histories")} with references;
       ${" "}${resampled ? "95 % intervals, components resampled"
         : "they are one component, so there is nothing to resample for an interval"}</caption>
     <thead><tr><th scope="col">Method</th>${Object.values(METRICS).map((name) =>
       html`<th scope="col" class="number">${name} %</th>`)}</tr></thead>
-    <tbody>${Object.entries(result.methods).map(([name, own]) =>
+    <tbody>${Object.entries(result.methods).map(([name, scores]) =>
       html`<tr><th scope="row">${name}</th>${Object.keys(METRICS).map((metric) => {
-      const { mean, low, high } = own[metric];
+      const { mean, low, high } = scores[metric];
       return html`<td class="number">${percent(mean)}
         ${low !== null && html` <span class="soft">${percent(low)} – ${percent(high)}</span>`}</td>`;
     })}</tr>`)}</tbody></table>
@@ -40,19 +40,19 @@ function Measured({ result }) {
 }
 
 export function Corpus({ jobs, about }) {
-  const [filter, setFilter] = useDraft("corpus", () => ""), [asked, setAsked] = useState(filter),
+  const [filter, setFilter] = useDraft("corpus", () => ""), [query, setQuery] = useState(filter),
     [[key, down], setOrder] = useState(["id", false]);
-  const { value, problem, again } = useAsked(`corpus?limit=2000&filter=${encodeURIComponent(asked)}`),
-    rest = useRest(setAsked, 200), field = useRef(), kept = useRef(null);
-  if (value) kept.current = value;
-  const found = kept.current, job = jobs.all.find((one) => one.kind === "evaluate"),
+  const { value, problem, again } = useFetch(`corpus?limit=2000&filter=${encodeURIComponent(query)}`),
+    rest = useRest(setQuery, 200), field = useRef(), latest = useRef(null);
+  if (value) latest.current = value;
+  const table = latest.current, job = jobs.all.find((each) => each.kind === "evaluate"),
     of = COLUMNS.find(([name]) => name === key)[2];
   const order = (a, b) => (of(a) < of(b) ? -1 : of(a) > of(b) ? 1 : 0) * (down ? -1 : 1);
   useEffect(() => { if (job?.state === "done") again(); }, [job?.state]);
   useKeys([{ keys: ["/"], does: "filter", act: () => field.current.focus() }]);
   const measure = () => jobs.begin({ kind: "evaluate" }).catch(tell);
   return html`<main><header class="title"><h1>Corpus</h1>
-    <span class="soft">${found ? count(found.count, "finding") : ""}</span>
+    <span class="soft">${table ? count(table.count, "finding") : ""}</span>
       <span class="acts"><input ref=${field} type="search" aria-label="filter" placeholder="filter: cup full …"
         value=${filter}
         onInput=${(event) => { setFilter(event.target.value); rest(event.target.value); }} />
@@ -61,15 +61,15 @@ export function Corpus({ jobs, about }) {
     <${Problem}>${problem}</${Problem}>
     ${job && html`<section>${job.state === "done" ? html`<${Measured} result=${job.result} />`
       : html`<${Job} job=${job} jobs=${jobs} about=${about} />`}</section>`}
-    ${found && !found.rows.length &&
-      html`<p class="empty">${asked ? "No finding matches these words in its name, object or states."
+    ${table && !table.rows.length &&
+      html`<p class="empty">${query ? "No finding matches these words in its name, object or states."
       : "There are no findings in this folder yet. Open a video in the workspace, mark its object, and start."}</p>`}
-    ${found?.rows.length > 0 && html`<div class="scroll"><table><thead><tr>${COLUMNS.map(([name, text]) => html`
+    ${table?.rows.length > 0 && html`<div class="scroll"><table><thead><tr>${COLUMNS.map(([name, text]) => html`
         <th scope="col" class=${NUMBERS.includes(name) ? "number" : ""}
           aria-sort=${key === name ? (down ? "descending" : "ascending") : "none"}>
           <button type="button" onClick=${() => setOrder([name, key === name && !down])}>${text}${key === name ?
             (down ? " ↓" : " ↑") : ""}</button></th>`)}</tr></thead>
-      <tbody>${[...found.rows].sort(order).map((row) => html`<tr key=${row.id}>
+      <tbody>${[...table.rows].sort(order).map((row) => html`<tr key=${row.id}>
         <th scope="row"><a href=${link("finding", row.id)}>${titleOf(row.id, about)}</a>${row.problem &&
           html`<div class="problem">${row.problem}</div>`}</th>
         <td>${row.object}</td><td>${row.states.join(", ")}<${Bars} answers=${answersOf(row)} />

@@ -8,16 +8,16 @@ import { Problem, clamp, html, say, useEffect, useLayoutEffect, useRef, useState
 const RATES = [1, .5, .25], RATE_NAMES = { 1: "1×", .5: "½×", .25: "¼×" };
 
 export function useVideo(id) {
-  const [found, setFound] = useState({});
+  const [opened, setOpened] = useState({});
   useEffect(() => {
     let gone = false;
     if (id) {
-      openVideo(id).then((video) => !gone && setFound({ id, video }), (error) => !gone &&
-        setFound({ id, problem: error.message }));
+      openVideo(id).then((video) => !gone && setOpened({ id, video }), (error) => !gone &&
+        setOpened({ id, problem: error.message }));
     }
     return () => { gone = true; };
   }, [id]);
-  return found.id === id ? found : {};
+  return opened.id === id ? opened : {};
 }
 
 // Drives a player from a view. map: {to(frame of the view) → frame of the file, from}; span: what a
@@ -26,18 +26,18 @@ export function useFilm({ first, last, map, span }) {
   const [state, setState] = useState({ frame: first, how: null, playing: false, rate: 1, loop: false });
   const player = useRef(null), now = useRef();
   now.current = { first, last, map, span, state };
-  const set = (some) => setState((old) => ({ ...old, ...some }));
+  const set = (edits) => setState((old) => ({ ...old, ...edits }));
   const aim = () => {
-    const { loop } = now.current.state, { span: own, first: a, last: b } = now.current;
-    const [from, to] = (loop && own) || [a, b];
+    const { loop } = now.current.state, { span, first: a, last: b } = now.current;
+    const [from, to] = (loop && span) || [a, b];
     player.current?.setSpan([now.current.map.to(from), now.current.map.to(to)], loop);
   };
   const film = useRef(null);
   film.current ||= {
     seek(frame) {
-      const { first: a, last: b, map: maps } = now.current, wanted = clamp(Math.round(frame), a, b);
-      set({ frame: wanted, how: null });
-      player.current?.seek(maps.to(wanted));
+      const { first: a, last: b, map: maps } = now.current, target = clamp(Math.round(frame), a, b);
+      set({ frame: target, how: null });
+      player.current?.seek(maps.to(target));
     },
     step(by) { film.current.seek(now.current.state.frame + by); },
     toggle() {
@@ -50,11 +50,11 @@ export function useFilm({ first, last, map, span }) {
       set({ rate: next });
     },
     loop() { set({ loop: !now.current.state.loop }); },
-    hold(made) {
-      player.current = made;
-      if (made) made.seek(now.current.map.to(now.current.state.frame));
+    hold(next) {
+      player.current = next;
+      if (next) next.seek(now.current.map.to(now.current.state.frame));
     },
-    heard: {
+    handlers: {
       shown: (frame, how) => set({ frame: now.current.map.from(frame), how, source: frame }),
       playing: (playing) => set({ playing }),
       note: (text) => say(text, "note"),
@@ -85,9 +85,9 @@ function Shown({ film, first, last }) {
 export function Film({ film, video, first, last, finding, ofFile, fresh, draw, onPoint, edge }) {
   const stage = useRef(), [marked, setMarked] = useState(true);
   useLayoutEffect(() => {
-    const made = new Player(stage.current, video, film.heard);
-    film.hold(made);
-    return () => { made.destroy(); film.hold(null); };
+    const player = new Player(stage.current, video, film.handlers);
+    film.hold(player);
+    return () => { player.destroy(); film.hold(null); };
   }, [video]);
   const known = Boolean(film.how), plays = known && film.playing;
   const address = finding && `findings/${place(finding)}`;

@@ -1,23 +1,23 @@
 // A finding: the video, the timeline, and the words beside them.
 
-import { ask, download, frameAddress, place } from "./api.js";
+import { fetchJson, download, frameAddress, place } from "./api.js";
 import { Film, NoFilm, useFilm, useVideo } from "./film.js";
 import { draftOf, keepDraft } from "./forms.js";
 import { denied, dragged, toggled, withMark } from "./marks.js";
 import { line, unpack } from "./report/timeline.js";
 import { Doubts, Show } from "./show.js";
 import {
-  Dialog, Problem, Tabs, Timeline, go, html, link, say, tell, titleOf, useAsked, useEffect, useKeys, useMemo,
+  Dialog, Problem, Tabs, Timeline, go, html, link, say, tell, titleOf, useFetch, useEffect, useKeys, useMemo,
     useReducer, useRef, useState,
 } from "./ui.js";
 import { Compare, Words } from "./words.js";
 
 const REST_MS = 150, MERGE_MS = 1500, QUESTIONS = 3;
-const MOST = 400_000;  // values of all curves; longer ones are thinned
+const MAX_CURVE_VALUES = 400_000;  // of all curves together; longer ones are thinned
 
-// What is asked for can be undone; edits of one text that follow each other are one step, until one
+// Words, examples and settings can be undone; edits of one text that follow each other are one step, until one
 // of them has moved a window.
-function steps(all, { kind, some, key, now, words }) {
+function steps(all, { kind, edit, key, now, words }) {
   if (kind === "begin") return { past: [], now: words, future: [] };
   if (kind === "undo" && all.past.length) return { past: all.past.slice(0, -1), now: all.past.at(-1),
     future: [all.now, ...all.future] };
@@ -25,12 +25,12 @@ function steps(all, { kind, some, key, now, words }) {
     future: all.future.slice(1) };
   if (kind === "moved") return { ...all, key: null };
   if (kind !== "change") return all;
-  const merged = key && all.key === key && now - all.at < MERGE_MS, edits = typeof some === "function" ? some(all.now) : some;
+  const merged = key && all.key === key && now - all.at < MERGE_MS, edits = typeof edit === "function" ? edit(all.now) : edit;
   return { past: merged ? all.past : [...all.past.slice(-200), all.now], now: { ...all.now, ...edits }, future: [],
     key, at: now };
 }
 
-const begun = (info) => ({
+const initialWords = (info) => ({
   object: info.object || "", examples: info.examples, changes: info.changes, readout: null, coordinates: null,
     top: null,
   states: Object.entries(info.states).map(([name, texts], key) => ({ key, name, text: texts.join("\n") })),
@@ -39,47 +39,47 @@ const begun = (info) => ({
 // The request; what is wrong before it is sent is thrown as a sentence.
 function request(words) {
   const states = {};
-  for (const own of words.states) {
-    const name = own.name.trim();
+  for (const state of words.states) {
+    const name = state.name.trim();
     if (!name) throw new Error("a state has no name; give it one");
     if (name in states) throw new Error(`two states are called "${name}"; rename one`);
-    states[name] = own.text.split("\n").map((line) => line.trim()).filter(Boolean);
+    states[name] = state.text.split("\n").map((line) => line.trim()).filter(Boolean);
   }
   const { examples, changes, readout, coordinates, top } = words,
-    named = examples.map((own) => ({ ...own, state: own.state?.trim() ?? null }));
+    named = examples.map((example) => ({ ...example, state: example.state?.trim() ?? null }));
   return { states, object: words.object.trim() || null, examples: named, changes, readout, coordinates, top };
 }
 
 // Reads again when the words rest; the last answer stays until the next one is there. begins:
 // whether the words are others than those of the first scene
 function useReading(id, words, first, begins) {
-  const [found, setFound] = useState({ scene: first }), skip = useRef(!begins);
+  const [reading, setReading] = useState({ scene: first }), skip = useRef(!begins);
   useEffect(() => {
     if (skip.current) { skip.current = false; return undefined; }
     let body;
-    try { body = request(words); } catch (error) { setFound((old) => ({ ...old, problem: error.message }));
+    try { body = request(words); } catch (error) { setReading((old) => ({ ...old, problem: error.message }));
       return undefined; }
     const stop = new AbortController();
     const timer = setTimeout(async () => {
-      setFound((old) => ({ ...old, busy: true }));
+      setReading((old) => ({ ...old, busy: true }));
       try {
-        const made = await ask(`findings/${place(id)}/read`, { body: { ...body, most: MOST }, signal: stop.signal });
-        setFound({ scene: made });
+        const options = { body: { ...body, most: MAX_CURVE_VALUES }, signal: stop.signal };
+        setReading({ scene: await fetchJson(`findings/${place(id)}/read`, options) });
       } catch (error) {
-        if (error.name !== "AbortError") setFound((old) => ({ ...old, busy: false, problem: error.message }));
+        if (error.name !== "AbortError") setReading((old) => ({ ...old, busy: false, problem: error.message }));
       }
     }, REST_MS);
     return () => { clearTimeout(timer); stop.abort(); };
   }, [words]);
-  return found;
+  return reading;
 }
 
 // The frames worth an answer of this reading, while they are looked at (on), and a way to the next one.
 function useQuestions(id, words, scene, on, film) {
-  const [found, setFound] = useState({}), going = useRef(false);
-  const known = found.scene === scene ? found.questions : null;
+  const [latest, setLatest] = useState({}), going = useRef(false);
+  const known = latest.scene === scene ? latest.questions : null;
   const arrive = (questions) => {
-    const at = questions.findIndex((own) => own.frame === film.frame), next = questions[(at + 1) % questions.length];
+    const at = questions.findIndex(({ frame }) => frame === film.frame), next = questions[(at + 1) % questions.length];
     going.current = false;
     if (next) film.seek(next.frame); else say("no questions left: no other frame is worth an answer", "note");
   };
@@ -88,9 +88,9 @@ function useQuestions(id, words, scene, on, film) {
     const stop = new AbortController(), body = () => ({ ...request(words), questions: QUESTIONS, most: 1000 });
     const timer = setTimeout(async () => {
       try {
-        const made = await ask(`findings/${place(id)}/read`, { body: body(), signal: stop.signal });
-        setFound({ scene, questions: made.questions });
-        if (going.current) arrive(made.questions);
+        const answer = await fetchJson(`findings/${place(id)}/read`, { body: body(), signal: stop.signal });
+        setLatest({ scene, questions: answer.questions });
+        if (going.current) arrive(answer.questions);
       } catch (error) { if (going.current) tell(error); }
     }, going.current ? 0 : REST_MS);
     return () => { clearTimeout(timer); stop.abort(); };
@@ -107,19 +107,19 @@ export function mapping(scene) {
 }
 
 export function Finding({ id, about, again, jobs }) {
-  const info = useAsked(`findings/${place(id)}/info`), scene = useAsked(`findings/${place(id)}/scene?most=${MOST}`);
-  const film = useVideo(info.value?.video);
+  const info = useFetch(`findings/${place(id)}/info`), media = useVideo(info.value?.video);
+  const scene = useFetch(`findings/${place(id)}/scene?most=${MAX_CURVE_VALUES}`);
   const problem = info.problem || scene.problem;
   if (problem) return html`<main><h1>${id}</h1><${Problem}>${problem}</${Problem}></main>`;
   if (!info.value || !scene.value) return html`<main><p class="waiting">Reading ${id} …</p></main>`;
   return html`<${Desk} id=${id} about=${about} again=${again} info=${info.value} first=${scene.value}
-    found=${film} jobs=${jobs} />`;
+    media=${media} jobs=${jobs} />`;
 }
 
 function useMarks(words, change, scene, film) {
   const inside = (frame) => scene.observed.some(([start, end]) => frame >= start && frame <= end);
   const holds = (state) => (frame) => scene.rows.find((row) => row.state !== state
-    && row.windows.some((own) => own.start <= frame && frame <= own.end))?.state ?? null;
+    && row.windows.some((interval) => interval.start <= frame && frame <= interval.end))?.state ?? null;
   const mark = (state, frame = film.frame) => {
     if (!inside(frame)) say(`the object is not seen in frame ${frame}, so the frame cannot be an example`, "problem");
     else change({ examples: withMark(words.examples, state, frame) });
@@ -127,7 +127,7 @@ function useMarks(words, change, scene, film) {
   return {
     mark, inside,
     change: () => change({ changes: toggled(words.changes, film.frame) }),
-    unchange: (frame) => change({ changes: words.changes.filter((one) => one !== frame) }),
+    unchange: (frame) => change({ changes: words.changes.filter((other) => other !== frame) }),
     remove: (n) => change({ examples: words.examples.filter((_, at) => at !== n) }),
     edited({ state, start, end, kind, index, row }) {
       const before = scene.rows[row]?.windows[index];
@@ -138,20 +138,20 @@ function useMarks(words, change, scene, film) {
   };
 }
 
-function Desk({ id, about, again, info, first, found, jobs }) {
-  const [saved, setSaved] = useState(() => begun(info)), draft = useRef(draftOf(`finding ${id}`));
+function Desk({ id, about, again, info, first, media, jobs }) {
+  const [saved, setSaved] = useState(() => initialWords(info)), draft = useRef(draftOf(`finding ${id}`));
   const [all, step] = useReducer(steps, null, () => ({ past: [], now: saved, future: [], ...draft.current }));
   const [tab, setTab] = useState("Words"), [saving, setSaving] = useState(false);
   const words = all.now, read = useReading(id, words, first, Boolean(draft.current)), { scene } = read;
-  const { value: segments } = useAsked(`findings/${place(id)}/segments`);  // of a long history they take a while
+  const { value: segments } = useFetch(`findings/${place(id)}/segments`);  // of a long history they take a while
   const [view, setView] = useState(null), [selected, setSelected] = useState(null);
   const map = useMemo(() => mapping(first), [first]);
   const span = selected && [selected.start, selected.end];
   const film = useFilm({ first: scene.axis.first, last: scene.axis.last, map, span });
   const windows = useMemo(() => JSON.stringify(scene.rows.map((row) =>
-    row.windows.map((own) => [own.start, own.end]))), [scene]);
+    row.windows.map((interval) => [interval.start, interval.end]))), [scene]);
   useEffect(() => step({ kind: "moved" }), [windows]);
-  const change = (some, key) => step({ kind: "change", some, key, now: performance.now() });
+  const change = (edit, key) => step({ kind: "change", edit, key, now: performance.now() });
   const marks = useMarks(words, change, scene, film), dirty = words !== saved;
   const [questions, toQuestion] = useQuestions(id, words, scene, tab === "Show it", film);
   const next = () => { setTab("Show it"); toQuestion(); };
@@ -162,17 +162,17 @@ function Desk({ id, about, again, info, first, found, jobs }) {
     addEventListener("beforeunload", warn);
     return () => removeEventListener("beforeunload", warn);
   }, [dirty]);
-  const asked = useMemo(() => { try { return request(words); } catch { return null; } }, [words]);
+  const body = useMemo(() => { try { return request(words); } catch { return null; } }, [words]);
   const save = async (folder) => {
     try {
-      await ask(`findings/${place(id)}`, { method: "PUT", body: { ...request(words), ...(folder && { folder }) } });
+      await fetchJson(`findings/${place(id)}`, { method: "PUT", body: { ...request(words), ...(folder && { folder }) } });
       say(`saved in ${titleOf(folder || id, about)}`);
       if (folder) { again(); go("finding", folder); } else setSaved(words);
       return true;
     } catch (error) { tell(error); return false; }
   };
   const doubt = () => {
-    const later = scene.doubts.find((own) => own.start > film.frame) || scene.doubts[0];
+    const later = scene.doubts.find(({ start }) => start > film.frame) || scene.doubts[0];
     if (later) { setTab("Doubts"); film.seek(later.start); }
   };
   useKeys([...film.keys,
@@ -186,7 +186,7 @@ function Desk({ id, about, again, info, first, found, jobs }) {
     editable: true, segments: false, clock: "frames", wheel: "focus",
     picture: info.video ? (frame) => frameAddress(info.video, map.to(frame), 120) : undefined,
     on: {
-      seek: film.seek, select: setSelected, change: (one) => one.done && marks.edited(one),
+      seek: film.seek, select: setSelected, change: (drag) => drag.done && marks.edited(drag),
       mark: ({ kind, state, frame }) =>
         (kind === "change" ? change({ changes: toggled(words.changes, frame) })
         : marks.mark(kind === "none" ? null : state, frame)),
@@ -197,23 +197,23 @@ function Desk({ id, about, again, info, first, found, jobs }) {
     questions: questions?.slice(0, 1) ?? null }), [scene, segments, questions]);
   return html`<main class="desk">
     <${Title} id=${id} info=${info} all=${all} dirty=${dirty} step=${step} save=${save} about=${about}
-      ask=${() => setSaving(true)} />
+      saveAs=${() => setSaving(true)} />
     <div class="halves">
-      ${found.video ? html`<${Film} film=${film} video=${found.video} first=${scene.axis.first}
+      ${media.video ? html`<${Film} film=${film} video=${media.video} first=${scene.axis.first}
         last=${scene.axis.last} finding=${info.masks ? id : null}
         edge=${(by) => view?.press(by < 0 ? "[" : "]")} />`
-        : html`<${NoFilm} problem=${found.problem ||
+        : html`<${NoFilm} problem=${media.problem ||
           (info.video ? "" : "the video of this finding is not in the workspace; copy it there to watch it")} />`}
       <aside class="side"><${Tabs} label="next to the video" names=${["Words", "Show it", "Compare", "Doubts"]}
         chosen=${tab} onChoose=${setTab} />
         <div class="panel" role="tabpanel" aria-label=${tab} tabindex="0">
           ${tab === "Words" && html`<${Words} words=${words} change=${change} scene=${scene} about=${about}
-            problem=${read.problem} busy=${Boolean(read.busy)} asked=${() => request(words)} again=${again} />`}
+            problem=${read.problem} busy=${Boolean(read.busy)} request=${() => request(words)} again=${again} />`}
           ${tab === "Show it" && html`<${Show} words=${words} film=${film} act=${act} questions=${questions}
             inside=${marks.inside(film.frame)} problem=${read.problem} />`}
-          ${tab === "Compare" && asked &&
-            html`<${Compare} id=${id} info=${info} asked=${asked} change=${change} scene=${scene} about=${about}
-            jobs=${jobs} same=${found.video?.findings || []} />`}
+          ${tab === "Compare" && body &&
+            html`<${Compare} id=${id} info=${info} request=${body} change=${change} scene=${scene} about=${about}
+            jobs=${jobs} same=${media.video?.findings || []} />`}
           ${tab === "Doubts" && html`<${Doubts} doubts=${scene.doubts} film=${film} tracker=${info.tracker}
             correct=${info.video && link("track", `${info.video}?${id}`)} />`}
         </div></aside>
@@ -227,15 +227,15 @@ function Desk({ id, about, again, info, first, found, jobs }) {
   </main>`;
 }
 
-function Title({ id, info, all, dirty, step, save, about, ask: askFolder }) {
-  const kinds = [...about.exports, "report"], [held, setHeld] = useState(null);
+function Title({ id, info, all, dirty, step, save, about, saveAs }) {
+  const kinds = [...about.exports, "report"], [pendingKind, setPendingKind] = useState(null);
   const give = (kind) => download(`findings/${place(id)}/export/${kind}`).catch(tell);
   const pick = (event) => {
     const kind = event.target.value;
     event.target.value = "";
-    if (kind && dirty) setHeld(kind); else if (kind) give(kind);
+    if (kind && dirty) setPendingKind(kind); else if (kind) give(kind);
   };
-  const leave = () => setHeld(null);
+  const leave = () => setPendingKind(null);
   return html`<header class="title"><h1>${titleOf(id, about)}</h1>
     <span class="soft">${[info.object, info.video, info.encoder].filter(Boolean).join(" · ")}</span>
     <span class="acts">
@@ -247,14 +247,14 @@ function Title({ id, info, all, dirty, step, save, about, ask: askFolder }) {
         <option value="">Export …</option>${kinds.map((kind) =>
         html`<option value=${kind}>${kind}</option>`)}</select>
       <a class="button" href=${link("annotate", id)}>Annotate</a>
-      <button type="button" onClick=${askFolder}>Save as …</button>
+      <button type="button" onClick=${saveAs}>Save as …</button>
       <button type="button" class="main" disabled=${!dirty} title="save (Ctrl+S)"
         onClick=${() => save()}>Save</button></span>
-    ${held && html`<${Dialog} title=${`Export ${held}`} onClose=${leave}>
+    ${pendingKind && html`<${Dialog} title=${`Export ${pendingKind}`} onClose=${leave}>
       <p>There are edits that are not saved. An export holds what is saved.</p>
       <div class="line wrap"><button type="button" class="main"
-        onClick=${async () => { leave(); if (await save()) give(held); }}>Save and export</button>
-        <button type="button" onClick=${() => { leave(); give(held); }}>Export without the edits</button></div>
+        onClick=${async () => { leave(); if (await save()) give(pendingKind); }}>Save and export</button>
+        <button type="button" onClick=${() => { leave(); give(pendingKind); }}>Export without the edits</button></div>
       </${Dialog}>`}</header>`;
 }
 

@@ -1,6 +1,6 @@
 // Jobs: how far they are, stop, go on.
 
-import { ask, follow, place } from "./api.js";
+import { fetchJson, follow, place } from "./api.js";
 import { Problem, go, html, link, tell, titleOf, useCallback, useEffect, useRef, useState } from "./ui.js";
 
 const ENDED = ["done", "failed", "stopped"];
@@ -8,17 +8,17 @@ const WHAT = { find: "Find states", track: "Track an object", evaluate: "Measure
 
 // All jobs, kept up to date; begin(request) → the job
 export function useJobs(on) {
-  const [all, setAll] = useState([]), heard = useRef(new Map());
+  const [all, setAll] = useState([]), streams = useRef(new Map());
   const put = useCallback((job) => {
-    setAll((now) => (now.some((one) => one.id === job.id) ? now.map((one) => (one.id === job.id ? job : one))
+    setAll((now) => (now.some((other) => other.id === job.id) ? now.map((other) => (other.id === job.id ? job : other))
       : [job, ...now]));
-    if (!ENDED.includes(job.state) && !heard.current.has(job.id)) heard.current.set(job.id, follow(job.id, put));
+    if (!ENDED.includes(job.state) && !streams.current.has(job.id)) streams.current.set(job.id, follow(job.id, put));
   }, []);
   useEffect(() => {
-    if (on) ask("jobs").then((found) => [...found].reverse().forEach(put), tell);
-    return () => { for (const stop of heard.current.values()) stop(); heard.current.clear(); };
+    if (on) fetchJson("jobs").then((listed) => [...listed].reverse().forEach(put), tell);
+    return () => { for (const stop of streams.current.values()) stop(); streams.current.clear(); };
   }, [on]);
-  const sent = (path, given) => ask(path, given).then((job) => { put(job); return job; });
+  const sent = (path, options) => fetchJson(path, options).then((job) => { put(job); return job; });
   return {
     all,
     begin: (body) => sent("jobs", { body }),
@@ -30,19 +30,19 @@ export function useJobs(on) {
 const share = (job) => (job.total ? job.done / job.total : null);
 
 export function Running({ jobs }) {
-  const job = jobs.find((one) => one.state === "running"), part = job && share(job);
+  const job = jobs.find((each) => each.state === "running"), part = job && share(job);
   if (!job) return null;
   return html`<a class="running"
     href=${link("jobs")}>${WHAT[job.kind]} ${part === null ? "…" : `${Math.floor(100 * part)} %`}</a>`;
 }
 
 export function Job({ job, jobs, small, about }) {
-  const part = share(job), open = !ENDED.includes(job.state), made = job.result?.finding;
+  const part = share(job), open = !ENDED.includes(job.state), finding = job.result?.finding;
   const state = { waiting: "waiting",
     running: `${job.stage || "starting"} ${job.total ? `${job.done} / ${job.total}` : ""}`, done: "done",
     failed: "failed", stopped: "stopped" };
   return html`<div class="job ${job.state}">
-    ${!small && html`<b>${WHAT[job.kind]}</b> <span class="soft">${titleOf(job.asked.folder || "", about)}</span>`}
+    ${!small && html`<b>${WHAT[job.kind]}</b> <span class="soft">${titleOf(job.request.folder || "", about)}</span>`}
     <span class="state">${state[job.state]}</span>
     ${open && html`<progress max="1" value=${part ?? undefined} aria-label="progress"></progress>`}
     ${job.note && open && !small && html`<span class="soft">${job.note}</span>`}
@@ -50,7 +50,7 @@ export function Job({ job, jobs, small, about }) {
       ${open && html`<button type="button" onClick=${() => jobs.stop(job.id).catch(tell)}>Stop</button>`}
       ${["failed", "stopped"].includes(job.state) &&
         html`<button type="button" onClick=${() => jobs.again(job.id).catch(tell)}>Continue</button>`}
-      ${made && html`<button type="button" class="main" onClick=${() => go("finding", made)}>Open</button>`}
+      ${finding && html`<button type="button" class="main" onClick=${() => go("finding", finding)}>Open</button>`}
     </span>
     ${job.state === "failed" && html`<${Problem}>${job.problem}</${Problem}>`}
   </div>`;

@@ -1,9 +1,9 @@
 // Labels of frames: one for each frame from the first on, an index of a list of names or −1.
 
 export function fromRuns({ frames: [first, last], runs, labels }) {
-  const made = new Int16Array(last - first + 1).fill(-1);
-  for (const run of runs) made.fill(labels.indexOf(run.label), run.start - first, run.end - first + 1);
-  return made;
+  const values = new Int16Array(last - first + 1).fill(-1);
+  for (const run of runs) values.fill(labels.indexOf(run.label), run.start - first, run.end - first + 1);
+  return values;
 }
 
 // [{start, end, label}] over all frames; null: not labelled yet
@@ -17,19 +17,19 @@ export function toRuns(values, first, labels) {
 }
 
 export function filled(values, first, start, end, label) {
-  const made = Int16Array.from(values);
-  made.fill(label, start - first, end - first + 1);
-  return made;
+  const changed = Int16Array.from(values);
+  changed.fill(label, start - first, end - first + 1);
+  return changed;
 }
 
 // A span of a label was dragged from one place to another: frames that it left are not labelled.
 export function moved(values, first, label, before, after) {
-  const made = Int16Array.from(values);
+  const changed = Int16Array.from(values);
   if (before) {
-    for (let n = before.start - first; n <= before.end - first; n += 1) if (made[n] === label) made[n] = -1;
+    for (let n = before.start - first; n <= before.end - first; n += 1) if (changed[n] === label) changed[n] = -1;
   }
-  if (after) made.fill(label, after.start - first, after.end - first + 1);
-  return made;
+  if (after) changed.fill(label, after.start - first, after.end - first + 1);
+  return changed;
 }
 
 // The next frame without a label, from here on and then from the start; null: there is none.

@@ -1,13 +1,13 @@
 // The studio: which view is shown, who looks at it, light or dark, and the sheet of keys.
 
 import { Annotate } from "./annotate.js";
-import { ask } from "./api.js";
+import { fetchJson } from "./api.js";
 import { Corpus } from "./corpus.js";
 import { Finding } from "./finding.js";
 import { saveAll } from "./forms.js";
 import { Jobs, Running, useJobs } from "./jobs.js";
 import { Track } from "./track.js";
-import { Component, Problem, Sentences, Sheet, go, html, link, render, say, tell, titleOf, useAsked, useEffect,
+import { Component, Problem, Sentences, Sheet, go, html, link, render, say, tell, titleOf, useFetch, useEffect,
   useKeys, useState } from "./ui.js";
 import { Workspace } from "./workspace.js";
 
@@ -55,7 +55,7 @@ function Who({ about, again }) {
   if (!about.annotator) return null;
   const stop = async () => {
     if ((await saveAll()).includes(false)) { say("your labels are not saved yet; see the problem above them", "problem"); return; }
-    ask("session", { body: { annotator: null } }).then(() => { again(); go("annotate"); }, tell);
+    fetchJson("session", { body: { annotator: null } }).then(() => { again(); go("annotate"); }, tell);
   };
   return html`<span class="who">labelling as <b>${about.annotator}</b>
     ${about.owner && html`<button type="button" onClick=${stop}>Stop</button>`}</span>`;
@@ -63,7 +63,7 @@ function Who({ about, again }) {
 
 function Studio() {
   const [[view, id], setView] = useState(where), [theme, turn] = useTheme(), [sheet, setSheet] = useState(false);
-  const { value: about, problem, again } = useAsked("workspace"), blind = Boolean(about?.annotator);
+  const { value: about, problem, again } = useFetch("workspace"), blind = Boolean(about?.annotator);
   const jobs = useJobs(Boolean(about) && !blind);
   useEffect(() => {
     const moved = () => { setView(where()); window.scrollTo(0, 0); };

@@ -5,9 +5,9 @@ const spans = (mark) => mark.source === null || mark.source === undefined;
 
 // Without these frames; a mark around them is split.
 export function without(examples, start, end) {
-  return examples.flatMap((own) => {
-    if (!spans(own) || own.end < start || own.start > end) return [own];
-    const left = { ...own, end: start - 1 }, right = { ...own, start: end + 1 };
+  return examples.flatMap((mark) => {
+    if (!spans(mark) || mark.end < start || mark.start > end) return [mark];
+    const left = { ...mark, end: start - 1 }, right = { ...mark, start: end + 1 };
     return [left, right].filter((part) => part.start <= part.end);
   });
 }
@@ -21,22 +21,22 @@ export function withMark(examples, state, start, end = start) {
 // object is seen; beside(frame): another state whose window holds it, or null
 export function dragged(examples, { state, before, start, end }, inside, beside) {
   const low = Math.min(before?.start ?? start, start), high = Math.max(before?.end ?? end, end);
-  const kept = examples.filter((own) => !spans(own) || own.state !== state || own.end < low || own.start > high);
-  let made = withMark(kept, state, start, end);
-  for (const frame of [start - 1, end + 1]) if (inside(frame)) made = withMark(made, beside(frame), frame);
-  return made;
+  const others = examples.filter((mark) => !spans(mark) || mark.state !== state || mark.end < low || mark.start > high);
+  let marks = withMark(others, state, start, end);
+  for (const frame of [start - 1, end + 1]) if (inside(frame)) marks = withMark(marks, beside(frame), frame);
+  return marks;
 }
 
 // The window of a state is none: its frames show what else is read there, or none of the states.
 export function denied(examples, { state, start, end }, inside, beside) {
-  let made = examples.filter((own) => !spans(own) || own.state !== state || own.end < start || own.start > end);
+  let marks = examples.filter((mark) => !spans(mark) || mark.state !== state || mark.end < start || mark.start > end);
   for (let frame = start, first = start; frame <= end; frame += 1) {
     const last = frame === end || inside(frame + 1) !== inside(frame) || beside(frame + 1) !== beside(frame);
-    if (last && inside(frame)) made = withMark(made, beside(frame), first, frame);
+    if (last && inside(frame)) marks = withMark(marks, beside(frame), first, frame);
     if (last) first = frame + 1;
   }
-  return made;
+  return marks;
 }
 
 export const toggled = (changes, frame) =>
-  (changes.includes(frame) ? changes.filter((one) => one !== frame) : [...changes, frame].sort((a, b) => a - b));
+  (changes.includes(frame) ? changes.filter((other) => other !== frame) : [...changes, frame].sort((a, b) => a - b));

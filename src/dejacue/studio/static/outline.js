@@ -1,27 +1,27 @@
 // The object over the video and beside it: its outline and the crop that the encoder saw, of the
 // frame that stands, and of those that play as far as their outlines have come.
 
-import { ask } from "./api.js";
+import { fetchJson } from "./api.js";
 import { clamp, html, useEffect, useLayoutEffect, useRef, useState } from "./ui.js";
 
-const REST_MS = 60, KEPT = 1000;
+const REST_MS = 60, MAX_CACHED_FRAMES = 1000;
 const AHEAD = 20, CHUNK = 40;  // frames: how far outlines are there before they are played, and at once
 const PADDING = .2, GREY = "#7f7f7f", CROP = 160;  // as sources/crops.py crops
 
 // Asks for polygons and keeps them: of the frame that rests, or of those that will be played next.
 // fresh: changes when the object was followed again
 export function useOutline({ address, ofFile, frame, last, stands, plays, fresh }) {
-  const kept = useRef(new Map()), busy = useRef(null), late = useRef(2), now = useRef(frame), [, heard] = useState(0);
-  const put = (made) => {
-    if (kept.current.size > KEPT) kept.current.clear();
-    for (const own of made) kept.current.set(own.frame, own.outline);
-    heard((n) => n + 1);
+  const cache = useRef(new Map()), busy = useRef(null), late = useRef(2), now = useRef(frame), [, redraw] = useState(0);
+  const put = (rows) => {
+    if (cache.current.size > MAX_CACHED_FRAMES) cache.current.clear();
+    for (const row of rows) cache.current.set(row.frame, row.outline);
+    redraw((n) => n + 1);
   };
-  useEffect(() => () => { kept.current.clear(); busy.current?.abort(); busy.current = null; }, [address, fresh]);
+  useEffect(() => () => { cache.current.clear(); busy.current?.abort(); busy.current = null; }, [address, fresh]);
   useEffect(() => {
-    if (!address || !stands || kept.current.has(frame)) return undefined;
+    if (!address || !stands || cache.current.has(frame)) return undefined;
     const stop = new AbortController(), path = `${address}/outline/${frame}${ofFile ? "?file=true" : ""}`;
-    const timer = setTimeout(() => ask(path, { signal: stop.signal }).then((made) => put([made]), () => {}), REST_MS);
+    const timer = setTimeout(() => fetchJson(path, { signal: stop.signal }).then((rows) => put([rows]), () => {}), REST_MS);
     return () => { clearTimeout(timer); stop.abort(); };
   }, [address, fresh, frame, stands]);
   useEffect(() => () => { busy.current?.abort(); busy.current = null; }, [plays]);
@@ -29,18 +29,18 @@ export function useOutline({ address, ofFile, frame, last, stands, plays, fresh 
     now.current = frame;
     if (!address || !plays || busy.current) return;
     let start = frame;
-    while (start <= frame + AHEAD && kept.current.has(start)) start += 1;
+    while (start <= frame + AHEAD && cache.current.has(start)) start += 1;
     if (start > Math.min(frame + AHEAD, last)) return;
     if (start <= frame + late.current) start = frame + late.current;  // played before the answer is there
     const stop = busy.current = new AbortController();
     const path = `${address}/outlines?start=${Math.min(start, last)}&count=${CHUNK}${ofFile ? "&file=true" : ""}`;
-    ask(path, { signal: stop.signal }).then((made) => {
+    fetchJson(path, { signal: stop.signal }).then((rows) => {
       late.current = clamp(now.current - frame + 1, 2, CHUNK);
       busy.current = null;
-      put(made);
-    }, () => {});  // and nothing is asked for again: what failed would fail with every frame
+      put(rows);
+    }, () => {});  // and nothing is requested again: what failed would fail with every frame
   });
-  return address && (stands || plays) ? kept.current.get(frame) ?? null : null;
+  return address && (stands || plays) ? cache.current.get(frame) ?? null : null;
 }
 
 export const Outline = ({ polygons, name }) => polygons.map((points) => html`

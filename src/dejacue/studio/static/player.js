@@ -1,6 +1,6 @@
 // A player that knows which frame it shows. It seeks by the time stamps of the file, looks at the
 // time stamp of what was presented (requestVideoFrameCallback), and tries again where that is not
-// the frame that was asked for; frames that the browser cannot show come from the server.
+// the frame that was requested; frames that the browser cannot show come from the server.
 
 import { frameAddress, place } from "./api.js";
 import { lower } from "./report/timeline.js";
@@ -16,8 +16,8 @@ export class Player {
   // video: of openVideo; on.shown(frame, how): how is "verified", "server" or null (not known yet);
   // on.playing(whether); on.note(text): something to know of this video
   constructor(stage, video, on) {
-    Object.assign(this, { stage, video, on, wanted: 0, shown: null, presented: null, count: 0 });
-    Object.assign(this, { rate: 1, span: null, playing: false, chasing: null, heard: new Set() });
+    Object.assign(this, { stage, video, on, target: 0, shown: null, presented: null, count: 0 });
+    Object.assign(this, { rate: 1, span: null, playing: false, chasing: null, listeners: new Set() });
     this.file = document.createElement("video");
     this.picture = document.createElement("img");
     Object.assign(this.file, { muted: true, playsInline: true, preload: "auto", tabIndex: -1 });
@@ -57,7 +57,7 @@ export class Player {
     this.tell();
     this.on.note?.(`this browser cannot play ${this.video.codec || "this video"}; the server decodes the frames`);
     this.shown = null;
-    this.seek(this.wanted);
+    this.seek(this.target);
   }
 
   // ------------------------------------------------ from time stamps to frames and back
@@ -84,34 +84,34 @@ export class Player {
     // what an earlier seek shows late is not passed off as the frame that was found
     else if (!this.chasing && this.how === "verified" && this.presented !== this.shown) {
       this.shown = null;
-      this.seek(this.wanted);
+      this.seek(this.target);
     }
   }
 
-  tell() { for (const hear of this.heard) hear(); }
+  tell() { for (const hear of this.listeners) hear(); }
 
   // ------------------------------------------------ seek
 
   // Shows a frame; of many wishes the last one is followed.
   seek(frame) {
-    this.wanted = clamp(Math.round(frame), 0, this.last);
+    this.target = clamp(Math.round(frame), 0, this.last);
     if (this.playing) this.pause(false);
-    if (this.wanted === this.shown) {
+    if (this.target === this.shown) {
       this.on.shown(this.shown, this.how);
       return Promise.resolve();
     }
     if (!this.chasing) {
       this.chasing = this.chase().finally(() => { this.chasing = null; });
     }
-    this.on.shown(this.wanted, null);
+    this.on.shown(this.target, null);
     return this.chasing;
   }
 
   async chase() {
-    while (!this.gone && this.shown !== this.wanted) {
-      const frame = this.wanted, found = this.byServer ? null : await this.fromFile(frame);
-      if (found) this.show(frame, "verified");
-      else if (frame === this.wanted) await this.fromServer(frame);
+    while (!this.gone && this.shown !== this.target) {
+      const frame = this.target, verified = this.byServer ? null : await this.fromFile(frame);
+      if (verified) this.show(frame, "verified");
+      else if (frame === this.target) await this.fromServer(frame);
     }
   }
 
@@ -119,7 +119,7 @@ export class Player {
     this.shown = null;
     if (!await this.ready) { this.giveUp(); return false; }
     for (const share of SHARES) {
-      if (this.gone || this.byServer || frame !== this.wanted) return false;
+      if (this.gone || this.byServer || frame !== this.target) return false;
       if (await this.tried(frame, share) === frame) return true;
     }
     return false;
@@ -131,17 +131,17 @@ export class Player {
     this.file.currentTime = this.time(frame, share);
     await this.until(settled, PATIENCE_MS);
     // an earlier seek may have been presented meanwhile
-    await this.until(() => this.presented === frame || this.wanted !== frame, LATE_MS);
+    await this.until(() => this.presented === frame || this.target !== frame, LATE_MS);
     return settled() ? this.presented : null;
   }
 
   async until(settled, ms) {
     if (settled() || this.gone) return;
     let hear;
-    const heard = new Promise((go) => { hear = () => { if (settled() || this.gone) go(); }; });
-    this.heard.add(hear);
-    await Promise.race([heard, wait(ms)]);
-    this.heard.delete(hear);
+    const settles = new Promise((go) => { hear = () => { if (settled() || this.gone) go(); }; });
+    this.listeners.add(hear);
+    await Promise.race([settles, wait(ms)]);
+    this.listeners.delete(hear);
   }
 
   async fromServer(frame) {
@@ -150,19 +150,19 @@ export class Player {
     try {
       await loader.decode();
     } catch {
-      if (frame === this.wanted) {
+      if (frame === this.target) {
         this.on.note?.(`frame ${frame} cannot be decoded`);
         this.shown = frame;
       }
       return;
     }
-    if (frame !== this.wanted || this.gone) return;
+    if (frame !== this.target || this.gone) return;
     this.picture.src = loader.src;
     this.show(frame, "server");
   }
 
   show(frame, how) {
-    if (frame !== this.wanted) return;
+    if (frame !== this.target) return;
     this.shown = frame;
     this.how = how;
     this.picture.hidden = how !== "server";
@@ -199,23 +199,23 @@ export class Player {
     this.on.playing(false);
     if (settle) {
       this.shown = null;
-      this.seek(this.wanted);
+      this.seek(this.target);
     }
   }
 
   play1(frame) {
     if (frame === null) return;
     const [from, to] = this.bounds;
-    this.wanted = this.shown = clamp(frame, from, to);
+    this.target = this.shown = clamp(frame, from, to);
     this.how = "verified";
-    this.on.shown(this.wanted, frame === this.wanted ? "verified" : null);
+    this.on.shown(this.target, frame === this.target ? "verified" : null);
     if (frame >= to) this.reachedEnd();
   }
 
   async reachedEnd() {
     if (!this.playing) return;
     const [from, to] = this.bounds;
-    this.wanted = to;
+    this.target = to;
     this.pause(false);
     this.shown = null;
     if (this.loop && from < to) {
@@ -226,7 +226,7 @@ export class Player {
 
   async playServer() {
     const { times } = this.video, clock = (n) => (times ? times[n] : n / IMAGES_PER_S);
-    const [, to] = this.bounds, from = this.wanted, began = performance.now();
+    const [, to] = this.bounds, from = this.target, began = performance.now();
     const turn = this.turn = {};
     let frame = from;
     while (this.playing && turn === this.turn && !this.gone && frame < to) {
@@ -235,7 +235,7 @@ export class Player {
       while (next < to && clock(next + 1) <= due) next += 1;
       await wait(Math.max((clock(next) - due) * 1000 / this.rate, 0));
       if (!this.playing || turn !== this.turn) return;
-      this.wanted = frame = next;
+      this.target = frame = next;
       await this.fromServer(frame);
     }
     if (this.playing && turn === this.turn) this.reachedEnd();

@@ -2,8 +2,8 @@
 
 import { Problem, html } from "./ui.js";
 
-const span = (own) => (own.source ? own.source : own.start === own.end ? `frame ${own.start}`
-  : `frames ${own.start} – ${own.end}`);
+const span = (mark) => (mark.source ? mark.source : mark.start === mark.end ? `frame ${mark.start}`
+  : `frames ${mark.start} – ${mark.end}`);
 
 const expected = (question) => question.expects.filter(([, share]) => share > .02).slice(0, 4)
   .map(([state, share]) => `${state ?? "none"} ${Math.round(100 * share)} %`).join(", ");
@@ -12,28 +12,28 @@ const expected = (question) => question.expects.filter(([, share]) => share > .0
 // is seen in the frame on the screen
 export function Show({ words, film, act, questions, inside, problem }) {
   const { states } = words, empty = !words.examples.length && !words.changes.length;
-  const asked = questions?.find((own) => own.frame === film.frame), first = questions?.[0];
+  const current = questions?.find((question) => question.frame === film.frame), first = questions?.[0];
   return html`<div class="show"><${Problem}>${problem}</${Problem}>
     <p>${!film.how ? "Frame …" : inside ? html`Frame <b>${film.frame}</b> shows`
       : html`Frame <b>${film.frame}</b> does not show the object.`}</p>
     <div class="answers" role="group" aria-label="what this frame shows">
-      ${states.map((own, n) => html`<button type="button" disabled=${!inside} onClick=${() => act.mark(own.name)}>
-        <span class="badge c${n % 7}">${n + 1}</span>${own.name}</button>`)}
+      ${states.map((state, n) => html`<button type="button" disabled=${!inside} onClick=${() => act.mark(state.name)}>
+        <span class="badge c${n % 7}">${n + 1}</span>${state.name}</button>`)}
       <button type="button" disabled=${!inside} onClick=${() => act.mark(null)}><kbd>x</kbd>none of them</button>
       <button type="button" onClick=${act.change}><kbd>c</kbd>a change here</button>
     </div>
-    ${asked && html`<p class="note">A frame worth an answer. Expected: ${expected(asked)}.</p>`}
-    ${!asked && first && html`<p class="note">Frame <b>${first.frame}</b> is worth an answer. Expected:
+    ${current && html`<p class="note">A frame worth an answer. Expected: ${expected(current)}.</p>`}
+    ${!current && first && html`<p class="note">Frame <b>${first.frame}</b> is worth an answer. Expected:
       ${" "}${expected(first)}.</p>`}
-    <div class="line wrap"><button type="button" class="main" onClick=${act.next}>${asked ? "Next question"
+    <div class="line wrap"><button type="button" class="main" onClick=${act.next}>${current ? "Next question"
       : "Go to that frame"}</button>
       <span class="soft"><kbd>q</kbd> goes to the frame whose answer would tell most about the rest</span></div>
     <h2>Your examples</h2>
     ${empty && html`<p class="soft">None yet. One example per state helps more than any change of words. You can also drag the edges of a window: frames inside show its state, frames just outside do not.</p>`}
-    <ul class="marks">${words.examples.map((own, n) =>
-      html`<li><button type="button" class="quiet text" onClick=${() => own.start !== null && film.seek(own.start)}>
-        ${own.state ?? "none of them"}: ${span(own)}</button>
-      <button type="button" class="quiet" aria-label=${`remove ${own.state ?? "none"} at ${span(own)}`}
+    <ul class="marks">${words.examples.map((mark, n) =>
+      html`<li><button type="button" class="quiet text" onClick=${() => mark.start !== null && film.seek(mark.start)}>
+        ${mark.state ?? "none of them"}: ${span(mark)}</button>
+      <button type="button" class="quiet" aria-label=${`remove ${mark.state ?? "none"} at ${span(mark)}`}
         onClick=${() => act.remove(n)}>×</button></li>`)}
       ${words.changes.map((frame) =>
         html`<li><button type="button" class="quiet text"
@@ -50,9 +50,9 @@ export function Doubts({ doubts, film, correct, tracker }) {
     : "The masks of this object were given, not made by a tracker, so there are no doubts to list.";
   if (!doubts.length) return html`<div><p class="soft">${none}</p>
     ${correct && html`<p><a class="button" href=${correct}>Track it again</a></p>`}</div>`;
-  return html`<div><p class="soft"><kbd>d</kbd> steps through them.</p><ul class="marks">${doubts.map((own) => html`
-    <li class=${film.frame >= own.start && film.frame <= own.end ? "here" : ""}>
-      <button type="button" class="quiet text" onClick=${() => film.seek(own.start)}>
-      ${own.start} – ${own.end}: ${own.text}</button></li>`)}</ul>
+  return html`<div><p class="soft"><kbd>d</kbd> steps through them.</p><ul class="marks">${doubts.map((doubt) => html`
+    <li class=${film.frame >= doubt.start && film.frame <= doubt.end ? "here" : ""}>
+      <button type="button" class="quiet text" onClick=${() => film.seek(doubt.start)}>
+      ${doubt.start} – ${doubt.end}: ${doubt.text}</button></li>`)}</ul>
     ${correct && html`<p><a class="button" href=${correct}>Correct with another click</a></p>`}</div>`;
 }

@@ -1,14 +1,14 @@
 // Pick and track: show the object with a box or with clicks, name its states, start the job, step
 // through the doubts, correct with another click.
 
-import { ask, place } from "./api.js";
+import { fetchJson, place } from "./api.js";
 import { Film, NoFilm, useFilm, useVideo } from "./film.js";
 import { mapping } from "./finding.js";
 import { Offers, useForm, useLate } from "./forms.js";
 import { Job } from "./jobs.js";
 import { Outline } from "./outline.js";
 import { Doubts } from "./show.js";
-import { Problem, Tabs, Timeline, clamp, html, link, nameOf, titleOf, useAsked, useEffect, useKeys, useMemo, useRef,
+import { Problem, Tabs, Timeline, clamp, html, link, nameOf, titleOf, useFetch, useEffect, useKeys, useMemo, useRef,
   useState } from "./ui.js";
 import { States, WordLists, sampling } from "./words.js";
 
@@ -21,12 +21,12 @@ const same = { to: (frame) => frame, from: (frame) => frame };
 // "video?finding": the video, and a finding of it that is corrected
 export function Track({ id, about, jobs, again }) {
   const at = id.lastIndexOf("?"), [video, finding] = at < 0 ? [id, null] : [id.slice(0, at), id.slice(at + 1)];
-  const found = useVideo(video), info = useAsked(finding && `findings/${place(finding)}/info`);
-  const problem = found.problem || info.problem;
+  const media = useVideo(video), info = useFetch(finding && `findings/${place(finding)}/info`);
+  const problem = media.problem || info.problem;
   if (problem) return html`<main><h1>${video}</h1><${NoFilm} problem=${problem} /></main>`;
-  if (!found.video || (finding && !info.value)) return html`<main>
+  if (!media.video || (finding && !info.value)) return html`<main>
     <p class="waiting">Opening ${video} …</p></main>`;
-  return html`<${Pick} video=${found.video} info=${info.value} about=${about} jobs=${jobs} refresh=${again} />`;
+  return html`<${Pick} video=${media.video} info=${info.value} about=${about} jobs=${jobs} refresh=${again} />`;
 }
 
 // "box, approximate" is the tracker box
@@ -39,7 +39,7 @@ function free(name, taken) {
   return n === 1 ? name : `${name}-${n}`;
 }
 
-const begun = (info, video, about) => ({
+const initialForm = (info, video, about) => ({
   object: info?.object || "",
   folder: info?.id || free(`findings/${nameOf(video.id).replace(/\.[^.]+$/, "")}`, about.findings),
   tracker: trackerOf(info), encoder: "", stride: info?.options.stride || "",
@@ -48,43 +48,43 @@ const begun = (info, video, about) => ({
   prompts: info?.prompts || [],
 });
 
-const statesOf = (form) => Object.fromEntries(form.states.filter((own) => own.name.trim()).map((own) =>
-  [own.name.trim(), own.text.split("\n").map((line) => line.trim()).filter(Boolean)]));
+const statesOf = (form) => Object.fromEntries(form.states.filter((state) => state.name.trim()).map((state) =>
+  [state.name.trim(), state.text.split("\n").map((line) => line.trim()).filter(Boolean)]));
 
-// The job: what a finding that is corrected was asked and shown stays, as far as its frames do.
+// The job. Words, examples and settings of a finding that is corrected stay, as far as its frames do.
 function request(video, info, form) {
   const { options = {}, settings = {} } = info || {}, stride = Number(form.stride) || null;
-  const kept = info && form.folder.trim() === info.id && stride === (Number(options.stride) || null)
+  const unchanged = info && form.folder.trim() === info.id && stride === (Number(options.stride) || null)
     && { examples: info.examples, changes: info.changes };
   return {
     kind: "find", video: video.id, folder: form.folder.trim(), prompts: form.prompts, states: statesOf(form),
     object: form.object.trim() || null, tracker: form.tracker || null, encoder: form.encoder.trim() || null, ...sampling(info), stride,
     readout: settings.readout?.name ?? null, coordinates: settings.coordinates ?? null, top: settings.top ?? null,
-    ...kept,
+    ...unchanged,
   };
 }
 
-// Asks the tracker what it takes for the object, whenever what is shown in this frame changes. One
-// whose weights are not there is not asked again.
+// Requests the outline that the tracker sees, whenever the prompts in this frame change. One
+// whose weights are not there is not tried again.
 function usePreview(video, prompts, frame, tracker) {
-  const [found, setFound] = useState({}), here = prompts.filter((own) => own.frame === frame);
+  const [preview, setPreview] = useState({}), here = prompts.filter((prompt) => prompt.frame === frame);
   const lacking = useRef({}), key = JSON.stringify([here, tracker]);
   useEffect(() => {
-    const box = here.findLast((own) => own.box)?.box || null,
-      points = here.filter((own) => own.point).map((own) => own.point);
-    if (!box && !points.some((point) => point[2])) { setFound({}); return undefined; }
-    if (lacking.current[tracker]) { setFound({ lacks: true, problem: lacking.current[tracker] }); return undefined; }
+    const box = here.findLast((prompt) => prompt.box)?.box || null,
+      points = here.filter((prompt) => prompt.point).map((prompt) => prompt.point);
+    if (!box && !points.some((point) => point[2])) { setPreview({}); return undefined; }
+    if (lacking.current[tracker]) { setPreview({ lacks: true, problem: lacking.current[tracker] }); return undefined; }
     const stop = new AbortController(), body = { frame, box, points, tracker: tracker || null };
-    setFound((old) => ({ ...old, busy: true }));
-    ask(`videos/${place(video.id)}/preview`, { body, signal: stop.signal })
-      .then((made) => setFound({ frame, ...made }), (error) => {
+    setPreview((old) => ({ ...old, busy: true }));
+    fetchJson(`videos/${place(video.id)}/preview`, { body, signal: stop.signal })
+      .then((answer) => setPreview({ frame, ...answer }), (error) => {
         if (error.name === "AbortError") return;
         if (error.status === 503) lacking.current[tracker] = error.message;
-        setFound({ problem: error.message, lacks: error.status === 503 });
+        setPreview({ problem: error.message, lacks: error.status === 503 });
       });
     return () => stop.abort();
   }, [key, frame]);
-  return found;
+  return preview;
 }
 
 // A box by dragging, or a point by clicking; told in pixels of the video.
@@ -114,8 +114,8 @@ const Box = ({ box }) => html`<rect class="box" x=${box[0]} y=${box[1]} width=${
 
 function Drawn({ prompts, drag, outline, size }) {
   return html`${outline && html`<${Outline} polygons=${outline} name="outline preview" />`}
-    ${prompts.filter((own) => own.box).map((own) => html`<${Box} box=${own.box} />`)}
-    ${prompts.filter((own) => own.point).map(({ point: [x, y, inside] }) =>
+    ${prompts.filter((prompt) => prompt.box).map((prompt) => html`<${Box} box=${prompt.box} />`)}
+    ${prompts.filter((prompt) => prompt.point).map(({ point: [x, y, inside] }) =>
       html`<circle class="point ${inside ? "in" : "out"}" cx=${x} cy=${y} r=${size} />`)}
     ${drag && html`<${Box} box=${drag} />`}`;
 }
@@ -123,7 +123,7 @@ function Drawn({ prompts, drag, outline, size }) {
 // Jumps to doubts and prompts: a timeline of the file.
 function marksScene(video, doubts, prompts) {
   const last = video.frames - 1,
-    windows = [...new Set(prompts.map((own) => own.frame))].sort((a, b) => a - b).map((frame) =>
+    windows = [...new Set(prompts.map((prompt) => prompt.frame))].sort((a, b) => a - b).map((frame) =>
     ({ start: frame, end: frame }));
   return {
     schema: "dejacue.scene/1", id: video.id, object: null, axis: { first: 0, last }, observed: [[0, last]], doubts,
@@ -133,31 +133,31 @@ function marksScene(video, doubts, prompts) {
 }
 
 // The doubts of a finding in frames of the file; job: the one that made it anew
-function useMade(id, job) {
-  const { value: scene } = useAsked(id && `findings/${place(id)}/scene?most=1000&of=${job ?? ""}`);
+function useDoubts(id, job) {
+  const { value: scene } = useFetch(id && `findings/${place(id)}/scene?most=1000&of=${job ?? ""}`);
   return useMemo(() => {
     const map = scene && mapping(scene);
-    return (scene?.doubts || []).map((own) => ({ ...own, start: map.to(own.start), end: map.to(own.end) }));
+    return (scene?.doubts || []).map((doubt) => ({ ...doubt, start: map.to(doubt.start), end: map.to(doubt.end) }));
   }, [scene]);
 }
 
 function Pick({ video, info, about, jobs, refresh }) {
-  const [given] = useState(() => begun(info, video, about)), fields = useForm(`track ${video.id}?${info?.id ?? ""}`, given),
+  const [initial] = useState(() => initialForm(info, video, about)), fields = useForm(`track ${video.id}?${info?.id ?? ""}`, initial),
     { values: form, set } = fields, { prompts } = form, setPrompts = (marks) => set({ prompts: marks });
   const [mode, setMode] = useState("Box"), [problem, setProblem] = useState(""),
     [view, setView] = useState(null);
   const film = useFilm({ first: 0, last: video.frames - 1, map: same, span: null });
-  const add = (own) => setPrompts([...prompts.filter((one) => !(own.box && one.box && one.frame === film.frame)),
-    { frame: film.frame, object: 1, box: null, point: null, ...own }]);
+  const add = (prompt) => setPrompts([...prompts.filter((other) => !(prompt.box && other.box && other.frame === film.frame)),
+    { frame: film.frame, object: 1, box: null, point: null, ...prompt }]);
   const [drag, onPoint] = useDrawing(mode, video, add),
     preview = usePreview(video, prompts, film.frame, form.tracker);
   // the latest: what is stopped goes on as another job
-  const job = jobs.all.find((one) => one.asked.video === video.id && one.asked.folder === form.folder.trim());
+  const job = jobs.all.find((each) => each.request.video === video.id && each.request.folder === form.folder.trim());
   const done = job?.state === "done", busy = ["running", "waiting"].includes(job?.state);
-  const made = done ? job.result.finding : info?.masks ? info.id : null, doubts = useMade(made, done ? job.id : null);
+  const finding = done ? job.result.finding : info?.masks ? info.id : null, doubts = useDoubts(finding, done ? job.id : null);
   useEffect(() => { view?.playhead(film.frame, true); }, [film.frame, view]);
   useEffect(() => { if (done) refresh(); }, [done]);
-  const doubt = () => { const later = doubts.find((own) => own.start > film.frame) || doubts[0];
+  const doubt = () => { const later = doubts.find(({ start }) => start > film.frame) || doubts[0];
     if (later) film.seek(later.start); };
   const named = Object.values(statesOf(form)).filter((texts) => texts.length).length;
   const lacks = !prompts.length ? `Mark the object first: ${MODES[mode]}.`
@@ -173,19 +173,19 @@ function Pick({ video, info, about, jobs, refresh }) {
       { keys: ["d"], does: "next doubt", act: doubt },
     { keys: ["Backspace"], does: "remove the last box or click", act: () => setPrompts(prompts.slice(0, -1)) },
     { keys: ["Ctrl+Enter"], does: "start", act: start, also: true }], view);
-  const here = prompts.filter((own) => own.frame === film.frame),
+  const here = prompts.filter((prompt) => prompt.frame === film.frame),
     drawn = useMemo(() => marksScene(video, doubts, prompts), [video, doubts, prompts]);
   const seen = preview.frame === film.frame ? preview.outline : null;
-  const replaces = !made && about.findings.includes(form.folder.trim());
+  const replaces = !finding && about.findings.includes(form.folder.trim());
   return html`<main class="desk pick"><header class="title">
     <h1>${info ? `Correct ${titleOf(info.id, about)}` : nameOf(video.id)}</h1>
     <span class="soft">${video.id} · ${video.width} × ${video.height} · ${video.frames} frames · ${video.codec}
-      ${!info && video.findings.length > 0 && html` · findings: ${video.findings.map((own, n) =>
-        html`${n > 0 && ", "}<a href=${link("finding", own)}>${titleOf(own, about)}</a>`)}`}</span>
+      ${!info && video.findings.length > 0 && html` · findings: ${video.findings.map((other, n) =>
+        html`${n > 0 && ", "}<a href=${link("finding", other)}>${titleOf(other, about)}</a>`)}`}</span>
       <span class="acts">${info && html`<a class="button" href=${link("finding", info.id)}>Back to the finding</a>`}
         <a class="button" href=${link("annotate", info?.id ?? video.id)}>Annotate</a></span></header>
     <div class="halves">
-      <div><${Film} film=${film} video=${video} first=${0} last=${video.frames - 1} finding=${made} ofFile=${true}
+      <div><${Film} film=${film} video=${video} first=${0} last=${video.frames - 1} finding=${finding} ofFile=${true}
         fresh=${done ? job.id : null} onPoint=${film.how && !film.playing ? onPoint : undefined}
           draw=${html`<${Drawn} prompts=${here} drag=${drag} outline=${seen} size=${video.width / 90} />`} />
         <div class="line wrap how"><${Tabs} label="how to mark the object" names=${Object.keys(MODES)} chosen=${mode}
@@ -198,14 +198,14 @@ function Pick({ video, info, about, jobs, refresh }) {
         </div>
       <aside class="side"><div class="panel" tabindex="0" role="region" aria-label="what to find">
         <${Form} fields=${fields} about=${about} setPrompts=${setPrompts} film=${film} />
-        ${made && html`<h2>Doubts</h2><${Doubts} doubts=${doubts} film=${film} tracker=${done || info.tracker} />
+        ${finding && html`<h2>Doubts</h2><${Doubts} doubts=${doubts} film=${film} tracker=${done || info.tracker} />
           ${doubts.length > 0 && html`<p class="soft">
             If the outline is wrong, draw or click again there, then track again.</p>`}`}
         </div>
         <div class="foot"><${Problem}>${problem}</${Problem}>
           ${job && html`<${Job} job=${job} jobs=${jobs} small=${true} />`}
           <div class="line wrap"><button type="button" class="main" onClick=${start}
-            disabled=${Boolean(lacks) || busy}>${made ? "Track again" : "Track and find"}</button>
+            disabled=${Boolean(lacks) || busy}>${finding ? "Track again" : "Track and find"}</button>
             ${lacks && html`<span class="soft">${lacks}</span>`}
             ${replaces && html`<span class="soft">The finding in ${form.folder.trim()} will be replaced.</span>`}
             </div>
@@ -219,27 +219,27 @@ const OFFERED = { object: "name", states: "words", prompts: "boxes and clicks" }
 
 function Form({ fields, about, setPrompts, film }) {
   const { values: form, set, field } = fields, { prompts } = form, late = useLate();
-  const edit = (some) => { late.touch(); set(some); };
-  const offers = fields.offers.filter((own) => own.field in OFFERED);
-  const state = (n, some) => edit({ states: form.states.map((own, at) => (at === n ? { ...own, ...some } : own)) });
+  const edit = (edits) => { late.touch(); set(edits); };
+  const offers = fields.offers.filter((offer) => offer.field in OFFERED);
+  const state = (n, edits) => edit({ states: form.states.map((old, at) => (at === n ? { ...old, ...edits } : old)) });
   const on = {
     name: (n, name) => state(n, { name }), text: (n, text) => state(n, { text }),
     drop: (n) => edit({ states: form.states.filter((_, at) => at !== n) }),
     add: () => edit({ states: [...form.states, { name: "", text: "" }] }),
   };
-  const told = (own) => (own.box ? `box ${own.box.map(Math.round).join(", ")}`
-    : `${own.point[2] ? "on" : "not on"} the object: ${own.point.slice(0, 2).map(Math.round).join(", ")}`);
+  const describe = (prompt) => (prompt.box ? `box ${prompt.box.map(Math.round).join(", ")}`
+    : `${prompt.point[2] ? "on" : "not on"} the object: ${prompt.point.slice(0, 2).map(Math.round).join(", ")}`);
   const trackers = [...new Set([...about.trackers, form.tracker].filter(Boolean))];
   return html`
     <h2>Where it is</h2>
-    <ul class="marks">${prompts.map((own, n) =>
+    <ul class="marks">${prompts.map((prompt, n) =>
       html`<li><button type="button" class="quiet text"
-      onClick=${() => film.seek(own.frame)}>frame ${own.frame}: ${told(own)}</button>
-      <button type="button" class="quiet" aria-label=${`remove ${told(own)}`}
+      onClick=${() => film.seek(prompt.frame)}>frame ${prompt.frame}: ${describe(prompt)}</button>
+      <button type="button" class="quiet" aria-label=${`remove ${describe(prompt)}`}
         onClick=${() => setPrompts(prompts.filter((_, at) => at !== n))}>×</button></li>`)}</ul>
     ${!prompts.length && html`<p class="soft">Go to a frame that shows the object well, and draw a box around it.</p>`}
     <h2>What to look for</h2>
-    <${Offers} offers=${offers} text=${(own) => `The finding has other ${OFFERED[own.field]} now.`} />
+    <${Offers} offers=${offers} text=${(offer) => `The finding has other ${OFFERED[offer.field]} now.`} />
     <${WordLists} about=${about} take=${set} late=${late} />
     <div onFocusCapture=${late.touch}>
       <label class="line">Object<input value=${form.object} placeholder="cup" onFocus=${() => fields.hold("object")}

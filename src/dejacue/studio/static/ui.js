@@ -2,14 +2,14 @@
 
 import { html, useCallback, useEffect, useLayoutEffect, useRef, useState } from "./vendor/htm-preact.js";
 import { timeline } from "./report/timeline.js";
-import { ask } from "./api.js";
+import { fetchJson } from "./api.js";
 
 export { html, useCallback, useEffect, useLayoutEffect, useRef, useState };
 export { Component, render, useMemo, useReducer } from "./vendor/htm-preact.js";
 
 export const link = (view, id) => `#/${view}${id === undefined ? "" : `/${encodeURIComponent(id)}`}`;
 export const go = (view, id) => { location.hash = link(view, id); };
-export const count = (n, one, many) => `${n.toLocaleString("en")} ${n === 1 ? one : many || `${one}s`}`;
+export const count = (n, singular, plural) => `${n.toLocaleString("en")} ${n === 1 ? singular : plural || `${singular}s`}`;
 export const clamp = (x, low, high) => Math.min(Math.max(x, low), high);
 // A finding in the workspace itself is called after it.
 export const titleOf = (id, about) => (id === "finding.json" ? about.name : id);
@@ -25,43 +25,43 @@ export function Sentences() {
   const [all, setAll] = useState([]);
   useEffect(() => {
     let next = 0;
-    const drop = (id) => setAll((now) => now.filter((one) => one.id !== id));
-    const hear = (one) => {
+    const drop = (id) => setAll((now) => now.filter((sentence) => sentence.id !== id));
+    const hear = (sentence) => {
       const id = next += 1;
-      setAll((now) => [...now.filter((other) => other.text !== one.text).slice(-3),
-        { ...one, id, drop: () => drop(id) }]);
-      setTimeout(drop, one.kind === "problem" ? 12000 : 4000, id);
+      setAll((now) => [...now.filter((other) => other.text !== sentence.text).slice(-3),
+        { ...sentence, id, drop: () => drop(id) }]);
+      setTimeout(drop, sentence.kind === "problem" ? 12000 : 4000, id);
     };
-    const leave = () => setAll((now) => now.filter((one) => one.kind !== "problem"));  // of the view before
+    const leave = () => setAll((now) => now.filter((sentence) => sentence.kind !== "problem"));  // of the view before
     listeners.add(hear);
     addEventListener("hashchange", leave);
     return () => { listeners.delete(hear); removeEventListener("hashchange", leave); };
   }, []);
-  return html`<div class="sentences" role="status" aria-live="polite">${all.map((one) => html`
-    <div key=${one.id} class="sentence ${one.kind}"><span>${one.text}</span>
-      <button type="button" class="quiet" aria-label="close" onClick=${one.drop}>×</button></div>`)}</div>`;
+  return html`<div class="sentences" role="status" aria-live="polite">${all.map((sentence) => html`
+    <div key=${sentence.id} class="sentence ${sentence.kind}"><span>${sentence.text}</span>
+      <button type="button" class="quiet" aria-label="close" onClick=${sentence.drop}>×</button></div>`)}</div>`;
 }
 
 export const Problem = ({ children }) => children && html`<p class="problem" role="alert">${children}</p>`;
 
 // ---------------------------------------------------------------- loading
 
-// What a request gives: {value, problem, again}; asked for again when a path changes.
-export function useAsked(path) {
-  const [found, setFound] = useState({});
+// What a request gives: {value, problem, again}; requested again when a path changes.
+export function useFetch(path) {
+  const [result, setResult] = useState({});
   const [turn, setTurn] = useState(0);
   useEffect(() => {
-    if (path === null) { setFound({}); return undefined; }
+    if (path === null) { setResult({}); return undefined; }
     const stop = new AbortController();
-    ask(path, { signal: stop.signal }).then(
-      (value) => setFound({ path, value }),
-      (error) => error.name !== "AbortError" && setFound((old) => ({ path, problem: error.message,
+    fetchJson(path, { signal: stop.signal }).then(
+      (value) => setResult({ path, value }),
+      (error) => error.name !== "AbortError" && setResult((old) => ({ path, problem: error.message,
         status: error.status, value: old.path === path ? old.value : undefined })),
     );
     return () => stop.abort();
   }, [path, turn]);
   const again = useCallback(() => setTurn((n) => n + 1), []);
-  return { ...(found.path === path ? found : {}), again };
+  return { ...(result.path === path ? result : {}), again };
 }
 
 // ---------------------------------------------------------------- keys
@@ -93,11 +93,11 @@ function onKey(event) {
   const key = pressed(event), writing = written(event.target);
   if (key === "Space" && event.target.closest?.("button, a, summary, input")) return;
   for (const { keys, other } of [...boards].reverse().map((board) => board())) {
-    const found = keys.find((one) => one.keys.includes(key) && (!writing || one.also));
-    const press = !found && !writing && !event.ctrlKey && !event.metaKey && other?.knows(event.key);
-    if (!found && !press) continue;
+    const known = keys.find((binding) => binding.keys.includes(key) && (!writing || binding.also));
+    const press = !known && !writing && !event.ctrlKey && !event.metaKey && other?.knows(event.key);
+    if (!known && !press) continue;
     event.preventDefault();
-    if (found) found.act(event); else other.press(event.key, event.shiftKey ? 10 : 1);
+    if (known) known.act(event); else other.press(event.key, event.shiftKey ? 10 : 1);
     return;
   }
 }
@@ -105,22 +105,22 @@ document.addEventListener("keydown", onKey);
 
 // A button that was clicked with a pointer does not keep the keys: Space plays, arrows step.
 document.addEventListener("click", (event) => {
-  const held = document.activeElement;  // not what was clicked: the timeline makes its buttons anew
-  if (!event.detail || !held?.matches("button") || held.closest("dialog")) return;
-  held.blur();
-  held.closest(".dejacue-timeline")?.querySelector(".tl-plot").focus({ preventScroll: true });
+  const focused = document.activeElement;  // not what was clicked: the timeline makes its buttons anew
+  if (!event.detail || !focused?.matches("button") || focused.closest("dialog")) return;
+  focused.blur();
+  focused.closest(".dejacue-timeline")?.querySelector(".tl-plot").focus({ preventScroll: true });
 });
 
 function Keys({ keys }) {
-  return html`<dl class="keys">${keys.map((one) => html`
-    <dt>${one.keys.map((key) => html`<kbd>${key}</kbd> `)}</dt><dd>${one.does}</dd>`)}</dl>`;
+  return html`<dl class="keys">${keys.map((binding) => html`
+    <dt>${binding.keys.map((key) => html`<kbd>${key}</kbd> `)}</dt><dd>${binding.does}</dd>`)}</dl>`;
 }
 
 export function Sheet({ onClose }) {
   const all = boards.map((board) => board());
-  const other = all.map((one) => one.other?.keys).find(Boolean);
+  const other = all.map((board) => board.other?.keys).find(Boolean);
   return html`<${Dialog} title="Keys" onClose=${onClose}>
-    <div class="sheets"><div><${Keys} keys=${all.flatMap((one) => one.keys)} /></div>
+    <div class="sheets"><div><${Keys} keys=${all.flatMap((board) => board.keys)} /></div>
       ${other && html`<div><h3>Timeline</h3><${Keys} keys=${other} /></div>`}</div>
   </${Dialog}>`;
 }
@@ -128,12 +128,12 @@ export function Sheet({ onClose }) {
 // ---------------------------------------------------------------- pieces
 
 export function Dialog({ title, children, onClose }) {
-  const own = useRef();
-  useEffect(() => { own.current.showModal(); }, []);
-  return html`<dialog ref=${own} aria-label=${title} onClose=${onClose}
-      onClick=${(event) => event.target === own.current && own.current.close()}>
+  const dialog = useRef();
+  useEffect(() => { dialog.current.showModal(); }, []);
+  return html`<dialog ref=${dialog} aria-label=${title} onClose=${onClose}
+      onClick=${(event) => event.target === dialog.current && dialog.current.close()}>
     <div class="sheet"><header><h2>${title}</h2>
-      <button type="button" class="quiet" aria-label="close" onClick=${() => own.current.close()}>×</button></header>
+      <button type="button" class="quiet" aria-label="close" onClick=${() => dialog.current.close()}>×</button></header>
     ${children}</div></dialog>`;
 }
 
@@ -151,33 +151,33 @@ export function Tabs({ names, chosen, onChoose, label }) {
       tabindex=${name === chosen ? 0 : -1} onClick=${() => onChoose(name)}>${name}</button>`)}</div>`;
 }
 
-// A text that is told when it rests, and whole when it is left.
+// Calls act with the latest values once they have not changed for some milliseconds.
 export function useRest(act, ms) {
   const latest = useRef(act), timer = useRef();
   latest.current = act;
   useEffect(() => () => clearTimeout(timer.current), []);
-  return useCallback((...given) => {
+  return useCallback((...values) => {
     clearTimeout(timer.current);
-    timer.current = setTimeout(() => latest.current(...given), ms);
+    timer.current = setTimeout(() => latest.current(...values), ms);
   }, [ms]);
 }
 
 // options of the timeline; hold(handle) gets its handle
 export function Timeline({ scene, options, hold }) {
-  const home = useRef(), own = useRef(), heard = useRef();
-  heard.current = options.on || {};
+  const home = useRef(), handle = useRef(), handlers = useRef();
+  handlers.current = options.on || {};
   useEffect(() => {
-    const names = ["seek", "change", "select", "mark"].filter((name) => heard.current[name]);
-    const on = Object.fromEntries(names.map((name) => [name, (value) => heard.current[name]?.(value)]));
-    own.current = timeline(home.current, scene, { ...options, on });
-    hold?.(own.current);
-    return () => { own.current.destroy(); hold?.(null); };
+    const names = ["seek", "change", "select", "mark"].filter((name) => handlers.current[name]);
+    const on = Object.fromEntries(names.map((name) => [name, (value) => handlers.current[name]?.(value)]));
+    handle.current = timeline(home.current, scene, { ...options, on });
+    hold?.(handle.current);
+    return () => { handle.current.destroy(); hold?.(null); };
   }, []);
   const drawn = useRef(scene);
   useEffect(() => {
     if (drawn.current === scene) return;
     drawn.current = scene;
-    own.current.update(scene);
+    handle.current.update(scene);
   }, [scene]);
   return html`<div class="timeline" ref=${home}></div>`;
 }

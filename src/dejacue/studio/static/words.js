@@ -1,6 +1,6 @@
 // The words: states and descriptions to edit, how they are read, and several readings side by side.
 
-import { ask, place } from "./api.js";
+import { fetchJson, place } from "./api.js";
 import { Offers, useDraft, useLate } from "./forms.js";
 import { Job } from "./jobs.js";
 import { Dialog, Problem, html, link, say, tell, useEffect, useState } from "./ui.js";
@@ -8,15 +8,15 @@ import { Bars, framesOf } from "./workspace.js";
 
 // The states with their descriptions, one a line. on: name(n, name), text(n, text), drop(n), add()
 export function States({ states, on, examples = [] }) {
-  return html`${states.map((own, n) => html`<fieldset key=${own.key ?? n}>
-      <legend class="hidden">state ${own.name || n + 1}</legend>
+  return html`${states.map((state, n) => html`<fieldset key=${state.key ?? n}>
+      <legend class="hidden">state ${state.name || n + 1}</legend>
       <div class="line"><span class="badge c${n % 7}">${n + 1}</span>
-        <input class="name" aria-label=${`name of state ${n + 1}`} value=${own.name} placeholder=${examples[n]?.[0]}
+        <input class="name" aria-label=${`name of state ${n + 1}`} value=${state.name} placeholder=${examples[n]?.[0]}
           onInput=${(event) => on.name(n, event.target.value)} />
-        <button type="button" class="quiet" aria-label=${`remove ${own.name || `state ${n + 1}`}`} title="remove"
+        <button type="button" class="quiet" aria-label=${`remove ${state.name || `state ${n + 1}`}`} title="remove"
           disabled=${states.length < 3} onClick=${() => on.drop(n)}>×</button></div>
-      <textarea rows=${Math.max(own.text.split("\n").length, 2)} placeholder=${examples[n]?.[1]}
-        aria-label=${`descriptions of ${own.name || `state ${n + 1}`}, one per line`} value=${own.text}
+      <textarea rows=${Math.max(state.text.split("\n").length, 2)} placeholder=${examples[n]?.[1]}
+        aria-label=${`descriptions of ${state.name || `state ${n + 1}`}, one per line`} value=${state.text}
         spellcheck="false" onInput=${(event) => on.text(n, event.target.value)}></textarea></fieldset>`)}
     <button type="button" onClick=${on.add}>Add a state</button>`;
 }
@@ -29,20 +29,20 @@ export function WordLists({ about, take, late }) {
     event.target.value = "";
     const taken = ({ object, states }) => take({ object: object || "", states: Object.entries(states).map(
       ([name, texts]) => ({ key: Math.random(), name, text: texts.join("\n") })) });
-    if (id) late.arrive(ask(`vocabularies/${place(id)}`), `The list ${id}`, taken).catch(tell);
+    if (id) late.arrive(fetchJson(`vocabularies/${place(id)}`), `The list ${id}`, taken).catch(tell);
   };
   return html`<label class="line">Words from<select value="" onChange=${choose}>
     <option value="">a word list …</option>${about.vocabularies.map((id) =>
     html`<option value=${id}>${id}</option>`)}</select></label><${Offers} offers=${late.offers} />`;
 }
 
-function SaveList({ asked, onClose, again }) {
+function SaveList({ request, onClose, again }) {
   const [name, setName] = useState("words.yaml"), [problem, setProblem] = useState("");
   const send = async (event) => {
     event.preventDefault();
     try {
-      const { states, object } = asked();
-      await ask(`vocabularies/${place(name.trim())}`, { method: "PUT", body: { states, object } });
+      const { states, object } = request();
+      await fetchJson(`vocabularies/${place(name.trim())}`, { method: "PUT", body: { states, object } });
       say(`written: ${name.trim()}`);
       again();
       onClose();
@@ -55,30 +55,30 @@ function SaveList({ asked, onClose, again }) {
     <button class="main">Save</button></form></${Dialog}>`;
 }
 
-// asked: () → the request of these words
-export function Words({ words, change, scene, about, problem, busy, asked, again }) {
+// request: () → the request of these words
+export function Words({ words, change, scene, about, problem, busy, request, again }) {
   const [listing, setListing] = useState(false), late = useLate(), { states, examples } = words;
-  const edit = (...given) => { late.touch(); change(...given); };
+  const edit = (...edits) => { late.touch(); change(...edits); };
   const on = {
     name: (n, name) => edit({
-      states: states.map((own, at) => (at === n ? { ...own, name } : own)),
-      examples: examples.map((own) => (own.state === states[n].name ? { ...own, state: name } : own)),
+      states: states.map((state, at) => (at === n ? { ...state, name } : state)),
+      examples: examples.map((example) => (example.state === states[n].name ? { ...example, state: name } : example)),
     }, `name ${n}`),
-    text: (n, text) => edit({ states: states.map((own, at) => (at === n ? { ...own, text } : own)) }, `text ${n}`),
+    text: (n, text) => edit({ states: states.map((state, at) => (at === n ? { ...state, text } : state)) }, `text ${n}`),
     drop: (n) => edit({
       states: states.filter((_, at) => at !== n),
-      examples: examples.filter((own) => own.state !== states[n].name),
+      examples: examples.filter((example) => example.state !== states[n].name),
     }),
     add: () => edit({ states: [...states, { key: Math.random(), name: `state ${states.length + 1}`, text: "" }] }),
   };
   // what was shown of a state that the list does not have is not kept
-  const take = (list) => change((now) => ({ ...list, examples: now.examples.filter((own) =>
-    own.state === null || list.states.some((one) => one.name === own.state)) }));
+  const take = (list) => change((now) => ({ ...list, examples: now.examples.filter((example) =>
+    example.state === null || list.states.some((state) => state.name === example.state)) }));
   const settings = scene.settings || {}, read = settings.readout?.name;
   const choice = (name, label, values, now) => html`<label>${label}<select value=${words[name] ?? ""}
       onChange=${(event) => change({ [name]: event.target.value || null })}>
     <option value="">unchanged${now ? ` (${now})`
-      : ""}</option>${values.map((one) => html`<option value=${one}>${one}</option>`)}</select></label>`;
+      : ""}</option>${values.map((value) => html`<option value=${value}>${value}</option>`)}</select></label>`;
   return html`<div class="words" aria-busy=${busy}>
     <${Problem}>${problem}</${Problem}>
     <div onFocusCapture=${late.touch}>
@@ -89,7 +89,7 @@ export function Words({ words, change, scene, about, problem, busy, asked, again
     <p class="soft">One description per line. The intervals follow as you type.</p>
     <div class="line wrap"><${WordLists} about=${about} take=${take} late=${late} />
       <button type="button" onClick=${() => setListing(true)}>Save these words …</button></div>
-    ${listing && html`<${SaveList} asked=${asked} again=${again} onClose=${() => setListing(false)} />`}
+    ${listing && html`<${SaveList} request=${request} again=${again} onClose=${() => setListing(false)} />`}
     <details><summary>Readout settings</summary><div class="grid">
       ${choice("readout", "Readout", about.readouts, read)}
       ${choice("coordinates", "Coordinates", about.coordinates, settings.coordinates)}
@@ -109,53 +109,53 @@ export const sampling = (info) => Object.fromEntries(SAMPLED.filter((name) => in
   .map((name) => [name, Number(info.options[name])]));
 
 // One reading as bars; acts: what can be done with it
-function Reading({ name, own, acts }) {
+function Reading({ name, reading, acts }) {
   return html`<div class="reading"><div class="line"><b>${name}</b><span class="acts">${acts}</span></div>
-    ${own.problem ? html`<${Problem}>${own.problem}</${Problem}>`
-      : own.scene ? html`<${Bars} answers=${answers(own.scene)} last=${own.scene.axis.last} />
-      <p class="soft">${answers(own.scene).map((one) => `${one.state} ${framesOf(one)}`).join(" · ")}</p>`
+    ${reading.problem ? html`<${Problem}>${reading.problem}</${Problem}>`
+      : reading.scene ? html`<${Bars} answers=${answers(reading.scene)} last=${reading.scene.axis.last} />
+      <p class="soft">${answers(reading.scene).map((answer) => `${answer.state} ${framesOf(answer)}`).join(" · ")}</p>`
       : html`<p class="soft">reading …</p>`}</div>`;
 }
 
-// What several requests give, each {scene} or {problem}; asked again when one of them changes.
+// What several requests give, each {scene} or {problem}; requested again when one of them changes.
 function useReadings(bodies, path) {
-  const [found, setFound] = useState([]), key = JSON.stringify(bodies);
+  const [readings, setReadings] = useState([]), key = JSON.stringify(bodies);
   useEffect(() => {
     const stop = new AbortController();
-    Promise.all(bodies.map((body, n) => ask(path(n), { body, signal: stop.signal })
-      .then((made) => (made.schema ? { scene: made } : made), (error) => ({ problem: error.message }))))
-      .then((made) => !stop.signal.aborted && setFound(made));
+    Promise.all(bodies.map((body, n) => fetchJson(path(n), { body, signal: stop.signal })
+      .then((answer) => (answer.schema ? { scene: answer } : answer), (error) => ({ problem: error.message }))))
+      .then((answer) => !stop.signal.aborted && setReadings(answer));
     return () => stop.abort();
   }, [key]);
-  return found;
+  return readings;
 }
 
 // The same words with other encoders: other findings of this video, or one that is made now.
-function Encoders({ id, info, asked, about, jobs, same }) {
+function Encoders({ id, info, request, about, jobs, same }) {
   const [others, setOthers] = useDraft(`compared ${id}`, () => []), [encoder, setEncoder] = useDraft(`encoder ${id}`, () => "");
-  const { states, object } = asked, body = { states, object, most: 1000 };
-  const found = useReadings(others.map(() => body), (n) => `findings/${place(others[n])}/read`);
+  const { states, object } = request, body = { states, object, most: 1000 };
+  const readings = useReadings(others.map(() => body), (n) => `findings/${place(others[n])}/read`);
   const base = id === "finding.json" ? "finding" : id, folder = `${base}-${encoder.trim().replace(/[^\w.-]+/g, "-")}`;
-  const [made, setMade] = useState(null), job = jobs.all.find((one) => one.asked.folder === made);
+  const [newFolder, setNewFolder] = useState(null), job = jobs.all.find((each) => each.request.folder === newFolder);
   useEffect(() => {
-    if (job?.state === "done") setOthers((now) => [...new Set([...now, made])]);
+    if (job?.state === "done") setOthers((now) => [...new Set([...now, newFolder])]);
   }, [job?.state]);
   const begin = (event) => {
     event.preventDefault();
-    setMade(folder);
+    setNewFolder(folder);
     jobs.begin({ kind: "find", video: info.video, masks: info.masks, objects: info.objects, folder, states, object,
       encoder: encoder.trim(), ...sampling(info) }).catch(tell);
   };
-  const left = same.filter((one) => one !== id && !others.includes(one));
-  return html`${others.map((other, n) => html`<${Reading} name=${other} own=${found[n] || {}} acts=${html`
+  const left = same.filter((finding) => finding !== id && !others.includes(finding));
+  return html`${others.map((other, n) => html`<${Reading} name=${other} reading=${readings[n] || {}} acts=${html`
       <a class="button" href=${link("finding", other)}>Open</a>
       <button type="button" class="quiet" aria-label=${`remove ${other}`}
-      onClick=${() => setOthers(others.filter((one) => one !== other))}>×</button>`} />`)}
+      onClick=${() => setOthers(others.filter((finding) => finding !== other))}>×</button>`} />`)}
     ${job && job.state !== "done" && html`<${Job} job=${job} jobs=${jobs} small=${true} />`}
     ${left.length > 0 && html`<label class="line">With another finding of this video<select value=""
       onChange=${(event) => { if (event.target.value) setOthers([...others, event.target.value]);
         event.target.value = ""; }}>
-      <option value="">choose …</option>${left.map((one) => html`<option value=${one}>${one}</option>`)}</select>
+      <option value="">choose …</option>${left.map((finding) => html`<option value=${finding}>${finding}</option>`)}</select>
       </label>`}
     ${info.video && info.masks && html`<form class="line" onSubmit=${begin}><label class="line">With another encoder
       <input list="encoders" value=${encoder} placeholder="siglip2-large" required
@@ -165,29 +165,29 @@ function Encoders({ id, info, asked, about, jobs, same }) {
 }
 
 // The same words in other readouts and coordinates, and with other encoders.
-export function Compare({ id, info, asked, change, scene, about, jobs, same }) {
+export function Compare({ id, info, request, change, scene, about, jobs, same }) {
   const [chosen, setChosen] = useDraft(`readings ${id}`, () => [["contrast", null], ["joint", null]]),
     [next, setNext] = useDraft(`reading ${id}`, () => ["contrast", "trajectory"]);
-  const { states, object, examples, changes } = asked;
+  const { states, object, examples, changes } = request;
   const readings = chosen.map(([readout, coordinates]) => ({ readout, coordinates }));
-  const [given = []] = useReadings([{ states, object, examples, changes, readings, most: 1000 }],
+  const [compared = []] = useReadings([{ states, object, examples, changes, readings, most: 1000 }],
     () => `findings/${place(id)}/compare`);
-  const found = given.problem ? readings.map(() => given) : given;
+  const results = compared.problem ? readings.map(() => compared) : compared;
   return html`<div class="compare">
-    <${Reading} name="now" own=${{ scene }} />
-    ${chosen.map(([readout, coordinates], n) => html`<${Reading} own=${found[n] || {}}
+    <${Reading} name="now" reading=${{ scene }} />
+    ${chosen.map(([readout, coordinates], n) => html`<${Reading} reading=${results[n] || {}}
       name=${[readout, coordinates].filter(Boolean).join(", ")} acts=${html`
       <button type="button" onClick=${() => change({ readout, coordinates })}>Use</button>
       <button type="button" class="quiet" aria-label=${`remove ${readout}`}
         onClick=${() => setChosen(chosen.filter((_, at) => at !== n))}>×</button>`} />`)}
     <div class="line wrap"><select aria-label="readout" value=${next[0]}
-      onChange=${(event) => setNext([event.target.value, next[1]])}>${about.readouts.map((one) =>
-      html`<option value=${one}>${one}</option>`)}</select>
+      onChange=${(event) => setNext([event.target.value, next[1]])}>${about.readouts.map((name) =>
+      html`<option value=${name}>${name}</option>`)}</select>
       <select aria-label="coordinates" value=${next[1]}
-        onChange=${(event) => setNext([next[0], event.target.value])}>${about.coordinates.map((one) =>
-        html`<option value=${one}>${one}</option>`)}</select>
+        onChange=${(event) => setNext([next[0], event.target.value])}>${about.coordinates.map((name) =>
+        html`<option value=${name}>${name}</option>`)}</select>
       <button type="button" disabled=${chosen.length >= 12}
         onClick=${() => setChosen([...chosen, next])}>Compare</button></div>
-    <${Encoders} id=${id} info=${info} asked=${asked} about=${about} jobs=${jobs} same=${same} />
+    <${Encoders} id=${id} info=${info} request=${request} about=${about} jobs=${jobs} same=${same} />
   </div>`;
 }

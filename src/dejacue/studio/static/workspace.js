@@ -1,7 +1,7 @@
 // What lies in the folder: findings to open, videos to begin with, a place to drop new ones.
 
-import { ask, frameAddress, place } from "./api.js";
-import { Problem, count, html, link, nameOf, say, titleOf, useAsked, useRef, useState } from "./ui.js";
+import { fetchJson, frameAddress, place } from "./api.js";
+import { Problem, count, html, link, nameOf, say, titleOf, useFetch, useRef, useState } from "./ui.js";
 
 function Drop({ again }) {
   const [over, setOver] = useState(false), [busy, setBusy] = useState(""), [problem, setProblem] = useState("");
@@ -11,7 +11,7 @@ function Drop({ again }) {
     for (const file of files) {
       setBusy(`uploading ${file.name} …`);
       try {
-        const { id } = await ask(`uploads?name=${encodeURIComponent(file.name)}`, { body: file });
+        const { id } = await fetchJson(`uploads?name=${encodeURIComponent(file.name)}`, { body: file });
         say(`${id} was added to the workspace`);
       } catch (error) {
         setProblem(error.message);
@@ -37,8 +37,8 @@ function Drop({ again }) {
 
 // The answers of a finding in the corpus, for Bars; a state that was not found has no start and end.
 export const answersOf = (row) => row.states.flatMap((state) => {
-  const own = row.intervals.filter((interval) => interval.state === state);
-  return own.length ? own : [{ state }];
+  const intervals = row.intervals.filter((interval) => interval.state === state);
+  return intervals.length ? intervals : [{ state }];
 });
 
 const hasFrames = (answer) => answer.start !== undefined;
@@ -46,12 +46,12 @@ export const framesOf = (answer) => (hasFrames(answer) ? `${answer.start} – ${
 
 // A bar for each answer: {state, start, end}
 export function Bars({ answers, last }) {
-  const end = Math.max(last ?? 0, ...answers.filter(hasFrames).map((own) => own.end)) + 1;
+  const end = Math.max(last ?? 0, ...answers.filter(hasFrames).map((answer) => answer.end)) + 1;
   return html`<svg class="bars" viewBox="0 0 100 ${answers.length * 5}" preserveAspectRatio="none" role="img"
-      aria-label=${answers.map((own) => `${own.state}: ${framesOf(own)}`).join(", ")}>
-    ${answers.map((own, n) => html`<rect class="back" x="0" y=${5 * n} width="100" height="4" />
-      ${hasFrames(own) && html`<rect class="bar c${n % 7}" x=${100 * own.start / end}
-        width=${100 * (own.end + 1 - own.start) / end} y=${5 * n} height="4" />`}`)}
+      aria-label=${answers.map((answer) => `${answer.state}: ${framesOf(answer)}`).join(", ")}>
+    ${answers.map((answer, n) => html`<rect class="back" x="0" y=${5 * n} width="100" height="4" />
+      ${hasFrames(answer) && html`<rect class="bar c${n % 7}" x=${100 * answer.start / end}
+        width=${100 * (answer.end + 1 - answer.start) / end} y=${5 * n} height="4" />`}`)}
   </svg>`;
 }
 
@@ -81,7 +81,7 @@ function VideoCard({ id, blind }) {
 
 export function Workspace({ about, again }) {
   const blind = Boolean(about.annotator);
-  const { value: corpus, problem } = useAsked(blind ? null : "corpus"), rows = corpus?.rows || [];
+  const { value: corpus, problem } = useFetch(blind ? null : "corpus"), rows = corpus?.rows || [];
   const nothing = !about.videos.length && !about.findings.length;
   return html`<main>
     <h1>${about.name}</h1>
