@@ -43,6 +43,7 @@ def pytest_configure() -> None:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(memory))
 
 
+@pytest.hookimpl(optionalhook=True)  # pytest may run without xdist
 def pytest_xdist_auto_num_workers() -> int:
     """Start one worker more than there are processors: tests in the browser mostly wait."""
     return (os.cpu_count() or 1) + 1

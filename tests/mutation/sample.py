@@ -158,7 +158,8 @@ def place(tree: ast.AST, first: int, last: int) -> tuple[range, str]:
 def environment(folder: Path) -> dict[str, str]:
     one_thread = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
     plugins = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "COVERAGE_FILE": str(COVERAGE)}
-    return {**os.environ, **one_thread, **plugins, "PYTHONPATH": str(folder / "src")}
+    sources = os.pathsep.join((str(folder / "src"), str(folder / "paper" / "src")))
+    return {**os.environ, **one_thread, **plugins, "PYTHONPATH": sources}
 
 
 def copy_repository(source: Path, folder: Path) -> Path:
@@ -218,7 +219,7 @@ def enter(folders: multiprocessing.Queue[Path]) -> None:
     folder = folders.get()
     os.chdir(folder)
     os.environ.update(environment(folder))
-    sys.path.insert(0, os.environ["PYTHONPATH"])
+    sys.path[:0] = os.environ["PYTHONPATH"].split(os.pathsep)
     for package in PRELOADED:
         importlib.import_module(package)
 
@@ -284,6 +285,11 @@ def main() -> int:
         use_db(SESSION, WorkDB.Mode.create) as session,
         multiprocessing.Pool(WORKERS, enter, (queue,)) as pool,
     ):
+        no_change = MutationSpec(paths[0].relative_to(ROOT), "core/NoOp", 0, (1, 0), (1, 1))
+        nothing = Mutant("nothing", WorkItem.single("nothing", no_change), range(0))
+        _, result = pool.apply(examine, (nothing, sorted(tests.seconds)[:1]))
+        if result.is_killed:
+            sys.exit(f"a test fails although nothing was changed:\n{result.output}")
         session.add_work_items(mutant.item for mutant in sample)
         for job in [pool.apply_async(examine, (one, chosen[one.name])) for one in sample]:
             mutant, result = job.get()
@@ -293,7 +299,6 @@ def main() -> int:
             for name in chosen[mutant.name]:
                 if re.search(rf"^(FAILED|ERROR) {re.escape(name)}( - |$)", result.output, re.M):
                     failing[name.split("::")[0]].append(name)
-        no_change = MutationSpec(paths[0].relative_to(ROOT), "core/NoOp", 0, (1, 0), (1, 1))
         unchanged = [Mutant(file, WorkItem.single(file, no_change), range(0)) for file in failing]
         for job in [pool.apply_async(examine, (one, failing[one.name])) for one in unchanged]:
             mutant, result = job.get()
