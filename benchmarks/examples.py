@@ -13,7 +13,8 @@ from statistics import median
 import numpy as np
 from _common import Parser, timed
 
-from dejacue import History, Vocabulary, locate, next_question
+from dejacue import History, Vocabulary, locate
+from dejacue.method import next_question
 
 STATES, DIMENSIONS = 10, 768
 

@@ -46,7 +46,7 @@ def memory_mb(field: str) -> float:
 
 def measure(work: str, frames: int, states: int) -> tuple[float, float]:
     """Return the seconds of one piece of work, and the megabytes that it took."""
-    from dejacue.method.segments import segments
+    from dejacue.method.segmentation import segments
 
     words = make_vocabulary(states)
     history = make_history(2 if work == "check_words" else frames, still=work == "segments")

@@ -18,8 +18,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from dejacue import History, LiveReading, MissingData, Vocabulary, Window, locate
-from dejacue.method.locate import analyse
+from dejacue import History, Vocabulary, locate
+from dejacue.errors import MissingData
+from dejacue.method import LiveReading, Window
+from dejacue.method.localization import analyse
 from dejacue_paper import generate, load_release
 from dejacue_paper.experiments.rendered import SceneRequest, build_entries, moderate
 

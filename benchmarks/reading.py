@@ -13,8 +13,9 @@ one_thread()
 
 import numpy as np
 
-from dejacue import History, MissingData, Vocabulary, locate
-from dejacue.method.locate import analyse
+from dejacue import History, Vocabulary, locate
+from dejacue.errors import MissingData
+from dejacue.method.localization import analyse
 from dejacue_paper import generate, load_release
 
 LENGTHS = (120, 5000)

@@ -23,7 +23,9 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from dejacue import History, MissingData, Vocabulary, locate, locate_many
+from dejacue import History, Vocabulary, locate
+from dejacue.errors import MissingData
+from dejacue.method import locate_many
 from dejacue.method.coordinates import as_coordinates, query_directions
 from dejacue.method.durations import PUBLISHED, Grid, fitting
 from dejacue.method.kernel import Ragged, compiled, engine

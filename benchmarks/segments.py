@@ -8,7 +8,8 @@ from __future__ import annotations
 import numpy as np
 from _common import Parser, best
 
-from dejacue import History, segments
+from dejacue import History
+from dejacue.method import segments
 
 LENGTHS = (500, 5000, 20_000)
 

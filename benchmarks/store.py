@@ -24,14 +24,9 @@ from pathlib import Path
 
 import numpy as np
 
-from dejacue import (
-    History,
-    Store,
-    Vocabulary,
-    locate_many,
-    read_history,
-    write_history,
-)
+from dejacue import History, Store, Vocabulary
+from dejacue.files import read_history, write_history
+from dejacue.method import locate_many
 
 D, FRAMES = 768, 300
 

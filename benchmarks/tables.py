@@ -22,8 +22,8 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from dejacue import MissingData
-from dejacue.method.evidence import calibration, smooth
+from dejacue.errors import MissingData
+from dejacue.method.calibration import calibration, smooth
 from dejacue.method.scan import NORMS, scan
 from dejacue_paper import load_release
 from dejacue_paper.experiments import REGISTRY, synthetic

@@ -15,7 +15,8 @@ import statistics
 import numpy as np
 from _common import Parser, chromium
 
-from dejacue import Evidence, History, Interval, Timeline
+from dejacue import History, Interval, Timeline
+from dejacue.method import Evidence
 from dejacue.report.scene import scene, timeline_module
 
 ROWS, WIDTH = 6, 1920

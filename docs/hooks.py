@@ -30,9 +30,16 @@ TITLES = {
     "store": "Many histories",
     "evaluation": "Evaluation",
     "data": "Data",
+    "files": "Files",
     "errors": "Errors",
 }
-FURTHER = ("pipeline", "evaluation", "method")  # packages whose own names are documented, too
+FURTHER = (
+    "pipeline",
+    "evaluation",
+    "method",
+    "files",
+    "errors",
+)  # packages whose own names are documented, too
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -125,8 +132,9 @@ def python_names() -> Iterator[tuple[str, str]]:
     groups: dict[str, list[str]] = {}
     for module, names in sorted(dejacue._NAMES.items()):
         groups.setdefault(module.split(".")[0], []).extend(names.split())
-    for group, names in groups.items():
-        lines = [f"# {TITLES[group]}", *(f"::: dejacue.{name}" for name in names)]
+    for group, title in TITLES.items():
+        names = groups.get(group, [])
+        lines = [f"# {title}", *(f"::: dejacue.{name}" for name in names)]
         if group in FURTHER:
             inner = getattr(importlib.import_module(f"dejacue.{group}"), "__all__", ())
             lines += [f"::: dejacue.{group}.{name}" for name in inner if name not in names]

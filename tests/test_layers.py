@@ -25,6 +25,7 @@ LEVEL = {
     "method": 2,
     "evaluation": 2,
     "sources": 3,
+    "files": 4,
     "data": 4,
     "report": 5,
     "store": 5,

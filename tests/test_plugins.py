@@ -10,7 +10,8 @@ import pytest
 import typer
 from helpers.errors import refused
 
-from dejacue import MissingExtra, locate, plugins
+from dejacue import locate, plugins
+from dejacue.errors import MissingExtra
 from dejacue.plugins import PAPER, Registry
 from dejacue_paper import generate
 

@@ -26,17 +26,10 @@ HEAVY = (
 
 
 NAMES = """
-    __version__ find find_each Finding Live LiveReading Window History Vocabulary Evidence
-    Diagnostics Interval Timeline Reference Example next_question Question locate_together
-    check_words WordsReport Store widget ingest
-    read_history write_history read_vocabulary write_vocabulary
-    open_video open_masks load_encoder encode_vocabulary build_history
-    track load_tracker Prompt
-    read_timelines write_timelines read_references write_references
-    locate locate_many evidence candidates segments Contrast Joint
-    Scan Grid
-    evaluate Evaluation evaluate_dataset open_dataset
-    Cancelled DejaCueError InputError MissingData MissingExtra
+    __version__ find find_each Finding Interval Timeline History Vocabulary Example Reference
+    Video Masks open_video open_masks load_encoder encode_vocabulary build_history
+    track load_tracker Prompt Store ingest evaluate evaluate_dataset open_dataset Live check_words
+    locate DejaCueError InputError
 """
 
 

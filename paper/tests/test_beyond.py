@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from helpers.experiments import value
 
-from dejacue import Window
+from dejacue.method import Window
 from dejacue_paper import generate
 from dejacue_paper.data.release import ReleaseEntry
 from dejacue_paper.experiments import (

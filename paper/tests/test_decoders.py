@@ -17,7 +17,7 @@ pytest.importorskip("safetensors")
 from helpers.errors import refused  # noqa: E402
 
 from dejacue.errors import DejaCueError, InputError, MissingData  # noqa: E402
-from dejacue.method.locate import locate  # noqa: E402
+from dejacue.method.localization import locate  # noqa: E402
 from dejacue.records import History, Window  # noqa: E402
 from dejacue_paper.data.synthetic import Generated, generate  # noqa: E402
 from dejacue_paper.learn.decoders import DECODERS, model, uvcom  # noqa: E402

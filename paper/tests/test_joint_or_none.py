@@ -4,15 +4,8 @@ import numpy as np
 import pytest
 from helpers.errors import refused
 
-from dejacue import (
-    History,
-    InputError,
-    LiveReading,
-    Vocabulary,
-    evidence,
-    locate,
-    locate_many,
-)
+from dejacue import History, InputError, Vocabulary, locate
+from dejacue.method import LiveReading, evidence, locate_many
 from dejacue.method._labelling import (
     leads,
 )

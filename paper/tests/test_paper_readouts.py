@@ -12,14 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dejacue
-from dejacue import History, InputError, Scan, Vocabulary, candidates
+from dejacue import History, InputError, Vocabulary, method
+from dejacue.method import Scan, candidates
 from dejacue_paper import Boxcar, MaxFrame, MeanWindow, NonOverlap, Peak
 from dejacue_paper.method import readouts
 from dejacue_paper.method.nonoverlap import best_disjoint
 
 # These tests are about the published method.
 locate = partial(dejacue.locate, readout="scan")
-evidence = partial(dejacue.evidence, readout="scan")
+evidence = partial(method.evidence, readout="scan")
 
 LENGTHS = (1, 2, 3, 5, 9)
 

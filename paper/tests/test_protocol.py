@@ -11,8 +11,10 @@ from helpers.errors import refused
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dejacue import InputError, MissingData, Window
+from dejacue import InputError
 from dejacue.data.annotation import Event
+from dejacue.errors import MissingData
+from dejacue.method import Window
 from dejacue_paper.data.protocol import read_cohort, read_splits, roster
 
 SMALL = [

@@ -12,7 +12,9 @@ from helpers.errors import refused
 from helpers.release import FakeRelease, unit
 from huggingface_hub.errors import LocalEntryNotFoundError
 
-from dejacue import InputError, MissingData, Window
+from dejacue import InputError
+from dejacue.errors import MissingData
+from dejacue.method import Window
 from dejacue.sources.npz import read_npz
 from dejacue_paper import load_release
 from dejacue_paper.data.release import (

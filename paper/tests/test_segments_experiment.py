@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from dejacue import History, Window
+from dejacue import History
+from dejacue.method import Window
 from dejacue_paper import generate
 from dejacue_paper.data.release import ReleaseEntry
 from dejacue_paper.experiments import segments as experiment

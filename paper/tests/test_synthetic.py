@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dejacue
-from dejacue import InputError, Window
+from dejacue import InputError
+from dejacue.method import Window
 from dejacue_paper import generate
 
 # These tests are about the published method.

@@ -17,6 +17,8 @@ from collections.abc import Iterable
 from types import ModuleType
 from typing import Any
 
+__all__ = ["Cancelled", "DejaCueError", "InputError", "MissingData", "MissingExtra"]
+
 MAX_LETTERS = 600  # of a message
 MAX_QUOTED = 80  # of them, of one thing that was given
 _QUOTED = re.compile(r'"([^"]*)"')

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 from helpers.studio_page import WAIT_S
 
-from dejacue import Evidence, Example, History, Interval, Timeline, Vocabulary, Window
+from dejacue import Example, History, Interval, Timeline, Vocabulary
+from dejacue.method import Evidence, Window
 from dejacue.method.questions import Question
 from dejacue.report.scene import scene, timeline_module
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dejacue import Finding, History, Window
-from dejacue.method.locate import analyse
+from dejacue import Finding, History
+from dejacue.method import Window
+from dejacue.method.localization import analyse
 from dejacue.report.thumbnails import thumbnail
 from dejacue_paper import generate
 

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from helpers.studio_page import WAIT_S
 
-from dejacue import Finding, Window
+from dejacue import Finding
+from dejacue.method import Window
 
 FINDING = "#/finding/cup"
 LAST = 59  # frame of the scene

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from helpers.studio_page import WAIT_S
 
-from dejacue import Evidence, History, Interval, Timeline
+from dejacue import History, Interval, Timeline
+from dejacue.method import Evidence
 from dejacue.report.scene import scene
 
 EDIT = {"editable": True}

@@ -19,20 +19,10 @@ import numpy as np
 import pytest
 import typer
 
-from dejacue import (
-    Contrast,
-    History,
-    Joint,
-    Scan,
-    Vocabulary,
-    __version__,
-    evidence,
-    locate,
-    read_history,
-    write_history,
-    write_vocabulary,
-)
+from dejacue import History, Vocabulary, __version__, locate
 from dejacue.cli.app import app
+from dejacue.files import read_history, write_history, write_vocabulary
+from dejacue.method import Contrast, Joint, Scan, evidence
 from dejacue.plugins import PAPER
 from dejacue.report import plots
 from dejacue.sources.atomic import write_whole

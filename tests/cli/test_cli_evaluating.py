@@ -8,7 +8,9 @@ import re
 
 import pytest
 
-from dejacue import Reference, locate_many, write_references, write_timelines
+from dejacue import Reference
+from dejacue.files import write_references, write_timelines
+from dejacue.method import locate_many
 from dejacue_paper import generate
 
 # evaluate

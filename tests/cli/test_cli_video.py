@@ -16,8 +16,8 @@ from PIL import Image
 from rich.console import Console
 from rich.table import Table
 
-from dejacue import read_history, write_history, write_vocabulary
 from dejacue.cli import tables
+from dejacue.files import read_history, write_history, write_vocabulary
 from dejacue.report.thumbnails import thumbnail
 from dejacue.sources.encoders import siglip
 from dejacue.sources.encoders.mini import Mini
@@ -194,7 +194,7 @@ def test_one_file_is_written_where_one_is_asked_for(locate, tmp_path, name, star
 
 @pytest.mark.parametrize("name", ["f.csv", "f.json"])
 def test_several_objects_share_the_file(locate, dejacue, tmp_path, name):
-    from dejacue import read_timelines
+    from dejacue.files import read_timelines
 
     assert locate("-o", name, "--objects", "all").code == 0
     names = [timeline.history_id for timeline in read_timelines(tmp_path / name)]

@@ -283,9 +283,9 @@ def prepare(work: Path) -> dict[str, str]:
     """Write what the commands read to ``work``; return boxes of two objects, and a history's id."""
     import numpy as np
 
-    from dejacue import read_history
     from dejacue.data.annotation import consensus, open_decisions
     from dejacue.data.annotation_files import write_decisions, write_pass
+    from dejacue.files import read_history
     from dejacue_paper.data.rendered import render, write_scene
 
     scene = render(3, family="cup", frames=70, size=(72, 96), distractors=1)
@@ -309,8 +309,8 @@ def prepare(work: Path) -> dict[str, str]:
 
 
 def _pass(annotator: str, letters: str) -> Any:
-    from dejacue import Window
     from dejacue.data.annotation_files import Pass
+    from dejacue.method import Window
 
     names = {"p": "pre", "t": "transition", "q": "post"}
     labels = tuple(names[letter] for letter in letters)

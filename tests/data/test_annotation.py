@@ -13,7 +13,7 @@ from helpers.errors import refused
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dejacue import History, InputError, Reference, Window, read_references, write_history
+from dejacue import History, InputError, Reference
 from dejacue.cli import annotate as annotating
 from dejacue.data.annotation import (
     Event,
@@ -40,6 +40,8 @@ from dejacue.data.annotation_files import (
     write_pass,
 )
 from dejacue.errors import DejaCueError
+from dejacue.files import read_references, write_history
+from dejacue.method import Window
 
 SHORT = {"p": "pre", "t": "transition", "q": "post", "u": "unobserved", ".": None}
 LETTERS = st.text("ptqu", min_size=1, max_size=40)

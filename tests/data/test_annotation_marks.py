@@ -12,9 +12,11 @@ from helpers.peers import PEER, need
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dejacue import History, Reference, Window, write_history, write_references
+from dejacue import History, Reference
 from dejacue.data.annotation import template
 from dejacue.data.annotation_files import Pass, filled, marks_of, read_pass, states_in, write_pass
+from dejacue.files import write_history, write_references
+from dejacue.method import Window
 from dejacue.sources.formats.registry import FORMATS
 
 TIMES = [0.0, 0.04, 0.08, 0.12, 0.2, 0.24, 0.28, 0.32, 0.36, 0.4]  # frame 4 is not seen

@@ -21,15 +21,10 @@ from helpers.layouts import (
     youtube_vos,
 )
 
-from dejacue import (
-    Window,
-    build_history,
-    open_dataset,
-    open_masks,
-    read_references,
-    read_vocabulary,
-)
+from dejacue import build_history, open_dataset, open_masks
 from dejacue.data.layouts import READERS, write_manifest
+from dejacue.files import read_references, read_vocabulary
+from dejacue.method import Window
 from dejacue.pipeline.ingest import read_manifest
 
 # Which layout

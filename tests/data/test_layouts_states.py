@@ -9,8 +9,10 @@ from helpers.changeit import frames, labels
 from helpers.errors import refused
 from helpers.layouts import document, howtochange, manifest, problems, text, video
 
-from dejacue import Window, evaluate, open_dataset, open_video, read_references
+from dejacue import evaluate, open_dataset, open_video
 from dejacue.data.layouts.seconds import seconds_of
+from dejacue.files import read_references
+from dejacue.method import Window
 from dejacue.records import Interval, Timeline
 
 # ChangeIt

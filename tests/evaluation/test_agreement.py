@@ -10,9 +10,10 @@ from helpers.errors import refused
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dejacue import Window, locate
+from dejacue import locate
 from dejacue.evaluation import nested_mean
 from dejacue.evaluation.agreement import agreement, boundary_sensitivity, cohen_kappa
+from dejacue.method import Window
 
 STATES = ("nearly empty", "partly filled", "nearly full")
 PAIRS = st.lists(st.tuples(*[st.sampled_from("abcd")] * 2), min_size=1, max_size=60)

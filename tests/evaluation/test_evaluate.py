@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 from helpers.errors import refused
 
-import dejacue
-from dejacue import InputError, Window
+from dejacue import InputError, method
 from dejacue.cli import evaluate as evaluating
 from dejacue.cli.options import TableFormat
 from dejacue.evaluation import Estimate, Evaluation, Paired, bootstrap_interval, compare
 from dejacue.evaluation.evaluate import METRICS, evaluate
+from dejacue.method import Window
 from dejacue.records import Interval, Timeline
 from dejacue.records.reference import Reference
 from dejacue.report.exports import as_csv
@@ -30,7 +30,7 @@ from dejacue.sources.results import (
 )
 
 # These tests are about the published method.
-locate_many = partial(dejacue.locate_many, readout="scan")
+locate_many = partial(method.locate_many, readout="scan")
 
 TRUE = (Window(0, 9),)
 HIT, HALF, MISS = Window(0, 9), Window(0, 4), Window(50, 59)  # tIoU 1, .5, 0

@@ -6,7 +6,6 @@ from helpers.errors import refused
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dejacue import Window
 from dejacue.evaluation import (
     best_tiou,
     group_means,
@@ -16,6 +15,7 @@ from dejacue.evaluation import (
     tiou,
 )
 from dejacue.evaluation.overlap import paired_tiou
+from dejacue.method import Window
 
 NO_WINDOWS = np.zeros((0, 2), dtype=int)
 

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from helpers.errors import refused
 
-from dejacue import locate_many
 from dejacue.evaluation import (
     best_tiou,
     bootstrap_interval,
@@ -22,6 +21,7 @@ from dejacue.evaluation import (
     sign_flip_exact,
     stratified_interval,
 )
+from dejacue.method import locate_many
 
 
 def test_the_bootstrap_draws_one_matrix_of_units() -> None:

@@ -18,9 +18,10 @@ import mutate
 import readers
 from readers import Target
 
-from dejacue import Store, write_history, write_vocabulary
+from dejacue import Store
 from dejacue.cli import main, options, readouts
 from dejacue.cli.annotate import _frames
+from dejacue.files import write_history, write_vocabulary
 from dejacue.sources.masks.objects import object_groups
 from dejacue.sources.tracks.prompts import TypedPrompts, parse_prompts
 

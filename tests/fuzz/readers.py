@@ -17,20 +17,12 @@ import numpy as np
 from helpers.release import FakeRelease
 from PIL import Image
 
-from dejacue import (
-    Cancelled,
-    Finding,
-    History,
-    Reference,
-    Window,
-    find,
-    read_history,
-    read_vocabulary,
-    write_history,
-    write_vocabulary,
-)
+from dejacue import Finding, History, Reference, find
 from dejacue.data import annotation
 from dejacue.data import annotation_files as passes
+from dejacue.errors import Cancelled
+from dejacue.files import read_history, read_vocabulary, write_history, write_vocabulary
+from dejacue.method import Window
 from dejacue.sources.masks import open_masks
 from dejacue.sources.results import (
     read_references,

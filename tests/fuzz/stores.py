@@ -19,7 +19,8 @@ import numpy as np
 import writers
 from readers import Target
 
-from dejacue import Cancelled, DejaCueError, History, Store, Vocabulary
+from dejacue import DejaCueError, History, Store, Vocabulary
+from dejacue.errors import Cancelled
 from dejacue.store import _index, _segments
 
 D, IDS = 6, tuple("abcdefg")

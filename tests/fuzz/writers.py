@@ -11,7 +11,9 @@ import mutate
 import numpy as np
 from readers import Target
 
-from dejacue import Finding, History, InputError, Vocabulary, Window, find, read_timelines
+from dejacue import Finding, History, InputError, Vocabulary, find
+from dejacue.files import read_timelines
+from dejacue.method import Window
 from dejacue.report.exports import EXPORTS
 
 READOUTS = (

@@ -12,19 +12,11 @@ from helpers.errors import refused
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dejacue import (
-    Finding,
-    History,
-    InputError,
-    LiveReading,
-    Reference,
-    Vocabulary,
-    Window,
-    locate,
-)
+from dejacue import Finding, History, InputError, Reference, Vocabulary, locate
 from dejacue.learn import Calibrated, calibrated_fit, fit
 from dejacue.learn.calibrated import FEATURES, NOT_AHEAD
-from dejacue.method.locate import analyse
+from dejacue.method import LiveReading, Window
+from dejacue.method.localization import analyse
 from dejacue.method.scan import largest_sum
 from dejacue.sources.files import write_history, write_vocabulary
 from dejacue.sources.results import write_references

@@ -8,13 +8,14 @@ from helpers.errors import refused
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dejacue import History, Vocabulary, locate, locate_many
-from dejacue import evidence as evidence_of
+from dejacue import History, Vocabulary, locate
 from dejacue.evaluation import tiou
+from dejacue.method import evidence as evidence_of
+from dejacue.method import locate_many
 from dejacue.method.contrast import Contrast
 from dejacue.method.coordinates import COORDINATES, query_directions
 from dejacue.method.kernel import compiled, engine
-from dejacue.method.locate import analyse
+from dejacue.method.localization import analyse
 from dejacue.method.plan import Plan
 from dejacue.method.states import auto_bridge, contrast_norms, search, smooth
 from dejacue_paper.data.synthetic import generate

@@ -7,8 +7,8 @@ import pytest
 from helpers.errors import refused
 
 from dejacue import History, Vocabulary, locate
+from dejacue.method.calibration import cosines, trajectory_centre
 from dejacue.method.coordinates import COORDINATES, Coordinates, query_directions, unit_rows
-from dejacue.method.evidence import cosines, trajectory_centre
 
 VOCABULARY, UNIFORM = COORDINATES["vocabulary"], COORDINATES["query-uniform"]
 

@@ -7,7 +7,7 @@ from helpers.errors import refused
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dejacue import Grid, Scan
+from dejacue.method import Grid, Scan
 from dejacue.method import durations as d
 
 

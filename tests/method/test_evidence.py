@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dejacue
-from dejacue import History, Vocabulary
-from dejacue.method.evidence import SCALE_FLOOR, calibration, respond, smooth
+from dejacue import History, Vocabulary, method
+from dejacue.method.calibration import SCALE_FLOOR, calibration, respond, smooth
 
 # These tests are about the published method.
-evidence = partial(dejacue.evidence, readout="scan")
+evidence = partial(method.evidence, readout="scan")
 locate = partial(dejacue.locate, readout="scan")
 
 RUNS = np.array([0, 4, 5, 9])

@@ -10,30 +10,14 @@ from helpers.errors import refused
 from helpers.timelines import occurrences
 from PIL import Image
 
-from dejacue import (
-    Contrast,
-    Example,
-    Finding,
-    History,
-    InputError,
-    Joint,
-    Vocabulary,
-    Window,
-    find,
-    load_encoder,
-    locate,
-    locate_many,
-    next_question,
-    read_vocabulary,
-    write_history,
-    write_vocabulary,
-)
+from dejacue import Example, Finding, History, InputError, Vocabulary, find, load_encoder, locate
 from dejacue.evaluation import best_tiou
+from dejacue.files import read_vocabulary, write_history, write_vocabulary
+from dejacue.method import Contrast, Joint, Window, constrained, locate_many, next_question
 from dejacue.method import _labelling as labelling
-from dejacue.method import constrained
 from dejacue.method import known_frames as f
 from dejacue.method.kernel import compiled, engine
-from dejacue.method.locate import analyse
+from dejacue.method.localization import analyse
 from dejacue.records.example import examples_of, from_text
 from dejacue.sources.examples import resolved
 from dejacue_paper import generate

@@ -19,7 +19,7 @@ from dejacue.method._labelling import (
 )
 from dejacue.method.joint import Joint
 from dejacue.method.kernel import Labelling, compiled, engine
-from dejacue.method.locate import analyse
+from dejacue.method.localization import analyse
 from dejacue_paper.data.synthetic import generate
 
 ENGINES = (*compiled(), "numpy")

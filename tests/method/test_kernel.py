@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from dejacue import History
 from dejacue.method._labelling import nodes_for
+from dejacue.method.calibration import fold
 from dejacue.method.durations import PUBLISHED, Grid, fitting
-from dejacue.method.evidence import fold
 from dejacue.method.kernel import (
     Answers,
     EvidenceTables,

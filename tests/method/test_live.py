@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 from helpers.errors import refused
 
-from dejacue import Contrast, History, Joint, Live, LiveReading, Vocabulary, find, locate
+from dejacue import History, Live, Vocabulary, find, locate
 from dejacue.errors import InputError
+from dejacue.method import Contrast, Joint, LiveReading
 from dejacue.method import _labelling as labelling
 from dejacue.method._online_labelling import Calibration, Survivors
 from dejacue.method.live import Update
-from dejacue.method.locate import analyse
+from dejacue.method.localization import analyse
 from dejacue.pipeline.live import _mask
 from dejacue_paper import generate
 from dejacue_paper.data.rendered import render, write_scene

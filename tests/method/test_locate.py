@@ -11,14 +11,15 @@ from helpers import TESTS
 from helpers.errors import refused
 
 import dejacue
-from dejacue import Grid, History, Scan, Vocabulary
-from dejacue.method import locate as locating
+from dejacue import History, Vocabulary, method
+from dejacue.method import Grid, Scan
+from dejacue.method import localization as locating
 from dejacue.method.kernel import compiled
 from dejacue_paper import generate
 
 # These tests are about the published method.
 locate = partial(dejacue.locate, readout="scan")
-locate_many = partial(dejacue.locate_many, readout="scan")
+locate_many = partial(method.locate_many, readout="scan")
 
 GOLDEN = TESTS / "golden" / "generated.json"
 ENGINES = (*compiled(), "numpy")

@@ -12,14 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dejacue
-from dejacue import Grid, History, Scan, Vocabulary, candidates
+from dejacue import History, Vocabulary, method
+from dejacue.method import Grid, Scan, candidates
 from dejacue.method import scan as s
 from dejacue.method.kernel import compiled, engine
 from dejacue.method.scan_readout import schedule_of
 
 # These tests are about the published method.
 locate = partial(dejacue.locate, readout="scan")
-evidence = partial(dejacue.evidence, readout="scan")
+evidence = partial(method.evidence, readout="scan")
 
 ENGINES = (*compiled(), "numpy")
 

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from helpers.errors import refused
 
-from dejacue import History, Window, segments
-from dejacue.method.segments import cost, noise, partition, reduced
+from dejacue import History
+from dejacue.method import Window, segments
+from dejacue.method.segmentation import cost, noise, partition, reduced
 from dejacue_paper import generate
 
 

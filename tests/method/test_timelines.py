@@ -10,18 +10,10 @@ import numpy as np
 import pytest
 from helpers.errors import refused
 
-from dejacue import (
-    Contrast,
-    History,
-    Joint,
-    Scan,
-    Vocabulary,
-    evidence,
-    locate,
-    locate_many,
-)
+from dejacue import History, Vocabulary, locate
+from dejacue.method import Contrast, Joint, Scan, evidence, locate_many
 from dejacue.method.kernel import engine
-from dejacue.method.locate import analyse
+from dejacue.method.localization import analyse
 from dejacue.method.plan import PRESETS, READOUTS, Plan
 from dejacue_paper import Peak, generate
 
@@ -238,7 +230,7 @@ def test_columns_lead_back_to_the_file_where_the_histories_do() -> None:
 
 @pytest.mark.parametrize("at_a_time", [1, 9])
 def test_histories_with_and_without_times_stand_in_one_batch(monkeypatch, at_a_time) -> None:
-    monkeypatch.setattr("dejacue.method.locate.CHUNK_HISTORIES", at_a_time)
+    monkeypatch.setattr("dejacue.method.localization.CHUNK_HISTORIES", at_a_time)
     scenes = [generate(seed, frames=80) for seed in range(3)]
     plain, rows = scenes[0].history, np.arange(80)
     timed = History(scenes[1].history.features, times_s=rows / 4, encoder="generated")

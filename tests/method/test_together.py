@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from helpers.errors import refused
 
-from dejacue import History, Vocabulary, locate, locate_together
+from dejacue import History, Vocabulary, locate
 from dejacue.evaluation import best_tiou
-from dejacue.method.locate import analyse
+from dejacue.method import locate_together
+from dejacue.method.localization import analyse
 from dejacue_paper import generate
 
 EPISODES = [("empty", 60), ("filled", 80), ("empty", 40)]

@@ -13,8 +13,9 @@ from helpers.changeit import changeit
 from helpers.errors import refused
 from helpers.layouts import document, sequence, text, transformation, vost_tas
 
-from dejacue import evaluate, evaluate_dataset, open_dataset, read_timelines
+from dejacue import evaluate, evaluate_dataset, open_dataset
 from dejacue.errors import InputError
+from dejacue.files import read_timelines
 from dejacue.store import Store
 from dejacue_paper.data.rendered import render, write_scene
 

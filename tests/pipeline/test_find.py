@@ -18,24 +18,20 @@ from helpers.errors import refused
 
 import dejacue
 from dejacue import (
-    Cancelled,
     Finding,
     History,
     InputError,
     Prompt,
     Timeline,
-    Window,
     find,
     find_each,
     load_encoder,
     open_masks,
     open_video,
-    read_history,
-    read_vocabulary,
-    write_history,
-    write_vocabulary,
 )
-from dejacue.method import kernel
+from dejacue.errors import Cancelled
+from dejacue.files import read_history, read_vocabulary, write_history, write_vocabulary
+from dejacue.method import Window, kernel
 from dejacue.pipeline import (
     EncoderOptions,
     Job,

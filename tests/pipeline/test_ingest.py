@@ -22,7 +22,9 @@ from helpers.errors import refused
 from helpers.ingest import FRAMES, Counting, make_video
 from PIL import Image
 
-from dejacue import Cancelled, InputError, MissingExtra, Store, build_history, ingest, read_history
+from dejacue import InputError, Store, build_history, ingest
+from dejacue.errors import Cancelled, MissingExtra
+from dejacue.files import read_history
 from dejacue.pipeline.ingest import ManifestError, read_manifest, worker, writer
 from dejacue.pipeline.ingest.manifest import as_items
 from dejacue.pipeline.ingest.worker import Decoding, decode

@@ -13,7 +13,9 @@ import pytest
 from helpers.errors import refused
 from helpers.stores import drawn, words
 
-from dejacue import DejaCueError, MissingExtra, Store, cluster, write_vocabulary
+from dejacue import DejaCueError, Store, cluster
+from dejacue.errors import MissingExtra
+from dejacue.files import write_vocabulary
 from dejacue.store import _query, _segments
 
 

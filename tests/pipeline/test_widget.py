@@ -8,9 +8,10 @@ import sys
 import pytest
 from helpers.errors import refused
 
-import dejacue
-from dejacue import Finding, MissingExtra
-from dejacue.method.locate import analyse
+from dejacue import Finding
+from dejacue.errors import MissingExtra
+from dejacue.method.localization import analyse
+from dejacue.pipeline import widget
 from dejacue.pipeline import widget as module
 from dejacue.report.scene import timeline_module
 from dejacue_paper import generate
@@ -26,7 +27,7 @@ def test_without_anywidget_one_sentence_says_what_to_install(finding, monkeypatc
     monkeypatch.setitem(sys.modules, "anywidget", None)
     module._widget_class.cache_clear()
     with refused(MissingExtra, remedy="pip install 'dejacue[notebook]'"):
-        dejacue.widget(finding)
+        widget.widget(finding)
     module._widget_class.cache_clear()
 
 

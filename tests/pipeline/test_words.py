@@ -10,25 +10,14 @@ import pytest
 import yaml
 from helpers.errors import refused
 
-from dejacue import (
-    Contrast,
-    History,
-    InputError,
-    Vocabulary,
-    WordsReport,
-    check_words,
-    evidence,
-    find,
-    locate,
-    read_vocabulary,
-    write_history,
-    write_vocabulary,
-)
+from dejacue import History, InputError, Vocabulary, check_words, find, locate
+from dejacue.files import read_vocabulary, write_history, write_vocabulary
+from dejacue.method import Contrast, evidence
 from dejacue.method.coordinates import COORDINATES, query_directions, unit_rows
 from dejacue.method.suggestions import object_of, suggest
 from dejacue.method.wording import contrast_cosine
 from dejacue.pipeline import EncoderOptions
-from dejacue.records.words import Spelling
+from dejacue.records.words import Spelling, WordsReport
 from dejacue.sources.encoders import Encoder, siglip
 from dejacue.sources.encoders.base import spelled
 from dejacue_paper import generate
@@ -297,7 +286,8 @@ def test_a_word_that_is_spelled_in_bytes_is_not_known():
 
 
 def test_a_finding_its_folder_and_its_history_give_the_same(folder):
-    from dejacue import Finding, read_history
+    from dejacue import Finding
+    from dejacue.files import read_history
 
     words = folder / "cup" / "vocabulary.yaml"
     history = next((folder / "finding").glob("*.history.npz"))

@@ -14,18 +14,11 @@ from helpers.errors import refused
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dejacue import (
-    Diagnostics,
-    Evidence,
-    History,
-    MissingExtra,
-    Reference,
-    Vocabulary,
-    Window,
-    locate,
-)
+from dejacue import History, Reference, Vocabulary, locate
 from dejacue import records as all_records
-from dejacue.method.locate import analyse, locate_many
+from dejacue.errors import MissingExtra
+from dejacue.method import Diagnostics, Evidence, Window
+from dejacue.method.localization import analyse, locate_many
 from dejacue.records import Interval, Timeline
 from dejacue_paper import generate
 

@@ -22,16 +22,11 @@ import pytest
 from helpers import ROOT
 from helpers.peers import PEER, need
 
-from dejacue import (
-    Finding,
-    History,
-    Window,
-    locate_many,
-    write_history,
-    write_vocabulary,
-)
+from dejacue import Finding, History
 from dejacue.cli.tables import as_text, timeline_table
-from dejacue.method.locate import analyse
+from dejacue.files import write_history, write_vocabulary
+from dejacue.method import Window, locate_many
+from dejacue.method.localization import analyse
 from dejacue.report.exports import EXPORTS, frame_ends_s
 from dejacue.sources.findings import Made
 from dejacue.sources.video import Video
@@ -364,7 +359,7 @@ def test_every_interval_has_seconds_and_frames_of_the_file_everywhere(joint, tmp
 
 
 def test_intervals_come_back_from_json_csv_and_a_finding(joint, tmp_path):
-    from dejacue import read_timelines
+    from dejacue.files import read_timelines
 
     joint.write(tmp_path / "f")
     assert Finding.read(tmp_path / "f").timeline.intervals == joint.timeline.intervals

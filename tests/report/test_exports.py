@@ -15,7 +15,9 @@ from helpers.peers import PEER, need
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dejacue import History, InputError, Interval, MissingExtra, Timeline, Window
+from dejacue import History, InputError, Interval, Timeline
+from dejacue.errors import MissingExtra
+from dejacue.method import Window
 from dejacue.report.exports import (
     EXPORTS,
     as_csv,

@@ -13,16 +13,9 @@ import numpy as np
 import pytest
 from helpers.errors import refused
 
-from dejacue import (
-    Evidence,
-    History,
-    Interval,
-    Scan,
-    Timeline,
-    Window,
-    locate,
-)
-from dejacue.method.locate import analyse
+from dejacue import History, Interval, Timeline, locate
+from dejacue.method import Evidence, Scan, Window
+from dejacue.method.localization import analyse
 from dejacue.records import Diagnostics
 from dejacue.report._timeline import Axis, clock
 from dejacue.report.page import report_page

@@ -9,8 +9,9 @@ import pytest
 from helpers.errors import refused
 from PIL import Image
 
-from dejacue import History, Timeline, Vocabulary, Window, locate
-from dejacue.method.locate import analyse
+from dejacue import History, Timeline, Vocabulary, locate
+from dejacue.method import Window
+from dejacue.method.localization import analyse
 from dejacue.report.plots import evidence_figure, save_png, wrapped
 from dejacue_paper import generate
 
@@ -56,7 +57,7 @@ def test_a_state_that_was_not_found_has_a_curve_and_no_shaded_window() -> None:
 
 def test_a_timeline_without_evidence_says_how_to_make_it() -> None:
     with refused(
-        field="timeline", remedy="make it with dejacue.find, or dejacue.method.locate.analyse"
+        field="timeline", remedy="make it with dejacue.find, or dejacue.method.localization.analyse"
     ):
         evidence_figure(SCENE.history, locate(SCENE.history, SCENE.vocabulary))
 

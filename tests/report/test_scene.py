@@ -11,17 +11,9 @@ from helpers.errors import refused
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dejacue import (
-    Contrast,
-    Evidence,
-    Finding,
-    History,
-    Interval,
-    Timeline,
-    Window,
-    locate,
-)
-from dejacue.method.locate import analyse
+from dejacue import Finding, History, Interval, Timeline, locate
+from dejacue.method import Contrast, Evidence, Window
+from dejacue.method.localization import analyse
 from dejacue.report.scene import SceneDocument, packed, scene, unpacked
 from dejacue_paper import generate
 

@@ -10,7 +10,8 @@ from helpers.clips import Boxes, Still
 from helpers.errors import refused
 from PIL import Image
 
-from dejacue import History, InputError, Vocabulary, locate, read_history
+from dejacue import History, InputError, Vocabulary, locate
+from dejacue.files import read_history
 from dejacue.sources import partial
 from dejacue.sources.build import EncoderInfo, ahead, build_histories, build_history
 from dejacue.sources.crops import crop, fit

@@ -27,13 +27,15 @@ from dejacue import (
     find,
     open_masks,
     open_video,
+)
+from dejacue.cli import annotate as annotating
+from dejacue.files import (
     read_history,
     read_references,
     read_vocabulary,
     write_history,
     write_vocabulary,
 )
-from dejacue.cli import annotate as annotating
 from dejacue.sources.atomic import check_place, write_text, write_whole
 from dejacue.sources.masks import write_masks
 from dejacue.sources.npz import read_npz, write_npz

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from helpers.errors import refused
 
-from dejacue import History, Vocabulary, Window, locate
-from dejacue.method.locate import analyse
+from dejacue import History, Vocabulary, locate
+from dejacue.method import Window
+from dejacue.method.localization import analyse
 from dejacue.records import Interval
 from dejacue.sources.findings import (
     DOCUMENT,

@@ -14,21 +14,16 @@ from helpers import ROOT
 from helpers.errors import refused
 from helpers.peers import PEER, need
 
-from dejacue import (
-    History,
-    Interval,
-    MissingExtra,
-    Reference,
-    Timeline,
-    Vocabulary,
-    Window,
-    find,
+from dejacue import History, Interval, Reference, Timeline, Vocabulary, find
+from dejacue.errors import MissingExtra
+from dejacue.files import (
     read_references,
     read_timelines,
     write_history,
     write_references,
     write_vocabulary,
 )
+from dejacue.method import Window
 from dejacue.report.exports import EXPORTS, frame_ends_s, marks_of, to_fiftyone
 from dejacue.sources.formats.label_studio import view
 from dejacue.sources.formats.registry import FORMATS

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from helpers.errors import refused
 
-from dejacue import History, Reference, read_references, write_references
+from dejacue import History, Reference
+from dejacue.files import read_references, write_references
 from dejacue.sources.formats.registry import FORMATS, format_in
 
 CUP = Reference("cup", {"empty": [(0, 3), (9, 9)], "half full": [(4, 8)]})

@@ -11,7 +11,8 @@ from helpers.errors import refused
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dejacue import History, InputError, Vocabulary, Window, locate
+from dejacue import History, InputError, Vocabulary, locate
+from dejacue.method import Window
 from dejacue.records import Diagnostics, Interval, Timeline
 from dejacue.records.reference import Reference
 from dejacue.report.exports import as_csv

@@ -18,16 +18,8 @@ from helpers.stores import D, drawn, history, rows, words
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dejacue import (
-    History,
-    InputError,
-    Store,
-    Vocabulary,
-    locate,
-    read_history,
-    write_history,
-    write_vocabulary,
-)
+from dejacue import History, InputError, Store, Vocabulary, locate
+from dejacue.files import read_history, write_history, write_vocabulary
 from dejacue.store import Busy, _index, _packing, _query, _segments
 from dejacue_paper.method.joint_or_none import JointOrNone
 

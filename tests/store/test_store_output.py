@@ -14,7 +14,9 @@ import numpy as np
 import pytest
 from helpers.errors import refused
 
-from dejacue import History, InputError, MissingExtra, Store, Vocabulary, write_vocabulary
+from dejacue import History, InputError, Store, Vocabulary
+from dejacue.errors import MissingExtra
+from dejacue.files import write_vocabulary
 from dejacue.store import Match, _index, _matches, _query
 
 D = 16

@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dejacue import History, Store, write_history
+from dejacue import History, Store
+from dejacue.files import write_history
 
 
 def history(id: str, encoder: str | None = "e", dimension: int = 8) -> History:

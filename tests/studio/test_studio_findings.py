@@ -13,7 +13,9 @@ from helpers.errors import refused
 from helpers.studio_client import client_of, studio_of
 from PIL import Image
 
-from dejacue import Finding, Window, read_references, read_vocabulary
+from dejacue import Finding
+from dejacue.files import read_references, read_vocabulary
+from dejacue.method import Window
 from dejacue.records import Reference
 from dejacue.report.scene import unpacked
 from dejacue.sources.encoders import Encoder, load_encoder

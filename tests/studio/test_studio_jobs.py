@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 from helpers.studio_client import client_of
 
-from dejacue import Finding, Reference, Window, open_video
+from dejacue import Finding, Reference, open_video
 from dejacue.errors import InputError
+from dejacue.method import Window
 from dejacue.sources.encoders.mini import Mini
 from dejacue.sources.results import read_references, write_references
 from dejacue.studio.jobs import TaskQueue

@@ -96,7 +96,7 @@ def _blank(
     if (history is None) == (frames is None):
         raise InputError("give either a history file or --frames FIRST:LAST", field="frames")
     if history is not None:
-        observed = dejacue.read_history(history)
+        observed = dejacue.files.read_history(history)
         with in_file(history):
             name = id or observed.id
             return annotation.template(name, annotation.seen(observed), annotator, states)
@@ -115,7 +115,7 @@ def _frames(text: str) -> Window:
         problem, remedy = f'"{text}" is not FIRST:LAST', "give two frames, as in --frames 0:299"
         raise InputError(problem, field="frames", value=text, remedy=remedy)
     with named(f"--frames {text}"):
-        window = dejacue.Window(int(match[1]), int(match[2]))
+        window = dejacue.method.Window(int(match[1]), int(match[2]))
         if window.length > MAX_FRAMES:  # before they are counted out
             problem = f"a pass has at most {MAX_FRAMES} frames"
             raise InputError(problem, field="frames", value=window.length)
@@ -134,8 +134,8 @@ def _import(
     """Write a pass from a file of another tool."""
     from dejacue.data import annotation_files as passes
 
-    timed = history is not None and dejacue.read_history(history).times_s is not None
-    references = dejacue.read_references(
+    timed = history is not None and dejacue.files.read_history(history).times_s is not None
+    references = dejacue.files.read_references(
         marks,
         times=times or ([history] if history is not None and timed else None),
         states=None if states is None else passes.labels_of(states),
@@ -186,7 +186,7 @@ def export_pass(
     pass_ = passes.read_pass(path, complete=False)
     with in_file(path):
         marks = passes.marks_of(pass_)
-    written = dejacue.write_references(output, [marks], times=times)
+    written = dejacue.files.write_references(output, [marks], times=times)
     say(f"{written}: the pass of {pass_.annotator} over {pass_.history}")
     if None in pass_.labels:
         note(f"{counted(pass_.labels.count(None), 'frame')} without a label left unmarked")
@@ -279,7 +279,7 @@ def events(
         for path, qualifying in by_file.items()
     ]
     if output is not None:
-        dejacue.write_references(output, references)
+        dejacue.files.write_references(output, references)
     rows = []
     for path, qualifying in by_file.items():
         for number, event in enumerate(qualifying, 1):
@@ -327,7 +327,7 @@ def _stable(
                 cells = (change.first, before, between, change.second, after)
                 rows.append((pass_.history, *cells))
     if output is not None:
-        dejacue.write_references(output, references)
+        dejacue.files.write_references(output, references)
     columns = ("history", ">from", ">frames", ">between", ">to", ">frames")
     show_tables(make_table("changes of state", columns, rows))
     for path, pass_ in passes.items():

@@ -85,7 +85,7 @@ def open_folder(
         check_place(vocabularies, folder=True)
     _show_contents(dataset, json)
     if references is not None:
-        say_written(dejacue.write_references(references, dataset.references), "references")
+        say_written(dejacue.files.write_references(references, dataset.references), "references")
     if manifest is not None:
         left_out = layouts.write_manifest(manifest, dataset, masks)
         say_written(manifest, "manifest")
@@ -211,7 +211,7 @@ def evaluate_folder(
         parts = {value: part.to_dict()["methods"] for value, part in groups.items()}
         document["by"] = {by: parts}
     for path, of_readout in zip(files, measured.timelines.values(), strict=False):
-        say_written(dejacue.write_timelines(path, of_readout), "timelines")
+        say_written(dejacue.files.write_timelines(path, of_readout), "timelines")
     say(f"{store}: {measured.ingested}", stderr=True)
     named = {f"{by}={value}": part for value, part in groups.items()}
     show_evaluation(measured.evaluation, document, None, output, named)
@@ -247,9 +247,9 @@ def convert(
     """Convert references or annotations from one tool's format to another's."""
     check_suffix(output)
     o.check_not_read(output, path)
-    states = None if vocabulary is None else list(dejacue.read_vocabulary(vocabulary).states)
-    references = dejacue.read_references(path, times=times, states=states)
-    written = dejacue.write_references(output, references, times=times)
+    states = None if vocabulary is None else list(dejacue.files.read_vocabulary(vocabulary).states)
+    references = dejacue.files.read_references(path, times=times, states=states)
+    written = dejacue.files.write_references(output, references, times=times)
     say(f"references of {counted(len(references), 'object')}: {written}")
 
 

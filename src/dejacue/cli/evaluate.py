@@ -48,8 +48,10 @@ def evaluate(
         raise InputError(f"{problem}: dejacue evaluate FOUND.json REFERENCES.json", field="files")
     o.check_not_read(output, *files)
     *others, last = files
-    references = dejacue.read_references(last) if format_in(last) is None else None
-    timelines = {name: dejacue.read_timelines(path) for name, path in _methods(others).items()}
+    references = dejacue.files.read_references(last) if format_in(last) is None else None
+    timelines = {
+        name: dejacue.files.read_timelines(path) for name, path in _methods(others).items()
+    }
     if references is None:
         references = _of_another_tool(last, timelines, only_common, times)
     evaluation = dejacue.evaluate(timelines, references, only_common=only_common)
@@ -91,7 +93,7 @@ def _of_another_tool(
     every = [timeline for of_method in timelines.values() for timeline in of_method]
     names = {timeline.history_id for timeline in every}
     states = dict.fromkeys(state for timeline in every for state in timeline.states)
-    return dejacue.read_references(
+    return dejacue.files.read_references(
         path,
         times=times,
         states=None if only_common else list(states),

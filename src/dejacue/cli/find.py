@@ -293,7 +293,7 @@ def _references(path: Path | None, search: Search) -> list[Reference]:
     format, source = format_in(path), Path(str(search.source))
     has_times = search.saved is None or source.suffix.lower() == ".npz"
     times = source if format is not None and format.timed and has_times else None
-    return dejacue.read_references(path, times=times)
+    return dejacue.files.read_references(path, times=times)
 
 
 def _show_questions(findings: Sequence[Finding], count: int) -> None:

@@ -65,7 +65,7 @@ def fit(
         raise InputError(problem, file=last, remedy=USAGE)
     names = None if features is None else [part.strip() for part in features.split(",")]
     calibrated_fit.candidates(names, rule)
-    references = dejacue.read_references(last)
+    references = dejacue.files.read_references(last)
     ids = {reference.history_id for reference in references}
     pairs = [pair for place in places for pair in _pairs(place, ids, words, encoder)]
     with in_file(last):
@@ -88,7 +88,7 @@ def _pairs(place: Path, ids: set[str], words: Path | None, encoder: str | None) 
             return [pair for path in inside for pair in _pairs(path, ids, words, encoder)]
         with dejacue.Store.open(place) as store:
             return _described([store[id] for id in store.ids() if id in ids], words, encoder)
-    return _described([dejacue.read_history(place)], words, encoder)
+    return _described([dejacue.files.read_history(place)], words, encoder)
 
 
 def _described(histories: Iterable[History], words: Path | None, encoder: str | None) -> list[Pair]:

@@ -168,7 +168,7 @@ def _histories(files: Sequence[Path], pictures: dict[str, bytes]) -> Iterator[Hi
             remedy = "give files, or a folder of them"
             raise InputError("holds no .history.npz", file=path, remedy=remedy)
         for file in histories:
-            history, picture = dejacue.read_history(file), _picture(file)
+            history, picture = dejacue.files.read_history(file), _picture(file)
             if picture is not None:
                 pictures[history.id] = picture
             yield history

@@ -46,7 +46,7 @@ def words(
             if value:
                 problem = f"--suggest only uses the vocabulary, so {name} has no effect"
                 raise InputError(problem, field=name, remedy="leave it out")
-        typer.echo(suggested_yaml(dejacue.read_vocabulary(vocabulary)), nl=False)
+        typer.echo(suggested_yaml(dejacue.files.read_vocabulary(vocabulary)), nl=False)
         return
     options = o.encoder_options(o.settings(settings, SETTINGS), device)
     report = dejacue.check_words(vocabulary, history, encoder, encoder_options=options)

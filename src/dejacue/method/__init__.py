@@ -1,4 +1,34 @@
 """The paper's method on records: numpy and the compiled kernel only, no files, no torch.
 
-coordinates → evidence → durations → scan (or another readout) → locate
+coordinates → calibration → durations → scan (or another readout) → localization
 """
+
+from dejacue.method.contrast import Contrast
+from dejacue.method.durations import Grid
+from dejacue.method.joint import Joint
+from dejacue.method.live import LiveReading
+from dejacue.method.localization import candidates, evidence, locate, locate_many
+from dejacue.method.questions import Question, next_question
+from dejacue.method.scan_readout import Scan
+from dejacue.method.segmentation import segments
+from dejacue.method.together import locate_together
+from dejacue.records import Diagnostics, Evidence, Window
+
+__all__ = [
+    "Contrast",
+    "Diagnostics",
+    "Evidence",
+    "Grid",
+    "Joint",
+    "LiveReading",
+    "Question",
+    "Scan",
+    "Window",
+    "candidates",
+    "evidence",
+    "locate",
+    "locate_many",
+    "locate_together",
+    "next_question",
+    "segments",
+]

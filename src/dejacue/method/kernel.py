@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from dejacue.errors import InputError, unknown
 from dejacue.method import _labelling as labelling
 from dejacue.method import _partition as plain_partition
-from dejacue.method import evidence as plain
+from dejacue.method import calibration as plain
 from dejacue.method import scan as plain_scan
 from dejacue.method import states as plain_states
 from dejacue.method.scan import ScoredWindow

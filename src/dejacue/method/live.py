@@ -34,7 +34,7 @@ from dejacue.method._online_labelling import (
 from dejacue.method.coordinates import Coordinates, check_pair, query_directions
 from dejacue.method.joint import Joint
 from dejacue.method.kernel import engine
-from dejacue.method.locate import analyse
+from dejacue.method.localization import analyse
 from dejacue.method.plan import DEFAULT_READOUT, Plan
 from dejacue.method.readout import Readout, View
 from dejacue.method.state_readout import (

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError, counted
+from dejacue.method import calibration as plain
 from dejacue.method import durations as d
-from dejacue.method import evidence as plain
 from dejacue.method._timelines import view_timeline
 from dejacue.method.coordinates import Coordinates, Directions, query_directions
 from dejacue.method.kernel import Answers, Engine, Ragged

@@ -27,7 +27,7 @@ from dejacue.method.coordinates import (
     query_directions,
     unit_rows,
 )
-from dejacue.method.locate import analyse, locate
+from dejacue.method.localization import analyse, locate
 from dejacue.records import History, Vocabulary, Window
 from dejacue.records.arrays import Floats, Ints
 from dejacue.records.words import (

@@ -10,7 +10,7 @@ from typing import Any
 
 from dejacue.errors import InputError, in_file, named
 from dejacue.method.coordinates import Coordinates, check_pair
-from dejacue.method.locate import analyse
+from dejacue.method.localization import analyse
 from dejacue.method.plan import Plan
 from dejacue.method.readout import Readout
 from dejacue.pipeline.job import EncoderOptions

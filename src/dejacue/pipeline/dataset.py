@@ -14,7 +14,7 @@ from typing import Any
 from dejacue.data.layouts import Clip, Dataset, clip_rows, open_dataset
 from dejacue.errors import InputError, named, unknown
 from dejacue.evaluation.evaluate import Evaluation, evaluate
-from dejacue.method.locate import locate_many
+from dejacue.method.localization import locate_many
 from dejacue.method.readout import Readout
 from dejacue.pipeline._readout import LoadedVocabulary, ReadoutOptions
 from dejacue.pipeline.ingest import Ingested, check_encoder_of, encoder_of, ingest

@@ -13,7 +13,7 @@ from dejacue.method.contrast import Contrast
 from dejacue.method.plan import READOUTS, readout_from
 from dejacue.method.questions import Question, next_question
 from dejacue.method.readout import Readout
-from dejacue.method.segments import segments
+from dejacue.method.segmentation import segments
 from dejacue.pipeline._readout import (
     Examples,
     LoadedVocabulary,
@@ -239,7 +239,7 @@ class Finding:
         )
 
     def widget(self, **options: Any) -> Any:
-        """Return a timeline for a notebook; options are those of ``dejacue.widget``."""
+        """Return a timeline for a notebook; options are those of ``dejacue.pipeline.widget``."""
         from dejacue.pipeline.widget import widget
 
         return widget(self, **options)

@@ -42,7 +42,7 @@ def evidence_figure(
         raise InputError(
             problem,
             field="timeline",
-            remedy="make it with dejacue.find, or dejacue.method.locate.analyse",
+            remedy="make it with dejacue.find, or dejacue.method.localization.analyse",
         )
     rows = curves(history, timeline)
     count = len(rows)

@@ -30,7 +30,7 @@ from dejacue._version import __version__
 from dejacue.cluster import check_version, connected
 from dejacue.errors import InputError
 from dejacue.method.coordinates import unit_rows
-from dejacue.method.locate import CHUNK_BYTES, CHUNK_HISTORIES, locate_many
+from dejacue.method.localization import CHUNK_BYTES, CHUNK_HISTORIES, locate_many
 from dejacue.method.readout import Readout
 from dejacue.progress import Progress
 from dejacue.records import History, Vocabulary

@@ -15,7 +15,8 @@ import pytest
 from helpers.errors import refused
 from helpers.published_model import add_smaller
 
-from dejacue import MissingData, Vocabulary, plugins
+from dejacue import Vocabulary, plugins
+from dejacue.errors import MissingData
 from dejacue.sources.atomic import write_text
 from dejacue.sources.encoders import (
     base,

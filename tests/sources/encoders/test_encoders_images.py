@@ -22,7 +22,8 @@ from helpers.small_models import (
     write,
 )
 
-from dejacue import InputError, MissingExtra, encode_vocabulary, load_encoder
+from dejacue import InputError, encode_vocabulary, load_encoder
+from dejacue.errors import MissingExtra
 from dejacue.sources.build import build_histories
 from dejacue.sources.crops import crop
 from dejacue.sources.encoders import ImageEncoder

@@ -22,7 +22,8 @@ from helpers.small_models import (
     transformers,
 )
 
-from dejacue import History, MissingData, MissingExtra, load_encoder
+from dejacue import History, load_encoder
+from dejacue.errors import MissingData, MissingExtra
 from dejacue.sources.crops import fit
 from dejacue.sources.encoders import SIZES, encoder_name
 

@@ -19,7 +19,8 @@ from helpers.errors import refused
 from helpers.peers import need
 from helpers.small_models import crops, one_sentence, save_dinov3, torch, transformers, write
 
-from dejacue import MissingData, MissingExtra, encode_vocabulary, load_encoder
+from dejacue import encode_vocabulary, load_encoder
+from dejacue.errors import MissingData, MissingExtra
 from dejacue.sources.encoders.preprocess import (
     Preprocessing,
     of_open_clip,

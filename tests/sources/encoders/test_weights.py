@@ -21,7 +21,8 @@ import pytest
 from helpers.errors import refused
 from helpers.published_model import add_smaller
 
-from dejacue import History, InputError, MissingData, Store, find, load_encoder
+from dejacue import History, InputError, Store, find, load_encoder
+from dejacue.errors import MissingData
 from dejacue.pipeline import EncoderOptions
 from dejacue.sources import catalogue as models
 from dejacue.sources.catalogue import catalogue, model_named, try_model

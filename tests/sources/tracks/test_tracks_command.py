@@ -12,8 +12,8 @@ import pytest
 from helpers.colour_tracker import FRAMES, GONE, Colour, box, picture, truth
 from PIL import Image, ImageFont
 
-from dejacue import read_history
 from dejacue.cli.video import summarise_tracking
+from dejacue.files import read_history
 from dejacue.report import track_sheet
 from dejacue.report.track_sheet import (
     Shot,

@@ -13,7 +13,7 @@ from rich.table import Table
 from dejacue.cli.bars import Bars
 from dejacue.cli.tables import note, say_written, show, show_tables, timeline_table
 from dejacue.errors import Cancelled, InputError, counted, need, unknown
-from dejacue.method.locate import description_windows, locate
+from dejacue.method.localization import description_windows, locate
 from dejacue.records import History, Vocabulary, Window
 from dejacue.sources.atomic import check_place
 from dejacue.sources.files import read_history, read_vocabulary

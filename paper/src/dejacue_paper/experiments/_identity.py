@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.evaluation.identity import identity_correct
-from dejacue.method.locate import description_windows
+from dejacue.method.localization import description_windows
 from dejacue.method.plan import as_readout
 from dejacue.method.readout import Readout, ScheduledReadout
 from dejacue.records import History

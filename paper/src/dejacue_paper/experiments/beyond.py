@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from dejacue.evaluation import best_tiou, recall_at
 from dejacue.method.contrast import Contrast
-from dejacue.method.locate import evidence, locate, locate_many
+from dejacue.method.localization import evidence, locate, locate_many
 from dejacue.method.readout import Readout
 from dejacue.method.scan_readout import Scan
 from dejacue_paper.data.release import ReleaseEntry

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dejacue.evaluation import METRICS, best_tiou, compare, group_means, metrics
 from dejacue.evaluation.overlap import paraphrase_pairs
 from dejacue.evaluation.resampling import Paired
-from dejacue.method.locate import description_windows
+from dejacue.method.localization import description_windows
 from dejacue.method.plan import PUBLISHED_SCAN, as_readout
 from dejacue.method.readout import Readout
 from dejacue.records import History, Vocabulary

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.evaluation import METRICS, compare
-from dejacue.method.locate import description_windows
+from dejacue.method.localization import description_windows
 from dejacue.method.questions import next_question
 from dejacue.records import Vocabulary
 from dejacue_paper.data.release import ReleaseEntry

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dejacue.evaluation.identity import best_margin, best_outside
-from dejacue.method.locate import candidates
+from dejacue.method.localization import candidates
 from dejacue_paper.experiments._identity import identity
 from dejacue_paper.experiments.corpus import Benchmark, Corpus, Table
 from dejacue_paper.experiments.table import (

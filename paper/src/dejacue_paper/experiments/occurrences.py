@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.evaluation.occurrences import match, recurrence
-from dejacue.method.locate import locate
+from dejacue.method.localization import locate
 from dejacue.method.readout import Readout
 from dejacue.records import History, Interval, Vocabulary
 from dejacue_paper.data.release import ReleaseEntry

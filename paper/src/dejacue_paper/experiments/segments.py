@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from dejacue.evaluation import metrics, oracle_tiou
 from dejacue.method.contrast import Contrast
-from dejacue.method.segments import segments
+from dejacue.method.segmentation import segments
 from dejacue.records import History
 from dejacue_paper.data.release import ReleaseEntry
 from dejacue_paper.experiments.beyond import HALVES, sets

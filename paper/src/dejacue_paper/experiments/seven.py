@@ -14,7 +14,7 @@ from dejacue.evaluation.overlap import METRICS
 from dejacue.method.coordinates import query_directions
 from dejacue.method.durations import PUBLISHED_SINGLE, SCHEDULES
 from dejacue.method.kernel import Ragged
-from dejacue.method.locate import candidates, evidence
+from dejacue.method.localization import candidates, evidence
 from dejacue.method.plan import Plan
 from dejacue.method.readout import Readout
 from dejacue.method.scan import select

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from dejacue.evaluation.overlap import METRICS, paired_tiou
 from dejacue.evaluation.resampling import DRAWS, SEED
+from dejacue.method.calibration import calibration, smooth
 from dejacue.method.durations import Grid
-from dejacue.method.evidence import calibration, smooth
 from dejacue.method.kernel import engine
 from dejacue.method.scan_readout import schedule_of
 from dejacue_paper.experiments.corpus import Benchmark, Table

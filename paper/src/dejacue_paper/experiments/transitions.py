@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from dejacue.method.joint import Joint
-from dejacue.method.locate import locate
+from dejacue.method.localization import locate
 from dejacue.records import Vocabulary
 from dejacue_paper.data.release import ReleaseEntry
 from dejacue_paper.data.synthetic import generate

@@ -10,7 +10,7 @@ from dejacue.evaluation import compare
 from dejacue.evaluation.averages import duration_strata
 from dejacue.evaluation.overlap import METRICS
 from dejacue.evaluation.ranking import RANKING, rank_candidates
-from dejacue.method.locate import candidates
+from dejacue.method.localization import candidates
 from dejacue.method.scan_readout import Scan
 from dejacue_paper.experiments.corpus import COORDINATES_PUBLISHED, Benchmark, Corpus, Table
 from dejacue_paper.experiments.table import Experiment, Result, Value, paired_values, published

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError
+from dejacue.method import calibration as plain
 from dejacue.method import durations as d
-from dejacue.method import evidence as plain
 from dejacue.method import scan as s
 from dejacue.method.kernel import Answers
 from dejacue.method.readout import PUBLISHED_WIDTH, Readout, ScheduledReadout, View, check_width

@@ -27,7 +27,7 @@ import numpy as np
 import torch
 
 from dejacue.errors import Cancelled, DejaCueError, InputError, first_line
-from dejacue.method.locate import description_windows
+from dejacue.method.localization import description_windows
 from dejacue_paper.data.synthetic import generate
 from dejacue_paper.learn.decoders import DECODERS
 from dejacue_paper.learn.decoders.pack import read_pack
