@@ -369,6 +369,7 @@ def test_demo_goes_from_pixels_to_a_report(dejacue, tmp_path):
 
 def test_info_names_versions_and_what_is_installed(dejacue, monkeypatch, tmp_path):
     monkeypatch.setenv("DEJACUE_DATA", str(tmp_path))
+    monkeypatch.setenv("COLUMNS", "600")
     ran = dejacue("info")
     facts = dict(line.split(maxsplit=1) for line in ran.out.splitlines())
     assert ran.code == 0

@@ -823,6 +823,7 @@ def test_flags_are_flags_in_the_help(dejacue) -> None:
 
 
 def test_info_names_the_engine_that_is_used(dejacue, monkeypatch) -> None:
+    monkeypatch.setenv("COLUMNS", "600")
     facts = dict(line.split(maxsplit=1) for line in dejacue("info").out.splitlines())
     assert facts["engine"].split()[0] == kernel.engine("auto").name
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -306,8 +307,8 @@ def refuse_values(words: Iterable[object]) -> None:
 
 def check_not_read(output: Path | None, *inputs: object) -> None:
     """Refuse to write over a file that the command reads."""
-    paths = [path for path in inputs if isinstance(path, Path) and path.exists()]
-    if output is not None and output.exists() and any(map(output.samefile, paths)):
+    paths = [path for path in inputs if isinstance(path, Path) and os.path.exists(path)]
+    if output is not None and os.path.exists(output) and any(map(output.samefile, paths)):
         problem, remedy = "is read by this command", "give another output"
         raise InputError(problem, file=output, field="output", remedy=remedy)
 
