@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -378,7 +379,7 @@ def _refuse(misses: list[str], files: int, can_skip: bool) -> None:
 def check_output(output: Path | None, force: bool, *inputs: Path | None) -> None:
     """Refuse to write over an input, or over what people have filled in by hand."""
     o.check_not_read(output, *inputs)
-    if output is not None and output.exists() and not force:
+    if output is not None and os.path.exists(output) and not force:
         remedy = "give another name, or --force to replace it"
         raise InputError("already exists", file=output, remedy=remedy)
 
