@@ -14,7 +14,7 @@ from dejacue import DejaCueError, InputError
 from dejacue.errors import MAX_LETTERS, MissingData, MissingExtra, in_file, named, need, unknown
 
 ATTRIBUTES = ("file", "line", "field", "value", "remedy")
-PROPER_NAMES = ("Ray ", "Holm's ", "GPUs ")
+PROPER_NAMES = ("Ray ", "Holm's ", "GPUs ", "YAML ", "JPEG ", "Host ")
 
 
 def attributes(error: DejaCueError) -> tuple[object, ...]:
@@ -66,11 +66,24 @@ def messages() -> Iterator[tuple[Path, int, str]]:
     for source in (ROOT / "src", ROOT / "paper" / "src"):
         for path in source.rglob("*.py"):
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-                if isinstance(node, ast.Call) and getattr(node.func, "id", None) in kinds:
-                    remedies = [word.value for word in node.keywords if word.arg == "remedy"]
-                    for part in (*node.args[:1], *remedies):
-                        if text := "".join(pieces(part)):
-                            yield path.relative_to(ROOT), node.lineno, text
+                for part in said_by(node, kinds):
+                    if text := "".join(pieces(part)):
+                        yield path.relative_to(ROOT), node.lineno, text
+
+
+def said_by(node: ast.AST, kinds: set[str]) -> Iterator[ast.AST]:
+    """Yield what an error is made of, also where it is assigned to ``problem`` or ``remedy``."""
+    if isinstance(node, ast.Call) and getattr(node.func, "id", None) in kinds:
+        yield from node.args[:1]
+        yield from (word.value for word in node.keywords if word.arg == "remedy")
+    elif isinstance(node, ast.Assign) and len(node.targets) == 1:
+        names, values = node.targets[0], node.value
+        pairs = [(names, values)]
+        if isinstance(names, ast.Tuple) and isinstance(values, ast.Tuple):
+            pairs = list(zip(names.elts, values.elts, strict=True))
+        for name, value in pairs:
+            if getattr(name, "id", None) in ("problem", "remedy"):
+                yield value
 
 
 def subclasses(kind: type) -> Iterator[type]:
