@@ -104,7 +104,7 @@ class LookPlan:
             return self.rounds == 1 and looks < FEW_LOOKS
         if self.rounds < ALWAYS_ROUNDS:
             return True
-        parts = 3 * 2**self.rounds / 2  # of which each has been looked at once, after this round
+        parts = 3 * 2**self.rounds  # neighbouring looks are at least one apart, after this round
         seconds = self._seconds(stretch.first, stretch.last)
         if seconds is None:
             return stretch.length / parts >= MIN_SPACING_FRAMES
