@@ -123,8 +123,8 @@ def overlaps(box: NDArray[np.float64], boxes: NDArray[np.float64]) -> NDArray[np
     low, high = np.maximum(box[:2], boxes[:, :2]), np.minimum(box[2:], boxes[:, 2:])
     shared = np.clip(high - low, 0, None).prod(axis=1)
     areas = (boxes[:, 2:] - boxes[:, :2]).prod(axis=1)
-    union: NDArray[np.float64] = (box[2:] - box[:2]).prod() + areas - shared
-    return shared / union
+    shares: NDArray[np.float64] = shared / ((box[2:] - box[:2]).prod() + areas - shared)
+    return shares
 
 
 def distinct(

@@ -11,7 +11,6 @@ import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +27,8 @@ MIN_SPACING_S, MIN_SPACING_FRAMES = 1.0, 10  # … at least this
 SAME_TIME_S = 1e-6
 
 
-class FramePlace(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class FramePlace:
     """A frame without its pixels; the fields of ``video.Frame``."""
 
     index: int
@@ -104,7 +104,7 @@ class LookPlan:
             return self.rounds == 1 and looks < FEW_LOOKS
         if self.rounds < ALWAYS_ROUNDS:
             return True
-        parts = 3 * 2**self.rounds  # neighbouring looks are at least one apart, after this round
+        parts = 3 << self.rounds  # neighbouring looks are at least one apart, after this round
         seconds = self._seconds(stretch.first, stretch.last)
         if seconds is None:
             return stretch.length / parts >= MIN_SPACING_FRAMES
