@@ -28,7 +28,7 @@ NAMES = ("cup", "a jar")
 UPRIGHT, LYING = (150, 80), (90, 200)  # height and width of pictures
 UHD = (2160, 3840)
 
-pytestmark = pytest.mark.usefixtures("one_thread")
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("one_thread")]
 
 
 @pytest.fixture(scope="module")
