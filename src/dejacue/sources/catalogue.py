@@ -17,7 +17,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.errors import MissingData, need, unknown
+from dejacue.errors import MissingData, counted, need, unknown
+from dejacue.sources.detectors import zero_shot
 from dejacue.sources.encoders import SIZES, accelerated, lite, load_encoder, siglip
 from dejacue.sources.encoders.weights import Weights, obtain, sha256
 from dejacue.sources.tracks import sam2
@@ -53,7 +54,7 @@ APACHE = "apache-2.0"
 class CatalogueEntry:
     """A model that is known by its name, and the files that it needs.
 
-    kind    encoder or tracker
+    kind    encoder, tracker or detector
     parts   files by repository; none: it lies in the package
     needs   the extra that runs it
     about   bytes of the download, as far as that is known before
@@ -131,6 +132,9 @@ def catalogue() -> dict[str, CatalogueEntry]:
         files = Weights(repository, sam2.REVISION, sam2.FILES)
         about = PARAMETERS.get(name)
         models.append(CatalogueEntry(name, "tracker", (files,), "track", about and 4 * about))
+    for name in zero_shot.REPOSITORIES:
+        files, about = zero_shot.weights_of(name), zero_shot.PARAMETERS.get(name)
+        models.append(CatalogueEntry(name, "detector", (files,), "track", about and 4 * about))
     return {model.name: model for model in models}
 
 
@@ -215,7 +219,8 @@ def try_model(model: CatalogueEntry) -> Iterator[str]:
         if part.expected(name, path):
             known = f"matches {'the published one' if part.files[name] else 'the hub'}"
         yield f"{path}: sha256 {sha256(path)}, {known}"
-    yield from _try_tracker(model.name) if model.kind == "tracker" else _try_encoder(model.name)
+    trials = {"encoder": _try_encoder, "tracker": _try_tracker, "detector": _try_detector}
+    yield from trials[model.kind](model.name)
     yield f"{model.name}: works"
 
 
@@ -253,6 +258,11 @@ def _try_tracker(name: str) -> Iterator[str]:
             f"{name}: frame {at}: a mask of {int(observed.mask.sum())} pixels, presence "
             f"{observed.presence:.2f}"
         )
+
+
+def _try_detector(name: str) -> Iterator[str]:
+    detections = zero_shot.load(name).detect(_trial_images(1)[0], ["cup"])
+    yield f"{name}: a picture of noise, in which it sees {counted(len(detections), 'cup')}"
 
 
 def _trial_images(count: int) -> list[NDArray[np.uint8]]:

@@ -145,10 +145,12 @@ def shell(*words: str, **more: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_every_name_that_can_be_loaded_is_listed_with_size_and_licence(nothing, dejacue) -> None:
+    from dejacue.sources.detectors import zero_shot
     from dejacue.sources.encoders import ENCODERS, lite
     from dejacue.sources.tracks.sam2 import REPOSITORIES
 
-    assert set(catalogue()) == {*ENCODERS, *REPOSITORIES} - {"siglip2:fp32"}
+    names = {*ENCODERS, *REPOSITORIES, *zero_shot.REPOSITORIES} - {"siglip2:fp32"}
+    assert set(catalogue()) == names
     ran = dejacue("weights", "ls", "--json")
     listed = {model["name"]: model for model in json.loads(ran.out)}
     packaged = {"mini": "ready", "lite": "ready" if find_spec(lite.PACKAGE) else "absent"}

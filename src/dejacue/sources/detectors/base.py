@@ -1,0 +1,172 @@
+"""The protocol of detectors: a picture and the names of things → boxes with scores."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dejacue.errors import InputError, counted, shortened
+from dejacue.sources.tracks.base import Box
+
+MAX_NAMES = 20
+MAX_NAME_LETTERS = 100
+MAX_OVERLAP = 0.7  # intersection over union; two boxes that overlap more are on one thing
+MAX_CANDIDATES = 50  # boxes of one picture
+
+
+@dataclass(frozen=True)
+class Detection:
+    """One thing in one picture.
+
+    box     in pixels of the picture, inside it
+    score   0 to 1; scores of different detectors cannot be compared
+    name    the one of the names that were given which fits best
+    """
+
+    box: Box
+    score: float
+    name: str
+
+
+@runtime_checkable
+class Detector(Protocol):
+    """Finds things by their names.
+
+    name        what load_detector calls it
+    identity    model and hash of its weights: another one may find other boxes
+    threshold   the score from which on a box counts as found
+    details     device, versions, hashes … as text: recorded in what is made with it
+    """
+
+    name: str
+    identity: str
+    threshold: float
+    details: Mapping[str, str]
+
+    def detect(self, picture: NDArray[np.uint8], names: Sequence[str]) -> list[Detection]:
+        """Return what a picture (H, W, 3 RGB) shows of these names, best first. Boxes below the
+        threshold are returned as well, so that a search can say how near it came."""
+        ...
+
+
+@runtime_checkable
+class ExampleDetector(Protocol):
+    """A detector that can also be shown what to find.
+
+    example_threshold   the score from which on a box counts as found
+    """
+
+    example_threshold: float
+
+    def detect_like(
+        self, picture: NDArray[np.uint8], example: NDArray[np.uint8]
+    ) -> list[Detection]:
+        """Return what looks like the thing in ``example``, a picture of little else, best first;
+        their name is empty."""
+        ...
+
+
+def check_names(names: str | Sequence[str]) -> tuple[str, ...]:
+    """Return the names without needless blanks and repetitions; refuse what names nothing."""
+    several = (names,) if isinstance(names, str) else tuple(names)
+    if not several:
+        raise InputError("no name is given", field="names", remedy='name the object, such as "cup"')
+    cleaned: dict[str, str] = {}
+    for name in several:
+        if not isinstance(name, str):
+            raise InputError(
+                f"the name {shortened(repr(name))} is not a text", field="names", value=name
+            )
+        words = " ".join(name.split())
+        if not any(letter.isalpha() for letter in words):
+            raise InputError(
+                f'the name "{shortened(words)}" has no letters',
+                field="names",
+                value=name,
+                remedy='name the object, such as "cup"',
+            )
+        if len(words) > MAX_NAME_LETTERS:
+            raise InputError(
+                f'the name "{shortened(words, 40)}" has {len(words)} letters',
+                field="names",
+                value=name,
+                remedy=f'use a few words, such as "glass cup" (at most {MAX_NAME_LETTERS} letters)',
+            )
+        cleaned.setdefault(words.lower(), words)
+    if len(cleaned) > MAX_NAMES:
+        raise InputError(
+            f"{counted(len(cleaned), 'name')} are too many for one search",
+            field="names",
+            value=len(cleaned),
+            remedy=f"give at most {MAX_NAMES}",
+        )
+    return tuple(cleaned.values())
+
+
+def check_picture(picture: NDArray[np.uint8], field: str = "picture") -> tuple[int, int]:
+    """Return height and width of (H, W, 3) bytes; refuse anything else."""
+    fits = isinstance(picture, np.ndarray) and picture.dtype == np.uint8
+    if not fits or picture.ndim != 3 or picture.shape[2] != 3 or not picture.size:
+        what = f"{picture.dtype} of shape {picture.shape}" if hasattr(picture, "dtype") else "not"
+        raise InputError(
+            f"the {field} must be uint8 of shape (height, width, 3), but is {what}", field=field
+        )
+    return picture.shape[0], picture.shape[1]
+
+
+def overlaps(box: NDArray[np.float64], boxes: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the intersection over union of one box (4,) with each of (n, 4), none empty."""
+    low, high = np.maximum(box[:2], boxes[:, :2]), np.minimum(box[2:], boxes[:, 2:])
+    shared = np.clip(high - low, 0, None).prod(axis=1)
+    areas = (boxes[:, 2:] - boxes[:, :2]).prod(axis=1)
+    shares: NDArray[np.float64] = shared / ((box[2:] - box[:2]).prod() + areas - shared)
+    return shares
+
+
+def distinct(
+    boxes: NDArray[np.floating],
+    scores: NDArray[np.floating],
+    size: tuple[int, int],
+    limit: int = MAX_CANDIDATES,
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Return all boxes (n, 4), clipped to a picture of ``size`` (height, width), and the indices of
+    those that are kept, best first: at most ``limit``, and one for each thing.
+
+    A box that is narrower than a pixel inside the picture, or is not finite, is not kept. Of two
+    that overlap by more than MAX_OVERLAP the one with the higher score is kept, of equal ones the
+    first.
+    """
+    height, width = size
+    clipped = np.clip(np.asarray(boxes, np.float64).reshape(-1, 4), 0, [width, height] * 2)
+    usable = np.isfinite(clipped).all(axis=1) & np.isfinite(scores)
+    usable &= (clipped[:, 2:] - clipped[:, :2] >= 1).all(axis=1)
+    waiting = np.flatnonzero(usable)
+    waiting = waiting[np.argsort(-np.asarray(scores)[waiting], kind="stable")]
+    kept: list[int] = []
+    while len(waiting) and len(kept) < limit:
+        best, waiting = int(waiting[0]), waiting[1:]
+        kept.append(best)
+        waiting = waiting[overlaps(clipped[best], clipped[waiting]) <= MAX_OVERLAP]
+    return clipped, np.array(kept, np.int64)
+
+
+def merged(
+    detections: Sequence[Detection], size: tuple[int, int], limit: int = MAX_CANDIDATES
+) -> list[Detection]:
+    """Return the detections of one picture, best first, one for each thing; see ``distinct``."""
+    boxes = np.array([detection.box for detection in detections], np.float64)
+    scores = np.array([detection.score for detection in detections], np.float64)
+    clipped, kept = distinct(boxes, scores, size, limit)
+    return [
+        Detection(as_box(clipped[at]), detections[at].score, detections[at].name) for at in kept
+    ]
+
+
+def as_box(corners: NDArray[np.floating]) -> Box:
+    """Return four numbers of an array as a Box."""
+    x0, y0, x1, y1 = (float(corner) for corner in corners)
+    return x0, y0, x1, y1
