@@ -93,7 +93,7 @@ def test_the_demo_can_be_measured(dejacue, tmp_path):
     command = re.search(r"measure: dejacue (.*)", demo.out)[1]
     ran = dejacue(*command.split())
     assert ran.code == 0
-    assert "one component gives no interval" in ran.out
+    assert "one component gives no confidence interval" in ran.out
 
 
 # annotate

@@ -436,7 +436,7 @@ def test_one_component_is_said_to_give_no_interval(printed, files, tmp_path) -> 
     alone = [dataclasses.replace(r, component="kitchen") for r in REFERENCES]
     out, _ = printed([files[1], write_references(tmp_path / "alone.json", alone)])
     assert rows_of(out) == [["ours", "75.0", "75.0", "66.7"]]
-    assert "one component gives no interval" in out
+    assert "one component gives no confidence interval" in out
 
 
 def test_json_and_csv_are_those_of_the_library(printed, files, tmp_path) -> None:

@@ -226,7 +226,8 @@ def test_notes_stay_sentences_however_many_and_long_the_descriptions_are():
 
 def test_words_that_mini_does_not_know_are_named():
     report = check_words(
-        {"empty": ["empty cup", "grublix cup"], "full": ["full cup " + "very " * 30]}, None, "mini"
+        {"empty": ["empty cup", "grublix cup"], "full": ["full cup " + "very " * 30]},
+        encoder="mini",
     )
     spelling = {row.text: row.spelling for row in report.descriptions}
     assert spelling["empty cup"].unknown == ()
@@ -235,8 +236,7 @@ def test_words_that_mini_does_not_know_are_named():
     assert '"grublix cup": the encoder does not know "grublix"' in report.notes
     raw = check_words(
         {"empty": ["empty cup"], "full": ["full cup " + "very " * 30]},
-        None,
-        "mini",
+        encoder="mini",
         encoder_options=EncoderOptions(prompts="raw"),
     )
     assert raw.descriptions[1].spelling.cut.split() == ["very"] * 12
@@ -318,11 +318,11 @@ def test_what_does_not_fit_is_refused_in_one_sentence(folder, tmp_path):
     with refused(field="encoder", value="mini"):
         check_words(vocabulary, encoder="mini")
     with refused(field="encoder", value="siglip2"):
-        check_words(CUP, folder / "finding", "siglip2")
+        check_words(CUP, folder / "finding", encoder="siglip2")
     with refused(field="encoder", value="minni"):
         check_words(CUP, encoder="minni")
     with refused(file=folder / "cup" / "scene.mp4"):
-        check_words(CUP, folder / "cup" / "scene.mp4", "mini")
+        check_words(CUP, folder / "cup" / "scene.mp4", encoder="mini")
     with pytest.raises(InputError, match="name the encoder for the words"):
         check_words(CUP, replace(scene.history, encoder=None))
     with pytest.raises(InputError, match="knows none of its words"):

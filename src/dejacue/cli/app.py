@@ -29,7 +29,7 @@ from dejacue.plugins import add_commands
 app = typer.Typer(
     name="dejacue",
     cls=o.Group,
-    help="When is an object in which state? Finds the frames in which each description holds.",
+    help="When is an object in which state? Finds the frames in which each state holds.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -39,7 +40,7 @@ def evaluate(
     format: o.OutputFormat = None,
     output: Annotated[Path | None, o.output("Write to a file instead of the screen.")] = None,
 ) -> None:
-    """Score timelines against references and compare methods: recall, overlap, intervals, p."""
+    """Score timelines against references and compare methods: recall, overlap, confidence, p."""
     from dejacue.sources.formats.registry import format_in
 
     o.refuse_values(files)
@@ -47,7 +48,7 @@ def evaluate(
         problem = "give the timelines of one or more methods, then the references"
         raise InputError(f"{problem}: dejacue evaluate FOUND.json REFERENCES.json", field="files")
     o.check_not_read(output, *files)
-    *others, last = files
+    *others, last = map(_timelines_in, files)
     references = dejacue.files.read_references(last) if format_in(last) is None else None
     timelines = {
         name: dejacue.files.read_timelines(path) for name, path in _methods(others).items()
@@ -101,6 +102,12 @@ def _of_another_tool(
     )
 
 
+def _timelines_in(path: Path) -> Path:
+    """Return the file of timelines where the path is the folder of a finding."""
+    document = path / "timeline.json"
+    return document if os.path.isfile(document) else path
+
+
 def _methods(paths: list[Path]) -> dict[str, Path]:
     """Return each file by the name of its method: its stem, or its path if stems are alike."""
     stems = {path.stem: path for path in paths}
@@ -117,7 +124,7 @@ def _counts(evaluation: Evaluation) -> str:
         f"{number} {_noun(what, number)}" for what, number in evaluation.counts.items()
     )
     if evaluation.counts["components"] < 2:
-        return f"{counts}; one component gives no interval"
+        return f"{counts}; one component gives no confidence interval"
     return f"{counts}; 95 % intervals, components resampled"
 
 

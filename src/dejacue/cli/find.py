@@ -113,7 +113,7 @@ def find(
         int | None,
         o.method_option(
             "Non-overlapping windows per description "
-            "(default: 3 with contrast, all with joint, else 1)."
+            "(default: with contrast up to 3 that are nearly as good, with joint all, else 1)."
         ),
     ] = None,
     references: Annotated[
@@ -133,7 +133,7 @@ def find(
         bool, o.results_option("Also cut the windows found into video clips.", "--cut", metavar=" ")
     ] = False,
 ) -> None:
-    """Find the window of frames in which each description holds.
+    """Find the frames in which each state holds.
 
     Example: dejacue find kitchen.mp4 --box 120,80,300,260 -v cup.yaml -o out
     """

@@ -49,7 +49,7 @@ def words(
         typer.echo(suggested_yaml(dejacue.files.read_vocabulary(vocabulary)), nl=False)
         return
     options = o.encoder_options(o.settings(settings, SETTINGS), device)
-    report = dejacue.check_words(vocabulary, history, encoder, encoder_options=options)
+    report = dejacue.check_words(vocabulary, history, encoder=encoder, encoder_options=options)
     if json:
         typer.echo(report.to_json())
         notes(*report.notes)

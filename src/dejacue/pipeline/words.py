@@ -21,8 +21,8 @@ from dejacue.sources.encoders import FORMS, Encoder, HasOrigin
 def check_words(
     vocabulary: VocabularySource,
     history: History | Finding | StrPath | None = None,
-    encoder: Encoder | str | None = None,
     *,
+    encoder: Encoder | str | None = None,
     encoder_options: EncoderOptions | None = None,
 ) -> WordsReport:
     """Report which descriptions disagree, which states the encoder cannot tell apart, which words

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -206,6 +206,8 @@ def from_history(state: str | None, history: History, frame: int) -> Example:
 
 
 def _checked_span(span: Any, unit: str) -> tuple[float, float]:
+    if not isinstance(span, Sequence | np.ndarray) or isinstance(span, str) or len(span) != 2:
+        raise _refusal("span", span, f"an example at {span!r:.40}: give (first, last)")
     first, last = span
     for value in (first, last):
         real = isinstance(value, int | float | np.number) and not isinstance(value, bool)

@@ -164,7 +164,8 @@ class Vocabulary:
         "states" there may be examples of none of them ("none") and "changes".
         """
         if not isinstance(document, Mapping):
-            raise _refusal("expected states and their descriptions", "states")
+            problem = "expected states and their descriptions; a file is read by dejacue.files"
+            raise _refusal(f"{problem}.read_vocabulary", "states")
         if not {"object", "states"} & set(document):
             return cls._from_states(document)
         known = {"object", "states", "none", "changes"}
