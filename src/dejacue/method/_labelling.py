@@ -139,9 +139,11 @@ def _mean(values: Floats) -> float:
 
 def leads(responses: Floats) -> Floats:
     """Return by how much each state's response exceeds that of its strongest sibling."""
-    siblings = np.stack(
-        [np.delete(responses, row, axis=0).max(axis=0) for row in range(len(responses))]
-    )
+    strongest, frames = responses.argmax(axis=0), np.arange(responses.shape[1])
+    siblings = np.repeat(responses[None, strongest, frames], len(responses), axis=0)
+    others = responses.copy()
+    others[strongest, frames] = -np.inf
+    siblings[strongest, frames] = others.max(axis=0)
     lead: Floats = responses - siblings
     return lead
 
