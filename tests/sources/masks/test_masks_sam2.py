@@ -268,7 +268,7 @@ def scene(tmp_path_factory):
     from dejacue.cli.find import demo
 
     folder = tmp_path_factory.mktemp("demo")
-    demo(folder, 7)
+    demo(folder)
     scene = folder / "scene"
     video = open_video(scene / "scene.mp4")
     masks = open_masks(scene / "Annotations")
