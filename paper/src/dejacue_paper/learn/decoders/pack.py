@@ -12,11 +12,11 @@ import numpy as np
 
 from dejacue.errors import InputError, MissingData
 from dejacue.records import History, Vocabulary, Window
-from dejacue_paper.learn.decoders.records import LabelledHistory
+from dejacue_paper.learn.decoders.records import DecoderExample
 
 
 @dataclass(frozen=True, eq=False)
-class PackedHistory:
+class PackedExample:
     history: History
     vocabulary: Vocabulary
     references: Mapping[str, tuple[Window, ...]]
@@ -24,7 +24,7 @@ class PackedHistory:
 
 
 def write_pack(
-    path: Path, groups: Mapping[str, Sequence[LabelledHistory]], half: Sequence[str]
+    path: Path, groups: Mapping[str, Sequence[DecoderExample]], half: Sequence[str]
 ) -> None:
     """Write groups of histories; the features of the groups in ``half`` are in half precision."""
     arrays: dict[str, Any] = {}
@@ -48,14 +48,14 @@ def write_pack(
         np.savez(file, about=np.array(json.dumps(about)), **arrays)
 
 
-def read_pack(path: Path) -> dict[str, list[PackedHistory]]:
+def read_pack(path: Path) -> dict[str, list[PackedExample]]:
     if not path.is_file():
         raise MissingData("no such file", file=path, remedy="write it with write_pack")
     with np.load(path, allow_pickle=False) as file:
         if "about" not in file:
             problem = "is not a pack of labelled histories"
             raise InputError(problem, file=path, remedy="write it again")
-        groups: dict[str, list[PackedHistory]] = {}
+        groups: dict[str, list[PackedExample]] = {}
         for group, entries in json.loads(str(file["about"])).items():
             groups[group] = []
             for k, (name, encoder, component, states, references) in enumerate(entries):
@@ -63,7 +63,7 @@ def read_pack(path: Path) -> dict[str, list[PackedHistory]]:
                     file[f"{group}.{k}.{part}"] for part in ("features", "frames", "words")
                 )
                 groups[group].append(
-                    PackedHistory(
+                    PackedExample(
                         History(features.astype(np.float32), frames, name, encoder),
                         Vocabulary(states, words, encoder),
                         {

@@ -14,7 +14,7 @@ from dejacue.evaluation import best_tiou, group_means, metrics
 from dejacue.records import History, Vocabulary
 from dejacue_paper.learn.decoders.core import DecoderModel
 from dejacue_paper.learn.decoders.records import (
-    LabelledHistory,
+    DecoderExample,
     Records,
     records_of,
     same,
@@ -35,7 +35,7 @@ class UnlabelledHistory:
     references: dict[str, Any] = field(default_factory=dict)
 
 
-def predict(model: DecoderModel, entries: Sequence[LabelledHistory]) -> list[Predictions]:
+def predict(model: DecoderModel, entries: Sequence[DecoderExample]) -> list[Predictions]:
     """Return, for each member and history, a row for each description."""
     unlabelled = [UnlabelledHistory(entry.history, entry.vocabulary) for entry in entries]
     records = records_of(unlabelled, most_frames=model.most_frames)
@@ -87,7 +87,7 @@ def _spans_and_scores(
     return np.concatenate(spans, axis=1)[:, back], np.concatenate(scores, axis=1)[:, back]
 
 
-def frames_of(entries: Sequence[LabelledHistory], rows: Predictions) -> list[NDArray[np.int64]]:
+def frames_of(entries: Sequence[DecoderExample], rows: Predictions) -> list[NDArray[np.int64]]:
     """Return, for each history, the windows (n, 2) in frames."""
     return [
         entry.history.frames[positions[:, :2].astype(int)]
@@ -96,7 +96,7 @@ def frames_of(entries: Sequence[LabelledHistory], rows: Predictions) -> list[NDA
 
 
 def scores_of(
-    entries: Sequence[LabelledHistory], windows: Sequence[NDArray[np.int64]]
+    entries: Sequence[DecoderExample], windows: Sequence[NDArray[np.int64]]
 ) -> dict[str, Any]:
     """Return R@1 .3, R@1 .5 and Top-1 tIoU of each history, over its labelled states, and how alike
     the windows of different states are (``same``)."""

@@ -23,7 +23,7 @@ EVENT_KERNEL = 2  # frames on each side of a change
 MAX_EVENTS = 40
 
 
-class LabelledHistory(Protocol):
+class DecoderExample(Protocol):
     """A history, its words, and when each state holds: of a release, or generated."""
 
     @property
@@ -87,7 +87,7 @@ class Records:
         return np.flatnonzero(self.targets == 0)
 
 
-def check_words(entries: Sequence[LabelledHistory]) -> None:
+def check_words(entries: Sequence[DecoderExample]) -> None:
     """Refuse histories, words and labels that do not belong together, or a history that comes
     twice."""
     for entry in entries:
@@ -108,7 +108,7 @@ def check_words(entries: Sequence[LabelledHistory]) -> None:
         raise InputError(problem, field="history", value=twice)
 
 
-def check_labels(entries: Sequence[LabelledHistory]) -> None:
+def check_labels(entries: Sequence[DecoderExample]) -> None:
     """Refuse what cannot be trained on: no labels, of one state only, or of states without
     words."""
     if not entries:
@@ -125,7 +125,7 @@ def check_labels(entries: Sequence[LabelledHistory]) -> None:
 
 
 def spans_in(
-    entry: LabelledHistory, state: str, first: int, last: int, clip: bool
+    entry: DecoderExample, state: str, first: int, last: int, clip: bool
 ) -> list[tuple[int, int]]:
     """Return the references of a state in the run at positions first … last − 1, as half-open
     positions."""
@@ -146,7 +146,7 @@ def spans_in(
 
 
 def records_of(
-    entries: Sequence[LabelledHistory],
+    entries: Sequence[DecoderExample],
     *,
     clip: bool = False,
     most_frames: int | None = None,

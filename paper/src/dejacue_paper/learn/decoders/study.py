@@ -32,7 +32,7 @@ from dejacue_paper.data.synthetic import generate
 from dejacue_paper.learn.decoders import DECODERS
 from dejacue_paper.learn.decoders.pack import read_pack
 from dejacue_paper.learn.decoders.reading import frames_of, predict, scores_of
-from dejacue_paper.learn.decoders.records import LabelledHistory
+from dejacue_paper.learn.decoders.records import DecoderExample
 from dejacue_paper.learn.decoders.training import SEEDS, Settings, Training
 
 Groups = dict[str, list[Any]]
@@ -143,7 +143,7 @@ def predictions(training: Training, groups: Groups, condition: Condition) -> dic
     return answers
 
 
-def _answer(entries: Sequence[LabelledHistory], windows: Any, name: str) -> dict[str, Any]:
+def _answer(entries: Sequence[DecoderExample], windows: Any, name: str) -> dict[str, Any]:
     answer = scores_of(entries, windows)
     if name in ("seven", "development"):
         names = [entry.history.id for entry in entries]

@@ -20,7 +20,7 @@ from dejacue_paper.learn.decoders.batches import FAMILIES, BatchSchedule, schedu
 from dejacue_paper.learn.decoders.core import DecoderModel
 from dejacue_paper.learn.decoders.layers import start
 from dejacue_paper.learn.decoders.losses import TrainingBatch
-from dejacue_paper.learn.decoders.records import LabelledHistory, Records, check_labels, records_of
+from dejacue_paper.learn.decoders.records import DecoderExample, Records, check_labels, records_of
 
 RATE, DECAY, CLIP, EPOCHS = 1e-4, 1e-4, 0.1, 200
 BETAS, SMALL = (0.9, 0.999), 1e-8
@@ -198,7 +198,7 @@ class Training:
     def __init__(
         self,
         settings: Settings,
-        entries: Sequence[LabelledHistory],
+        entries: Sequence[DecoderExample],
         device: str | None = None,
         *,
         only: Sequence[NDArray[np.int64] | None] | None = None,
