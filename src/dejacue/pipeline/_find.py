@@ -7,11 +7,13 @@ Job ──▶ open ──▶ observe ──▶ encode ──▶ apply_readout
 from __future__ import annotations
 
 import contextlib
+import inspect
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -128,42 +130,7 @@ def find(
     pictures      whether a few are kept for the report
     progress      see dejacue.progress; None: a bar in a notebook, silence elsewhere
     """
-    return _search(
-        video,
-        vocabulary,
-        examples=examples,
-        changes=changes,
-        masks=masks,
-        objects=objects,
-        box=box,
-        point=point,
-        mask=mask,
-        prompts=prompts,
-        kind=kind,
-        match=match,
-        start=start,
-        end=end,
-        start_s=start_s,
-        end_s=end_s,
-        stride=stride,
-        fps=fps,
-        rate=rate,
-        errors=errors,
-        decoder=decoder,
-        encoder=encoder,
-        encoder_options=encoder_options,
-        tracker=tracker,
-        tracker_options=tracker_options,
-        readout=readout,
-        coordinates=coordinates,
-        smoothing=smoothing,
-        top=top,
-        diagnostics=diagnostics,
-        engine=engine,
-        folder=folder,
-        pictures=pictures,
-        progress=progress,
-    ).finding()
+    return _search(locals()).finding()
 
 
 def find_each(
@@ -178,73 +145,41 @@ def find_each(
     objects   "all" (the default: each mask id is one), ids that are one object, or "1,2" and
               [[1], [2]] for several
     """
-    return _search(video, vocabulary, objects=objects, **options).findings()
+    bound = inspect.signature(find).bind(video, vocabulary, objects=objects, **options)
+    bound.apply_defaults()
+    return _search(bound.arguments).findings()
 
 
-def _search(
-    video: Source,
-    vocabulary: VocabularySource | None = None,
-    *,
-    examples: Examples | None = None,
-    changes: Sequence[int | str] = (),
-    masks: MaskSource | None = None,
-    objects: Objects = None,
-    box: Sequence[float] | None = None,
-    point: Sequence[float] | None = None,
-    mask: NDArray[np.bool_] | StrPath | None = None,
-    prompts: Prompt | Prompts | None = None,
-    kind: str | None = None,
-    match: str = "auto",
-    start: int | None = None,
-    end: int | None = None,
-    start_s: float | None = None,
-    end_s: float | None = None,
-    stride: int | None = None,
-    fps: float | None = None,
-    rate: float | None = None,
-    errors: str = "skip",
-    decoder: str = "software",
-    encoder: Encoder | str | None = None,
-    encoder_options: EncoderOptions | None = None,
-    tracker: Tracker | str | None = None,
-    tracker_options: TrackerOptions | None = None,
-    readout: str | Readout = "contrast",
-    coordinates: str | Coordinates | None = None,
-    smoothing: int | None = None,
-    top: int | None = None,
-    diagnostics: bool = False,
-    engine: str = "auto",
-    folder: StrPath | None = None,
-    pictures: bool = True,
-    progress: Progress | None = None,
-) -> Search:
-    """Sort the parameters of ``find`` into the records of the stages."""
-    first = first_prompts(box, point, mask)
-    if prompts and first:
+def _search(parameters: Mapping[str, Any]) -> Search:
+    """Sort all parameters of ``find`` into the records of the stages."""
+    p = SimpleNamespace(**parameters)
+    first = first_prompts(p.box, p.point, p.mask)
+    if p.prompts and first:
         problem = "prompts are given as well as a box, point or mask"
         raise InputError(problem, field="prompts", remedy="leave one of them out")
+    sampling = (p.start, p.end, p.start_s, p.end_s, p.stride, p.fps, p.rate, p.errors, p.decoder)
     job = Job(
-        video=video if isinstance(video, str | os.PathLike | Video) else "",
-        sampling=VideoOptions(start, end, start_s, end_s, stride, fps, rate, errors, decoder),
-        masks=masks,
-        prompts=[prompts] if isinstance(prompts, Prompt) else prompts or first,
-        objects=objects,
-        kind=kind,
-        match=match,
-        tracker=tracker,
-        tracker_options=tracker_options or TrackerOptions(),
-        encoder=encoder,
-        encoder_options=encoder_options or EncoderOptions(),
+        video=p.video if isinstance(p.video, str | os.PathLike | Video) else "",
+        sampling=VideoOptions(*sampling),
+        masks=p.masks,
+        prompts=[p.prompts] if isinstance(p.prompts, Prompt) else p.prompts or first,
+        objects=p.objects,
+        kind=p.kind,
+        match=p.match,
+        tracker=p.tracker,
+        tracker_options=p.tracker_options or TrackerOptions(),
+        encoder=p.encoder,
+        encoder_options=p.encoder_options or EncoderOptions(),
     )
     return Search(
-        video,
-        vocabulary,
+        p.video,
+        p.vocabulary,
         job,
-        ReadoutOptions(readout, coordinates, smoothing, top, diagnostics, engine),
-        MoreExamples(examples, tuple(changes)) if examples or changes else None,
-        folder,
-        pictures,
-        progress,
+        ReadoutOptions(p.readout, p.coordinates, p.smoothing, p.top, p.diagnostics, p.engine),
+        MoreExamples(p.examples, tuple(p.changes)) if p.examples or p.changes else None,
+        p.folder,
+        p.pictures,
+        p.progress,
     )
 
 

@@ -28,7 +28,7 @@ SIZE, TOKENS = 64, 20
 PADDING, UNKNOWN = 0, 1
 BATCH = 64
 # Squared Mahalanobis distance from the crops of rendered scenes: 99 % of the crops of scenes that
-# were not trained on are below it, and more than half of the crops of real videos above it.
+# were not trained on are below it (tests/sources/encoders/test_mini.py).
 MAX_DISTANCE = 250.0
 MAX_UNLIKE = 0.25  # share of the pictures of a history
 
