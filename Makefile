@@ -11,7 +11,7 @@ ARGS ?=
 PYTEST := -m pytest -n auto --dist loadfile --durations=20
 LIBRARIES := -c "import sysconfig; print(sysconfig.get_path('purelib'))"
 
-.PHONY: demo studio test test-all lint bench docs tables wheel sanitize fuzz crash mutants clean
+.PHONY: demo studio test test-all lint bench docs notebooks tables wheel sanitize fuzz crash mutants clean
 
 $(VENV)/.installed: $(SOURCES)
 	$(PYTHON) -m venv $(VENV)
@@ -67,6 +67,9 @@ bench: $(VENV)/.developer ## ratios against plain numpy, in one run
 docs: $(VENV)/.docs ## the site, in out/site; opens from disk
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
+notebooks: $(VENV)/.docs ## run docs/notebooks and store them with their outputs
+	$(BIN)/python docs/run_notebooks.py
+
 tables: $(VENV)/.developer ## pages and figures made by commands, and a check of the examples
 	$(BIN)/dejacue demo --output out/demo
 	$(BIN)/dejacue reproduce all --figures --out out/reproduce
@@ -93,11 +96,12 @@ sanitize: ## the kernel's tests under AddressSanitizer and UndefinedBehaviorSani
 	  method/test_scan.py method/test_contrast.py method/test_joint.py sources/test_pixels.py \
 	  sources/test_png.py
 
-fuzz: $(VENV)/.developer ## 100,000 changed inputs against all that reads, writes and computes
+fuzz: $(VENV)/.developer ## 200,000 changed inputs against all that reads, writes and computes
 	$(BIN)/python tests/fuzz/fuzz.py
 
-crash: $(VENV)/.developer ## kill commands at every file operation and run them again; writers of a store
+crash: $(VENV)/.developer ## kill commands at every file operation and run them again; full and read-only disks
 	$(BIN)/python tests/crash/crash.py
+	$(BIN)/python tests/crash/disks.py
 	$(BIN)/python tests/crash/store_killer.py out/killed 500
 
 mutants: $(VENV)/.developer ## small changes of the core that the tests must notice, under an hour

@@ -2,8 +2,9 @@
 
 Makes a history of 64 dimensions, a random walk (``segments``: noise), and a vocabulary of random
 directions, one description per state. Each readout, ``segments`` and ``check_words`` work on them
-in a process of their own. Prints the seconds, the peak of memory above what the input takes, and by
-how much the seconds grow when the frames do tenfold. ``--write`` puts the table into docs/speed.md.
+in a process of their own. Prints the seconds of the processor, the peak of memory above what the
+input takes, and by how much the seconds grow when the frames do tenfold. ``--write`` puts the table
+into docs/speed.md.
 """
 
 from __future__ import annotations
@@ -51,14 +52,14 @@ def measure(work: str, frames: int, states: int) -> tuple[float, float]:
     words = make_vocabulary(states)
     history = make_history(2 if work == "check_words" else frames, still=work == "segments")
     before = memory_mb("VmRSS")
-    start = time.perf_counter()
+    start = time.process_time()
     if work == "segments":
         segments(history)
     elif work == "check_words":
         check_words(words)
     else:
         locate(history, words, readout=work)
-    return time.perf_counter() - start, max(0.0, memory_mb("VmHWM") - before)
+    return time.process_time() - start, max(0.0, memory_mb("VmHWM") - before)
 
 
 def apart(work: str, frames: int, states: int) -> tuple[float, float]:

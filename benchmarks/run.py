@@ -112,7 +112,7 @@ def corpus(table: Table, name: str, count: int, seconds: float) -> None:
         return fast.locate(batch, schedule, 3)
 
     def ours():
-        for _ in locate_many(histories, vocabulary, readout="published", engine=name):
+        for _ in locate_many(histories, vocabulary, readout="published", kernel=name):
             pass
 
     def numpy():
@@ -155,16 +155,16 @@ def release_queries(table: Table, name: str, seconds: float) -> None:
             plain.windows(plain.cosines(h.features, u), h.frames, PUBLISHED)
 
     def together(readout):
-        return lambda: list(locate_many(histories, vocabularies, readout=readout, engine=name))
+        return lambda: list(locate_many(histories, vocabularies, readout=readout, kernel=name))
 
     def fresh():  # vocabularies that nothing is known of yet
         words = [Vocabulary(v.states, v.features, v.encoder) for v in vocabularies]
-        return list(locate_many(histories, words, readout="published", engine=name))
+        return list(locate_many(histories, words, readout="published", kernel=name))
 
     def one_by_one(readout):
         def run():
             for h, v in zip(histories, vocabularies, strict=True):
-                locate(h, v, readout=readout, engine=name)
+                locate(h, v, readout=readout, kernel=name)
 
         return run
 

@@ -123,6 +123,10 @@ def notebooks() -> Iterator[tuple[str, str]]:
         for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
             text = "".join(cell["source"])
             parts.append(f"```python\n{text}\n```" if cell["cell_type"] == "code" else text)
+            for output in cell.get("outputs", ()):
+                shown = output.get("data", {})
+                plain = "".join(output.get("text") or shown.get("text/plain", ()))
+                parts.append("".join(shown.get("text/html", ())) or f"```text\n{plain}\n```")
         parts.insert(1, f"[Download this notebook]({path.name})")
         yield f"notebooks/{path.stem}.md", "\n\n".join(parts) + "\n"
 

@@ -30,13 +30,25 @@ def test_a_killed_command_goes_on_to_the_same_files_and_leaves_none() -> None:
         "track, replacing",
         "track .npz, replacing",
         "annotate start",
+        "store add, new with a history",
         "store add",
         "store compact",
     )
     command = [sys.executable, DRIVER, "--points=2,-1", *names]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    assert "12 of 12 points" in ran.stdout
+    assert "14 of 14 points" in ran.stdout
+
+
+@pytest.mark.long
+@pytest.mark.skipif(sys.platform != "linux", reason="mounts disks")
+def test_disks_that_are_full_or_read_only_are_named() -> None:
+    options = ["--rounds=4", "--sizes=2", "annotate start", "store add, new"]
+    command = [sys.executable, DRIVER.with_name("disks.py"), *options]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    if "cannot be mounted" in ran.stderr:
+        pytest.skip(ran.stderr)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
 def test_a_temporary_file_of_a_killed_process_is_taken_over(tmp_path) -> None:
@@ -78,6 +90,22 @@ def test_a_link_in_place_of_the_temporary_file_is_not_followed(tmp_path) -> None
     assert (tmp_path / "x.json").read_bytes() == b"new"
 
 
+@pytest.mark.parametrize("make", [os.mkfifo, lambda left: os.link(left.parent / "precious", left)])
+def test_what_lies_at_the_name_of_a_temporary_file_is_not_opened(tmp_path, make) -> None:
+    precious = tmp_path / "precious"
+    precious.write_bytes(b"mine")
+    make(tmp_path / ".x.json.dejacue-tmp")
+    make(tmp_path / ".x.partial")
+    write_bytes(tmp_path / "x.json", b"new")
+    file = PartialFile(tmp_path / ".x.partial", "key")
+    assert file.read() == []
+    file.append([b"one"])
+    file.close()
+    assert PartialFile(tmp_path / ".x.partial", "key").read() == [b"one"]
+    assert precious.read_bytes() == b"mine"
+    assert (tmp_path / "x.json").read_bytes() == b"new"
+
+
 def test_a_temporary_folder_is_removed_unless_somebody_uses_it(tmp_path) -> None:
     target = tmp_path / "masks"
     left = tmp_path / ".masks.dejacue-tmp"
@@ -90,6 +118,21 @@ def test_a_temporary_folder_is_removed_unless_somebody_uses_it(tmp_path) -> None
         with temporary_folder(target) as second:
             assert second != first
             assert first.is_dir()
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_that_another_process_takes_for_a_left_one_is_not_used(tmp_path, monkeypatch):
+    target, mkdir = tmp_path / "masks", Path.mkdir
+
+    def made(folder: Path, *rest: object, **more: object) -> None:
+        mkdir(folder, *rest, **more)
+        if folder.name == ".masks.dejacue-tmp":  # before it is locked
+            with left_folder(target) as taken:
+                assert taken == folder
+
+    monkeypatch.setattr(Path, "mkdir", made)
+    with temporary_folder(target) as folder:
+        (folder / "file").touch()
     assert not list(tmp_path.iterdir())
 
 

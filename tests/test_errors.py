@@ -5,13 +5,26 @@ from __future__ import annotations
 import ast
 import pickle
 from collections.abc import Iterator
+from importlib import metadata
 from pathlib import Path
 
+import numpy as np
 import pytest
 from helpers import ROOT
 
-from dejacue import DejaCueError, InputError
-from dejacue.errors import MAX_LETTERS, MissingData, MissingExtra, in_file, named, need, unknown
+import dejacue
+from dejacue import DejaCueError, History, InputError
+from dejacue.errors import (
+    MAX_LETTERS,
+    MissingData,
+    MissingExtra,
+    extra,
+    in_file,
+    named,
+    need,
+    unknown,
+)
+from dejacue.files import read_history, read_references, read_timelines, write_history
 
 ATTRIBUTES = ("file", "line", "field", "value", "remedy")
 PROPER_NAMES = ("Ray ", "Holm's ", "GPUs ", "YAML ", "JPEG ", "Host ")
@@ -113,3 +126,46 @@ def test_every_message_is_one_sentence_that_goes_on_after_a_file() -> None:
         or len(text) > MAX_LETTERS // 2
     ]
     assert not wrong
+
+
+@pytest.mark.parametrize(
+    ("origin", "command"),
+    [
+        (None, "pip install 'dejacue[ray]'"),
+        (
+            '{"url": "file:///my%20code/dejacue", "dir_info": {}}',
+            "pip install '/my code/dejacue[ray]'",
+        ),
+        (
+            '{"url": "file:///code", "dir_info": {"editable": true}}',
+            "pip install -e '/code[ray]'",
+        ),
+        ("not JSON", "pip install 'dejacue[ray]'"),
+    ],
+)
+def test_an_extra_is_installed_from_where_the_package_came(origin, command, monkeypatch) -> None:
+    monkeypatch.setattr(metadata.PathDistribution, "read_text", lambda self, name: origin)
+    assert extra.__wrapped__("ray") == command
+
+
+@pytest.mark.parametrize("name", ["a\0b", "a\ud800b"])
+def test_a_path_that_no_file_can_have_is_refused(name, tmp_path) -> None:
+    history = History(np.eye(2, dtype=np.float32), np.arange(2), id="h")
+    calls = {
+        lambda path: dejacue.open_video(path): ".mp4",
+        lambda path: dejacue.open_masks(path): ".json",
+        lambda path: dejacue.open_dataset(path): "",
+        lambda path: dejacue.check_words(path): ".yaml",
+        lambda path: dejacue.ingest(path, tmp_path / "store"): ".csv",
+        lambda path: dejacue.ingest([{"video": path, "masks": "m"}], tmp_path / "store"): "",
+        lambda path: dejacue.Store.create(path, encoder="e"): "",
+        lambda path: dejacue.Store.open(path): "",
+        lambda path: dejacue.Finding.read(path): "",
+        lambda path: read_references(path): ".csv",
+        lambda path: read_timelines(path): ".json",
+        lambda path: read_history(path): ".npz",
+        lambda path: write_history(path, history): ".npz",
+    }
+    for call, suffix in calls.items():
+        with pytest.raises(InputError):
+            call(f"{name}{suffix}")

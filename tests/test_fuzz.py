@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from dejacue.errors import DejaCueError
+
 HOME = Path(__file__).parent / "fuzz"
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="inputs run in forks")
 
@@ -92,3 +94,52 @@ def test_what_breaks_the_rule_is_printed_with_its_input(
     assert f"{kind}:1: {message}" in output
     assert f"fuzz.py --seed 5 --replay {kind}:1" in output
     assert (tmp_path / "failed" / f"{kind}-5-1" / "problem.txt").is_file()
+
+
+def test_every_argument_of_every_public_name_is_refused_by_its_name(fuzz, tmp_path) -> None:
+    fuzz.arguments.prepared(tmp_path)
+    called = 0
+    for name, changes in fuzz.arguments.all_calls(tmp_path):
+        if called % 7 == 0:  # make fuzz tries all
+            fuzz.arguments.call(name, changes, tmp_path)
+        called += 1
+    assert called > 5000
+
+
+def fork(run) -> str:
+    """Run something in a fork; return what it raised."""
+    reading, writing = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        message = ""
+        try:
+            run()
+        except DejaCueError:
+            pass
+        except BaseException as error:
+            message = f"{type(error).__name__}: {error}"[:500]
+        os.write(writing, message.encode())
+        os._exit(0)
+    os.close(writing)
+    _, status = os.waitpid(pid, 0)
+    with os.fdopen(reading) as stream:
+        return stream.read() or ("" if status == 0 else f"died: {status}")
+
+
+@pytest.mark.parametrize("what", ["annotation", "finding"])  # make fuzz tries the others, too
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_files_of_a_megabyte_are_read_within_seconds_and_300_mb(fuzz, tmp_path, what) -> None:
+    read, shapes = fuzz.sizes.READERS[what]
+    problems = []
+    for at, (name, make) in enumerate(shapes):
+        path = tmp_path / str(at) / name
+        path.parent.mkdir()
+        path.write_bytes(make(fuzz.sizes.FILE_BYTES))
+
+        def bounded(path: Path = path) -> None:
+            with fuzz.sizes.bounded():
+                read(path)
+
+        message = fork(bounded)
+        problems += [f"{what} {at} ({name}): {message}"] if message else []
+    assert not problems

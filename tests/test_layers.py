@@ -19,6 +19,7 @@ FOLDERS = (TESTS, ROOT / "paper" / "tests")
 LEVEL = {
     "_version": 0,
     "errors": 0,
+    "arguments": 0.5,
     "progress": 1,
     "plugins": 1,
     "cluster": 1,
@@ -36,7 +37,7 @@ LEVEL = {
     "cli": 8,
     "__main__": 9,
 }
-PAPER_LEVEL = {"method": 0, "data": 1, "learn": 2, "experiments": 3, "cli": 4}
+PAPER_LEVEL = {"method": 0, "evaluation": 0, "data": 1, "learn": 2, "experiments": 3, "cli": 4}
 
 
 @functools.cache

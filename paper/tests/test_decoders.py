@@ -344,8 +344,21 @@ def test_checkpoints_that_do_not_fit_are_refused(tmp_path) -> None:
     with refused(file=path, field="version", value=2):
         Decoder.read(tmp_path / "model")
     path.write_text("{}")
-    with refused(file=path, field=None):
+    with refused(file=path, field="format"):
         Decoder.read(tmp_path / "model")
+    settings = about["settings"]
+    changes = [
+        ("dimension", {"dimension": -6}),
+        ("dimension", {"dimension": 10**12}),
+        ("losses", {"losses": 3}),
+        ("settings.decoder", {"settings": {**settings, "decoder": ["moment"]}}),
+        ("settings.seeds[0]", {"settings": {**settings, "seeds": [[3]]}}),
+        ("settings.seeds", {"settings": {**settings, "seeds": []}}),
+    ]
+    for field, change in changes:
+        path.write_text(json.dumps(about | change))
+        with refused(file=path, field=field):
+            Decoder.read(tmp_path / "model")
     path.write_text(json.dumps(about))
     weights = tmp_path / "model" / "weights.safetensors"
     weights.write_bytes(weights.read_bytes()[:1000])

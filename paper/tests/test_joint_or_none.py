@@ -35,17 +35,17 @@ def between():
 def test_frames_between_two_states_may_be_in_none_of_them(name, options):
     history, vocabulary = between()
     readout = JointOrNone(width=0, **options)
-    intervals = occurrences(history, vocabulary, readout=readout, engine=name)
+    intervals = occurrences(history, vocabulary, readout=readout, kernel=name)
     assert {s: [tuple(m.window) for m in windows] for s, windows in intervals.items()} == {
         "a": [(0, 59)],
         "b": [(100, 159)],
     }
-    every = occurrences(history, vocabulary, readout=Joint(width=0, **options), engine=name)
+    every = occurrences(history, vocabulary, readout=Joint(width=0, **options), kernel=name)
     assert sum(m.window.length for intervals in every.values() for m in intervals) == 160
-    (first, two) = locate(history, vocabulary, readout=readout, top=3, engine=name)
+    (first, two) = locate(history, vocabulary, readout=readout, top=3, kernel=name)
     assert (tuple(first.window), tuple(two.window)) == ((0, 59), (100, 159))
     assert (first.score, two.score) == (intervals["a"][0].score, intervals["b"][0].score)
-    many = list(locate_many([history, history], vocabulary, readout=readout, engine=name))
+    many = list(locate_many([history, history], vocabulary, readout=readout, kernel=name))
     assert [[m.window for m in timeline] for timeline in many] == 2 * [[first.window, two.window]]
 
 

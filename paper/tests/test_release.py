@@ -158,13 +158,13 @@ def test_the_ensemble_is_the_normalised_mean_of_its_variants(release):
 
 @pytest.mark.release
 def test_unknown_prompts_get_the_nearest_suggested(release):
-    with refused(field="prompts", value="foto"):
+    with refused(field="templates", value="foto"):
         release.vost[0].prompted("foto")
 
 
 @pytest.mark.release
 def test_only_vost_has_prompt_variants(release):
-    with refused(field="prompts", value="raw"):
+    with refused(field="templates", value="raw"):
         release.seven["S01"].prompted("raw")
 
 
@@ -240,7 +240,7 @@ def test_prompt_variants_are_checked_when_they_are_asked_for(fake):
     prompts["text_features"] = prompts["text_features"] * 2
     with refused(file=fake.folder / "data" / "prompts.npz", field="text_features"):
         fake.load().vost[0].prompted("raw")
-    with refused(field="prompts", value="photo"):
+    with refused(field="templates", value="photo"):
         fake.load().vost[0].prompted("photo")
     prompts["state_texts"] = np.array(["full cup", "empty cup"])
     with refused(file=fake.folder / "data" / "prompts.npz", field="state_texts"):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import glob
 import logging
 import os
 import shutil
@@ -19,12 +20,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from dejacue._version import __version__
-from dejacue.errors import DejaCueError, InputError, first_line, need, shortened, unknown
+from dejacue.errors import DejaCueError, InputError, extra, first_line, need, shortened, unknown
 
 ENGINES = ("local", "ray")
+LOOPBACK = "127.0.0.1"
 MAX_ANSWER_S = 5.0
 MAX_CONNECT_S = 30.0  # of a process that imports Ray, too
 _TRY = "import sys, ray; ray.init(address=sys.argv[1], log_to_driver=False, logging_level='ERROR')"
+_FOLDER = "dejacue-ray-"
 _START = "start one there with ray start --head, or leave the address out to use this machine"
 
 
@@ -42,7 +45,7 @@ def need_ray(address: str | None = None) -> Any:
     """Return the package; refuse at once if it is not installed, or nothing answers there."""
     if "ray" not in sys.modules:  # what it prints of tasks that died would mix with our output
         os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", ".")
-    ray = need("ray", "pip install 'dejacue[ray]'")
+    ray = need("ray", extra("ray"))
     if address is not None and not ray.is_initialized():
         _check(address)
     return ray
@@ -112,23 +115,87 @@ def connected(address: str | None = None, **options: Any) -> Iterator[Any]:
         with _quiet(), _translated_errors(ray):
             yield ray
         return
-    folder = None
-    if address == "local":
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is sent anywhere
-        # sockets lie in it, and their paths must be short
-        place = "/tmp" if os.name == "posix" else None
-        folder = tempfile.mkdtemp(prefix=f"dejacue-ray-{os.getpid()}-", dir=place)
-        options = {"include_dashboard": False, "_temp_dir": folder, **options}
-    else:
-        options = {}
-    try:
+    with contextlib.ExitStack() as stack:
+        if address == "local":
+            os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is sent anywhere
+            options = {
+                "include_dashboard": False,
+                "_node_ip_address": LOOPBACK,
+                "_temp_dir": os.path.join(stack.enter_context(_private_folder()), "r"),
+                **options,
+            }
+        else:
+            options = {}
+        stack.callback(ray.shutdown)
         with _quiet(), _translated_errors(ray):
-            _connect(ray, address, options)
+            with _on_loopback() if address == "local" else contextlib.nullcontext():
+                _connect(ray, address, options)
             yield ray
+
+
+@contextlib.contextmanager
+def _on_loopback() -> Iterator[None]:
+    """Let Ray take the loopback address, which it does on Windows and macOS only: at another one,
+    its servers listen to the network."""
+    from ray._private import ray_constants
+
+    known = ray_constants.ENABLE_RAY_CLUSTER
+    ray_constants.ENABLE_RAY_CLUSTER = False
+    try:
+        yield
     finally:
-        ray.shutdown()
-        if folder is not None:
-            shutil.rmtree(folder, ignore_errors=True)
+        ray_constants.ENABLE_RAY_CLUSTER = known
+
+
+@contextlib.contextmanager
+def _private_folder() -> Iterator[str]:
+    """Yield a folder that only this user may enter: Ray lets everybody write to those it makes. It
+    is removed in the end, and those that killed processes have left are removed first."""
+    # sockets lie in it, and their paths must be short
+    place = "/tmp" if os.name == "posix" else tempfile.gettempdir()
+    for left in glob.glob(os.path.join(place, f"{_FOLDER}*")):
+        lock = _locked(left)
+        if lock is not None:
+            if _is_of_a_dead_process(left):
+                shutil.rmtree(left, ignore_errors=True)
+            os.close(lock)
+    folder = tempfile.mkdtemp(prefix=f"{_FOLDER}{os.getpid()}-", dir=place)
+    lock = _locked(folder)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        if lock is not None:
+            os.close(lock)
+
+
+def _is_of_a_dead_process(folder: str) -> bool:
+    """Look at the process in the name, too: earlier versions hold no lock."""
+    process, _, _ = os.path.basename(folder).removeprefix(_FOLDER).partition("-")
+    try:
+        os.kill(int(process), 0)
+    except ProcessLookupError:
+        return True
+    except (OSError, ValueError, OverflowError):  # somebody else's, or not a name of ours
+        pass
+    return False
+
+
+def _locked(folder: str) -> int | None:
+    """Return a handle that holds a lock on our folder until it is closed; None: another process
+    has it, or this system knows no locks."""
+    with contextlib.suppress(ImportError, OSError):
+        import fcntl
+
+        handle = os.open(folder, os.O_RDONLY | os.O_NOFOLLOW | os.O_DIRECTORY)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.fstat(handle).st_uid == os.getuid():
+                return handle
+        except OSError:
+            pass
+        os.close(handle)
+    return None
 
 
 def _connect(ray: Any, address: str, options: dict[str, Any]) -> None:

@@ -10,7 +10,9 @@ DejaCueError
 from __future__ import annotations
 
 import difflib
+import functools
 import importlib
+import json
 import os
 import re
 from collections.abc import Iterable
@@ -21,6 +23,7 @@ __all__ = ["Cancelled", "DejaCueError", "InputError", "MissingData", "MissingExt
 
 MAX_LETTERS = 600  # of a message
 MAX_QUOTED = 80  # of them, of one thing that was given
+MAX_COMPARED = 1000  # names, to suggest the nearest
 _QUOTED = re.compile(r'"([^"]*)"')
 
 
@@ -134,7 +137,7 @@ def first_line(error: BaseException) -> str:
 
 
 def lacks_memory(error: BaseException) -> bool:
-    """Whether an error means that memory or threads ran out: each library says it in its way."""
+    """Return whether an error means that memory or threads ran out; libraries differ in how."""
     phrases = ("can't start new thread", "failed to map segment", "annot allocate", "bad_alloc")
     return isinstance(error, MemoryError) or any(phrase in str(error) for phrase in phrases)
 
@@ -146,13 +149,31 @@ def counted(number: int, word: str) -> str:
 
 def unknown(kind: str, given: object, known: Iterable[str]) -> InputError:
     """Return the error for an unknown name: it suggests the nearest one and lists them all."""
-    names = list(known)
-    near = difflib.get_close_matches(str(given), names, n=1, cutoff=0.5)
+    names, text = list(known), shown(given, MAX_QUOTED)
+    short = [name for name in names[:MAX_COMPARED] if len(name) <= MAX_QUOTED]
+    near = difflib.get_close_matches(text, short, n=1, cutoff=0.5)
     hint = f'did you mean "{near[0]}"? ' if near else ""
     remedy = f"{hint}known: {', '.join(names)}"
-    return InputError(
-        f'unknown {kind} "{shortened(str(given))}"', field=kind, value=given, remedy=remedy
-    )
+    return InputError(f'unknown {kind} "{text}"', field=kind, value=given, remedy=remedy)
+
+
+@functools.cache
+def extra(name: str, package: str = "dejacue") -> str:
+    """Return the command that installs an extra from where the package came: an index, or the
+    folder or file that pip notes in direct_url.json."""
+    from importlib import metadata
+    from urllib.parse import urlsplit
+    from urllib.request import url2pathname
+
+    try:
+        origin = json.loads(metadata.distribution(package).read_text("direct_url.json") or "{}")
+    except (metadata.PackageNotFoundError, ValueError):
+        origin = {}
+    place = urlsplit(origin.get("url", ""))
+    if place.scheme != "file":
+        return f"pip install '{package}[{name}]'"
+    editable = "-e " if origin.get("dir_info", {}).get("editable") else ""
+    return f"pip install {editable}'{url2pathname(place.path)}[{name}]'"
 
 
 def need(module: str, remedy: str) -> ModuleType:

@@ -97,7 +97,7 @@ def broken(entry: importlib.metadata.EntryPoint, error: Exception) -> InputError
 
 
 class Registry(Mapping[str, T], Generic[T]):
-    """What has a name in a group: ours, then plug-ins, each loaded when it is looked up.
+    """Finds things by their names in a group, ours before plug-ins; loads each on first use.
 
     A plug-in cannot take a name of ours.
     """

@@ -8,7 +8,7 @@
 #define CHUNK 256      /* frames that are calibrated and smoothed while in cache */
 #define HUGE_PAGE ((size_t)2 << 20)
 #define RESIDUAL_FLOOR 1e-12
-#define OF_FRAMES 6
+#define SEARCH_ROWS 7  /* of frames + 1 values, that a search of contrast.h works with */
 
 #include "select.h"
 
@@ -25,8 +25,10 @@ typedef struct {
     double *low, *high;  /* per BLOCK of prefix entries */
     double *best;        /* lengths × LANES */
     double *roots;       /* smoothing + 1 */
-    double *state;       /* queries × frames: smoothed evidence of states */
-    double *of_frames[OF_FRAMES]; /* frames + 1 values each, for states.h */
+    double *state;       /* smoothed evidence of states: queries × frames, or one row at a time */
+    double *wide, *totals, *sums; /* frames + 1 each, for states.h */
+    int64_t *path;       /* frames: the state of each */
+    double *search;      /* SEARCH_ROWS × (frames + 1) */
     void *memory;
 } Scratch;
 
@@ -40,8 +42,10 @@ static void *part_of(char *base, size_t *used, size_t bytes) {
     return at;
 }
 
+enum { SCANS, ROWS_OF_STATES, TABLES_OF_STATES }; /* what the scratch is for */
+
 /* Lays the scratch of the largest history out from `base` on; returns how many bytes it takes. */
-static size_t lay_out(const Batch *b, Scratch *s, char *base, int states) {
+static size_t lay_out(const Batch *b, Scratch *s, char *base, int kind) {
     size_t cosines = 0, queries = 0, frames = 0, entries = 0, lengths = 0;
     for (int64_t i = 0; i < b->histories; i++) {
         const History *h = b->all + i;
@@ -55,7 +59,7 @@ static size_t lay_out(const Batch *b, Scratch *s, char *base, int states) {
     const size_t row = (size_t)padded(b->dimension), blocks = entries / BLOCK + 4;
     size_t k = (size_t)b->smoothing + 1, held = CHUNK + (size_t)b->smoothing, used = 0;
     if (k > frames + 1) k = frames + 1;
-    const int scans = !states, given = b->all->cosines || b->all->responses;
+    const int scans = kind == SCANS, states = !scans, given = b->all->cosines || b->all->responses;
     s->cosines = part_of(base, &used, given ? 0 : cosines * 4);
     s->queries = part_of(base, &used, b->all->features ? queries * row * 4 : 0);
     s->row = part_of(base, &used, row * 4);
@@ -67,16 +71,20 @@ static size_t lay_out(const Batch *b, Scratch *s, char *base, int states) {
     s->high = part_of(base, &used, scans * blocks * LANES * 8);
     s->best = part_of(base, &used, lengths * LANES * 8);
     s->roots = part_of(base, &used, scans * k * 8);
-    s->state = part_of(base, &used, states && !b->all->responses ? cosines * 8 : 0);
-    for (double **own = s->of_frames; own < s->of_frames + OF_FRAMES; own++)
-        *own = part_of(base, &used, states * (frames + 1) * 8);
+    s->state = part_of(base, &used, states && !b->all->responses
+                                         ? (kind == ROWS_OF_STATES ? frames : cosines) * 8 : 0);
+    s->wide = part_of(base, &used, states * (frames + 1) * 8);
+    s->totals = part_of(base, &used, states * (frames + 1) * 8);
+    s->sums = part_of(base, &used, states * (frames + 1) * 8);
+    s->path = part_of(base, &used, states * frames * 8);
+    s->search = part_of(base, &used, states * SEARCH_ROWS * (frames + 1) * 8);
     for (size_t i = 1; base && scans && i < k; i++) s->roots[i] = 1.0 / sqrt((double)i);
     return used;
 }
 
 /* One allocation that serves the largest history of the batch. */
-static int prepare(const Batch *b, Scratch *s, int states) {
-    const size_t total = lay_out(b, s, NULL, states) + 64;
+static int prepare(const Batch *b, Scratch *s, int kind) {
+    const size_t total = lay_out(b, s, NULL, kind) + 64;
     s->memory = malloc(total);
     if (!s->memory) return NO_MEMORY;
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
@@ -85,7 +93,7 @@ static int prepare(const Batch *b, Scratch *s, int states) {
         madvise((void *)first, ((uintptr_t)s->memory + total - first) / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
     }
 #endif
-    lay_out(b, s, (char *)(((uintptr_t)s->memory + 63) / 64 * 64), states);
+    lay_out(b, s, (char *)(((uintptr_t)s->memory + 63) / 64 * 64), kind);
     return OK;
 }
 
@@ -283,7 +291,7 @@ static Status responses_of(const Batch *b, int64_t index) {
 
 static Status all_cosines(const Batch *b) {
     Scratch s;
-    Status status = {prepare(b, &s, 0), 0, 0};
+    Status status = {prepare(b, &s, SCANS), 0, 0};
     if (status.code) return status;
     for (int64_t i = 0; i < b->histories && !status.code; i++)
         status = history_cosines(b, i, &s, b->all[i].cosines);
@@ -299,7 +307,7 @@ static Status all_centres(const Batch *b, float *out) {
     Scratch s;
     float *inverse = malloc((size_t)most * 4);
     int32_t *keys = malloc((size_t)most * COLUMNS * 4);
-    Status status = {prepare(b, &s, 0), 0, 0};
+    Status status = {prepare(b, &s, SCANS), 0, 0};
     if (!inverse || !keys) status.code = NO_MEMORY;
     if (!status.code) memset(s.queries, 0, (size_t)padded(d) * 4);
     for (int64_t i = 0; i < b->histories && !status.code; i++) {
@@ -379,7 +387,7 @@ static void history_responses(const Batch *b, const History *h, Scratch *s, floa
 
 static Status all_responses(const Batch *b, Answers a) {
     Scratch s;
-    Status status = {prepare(b, &s, 0), 0, 0};
+    Status status = {prepare(b, &s, SCANS), 0, 0};
     if (status.code) return status;
     for (int64_t i = 0; i < b->histories && !status.code; i++) {
         float *cosines;
@@ -423,19 +431,19 @@ static Status history_windows(const Batch *b, int64_t index, Scratch *s, Answers
 }
 
 /* An operation on every history, one after the other, with one scratch. */
-#define EVERY(NAME, STATES, HISTORY)                                                          \
+#define EVERY(NAME, KIND, HISTORY)                                                            \
     static Status NAME(const Batch *b, Answers a) {                                           \
         Scratch s;                                                                            \
-        Status status = {prepare(b, &s, STATES), 0, 0};                                       \
+        Status status = {prepare(b, &s, KIND), 0, 0};                                         \
         if (status.code) return status;                                                       \
         for (int64_t i = 0; i < b->histories && !status.code; i++) status = HISTORY(b, i, &s, a); \
         free(s.memory);                                                                       \
         return status;                                                                        \
     }
-EVERY(all_windows, 0, history_windows)
-EVERY(all_smoothed, 1, history_smoothed)
-EVERY(all_contrasts, 1, history_contrast)
-EVERY(all_labels, 1, history_labels)
+EVERY(all_windows, SCANS, history_windows)
+EVERY(all_smoothed, TABLES_OF_STATES, history_smoothed)
+EVERY(all_contrasts, ROWS_OF_STATES, history_contrast)
+EVERY(all_labels, TABLES_OF_STATES, history_labels)
 
 const Engine ENGINE = {ENGINE_NAME, all_cosines, all_centres, all_responses, all_windows,
                        all_smoothed, all_contrasts, all_labels, partition, further};

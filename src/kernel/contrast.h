@@ -5,11 +5,13 @@
  * (a − b)·D − (a² − b²)·ℓ/2 − b²·n/2  over the levels a inside and b outside. For fixed levels that
  * is linear in (position, prefix sum), so
  *   - only starts on the lower convex hull of the prefix sums can win;
- *   - a window begins where the response does not fall and ends where it does not rise.
- * Both are applied with a tolerance that keeps every window the tie rule may look at. Where the
+ *   - a window begins where the response does not fall and ends where it does not rise;
+ *   - it does both at the level (a + b)/2, so the response crosses the same level at both of its ends.
+ * All are applied with a tolerance that keeps every window the tie rule may look at. Where the
  * response rises slowly, or repeats itself, the hull is long: it is looked at in groups, and a group
- * is left out when even its lowest prefix sum over its least norm stays below what is known. So the
- * answer is that of trying them all; numpy does that (states.py), in the same order of summation.
+ * is left out when none of its starts crosses a level of the end, or when even its lowest prefix sum
+ * over its least norm stays below what is known. So the answer is that of trying them all; numpy
+ * does that (states.py), in the same order of summation.
  */
 
 #define NOTHING 1e-9 /* responses that are rounding errors */
@@ -26,12 +28,16 @@ typedef struct {
 
 /* The search of one row; what lies on the hull is a stack. */
 typedef struct {
-    const double *prefix, *norms;
+    const double *row, *prefix, *norms;
     double widest;       /* no norm is larger */
+    double loose;        /* by how much a window within the tie may deviate */
     int64_t total, size; /* observed frames of the history; starts on the hull */
     int64_t *hull;       /* starts */
     double *low;         /* the lowest prefix sum from the first of its GROUP on … */
     double *lowest;      /* … and of its GROUP · GROUP */
+    double *before;      /* the lowest response before a start, of its GROUP … */
+    double *before_all;  /* … and of its GROUP · GROUP */
+    double *reached;     /* the highest response at a start up to this one, without the first */
     double best;         /* score that is known to be reached */
     Window top;          /* the best that was tried */
     Window *near;        /* within the tie of the best so far */
@@ -85,11 +91,14 @@ static double leader(const History *h, const double *prefix, const double *norms
 }
 
 static void push(Search *s, int64_t t) {
-    const int64_t k = s->size++;
-    const double own = s->prefix[t];
+    const int64_t k = s->size++, in_group = k % GROUP, in_all = k % (GROUP * GROUP);
+    const double sum = s->prefix[t], before = k ? s->row[t - 1] : -INFINITY;
     s->hull[k] = t;
-    s->low[k] = k % GROUP && s->low[k - 1] < own ? s->low[k - 1] : own;
-    s->lowest[k] = k % (GROUP * GROUP) && s->lowest[k - 1] < own ? s->lowest[k - 1] : own;
+    s->low[k] = in_group && s->low[k - 1] < sum ? s->low[k - 1] : sum;
+    s->lowest[k] = in_all && s->lowest[k - 1] < sum ? s->lowest[k - 1] : sum;
+    s->before[k] = in_group && s->before[k - 1] < before ? s->before[k - 1] : before;
+    s->before_all[k] = in_all && s->before_all[k - 1] < before ? s->before_all[k - 1] : before;
+    s->reached[k] = !k ? -INFINITY : s->reached[k - 1] > s->row[t] ? s->reached[k - 1] : s->row[t];
 }
 
 /* Whether no window from these starts (of the hull) to t can come near the best. Norms rise and
@@ -126,17 +135,25 @@ static int try_starts(Search *s, int64_t from, int64_t to, int64_t t) {
     return 0;
 }
 
-/* The windows that end at t. */
-static int try_end(Search *s, int64_t t) {
+/* The windows that end at t, the last frame of its stretch or not. The first start has no response
+ * before it, and may give the window of all frames, which has a norm of its own: it is always
+ * tried. A level is that of a window with a positive score. */
+static int try_end(Search *s, int64_t t, int last) {
     const int64_t wide = GROUP * GROUP;
     if (s->size <= GROUP) return try_starts(s, 0, s->size, t);
-    for (int64_t first = 0; first < s->size; first += wide) {
-        const int64_t last = first + wide < s->size ? first + wide : s->size;
-        if (beaten(s, first, last, s->lowest[last - 1], t)) continue;
-        for (int64_t k = first; k < last; k += GROUP) {
-            const int64_t end = k + GROUP < last ? k + GROUP : last;
-            if (beaten(s, k, end, s->low[end - 1], t)) continue;
-            if (try_starts(s, k, end, t)) return -1;
+    if (try_starts(s, 0, 1, t)) return -1;
+    const int positive = tie_threshold(s->best) > s->best / 2.0;
+    const double most = positive ? s->row[t] + 2.0 * s->loose : INFINITY;
+    const double least = positive && !last ? s->row[t + 1] - 2.0 * s->loose : -INFINITY;
+    for (int64_t first = (s->size - 1) / wide * wide; first >= 0; first -= wide) {
+        const int64_t end = first + wide < s->size ? first + wide : s->size;
+        if (s->reached[end - 1] < least) break;
+        if (s->before_all[end - 1] > most || beaten(s, first, end, s->lowest[end - 1], t)) continue;
+        for (int64_t k = (end - 1) / GROUP * GROUP; k >= first; k -= GROUP) {
+            const int64_t stop = k + GROUP < end ? k + GROUP : end;
+            if (s->reached[stop - 1] < least) break;
+            if (s->before[stop - 1] > most || beaten(s, k, stop, s->low[stop - 1], t)) continue;
+            if (try_starts(s, k ? k : 1, stop, t)) return -1;
         }
     }
     return 0;
@@ -160,7 +177,7 @@ static int search_row(Search *s, const History *h, const double *row, double *pr
         const double inside = prefix[t + 1] - prefix[t];
         frame = inside > frame ? inside : frame;
     }
-    s->prefix = prefix, s->used = 0, s->best = leader(h, prefix, s->norms, frame);
+    s->row = row, s->prefix = prefix, s->loose = loose, s->used = 0, s->best = leader(h, prefix, s->norms, frame);
     s->top = (Window){0, 0, -INFINITY};
     for (int64_t r = 0; r < h->runs; r++) {
         const int64_t first = h->offsets[r], last = h->offsets[r + 1] - 1;
@@ -169,14 +186,15 @@ static int search_row(Search *s, const History *h, const double *row, double *pr
             if (t == first || row[t] >= row[t - 1] - loose) {
                 while (s->size >= 2) {
                     const int64_t a = s->hull[s->size - 2], b = s->hull[s->size - 1];
-                    const double slope = (prefix[t] - prefix[a]) / (double)(t - a);
-                    if (prefix[b] - (prefix[a] + slope * (double)(b - a)) <= loose) break;
+                    const double above = (prefix[b] - prefix[a]) * (double)(t - a) -
+                                         (prefix[t] - prefix[a]) * (double)(b - a);
+                    if (above <= loose * (double)(t - a)) break;
                     s->size--;
                 }
                 push(s, t);
             }
             if (t != last && row[t] < row[t + 1] - loose) continue;
-            if (try_end(s, t)) return -1;
+            if (try_end(s, t, t == last)) return -1;
         }
     }
     const double least = tie_threshold(s->best);
@@ -186,6 +204,22 @@ static int search_row(Search *s, const History *h, const double *row, double *pr
         if (own->score >= least && (found->start < 0 || earlier(own, found))) *found = *own;
     }
     return 0;
+}
+
+/* A search in rows of `total` observed frames; memory: SEARCH_ROWS · (frames + 1) values. */
+static Search new_search(int64_t total, int64_t frames, double *memory) {
+    const int64_t room = frames + 1;
+    const double half = sqrt((double)total) / 2.0;
+    contrast_norms(total, frames, memory);
+    return (Search){.norms = memory,
+                    .total = total,
+                    .widest = half > 1.0 ? half : 1.0,
+                    .hull = (int64_t *)(memory + room),
+                    .low = memory + 2 * room,
+                    .lowest = memory + 3 * room,
+                    .before = memory + 4 * room,
+                    .before_all = memory + 5 * room,
+                    .reached = memory + 6 * room};
 }
 
 /* ── further windows of a row ──────────────────────────────────────────────────────────────── */
@@ -251,17 +285,13 @@ static int further(const double *rows, int64_t queries, int64_t frames, const in
                    const double *least, int64_t more, int64_t *out_start, int64_t *out_end,
                    double *out_score) {
     const size_t room = (size_t)frames + 1;
-    double *memory = malloc(5 * room * sizeof(double));
+    double *memory = malloc((SEARCH_ROWS + 1) * room * sizeof(double));
     Part *parts = malloc((size_t)(stretches + more + 1) * sizeof(Part));
     Window *out = malloc((size_t)more * sizeof(Window));
     int failed = !memory || !parts || !out;
     if (!failed) {
-        double *norms = memory, *prefix = memory + room;
-        const double half = sqrt((double)frames) / 2.0;
-        Search search = {.norms = norms, .total = frames, .widest = half > 1.0 ? half : 1.0,
-                         .hull = (int64_t *)(memory + 2 * room), .low = memory + 3 * room,
-                         .lowest = memory + 4 * room};
-        contrast_norms(frames, frames, norms);
+        double *prefix = memory;
+        Search search = new_search(frames, frames, memory + room);
         for (int64_t q = 0; q < queries && !failed; q++) {
             const Window taken = {start[q], end[q], 0.0};
             failed = further_of_row(&search, rows + q * frames, prefix, cuts, stretches, taken,

@@ -4,15 +4,20 @@
 
 /* ── smoothing ─────────────────────────────────────────────────────────────────────────────── */
 
-/* Sums of weight · value over the neighbours of each frame in one stretch without gaps. */
+/* Sums of weight · value over the neighbours of each frame in one stretch without gaps; a CHUNK of
+ * frames at a time stays in the cache. */
 static void weigh_dense(const double *restrict x, int64_t n, const double *weights, int64_t reach,
                         double *restrict out) {
     if (reach > n - 1) reach = n - 1;
-    for (int64_t t = 0; t < n; t++) out[t] = 0.0;
-    for (int64_t offset = -reach; offset <= reach; offset++) {
-        const double weight = weights[offset < 0 ? -offset : offset];
-        const int64_t from = offset < 0 ? -offset : 0, to = offset < 0 ? n : n - offset;
-        for (int64_t t = from; t < to; t++) out[t] += weight * x[t + offset];
+    for (int64_t first = 0; first < n; first += CHUNK) {
+        const int64_t last = first + CHUNK < n ? first + CHUNK : n;
+        for (int64_t t = first; t < last; t++) out[t] = 0.0;
+        for (int64_t offset = -reach; offset <= reach; offset++) {
+            const double weight = weights[offset < 0 ? -offset : offset];
+            const int64_t from = first + offset < 0 ? -offset : first;
+            const int64_t to = last + offset > n ? n - offset : last;
+            for (int64_t t = from; t < to; t++) out[t] += weight * x[t + offset];
+        }
     }
 }
 
@@ -64,46 +69,6 @@ typedef struct {
     Window window;
     int absent;
 } Said;
-
-/* The responses of a history: given, or made of its cosines. */
-static Status state_responses(const Batch *b, int64_t index, Scratch *s, Said *said, double **out) {
-    const History *h = b->all + index;
-    if (h->responses && !h->features && !h->cosines) {
-        *out = h->responses;
-        return responses_of(b, index);
-    }
-    float *cosines;
-    const Status status = cosines_of(b, index, s, &cosines);
-    if (status.code) return status;
-    *out = h->responses ? h->responses : s->state;
-    double *wide = s->of_frames[0], *totals = s->of_frames[1];
-    for (int64_t t = 0; t < h->frames; t++) wide[t] = 1.0;
-    weigh(h, wide, totals);
-    for (int64_t q = 0; q < h->queries; q++)
-        smooth_row(h, cosines + q * h->frames, wide, totals, b->least_scale, *out + q * h->frames,
-                   &said[q].centre, &said[q].scale);
-    return status;
-}
-
-/* The best windows of the rows that are wanted (all, or those that are absent). */
-static int search_rows(const Batch *b, const History *h, const double *responses, Scratch *s,
-                       int absent_only, Said *said) {
-    const int64_t total = b->total ? b->total : h->frames;
-    double *low = s->of_frames[0], *lowest = s->of_frames[1]; /* what smoothing used is free */
-    double *norms = s->of_frames[2], *prefix = s->of_frames[3];
-    const double half = sqrt((double)total) / 2.0;
-    Search search = {.norms = norms, .total = total, .widest = half > 1.0 ? half : 1.0,
-                     .hull = (int64_t *)s->of_frames[4], .low = low, .lowest = lowest};
-    int failed = 0;
-    contrast_norms(total, h->frames, norms);
-    for (int64_t q = 0; q < h->queries && !failed; q++)
-        if (!absent_only || said[q].absent) {
-            failed = search_row(&search, h, responses + q * h->frames, prefix, &said[q].window);
-            if (absent_only) said[q].window.score = 0.0; /* it is none of the labelling's */
-        }
-    free(search.near);
-    return failed;
-}
 
 /* ── one labelling of all frames ───────────────────────────────────────────────────────────── */
 
@@ -350,21 +315,44 @@ static void answer(const History *h, const Said *said, Answers a) {
 
 enum { ONLY_SMOOTH, WITH_CONTRAST, WITH_LABELS };
 
+/* Rows of a contrast that nobody asked for are made and searched one after the other in one place:
+ * all rows of a long history would not stay in the cache. */
 static Status history_states(const Batch *b, int64_t index, Scratch *s, Answers a, int step) {
     const History *h = b->all + index;
+    const int given = h->responses && !h->features && !h->cosines;
+    const int64_t apart = h->responses || step == WITH_LABELS ? h->frames : 0;
+    double *responses = h->responses ? h->responses : s->state;
+    float *cosines = NULL;
+    Status status = given ? responses_of(b, index) : cosines_of(b, index, s, &cosines);
+    if (status.code) return status;
     Said *said = calloc((size_t)h->queries + 1, sizeof(Said));
     if (!said) return (Status){NO_MEMORY, index, 0};
-    double *responses;
-    Status status = state_responses(b, index, s, said, &responses);
-    int failed = 0;
-    if (!status.code && step == WITH_LABELS) {
-        int64_t *path = h->path ? h->path : (int64_t *)s->of_frames[5];
-        failed = label(b, h, responses, path, said);
+    if (!given) {
+        for (int64_t t = 0; t < h->frames; t++) s->wide[t] = 1.0;
+        weigh(h, s->wide, s->totals);
     }
-    if (!status.code && !failed && step != ONLY_SMOOTH)
-        failed = search_rows(b, h, responses, s, step == WITH_LABELS, said);
+    Search search = {0};
+    if (step != ONLY_SMOOTH)
+        search = new_search(b->total ? b->total : h->frames, h->frames, s->search);
+    int failed = 0;
+    for (int64_t q = 0; q < h->queries && !failed; q++) {
+        double *row = responses + q * apart;
+        if (!given)
+            smooth_row(h, cosines + q * h->frames, s->wide, s->totals, b->least_scale, row,
+                       &said[q].centre, &said[q].scale);
+        if (step == WITH_CONTRAST) failed = search_row(&search, h, row, s->sums, &said[q].window);
+    }
+    if (step == WITH_LABELS && !failed) {
+        failed = label(b, h, responses, h->path ? h->path : s->path, said);
+        for (int64_t q = 0; q < h->queries && !failed; q++)
+            if (said[q].absent) {
+                failed = search_row(&search, h, responses + q * apart, s->sums, &said[q].window);
+                said[q].window.score = 0.0; /* it is none of the labelling's */
+            }
+    }
+    free(search.near);
     if (failed) status = (Status){NO_MEMORY, index, 0};
-    if (!status.code) answer(h, said, a);
+    else answer(h, said, a);
     free(said);
     return status;
 }

@@ -289,7 +289,9 @@ def desk(chromium):
     yield sit
     for user in opened:
         user.page.context.close()
-        assert [error for error in user.errors if user.expected not in error] == []
+        refused = "net::ERR_CONNECTION_REFUSED"  # of a server that the test has stopped before
+        expected = (user.expected, refused)
+        assert [error for error in user.errors if not any(e in error for e in expected)] == []
 
 
 @pytest.fixture

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,6 +12,8 @@ from dejacue import Finding, History
 from dejacue.method import Window
 from dejacue.method.localization import analyse
 from dejacue.report.thumbnails import thumbnail
+from dejacue.sources.findings import Made
+from dejacue.sources.video import write_video
 from dejacue_paper import generate
 
 
@@ -34,7 +39,12 @@ def report(tmp_path_factory):
         crops=pictures,
         doubts=((Window(20, 30), "is it hidden?"),),
     )
-    path = tmp_path_factory.mktemp("report") / "report.html"
+    folder = tmp_path_factory.mktemp("report")
+    images = (np.full((90, 160, 3), frame, np.uint8) for frame in range(240))
+    video = write_video(folder / "video ü#.mp4", images, 25)
+    finding = replace(finding, made=Made(str(video)))
+    path = folder / "page" / "report.html"
+    path.parent.mkdir()
     return finding.report(path, references=generated.references)
 
 
@@ -77,12 +87,55 @@ def test_from_disk_the_timeline_takes_the_place_of_the_bars(opened, axe) -> None
     assert axe(page) == []
 
 
+TIME = """(film) => new Promise((go) => {
+  const told = () => { if (film.currentTime > 0) go(film.currentTime); };
+  film.addEventListener("seeked", told);
+  told();
+})"""
+
+
+def test_the_video_and_the_timeline_show_the_same_instant(opened) -> None:
+    page = opened()
+    film, plot = page.locator("video"), page.locator(".tl-plot")
+    plot.focus()
+    page.keyboard.press("End")
+    assert film.evaluate(TIME) == pytest.approx(239 / 25, abs=0.02)
+    film.evaluate("(film) => { film.currentTime = 100.5 / 25; }")
+    page.locator(".tl-plot[aria-valuenow='100']").wait_for()
+    assert shown(page, ".film figcaption") == 0
+
+
+def test_the_large_picture_is_the_one_nearest_to_the_pointer(opened) -> None:
+    page = opened()
+    caption = page.locator(".large figcaption")
+    page.locator(".large figcaption", has_text="frame 0, 0.00 s").wait_for()
+    box = page.locator(".tl-plot").bounding_box()
+    page.mouse.move(box["x"] + box["width"] * 102 / 240, box["y"] + 150)
+    page.locator(".large figcaption", has_text="nearest picture: frame 100").wait_for()
+    assert page.locator(".large > img").get_attribute("alt") == "frame 100, 4.00 s"
+    page.mouse.move(5, 5)
+    page.locator(".large figcaption", has_text="frame 0, 0.00 s").wait_for()
+    assert caption.count() == 1
+    assert shown(page, ".shot img") == 3
+
+
+def test_a_page_whose_video_is_gone_says_so_and_works(chromium, report, tmp_path) -> None:
+    window = chromium.new_context()
+    page = window.new_page()
+    page.goto(shutil.copy(report, tmp_path / "report.html").as_uri())
+    page.locator(".film figcaption", has_text="video ü#.mp4").wait_for()
+    page.locator(".tl-plot").focus()
+    page.keyboard.press("End")
+    page.locator(".large figcaption", has_text="frame 220").wait_for()
+    window.close()
+
+
 def test_on_paper_the_timeline_is_drawn_for_its_width_in_light_colours(opened) -> None:
     page = opened(color_scheme="dark")
     page.locator(".tl-plot").wait_for()
     size = "[...document.querySelectorAll('.dejacue-timeline')].map((node) => node.clientWidth)[0]"
     wide = page.evaluate(size)
-    assert wide > 1000
+    assert wide > 690
     page.evaluate(
         """() => addEventListener("beforeprint", () => {
       const canvas = document.querySelector(".tl-plot canvas");

@@ -115,15 +115,22 @@ def test_an_export_that_fails_says_why_until_another_view_is_opened(finding, mon
     finding.errors.clear()
 
 
-def test_the_box_tracker_does_not_judge(address, desk, workspace) -> None:
+@pytest.mark.long
+def test_what_is_said_of_a_tracker_without_doubts_is_true(address, desk, workspace) -> None:
     document = workspace / "cup" / "finding.json"
-    written = json.loads(document.read_text())
-    written["made"]["tracker"] = "box"
-    document.write_text(json.dumps(written))
     user = desk(address)
-    user.open(FINDING)
-    user.page.get_by_role("tab", name="Doubts").click()
-    user.page.get_by_text("The box tracker follows nothing and does not judge").wait_for()
+    for tracker, sentence in (
+        ("box, approximate", "No tracker followed the object (box)"),
+        ("fixed region", "No tracker followed the object (fixed region)"),
+        ("own, approximate", "The masks of own are approximate and not judged"),
+        ("sam2", "The tracker sam2 was confident in every frame in which it saw the object"),
+    ):
+        written = json.loads(document.read_text())
+        written["made"]["tracker"] = tracker
+        document.write_text(json.dumps(written))
+        user.open(FINDING)
+        user.page.get_by_role("tab", name="Doubts").click()
+        user.page.get_by_text(sentence).wait_for()
 
 
 def test_what_is_saved_is_there_after_a_reload_and_for_the_command_line(finding, workspace) -> None:
@@ -286,7 +293,7 @@ def test_a_window_is_played_in_a_loop_and_never_left(finding) -> None:
     start, end = map(int, finding.windows()["half full"][0].split(" – "))
     page.locator(".tl-label", has_text="half full").locator("button").first.click()
     finding.shows(start)
-    page.keyboard.press("l")
+    page.keyboard.press("r")
     page.keyboard.press("v")
     page.keyboard.press("Space")  # plays: what was clicked does not keep the key
     page.get_by_role("button", name="pause (Space)").wait_for()
@@ -332,7 +339,7 @@ FOLLOW = """async (enough) => {
 def test_outline_and_crop_follow_the_video_while_it_plays(finding) -> None:
     page = finding.page
     finding.until("() => document.querySelectorAll('.stage polygon').length > 0")
-    page.keyboard.press("l")  # over and over, until enough was seen
+    page.keyboard.press("r")  # over and over, until enough was seen
     page.get_by_role("button", name="play (Space)").click()
     seen = page.evaluate(FOLLOW, 12)
     assert len(seen) == 12

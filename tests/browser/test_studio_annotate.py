@@ -162,7 +162,7 @@ def test_spans_are_labelled_by_dragging_and_kept(address, desk, workspace) -> No
     user.has("full", "0 – 20")
 
 
-def test_labels_that_were_changed_elsewhere_are_not_overwritten(address, desk) -> None:
+def test_labels_that_were_changed_elsewhere_are_merged_by_frame(address, desk) -> None:
     user = desk(address)
     user.open("#/annotate/cup")
     user.page.get_by_label("States, one per line").fill("full\nempty")
@@ -174,10 +174,13 @@ def test_labels_that_were_changed_elsewhere_are_not_overwritten(address, desk) -
         other.locator(".answers button").first.click()
     other.get_by_text("1 of 60 frames labelled").wait_for()
     other.locator(".saving[data-state=saved]").wait_for()
+    user.page.keyboard.press("ArrowRight")
+    user.shows(1)
     user.page.locator(".answers button").nth(1).click()
-    user.page.get_by_text("the pass was changed elsewhere").wait_for()
-    user.page.get_by_role("button", name="Reload").click()
-    user.until("() => document.querySelectorAll('.tl-windows button')[0]?.textContent === '0 – 0'")
+    user.page.get_by_role("button", name="Merge").click()
+    user.has("full", "0 – 0")
+    user.has("empty", "1 – 1")
+    user.until(SAVED)
     user.expected = "409"
     other.close()
 

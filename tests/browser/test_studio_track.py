@@ -76,7 +76,7 @@ def test_a_box_is_followed_corrected_and_found(address, desk, workspace) -> None
     page.get_by_role("button", name="Open").click()
     user.until("() => document.querySelectorAll('.tl-windows button').length >= 2")
     finding = Finding.read(workspace / "made" / "boxed")
-    assert finding.made.tracker == "box, approximate"
+    assert finding.made.tracker == "fixed region"
     page.locator("h1").click()
     page.keyboard.press("2")  # an example, which is not lost when the object is followed again
     page.keyboard.press("Control+s")
@@ -105,6 +105,47 @@ def test_a_box_is_followed_corrected_and_found(address, desk, workspace) -> None
     assert [mark["state"] for mark in info["examples"]] == ["full"]
     user.open("#/jobs")
     user.until("() => document.querySelectorAll('.job.done').length === 2")
+
+
+@pytest.mark.long
+def test_boxes_and_clicks_are_moved_by_hand_and_by_key(address, desk, axe) -> None:
+    user = desk(address)
+    user.page.set_viewport_size({"width": 1280, "height": 720})
+    user.open(SCENE)
+    user.shows(0)
+    page, mark = user.page, user.page.locator(".marks li").first
+    page.get_by_label("Tracker").select_option("box")
+    page.locator("h1").click()
+    page.keyboard.press("m")  # without a pointer: in the middle
+    user.until("() => document.activeElement.matches('.handle')")
+    assert mark.inner_text().startswith("frame 0: box 48, 36, 144, 108")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Shift+ArrowDown")
+    user.until("() => document.querySelector('.marks').innerText.includes('box 49, 46, 145, 118')")
+    page.keyboard.press("Tab")  # a corner
+    page.keyboard.press("Shift+ArrowLeft")
+    user.until("() => document.querySelector('.marks').innerText.includes('box 39, 46, 145, 118')")
+    user.stands_still(".stage")
+    corner = page.get_by_role("button", name="bottom right corner").bounding_box()
+    at = stage_at(user, 192)
+    user.drag((corner["x"] + 8, corner["y"] + 8), at(230, 170))  # it stays in the picture
+    user.until("() => document.querySelector('.marks').innerText.includes('box 39, 46, 192, 144')")
+    user.until("() => document.querySelectorAll('.outline.preview').length > 0")
+    page.keyboard.press("i")
+    page.keyboard.press("m")
+    user.until("() => document.activeElement.matches('.spot')")
+    page.keyboard.press("ArrowUp")
+    user.until("() => document.querySelector('.marks').innerText.includes('the object: 96, 71')")
+    assert axe(page) == []
+    page.keyboard.press("Delete")
+    user.until("() => document.querySelectorAll('.marks li').length === 1")
+    pictures = page.locator(".filmstrip button")
+    assert pictures.count() == 16
+    assert pictures.first.bounding_box()["height"] < 12  # folded: the window is low
+    pictures.nth(8).focus()
+    assert pictures.first.bounding_box()["height"] > 40
+    page.keyboard.press("Enter")
+    user.shows(31)
 
 
 def test_where_weights_lack_one_click_goes_on_without_them(address, desk, monkeypatch) -> None:
@@ -138,6 +179,7 @@ def test_where_weights_lack_one_click_goes_on_without_them(address, desk, monkey
     user.page.get_by_text("box sees this").wait_for()
 
 
+@pytest.mark.long
 def test_the_words_of_a_list_are_taken_and_kept(address, desk, workspace) -> None:
     user = desk(address)
     user.open(SCENE)
@@ -179,7 +221,7 @@ def test_the_finding_of_the_workspace_itself_is_followed_again(workspace, desk) 
     with served(workspace / "cup", tracker="box") as address:
         (workspace / "scene" / "scene.mp4").rename(workspace / "cup" / "scene.mp4")
         user = desk(address)
-        user.open("#/track/scene.mp4%3Ffinding.json")
+        user.open("#/track/scene.mp4/finding.json")
         user.page.get_by_role("heading", name="Correct cup").wait_for()
         user.shows(0)
         at = stage_at(user, 192)
@@ -187,7 +229,7 @@ def test_the_finding_of_the_workspace_itself_is_followed_again(workspace, desk) 
         user.page.get_by_role("button", name="Track").click()
         user.page.get_by_role("button", name="Open").click()
         user.until("() => document.querySelectorAll('.tl-windows button').length >= 3")
-        assert Finding.read(workspace / "cup").made.tracker == "box, approximate"
+        assert Finding.read(workspace / "cup").made.tracker == "fixed region"
         for view in ("corpus", "annotate"):  # it is called as its folder is
             user.open(f"#/{view}")
             user.page.get_by_role("link", name="cup", exact=True).wait_for()
@@ -273,13 +315,16 @@ def test_sam2_sees_a_click_is_stopped_goes_on_and_is_corrected(
         name_states(user, ("left", "a square at the left"), ("right", "a square at the right"))
         page.get_by_role("button", name="Track and find").click()
         user.until("() => document.querySelector('.foot progress')?.value > .1")
+        user.until(
+            "() => document.querySelector('.filmstrip .now ~ .ahead') !== null"
+        )  # runs along
         page.get_by_role("button", name="Stop").click()
         user.until("() => document.querySelector('.foot .job.stopped') !== null")
         assert not (root / "findings" / "square" / "finding.json").exists()
         go_on.set()
         page.get_by_role("button", name="Continue").click()
         page.get_by_role("button", name="Open").wait_for()
-        assert [job["state"] for job in fetched(user, "jobs")] == ["done", "stopped"]
+        assert [job["state"] for job in fetched(user, "jobs")] == ["done"]
 
         finding = Finding.read(root / "findings" / "square")
         assert finding.made.tracker == f"sam2:{weights}"
@@ -287,6 +332,7 @@ def test_sam2_sees_a_click_is_stopped_goes_on_and_is_corrected(
         user.until("() => document.querySelectorAll('.panel .marks').length === 2")
         doubts = page.locator(".panel .marks").nth(1).locator("li")
         assert doubts.count() == len(finding.doubts)
+        user.until("() => document.querySelector('.filmstrip .doubtful') !== null")
         page.locator("h1").click()
         for window, text in (*finding.doubts, finding.doubts[0])[
             1 if finding.doubts[0][0].start == 0 else 0 :

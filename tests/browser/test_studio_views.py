@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from fractions import Fraction
 
 import av
 import numpy as np
@@ -77,7 +78,7 @@ def test_labelling_and_consensus_are_accessible(address, desk, axe) -> None:
 
 def test_an_empty_folder_says_what_to_do_and_takes_a_video(tmp_path, desk, axe) -> None:
     scene = tmp_path / "a.mp4"
-    film(scene, "libx264")
+    film(scene, "libx264", pixel_aspect=2)
     (tmp_path / "no.mp4").write_bytes(b"no video" * 99)
     (tmp_path / "empty").mkdir()
     with served(tmp_path / "empty") as address:
@@ -85,7 +86,15 @@ def test_an_empty_folder_says_what_to_do_and_takes_a_video(tmp_path, desk, axe) 
         user.open()
         user.page.get_by_text("Nothing here yet").wait_for()
         assert axe(user.page) == []
-        user.page.locator("input[type=file]").set_input_files([scene])
+        routes: list = []
+        user.page.route(
+            "**/api/uploads**",
+            lambda route: route.continue_() if routes else routes.append(route),
+        )
+        with user.page.expect_request("**/api/uploads**"):
+            user.page.locator("input[type=file]").set_input_files([scene])
+        user.page.get_by_label("upload").wait_for()  # how far it is
+        routes[0].continue_()
         user.page.get_by_text("uploads/a.mp4", exact=True).wait_for()
         assert (tmp_path / "empty" / "uploads" / "a.mp4").is_file()
         user.page.locator("input[type=file]").set_input_files([tmp_path / "no.mp4"])
@@ -94,6 +103,10 @@ def test_an_empty_folder_says_what_to_do_and_takes_a_video(tmp_path, desk, axe) 
         assert "no.mp4: is not a video or an image" in problem.inner_text()
         assert [error for error in user.errors if "400" not in error] == []
         user.errors.clear()
+        user.open("#/track/uploads%2Fa.mp4")
+        user.shows(0)
+        stage = user.page.locator(".stage").bounding_box()
+        assert stage["width"] / stage["height"] == pytest.approx(2 * 128 / 96, abs=0.05)
         user.page.context.close()
 
 
@@ -167,10 +180,11 @@ def test_the_theme_is_chosen_and_remembered(address, desk) -> None:
 # ---- what a browser cannot play
 
 
-def film(path, codec: str, count: int = 12) -> None:
+def film(path, codec: str, count: int = 12, pixel_aspect: int = 1) -> None:
     with av.open(str(path), "w") as container:
         stream = container.add_stream(codec, rate=10)
         stream.width, stream.height, stream.pix_fmt = 128, 96, "yuv420p"
+        stream.codec_context.sample_aspect_ratio = Fraction(pixel_aspect)
         for number in range(count):
             image = np.full((96, 128, 3), 20 * number, np.uint8)
             container.mux(stream.encode(av.VideoFrame.from_ndarray(image, format="rgb24")))
@@ -253,3 +267,41 @@ def test_words_that_come_late_leave_other_fields_as_they_are(address, desk) -> N
         "drained cup",
     )
     assert user.page.get_by_label("Folder of the finding").input_value() == "elsewhere"
+
+
+def test_a_hundred_findings_are_searched_and_sorted_below_the_videos(address, desk) -> None:
+    user = desk(address)
+    rows = [
+        {
+            "id": f"f{n}",
+            "object": "cup",
+            "states": ["a", "b"],
+            "intervals": [],
+            "doubts": n % 7,
+            "notes": [],
+        }
+        for n in range(100)
+    ]
+    user.page.route("**/api/corpus", lambda route: route.fulfill(json={"rows": rows}))
+
+    def listed(route) -> None:
+        answer = route.fetch()
+        ids = [row["id"] for row in rows]
+        route.fulfill(response=answer, json={**answer.json(), "findings": ids})
+
+    user.page.route("**/api/workspace", listed)
+    user.open()
+    names = """() => [...document.querySelectorAll("main > section:last-child b")]
+      .map((name) => name.innerText)"""
+    user.until(f"() => ({names})().length === 100")
+    assert user.page.evaluate(names)[:3] == ["f0", "f1", "f2"]  # numbers count, not letters
+    tops = user.page.evaluate(
+        "() => [...document.querySelectorAll('.drop, main > section')].map((e) => e.innerText)"
+    )
+    assert tops[0].startswith("Drop videos")
+    assert tops[1].startswith("Videos")
+    user.page.get_by_label("order of the findings").select_option("doubts")
+    user.until(f"() => ({names})()[0] === 'f6'")
+    user.page.get_by_label("search").fill("CUP f99")
+    user.until(f"() => ({names})().join() === 'f99'")
+    user.page.get_by_text("1 of 100").wait_for()

@@ -41,6 +41,7 @@ def long_scene(count: int, rows: int, spike: int, most: int | None = None) -> di
 # ---- drawing
 
 
+@pytest.mark.long
 def test_everything_of_a_scene_is_drawn_where_it_lies(stage, rich) -> None:
     chart = stage(rich)
     panel = colour(chart, 245, 1, 3)
@@ -217,8 +218,9 @@ def test_pictures_follow_the_zoom(stage, rich) -> None:
     chart.js("pictured.clear(); chart.view(100, 139)")
     chart.drawn()
     near = sorted(chart.js("[...pictured]"))
-    assert 100 <= near[0] < near[-1] <= 139
-    assert len(near) == 5
+    step = np.diff(near).max()  # pictures at the edges may reach beyond the view
+    assert 100 - step < near[0] < near[-1] < 139 + step
+    assert len(near) == 10
     assert np.diff(near).max() < min(steps)
 
 

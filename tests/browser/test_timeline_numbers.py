@@ -24,6 +24,7 @@ def test_extremes_means_and_positions_are_those_of_brute_force(chromium) -> None
     page = chromium.new_page()
     page.set_content("<!doctype html><title>numbers</title>")
     page.add_script_tag(content=timeline_module() + EXPOSED, type="module")
+    page.wait_for_function("window.clockText")
     rng = np.random.default_rng(0)
     for _ in range(60):
         count = int(rng.integers(1, 400))
@@ -59,6 +60,7 @@ def test_times_between_and_beyond_knots_lie_on_straight_lines(chromium) -> None:
     page = chromium.new_page()
     page.set_content("<!doctype html><title>numbers</title>")
     page.add_script_tag(content=timeline_module() + EXPOSED, type="module")
+    page.wait_for_function("window.clockText")
     script = "(x) => line([0, 10, 20], [5, 6, 8], x)"
     assert [page.evaluate(script, x) for x in (0, 5, 10, 15, 20, 25, -10)] == [
         5,

@@ -128,7 +128,8 @@ def test_options_of_contrast_and_joint_reach_the_library(dejacue, files, generat
     joint = Joint(order=("filled", "empty"), irreversible=True, stay=5, smoothing_s=0.5)
     located = locate(generated.history, generated.vocabulary, readout=joint, top=2)
     expected = json.loads(located.to_json())
-    expected["notes"].append('not found: "filled" (no frame in the labelling)')
+    text = 'not found: "filled" (no frame in the labelling)'
+    expected["notes"].append({"severity": "information", "text": text})
     assert json.loads(ran.out) == expected
 
 
@@ -305,8 +306,8 @@ def test_a_prompt_variant_is_chosen_by_name(scan, dejacue, files, tmp_path, gene
         "csv",
         "--set",
     )
-    assert dejacue(*words, "prompts=raw").out == scan("-f", "csv").out
-    assert dejacue(*words, "prompts=photo").out != dejacue(*words, "prompts=raw").out
+    assert dejacue(*words, "templates=raw").out == scan("-f", "csv").out
+    assert dejacue(*words, "templates=photo").out != dejacue(*words, "templates=raw").out
 
 
 def test_a_schedule_that_is_too_short_for_the_history_is_noted_on_stderr(dejacue, files):
@@ -315,7 +316,7 @@ def test_a_schedule_that_is_too_short_for_the_history_is_noted_on_stderr(dejacue
     ran = dejacue("find", path, "-r", "scan", "-v", files[1], "-f", "json")
     assert ran.code == 0
     assert ran.err.startswith(
-        "note: the longest run has 700 frames, but no window is longer than 483"
+        "doubtful: the longest run has 700 frames, but no window is longer than 483"
     )
     assert json.loads(ran.out)["notes"]
     chosen = dejacue(
@@ -468,7 +469,7 @@ def test_commands_and_the_options_of_find_stay_few():
     assert len({path[0] for path in product}) <= 16
     assert len([path for path in product if path not in groups]) <= 30
     find = typer.main.get_command(app).commands["find"]
-    assert len([option for option in find.params if option.param_type_name == "option"]) <= 25
+    assert len([option for option in find.params if option.param_type_name == "option"]) <= 28
 
 
 def test_the_help_begins_with_what_to_start_with(dejacue):
@@ -610,7 +611,7 @@ def test_a_bad_file_becomes_one_sentence_that_names_it(dejacue, files, tmp_path,
         ("--set durations=publishd", 'unknown durations "publishd"; did you mean "published"'),
         ("--set norm=squrt", 'unknown norm "squrt"; did you mean "sqrt"'),
         ("--set runs=brigded", 'unknown runs "brigded"; did you mean "bridged"'),
-        ("--set engine=nunpy", 'unknown engine "nunpy"; did you mean "numpy"'),
+        ("--set kernel=nunpy", 'unknown kernel "nunpy"; did you mean "numpy"'),
         ("--set smoothing=4", "smoothing width 4 must be an odd number"),
         ("--set smoothing=100000000000000000001", "smoothing width 1.*1 must be an odd number"),
         ("--set smoothing=0", "smoothing width 0 must be an odd number"),
@@ -631,7 +632,7 @@ def test_a_bad_file_becomes_one_sentence_that_names_it(dejacue, files, tmp_path,
         ("--readout boxcar --set runs=bridged", "--set runs does not apply to the boxcar readout"),
         ("--readout peak --top 2", "top=2: the peak readout has one window per description"),
         ("--top 0", "top=0"),
-        ("--set prompts=raw", r"cup\.vocabulary\.npz: holds one form of each description"),
+        ("--set templates=raw", r"cup\.vocabulary\.npz: holds one form of each description"),
     ],
 )
 def test_a_bad_option_becomes_one_sentence(scan, tmp_path, words, message):
@@ -832,6 +833,22 @@ def test_what_is_read_is_never_written_over(dejacue, files, tmp_path, option, na
     assert ran.code == 2
     assert "is read by this command; give another output" in ran.err
     assert words.read_bytes() == before
+
+
+def test_a_report_of_somebody_else_is_never_replaced(dejacue, files, tmp_path):
+    (folder := tmp_path / "out").mkdir()
+    report = folder / "report.html"
+    report.write_text("<!doctype html><title>Annual report</title>")
+    command = ("find", files[0], "-v", files[1], "-o", folder)
+    ran = dejacue(*command)
+    assert ran.code == 2
+    assert f"{report}: was not written by dejacue" in ran.err
+    assert [path.name for path in folder.iterdir()] == ["report.html"]
+    assert "Annual report" in report.read_text()
+    report.unlink()
+    assert dejacue(*command).code == 0
+    (folder / "finding.json").unlink()  # as if it had been killed before
+    assert dejacue(*command).code == 0
 
 
 @pytest.mark.parametrize("words", ["--stride 3", "--start 5", "--set rate=5", "--object 1"])

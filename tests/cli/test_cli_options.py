@@ -8,6 +8,11 @@ from helpers.errors import refused
 from dejacue.cli.options import sampling
 
 
+def test_a_time_of_more_than_59_seconds_after_a_colon_is_refused() -> None:
+    with refused(field="time", value="1:70", remedy="did you mean 130s?"):
+        sampling("1:70", None)
+
+
 @pytest.mark.parametrize(
     ("text", "frame", "seconds"),
     [

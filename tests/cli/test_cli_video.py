@@ -19,7 +19,7 @@ from rich.table import Table
 from dejacue.cli import tables
 from dejacue.files import read_history, write_history, write_vocabulary
 from dejacue.report.thumbnails import thumbnail
-from dejacue.sources.encoders import siglip
+from dejacue.sources.encoders import Encoder, siglip
 from dejacue.sources.encoders.mini import Mini
 from dejacue.sources.encoders.weights import Weights
 from dejacue.sources.masks import Masks
@@ -287,8 +287,9 @@ def test_the_report_names_the_object_of_the_vocabulary(locate, tmp_path):
     assert "<dt>Object</dt><dd><bdi>cup</bdi></dd>" in page
 
 
-def test_a_still_video_is_said_to_be_one(dejacue, tmp_path, monkeypatch):
+def test_a_still_video_gives_no_answer(dejacue, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(Mini, "knows_pictures", staticmethod(Encoder.knows_pictures))
     image = np.full((48, 64, 3), 90, np.uint8)
     image[10:30, 10:40] = (200, 60, 40)
     mask = np.zeros((48, 64), np.uint8)
@@ -299,13 +300,12 @@ def test_a_still_video_is_said_to_be_one(dejacue, tmp_path, monkeypatch):
             Image.fromarray(pixels).save(tmp_path / folder / f"{at:03}.png")
     (tmp_path / "v.yaml").write_text("empty: empty cup\nfull: full cup\n")
     ran = dejacue("find", "frames", "--masks", "masks", "-v", "v.yaml", "--encoder", "mini")
-    assert ran.code == 0
-    assert (
-        "note: all frames look the same to the encoder, so the frames found are arbitrary"
-        in ran.out
-    )
-    notes = json.loads((tmp_path / "out" / "frames" / "timeline.json").read_text())["notes"]
-    assert [text.split()[0] for text in notes] == ["mini", "images", "all"]
+    assert ran.code == 3
+    assert "meaningless: all frames look the same to the encoder" in ran.out
+    timeline = json.loads((tmp_path / "out" / "frames" / "timeline.json").read_text())
+    notes = [(note["severity"], note["text"].split()[0]) for note in timeline["notes"]]
+    assert notes == [("meaningless", "all"), ("information", "mini"), ("information", "images")]
+    assert timeline["intervals"] == []
 
 
 def test_a_moving_video_is_not_said_to_be_still(locate):
@@ -315,9 +315,12 @@ def test_a_moving_video_is_not_said_to_be_still(locate):
 def test_problems_of_the_masks_are_notes(locate, monkeypatch):
     monkeypatch.setattr(Masks, "problems", ["masks: half of them are missing"], raising=False)
     for _ in range(2):  # the second takes the history as it is
-        assert "note: masks: half of them are missing\n" in locate("-o", "out").out
+        assert "doubtful: masks: half of them are missing\n" in locate("-o", "out").out
         timeline = json.loads(Path("out/timeline.json").read_text(encoding="utf-8"))
-        assert "masks: half of them are missing" in timeline["notes"]
+        assert timeline["notes"][0] == {
+            "severity": "doubtful",
+            "text": "masks: half of them are missing",
+        }
 
 
 def test_warnings_are_notes_in_one_line(dejacue, monkeypatch):
@@ -402,7 +405,8 @@ def test_info_says_which_encoders_are_ready(dejacue, tmp_path, monkeypatch):
     assert {"mini", "siglip2"} <= set(ready.removeprefix("ready: ").split(", "))
     assert damaged.startswith("damaged: ")  # for torch it is pinned
     assert "tokenizer.json (dejacue weights fetch siglip2:torch); not here:" in facts["encoders"]
-    assert facts["others"].startswith("siglip2-large, siglip2-large-384, siglip2-so400m")
+    everything = ", ".join(facts.values()).replace(";", ",").split(", ")
+    assert everything.count("siglip2-large-384") == 1
     for family, package in (("openclip:NAME", "open_clip_torch"), ("timm:NAME", "timm")):
         lacking = facts[package].strip() == "not installed"
         assert (f"{family} (needs" in facts["others"]) == lacking

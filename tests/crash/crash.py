@@ -121,6 +121,7 @@ SCENARIOS = (
     ),
     Scenario("annotate events", "annotate events ../both.json -o truth.json"),
     Scenario("store add, new", "store add s", done="is already a store"),
+    Scenario("store add, new with a history", "store add s ../x.npz", done="has a history"),
     Scenario("store add", "store add s ../x.npz", ("store add s",), "has a history"),
     Scenario("store add, replacing", "store add s ../x.npz --replace", STORED),
     Scenario("store rm", "store rm s {id}", STORED, "has no history"),
@@ -154,7 +155,8 @@ class Interrupted:
 
         def connected(*arguments: Any, **options: Any) -> sqlite3.Connection:
             connection = connect(*arguments, **options)
-            connection.set_trace_callback(lambda _: self.operation())
+            if arguments[0] != ":memory:":
+                connection.set_trace_callback(lambda _: self.operation())
             return connection
 
         builtins.open = io.open = opened  # type: ignore[assignment]

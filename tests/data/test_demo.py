@@ -37,3 +37,8 @@ def test_a_failure_while_unpacking_leaves_what_was_there(tmp_path, monkeypatch) 
         write_demo(tmp_path / "scene", overwrite=True)
     assert [path.name for path in tmp_path.iterdir()] == ["scene"]
     assert (tmp_path / "scene" / "references.json").is_file()
+
+
+def test_the_scene_written_again_counts_as_the_same_video(tmp_path) -> None:
+    first, second = (write_demo(tmp_path / name) / "scene.mp4" for name in ("a", "b"))
+    assert first.stat().st_mtime_ns == second.stat().st_mtime_ns

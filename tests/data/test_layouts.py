@@ -234,6 +234,12 @@ def test_youtube_vos_with_a_false_meta_is_refused(tmp_path) -> None:
     assert [sentence.split(":")[0] for sentence in problems(tmp_path)] == ['video "a"', 'video "b"']
 
 
+def test_an_object_number_of_thousands_of_digits_is_refused(tmp_path) -> None:
+    youtube_vos(tmp_path)
+    document(tmp_path / "meta.json", {"videos": {"a": {"objects": {"1" * 5000: {}}}}})
+    assert [sentence.split(":")[0] for sentence in problems(tmp_path)] == ['video "a"']
+
+
 def test_mose_has_no_lists(tmp_path) -> None:
     sequence(tmp_path / "train", "0f2e")
     sequence(tmp_path / "valid", "1a2b", masked=[0])

@@ -58,7 +58,7 @@ LIKELY: dict[str, list[str]] = {
     "runs": ["strict", "bridged"],
     "bridge": ["auto", "3"],
     "format": ["json", "csv", "table"],
-    "engine": ["numpy", "baseline"],
+    "kernel": ["numpy", "baseline"],
     "files": ["found.json", "truth.json", "one.json", "x.npz", "finding"],
     "path": ["store", "store", "store", "new", "finding"],
     "ids": [HISTORY_ID],
@@ -84,9 +84,9 @@ LIKELY: dict[str, list[str]] = {
     "kind": ["boxes", "npz", "parquet"],
     "errors": ["skip", "fail"],
     "pooling": ["0.5"],
-    "prompts": ["raw", "ensemble"],
+    "templates": ["raw", "ensemble"],
 }
-SETTINGS = ("kind", "match", "rate", "errors", "prompts", "coordinates", "engine", "smoothing")
+SETTINGS = ("kind", "match", "rate", "errors", "templates", "coordinates", "kernel", "smoothing")
 SETTINGS += ("pooling", "bridge", "order", "stay", "durations", "norm", "runs", "precision")
 FIXED = ("encoder", "tracker", "vocabulary")  # given more often: the defaults need models
 RARE = ("plot", "cut")  # they draw and encode, which takes longer

@@ -1,6 +1,6 @@
 """Whatever is given becomes a record or a DejaCueError, and nothing else.
 
-    python tests/fuzz/fuzz.py [--inputs 100000] [--seed 0] [--jobs 2] [target ...]
+    python tests/fuzz/fuzz.py [--inputs 200000] [--seed 0] [--jobs 2] [target ...]
     python tests/fuzz/fuzz.py --seed 0 --replay history:17
     python tests/fuzz/fuzz.py --list
 
@@ -33,10 +33,13 @@ from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # helpers
 
+import archives
+import arguments
 import commands
 import kernels
 import layouts
 import readers
+import sizes
 import stores
 import writers
 from readers import Target
@@ -44,11 +47,10 @@ from readers import Target
 from dejacue.errors import DejaCueError
 from dejacue.sources.atomic import is_temporary
 
+MODULES = (readers, layouts, commands, stores, writers, kernels, sizes, archives, arguments)
 MAX_SECONDS, MAX_BYTES, MAX_LETTERS = 10, 2 << 30, 2000
 TARGETS: dict[str, Target] = {
-    target.name: target
-    for module in (readers, layouts, commands, stores, writers, kernels)
-    for target in module.TARGETS
+    target.name: target for module in MODULES for target in module.TARGETS
 }
 Input = tuple[str, int]  # target and number
 
@@ -251,7 +253,7 @@ def replay(name: str, number: int, seed: int, scratch: Path) -> int:
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("targets", nargs="*", metavar="target", help="default: all")
-    parser.add_argument("--inputs", type=int, default=100_000)
+    parser.add_argument("--inputs", type=int, default=200_000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--replay", metavar="TARGET:NUMBER")

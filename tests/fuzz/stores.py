@@ -167,6 +167,43 @@ def entries(rng: Random, valid: Path, folder: Path) -> None:
     use(rng, folder / "s")
 
 
+def schemas(rng: Random, valid: Path, folder: Path) -> None:
+    """Change what the index is made of: tables, columns, views, triggers, rows of any type."""
+    shutil.copytree(valid, folder, dirs_exist_ok=True)
+    table = rng.choice(tuple(TABLES))
+    column = rng.choice(TABLES[table])
+    other = rng.choice(tuple(TABLES))
+    numbers = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x FROM n"
+    statements = (
+        f"DROP TABLE {table}",
+        f"ALTER TABLE {table} RENAME TO old",
+        f"ALTER TABLE {table} RENAME COLUMN {column} TO {column}_2",
+        f"ALTER TABLE {table} DROP COLUMN {column}",
+        f"ALTER TABLE {table} ADD COLUMN more",
+        f"DELETE FROM {table}",
+        f"INSERT INTO {table} SELECT * FROM {table}",
+        f"UPDATE {table} SET {column} = NULL",
+        f"UPDATE {table} SET {column} = rowid",
+        f"UPDATE {table} SET {column} = zeroblob(1000)",
+        f"UPDATE {table} SET {column} = -1",
+        f"UPDATE {table} SET {column} = 9223372036854775807",
+        f"UPDATE {table} SET {column} = printf('%.*c', 100000, '[')",
+        f"UPDATE {table} SET {column} = (SELECT {rng.choice(TABLES[other])} FROM {other})",
+        f"ALTER TABLE {table} RENAME TO old; CREATE VIEW {table} AS SELECT * FROM old",
+        f"ALTER TABLE {table} RENAME TO old; CREATE VIEW {table} AS SELECT * FROM old, old AS more",
+        f"ALTER TABLE {table} RENAME TO old; CREATE VIEW {table} AS {numbers}",
+        f"ALTER TABLE {table} RENAME TO old; CREATE TABLE {table} AS SELECT * FROM old",
+        f"CREATE TRIGGER t BEFORE INSERT ON {table} BEGIN SELECT RAISE(ABORT, 'no'); END",
+        f"PRAGMA user_version = {rng.choice((0, 1, 99, -1, 2**31 - 1))}",
+        f"PRAGMA application_id = {rng.choice((0, 1, -1))}",
+    )
+    with contextlib.closing(sqlite3.connect(folder / "s" / _index.NAME)) as database:
+        for statement in rng.sample(statements, rng.choice((1, 1, 2))):
+            with contextlib.suppress(sqlite3.Error):
+                database.executescript(statement)
+    use(rng, folder / "s")
+
+
 def _other(rng: Random, value: Any) -> Any:
     if isinstance(value, bytes) and rng.random() < 0.7:
         return mutate.data(rng, value, 2)
@@ -209,5 +246,6 @@ TARGETS = [
     Target("store-files", 40, store, files, (Cancelled,)),
     Target("store-segments", 20, store, segments),
     Target("store-entries", 60, store, entries),
+    Target("store-schema", 40, store, schemas),
     Target("store-question", 30, store, question),
 ]

@@ -14,15 +14,16 @@ import uvicorn
 
 from dejacue.studio.app import create_app
 from dejacue.studio.serve import bound
+from dejacue.studio.state import Studio
 from helpers.studio_client import TOKEN, studio_of
 
+DRAWN = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
 WAIT_S = 300.0  # says only that something hangs
 
 
 @contextmanager
-def served(root: Path, **options: Any) -> Iterator[str]:
-    """Serve a folder until the block ends; yield the address."""
-    studio = studio_of(root, **options)
+def served_with(studio: Studio, **options: Any) -> Iterator[int]:
+    """Serve a studio until the block ends; yield the port. options: of uvicorn"""
     with bound("127.0.0.1", 0) as listening:
         config = uvicorn.Config(
             create_app(studio),
@@ -32,15 +33,23 @@ def served(root: Path, **options: Any) -> Iterator[str]:
             timeout_graceful_shutdown=1,
             log_config=None,
             ws="none",
+            **options,
         )
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
         try:
-            yield f"http://127.0.0.1:{listening.getsockname()[1]}/"
+            yield int(listening.getsockname()[1])
         finally:
             studio.ending = server.should_exit = True
             thread.join()
+
+
+@contextmanager
+def served(root: Path, **options: Any) -> Iterator[str]:
+    """Serve a folder until the block ends; yield the address."""
+    with served_with(studio_of(root, **options)) as port:
+        yield f"http://127.0.0.1:{port}/"
 
 
 @dataclass
@@ -105,9 +114,24 @@ class Desk:
         return plot["x"] + share * plot["width"], row["y"] + 8
 
     def drag(self, start: tuple[float, float], end: tuple[float, float]) -> None:
+        """Drag the mouse; each step has been drawn before the next."""
         mouse = self.page.mouse
         mouse.move(*start)
         mouse.down()
+        self.page.evaluate(DRAWN)
         mouse.move((start[0] + end[0]) / 2, end[1])
         mouse.move(*end)
+        self.page.evaluate(DRAWN)
         mouse.up()
+
+    def stands_still(self, selector: str) -> None:
+        """Wait until all pictures are there and an element has stopped moving."""
+        self.until(
+            """(selector) => {
+              const box = JSON.stringify(document.querySelector(selector).getBoundingClientRect());
+              const still = window.lastBox === box && [...document.images].every((i) => i.complete);
+              window.lastBox = box;
+              return still;
+            }""",
+            selector,
+        )

@@ -271,13 +271,13 @@ def test_the_order_of_siblings_changes_no_answer(model) -> None:
 
 def test_both_engines_fit_and_read_the_same(cups) -> None:
     scenes, references = cups
-    models = [fit(scenes, references, features=EVERY, engine=name) for name in ("numpy", "auto")]
+    models = [fit(scenes, references, features=EVERY, kernel=name) for name in ("numpy", "auto")]
     assert models[0] == models[1]
     scene = generate(30, frames=90, dimension=24, missing=0.1)
     for rule in ("sum", "contrast"):
         readout = replace(models[0], rule=rule)
         timelines = [
-            locate(scene.history, scene.vocabulary, readout=readout, engine=name)
+            locate(scene.history, scene.vocabulary, readout=readout, kernel=name)
             for name in ("numpy", "auto")
         ]
         assert [m.score for m in timelines[0]] == [m.score for m in timelines[1]]
@@ -369,6 +369,8 @@ def test_references_across_gaps_count_where_the_object_is_seen() -> None:
         ("weights", [1.0], "weights"),
         ("weights", "NaN", "weights"),
         ("scale", [0.0] * 7, "scale"),
+        ("scale", [5e-324] * 7, "scale"),
+        ("bias", 1e308, "bias"),
         ("features", ["colour"] * 7, '"colour"'),
         ("rule", "best", '"best"'),
         ("more", 1, '"more"'),

@@ -61,6 +61,7 @@ def swapped(vocabulary):
 def test_examples_are_written_as_frames_or_times(text, span, unit):
     example = from_text("empty", text)
     assert (example.span, example.unit, example.source) == (span, unit, None)
+    assert Example("empty", (0.4, np.float64(12)), unit="seconds").name == "0.4s-12s"
 
 
 @pytest.mark.parametrize("text", ["cup.jpg", "kitchen.mp4@120", "1e5", "-3", "12.5", "9" * 400])
@@ -134,9 +135,9 @@ def test_words_that_point_the_wrong_way_are_turned_round(name):
     sample = scene()
     wrong = swapped(sample.vocabulary)
     truth = sample.references["filled"][0]
-    assert overlap(locate(sample.history, wrong, engine=name)["filled"][0].window, truth) < 0.3
+    assert overlap(locate(sample.history, wrong, kernel=name)["filled"][0].window, truth) < 0.3
     named = wrong.with_examples(filled=100, empty=[20, 160])
-    window = locate(sample.history, named, engine=name)["filled"][0].window
+    window = locate(sample.history, named, kernel=name)["filled"][0].window
     assert overlap(window, truth) > 0.75
 
 
@@ -145,7 +146,7 @@ def test_every_engine_reads_examples_the_same_way():
     named = sample.vocabulary.with_examples(filled=[100], empty=[20], none=[70], changes=[61])
     for readout in ("contrast", "joint"):
         windows = [
-            [(m.window, m.score) for m in locate(sample.history, named, readout=readout, engine=e)]
+            [(m.window, m.score) for m in locate(sample.history, named, readout=readout, kernel=e)]
             for e in ENGINES
         ]
         assert all(row == windows[0] for row in windows)

@@ -84,7 +84,7 @@ def test_of_stretches_with_equal_scores_the_earliest_comes_first(name):
     axes = np.eye(2, dtype=np.float32)
     history = History(axes[[0] * 20 + [1] * 20 + [0] * 20])
     vocabulary = Vocabulary({"a": ["a"], "b": ["b"]}, axes)
-    first, second = locate(history, vocabulary, readout=Joint(width=0), top=9, engine=name)["a"]
+    first, second = locate(history, vocabulary, readout=Joint(width=0), top=9, kernel=name)["a"]
     assert (tuple(first.window), tuple(second.window)) == ((0, 19), (40, 59))
     assert first.score == second.score
     assert (first.kind, second.kind) == ("answer", "occurrence")

@@ -572,7 +572,7 @@ print(windows)
 
 
 def test_an_engine_that_is_not_here_is_named_with_the_others() -> None:
-    with refused(field="engine", value="avx9000"):
+    with refused(field="kernel", value="avx9000"):
         engine("avx9000")
 
 

@@ -16,6 +16,8 @@ from helpers.layouts import document, sequence, text, transformation, vost_tas
 from dejacue import evaluate, evaluate_dataset, open_dataset
 from dejacue.errors import InputError
 from dejacue.files import read_timelines
+from dejacue.sources.encoders import Encoder
+from dejacue.sources.encoders.mini import Mini
 from dejacue.store import Store
 from dejacue_paper.data.rendered import render, write_scene
 
@@ -216,9 +218,19 @@ def test_a_data_set_without_words_or_times_says_so(tmp_path) -> None:
         evaluate_dataset(root, tmp_path / "corpus", encoder="mini")
 
 
+class Credulous(Mini):
+    """mini, as if it knew every picture."""
+
+    knows_pictures = staticmethod(Encoder.knows_pictures)
+
+
 @pytest.mark.long
 def test_real_footage_in_the_layout_of_vost_tas(footage, tmp_path) -> None:
-    result = evaluate_dataset(footage, tmp_path / "corpus", layout="vost-tas", encoder="mini")
+    with pytest.raises(InputError, match="mini knows only the rendered scenes"):
+        evaluate_dataset(
+            footage, tmp_path / "s", layout="vost-tas", encoder="mini", where={"id": "9671_*"}
+        )
+    result = evaluate_dataset(footage, tmp_path / "corpus", layout="vost-tas", encoder=Credulous())
     assert sorted(result.ingested.added) == [
         "555_tear_aluminium_foil_1",
         "556_cut_tomato_1",

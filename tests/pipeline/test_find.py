@@ -44,6 +44,7 @@ from dejacue.pipeline import (
 )
 from dejacue.pipeline.words import encoded_words
 from dejacue.progress import NotebookBar, default_progress, silent
+from dejacue.report import thumbnails
 from dejacue.report.exports import EXPORTS
 from dejacue.sources.encoders.mini import Mini
 from dejacue.sources.masks import _masks, labels, write_masks
@@ -133,6 +134,15 @@ def test_video_masks_and_vocabulary_are_opened_once_and_decoded_once(cup, monkey
     finding = cup()
     assert [len(calls) for calls in (videos, masks, words, passes)] == [1, 1, 1, 1]
     assert len(finding.thumbnails) == 12
+
+
+def test_an_interval_without_a_picture_gets_one_from_its_middle(cup, monkeypatch) -> None:
+    monkeypatch.setattr(thumbnails, "MAX_PICTURES", 2)
+    finding = cup()
+    for interval in finding:
+        frames = [frame for frame in finding.thumbnails if frame in interval.window]
+        assert frames
+        assert all(frame in finding.crops for frame in frames)
 
 
 @pytest.mark.parametrize(("objects", "distractors"), [(None, 0), ([1], 1), ("all", 1)])
@@ -533,7 +543,12 @@ def test_report_exports_plot_and_clips_come_from_the_finding(first, scene, tmp_p
     page = first.report()
     assert page.count("data:image/jpeg") == 24  # frames, and the object in each
     assert "mini only knows the rendered scenes" in page
-    assert first.report(tmp_path / "r.html").read_text(encoding="utf-8") == page
+    written = first.report(tmp_path / "r.html").read_text(encoding="utf-8")
+    assert written.count("data:image/jpeg") == 24
+    assert "<video" in written  # beside a file it can be played
+    assert "<video" not in page
+    other = replace(first, made=replace(first.made, options={"stream": 1}))  # not what players show
+    assert "<video" not in other.report(tmp_path / "s.html").read_text(encoding="utf-8")
     for kind, export in EXPORTS.items():
         if kind == "rerun" and find_spec("rerun") is None:
             continue  # see tests/sources/test_formats.py
@@ -629,7 +644,6 @@ def test_bad_input_is_one_sentence_before_anything_is_decoded(
     [
         ({"objects": "all"}, "objects"),
         ({"objects": "1,2"}, "objects"),
-        ({"masks": None}, "masks"),
         ({"box": (1, 2, 3, 4)}, "masks"),
         ({"masks": None, "point": (1, 2), "prompts": Prompt(0, 1, (1, 2, 3, 4))}, "prompts"),
         ({"readout": "contrst"}, "readout"),
@@ -652,7 +666,7 @@ def test_what_is_no_video_vocabulary_tracker_or_mask_is_refused(scene, cup) -> N
     with refused(field="video"):
         find(5, WORDS)
     with refused(field="vocabulary"):
-        find(scene / "scene.mp4", [], masks=scene / "Annotations")
+        find(scene / "scene.mp4", 5, masks=scene / "Annotations")
     with pytest.raises(InputError, match="tracker 5"):
         cup(masks=None, objects=None, box=(1, 2, 9, 9), tracker=5)
     with pytest.raises(InputError, match=r"bool of shape \(2, 4, 4\)"):
@@ -695,8 +709,8 @@ def test_a_history_alone_says_what_was_wrong_when_it_was_made(first) -> None:
     for frames, seldom in (("999", True), ("9" * 5000, False), ("x", False)):
         history = replace(first.history, made_with=made_with | {"frames": frames})
         warnings = find(history, first.vocabulary).warnings
-        assert warnings[1:3] == ("v.mp4: is cut off", "m: half are missing")
-        assert warnings[0].startswith("mini only knows the rendered scenes of this project")
+        assert warnings[:2] == ("v.mp4: is cut off", "m: half are missing")
+        assert warnings[-1].startswith("mini only knows the rendered scenes of this project")
         assert any("is seen in only" in text for text in warnings) is seldom
 
 

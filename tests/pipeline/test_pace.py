@@ -193,5 +193,5 @@ def test_a_gpu_that_does_not_decode_is_refused_in_one_sentence(
         assert ran.code == 2
         assert 'decoder "hardwar"' in " ".join(ran.err.split())
     assert sorted(tmp_path.iterdir()) == [tmp_path / "m.csv"]
-    items, _ = _items(tmp_path / "m.csv", "hardware")
+    items, _ = _items(tmp_path / "m.csv", None, "hardware")
     assert [item.sampling.decoder for item in items] == ["hardware"]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -14,7 +16,7 @@ from helpers.errors import refused
 from helpers.stores import drawn, words
 
 from dejacue import DejaCueError, Store, cluster
-from dejacue.errors import MissingExtra
+from dejacue.errors import MissingExtra, extra
 from dejacue.files import write_vocabulary
 from dejacue.store import _query, _segments
 
@@ -178,9 +180,43 @@ def test_a_port_where_something_else_listens_is_refused_before_a_store_is_made(
 
 
 @pytest.mark.long
-def test_the_address_of_a_cluster_passes(ray, monkeypatch) -> None:
-    monkeypatch.setattr(cluster, "MAX_CONNECT_S", 600.0)
-    cluster._try(ray.get_runtime_context().gcs_address)
+def test_ray_on_this_machine_listens_to_this_machine_only(ray) -> None:
+    addresses = {}
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        for line in Path(table).read_text().splitlines()[1:]:
+            _, local, _, state, *_, inode = line.split()[:10]
+            if state == "0A":  # it listens
+                addresses[f"socket:[{inode}]"] = local.partition(":")[0]
+    session = Path(ray._private.worker._global_node.get_session_dir_path())
+    hosts = set()
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if (
+                str(session) in (process / "cmdline").read_text()
+                or int(process.name) == os.getpid()
+            ):
+                files = map(os.readlink, (process / "fd").iterdir())
+                hosts |= {addresses[file] for file in files if file in addresses}
+    assert hosts
+    assert {host[-8:] for host in hosts} == {"0100007F"}  # 127.0.0.1
+    assert (session.parent.parent.stat().st_mode & 0o777) == 0o700
+
+
+def test_the_folder_of_a_killed_run_is_removed_by_the_next_one() -> None:
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    left, used = (Path(f"/tmp/dejacue-ray-{pid}-test") for pid in (ended.pid, os.getpid()))
+    try:
+        for folder in (left, used):
+            (folder / "r").mkdir(parents=True)
+        with cluster._private_folder() as first, cluster._private_folder() as second:
+            assert not left.exists()
+            assert used.exists()  # of a process that is alive
+            assert {os.stat(folder).st_mode & 0o777 for folder in (first, second)} == {0o700}
+        assert not os.path.exists(first)
+    finally:
+        for folder in (left, used):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def test_engines_that_cannot_be_used_are_refused_at_once(tmp_path, monkeypatch) -> None:
@@ -190,7 +226,7 @@ def test_engines_that_cannot_be_used_are_refused_at_once(tmp_path, monkeypatch) 
     with refused(field="ray_address", value="auto", remedy="add --engine ray"):
         store.query(words(), ray_address="auto")
     monkeypatch.setitem(sys.modules, "ray", None)
-    with refused(MissingExtra, remedy="pip install 'dejacue[ray]'"):
+    with refused(MissingExtra, remedy=extra("ray")):
         store.query(words(), engine="ray")
 
 

@@ -9,7 +9,7 @@ import pytest
 from helpers.errors import refused
 
 from dejacue import Finding
-from dejacue.errors import MissingExtra
+from dejacue.errors import MissingExtra, extra
 from dejacue.method.localization import analyse
 from dejacue.pipeline import widget
 from dejacue.pipeline import widget as module
@@ -26,7 +26,7 @@ def finding() -> Finding:
 def test_without_anywidget_one_sentence_says_what_to_install(finding, monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "anywidget", None)
     module._widget_class.cache_clear()
-    with refused(MissingExtra, remedy="pip install 'dejacue[notebook]'"):
+    with refused(MissingExtra, remedy=extra("notebook")):
         widget.widget(finding)
     module._widget_class.cache_clear()
 

@@ -15,7 +15,7 @@ from dejacue.files import read_vocabulary, write_history, write_vocabulary
 from dejacue.method import Contrast, evidence
 from dejacue.method.coordinates import COORDINATES, query_directions, unit_rows
 from dejacue.method.suggestions import object_of, suggest
-from dejacue.method.wording import contrast_cosine
+from dejacue.method.wording import MAX_PAIRS, contrast_weights
 from dejacue.pipeline import EncoderOptions
 from dejacue.records.words import Spelling, WordsReport
 from dejacue.sources.encoders import Encoder, siglip
@@ -95,9 +95,26 @@ def test_the_contrast_is_that_of_a_plain_search():
             key=lambda pair: unit[0] @ unit[pair[0]] + unit[1] @ unit[pair[1]],
         )
         beside += unit[list(best)] / 2
-    a, b = unit[:2] - beside
-    expected = a @ b / np.linalg.norm(a) / np.linalg.norm(b)
-    assert contrast_cosine(unit @ unit.T, unit @ unit.T, 0, 1, others) == pytest.approx(expected)
+    labels = np.array([0, 0, 1, 1, 1, 2, 2])
+    for row, weights in enumerate(contrast_weights(unit, labels, np.array([[0, 1]]))):
+        assert weights[0] @ unit == pytest.approx(unit[row] - beside[row])
+
+
+def test_of_very_many_pairs_those_are_compared_that_may_be_wrong():
+    """Descriptions of a state that are least alike, and states that are most alike."""
+    rng = np.random.default_rng(3)
+    rows = rng.normal(size=(200, 32)) + 2
+    rows[7], rows[150] = -rows[3], rows[20]  # the opposite of another of "a"; the same, elsewhere
+    texts = {state: [f"{state} {k}" for k in range(100)] for state in "ab"}
+    report = check_words(vocabulary_of(rows, texts))
+    assert len(report.pairs) == MAX_PAIRS
+    assert ("a 3", "a 7") in {(pair.first, pair.second) for pair in report.pairs}
+    assert "of 9,900 pairs of descriptions of a state, only the 2,000" in report.notes[0]
+    assert '"a 20" and "b 50" are the same to the encoder' in repr(report)
+    names = {f"state {k}": [f"text {k}"] for k in range(200)}
+    pairs = check_words(vocabulary_of(rows, names)).state_pairs
+    assert len(pairs) == MAX_PAIRS
+    assert ("state 20", "state 150") in {(pair.first, pair.second) for pair in pairs}
 
 
 def test_what_a_description_adds_is_the_turn_of_its_states_direction():
@@ -237,7 +254,7 @@ def test_words_that_mini_does_not_know_are_named():
     raw = check_words(
         {"empty": ["empty cup"], "full": ["full cup " + "very " * 30]},
         encoder="mini",
-        encoder_options=EncoderOptions(prompts="raw"),
+        encoder_options=EncoderOptions(templates="raw"),
     )
     assert raw.descriptions[1].spelling.cut.split() == ["very"] * 12
 
@@ -403,6 +420,7 @@ def test_the_command_shows_tables_and_notes(dejacue, tmp_path):
         assert part in ran.out
     assert "[bold]" in ran.out
     assert "note:" in ran.out
+    assert "below 0 they disagree" in ran.out  # the legend
     assert "correlation" not in ran.out
 
 

@@ -18,6 +18,7 @@ from dejacue import (
     evaluate,
     locate,
 )
+from dejacue.records import Note
 from dejacue.records._html import BarRow, bars_html
 from dejacue.report.page import finding_html
 from dejacue_paper import generate
@@ -76,16 +77,16 @@ def bars(root: ElementTree.Element, line: int) -> list[tuple[float, float, str]]
 def test_a_timeline_shows_windows_seconds_scores_alternatives_and_notes() -> None:
     root = parsed(timeline_of()._repr_html_())
     assert rows(root) == [
-        ["", "", "frames", "seconds", "score", "description"],
+        ["", "", "frames", "time", "score", "description"],
         [
             "■ empty",
             "0 to 3",
             "0 – 3",
-            "0.00 – 2.00",
+            "0.00 – 2.00 s",
             "2.31",
             "empty cup|also 8 – 9 (4.00 – 5.00 s), score 0.25",
         ],
-        ["■ filled", "6 to 7", "6 – 7", "3.00 – 4.00", "4.00", "cup filled with tea"],
+        ["■ filled", "6 to 7", "6 – 7", "3.00 – 4.00 s", "4.00", "cup filled with tea"],
         ["", "09"],
     ]
     assert "a note" in "".join(root.itertext())
@@ -126,11 +127,11 @@ def test_descriptions_that_share_an_answer_share_a_line() -> None:
 
 def test_a_finding_shows_warnings_pictures_gaps_and_seconds_of_alternatives() -> None:
     pictures = [(frame, JPEG) for frame in (9, 0, 3)]
-    root = parsed(
-        finding_html(cup(), timeline_of(), thumbnails=pictures, warnings=["mind the gap"])
-    )
+    timeline = timeline_of().replace(notes=["a note", Note("mind the gap", "doubtful")])
+    root = parsed(finding_html(cup(), timeline, thumbnails=pictures))
     words = "".join(root.itertext())
-    assert "⚠ mind the gap" in words
+    assert "⚠ doubtful: mind the gap" in words
+    assert words.count("mind the gap") == words.count("a note") == 1
     assert "also 8 – 9 (4.00 – 5.00 s), score 0.25" in words
     assert "0 · 0.00 s9 · 4.50 s" in words
     images = list(root.iter("img"))
@@ -203,8 +204,7 @@ def test_words_from_outside_stay_words() -> None:
     timeline = timeline_of(HOSTILE, HOSTILE, HOSTILE, HOSTILE)
     for page, count in (
         (timeline._repr_html_(), 4),
-        (finding_html(cup(), timeline, warnings=[f"{HOSTILE}!"]), 5),
-        (finding_html(cup(), timeline, warnings=[HOSTILE]), 4),  # the note is said once
+        (finding_html(cup(), timeline.replace(notes=[Note(HOSTILE, "doubtful")])), 4),
         (bars_html(HOSTILE, [BarRow(HOSTILE, "#0072B2", [])], 0, 9, head=[HOSTILE]), 3),
     ):
         assert "".join(parsed(page).itertext()).count(SHOWN) == count

@@ -434,9 +434,9 @@ def test_bad_states_are_refused(states, field, value):
 @pytest.mark.parametrize(
     ("document", "field", "value"),
     [
-        (["empty", "filled"], "states", None),
+        (["empty", "empty"], "states", "empty"),
         (None, "states", None),
-        ({"object": "cup", "states": ["empty", "filled"]}, "states", None),
+        ({"object": "cup", "states": ["empty", 5]}, "states", 5),
         ({"object": "cup", "states": None}, "states", None),
         ({"object": 5, "states": STATES}, "object", 5),
     ],
@@ -601,7 +601,7 @@ def test_json_says_its_schema_and_comes_back_as_it_was(timeline):
         "history": "cup",
         "encoder": "siglip",
         "settings": {"coordinates": "vocabulary", "readout": {"name": "contrast"}},
-        "notes": ["a note"],
+        "notes": [{"severity": "information", "text": "a note"}],
         "states": STATES,
     }
     assert first == {

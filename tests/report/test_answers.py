@@ -13,8 +13,9 @@ import os
 import re
 import tempfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 from xml.etree import ElementTree
 
 import numpy as np
@@ -24,9 +25,10 @@ from helpers.peers import PEER, need
 
 from dejacue import Finding, History
 from dejacue.cli.tables import as_text, timeline_table
-from dejacue.files import write_history, write_vocabulary
+from dejacue.files import read_timelines, write_history, write_vocabulary
 from dejacue.method import Window, locate_many
 from dejacue.method.localization import analyse
+from dejacue.records import Note
 from dejacue.report.exports import EXPORTS, frame_ends_s
 from dejacue.sources.findings import Made
 from dejacue.sources.video import Video
@@ -35,12 +37,13 @@ from dejacue_paper.data.rendered import render, write_scene
 
 FILES = ROOT / "docs" / "files.md"
 STEP, RATE = 3, 15  # every third frame of a file with 15 a second
-WARNINGS = (
-    "mini only knows the rendered scenes of this project; for real footage use --encoder siglip2",
-    "words that mini does not know: xyzzy",
-    "the tracker may be wrong in frames 30 – 36 of the file: out of sight --> look",
-    "masks: only 3 of 8 frames have a mask",
+WARNINGS = (  # in their order
+    Note("words that mini does not know: xyzzy", "doubtful"),
+    Note("the tracker may be wrong in frames 30 – 36 of the file: out of --> sight", "doubtful"),
+    Note("masks: only 3 of 8 frames have a mask", "doubtful"),
+    Note("mini only knows the rendered scenes of this project; use --encoder siglip2"),
 )
+MEANINGLESS = Note("all frames look the same", "meaningless")
 NOTE = '"empty" <and> "filled" & others: p 0.90'
 
 
@@ -84,14 +87,18 @@ def content_of_rows(rows: list[dict[str, Any]]) -> Content:
     assert len({row["notes"] for row in rows}) == 1  # every row carries them
     return Content(
         rows[0]["notes"].split(" | "),
-        {(row["state"], int(row["start"]), int(row["end"])) for row in rows},
+        {
+            (row["state"], int(row["start"]), int(row["end"]))
+            for row in rows
+            if row["start"] not in ("", None)
+        },
     )
 
 
 def from_json(data: bytes) -> Content:
     document = json.loads(data)
     windows = {(row["state"], row["start"], row["end"]) for row in document["intervals"]}
-    return Content(document["notes"], windows)
+    return Content([Note(n["text"], n["severity"]).line for n in document["notes"]], windows)
 
 
 def from_csv(data: bytes) -> Content:
@@ -152,7 +159,7 @@ def from_arrow(data: bytes) -> Content:
 
 def from_srt(data: bytes) -> Content:
     windows = set()
-    for block in data.decode().strip().split("\n\n"):
+    for block in filter(None, data.decode().strip().split("\n\n")):
         _, times, text = block.split("\n")
         start, end = (seconds(stamp.replace(",", ".")) for stamp in times.split(" --> "))
         windows.add((text.split(":")[0], start, end))
@@ -271,7 +278,53 @@ def test_every_export_says_what_a_reader_must_know(joint, tmp_path, kind):
         row = re.search(rf"\| `{re.escape(EXPORTS[kind].suffix)}` \|.*", FILES.read_text("utf-8"))
         assert "no place for text" in row[0]
     else:
-        assert notes == [*WARNINGS, NOTE]
+        assert notes == [*(note.line for note in WARNINGS), NOTE]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_export_gives_a_window_of_an_answer_that_is_meaningless(joint, tmp_path, kind):
+    if kind == "rerun":
+        need("rerun")
+    withheld = replace(joint, warnings=(*WARNINGS, MEANINGLESS))
+    content = READERS[kind][0](withheld.export(kind, tmp_path / "found").read_bytes())
+    assert content.windows == set()
+    assert content.notes is None or content.notes[0] == "meaningless: all frames look the same"
+
+
+def test_a_meaningless_answer_is_withheld_by_records_pages_and_plots(joint, tmp_path):
+    withheld = replace(joint, warnings=(*WARNINGS, MEANINGLESS))
+    assert (list(withheld), withheld.timeline.claimed, withheld.at(0.5)) == ([], [], None)
+    assert list(withheld.timeline.states) == list(joint.timeline.states)
+    assert withheld.meaningless == MEANINGLESS
+    assert "no answer" in repr(withheld)
+    assert not any(row["windows"] or row["evidence"] for row in withheld.scene()["rows"])
+    page, notebook = withheld.report(), withheld._repr_html_()
+    for text in (page[: page.index('id="scene"')], notebook, repr(withheld)):
+        assert MEANINGLESS in text
+        assert "not found" not in text
+    assert page.index(MEANINGLESS) < page.index(WARNINGS[0]) < page.index(WARNINGS[-1])
+    assert "<h2>Found</h2>" not in page
+    assert withheld.plot(tmp_path / "found.png").is_file()
+
+
+@pytest.mark.parametrize("kind", ["json", "csv", "parquet"])
+def test_a_meaningless_answer_is_read_as_none(joint, tmp_path, kind):
+    withheld = replace(joint, warnings=(MEANINGLESS,))
+    (back,) = read_timelines(withheld.export(kind, tmp_path / f"found.{kind}"))
+    assert (list(back), list(back.states)) == ([], list(joint.timeline.states))
+    assert back.meaningless == MEANINGLESS
+    assert [note.line for note in back.notes] == [note.line for note in withheld.timeline.notes]
+
+
+def test_a_finding_of_an_earlier_version_without_severities_is_read(joint, tmp_path):
+    path = joint.write(tmp_path)
+    document = json.loads(path.read_text("utf-8"))
+    still = "all frames look the same to the encoder, so the frames found are arbitrary"
+    document["warnings"], document["timeline"]["notes"] = ["masks are coarse"], [still]
+    path.write_text(json.dumps(document), "utf-8")
+    again = Finding.read(tmp_path)
+    assert [note.severity for note in again.timeline.notes] == ["meaningless", "information"]
+    assert list(again) == []
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -297,12 +350,15 @@ def test_the_page_the_notebook_and_python_say_it_too(joint):
     page, notebook = (html.unescape(text) for text in (joint.report(), joint._repr_html_()))
     banner = page[page.index('role="alert"') : page.index("</section>")]
     for text in WARNINGS:
-        assert text in banner
-        assert page.count(text) == notebook.count(text) == 1
+        assert (text in banner) is (text.severity == "doubtful")
+        assert page[: page.index('id="scene"')].count(text) == notebook.count(text) == 1
     assert NOTE in page
     assert NOTE in notebook
     assert joint.timeline.notes == (*WARNINGS, NOTE)
-    assert joint.timeline.to_dataframe()["notes"].tolist()[0].split(" | ") == [*WARNINGS, NOTE]
+    assert joint.timeline.to_dataframe()["notes"].tolist()[0].split(" | ") == [
+        *(note.line for note in WARNINGS),
+        NOTE,
+    ]
 
 
 def test_written_and_read_again_it_says_everything_once(joint, tmp_path):
@@ -324,13 +380,14 @@ def test_the_terminal_and_a_text_file_say_it_with_the_table(
     ran = dejacue("find", "f", "-v", words_file, "-r", "joint", *words)
     assert ran.code == 0
     printed = ran.out if not words else ran.err
-    expected = [text for text in WARNINGS if "xyzzy" not in text]  # that was of the other words
-    assert [line[6:] for line in printed.splitlines() if line.startswith("note: ")] == expected
+    *doubts, known = WARNINGS[1:]  # the first was of the other words
+    expected = [*(note.line for note in doubts), f"note: {known}"]
+    assert [line for line in printed.splitlines() if line in expected] == expected
     if not words:
         assert ran.err == ""  # once
     if "found.txt" in words:
         lines = Path("found.txt").read_text(encoding="utf-8").splitlines()
-        assert [line[6:] for line in lines if line.startswith("note: ")] == expected
+        assert [line for line in lines if line in expected] == expected
 
 
 def test_every_interval_has_seconds_and_frames_of_the_file_everywhere(joint, tmp_path):
@@ -493,3 +550,17 @@ def test_a_clip_is_cut_for_every_occurrence_and_old_ones_go(joint, tmp_path):
     assert len(clips) == 6
     names = sorted(path.name for path in folder.iterdir())
     assert names == sorted([*(path.name for path in clips), "my-own.mp4", "2024-trip.mov"])
+
+
+def test_a_clip_that_another_run_is_writing_is_not_removed(tmp_path):
+    from dejacue.report.clips import remove_clips
+    from dejacue.sources.atomic import write_whole
+
+    def write(stream: IO[bytes]) -> None:
+        stream.write(b"clip")
+        remove_clips(tmp_path)
+
+    clip = write_whole(tmp_path / "01-empty.mp4", write)
+    assert clip.read_bytes() == b"clip"
+    remove_clips(tmp_path)
+    assert list(tmp_path.iterdir()) == []

@@ -16,8 +16,9 @@ from helpers.errors import refused
 from dejacue import History, Interval, Timeline, locate
 from dejacue.method import Evidence, Scan, Window
 from dejacue.method.localization import analyse
-from dejacue.records import Diagnostics
-from dejacue.report._timeline import Axis, clock
+from dejacue.records import Diagnostics, Note
+from dejacue.records._html import clock
+from dejacue.report._timeline import Axis
 from dejacue.report.page import report_page
 from dejacue.report.scene import timeline_module
 from dejacue_paper import generate
@@ -171,14 +172,14 @@ def table_of(page: str) -> list[list[str]]:
 def test_the_table_lists_frames_seconds_scores_and_overlap() -> None:
     page = report_page(*small(FRAMES * 0.5), references=REFERENCES)
     assert table_of(page) == [
-        ["state", "description", "frames", "seconds", "score", "reference", "tIoU"],
-        ["1 empty", "empty cup", "0 – 2", "0.00 – 1.50", "2.31", "0 – 3", "0.75"],
+        ["state", "description", "frames", "time", "score", "reference", "tIoU"],
+        ["1 empty", "empty cup", "0 – 2", "0.00 – 1.50 s", "2.31", "0 – 3", "0.75"],
         ["", "or 9 – 10 (4.50 – 5.50 s), score 0.25"],
         [
             "2 filled",
             "cup filled with tea",
             "6 – 9",
-            "3.00 – 5.00",
+            "3.00 – 5.00 s",
             "4.00",
             "6 – 7, 9 – 11",
             "0.50",
@@ -186,6 +187,29 @@ def test_the_table_lists_frames_seconds_scores_and_overlap() -> None:
     ]
     table = page[page.index("<table aria-describedby") :]
     assert re.findall(r'scope="(\w+)"', table) == ["col"] * 7 + ["row"] * 2
+
+
+def test_times_are_those_of_a_clock_everywhere() -> None:
+    page = report_page(*small(FRAMES * 20.0 + 1300))
+    assert [row[3] for row in table_of(page)[1:] if row[0]] == [
+        "21:40.00 – 22:40.00",
+        "23:40.00 – 25:00.00",
+    ]
+    assert not re.search(r"\b1[34]\d\d\.\d", Outline(page).text)
+
+
+def test_each_interval_has_the_picture_nearest_to_its_middle() -> None:
+    page = report_page(*small(), thumbnails=[(frame, JPEG) for frame in (2, 4, 7, 9, 11)])
+    frames = [tag["data-frame"] for tag in Outline(page).named("figure") if "data-frame" in tag]
+    assert frames == ["2", "7"]  # of 0 – 2 and 6 – 9
+
+
+def test_the_video_is_linked_and_nothing_else_may_be_fetched() -> None:
+    page = report_page(*small(), film='../a b/"ü#.mp4')
+    (film,) = Outline(page).named("video")
+    assert film["src"] == "../a%20b/%22%C3%BC%23.mp4"
+    assert "media-src 'self' file:;" in page
+    assert "media-src" not in report_page(*small())
 
 
 def test_occurrences_are_joined_by_and() -> None:
@@ -202,7 +226,7 @@ def test_without_times_and_references_neither_is_mentioned() -> None:
     page = report_page(*small())
     assert table_of(page)[0] == ["state", "description", "frames", "score"]
     text = Outline(page).text
-    assert "seconds" not in text.lower()
+    assert "time:" not in text.lower()
     assert "reference" not in text.lower()
     assert scene_of(page)["times"] is None
 
@@ -284,7 +308,7 @@ def test_words_from_outside_stay_words() -> None:
     states = {f"{state} {HOSTILE}": [f"{texts[0]} {HOSTILE}"] for state, texts in STATES.items()}
     history, timeline = small(
         states=states,
-        notes=(f"{HOSTILE}?",),
+        notes=(Note(f"{HOSTILE}?", "doubtful"),),
         id=HOSTILE,
         settings={"x": {HOSTILE: HOSTILE}},
         made_with={HOSTILE: HOSTILE},
@@ -295,7 +319,6 @@ def test_words_from_outside_stay_words() -> None:
         references={f"empty {HOSTILE}": (Window(0, 3),)},
         video=HOSTILE,
         tracker=HOSTILE,
-        warnings=[HOSTILE],
         doubts=[(Window(0, 3), HOSTILE)],
     )
     outline = Outline(page)
@@ -303,7 +326,7 @@ def test_words_from_outside_stay_words() -> None:
         {"type": "application/json", "id": "scene"},
         {"type": "module"},
     ]
-    assert scene_of(page)["notes"] == [f"{HOSTILE}?"]
+    assert scene_of(page)["notes"] == [{"severity": "doubtful", "text": f"{HOSTILE}?"}]
     assert outline.named("img") == []
     assert not re.search(r"(?<!&lt;script&gt;)(?<!\\u003cscript>)alert\(1\)", page)
     assert outline.text.count(" ".join(HOSTILE.split())) >= 18
@@ -341,11 +364,11 @@ def test_crops_stand_under_the_thumbnail_of_their_frame() -> None:
     assert 'class="crop"' not in report_page(*small(), thumbnails=[(2, JPEG)])
 
 
-def test_warnings_stand_above_everything_else() -> None:
-    words = Outline(report_page(*small(), warnings=["mind the gap", "and the step"])).text
-    assert words.index("Warnings mind the gap and the step") < words.index("a note")
-    assert "Warning" not in Outline(report_page(*small())).text
-    assert Outline(report_page(*small(), warnings=["a note"])).text.count("a note") == 1
+def test_the_most_severe_notes_stand_above_everything_else() -> None:
+    doubts = Note("mind the gap", "doubtful"), Note("and the step", "doubtful")
+    words = Outline(report_page(*small(notes=("a note", *doubts)))).text
+    assert words.index("Doubtful mind the gap and the step") < words.index("a note")
+    assert "Doubtful" not in Outline(report_page(*small())).text
 
 
 def test_a_thumbnail_that_is_no_picture_is_refused() -> None:
@@ -431,7 +454,7 @@ def test_times_that_do_not_grow_give_no_axis_of_seconds() -> None:
     page = report_page(history, timeline)
     assert scene_of(page)["times"] is None
     assert Axis(history).ticks() == []
-    assert "seconds" in table_of(page)[0]
+    assert "time" in table_of(page)[0]
 
 
 def test_a_single_frame_and_a_flat_response_are_drawn() -> None:
@@ -448,7 +471,7 @@ def test_a_single_frame_and_a_flat_response_are_drawn() -> None:
     )
     Outline(page)
     # how long the frame lasts is not known
-    assert table_of(page)[1] == ["1 a", "an a", "7 – 7", "0.50", "0.00"]
+    assert table_of(page)[1] == ["1 a", "an a", "7 – 7", "0.50 s", "0.00"]
 
 
 def test_a_sampled_history_shows_both_counts_and_references_where_they_lie() -> None:

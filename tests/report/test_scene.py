@@ -102,7 +102,7 @@ def test_a_finding_becomes_a_scene_with_the_fields_that_are_promised() -> None:
     ]
     assert [picture["frame"] for picture in drawn["thumbnails"]] == [3, 9]
     assert drawn["thumbnails"][0]["url"].startswith("data:image/jpeg;base64,")
-    assert drawn["notes"][0] == "mind the gap"
+    assert drawn["notes"][0] == {"severity": "information", "text": "mind the gap"}
     assert drawn["settings"]["readout"]["name"] == "contrast"
 
 
@@ -133,7 +133,7 @@ def test_what_was_not_chosen_is_null() -> None:
         "questions",
     )
     assert [name for name in drawn if drawn[name] is None] == list(unknown)
-    assert drawn["notes"] == ["a"]
+    assert drawn["notes"] == [{"severity": "information", "text": "a"}]
 
 
 def test_alternatives_are_apart_and_occurrences_are_claimed() -> None:

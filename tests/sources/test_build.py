@@ -89,6 +89,16 @@ def test_options_of_opening_reach_the_video_and_the_masks(scene) -> None:
         build_history(open_video(arguments[0]), *arguments[1:], stride=3)
 
 
+def test_masks_of_several_objects_are_refused_and_their_ids_named(tmp_path) -> None:
+    masks = {0: {1: np.eye(16, dtype=bool), 2: np.ones((16, 16), bool)}}
+    (tmp_path / "frames").mkdir()
+    Image.fromarray(np.zeros((16, 16, 3), np.uint8)).save(tmp_path / "frames" / "0.png")
+    with refused(field="objects") as caught:
+        build_history(tmp_path / "frames", masks, Means())
+    assert "holds the objects 1, 2" in str(caught.value)
+    assert len(build_history(tmp_path / "frames", masks, Means(), objects=[1, 2])) == 1
+
+
 def test_masks_named_from_one_are_for_the_frames_of_the_video(tmp_path) -> None:
     for kind in ("frames", "masks"):
         (tmp_path / kind).mkdir()
@@ -403,7 +413,6 @@ def test_encode_and_locate_in_two_steps(dejacue, scene, tmp_path) -> None:
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        ((), ": show where the object is"),
         (("--masks", "nowhere"), "nowhere: "),
         (("--masks", "MASKS", "--object", "7"), "7"),
         (("--masks", "MASKS", "--object", "cup"), 'the pieces of one (1+2), or "all"'),

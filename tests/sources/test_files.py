@@ -191,21 +191,21 @@ def prompts_file(tmp_path) -> Path:
 
 @pytest.mark.parametrize(("prompts", "rows"), [("raw", slice(0, 2)), ("photo", slice(2, 4))])
 def test_a_prompt_variant_is_picked_by_name(prompts_file, prompts, rows):
-    vocabulary = read_vocabulary(prompts_file, prompts=prompts)
+    vocabulary = read_vocabulary(prompts_file, templates=prompts)
     assert np.array_equal(vocabulary.features, ROWS[rows])
 
 
 def test_prompt_variants_have_to_be_chosen(prompts_file):
-    with refused(file=prompts_file, field="prompts", value=None):
+    with refused(file=prompts_file, field="templates", value=None):
         read_vocabulary(prompts_file)
-    with refused(file=prompts_file, field="prompts", value="phto"):
-        read_vocabulary(prompts_file, prompts="phto")
+    with refused(file=prompts_file, field="templates", value="phto"):
+        read_vocabulary(prompts_file, templates="phto")
 
 
 def test_a_vocabulary_without_variants_has_none_to_choose(tmp_path):
     path = write_vocabulary(tmp_path / "v.npz", Vocabulary({"a": "x", "b": "y"}, ROWS[:2]))
-    with refused(file=path, field="prompts", value="raw"):
-        read_vocabulary(path, prompts="raw")
+    with refused(file=path, field="templates", value="raw"):
+        read_vocabulary(path, templates="raw")
 
 
 def test_variant_names_must_fit_the_features(tmp_path):
@@ -217,7 +217,7 @@ def test_variant_names_must_fit_the_features(tmp_path):
         text_features=ROWS.reshape(2, 2, 5),
     )
     with refused(file=path, field="variant_names"):
-        read_vocabulary(path, prompts="raw")
+        read_vocabulary(path, templates="raw")
 
 
 # YAML and JSON
@@ -241,6 +241,20 @@ def test_words_are_read_from_json_with_an_object(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("cup.yaml", "- empty cup\n- filled cup\n"),
+        ("cup.json", '["empty cup", "filled cup"]'),
+        ("cup.json", '{"object": "cup", "states": ["empty cup", "filled cup"]}'),
+    ],
+)
+def test_a_list_of_sentences_is_a_vocabulary_of_as_many_states(tmp_path, name, text):
+    vocabulary = read_vocabulary(write_text(tmp_path / name, text))
+    assert dict(vocabulary.states) == {s: (s,) for s in ("empty cup", "filled cup")}
+    assert Vocabulary.from_dict(["empty cup", "filled cup"]).states == vocabulary.states
+
+
+@pytest.mark.parametrize(
     ("name", "text"), [("cup.yaml", WORDS), ("cup.json", '{"empty": "a", "filled": "b"}')]
 )
 def test_a_byte_order_mark_is_no_part_of_the_words(tmp_path, name, text):
@@ -261,7 +275,11 @@ def test_a_byte_order_mark_is_no_part_of_the_words(tmp_path, name, text):
         ("empty: 5\nfilled: full\n", {}),
         ("empty:\nfilled: full\n", {}),
         ("empty: a cup\n", {}),
-        ("- empty\n- filled\n", {}),
+        ("- empty\n- empty\n", {"field": "states", "value": "empty"}),
+        ("- empty\n- 5\n", {"field": "states", "value": 5}),
+        (f"a: x\nb: {'1:' * 5000}1\n", {"line": 2, "remedy": "put it in quotes"}),
+        (f"a: x\nb: 0x{'f' * 5000}\n", {"line": 2}),
+        (f"a: x\nb: [{'y,' * 40_000}y]\n", {"remedy": "write it as JSON"}),
         ("# to be filled in\n", {}),
         ("", {}),
     ],
@@ -313,7 +331,7 @@ def test_quotes_make_on_and_off_names(tmp_path):
         ('{"a": 1e999, "b": "y"}', {"line": 1, "value": "1e999"}),
         ('{"a": "x"}\n{"b": "y"}', {"remedy": "keep one"}),
         (r'{"a": "x", "b": "\ud83d"}', {"value": r"\ud83d"}),
-        ('["a", "b"]', {}),
+        ('["a"]', {}),
         ("null", {}),
     ],
 )

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from helpers.errors import refused
 
-from dejacue import History, Vocabulary, locate
+from dejacue import Finding, History, Vocabulary, locate
 from dejacue.method import Window
 from dejacue.method.localization import analyse
 from dejacue.records import Interval
@@ -101,6 +101,21 @@ def test_what_is_written_comes_back(tmp_path, readout, words) -> None:
     assert back.pictures == finding.pictures
 
 
+def test_the_same_finding_written_again_is_the_same_files(tmp_path) -> None:
+    def files() -> dict[str, bytes]:
+        return {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+
+    write_finding(tmp_path, parts())
+    first = files()
+    for finding, names in ((parts(), first), (parts("joint"), None), (parts(), None)):
+        write_finding(tmp_path, finding)
+        once = files()
+        write_finding(tmp_path, finding)
+        assert files() == once
+        assert len(once) == 5
+        assert names is None or once == names
+
+
 def test_answers_of_each_description_come_back(tmp_path) -> None:
     finding = parts("published", Vocabulary({"a": ["x", "x", "y"], "b": "z"}, AXES[[0, 0, 0, 1]]))
     back = read_finding(write_finding(tmp_path, finding).parent)
@@ -188,3 +203,18 @@ def test_arrays_of_another_finding_are_refused(tmp_path) -> None:
     shutil.copy(other / "cup.vocabulary.npz", folder)
     with refused(file=folder, field="files"):
         read_finding(folder)
+
+
+@pytest.mark.parametrize(
+    "readout",
+    [7, [], {"name": []}, {"name": "contrast", "unknown": 1}, {"name": "contrast", "bridge": [[]]}],
+)
+def test_a_finding_whose_readout_cannot_be_told_is_corrected_with_contrast(
+    tmp_path, readout
+) -> None:
+    document = write_finding(tmp_path, parts())
+    content = json.loads(document.read_text())
+    content["timeline"]["settings"]["readout"] = readout
+    document.write_text(json.dumps(content))
+    corrected = Finding.read(tmp_path).correct({WORDS.state_names[0]: 1})
+    assert corrected.timeline.settings["readout"]["name"] == "contrast"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -39,7 +40,8 @@ def history(times=None, id: str = "cup", **more) -> History:
     """Return ten frames of uneven length, none shorter than 3 ms."""
     if times is None:
         times = [0.0, 0.0334, 0.0667, 0.1, 0.1501, 0.1533, 0.2, 0.7, 1.7017, 1.7351]
-    return History(np.ones((len(times), 2)), range(len(times)), id, times_s=times, **more)
+    rows = np.stack([np.ones(len(times)), 1 + np.arange(len(times)) / 10], axis=1)
+    return History(rows, range(len(times)), id, times_s=times, **more)
 
 
 def timeline() -> Timeline:
@@ -71,6 +73,37 @@ def test_references_come_back_from_tables(kind, tmp_path) -> None:
     jug = Reference("jug", {"full": [(2, 5)]}, "kitchen")
     path = write_references(tmp_path / f"truth{kind}", [CUP, jug])
     assert read_references(path) == [CUP, jug]
+
+
+def test_columns_of_a_table_that_unfold_are_refused_before_they_do(tmp_path) -> None:
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    columns = {"history": ["h"] * 200, "state": ["s"] * 200, "start": range(200)}
+    columns["end"] = columns["start"]
+    path = tmp_path / "truth.parquet"
+    parquet.write_table(pyarrow.table(columns | {"component": [["c"]] * 200}), path)
+    with refused(file=path, field="component"):
+        read_references(path)
+    texts = pyarrow.array(["x" * (1 << 20)] * 200)
+    plain = {"compression": "zstd", "use_dictionary": False}
+    parquet.write_table(pyarrow.table(columns | {"notes": texts}), path, **plain)
+    assert len(read_references(path)) == 1  # nobody reads this column
+    parquet.write_table(pyarrow.table(columns | {"component": texts}), path, **plain)
+    with refused(file=path, remedy="save it without compression"):
+        read_references(path)
+    arrow = tmp_path / "truth.arrow"
+    packed = pyarrow.ipc.IpcWriteOptions(compression="zstd")
+    table = pyarrow.table(columns)
+    with pyarrow.ipc.new_file(arrow, table.schema, options=packed) as writer:
+        writer.write_table(table)
+    with refused(file=arrow, remedy="save it without compression"):
+        read_references(arrow)
+
+
+def test_a_history_without_duration_has_no_rate(tmp_path) -> None:
+    example = generate(frames=12, dimension=9)
+    moment = replace(example.history, times_s=5e-324 * np.arange(len(example.history)))
+    path = find(moment, example.vocabulary).export("otio", tmp_path / "x.otio")
+    assert '"rate": 1000000' in path.read_text()
 
 
 @pytest.mark.parametrize("kind", [".parquet", ".arrow"])
@@ -519,6 +552,7 @@ BAD = [
     (".srt", "1\n00:00:00,000 --> 00:00:01,000\nfull\n", {"field": "state", "value": "full"}),
     (".srt", "1\n00:00:00,000 --> 00:00:01,000\n\n", {"field": "state", "value": None}),
     (".vtt", "WEBVTT\n\nNOTE nothing\n", {"field": "cue"}),
+    (".vtt", f"WEBVTT\n\n00:00.000 --> 00:01.000\n&#{'9' * 5000};\n", {"field": "text"}),
     (".fiftyone.json", labels(support=[0, 3]), {"field": "frame", "value": 0}),
     (".fiftyone.json", labels(support=[4, 3]), {"field": "end", "value": 3}),
     (".fiftyone.json", labels(support=[1, 40]), {"field": "end"}),
@@ -542,6 +576,8 @@ BAD = [
     (".otio", "{}", {"field": "OTIO_SCHEMA"}),
     (".otio", otio("Track.1"), {"field": "markers"}),
     (".otio", otio("Clip.2"), {"field": "marked_range"}),
+    (".otio", '{"OTIO_SCHEMA": "Clip.2", "markers": 7}', {"field": "state"}),
+    (".otio", '{"OTIO_SCHEMA": "Clip.2", "markers": [7]}', {"field": "marked_range"}),
     (".parquet", "PAR1", {"field": None}),
     (".arrow", "nothing", {"field": None}),
 ]

@@ -681,6 +681,63 @@ def test_sound_alone_is_refused_with_or_without_a_cover(tmp_path, cover):
         open_video(path)
 
 
+def test_of_two_video_streams_the_largest_is_used_and_named(tmp_path):
+    path = tmp_path / "two.mkv"
+    with av.open(str(path), "w") as container:
+        streams: list[Any] = [container.add_stream("mpeg4", rate=RATE) for _ in range(2)]
+        for side, stream in enumerate(streams, start=1):
+            stream.width, stream.height, stream.pix_fmt = 32 * side, 16 * side, "yuv420p"
+        for side, stream in enumerate(streams, start=1):
+            image = np.full((16 * side, 32 * side, 3), 100 * side, np.uint8)
+            for at in range(3):
+                frame = av.VideoFrame.from_ndarray(image, format="rgb24")
+                frame.pts, frame.time_base = at, Fraction(1, RATE)
+                container.mux(stream.encode(frame))
+            container.mux(stream.encode())
+    videos = [open_video(path, stream=number) for number in (None, 0, 1)]
+    assert [[frame.shape for frame in video] for video in videos] == [
+        [(32, 64)] * 3,
+        [(16, 32)] * 3,
+        [(32, 64)] * 3,
+    ]
+    (note,) = videos[0].problems
+    assert "0 (32 × 16), 1 (64 × 32); stream 1 is used" in note
+    assert [video.problems for video in videos[1:]] == [[], []]
+    assert videos[0].key == videos[2].key != videos[1].key
+    with refused(file=path, field="stream", value=7):
+        open_video(path, stream=7)
+    with refused(file=tmp_path, field="stream"):
+        open_video(tmp_path, stream=0)
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_a_playlist_of_a_live_stream_is_refused_at_once(tmp_path, ends):
+    encode(tmp_path / "a.ts", [*pictures(4)], codec="mpeg4")
+    parts = "#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXTINF:0.16,\na.ts\n"
+    (tmp_path / "v.m3u8").write_text(parts + "#EXT-X-ENDLIST\n" * ends)
+    (tmp_path / "all.m3u8").write_text("#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\nv.m3u8\n")
+    for name in ("v.m3u8", "all.m3u8"):
+        if ends:
+            assert len(list(open_video(tmp_path / name))) == 4
+        else:
+            with refused(file=tmp_path / name) as caught:
+                open_video(tmp_path / name)
+            assert "live" in str(caught.value)
+    if not ends:
+        (tmp_path / "v.mpd").write_text('<?xml version="1.0"?><MPD type="dynamic"></MPD>')
+        with refused(file=tmp_path / "v.mpd"):
+            open_video(tmp_path / "v.mpd")
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"), [("https://example.com/v.mp4", "download"), ("0", "camera:0")]
+)
+def test_an_address_and_a_camera_are_told_from_a_wrong_path(name, hint):
+    with refused(file=name) as caught:
+        open_video(name)
+    assert hint in caught.value.remedy
+
+
 def test_folders_without_images_are_refused(tmp_path):
     with refused(file=tmp_path) as caught:
         open_video(tmp_path)

@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -20,7 +21,8 @@ from hypothesis import strategies as st
 
 from dejacue import History, InputError, Store, Vocabulary, locate
 from dejacue.files import read_history, write_history, write_vocabulary
-from dejacue.store import Busy, _index, _packing, _query, _segments
+from dejacue.pipeline.ingest import ingest, open_store
+from dejacue.store import Busy, Failure, StoreExists, _index, _packing, _query, _segments
 from dejacue_paper.method.joint_or_none import JointOrNone
 
 COLUMNS = ("features", "frames", "run_offsets", "times_s", "source_frames", "presence")
@@ -64,7 +66,8 @@ def test_what_is_added_comes_back_as_it_was(tmp_path) -> None:
 def test_frames_of_any_kind_come_back(frames, timed) -> None:
     numbers = np.array(sorted(frames))
     record = History(rows(0, len(numbers)), numbers, times_s=numbers / 3.0 if timed else None)
-    same(_packing.unpacked(_packing.packed(record, None, None), record.features, None), record)
+    entry = _packing.packed(record, None, None)
+    same(_packing.unpacked(Path("s"), entry, record.features, None), record)
 
 
 def test_all_float16_are_widened_exactly() -> None:
@@ -144,10 +147,98 @@ def test_a_store_may_be_made_for_one_encoder(tmp_path) -> None:
 
 
 def test_a_store_is_made_where_making_one_was_killed(tmp_path) -> None:
-    (tmp_path / ".index.sqlite.dejacue-tmp").write_bytes(b"half")
-    (tmp_path / ".index.sqlite.dejacue-tmp-journal").write_bytes(b"half")
+    left = tmp_path / ".index.sqlite.dejacue-tmp"
+    left.mkdir()
+    (left / "index.sqlite-journal").write_bytes(b"half")
     assert len(Store.create(tmp_path)) == 0
-    assert [path for path in tmp_path.iterdir() if "tmp" in path.name] == []
+    assert not left.exists()
+    left.mkdir()  # killed after the index was there
+    with refused(StoreExists, file=tmp_path):
+        Store.create(tmp_path)
+    assert not left.exists()
+
+
+def test_of_two_that_create_a_store_at_once_the_second_gets_what_the_first_made(
+    tmp_path, monkeypatch
+) -> None:
+    claim = _index.name_new
+
+    def slow(made: Path, index: Path) -> None:
+        monkeypatch.setattr(_index, "name_new", claim)
+        with Store.create(tmp_path / "s") as first:
+            first.add(history("a"))
+        claim(made, index)
+
+    monkeypatch.setattr(_index, "name_new", slow)
+    encoder = SimpleNamespace(identity="e", dimension=D)
+    with open_store(tmp_path / "s", encoder) as second:
+        assert second.ids() == ["a"]
+        assert second.verify() == []
+    with refused(StoreExists, file=tmp_path / "s"):
+        Store.create(tmp_path / "s")
+    assert {path.name for path in (tmp_path / "s").iterdir()} == {"index.sqlite", "segments"}
+
+
+def test_a_first_history_may_be_added_while_a_store_is_opened(store) -> None:
+    reader = _index.connect(store.path)
+    statements = []
+
+    class Slow:
+        def execute(self, query: str) -> sqlite3.Cursor:
+            if statements:
+                store.add(history("a"), replace=True)
+            statements.append(query)
+            return reader.execute(query)
+
+    assert _index.meta(Slow())["dimension"] == str(D)
+    reader.close()
+
+
+def test_a_full_disk_leaves_nothing_of_a_new_store(tmp_path, monkeypatch) -> None:
+    schema = f"PRAGMA max_page_count = 3; {_index._VERSION_1}"
+    monkeypatch.setattr(_index, "_VERSION_1", schema)
+    with pytest.raises(OSError, match="No space left on device") as caught:
+        Store.create(tmp_path / "s")
+    assert caught.value.filename == str(tmp_path / "s")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_store_that_may_only_be_read_is_not_called_damaged(store, monkeypatch) -> None:
+    store.add(history("a"))
+    monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK)
+    file = str(store.path / _index.NAME)  # not looked at
+    videos = [{"video": file, "masks": file, "object": "1"}]
+    writes = (
+        lambda: store.add(history("b")),
+        lambda: store.remove("a"),
+        store.compact,
+        lambda: ingest(videos, store.path, encoder="mini"),
+    )
+    for write in writes:
+        with refused(file=store.path) as caught:
+            write()
+        assert "read-only" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DROP TABLE meta; CREATE VIEW meta AS WITH RECURSIVE n(key) AS "
+        "(SELECT 1 UNION ALL SELECT key + 1 FROM n) SELECT key, '1' AS value FROM n",
+        "CREATE VIEW v AS SELECT 1; CREATE TRIGGER t AFTER INSERT ON histories BEGIN "
+        "SELECT * FROM v; END",
+        "DROP TABLE segments; CREATE TABLE segments (number, rows, histories AS (1 << 70))",
+        "PRAGMA user_version = 0",
+    ],
+)
+def test_tables_other_than_those_of_a_store_are_not_read(store, statement) -> None:
+    store.close()
+    index = sqlite3.connect(store.path / _index.NAME)
+    index.executescript(statement)
+    index.close()
+    with refused(file=store.path / _index.NAME) as caught:
+        Store.open(store.path)
+    assert "tables" in str(caught.value)
 
 
 def test_places_that_are_no_store_are_named(tmp_path, store) -> None:
@@ -355,6 +446,32 @@ def test_a_damaged_entry_reads_nothing_beyond_its_file(store, column, value) -> 
     assert [damage.id for damage in store.verify()] == ["a"]
 
 
+@pytest.mark.parametrize(
+    ("change", "use"),
+    [
+        ("histories SET id = x'78'", lambda s: s.ids()),
+        ("histories SET id = x'78'", lambda s: list(s.rows())),
+        ("histories SET id = x'78'", lambda s: list(s.query(words()))),
+        ("histories SET source = x'ff'", lambda s: s.labels("a")),
+        ("histories SET source = x'ff'", lambda s: list(s.query(words()))),
+        ('histories SET made_with = \'{"a": {"b": 1}}\'', lambda s: s["a"]),
+        ("histories SET object = x'ff'", lambda s: list(s.query(words()).rows())),
+        ("histories SET made_with = '[1]'", lambda s: s.ids({"b": "c"})),
+        ("histories SET slot = 7", lambda s: (s.add(history("b")), s.remove("b"), s.compact())),
+        ("meta SET value = printf('%.5000c', '9') WHERE key = 'dimension'", lambda s: s.dimension),
+        ("failures SET what = x'ff'", lambda s: s.failures()),
+    ],
+)
+def test_odd_values_in_the_index_are_a_sentence(store, change, use) -> None:
+    store.add(history("a"))
+    store.record([Failure("f", None, "no such file")])
+    with sqlite3.connect(store.path / _index.NAME) as index:
+        index.execute(f"UPDATE {change}")
+    index.close()
+    with pytest.raises(InputError), Store.open(store.path) as again:
+        use(again)
+
+
 def test_a_place_that_may_only_be_read_is_read(store, monkeypatch) -> None:
     store.add(history("a", 1))
     monkeypatch.setattr(_index.os, "access", lambda *_: False)  # the tests may run as root
@@ -388,7 +505,10 @@ def test_a_query_gives_the_answers_of_locate_ranked_by_the_object(tmp_path) -> N
     centre = vocabulary.weights @ unit
     centre /= np.linalg.norm(centre)
     objects = {id: float(each.mean_direction @ centre) for id, each in histories.items()}
-    matches = list(store.query(vocabulary))
+    answers = store.query(vocabulary)
+    assert repr(answers) == f"<Matches in {store.path}: computed when they are read, once>"
+    matches = list(answers)
+    assert repr(answers) == f"<Matches in {store.path}: already read>"
     ranked = sorted(objects, key=lambda id: -objects[id])
     assert [match.history for match in matches] == [id for id in ranked for _ in range(2)]
     assert [match.rank for match in matches] == [k for k in range(1, 13) for _ in range(2)]

@@ -229,7 +229,10 @@ def test_from_two_passes_to_references(studio, pair) -> None:
     half = owner.put(f"{CUP}/decisions", json={"runs": split}).json()
     assert (half["open"], half["agreed"]) == (1, False)
     split[1]["label"] = "none"
-    done = owner.put(f"{CUP}/decisions", json={"runs": split}).json()
+    stale = {"runs": split, "revision": decisions["revision"]}
+    late = owner.put(f"{CUP}/decisions", json=stale)
+    assert (late.status_code, late.json()["revision"]) == (409, half["revision"])
+    done = owner.put(f"{CUP}/decisions", json={**stale, "revision": half["revision"]}).json()
     assert (done["open"], done["agreed"]) == (0, True)
     folder = studio.workspace.root / "cup" / "annotations"
     assert read_decisions(folder / "decisions.json").rows[1].label == "none"
@@ -336,6 +339,14 @@ def test_the_owner_labels_as_an_annotator_and_sees_as_little(studio) -> None:
     assert client_of(studio).post("/api/session", json={"annotator": "A"}).status_code == 400
 
 
+def test_an_annotator_may_have_a_slash_in_the_name(studio) -> None:
+    pass_ = f"{CUP}/passes/a%2Fb"
+    annotator = invited(studio, "a/b")
+    assert annotator.post(pass_, json=STATES).status_code == 201
+    body = {"runs": runs(LABELS), "revision": annotator.get(pass_).json()["revision"]}
+    assert annotator.put(pass_, json=body).status_code == 200
+
+
 def test_an_invitation_opens_the_page_for_its_annotator_alone(studio) -> None:
     invitation = client_of(studio).post("/api/annotators", json={"annotator": "Anna"}).json()
     again = client_of(studio).post("/api/annotators", json={"annotator": "Anna"}).json()
@@ -346,7 +357,7 @@ def test_an_invitation_opens_the_page_for_its_annotator_alone(studio) -> None:
     assert browser.post("/api/session", json={"annotator": None}).status_code == 403
 
 
-@pytest.mark.parametrize("name", ["consensus", "a\nb", " ", "x" * 61, "."])
+@pytest.mark.parametrize("name", ["consensus", "a\nb", " ", "x" * 61, ".", "a/..", "a//b"])
 def test_names_that_cannot_be_annotators_are_refused(studio, name) -> None:
     browser = browser_of(studio)
     browser.post("/api/session", json={"annotator": name})

@@ -5,8 +5,10 @@ from __future__ import annotations
 import base64
 import io
 import json
+import os
 import shutil
 
+import av
 import numpy as np
 import pytest
 from helpers.errors import refused
@@ -202,6 +204,39 @@ def test_what_was_read_is_written_as_a_finding(studio, client) -> None:
     ]
     refused = client.put("/api/findings/cup", json={"folder": "scene"})
     assert "contains other files" in refused.json()["detail"]
+
+
+def test_a_write_over_what_somebody_else_wrote_is_refused(studio, client) -> None:
+    """Words, examples, settings, word lists, copies and objects that are tracked again."""
+
+    def put(path: str, **body):
+        return client.put(f"/api/{path}", json=body)
+
+    loaded = client.get("/api/findings/cup/info").json()["revision"]
+    marks = [{"state": "full", "start": 2, "end": 6}]
+    saved = put("findings/cup", examples=marks, revision=loaded)
+    assert saved.status_code == 200
+    now = saved.json()["revision"]
+    assert now == client.get("/api/findings/cup/info").json()["revision"] != loaded
+    find = {"kind": "find", "video": "scene/scene.mp4", "masks": "scene/Annotations"}
+    find |= {"objects": [1], "states": STATES, "folder": "cup"}
+    assert put("findings/cup", folder="copy", revision="new").status_code == 200
+    assert put("vocabularies/w.yaml", states=STATES, revision="new").status_code == 200
+    for late in (
+        put("findings/cup", states=STATES, examples=[], revision=loaded),
+        put("findings/cup", top=3, revision=loaded),
+        put("findings/cup", folder="copy", revision="new"),
+        put("vocabularies/w.yaml", states=STATES, revision="new"),
+        client.post("/api/jobs", json={**find, "revision": loaded}),
+        client.post("/api/jobs", json={**find, "revision": "new"}),
+    ):
+        assert late.status_code == 409, late.text
+        assert late.json()["revision"] not in (loaded, "new")
+    examples = client.get("/api/findings/cup/info").json()["examples"]
+    assert [(mark["start"], mark["end"]) for mark in examples] == [(2, 6)]
+    assert put("findings/cup", top=3, revision=now).status_code == 200
+    list_ = client.get("/api/vocabularies/w.yaml").json()["revision"]
+    assert put("vocabularies/w.yaml", states=STATES, revision=list_).status_code == 200
 
 
 def test_a_finding_that_is_being_written_is_read_when_it_is_whole(studio, client) -> None:
@@ -423,6 +458,66 @@ def test_a_workspace_that_was_moved_as_a_whole_is_as_before(studio, tmp_path) ->
     assert client.get("/api/findings/cup/outline/3").json()["outline"]
 
 
+def test_a_copy_of_a_workspace_has_its_own_video_and_masks(studio, tmp_path) -> None:
+    """Two videos of the same name, and the original is still there."""
+    root = studio.workspace.root
+    (root / "other").mkdir()
+    shutil.copy(root / "scene" / "scene.mp4", root / "other" / "scene.mp4")
+    written = json.loads((root / "cup" / "finding.json").read_text())
+    assert written["made"]["video"] == "../scene/scene.mp4"
+    copy = tmp_path / "copy"
+    shutil.copytree(root, copy)
+    made = Finding.read(copy / "cup").made
+    assert (made.video, made.masks) == (
+        str(copy / "scene" / "scene.mp4"),
+        str(copy / "scene" / "Annotations"),
+    )
+    about = client_of(studio_of(copy)).get("/api/findings/cup/info").json()
+    assert (about["video"], about["masks"]) == ("scene/scene.mp4", "scene/Annotations")
+    shutil.move(copy / "cup", tmp_path / "alone")  # the paths beside are absolute
+    assert Finding.read(tmp_path / "alone").made.video == written["absolute"]["video"]
+
+
+def test_no_folder_is_walked_through_twice_unless_it_has_changed(studio, monkeypatch) -> None:
+    root, walked, scandir = studio.workspace.root, [], os.scandir
+    for folder, _, _ in os.walk(root, topdown=False):
+        os.utime(folder, (1e9, 1e9))
+    before = studio.workspace.contents()
+    studio.workspace.changed()
+    monkeypatch.setattr(os, "scandir", lambda path: walked.append(str(path)) or scandir(path))
+    assert studio.workspace.contents() == before
+    assert walked == []
+    (root / "scene" / "more.yaml").write_text("states: {}")
+    studio.workspace.changed()
+    assert "scene/more.yaml" in studio.workspace.contents().vocabularies
+    assert walked == [str(root / "scene")]
+
+
+def test_the_metadata_of_a_video_is_nowhere_markup(studio, client) -> None:
+    """Title, comment and file name are text in every page and export."""
+    markup = "<img src=x onerror=alert(1)>"
+    source = studio.workspace.root / "scene" / "scene.mp4"
+    path = studio.workspace.root / f"{markup}.mp4"
+    with av.open(str(source)) as old, av.open(str(path), "w") as new:
+        new.metadata.update(title=markup, comment=markup, artist=markup)
+        stream = new.add_stream_from_template(old.streams.video[0])
+        for packet in old.demux(video=0):
+            if packet.dts is not None:
+                packet.stream = stream
+                new.mux(packet)
+    job = {"kind": "find", "video": path.name, "masks": "scene/Annotations", "objects": [1]}
+    job |= {"states": STATES, "folder": "odd"}
+    running = client.post("/api/jobs", json=job).json()
+    with client.stream("GET", f"/api/jobs/{running['id']}/events") as answer:
+        assert json.loads(answer.read().decode().rsplit("data: ", 1)[1])["state"] == "done"
+    for kind in ("report", "label-studio", "vtt", "eaf", "cvat", "otio"):
+        exported = client.get(f"/api/findings/odd/export/{kind}")
+        assert exported.status_code == 200, exported.text
+        assert "attachment" in exported.headers["content-disposition"]
+        inside_json = kind in ("label-studio", "otio")
+        assert inside_json or "<img src=x" not in exported.text
+
+
 def test_the_corpus_is_a_table_with_what_each_finding_is_worth(studio, client) -> None:
     table = client.get("/api/corpus").json()
     (row,) = table["rows"]
@@ -485,9 +580,11 @@ def test_references_made_in_the_studio_win_and_the_file_is_named(studio, client)
         (row,) = client.get("/api/corpus").json()["rows"]
         assert row["references"] == file
         notes = [
-            note for note in row["notes"] if note.startswith(f"the references are those of {file}")
+            note
+            for note in row["notes"]
+            if note["text"].startswith(f"the references are those of {file}")
         ]
-        assert [note.endswith("scene/references.json") for note in notes] == [True]
+        assert [note["text"].endswith("scene/references.json") for note in notes] == [True]
         scene = client.get("/api/findings/finding.json/scene").json()
         assert scene["references"] == states
         assert notes[0] in scene["notes"]
@@ -499,7 +596,7 @@ def test_a_note_is_said_once(studio, client) -> None:
     written["warnings"] = written["timeline"]["notes"] = ["the masks were made by hand"]
     document.write_text(json.dumps(written))
     (row,) = client.get("/api/corpus").json()["rows"]
-    assert row["notes"] == ["the masks were made by hand"]
+    assert row["notes"] == [{"severity": "information", "text": "the masks were made by hand"}]
 
 
 def test_the_corpus_of_a_sampled_history_counts_frames_of_the_file(studio, client) -> None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
+import re
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import time
 import urllib.error
 import urllib.request
 from contextlib import contextmanager
@@ -17,8 +21,11 @@ from pathlib import Path
 import pytest
 from helpers.errors import refused
 from helpers.studio_client import HOST, TOKEN, browser_of, client_of
+from helpers.studio_page import served_with
 
 from dejacue import InputError
+from dejacue.errors import extra
+from dejacue.studio.connections import LimitedProtocol, log_in_lines
 from dejacue.studio.security import HEADERS, Guard, Sessions, StudioSession
 from dejacue.studio.serve import bound
 from dejacue.studio.workspace import LOCK, Workspace, lock, open_workspace
@@ -83,10 +90,41 @@ def test_the_token_in_the_first_address_becomes_a_cookie(studio) -> None:
     assert client.get(SCENE).status_code == 200
 
 
+def test_a_stale_token_is_a_page_and_no_hindrance_for_a_session(studio) -> None:
+    stale = {"params": {"token": "x" * 43}, "follow_redirects": False}
+    answer = client_of(studio, None).get("/", **stale)
+    assert answer.status_code == 401
+    assert answer.headers["content-type"].startswith("text/html")
+    assert "Open the address that the studio printed" in answer.text
+    assert browser_of(studio).get("/", **stale).headers["location"] == "/"
+
+
 def test_a_cookie_of_another_start_is_worth_nothing(studio) -> None:
     client = client_of(studio, None)
     client.cookies.set("dejacue-studio-8765", Sessions().begin(StudioSession()))
     assert client.get(SCENE).status_code == 401
+
+
+def test_tokens_invitations_and_sessions_survive_a_restart_in_a_private_file(tmp_path) -> None:
+    path = tmp_path / "place" / "sessions.json"
+    path.parent.mkdir()
+    first = Sessions(path=path)
+    anna, cookie = first.invite("Anna"), first.begin(StudioSession())
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert cookie not in path.read_text()
+    again = Sessions(path=path)
+    assert again.token == first.token
+    assert again.of_token(anna) == StudioSession("Anna", False)
+    assert again.of_cookie(cookie) == StudioSession()
+    shutil.copytree(path.parent, tmp_path / "copy")  # another folder is another studio
+    assert Sessions(path=tmp_path / "copy" / "sessions.json").token != first.token
+    path.chmod(0o644)  # others have read it
+    assert Sessions(path=path).token != first.token
+    renewed = Sessions(path=path, renew=True)
+    assert renewed.of_token(anna) is None
+    assert Sessions(path=path).token == renewed.token
+    path.write_text("{")
+    assert Sessions(path=path).token != renewed.token
 
 
 def test_cookies_of_other_programs_do_not_hide_ours(studio) -> None:
@@ -372,7 +410,7 @@ def running(root: Path, *options: str):
     )
     try:
         lines = []
-        while "token=" not in (lines[-1] if lines else ""):
+        while "(Ctrl-C ends it)" not in (lines[-1] if lines else ""):
             line = process.stdout.readline()
             assert line, "".join(lines)
             lines.append(line)
@@ -426,7 +464,8 @@ def test_the_lock_of_a_studio_that_was_killed_is_taken_over(made_workspace) -> N
 def test_an_address_that_others_reach_is_said(made_workspace) -> None:
     with running(made_workspace, "--host", "0.0.0.0") as (_, address, output):
         assert "whoever reaches 0.0.0.0 and has the token can see the videos" in output
-        assert f"the address is http://{socket.gethostname()}:" in output
+        token = address.partition("?")[2]
+        assert re.search(f"the address is http://{socket.gethostname()}:\\d+/\\?{token}", output)
         assert address.startswith("http://127.0.0.1:")
         assert fetched(address)["findings"] == ["cup"]
         with pytest.raises(urllib.error.HTTPError, match="401"):
@@ -493,11 +532,81 @@ def test_an_address_that_cannot_be_listened_to_is_named(host, port, field) -> No
         bound(host, port)
 
 
-def test_without_the_extra_its_name_is_said(dejacue, tmp_path, monkeypatch) -> None:
-    monkeypatch.setitem(sys.modules, "uvicorn", None)
-    answer = dejacue("studio", tmp_path, "--no-browser")
-    assert answer.code == 1
-    assert "uvicorn is not installed; pip install 'dejacue[studio]'" in answer.err
+def test_on_the_base_install_one_sentence_names_the_extra(tmp_path) -> None:
+    script = """import sys
+sys.modules.update(dict.fromkeys(("uvicorn", "fastapi", "starlette")))
+from dejacue.cli import main
+main()"""
+    command = [sys.executable, "-c", script, "studio", str(tmp_path), "--no-browser"]
+    answer = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert answer.returncode == 1
+    assert f"uvicorn is not installed; {extra('studio')}" in answer.stderr
+    assert "Traceback" not in answer.stderr
+
+
+@pytest.fixture
+def limited(studio, monkeypatch):
+    """Serve with limits: 8 connections in all, 6 of one address."""
+    monkeypatch.setattr(LimitedProtocol, "limit", 8)
+    with served_with(studio, http=LimitedProtocol) as port:
+        yield port
+
+
+def half_sent(port: int) -> socket.socket:
+    connection = socket.create_connection(("127.0.0.1", port), timeout=600)
+    connection.sendall(b"GET /api/workspace HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: ")
+    return connection
+
+
+def ends(connection: socket.socket) -> bytes:
+    """Return what the server sends before it ends the connection."""
+    data = b""
+    with contextlib.suppress(ConnectionResetError):
+        while part := connection.recv(1000):
+            data += part
+    return data
+
+
+def test_half_sent_requests_make_room_for_whole_ones_and_end(limited, monkeypatch) -> None:
+    opened = contextlib.ExitStack()
+    attackers = [opened.enter_context(half_sent(limited)) for _ in range(40)]
+    address = f"http://127.0.0.1:{limited}/?token={TOKEN}"
+    assert fetched(address)["findings"] == ["cup"]  # the owner is not locked out
+    refused = [ends(attacker) for attacker in attackers[:30]]
+    assert all(answer.startswith(b"HTTP/1.1 503") for answer in refused)
+    monkeypatch.setattr("dejacue.studio.connections.REQUEST_S", 0.01)
+    assert ends(opened.enter_context(half_sent(limited))).startswith(b"HTTP/1.1 408")
+    opened.close()
+
+
+def test_faults_are_one_line_each_and_repeated_ones_are_not_written(capfd) -> None:
+    log_in_lines()
+    logger = logging.getLogger("uvicorn.error")
+    for problem in ("odd\nname", "odd\nname", "other"):
+        try:
+            raise ValueError(problem)
+        except ValueError:
+            logger.exception("Exception in ASGI application\n")
+    lines = capfd.readouterr().err.splitlines()
+    assert [line.partition(" (")[0] for line in lines] == [
+        "Exception in ASGI application: ValueError: odd name",
+        "Exception in ASGI application: ValueError: other",
+    ]
+
+
+def test_an_upload_that_is_aborted_leaves_no_traceback(studio, caplog) -> None:
+    with served_with(studio) as port:
+        connection = socket.create_connection(("127.0.0.1", port), timeout=600)
+        head = f"POST /api/uploads?name=a.mp4 HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n"
+        head += f"Authorization: Bearer {TOKEN}\r\nContent-Length: 9999\r\n\r\n"
+        connection.sendall(head.encode() + b"half")
+        folder = studio.workspace.root / "uploads"
+        while not (folder.is_dir() and list(folder.iterdir())):
+            time.sleep(0.01)
+        connection.close()
+        while list(folder.iterdir()):
+            time.sleep(0.01)
+    assert caplog.text == ""
 
 
 def test_an_unknown_encoder_is_refused_before_anything_is_served(
@@ -509,3 +618,6 @@ def test_an_unknown_encoder_is_refused_before_anything_is_served(
     answer = dejacue("studio", *options, "minni")
     assert answer.code == 2
     assert 'unknown encoder "minni"; did you mean "mini"?' in answer.err
+    answer = dejacue("studio", *options, "mini", "--tracker", "boks")
+    assert answer.code == 2
+    assert 'unknown tracker "boks"; did you mean "box"?' in answer.err

@@ -1,7 +1,7 @@
 """The command line: thin wrappers around the library.
 
-Exit codes: 0 done; 1 something failed or did not agree; 2 the input or the command is wrong; 130
-stopped by the user.
+Exit codes: 0 done; 1 something failed or did not agree; 2 the input or the command is wrong; 3 the
+answer would be meaningless and is not given; 130 stopped by the user.
 """
 
 from __future__ import annotations

@@ -66,6 +66,9 @@ def studio(
     ] = "127.0.0.1",
     port: Annotated[int, o.option("Port; 0 picks a free one.")] = 8765,
     no_browser: Annotated[bool, o.flag("Do not open a browser.", "--no-browser")] = False,
+    new_token: Annotated[
+        bool, o.flag("Make a new token; earlier addresses and invitations end.", "--new-token")
+    ] = False,
     tracker: o.TrackerName = None,
     encoder: o.EncoderName = None,
     device: o.Device = None,
@@ -76,7 +79,7 @@ def studio(
 
     options = o.encoder_from(settings, device)
     models = {"encoder": encoder, "tracker": tracker, "encoder_options": options}
-    serve(places or [], host, port, not no_browser, say, **models)
+    serve(places or [], host, port, not no_browser, say, new_token, **models)
 
 
 START, VIDEOS, MANY = "Start here", "One video", "Many videos"

@@ -18,7 +18,7 @@ from dejacue.errors import counted
 
 
 class Bars:
-    """A progress bar for each stage, with its note, shown in a ``with`` block."""
+    """Shows a progress bar for each stage, with its note, within a ``with`` block."""
 
     def __init__(self) -> None:
         self._screen = console(stderr=True)

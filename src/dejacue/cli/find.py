@@ -36,11 +36,15 @@ if TYPE_CHECKING:
     from dejacue.report.exports import Export
 
 TABLE = ".txt"
+REPORT_MARK = b'<meta name="generator" content="dejacue">'
+MAX_HEAD_BYTES = 1000  # of a report, in which the mark is
+NO_ANSWER = 3  # exit code: the answer would be meaningless
 SETTINGS = {
     **o.MASK_SETTINGS,
     **o.VIDEO_SETTINGS,
     **o.ENCODER_SETTINGS,
-    **o.PROMPT_SETTINGS,
+    **o.DETECTOR_SETTINGS,
+    **o.TEMPLATE_SETTINGS,
     **o.READING_SETTINGS,
 }
 
@@ -91,11 +95,27 @@ def find(
     box: o.Box = None,
     point: o.Point = None,
     mask: o.FirstMask = None,
+    object_name: Annotated[
+        o.Texts,
+        o.object_option(
+            "What the object is called, to find it (default: object in the vocabulary)."
+        ),
+    ] = None,
+    whole: Annotated[
+        bool, o.object_option("Every frame is the object.", "--whole", metavar=" ")
+    ] = False,
+    fixed: Annotated[
+        bool,
+        o.object_option(
+            "The box stays where it is, or moves evenly between boxes.", "--fixed", metavar=" "
+        ),
+    ] = False,
     tracker: o.TrackerName = None,
     start: o.Start = None,
     end: o.End = None,
     stride: o.Stride = None,
     fps: o.Fps = None,
+    stream: o.Stream = None,
     encoder: o.EncoderName = None,
     device: o.Device = None,
     readout: o.ReadoutName = "contrast",
@@ -133,9 +153,10 @@ def find(
         bool, o.results_option("Also cut the windows found into video clips.", "--cut", metavar=" ")
     ] = False,
 ) -> None:
-    """Find the frames in which each state holds.
+    """Find the frames in which each state holds. Where the answer of an object would be
+    meaningless, none is given: all files say why, and the exit code is 3.
 
-    Example: dejacue find kitchen.mp4 --box 120,80,300,260 -v cup.yaml -o out
+    Example: dejacue find kitchen.mp4 -v cup.yaml -o out
     """
     from dejacue.cli.readouts import readout_from
     from dejacue.pipeline import ReadoutOptions, Search, TrackerOptions
@@ -145,7 +166,8 @@ def find(
     values = {key: o.setting_value(key, texts.pop(key)) for key in SETTINGS if key in texts}
     chosen, width = readout_from(readout, texts, SETTINGS)
     prompts = o.typed_prompts(box, point, mask)
-    learned_tracker = bool(prompts) and (tracker or default_tracker()) != "box"
+    tracked = masks is None and not whole and not fixed
+    learned_tracker = tracked and (tracker or default_tracker()) != "box"
     tracker_options = TrackerOptions()
     if learned_tracker:  # device and precision are for whoever has them
         tracker_options = TrackerOptions(device, values.get("precision"))
@@ -154,12 +176,16 @@ def find(
     job = o.job(
         context,
         source,
-        o.sampling(start, end, stride, fps),
+        o.sampling(start, end, stride, fps, stream),
         values,
         device,
         objects,
         masks=masks,
         prompts=prompts,
+        fixed=fixed,
+        whole=whole,
+        names=object_name or (),
+        detector=values.get("detector"),
         tracker=tracker,
         tracker_options=tracker_options,
         encoder=encoder,
@@ -170,7 +196,7 @@ def find(
         width,
         top,
         values.get("diagnostics", False),
-        values.get("engine", "auto"),
+        values.get("kernel", "auto"),
     )
     search = Search(source, vocabulary, job, reading, _more_examples(example, change))
     outputs = Outputs(format and format.value, output, plot, references, cut, questions)
@@ -195,7 +221,7 @@ def demo(output: Annotated[Path, o.output("Folder for the results.")] = Path("ou
     from dejacue.data.demo import write_demo
     from dejacue.pipeline import Job, Search
 
-    check_place(output, folder=True)
+    check_folder(output)
     scene = write_demo(output / "scene", overwrite=True)
     video, masks, words = scene / "scene.mp4", scene / "Annotations", scene / "vocabulary.yaml"
     truth = scene / "references.json"
@@ -242,6 +268,8 @@ def find_and_show(search: Search, outputs: Outputs) -> None:
             raise InputError("is a history; --cut needs the video", file=source, field="cut")
     else:
         folder = folder or _default_folder(source, file_name(search.job.open().name))
+        if file is None:
+            check_folder(folder)
         findings = _findings_of_video(search, folder, file)
     tables: list[Table] = []
     for finding in findings:
@@ -281,7 +309,9 @@ def find_and_show(search: Search, outputs: Outputs) -> None:
     if file is not None or outputs.format in ("json", "csv"):  # else they stand below the table
         notes(*sentences)
     if outputs.questions is not None:
-        _show_questions(findings, outputs.questions)
+        _show_questions([f for f in findings if f.meaningless is None], outputs.questions)
+    if any(finding.meaningless for finding in findings):
+        raise typer.Exit(NO_ANSWER)
 
 
 def _references(path: Path | None, search: Search) -> list[Reference]:
@@ -319,7 +349,7 @@ def _findings_of_video(search: Search, folder: Path, file: Path | None) -> list[
     with Bars() as bars:
         search = replace(search, folder=folder, pictures=file is None, progress=bars)
         findings = search.findings()
-    if search.job.prompts and (tracked := read_notes(folder / "masks")):
+    if search.job.locates and (tracked := read_notes(folder / "masks")):
         summarise_tracking(folder / "masks", tracked, stderr=True)
     for finding in findings if file else ():
         say_written(history_path(folder, finding.history.id), "history")
@@ -361,7 +391,7 @@ def _check(file: Path | None, folder: Path | None, outputs: Outputs, search: Sea
         document = place.name == DOCUMENT and holds_finding(place.parent)
         o.check_not_read(place, *inputs, place if document else None)
     if folder is not None:
-        check_place(folder, folder=True)
+        check_folder(folder)
 
 
 def _places(outputs: Outputs, saved: bool) -> tuple[Path | None, Path | None]:
@@ -397,11 +427,27 @@ def _export_for(file: Path, format: str | None) -> Export | None:
     return export
 
 
+def check_folder(folder: Path) -> None:
+    """Refuse a folder that cannot be written to, or whose report somebody else has written."""
+    from dejacue.sources.findings import holds_finding
+
+    check_place(folder, folder=True)
+    report = folder / "report.html"
+    if os.path.lexists(report) and not holds_finding(folder):
+        if report.is_file():
+            with open(report, "rb") as stream:
+                if REPORT_MARK in stream.read(MAX_HEAD_BYTES):
+                    return
+        problem = "was not written by dejacue, so it is not replaced"
+        raise InputError(problem, file=report, field="output", remedy="give another folder")
+
+
 def write_folder(folder: Path, finding: Finding, references: References | None) -> None:
     """Write the report, the plot, the finding and the timeline in all formats."""
     from dejacue.report.clips import remove_clips
     from dejacue.report.exports import EXPORTS
 
+    check_folder(folder)
     finding.report(folder / "report.html", references=references)
     finding.plot(folder / "evidence.png", references=references)
     finding.write(folder)

@@ -18,7 +18,6 @@ import dejacue
 from dejacue.cli import options as o
 from dejacue.cli.tables import console, notes, say, show_tables, timeline_table
 from dejacue.errors import InputError, in_file, named
-from dejacue.sources.atomic import check_place
 from dejacue.sources.documents import as_json
 
 if TYPE_CHECKING:
@@ -68,7 +67,7 @@ def live(
     output: Annotated[Path | None, o.output("Folder for the files that find writes.")] = None,
 ) -> None:
     """Show which state the object is in while it is being filmed; Ctrl-C stops."""
-    from dejacue.cli.find import write_folder
+    from dejacue.cli.find import NO_ANSWER, check_folder, write_folder
     from dejacue.cli.readouts import readout_named
     from dejacue.pipeline import Made
     from dejacue.sources.stream import is_stream, open_stream
@@ -77,7 +76,7 @@ def live(
     options = o.encoder_options(values, device)
     rate = values.get("rate")
     if output is not None:
-        check_place(output, folder=True)
+        check_folder(output)
     chosen = readout_named(readout)
     options.check(encoder)
     stream = is_stream(source)
@@ -139,11 +138,13 @@ def live(
     if output is not None:
         write_folder(output, finding, None)
         say(f"report: {output / 'report.html'}", stderr=True)
+    if finding.meaningless:
+        raise typer.Exit(NO_ANSWER)
 
 
 def masks_from_tracker(video: Video, box: str, tracker: str) -> Callable[[Frame], Mask]:
     """Return a function that gives the mask of each frame, one after the other."""
-    from dejacue.sources.tracks.prompts import TypedPrompts, parse_prompts
+    from dejacue.sources.tracks.prompts import TypedPrompts, parse_prompts, united
     from dejacue.sources.tracks.propagate import PRESENCE
 
     (prompt,), _ = parse_prompts(TypedPrompts(boxes=[box]))
@@ -155,7 +156,8 @@ def masks_from_tracker(video: Video, box: str, tracker: str) -> Callable[[Frame]
 
     def mask_of(frame: Frame) -> Mask:
         with named(f"{video.path}, frame {frame.source}"):
-            tracked = session.step(frame.image, prompts)[1]
+            checked = [united(prompts, frame.shape)] if prompts else []
+            tracked = session.step(frame.image, checked)[1]
         prompts.clear()
         return tracked.mask if tracked.presence >= PRESENCE and tracked.mask.any() else None
 

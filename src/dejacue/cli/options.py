@@ -15,7 +15,7 @@ import msgspec
 import typer
 import typer.core
 
-from dejacue.errors import InputError, unknown
+from dejacue.errors import InputError, named, unknown
 from dejacue.plugins import check_installed
 from dejacue.sources.sizes import pixel_limit
 
@@ -32,7 +32,7 @@ class TableFormat(StrEnum):
 
 
 class Group(typer.core.TyperGroup):
-    """A group of commands that names the package of a command which is not installed."""
+    """A group of commands; for one that is not installed, the error names its package."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if args and self.get_command(ctx, args[0]) is None:
@@ -107,7 +107,8 @@ VIDEO_SETTINGS: dict[str, list[str]] = {
 }
 PRECISION = {"precision": ["fp32", "fp16", "bf16", "int8"]}
 ENCODER_SETTINGS = {"backend": ["onnx", "torch"], **PRECISION}
-PROMPT_SETTINGS = {"prompts": ["ensemble", "raw", "photo", "definite"]}
+DETECTOR_SETTINGS: dict[str, list[str]] = {"detector": []}
+TEMPLATE_SETTINGS = {"templates": ["ensemble", "raw", "photo", "definite"]}
 READING_SETTINGS = {
     "coordinates": [
         "vocabulary",
@@ -117,7 +118,7 @@ READING_SETTINGS = {
         "query-uniform",
         "dual-query-uniform",
     ],
-    "engine": KERNELS,
+    "kernel": KERNELS,
     "diagnostics": ["true", "false"],
 }
 TYPES: dict[str, Any] = {"rate": float, "max_pixels": int, "diagnostics": bool}
@@ -251,6 +252,9 @@ Stride = Annotated[
     int | None, frames_option("Take every n-th frame (default: all; on a CPU, about 4 per second).")
 ]
 Fps = Annotated[float | None, frames_option("Take this many frames per second.")]
+Stream = Annotated[
+    int | None, frames_option("Video stream, as ffprobe counts (default: the largest).")
+]
 Replace = Annotated[bool, flag("Replace histories with the same id.", "--replace")]
 ReplaceOther = Annotated[
     bool, flag("Redo histories that were made from other inputs or options.", "--replace")
@@ -281,7 +285,7 @@ ReadoutName = Annotated[
 def encoder_options(values: Mapping[str, Any], device: str | None) -> EncoderOptions:
     from dejacue.pipeline import EncoderOptions
 
-    names = ("backend", "precision", "prompts")
+    names = ("backend", "precision", "templates")
     return EncoderOptions(device=device, **{name: values.get(name) for name in names})
 
 
@@ -330,26 +334,32 @@ def single_path(path: Path, further: Sequence[str]) -> Path:
 
 
 def sampling(
-    start: str | None, end: str | None, stride: int | None = None, fps: float | None = None
+    start: str | None,
+    end: str | None,
+    stride: int | None = None,
+    fps: float | None = None,
+    stream: int | None = None,
 ) -> VideoOptions:
     """Return which frames are taken: ``120`` is a frame, ``4.5s`` and ``1:30`` are seconds."""
     from dejacue.pipeline import VideoOptions
 
     first, first_s = _frame_or_seconds("start", start)
     last, last_s = _frame_or_seconds("end", end)
-    return VideoOptions(first, last, first_s, last_s, stride, fps)
+    return VideoOptions(first, last, first_s, last_s, stride, fps, stream=stream)
 
 
 def _frame_or_seconds(name: str, text: str | None) -> tuple[int | None, float | None]:
+    from dejacue.records.example import seconds_of
+
     if text is None:
         return None, None
     try:
         if not text.endswith("s") and ":" not in text:
             return int(text), None
-        seconds = 0.0
-        for part in text.removesuffix("s").split(":"):
-            seconds = 60 * seconds + float(part)
-        return None, seconds
+        with named(f"--{name}"):
+            return None, seconds_of(text)
+    except InputError:
+        raise
     except ValueError:
         problem = f'--{name} "{text}": give a frame (120), seconds (4.5s) or a time (1:30)'
         raise InputError(problem, field=name, value=text) from None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -21,7 +21,7 @@ from dejacue.sources.atomic import write_bytes
 from dejacue.sources.documents import as_json
 
 if TYPE_CHECKING:
-    from dejacue.records import History
+    from dejacue.records import History, Note
     from dejacue.store import Match, Store
 
 MAX_TABLE_ROWS = 1000
@@ -67,6 +67,10 @@ def ingest(
     workers: o.Decoders = None,
     retry: Annotated[bool, o.flag("Only retry what failed before.", "--retry")] = False,
     replace: o.ReplaceOther = False,
+    root: Annotated[
+        str | None,
+        o.option("Folder or URL below which a fetched manifest may name files, beside its own."),
+    ] = None,
     encoder: o.EncoderName = None,
     device: o.Device = None,
     settings: Annotated[o.Texts, o.setting(INGEST_SETTINGS)] = None,
@@ -85,6 +89,7 @@ def ingest(
                 workers=workers,
                 retry=retry,
                 replace=replace,
+                root=root,
                 max_pixels=values.get("max_pixels"),
                 decoder=values.get("decoder"),
                 encoder_options=o.encoder_options(values, device),
@@ -137,14 +142,17 @@ def add(
 
     The store is created if it is missing.
     """
-    new = not dejacue.Store.is_at(path)
-    if not new and (encoder is not None or dtype is not None or not files):
-        remedy = "give histories to add, without --encoder and --dtype"
-        raise InputError("is already a store", file=path, remedy=remedy)
-    if new:
+    from dejacue.store import StoreExists
+
+    must_be_new = not files or encoder is not None or dtype is not None
+    if must_be_new or not dejacue.Store.is_at(path):
         next(_histories(files or [], {}), None)  # what cannot be read is refused before that
-        with dejacue.Store.create(path, encoder=encoder, dtype=dtype or "float16") as created:
-            say(f"created: {created.path}")
+        try:
+            with dejacue.Store.create(path, encoder=encoder, dtype=dtype or "float16") as created:
+                say(f"created: {created.path}")
+        except StoreExists:  # another process was quicker
+            if must_be_new:
+                raise
     if not files:
         return
     pictures: dict[str, bytes] = {}
@@ -415,10 +423,30 @@ def query(
                 matches = list(answers)
         if as_table:
             show_tables(_match_table(matches))
-            warnings += () if matches else (NO_MATCH,)
+            warnings += () if matches or answers.meaningless else (NO_MATCH,)
         elif output is not None:
             say_written(output, f"{counted(count, 'answer')} in")
-        notes(*warnings, *(text for match in matches for text in match.notes))
+        notes(
+            *warnings,
+            *(text for match in matches for text in match.notes),
+            *_no_answers(answers.meaningless),
+        )
+
+
+def _no_answers(meaningless: Mapping[str, Note]) -> list[Note]:
+    """Return a note for each reason, which names its histories."""
+    from dejacue.records import Note
+
+    histories: dict[Note, list[str]] = {}
+    for history, reason in meaningless.items():
+        histories.setdefault(reason, []).append(history)
+    return [
+        Note(
+            f"{', '.join(ids[:3])}{', …' if ids[3:] else ''} ({_counted(len(ids))}): {reason}",
+            "meaningless",
+        )
+        for reason, ids in histories.items()
+    ]
 
 
 def _match_table(matches: Iterable[Match]) -> Table:

@@ -38,12 +38,17 @@ def note(sentence: str) -> None:
 
 
 def notes(*sentences: str) -> None:
-    for sentence in dict.fromkeys(sentences):
+    from dejacue.records.note import in_order
+
+    for sentence in in_order(sentences):
         note(sentence)
 
 
 def as_note(sentence: str) -> str:
-    return f"note: {' '.join(sentence.split())}"
+    """Return the sentence as a line that begins with its severity; information is a "note"."""
+    severity = getattr(sentence, "severity", "information")
+    head = "note" if severity == "information" else severity
+    return f"{head}: {' '.join(sentence.split())}"
 
 
 def make_table(title: str, columns: Iterable[str], rows: Iterable[Sequence[str]] = ()) -> Table:
@@ -198,7 +203,7 @@ def timeline_table(
     for state, texts in timeline.states.items():
         listed = texts[0] if len(texts) == 1 else "\n".join(f"· {text}" for text in texts)
         if not timeline[state]:
-            table.add_row(escape(state), escape(listed), "not found")
+            table.add_row(escape(state), escape(listed), timeline.without_interval)
         for interval in timeline[state]:
             first = interval.rank == 1
             joining = {"answer": "", "alternative": "or ", "occurrence": "and "}[interval.kind]

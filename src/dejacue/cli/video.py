@@ -64,15 +64,17 @@ def track(
     end: o.End = None,
     stride: o.Stride = None,
     fps: o.Fps = None,
+    stream: o.Stream = None,
     device: o.Device = None,
     settings: Annotated[o.Texts, o.setting(TRACK_SETTINGS)] = None,
 ) -> None:
     """Track an object through a video from a box, a click or a mask."""
     from dejacue.pipeline import TrackerOptions
     from dejacue.pipeline import track as track_objects
+    from dejacue.records import Note
 
     values = o.settings(settings, TRACK_SETTINGS)
-    job = o.job(context, video, o.sampling(start, end, stride, fps), values, device)
+    job = o.job(context, video, o.sampling(start, end, stride, fps, stream), values, device)
     more = {"not_points": not_point or (), "at": at, "adds": add or ()}
     with Bars() as bars:
         tracked = track_objects(
@@ -83,7 +85,7 @@ def track(
             options=TrackerOptions(device, values.get("precision"), presence, backward, fallback),
             progress=bars,
         )
-    notes(*tracked.warnings)
+    notes(*(Note(text, "doubtful") for text in tracked.warnings))
     summarise_tracking(output, tracked.notes)
     say(f"masks: {output}")
     lineages = tracked.notes.seen_lineages.values()
@@ -132,6 +134,7 @@ def encode(
     end: o.End = None,
     stride: o.Stride = None,
     fps: o.Fps = None,
+    stream: o.Stream = None,
     encoder: o.EncoderName = None,
     device: o.Device = None,
     settings: Annotated[o.Texts, o.setting(ENCODE_SETTINGS)] = None,
@@ -141,7 +144,7 @@ def encode(
     from dejacue.pipeline.ingest import check_room, open_store
 
     values = o.settings(settings, ENCODE_SETTINGS)
-    sampling = o.sampling(start, end, stride, fps)
+    sampling = o.sampling(start, end, stride, fps, stream)
     job = o.job(context, video, sampling, values, device, objects, masks=masks, encoder=encoder)
     # what is wrong with the input is said before a model is loaded
     if output is None and store is None:

@@ -217,12 +217,8 @@ def _encoders() -> dict[str, str]:
 
 def _others() -> str:
     """Return the encoders that are given by a name, and what each needs that is not installed."""
-    from dejacue.sources.encoders import SIZES
-
-    needed = {", ".join(SIZES): ("torch", "transformers")}
-    needed |= {f"{family}NAME": ("torch", package) for family, package in FAMILIES.items()}
     parts = []
-    for names, packages in needed.items():
-        lacking = [package for package in packages if _version(package) == "not installed"]
-        parts.append(f"{names} (needs {', '.join(lacking)})" if lacking else names)
+    for family, package in FAMILIES.items():
+        lacking = [name for name in ("torch", package) if _version(name) == "not installed"]
+        parts.append(f"{family}NAME" + (f" (needs {', '.join(lacking)})" if lacking else ""))
     return "; ".join(parts)

@@ -20,7 +20,20 @@ if TYPE_CHECKING:
     from dejacue.records.words import DescriptionWords, WordsReport
 
 MAX_UNBROKEN_LETTERS = 24  # of the name of a state
-SETTINGS = {**o.ENCODER_SETTINGS, **o.PROMPT_SETTINGS}
+SETTINGS = {**o.ENCODER_SETTINGS, **o.TEMPLATE_SETTINGS}
+LEGEND = {  # docs/words.md says more
+    "agrees": "cosine with the other descriptions of its state; below 0 they disagree",
+    "direction without it": "1.00: the description adds nothing new",
+    "frames alone": "what the description finds by itself",
+    "tIoU with its state": "overlap of these frames with those that all descriptions find",
+    "window without it": "1.00: the state has the same frames without the description",
+    "residual norm": "distance of a state from the centre of all; compare within the table",
+    "similarity": "cosine of two states as wholes",
+    "agreement": "1.00: all descriptions tell the two states apart in the same way",
+    "cosine": "of what sets the two apart from the other states",
+    "correlation": "of their evidence over the frames",
+    "tIoU": "overlap of the frames that each finds",
+}
 
 
 def words(
@@ -54,7 +67,12 @@ def words(
         typer.echo(report.to_json())
         notes(*report.notes)
         return
-    show_tables(*tables(report))
+    shown = tables(report)
+    headers = {str(column.header).replace("\n", " ") for table in shown for column in table.columns}
+    legend = make_table("legend", ("column", "meaning"))
+    for column in filter(headers.__contains__, LEGEND):
+        legend.add_row(column, LEGEND[column])
+    show_tables(*shown, legend)
     for sentence in report.notes:
         say(as_note(sentence))
 

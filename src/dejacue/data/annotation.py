@@ -40,7 +40,7 @@ class Event:
 
 @dataclass(frozen=True)
 class StateChange:
-    """One named state, stable, then another: with frames between them that show none, or not."""
+    """A named state that is followed by another, at once or after frames that show neither."""
 
     first: str
     before: Window

@@ -10,7 +10,8 @@ Version 1 has the labels of the VOST protocol; version 2 names its states, besid
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
 from pathlib import Path
@@ -29,7 +30,7 @@ BESIDE = (NONE, UNOBSERVED)  # the labels beside states that are named
 PASS_SCHEMA, PASS_SCHEMA_STATES = "dejacue.annotation/1", "dejacue.annotation/2"
 DECISIONS_SCHEMA, DECISIONS_SCHEMA_STATES = "dejacue.decisions/1", "dejacue.decisions/2"
 CONSENSUS = "consensus"  # the annotator of a consensus; not a person's name
-MAX_FRAMES = 10_000_000  # four days at 30 frames a second; more is a typing error
+MAX_FRAMES = 1_000_000  # nine hours at 30 frames a second; more is a typing error
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ class Pass:
         check_name("annotator", self.annotator)
         check_frames(self.frames)
         object.__setattr__(self, "labels", tuple(self.labels))
-        known = self.known
+        known = dict.fromkeys(self.known)
         if len(self.labels) != self.frames.length:
             raise InputError(
                 f"history {self.history}: {len(self.labels)} labels for the {self.frames.length} "
@@ -113,7 +114,7 @@ class Decisions:
         check_name("history", self.history)
         for annotator in self.annotators:
             check_name("annotator", annotator)
-        known = self.known
+        known = dict.fromkeys(self.known)
         for number, row in enumerate(self.rows):
             with named(f"decisions[{number}]"):
                 for label in (row.first, row.second, row.label):
@@ -178,7 +179,7 @@ def read_pass(path: str | os.PathLike[str], complete: bool = True) -> Pass:
         read, states = _with_states(
             document, _PassDocument, PASS_SCHEMA, _StatesPassDocument, PASS_SCHEMA_STATES
         )
-        known = labels_of(states)
+        known = dict.fromkeys(labels_of(states))
         for number, run in enumerate(read.runs):
             with named(f"runs[{number}]"):
                 _check_label(run.label, known)
@@ -279,13 +280,14 @@ def labels_of(states: Sequence[str] | None) -> tuple[str, ...]:
             remedy = "give the state another name"
             problem = f'"{state}" is a label that every pass has'
             raise InputError(problem, field="states", value=state, remedy=remedy)
-        if list(states).count(state) > 1:
-            problem = f'the state "{state}" is named twice; keep one'
-            raise InputError(problem, field="states", value=state)
+    if len(set(states)) < len(states):
+        state = Counter(states).most_common(1)[0][0]
+        problem = f'the state "{state}" is named twice; keep one'
+        raise InputError(problem, field="states", value=state)
     return (*states, *BESIDE)
 
 
-def _check_label(label: object, known: Sequence[str]) -> None:
+def _check_label(label: object, known: Collection[str]) -> None:
     if label is not None and label not in known:
         raise unknown("label", label, known)
 

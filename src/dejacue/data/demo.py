@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import calendar
 import os
 import shutil
 import zipfile
@@ -29,7 +30,10 @@ def write_demo(folder: str | os.PathLike[str], *, overwrite: bool = False) -> Pa
     if not overwrite and target.is_dir() and any(target.iterdir()):
         raise InputError("already exists", file=folder, remedy="remove it or choose another folder")
     with temporary_folder(target) as temporary, zipfile.ZipFile(ARCHIVE) as archive:
-        archive.extractall(temporary / "scene")
+        for member in archive.infolist():
+            file = archive.extract(member, temporary / "scene")
+            written_s = calendar.timegm(member.date_time)  # histories say of which file they are
+            os.utime(file, (written_s, written_s))
         if target.is_dir():
             shutil.rmtree(target)
         os.replace(temporary / "scene", target)

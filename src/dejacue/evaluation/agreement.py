@@ -22,7 +22,7 @@ Labels = Sequence[Hashable]
 
 @dataclass(frozen=True)
 class Agreement:
-    """How far two passes over the same frames agree.
+    """The agreement of two annotators about the same frames.
 
     observed   agreed / frames, the exact rate
     chance     the rate two independent annotators with these label frequencies would reach

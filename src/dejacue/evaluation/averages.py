@@ -1,5 +1,4 @@
-"""Averages over a ragged hierarchy, so that no state, history or source counts twice, and groups by
-the duration of the reference (§7)."""
+"""Averages over a ragged hierarchy, so that no state, history or source counts twice (§7)."""
 
 from __future__ import annotations
 
@@ -9,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dejacue.errors import InputError
-from dejacue.records.arrays import Floats, Ints
+from dejacue.records.arrays import Floats
 
 Levels = Sequence[Sequence[Hashable]]
 
@@ -54,21 +53,3 @@ def nested_mean(values: ArrayLike, levels: Levels) -> tuple[float, dict[Hashable
         problem = "nested_mean takes one number per item; use group_means for more"
         raise InputError(problem, field="values", value=means.shape)
     return float(means.mean()), dict(zip(groups, means.tolist(), strict=True))
-
-
-def duration_strata(durations: ArrayLike, population: ArrayLike) -> tuple[Ints, Floats]:
-    """Return the quartile (0 shortest … 3 longest) of each duration, and the three boundaries.
-
-    durations    (n,) reference length of each item
-    population   lengths that the quartiles are taken of: published, one per state
-
-    An item belongs to the first quartile whose upper boundary its duration does not exceed.
-    """
-    lengths, all_lengths = np.asarray(durations), np.asarray(population)
-    for name, array in (("durations", lengths), ("population", all_lengths)):
-        numbers = array.dtype.kind in "iuf" and array.ndim == 1 and len(array) > 0
-        if not numbers or not ((array >= 1) & (array < np.inf)).all():
-            problem = "strata need a single row of durations, each at least one frame"
-            raise InputError(problem, field=name)
-    boundaries: Floats = np.quantile(all_lengths, [0.25, 0.5, 0.75])
-    return np.searchsorted(boundaries, lengths, side="left"), boundaries

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple, TypeVar
 
+from dejacue.arguments import checked
 from dejacue.errors import InputError
 from dejacue.evaluation.averages import group_means
 from dejacue.evaluation.overlap import METRICS, best_tiou, metrics
@@ -38,7 +39,7 @@ class Estimate(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """What ``evaluate`` returns; all numbers are fractions.
+    """The scores that ``evaluate`` returns; all numbers are fractions.
 
     methods        method → metric (r1_03, r1_05, top1_tiou) → Estimate
     counts         histories, states, descriptions and components that were evaluated
@@ -129,6 +130,7 @@ def _percent(value: float, low: float | None, high: float | None, sign: str = ""
     return f"{100 * value:{sign}.1f}{interval}".replace("-", "−")
 
 
+@checked
 def evaluate(
     timelines: Mapping[str, Iterable[Timeline] | Timeline],
     references: Iterable[Reference],

@@ -1,9 +1,8 @@
-"""Temporal overlap of inclusive windows, and of the windows of two wordings of a state (§7)."""
+"""Temporal overlap of inclusive windows (§7)."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from itertools import combinations
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -133,25 +132,3 @@ def oracle_tiou(windows: ArrayLike, references: Sequence[ArrayLike]) -> Floats:
         nearest = np.stack([start + low, start + low + length - 1], axis=-1)
         np.maximum(best, _overlap(nearest, flat).max(axis=0), out=best)
     return np.maximum.reduceat(best, np.cumsum([0, *map(len, tables[:-1])]))
-
-
-def paraphrase_pairs(windows: ArrayLike, groups: Sequence[Hashable]) -> tuple[Ints, Floats, Floats]:
-    """Return all pairs of windows of the same group (state of a history), and how far they agree.
-
-    Returns the rows of each pair (P, 2), their tIoU (P,), and 1 where both ends are equal (P,).
-    """
-    array = as_windows(windows, "retrieved windows")
-    if len(groups) != len(array):
-        problem = f"{len(array)} windows but {len(groups)} groups"
-        raise InputError(problem, field="groups", value=len(groups))
-    members: dict[Hashable, list[int]] = {}
-    for row, group in enumerate(groups):
-        members.setdefault(group, []).append(row)
-    pairs = [pair for rows in members.values() for pair in combinations(rows, 2)]
-    if not pairs:
-        problem = "no state has two descriptions, so there are no paraphrases to compare"
-        raise InputError(problem, field="groups")
-    index = np.array(pairs, dtype=np.int64)
-    first, second = array[index[:, 0]], array[index[:, 1]]
-    same = (first == second).all(axis=1).astype(np.float64)
-    return index, paired_tiou(first, second), same

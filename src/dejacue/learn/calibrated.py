@@ -7,7 +7,6 @@ of the history. A handful of weights, in a small JSON file.
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, fields
@@ -27,16 +26,21 @@ from dejacue.method.kernel import Answers
 from dejacue.method.plan import DEFAULT_COORDINATES
 from dejacue.method.readout import PUBLISHED_WIDTH, Readout, View
 from dejacue.method.scan import ScoredWindow
-from dejacue.records import Evidence, History
+from dejacue.records import Evidence, History, Note
 from dejacue.sources.atomic import write_text
 from dejacue.sources.documents import as_json, declared, read_json
 
 SCHEMA = "dejacue.calibrated/1"
 RULES = ("sum", "contrast")
 MAX_EVIDENCE = 6.0  # calibrated evidence is clipped: one wild frame does not decide
+MAX_NUMBER = 1e12  # of a weight, mean or scale: sums of their products stay finite
 CONTRAST = Contrast()
 Table = NDArray[np.float64]  # (Q, N)
 Positions = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]
+
+
+def _is_usable(number: float) -> bool:
+    return -MAX_NUMBER <= number <= MAX_NUMBER  # nor is NaN
 
 
 def in_coordinates(view: View, coordinates: str, pooling: float = 0.0) -> View:
@@ -128,7 +132,7 @@ def features_of(view: View, names: Sequence[str]) -> NDArray[np.float64]:
 
 @dataclass(frozen=True)
 class Fitted:
-    """What a model was fitted on, and the result of cross-validation by component.
+    """A record of what a model was fitted on, with cross-validated scores by component.
 
     moments      descriptions with labels
     table        (method, R@1 .3, R@1 .5, Top-1 tIoU): the model as chosen and fitted without the
@@ -150,7 +154,7 @@ class Fitted:
 
 @dataclass(frozen=True)
 class Calibrated(Readout):
-    """Log-odds of frames, from a few kinds of evidence with fitted weights.
+    """A readout that turns a few kinds of evidence into log-odds of frames, by fitted weights.
 
     features      names of the evidence (FEATURES); mean and scale: of each, in the labels
     weights       of the features so standardised; bias: what is added
@@ -180,13 +184,14 @@ class Calibrated(Readout):
             raise unknown("rule", self.rule, RULES)
         for name in ("mean", "scale", "weights"):
             values = tuple(float(value) for value in getattr(self, name))
-            if len(values) != len(self.features) or not all(map(math.isfinite, values)):
-                problem = f"{name}: give one finite number per feature"
+            if len(values) != len(self.features) or not all(map(_is_usable, values)):
+                problem = f"{name}: give one number within ±{MAX_NUMBER:g} per feature"
                 raise InputError(problem, field=name, value=values)
             object.__setattr__(self, name, values)
-        if min(self.scale) <= 0 or not math.isfinite(self.bias):
+        low = min(self.scale) < 1 / MAX_NUMBER
+        if low or not _is_usable(self.bias):
             problem = "the scale of every feature must be above 0, and the bias finite"
-            raise InputError(problem, field="scale" if min(self.scale) <= 0 else "bias")
+            raise InputError(problem, field="scale" if low else "bias")
 
     @property
     def level(self) -> str:
@@ -207,7 +212,7 @@ class Calibrated(Readout):
 
     def combined(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return features (…, N, F) as log-odds (…, N)."""
-        odds = np.full(values.shape[:-1], self.bias)
+        odds = np.full(values.shape[:-1], float(self.bias))
         for k, weight in enumerate(self.weights):  # in one order on every machine
             odds += weight * ((values[..., k] - self.mean[k]) / self.scale[k])
         if self.rule == "contrast":
@@ -277,7 +282,7 @@ class Calibrated(Readout):
         start, last, score = (column[0] for column in windows)
         return (first + int(start), first + int(last), float(score)) if score > 0 else None
 
-    def notes(self, history: History) -> tuple[str, ...]:
+    def notes(self, history: History) -> tuple[Note, ...]:
         return () if self.recommended else (NOT_AHEAD,)
 
     def write(self, path: str | os.PathLike[str]) -> Path:
@@ -295,9 +300,10 @@ class Calibrated(Readout):
             return cls(*(getattr(model, field.name) for field in fields(cls)))
 
 
-NOT_AHEAD = (
+NOT_AHEAD = Note(
     "this calibrated model was not ahead of contrast on videos that it had not seen, so it is "
-    "not recommended; use contrast, or fit it with more labels"
+    "not recommended; use contrast, or fit it with more labels",
+    "doubtful",
 )
 
 

@@ -90,7 +90,7 @@ def fit(
     features: Sequence[str] | None = None,
     rule: str | None = None,
     ridge: float = RIDGE,
-    engine: str = "auto",
+    kernel: str = "auto",
 ) -> Calibrated:
     """Fit a readout to the true windows (``references``) of these histories.
 
@@ -108,7 +108,7 @@ def fit(
     true = list(references)
     _check_references(true)
     names = [reference.history_id for reference in true]
-    known, notes = _labelled(_pairs(labelled, vocabulary, names), true, engine)
+    known, notes = _labelled(_pairs(labelled, vocabulary, names), true, kernel)
     groups = {history.reference.component for history in known}
     if len(groups) < MIN_COMPONENTS:
         raise InputError(
@@ -186,7 +186,7 @@ def _check_references(references: Sequence[Reference]) -> None:
 
 
 def _labelled(
-    pairs: Sequence[Pair], references: Sequence[Reference], engine: str
+    pairs: Sequence[Pair], references: Sequence[Reference], kernel: str
 ) -> tuple[list[LabelledHistory], tuple[str, ...]]:
     """Return histories with labels, in the order of their names, and what is odd about them."""
     by_name: dict[str, Pair] = {}
@@ -212,7 +212,7 @@ def _labelled(
             value=encoders,
         )
     ordered = sorted(references, key=lambda reference: reference.history_id)
-    with_notes = [_with_labels(*by_name[r.history_id], r, engine) for r in ordered]
+    with_notes = [_with_labels(*by_name[r.history_id], r, kernel) for r in ordered]
     labelled = [history for history, _ in with_notes if history is not None]
     if not labelled:
         raise InputError(
@@ -224,7 +224,7 @@ def _labelled(
 
 
 def _with_labels(
-    history: History, vocabulary: Vocabulary, reference: Reference, engine: str
+    history: History, vocabulary: Vocabulary, reference: Reference, kernel: str
 ) -> tuple[LabelledHistory | None, list[str]]:
     if vocabulary.examples or vocabulary.changes:
         raise InputError(
@@ -267,7 +267,7 @@ def _with_labels(
     inside = np.stack([masks[names[row]] for row in rows])
     count = inside.sum(axis=1, keepdims=True)
     weight = np.where(inside, 0.5 / count, 0.5 / (len(frames) - count)) / len(rows)
-    view = Plan.of(None, "scan", None, 1, False, engine).view(history, vocabulary)
+    view = Plan.of(None, "scan", None, 1, False, kernel).view(history, vocabulary)
     return LabelledHistory(view, reference, np.array(rows), inside, weight), notes
 
 

@@ -266,7 +266,7 @@ class LabelUpdate:
 
 
 class Labeller:
-    """LabelUpdate observed frames as they come; see the module.
+    """Labels observed frames as they come; see the module.
 
     width    deviation of the Gaussian in frames
     bridge   longest gap in frames that neither smoothing nor windows end at

@@ -12,9 +12,11 @@ from numpy.typing import NDArray
 from dejacue.method.coordinates import Directions
 from dejacue.method.kernel import Answers
 from dejacue.method.scan import ScoredWindow
-from dejacue.records import Diagnostics, History, Timeline, Vocabulary, Window
+from dejacue.records import Diagnostics, History, Note, Timeline, Vocabulary, Window
 from dejacue.records.arrays import Ints
 from dejacue.records.example import NONE
+from dejacue.records.history import MEANINGLESS
+from dejacue.records.note import in_order
 from dejacue.records.timeline import (
     ALTERNATIVE,
     ANSWER,
@@ -27,9 +29,14 @@ from dejacue.records.timeline import (
 if TYPE_CHECKING:
     from dejacue.method.readout import HistoryBatch, Readout, View
 
-STILL = (
+STILL = Note(
     "all frames look the same to the encoder, so the frames found are arbitrary; is this a still "
-    "picture, or do the masks cover the background?"
+    "picture, or do the masks cover the background?",
+    "meaningless",
+)
+STILL_WITH_FACTS = Note(
+    "all frames look the same to the encoder, so only the frames that you named decide",
+    "doubtful",
 )
 MAX_NAMED_EXAMPLES = 5  # examples of a state, in a note
 
@@ -176,13 +183,10 @@ def view_timeline(
             [window for window in windows if window[2] >= score]
             for score, windows in zip(least.tolist(), further, strict=True)
         ]
-    notes: tuple[str, ...] = ()
-    if hints and view.history.still:
-        notes = (STILL,)
-    elif hints:
-        notes = *_same_windows(view.vocabulary, answers), *readout.hints(view, answers, further)
     (subject,) = _subjects(readout, view)
-    subject = subject._replace(notes=subject.notes + notes) if notes else subject
+    if hints and not view.history.still and not subject.meaningless:
+        notes = *_same_windows(view.vocabulary, answers), *readout.hints(view, answers, further)
+        subject = subject._replace(notes=in_order((*subject.notes, *notes)))
     why = _diagnostics(readout, view, answers) if diagnostics else None
     columns, reasons = _ranked_columns(readout, view, answers, further, why)
     settings = settings_of(readout, view.coordinates.name, top)
@@ -229,19 +233,25 @@ def _ranked_columns(
 
 def _notes(
     readout: Readout, history: History, vocabulary: Vocabulary, directions: Directions
-) -> tuple[str, ...]:
-    notes = (*readout.notes(history), *_example_notes(vocabulary))
-    if not directions.any_fallback:
-        return notes
-    texts = [f'"{vocabulary.descriptions[q]}"' for q in np.flatnonzero(directions.fallback)]
-    return (
-        *notes,
-        f"nothing sets {', '.join(texts)} apart from the other descriptions; plain similarity was "
-        "used there",
-    )
+) -> tuple[Note, ...]:
+    notes = [*readout.notes(history), *_example_notes(vocabulary)]
+    if history.made_with is not None and (reason := history.made_with.get(MEANINGLESS)):
+        notes.append(Note(reason, "meaningless"))
+    elif history.still:
+        notes.append(STILL_WITH_FACTS if vocabulary.facts or vocabulary.changes else STILL)
+    if directions.any_fallback:
+        texts = [f'"{vocabulary.descriptions[q]}"' for q in np.flatnonzero(directions.fallback)]
+        notes.append(
+            Note(
+                f"nothing sets {', '.join(texts)} apart from the other descriptions; plain "
+                "similarity was used there",
+                "doubtful",
+            )
+        )
+    return in_order(notes) if notes else ()
 
 
-def _example_notes(vocabulary: Vocabulary) -> list[str]:
+def _example_notes(vocabulary: Vocabulary) -> list[Note]:
     """Name the examples that were given, since an answer that keeps them is no independent one."""
     if not vocabulary.examples and not vocabulary.changes:
         return []
@@ -255,10 +265,10 @@ def _example_notes(vocabulary: Vocabulary) -> list[str]:
         + (f" and {len(names) - MAX_NAMED_EXAMPLES} more" if names[MAX_NAMED_EXAMPLES:] else "")
         for state, names in by_state.items()
     )
-    return [f"read with examples: {listed}"]
+    return [Note(f"read with examples: {listed}", "information")]
 
 
-def _same_windows(vocabulary: Vocabulary, answers: Answers) -> list[str]:
+def _same_windows(vocabulary: Vocabulary, answers: Answers) -> list[Note]:
     """Return a sentence for each window that is the answer for two states or more."""
     states_of: dict[tuple[int, int], dict[str, None]] = {}
     windows = zip(answers.first.tolist(), answers.last.tolist(), strict=True)
@@ -266,8 +276,11 @@ def _same_windows(vocabulary: Vocabulary, answers: Answers) -> list[str]:
         if answers.absent is None or not answers.absent[q]:
             states_of.setdefault(window, {})[state] = None
     return [
-        f"{quoted(states)} have the same window, {in_frames(*window)}; at most one of them can be "
-        "true there"
+        Note(
+            f"{quoted(states)} have the same window, {in_frames(*window)}; at most one of them can "
+            "be true there",
+            "doubtful",
+        )
         for window, states in states_of.items()
         if len(states) > 1
     ]

@@ -15,6 +15,7 @@ from dejacue.method.kernel import Answers, EvidenceTables, Ragged
 from dejacue.method.readout import HistoryBatch, View
 from dejacue.method.scan import ScoredWindow
 from dejacue.method.state_readout import Known, StateReadout
+from dejacue.records import Note
 from dejacue.records.arrays import Floats, Ints
 
 MAX_LISTED_PAIRS = 3  # of states, in a sentence
@@ -23,7 +24,7 @@ MIN_SHARE_OF_BEST = 0.5  # of the best score, for a second occurrence or an alte
 
 @dataclass(frozen=True)
 class Contrast(StateReadout):
-    """The window that differs most from the rest of the history, in the state's direction."""
+    """A readout: the window that differs most from the rest of the history, towards the state."""
 
     name: ClassVar[str] = "contrast"
     usual_windows: ClassVar[int] = 3  # one to take, two to choose from
@@ -89,7 +90,7 @@ class Contrast(StateReadout):
 
     def hints(
         self, view: View, answers: Answers, further: Sequence[Sequence[ScoredWindow]]
-    ) -> tuple[str, ...]:
+    ) -> tuple[Note, ...]:
         """Return where states claim the same frames, and which states may occur again."""
         if self.pooling != 1:
             return ()
@@ -108,7 +109,7 @@ class Contrast(StateReadout):
 State = tuple[str, int, int, float, Sequence[ScoredWindow]]  # name, window, score, further windows
 
 
-def _shared(states: Sequence[State], frames: Ints) -> tuple[str, ...]:
+def _shared(states: Sequence[State], frames: Ints) -> tuple[Note, ...]:
     """Name pairs of states whose windows overlap; equal windows have a note of their own."""
     pairs = [
         f"{quoted((a[0], b[0]))} both claim {in_frames(frames[first], frames[last])}"
@@ -119,10 +120,11 @@ def _shared(states: Sequence[State], frames: Ints) -> tuple[str, ...]:
         return ()
     more = f", and {len(pairs) - MAX_LISTED_PAIRS} more" if pairs[MAX_LISTED_PAIRS:] else ""
     listed = ", ".join(pairs[:MAX_LISTED_PAIRS])
-    return (f"{listed}{more}; the joint readout gives every frame to one state",)
+    text = f"{listed}{more}; the joint readout gives every frame to one state"
+    return (Note(text, "doubtful"),)
 
 
-def _recurring(states: Sequence[State]) -> tuple[str, ...]:
+def _recurring(states: Sequence[State]) -> tuple[Note, ...]:
     """Name states with a second strong window on the other side of another state's window."""
     middles = {name: (start + end) / 2 for name, start, end, _, _ in states}
     names = []
@@ -137,6 +139,6 @@ def _recurring(states: Sequence[State]) -> tuple[str, ...]:
             names.append(f'"{name}"')
     if not names:
         return ()
-    return (
-        f"{', '.join(names)} may occur more than once; the joint readout lists every occurrence",
-    )
+    listed = ", ".join(names)
+    text = f"{listed} may occur more than once; the joint readout lists every occurrence"
+    return (Note(text, "information"),)

@@ -24,7 +24,7 @@ ORIGINS = (None, "state", "query")
 
 @dataclass(frozen=True)
 class Coordinates:
-    """Where frames and descriptions are measured from.
+    """The points from which frames and descriptions are measured.
 
     centred_frames   whether frames are measured from their own median
     origin           of the queries: None (absolute), "state" (every state weighs the same) or
@@ -78,7 +78,7 @@ class Directions:
 
     @cached_property
     def states(self) -> NDArray[np.float32]:
-        """Direction of each state, (S, d), where all its descriptions share one."""
+        """Return the direction of each state, (S, d), where all its descriptions share one."""
         return self.queries[self.firsts]
 
 

@@ -30,7 +30,7 @@ from dejacue.method.known_frames import HALF, ROUNDS
 from dejacue.method.readout import HistoryBatch, View
 from dejacue.method.scan import ScoredWindow
 from dejacue.method.state_readout import Known, StateReadout, is_count, is_number
-from dejacue.records import History, Vocabulary
+from dejacue.records import History, Note, Vocabulary
 from dejacue.records.arrays import Floats, Ints
 
 MAX_OCCURRENCES = 1000  # of a state, in a timeline
@@ -38,7 +38,7 @@ MAX_OCCURRENCES = 1000  # of a state, in a timeline
 
 @dataclass(frozen=True)
 class Joint(StateReadout):
-    """The best labelling of all frames.
+    """A readout that gives each frame a state (or none): the labelling with the best score.
 
     A state's window is its stretch of frames with the highest score, the sum over frames of its
     response less that of the strongest sibling. A state that the labelling leaves out is marked
@@ -83,7 +83,7 @@ class Joint(StateReadout):
 
     @property
     def has_none(self) -> bool:
-        """Whether a frame beside known ones may be in none of the states (not with an order)."""
+        """Return whether a frame beside known ones may be in no state (not with an order)."""
         return self.order is None and not self.irreversible
 
     def compute(
@@ -194,13 +194,14 @@ class Joint(StateReadout):
 
     def hints(
         self, view: View, answers: Answers, further: Sequence[Sequence[ScoredWindow]]
-    ) -> tuple[str, ...]:
+    ) -> tuple[Note, ...]:
         """Name the states that get no frame, which formats of other tools leave out."""
         pairs = zip(view.vocabulary.states, self.occurrences(view), strict=True)
         left_out = [state for state, stretches in pairs if not stretches]
         if not left_out:
             return ()
-        return (f"not found: {quoted(left_out)} (no frame in the labelling)",)
+        text = f"not found: {quoted(left_out)} (no frame in the labelling)"
+        return (Note(text, "information"),)
 
     def alternatives(
         self, view: View, answers: Answers, more: int, least: Floats | None = None

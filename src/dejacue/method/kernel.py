@@ -44,7 +44,7 @@ BAD_VALUES = {  # by the kernel's codes: the table, and what is wrong with it
 
 @dataclass(eq=False, slots=True)
 class Ragged:
-    """Histories and their queries, laid out for one call.
+    """Histories and their queries, laid out as the engine takes them in one call.
 
     queries   one (R, d) table of directions per history, or a single one for all
     runs      per history, the positions at which runs (or stretches) begin, and N
@@ -65,7 +65,7 @@ class Ragged:
 
     @property
     def answers(self) -> int:
-        """Number of rows of the outputs."""
+        """Return the number of rows of the outputs."""
         tables: Sequence[NDArray[Any]] = self.queries if self.labels is None else self.labels
         times = len(self.histories) if len(tables) == 1 else 1
         return times * sum(map(len, tables))
@@ -99,7 +99,7 @@ class LengthSchedule:
 
 @dataclass(eq=False, slots=True)
 class Labelling:
-    """How a path through the states may go.
+    """Rules for a path through the states: what may follow what, and what a switch costs.
 
     nodes    of each history: what a path may be in
     costs    (H,) of a switch
@@ -115,7 +115,7 @@ class Labelling:
 
 @dataclass(eq=False, slots=True)
 class EvidenceTables:
-    """Tables that an engine fills on the way, one per history.
+    """Intermediate results that an engine writes down, one table per history.
 
     paths    (N,) a labelling: the state of each observed frame
     levels   (R,) what the labelling measured responses from
@@ -569,5 +569,5 @@ def engine(name: str = "auto") -> Engine:
         )
         return NumpyEngine()
     if name not in builds:
-        raise unknown("engine", name, ["auto", *builds, "numpy"])
+        raise unknown("kernel", name, ["auto", *builds, "numpy"])
     return CompiledEngine(_load()[0], name)

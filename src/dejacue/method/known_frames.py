@@ -65,7 +65,7 @@ class KnownFrames:
 
     @property
     def named_states(self) -> list[bool]:
-        """One flag per state: does it have a known frame?"""
+        """Return one flag per state: does it have a known frame?"""
         return [bool((self.labels == state).any()) for state in range(self.states)]
 
     def barred(self, state: int) -> Flags:

@@ -44,7 +44,7 @@ from dejacue.method.state_readout import (
     is_count,
     is_number,
 )
-from dejacue.records import History, Interval, Timeline, Vocabulary, Window
+from dejacue.records import History, Interval, Note, Timeline, Vocabulary, Window
 from dejacue.records.arrays import NORM_RANGE, Floats, as_array
 from dejacue.records.history import MAX_FRAME
 
@@ -69,7 +69,7 @@ class Revision:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """What one more frame has brought.
+    """The state of an object now, and what changed with the latest frame.
 
     state      that the object is in now; None: it is not seen, or too little of it was so far
     since      the frame from which on it is, as far as is known now
@@ -232,15 +232,16 @@ class LiveReading:
         )
         if not self.forgotten:
             return timeline
-        note = (
+        note = Note(
             f"only the last {len(self._rows)} of {self.observed} observed frames are kept, and "
-            "nothing before them was read; a longer horizon keeps more"
+            "nothing before them was read; a longer horizon keeps more",
+            "information",
         )
         return timeline.replace(notes=(*timeline.notes, note))
 
     @property
     def forgotten(self) -> int:
-        """Number of observed frames that are no longer kept."""
+        """Return the number of observed frames that are no longer kept."""
         return self.observed - len(self._rows)
 
     def _checked(self, frame: int | None, time_s: float | None) -> int:

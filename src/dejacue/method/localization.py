@@ -7,6 +7,7 @@ from itertools import pairwise, repeat
 
 import numpy as np
 
+from dejacue.arguments import checked
 from dejacue.errors import InputError
 from dejacue.method.coordinates import Coordinates, check_pair
 from dejacue.method.plan import DEFAULT_READOUT, Pair, Plan
@@ -19,6 +20,7 @@ CHUNK_BYTES = 256 << 20  # of features in a call of the kernel, unless one histo
 CHUNK_HISTORIES = 4096
 
 
+@checked
 def locate(
     history: History,
     vocabulary: Vocabulary,
@@ -28,7 +30,7 @@ def locate(
     smoothing: int | None = None,
     top: int | None = 1,
     diagnostics: bool = False,
-    engine: str = "auto",
+    kernel: str = "auto",
 ) -> Timeline:
     """Return the best interval of each state of the vocabulary, or of each description.
 
@@ -40,9 +42,9 @@ def locate(
     top           with scan, contrast or joint: up to top−1 further intervals, none overlapping;
                   None: as many as suit the readout (joint: every occurrence of each state)
     diagnostics   attach residual norms, calibration, the run used, … to every answer
-    engine        auto (compiled if it is there), avx2, baseline, numpy: the same answer
+    kernel        auto (compiled if it is there), avx2, baseline, numpy: the same answer
     """
-    plan = Plan.of(coordinates, readout, smoothing, top, diagnostics, engine)
+    plan = Plan.of(coordinates, readout, smoothing, top, diagnostics, kernel)
     check_pair(history, vocabulary)
     if top == 1 and not diagnostics:
         return plan.answer([(history, vocabulary)])
@@ -58,13 +60,13 @@ def analyse(
     smoothing: int | None = None,
     top: int | None = None,
     diagnostics: bool = False,
-    engine: str = "auto",
+    kernel: str = "auto",
 ) -> Timeline:
     """Return all that a readout says of a history: windows, evidence, occurrences, hints.
 
     top   None: as many windows as suit the readout; the other options are those of ``locate``
     """
-    plan = Plan.of(coordinates, readout, smoothing, top, diagnostics, engine)
+    plan = Plan.of(coordinates, readout, smoothing, top, diagnostics, kernel)
     check_pair(history, vocabulary)
     return plan.analyse(plan.view(history, vocabulary), hints=True)
 
@@ -76,10 +78,10 @@ def evidence(
     coordinates: str | Coordinates | None = None,
     readout: str | Readout = DEFAULT_READOUT,
     smoothing: int | None = None,
-    engine: str = "auto",
+    kernel: str = "auto",
 ) -> Evidence:
     """Return what a readout sees: cosines, their calibration, and the smoothed responses."""
-    plan = Plan.of(coordinates, readout, smoothing, 1, False, engine)
+    plan = Plan.of(coordinates, readout, smoothing, 1, False, kernel)
     check_pair(history, vocabulary)
     return plan.readout.evidence(plan.view(history, vocabulary))
 
@@ -91,10 +93,10 @@ def candidates(
     coordinates: str | Coordinates | None = None,
     readout: str | Readout = "scan",
     smoothing: int | None = None,
-    engine: str = "auto",
+    kernel: str = "auto",
 ) -> tuple[Ints, Floats]:
     """Return every window of a scan, (C, 2) frames length by length, and its scores (Q, C)."""
-    plan = Plan.of(coordinates, readout, smoothing, 1, False, engine)
+    plan = Plan.of(coordinates, readout, smoothing, 1, False, kernel)
     check_pair(history, vocabulary)
     if not isinstance(plan.readout, Scan):
         problem = f"only a scan has candidates, not {plan.readout.name}"
@@ -112,7 +114,7 @@ def locate_many(
     smoothing: int | None = None,
     top: int = 1,
     diagnostics: bool = False,
-    engine: str = "auto",
+    kernel: str = "auto",
     threads: int = 1,
 ) -> Timelines:
     """Apply ``locate`` to many histories, lazily and in order: the same answers, much faster.
@@ -124,7 +126,7 @@ def locate_many(
     Iterate over it for one Timeline after the other, or take ``columns()``, ``to_dataframe()`` or
     ``to_arrow()``.
     """
-    plan = Plan.of(coordinates, readout, smoothing, top, diagnostics, engine)
+    plan = Plan.of(coordinates, readout, smoothing, top, diagnostics, kernel)
     if not isinstance(threads, int) or threads < 1:
         raise InputError(f"threads {threads} must be at least 1", field="threads", value=threads)
     if isinstance(histories, History):
@@ -139,13 +141,13 @@ def description_windows(
     *,
     coordinates: str | Coordinates | None = None,
     readout: str | Readout = DEFAULT_READOUT,
-    engine: str = "auto",
+    kernel: str = "auto",
 ) -> tuple[Ints, Floats]:
     """Return the window (n, 2) and the score (n,) of every description, history after history.
 
     This is what the paper evaluates; a state that a readout does not find has some window, too.
     """
-    plan = Plan.of(coordinates, readout, None, 1, False, engine)
+    plan = Plan.of(coordinates, readout, None, 1, False, kernel)
     chunks = _chunks(_pairs(histories, vocabularies))
     tables = [plan.readout.find(plan.batch(chunk)) for chunk in chunks]
     windows = [np.stack([table.first, table.last], axis=1) for table in tables]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
-from typing import Any
+
+import msgspec
 
 from dejacue.errors import InputError, unknown
 from dejacue.method._timelines import batch_timeline
@@ -19,6 +20,7 @@ from dejacue.method.scan_readout import Scan, Unseen
 from dejacue.method.state_readout import is_count
 from dejacue.plugins import Registry, check_installed
 from dejacue.records import History, Timeline, Vocabulary
+from dejacue.records.timeline import plain
 
 Pair = tuple[History, Vocabulary]
 
@@ -65,22 +67,21 @@ def as_readout(readout: str | Readout) -> Readout:
     return _selected(None, readout)[1]
 
 
-def readout_from(settings: Mapping[str, Any]) -> Readout | None:
+def readout_from(settings: object) -> Readout | None:
     """Return the readout that the settings of a timeline describe; None: it is not installed.
 
-    Where another version wrote settings that it does not have now, its defaults hold.
+    Where another version wrote settings of other types, its defaults hold; what it has no setting
+    for is left out.
     """
-    values: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value for name, value in settings.items()
-    }
-    default = READOUTS.get(values.pop("name", ""))
+    name = settings.get("name") if isinstance(settings, Mapping) else None
+    default = READOUTS.get(name) if isinstance(name, str) else None
     if default is None:
         return None
-    names = {field.name for field in fields(default)}
-    values = {name: value for name, value in values.items() if name in names or value is not None}
     try:
-        return type(default)(**values)
-    except TypeError:
+        return msgspec.convert(plain(settings), type(default))
+    except msgspec.ValidationError as error:
+        if isinstance(error.__cause__, InputError):  # of the readout itself
+            raise error.__cause__ from None
         return default
 
 
@@ -116,7 +117,7 @@ class Plan:
         smoothing: int | None,
         top: int | None,
         diagnostics: bool,
-        engine: str,
+        kernel: str,
     ) -> Plan:
         """Return the plan of these settings; plans are immutable, so equal settings share one."""
         name = readout if isinstance(readout, str) else readout.name
@@ -134,7 +135,7 @@ class Plan:
                 value=top,
             )
         top = None if top is None else int(top)  # JSON does not take numpy's numbers
-        return Plan(system, readout, top, diagnostics, engine_named(engine))
+        return Plan(system, readout, top, diagnostics, engine_named(kernel))
 
     def check_examples(self, vocabulary: Vocabulary) -> None:
         """Refuse examples that the readout would ignore."""

@@ -65,7 +65,7 @@ def next_question(
     *,
     readout: Contrast | None = None,
     seed: int = 0,
-    engine: str = "auto",
+    kernel: str = "auto",
 ) -> tuple[Question, ...]:
     """Return the frames that a person should label next, together the most telling; best first.
 
@@ -74,9 +74,11 @@ def next_question(
     if not is_count(count, 1):
         problem = f"{count!r} frames to ask about: give a number, 1 or more"
         raise InputError(problem, field="count", value=count)
+    if not is_count(seed, 0):
+        raise InputError(f"seed {seed!r}: give a whole number, 0 or more", field="seed", value=seed)
     check_pair(history, vocabulary)
     readout = replace(readout or Contrast(), pooling=1.0)  # it is states that are asked about
-    view = Plan.of(None, readout, None, 1, False, engine).view(history, vocabulary)
+    view = Plan.of(None, readout, None, 1, False, kernel).view(history, vocabulary)
     known = readout.known(view)
     evidence: Floats | None
     if known is None:

@@ -23,7 +23,7 @@ from dejacue.method._timelines import view_timeline
 from dejacue.method.coordinates import Coordinates, Directions, query_directions
 from dejacue.method.kernel import Answers, Engine, Ragged
 from dejacue.method.scan import ScoredWindow
-from dejacue.records import Evidence, History, Timeline, Vocabulary
+from dejacue.records import Evidence, History, Note, Timeline, Vocabulary
 from dejacue.records.arrays import Floats, Ints
 
 T = TypeVar("T")
@@ -48,7 +48,7 @@ class HistoryBatch:
 
     @property
     def distinct(self) -> slice:
-        """Which vocabularies the engine needs: one, where all histories share it, or all."""
+        """Select the vocabularies the engine needs: one where all histories share it, else all."""
         shared = all(table is self.directions[0] for table in self.directions)
         return slice(1) if shared else slice(None)
 
@@ -69,7 +69,7 @@ class HistoryBatch:
 
 
 class View(HistoryBatch):
-    """One history, with what has been computed of it: nothing is computed twice."""
+    """A view of one history, which caches what is computed from it."""
 
     def __init__(
         self,
@@ -104,7 +104,7 @@ class View(HistoryBatch):
 
     @cached_property
     def cosines(self) -> NDArray[np.float32]:
-        """Cosines of frames with queries, (Q, N)."""
+        """Return the cosines of frames with queries, (Q, N)."""
         return self.engine.cosines(self.tables(), self.centre_rows)[0]
 
     def respond(self, smoothing: int) -> tuple[Floats, Floats, Floats]:
@@ -119,7 +119,7 @@ class View(HistoryBatch):
 
     @cached_property
     def unit_frames(self) -> Floats:
-        """Frames at unit length in the view's coordinates, (N, d)."""
+        """Return the frames at unit length in the view's coordinates, (N, d)."""
         centre = None if self.centre_rows is None else self.centre_rows[0]
         rows, norms = plain.measured_from(self.history.features, centre)
         return np.asarray(rows / norms[:, None])
@@ -127,7 +127,7 @@ class View(HistoryBatch):
 
 @dataclass(frozen=True)
 class Readout(ABC):
-    """A way from evidence to windows: a small frozen dataclass whose fields are its settings.
+    """A readout turns evidence into windows; the fields of the frozen dataclass are its settings.
 
     name                 by which it is chosen
     smoothing_in         its setting that smooths, where that is not called ``smoothing``
@@ -150,7 +150,7 @@ class Readout(ABC):
 
     @property
     def query_pooling(self) -> float:
-        """Share of its state's mean in each query; see ``query_directions``."""
+        """Return the share of its state's mean in each query; see ``query_directions``."""
         return 0.0
 
     @property
@@ -193,13 +193,13 @@ class Readout(ABC):
         """
         return [()] * len(answers.start)
 
-    def notes(self, history: History) -> tuple[str, ...]:
+    def notes(self, history: History) -> tuple[Note, ...]:
         """Return what a reader should know of its answer for this history."""
         return ()
 
     def hints(
         self, view: View, answers: Answers, further: Sequence[Sequence[ScoredWindow]]
-    ) -> tuple[str, ...]:
+    ) -> tuple[Note, ...]:
         """Return what else may be worth a look, given the windows of each description."""
         return ()
 
@@ -236,15 +236,18 @@ class ScheduledReadout(Readout):
             )
         return lengths
 
-    def notes(self, history: History) -> tuple[str, ...]:
+    def notes(self, history: History) -> tuple[Note, ...]:
         if not isinstance(self.durations, str):
             return ()  # lengths that the user chose need no remark
         resolved, longest = d.SCHEDULES[self.durations], self.longest(history)
         if isinstance(resolved, d.Grid) or longest <= resolved[-1]:
             return ()
         return (
-            f"the longest run has {longest} frames, but no window is longer than {resolved[-1]}; "
-            'durations "generated" try windows up to its whole length',
+            Note(
+                f"the longest run has {longest} frames, but no window is longer than "
+                f'{resolved[-1]}; durations "generated" try windows up to its whole length',
+                "doubtful",
+            ),
         )
 
 

@@ -46,7 +46,7 @@ def schedule_of(per_history: Sequence[tuple[int, ...]], norm: str) -> LengthSche
 
 @dataclass(frozen=True)
 class Scan(ScheduledReadout):
-    """The published readout: the window with the highest sum of responses over norm(length).
+    """The published readout chooses the window with the highest sum of responses over norm(length).
 
     norm        "sqrt" (published), "sum" or "mean"
     runs        "strict": a window lies inside one observed run; "bridged": it may cross missing

@@ -21,7 +21,7 @@ from dejacue.method.kernel import Answers, EvidenceTables, Ragged
 from dejacue.method.known_frames import HALF, KnownFrames, known_frames_of, membership
 from dejacue.method.readout import HistoryBatch, Readout, View
 from dejacue.method.scan import ScoredWindow
-from dejacue.records import Evidence, History
+from dejacue.records import Evidence, History, Note
 from dejacue.records.arrays import Floats, Ints
 
 FRAMES_WITHOUT_TIMES = 4.0  # 0.8 s at the 5 frames a second of VOST
@@ -31,7 +31,7 @@ AUTO = "auto"
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """What is known of a history: named frames, the membership f and the evidence of words."""
+    """Facts about a history: frames that were named, the membership f, the evidence of words."""
 
     facts: KnownFrames
     f: Floats  # (S, N)
@@ -40,7 +40,7 @@ class Known:
 
 @dataclass(frozen=True)
 class StateReadout(Readout):
-    """Settings of state evidence.
+    """Base of readouts that use state evidence; the fields are its settings.
 
     pooling       0: every description speaks for itself (the paper); 1: all descriptions of a
                   state speak with one voice, so that paraphrases get the same window
@@ -101,7 +101,7 @@ class StateReadout(Readout):
 
     @property
     def in_one_call(self) -> bool:
-        """Whether one call of the engine reads a batch."""
+        """Return whether one call of the engine reads a batch."""
         return True
 
     def find(self, batch: HistoryBatch) -> Answers:
@@ -228,18 +228,21 @@ class StateReadout(Readout):
             zero="half",
         )
 
-    def notes(self, history: History) -> tuple[str, ...]:
+    def notes(self, history: History) -> tuple[Note, ...]:
         in_seconds = self.width is None and self.smoothing_s != SMOOTHING_S
         if in_seconds and history.frame_interval_s is None:
             return (
-                f"history {history.id} has no times, so it was smoothed over "
-                f"{FRAMES_WITHOUT_TIMES:.0f} frames instead of {self.smoothing_s:g} s",
+                Note(
+                    f"history {history.id} has no times, so it was smoothed over "
+                    f"{FRAMES_WITHOUT_TIMES:.0f} frames instead of {self.smoothing_s:g} s",
+                    "information",
+                ),
             )
         return ()
 
 
 def is_number(value: Any, least: float = 0.0, most: float = np.inf) -> bool:
-    """Whether it is a finite number within these bounds."""
+    """Return whether a value is a finite number within these bounds."""
     if not isinstance(value, int | float | np.number) or isinstance(value, bool):
         return False
     try:
@@ -249,6 +252,6 @@ def is_number(value: Any, least: float = 0.0, most: float = np.inf) -> bool:
 
 
 def is_count(value: Any, least: int) -> bool:
-    """Whether it is a whole number, at least this one."""
+    """Return whether a value is a whole number, at least this one."""
     whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
     return whole and bool(value >= least)

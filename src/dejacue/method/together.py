@@ -18,8 +18,9 @@ from dejacue.method.plan import DEFAULT_READOUT, Plan
 from dejacue.method.readout import Readout, View
 from dejacue.method.state_readout import StateReadout
 from dejacue.method.states import MIN_SCALE
-from dejacue.records import History, Timeline, Vocabulary
+from dejacue.records import History, Note, Timeline, Vocabulary
 from dejacue.records.arrays import Floats, Ints
+from dejacue.records.history import MEANINGLESS
 
 
 def locate_together(
@@ -27,14 +28,14 @@ def locate_together(
     *,
     readout: str | Readout = DEFAULT_READOUT,
     top: int | None = None,
-    engine: str = "auto",
+    kernel: str = "auto",
 ) -> Timeline:
     """Return all that contrast or joint say of one object that several encoders have seen.
 
     pairs   its history and the vocabulary by each encoder: the same states and descriptions, the
             same frames (those that only some have are left out)
     """
-    plan = Plan.of(None, readout, None, top, False, engine)
+    plan = Plan.of(None, readout, None, top, False, kernel)
     chosen = plan.readout
     if not isinstance(chosen, StateReadout) or chosen.pooling != 1:
         problem = (
@@ -50,8 +51,10 @@ def locate_together(
     first.put(("states", chosen), _answers(chosen, first, mean))
     timeline = plan.analyse(first, hints=True)
     names = " and ".join(history.encoder or "an unnamed encoder" for history, _ in pairs)
-    notes = (*timeline.notes, f"the evidence of {names}, averaged")
-    return timeline.replace(notes=notes, encoder=names)
+    averaged = Note(f"the evidence of {names}, averaged", "information")
+    made_with = [history.made_with or {} for history, _ in pairs]
+    reasons = [Note(made[MEANINGLESS], "meaningless") for made in made_with if MEANINGLESS in made]
+    return timeline.replace(notes=(*timeline.notes, averaged, *reasons), encoder=names)
 
 
 def _common(pairs: Sequence[tuple[History, Vocabulary]]) -> list[tuple[History, Vocabulary]]:

@@ -4,12 +4,16 @@ The *contrast* of a description is its row less, for every other state, the row 
 like it: "lid on the jar" beside "lid off the jar", so that what remains is the state and not the
 phrasing. Two descriptions never use the same row, as far as there are two: the cosine of their
 contrasts is about 0 where they share nothing, and so is the correlation of their evidence.
+
+Of very many pairs, those that are most likely to be wrong are compared, so that time and memory
+grow with the number of descriptions: the least alike of a state, and the states most alike.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations
 
@@ -28,7 +32,7 @@ from dejacue.method.coordinates import (
     unit_rows,
 )
 from dejacue.method.localization import analyse, locate
-from dejacue.records import History, Vocabulary, Window
+from dejacue.records import History, Note, Vocabulary, Window
 from dejacue.records.arrays import Floats, Ints
 from dejacue.records.words import (
     DescriptionPair,
@@ -43,6 +47,11 @@ from dejacue.records.words import (
 VOCABULARY = COORDINATES["vocabulary"]
 MAX_LISTED = 5  # sentences of a kind, and descriptions in one
 MAX_LETTERS = 60  # of a description in a sentence
+MAX_PAIRS = 2_000  # of descriptions of a state, and of states, that are compared
+MAX_SIBLINGS = 100  # descriptions of a state that are compared beside one other state, …
+MAX_SIBLING_PAIRS = 500_000  # … and pairs of them beside all other states
+PAIRS_AT_A_TIME = 200
+ROWS_AT_A_TIME = 500
 MOSTLY_SAME = 0.5  # tIoU of windows that are mostly the same frames
 HARD_TO_TELL = 0.5  # cosine of directions, or correlation of evidence, that are hardly told apart
 SAME = 1 - 1e-6  # cosine of rows that are the same to an encoder
@@ -67,13 +76,11 @@ def check_spoken(vocabulary: Vocabulary) -> None:
 def only_words(vocabulary: Vocabulary) -> Vocabulary:
     """Return the vocabulary without examples, and every description once."""
     check_spoken(vocabulary)
-    pairs = list(zip(vocabulary.state_names, vocabulary.descriptions, strict=True))
-    rows = [q for q, pair in enumerate(pairs) if pairs.index(pair) == q]
-    states = {
-        state: [vocabulary.descriptions[q] for q in rows if vocabulary.state_names[q] == state]
-        for state in vocabulary.states
-    }
-    features = None if vocabulary.features is None else vocabulary.features[rows]
+    rows: dict[tuple[str, str], int] = {}
+    for q, pair in enumerate(zip(vocabulary.state_names, vocabulary.descriptions, strict=True)):
+        rows.setdefault(pair, q)
+    states = {state: list(dict.fromkeys(texts)) for state, texts in vocabulary.states.items()}
+    features = None if vocabulary.features is None else vocabulary.features[list(rows.values())]
     return replace(vocabulary, states=states, features=features, examples=(), changes=())
 
 
@@ -87,48 +94,56 @@ def words_report(
     spellings   of ``only_words(vocabulary).descriptions``
     """
     words = only_words(vocabulary)
+    reason: tuple[Note, ...] = ()
     if history is not None:
         check_pair(history, words)
+        if meaningless := locate(history, words).meaningless:
+            history, reason = None, (meaningless,)  # what they find there says nothing of them
     rows = _Rows(words)
     seen = None if history is None else _Seen(history, rows)
-    pairs = {pair: _description_pair(rows, seen, *pair) for pair in rows.siblings()}
+    siblings = _lowest_pairs(rows.unit, rows.of_state)
+    pairs = _description_pairs(rows, seen, siblings)
+    agreements = defaultdict(list)
+    for pair, row in zip(siblings, pairs, strict=True):
+        for q in pair:
+            agreements[q].append(row.cosine)
+    directions = rows.directions / np.maximum(_norms(rows.directions), FALLBACK_BELOW)[:, None]
+    state_pairs = _lowest_pairs(directions, [np.arange(len(directions))], sign=-1)
+    most = max(2, min(MAX_SIBLINGS, math.isqrt(MAX_SIBLING_PAIRS // len(state_pairs))))
     spelled = spellings or [None] * len(words)
-    norms = np.linalg.norm(rows.directions, axis=1).tolist()
-    windows = [None] * len(norms) if seen is None else seen.windows
+    windows = [None] * len(words.states) if seen is None else seen.windows
     report = WordsReport(
-        tuple(_description(rows, seen, pairs, q, spelling) for q, spelling in enumerate(spelled)),
-        tuple(pairs.values()),
-        tuple(map(StateWords, words.states, norms, windows)),
-        tuple(_state_pair(rows, seen, *pair) for pair in combinations(range(len(norms)), 2)),
+        tuple(
+            _description(rows, seen, _mean(agreements[q]), q, spelling)
+            for q, spelling in enumerate(spelled)
+        ),
+        tuple(pairs),
+        tuple(map(StateWords, words.states, _norms(rows.directions).tolist(), windows)),
+        tuple(_state_pair(rows, seen, most, *pair) for pair in state_pairs),
         words.encoder,
         None if history is None else history.id,
     )
-    alike = [(int(a), int(b)) for a, b in np.argwhere(np.triu(rows.likeness > SAME, 1))]
-    return replace(report, notes=(*left_out(vocabulary), *_notes(report, words, alike)))
+    notes = (
+        *reason,
+        *left_out(vocabulary),
+        *_not_compared(rows, most),
+        *_same(rows),
+        *_notes(report, words),
+    )
+    return replace(report, notes=notes)
 
 
 class _Rows:
     """The features of words: unit rows, means of states, and how far these are from their mean."""
 
     def __init__(self, words: Vocabulary) -> None:
-        self.words = words
+        self.words, self.names = words, list(words.states)
         self.residual_norms = query_directions(words, VOCABULARY).residual_norms
         self.unit = unit_rows(words.features)  # type: ignore[arg-type]
-        self.likeness = self.unit @ self.unit.T
         self.of_state = [np.flatnonzero(words.labels == s) for s in range(len(words.states))]
         self.means = np.stack([self.unit[members].mean(axis=0) for members in self.of_state])
+        self.total = self.means.sum(axis=0)
         self.directions = self.means - self.means.mean(axis=0)
-
-    def siblings(self) -> list[tuple[int, int]]:
-        """Return pairs of descriptions of one state."""
-        return [pair for rows in self.of_state for pair in combinations(rows.tolist(), 2)]
-
-    def cosine(self, a: int, b: int, states: Sequence[int]) -> float | None:
-        """Return the cosine of the contrasts of two descriptions with these states."""
-        if self.likeness[a, b] > SAME:
-            return 1.0
-        others = [self.of_state[state] for state in states]
-        return contrast_cosine(self.likeness, self.likeness, a, b, others)
 
     def rest(self, q: int) -> Ints:
         """Return the other descriptions of its state."""
@@ -136,21 +151,27 @@ class _Rows:
         rest: Ints = rows[rows != q]
         return rest
 
+    def mean_without(self, q: int) -> Floats:
+        """Return the mean of the other descriptions of its state."""
+        state = self.words.labels[q]
+        count = len(self.of_state[state])
+        mean: Floats = (count * self.means[state] - self.unit[q]) / (count - 1)
+        return mean
+
     def turned(self, q: int) -> tuple[Floats, Floats]:
         """Return the direction of its state with and without a description, not the only one."""
-        state = int(self.words.labels[q])
-        others = np.delete(self.means, state, axis=0).mean(axis=0)
-        return self.means[state] - others, self.unit[self.rest(q)].mean(axis=0) - others
+        state, count = self.words.labels[q], len(self.means)
+        others = (self.total - self.means[state]) / (count - 1)
+        return self.means[state] - others, self.mean_without(q) - others
 
     def direction_without(self, q: int) -> Floats:
         """Return the latter, or what ``query_directions`` takes where it vanishes."""
-        rest = self.unit[self.rest(q)]
-        fallback = (self.turned(q)[1], rest.mean(axis=0), rest[0])
+        fallback = (self.turned(q)[1], self.mean_without(q), self.unit[self.rest(q)[0]])
         return next(row for row in fallback if np.linalg.norm(row) > FALLBACK_BELOW)
 
 
 class _Seen:
-    """What the words find on a history: each alone, all of a state together, all but one."""
+    """The windows of words on a history: each alone, all of a state together, all but one."""
 
     def __init__(self, history: History, rows: _Rows) -> None:
         words = rows.words
@@ -164,8 +185,7 @@ class _Seen:
         self.state_evidence = together.evidence.responses[firsts]
         # not at unit length: that of a difference of rows is the difference of theirs
         scale = alone.evidence.scale * rows.residual_norms
-        evidence = alone.evidence.responses * scale[:, None]
-        self.products = evidence @ evidence.T
+        self.evidence = alone.evidence.responses * scale[:, None]
         self.without = self._without(history, rows)
 
     @staticmethod
@@ -181,32 +201,108 @@ class _Seen:
         return {q: interval.window for q, interval in zip(left, timeline, strict=True)}
 
 
-def contrast_cosine(
-    likeness: Floats, products: Floats, a: int, b: int, others: Sequence[Ints]
-) -> float | None:
-    """Return the cosine of rows a and b, each less the mean of the rows of other states that are
-    most like it; the same row for both only where a state has no other. None where one vanishes.
+def _norms(rows: Floats) -> Floats:
+    norms: Floats = np.linalg.norm(rows, axis=1)
+    return norms
 
-    likeness   (Q, Q) cosines of the features
-    products   (Q, Q) inner products of the rows that are compared: features, or evidence
-    others     the rows of each other state
+
+def _later_products(rows: Floats) -> Iterator[tuple[int, Floats]]:
+    """Yield the first of some rows, and their products with it and all later ones; NaN in place of
+    those of a row with itself and those before it."""
+    for first in range(0, len(rows), ROWS_AT_A_TIME):
+        table = rows[first : first + ROWS_AT_A_TIME] @ rows[first:].T
+        table[np.tril_indices(len(table), m=table.shape[1])] = np.nan
+        yield first, table
+
+
+def _lowest_pairs(rows: Floats, groups: Iterable[Ints], *, sign: int = 1) -> list[tuple[int, int]]:
+    """Return the MAX_PAIRS pairs of rows of one group with the lowest products times ``sign``."""
+    pairs, values, limit = np.empty((0, 2), np.int64), np.empty(0), np.inf
+    for members in groups:
+        for first, table in _later_products(rows[members]):
+            lower = sign * table < limit
+            pairs = np.concatenate((pairs, members[np.argwhere(lower) + first]))
+            values = np.concatenate((values, sign * table[lower]))
+            if len(values) > MAX_PAIRS:
+                lowest = np.argpartition(values, MAX_PAIRS)[:MAX_PAIRS]
+                pairs, values = pairs[lowest], values[lowest]
+                limit = float(values.max())
+    return sorted((int(a), int(b)) for a, b in pairs)
+
+
+def _most_alike(likeness: Floats, labels: Ints) -> tuple[Ints, Floats]:
+    """Return, for each row of ``likeness`` (P, Q), the column of each state that is highest, and
+    that value, (P, S); the first of equal ones."""
+    values = np.maximum.reduceat(likeness, np.flatnonzero(np.diff(labels, prepend=-1)), axis=1)
+    row, column = np.nonzero(likeness == values[:, labels])
+    columns = np.empty(values.shape, np.int64)
+    columns[row[::-1], labels[column[::-1]]] = column[::-1]  # the last one that is written stays
+    return columns, values
+
+
+def contrast_weights(unit: Floats, labels: Ints, pairs: Ints) -> tuple[Floats, Floats]:
+    """Return what each row weighs in the contrasts of the first and second of each pair, (P, Q):
+    the row itself, less the mean of the rows of other states that are most like it; the same row
+    for both only where a state has no other.
+
+    unit     (Q, d) features
+    labels   (Q,) the state of each row, ascending
+    pairs    (P, 2) rows of one state
     """
-    first, second = [a], [b]
-    for rows in others:
-        both = likeness[rows, a][:, None] + likeness[rows, b]
-        if len(rows) > 1:
-            np.fill_diagonal(both, -np.inf)
-        i, j = divmod(int(both.argmax()), len(rows))
-        first.append(int(rows[i]))
-        second.append(int(rows[j]))
-    weights = np.array([1.0, *(-1 / len(others) for _ in others)])
-    squares_a, squares_b, product = (
-        float(weights @ products[x][:, y] @ weights)
-        for x, y in ((first, first), (second, second), (first, second))
-    )
-    if min(squares_a, squares_b) <= NOTHING * float(products.diagonal().max()):
-        return None
-    return float(np.clip(product / np.sqrt(squares_a * squares_b), -1, 1))
+    every = np.arange(len(pairs))[:, None]
+    chosen, second_best = [], []
+    for rows in pairs.T:
+        likeness = unit[rows] @ unit.T
+        best = _most_alike(likeness, labels)
+        likeness[every, best[0]] = -np.inf
+        chosen.append(best)
+        second_best.append(_most_alike(likeness, labels))
+    (first, first_value), (second, second_value) = chosen
+    (next_first, next_first_value), (next_second, next_second_value) = second_best
+    clash = (first == second) & (np.bincount(labels) > 1)
+    one, other = next_first_value + second_value, first_value + next_second_value
+    moves = (one > other) | ((one == other) & (next_first < first))
+    weights = []
+    for rows, columns in zip(
+        pairs.T,
+        (np.where(clash & moves, next_first, first), np.where(clash & ~moves, next_second, second)),
+        strict=True,
+    ):
+        table = np.zeros((len(pairs), len(unit)))
+        table[every, columns] = -1 / labels[-1]  # the number of other states
+        table[labels[rows][:, None] == labels] = 0
+        table[every[:, 0], rows] = 1
+        weights.append(table)
+    return weights[0], weights[1]
+
+
+def _contrast_cosines(
+    unit: Floats, labels: Ints, pairs: Sequence[tuple[int, int]], evidence: Floats | None = None
+) -> Iterator[tuple[float | None, float | None]]:
+    """Yield for each pair the cosine of their contrasts and, with evidence, of the evidence of
+    these; None where one vanishes."""
+    for first in range(0, len(pairs), PAIRS_AT_A_TIME):
+        some = np.array(pairs[first : first + PAIRS_AT_A_TIME])
+        weights = contrast_weights(unit, labels, some)
+        cosines = _row_cosines(weights[0] @ unit, weights[1] @ unit, 1.0)
+        same = np.einsum("pd,pd->p", unit[some[:, 0]], unit[some[:, 1]]) > SAME
+        cosines = [1.0 if alike else c for alike, c in zip(same.tolist(), cosines, strict=True)]
+        seen: list[float | None] = [None] * len(cosines)
+        if evidence is not None:
+            longest = float(np.einsum("qn,qn->q", evidence, evidence).max())
+            seen = _row_cosines(weights[0] @ evidence, weights[1] @ evidence, longest)
+        for cosine, correlation in zip(cosines, seen, strict=True):
+            yield cosine, None if cosine is None else correlation
+
+
+def _row_cosines(a: Floats, b: Floats, longest: float) -> list[float | None]:
+    """Return the cosine of each row of a with that of b; None where one vanishes beside rows of
+    the squared length ``longest``."""
+    squares = np.einsum("pd,pd->p", a, a), np.einsum("pd,pd->p", b, b)
+    vanish = np.minimum(*squares) <= NOTHING * longest
+    lengths = np.sqrt(np.where(vanish, 1, squares[0] * squares[1]))
+    cosines = np.clip(np.einsum("pd,pd->p", a, b) / lengths, -1, 1)
+    return [None if gone else c for gone, c in zip(vanish.tolist(), cosines.tolist(), strict=True)]
 
 
 def _cosine(a: NDArray[np.floating], b: NDArray[np.floating]) -> float | None:
@@ -221,33 +317,32 @@ def _mean(values: Iterable[float | None]) -> float | None:
     return float(np.mean(known)) if known else None
 
 
-def _description_pair(rows: _Rows, seen: _Seen | None, a: int, b: int) -> DescriptionPair:
-    words = rows.words
-    others = [state for state in range(len(words.states)) if state != words.labels[a]]
-    cosine = rows.cosine(a, b, others)
-    pair = DescriptionPair(
-        words.state_names[a], words.descriptions[a], words.descriptions[b], cosine
-    )
-    if seen is None:
-        return pair
-    beside = [rows.of_state[state] for state in others]
-    together = contrast_cosine(rows.likeness, seen.products, a, b, beside)
-    return replace(
-        pair,
-        correlation=None if cosine is None else together,
-        overlap=seen.alone[a].iou(seen.alone[b]),
-    )
+def _description_pairs(
+    rows: _Rows, seen: _Seen | None, pairs: Sequence[tuple[int, int]]
+) -> list[DescriptionPair]:
+    words, evidence = rows.words, None if seen is None else seen.evidence
+    cosines = _contrast_cosines(rows.unit, words.labels, pairs, evidence)
+    return [
+        DescriptionPair(
+            words.state_names[a],
+            words.descriptions[a],
+            words.descriptions[b],
+            cosine,
+            correlation,
+            None if seen is None else seen.alone[a].iou(seen.alone[b]),
+        )
+        for (a, b), (cosine, correlation) in zip(pairs, cosines, strict=True)
+    ]
 
 
 def _description(
     rows: _Rows,
     seen: _Seen | None,
-    pairs: Mapping[tuple[int, int], DescriptionPair],
+    agreement: float | None,
     q: int,
     spelling: Spelling | None,
 ) -> DescriptionWords:
     words = rows.words
-    agreement = _mean(row.cosine for pair, row in pairs.items() if q in pair)
     direction = _cosine(*rows.turned(q)) if len(rows.rest(q)) else None
     row = DescriptionWords(
         words.state_names[q], words.descriptions[q], agreement, direction, spelling=spelling
@@ -264,16 +359,17 @@ def _description(
     )
 
 
-def _state_pair(rows: _Rows, seen: _Seen | None, s: int, t: int) -> StatePair:
-    names = list(rows.words.states)
-    agreement = _mean(
-        rows.cosine(*pair, [other])
-        for state, other in ((s, t), (t, s))
-        for pair in combinations(rows.of_state[state].tolist(), 2)
+def _state_pair(rows: _Rows, seen: _Seen | None, most: int, s: int, t: int) -> StatePair:
+    members = [rows.of_state[state][:most] for state in (s, t)]
+    sizes = [len(group) for group in members]
+    within = [*combinations(range(sizes[0]), 2), *combinations(range(sizes[0], sum(sizes)), 2)]
+    cosines = _contrast_cosines(
+        rows.unit[np.concatenate(members)], np.repeat([0, 1], sizes), within
     )
+    agreement = _mean(cosine for cosine, _ in cosines)
     pair = StatePair(
-        names[s],
-        names[t],
+        rows.names[s],
+        rows.names[t],
         _cosine(rows.means[s], rows.means[t]),
         agreement,
         _cosine(rows.directions[s], rows.directions[t]),
@@ -306,10 +402,25 @@ def left_out(vocabulary: Vocabulary) -> Iterator[str]:
     yield from _limited(_repeated(vocabulary))
 
 
-def _notes(
-    report: WordsReport, words: Vocabulary, alike: Sequence[tuple[int, int]]
-) -> Iterator[str]:
-    yield from _limited(_same(words, alike))
+def _not_compared(rows: _Rows, most: int) -> Iterator[str]:
+    """Yield sentences on what a report leaves out because there is too much of it."""
+    sizes = [len(members) for members in rows.of_state]
+    pairs, state_pairs = sum(map(math.comb, sizes, [2] * len(sizes))), math.comb(len(sizes), 2)
+    if pairs > MAX_PAIRS:
+        yield (
+            f"of {pairs:,} pairs of descriptions of a state, only the {MAX_PAIRS:,} that are least "
+            "alike are compared"
+        )
+    if state_pairs > MAX_PAIRS:
+        yield (
+            f"of {state_pairs:,} pairs of states, only the {MAX_PAIRS:,} whose directions are most "
+            "alike are compared"
+        )
+    if max(sizes) > most:
+        yield f"of each state, only the first {most} descriptions tell how it agrees with another"
+
+
+def _notes(report: WordsReport, words: Vocabulary) -> Iterator[str]:
     for kind in (_unread, _disagreeing, _hanging, _confused):
         yield from _limited(list(kind(report)))
     single = [state for state, texts in words.states.items() if len(texts) == 1]
@@ -321,10 +432,11 @@ def _notes(
         )
 
 
-def _limited(sentences: Sequence[str]) -> Iterator[str]:
+def _limited(sentences: Sequence[str], more: int = 0) -> Iterator[str]:
     yield from sentences[:MAX_LISTED]
-    if sentences[MAX_LISTED:]:
-        yield f"… and {len(sentences) - MAX_LISTED} more like these"
+    more += len(sentences[MAX_LISTED:])
+    if more:
+        yield f"… and {more} more like these"
 
 
 def _repeated(vocabulary: Vocabulary) -> list[str]:
@@ -336,8 +448,14 @@ def _repeated(vocabulary: Vocabulary) -> list[str]:
     ]
 
 
-def _same(words: Vocabulary, alike: Sequence[tuple[int, int]]) -> list[str]:
-    sentences = []
+def _same(rows: _Rows) -> Iterator[str]:
+    """Name descriptions that are the same to the encoder."""
+    words, count, sentences = rows.words, 0, []
+    alike: list[list[int]] = []
+    for first, table in _later_products(rows.unit):
+        same = table > SAME
+        count += int(same.sum())
+        alike += (np.argwhere(same)[: MAX_LISTED - len(alike)] + first).tolist()
     for a, b in alike:
         states = words.state_names[a], words.state_names[b]
         both = quoted((words.descriptions[a], words.descriptions[b]))
@@ -348,7 +466,7 @@ def _same(words: Vocabulary, alike: Sequence[tuple[int, int]]) -> list[str]:
                 f"{both} are the same to the encoder, so it cannot tell {quoted(states)} apart by "
                 "them; choose other words"
             )
-    return sentences
+    return _limited(sentences, count - len(alike))
 
 
 def _unread(report: WordsReport) -> Iterator[str]:
@@ -380,12 +498,12 @@ def _disagreeing(report: WordsReport) -> Iterator[str]:
 
 def _hanging(report: WordsReport) -> Iterator[str]:
     """Name states whose window is another one as soon as a description is left out."""
+    by_state = defaultdict(list)
+    for row in report.descriptions:
+        if row.without is not None and row.without < MOSTLY_SAME:
+            by_state[row.state].append(row.text)
     for state in report.states:
-        texts = [
-            row.text
-            for row in report.descriptions
-            if row.state == state.state and row.without is not None and row.without < MOSTLY_SAME
-        ]
+        texts = by_state[state.state]
         if texts and state.window is not None:
             each = "each of " if len(texts) > 1 else ""
             yield (

@@ -10,17 +10,18 @@ import contextlib
 import logging
 import os
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from dejacue.errors import Cancelled, InputError
 from dejacue.pipeline.job import NOTHING_SAVED, Job, Observed, StrPath
 from dejacue.progress import Progress, silent
-from dejacue.records import History
-from dejacue.records.history import EVERY, PROBLEMS
-from dejacue.report.thumbnails import PictureAlbum
+from dejacue.records import History, Note, Timeline
+from dejacue.records.history import EVERY, MEANINGLESS, PROBLEMS
+from dejacue.records.note import in_order
+from dejacue.report.thumbnails import PictureAlbum, frame_and_crop
 from dejacue.sources.atomic import check_place
 from dejacue.sources.build import EncoderInfo, Watch, build_histories, recipe
 from dejacue.sources.encoders import Encoder
@@ -34,14 +35,15 @@ from dejacue.sources.findings import (
     read_pictures,
     write_pictures,
 )
+from dejacue.sources.frames import open_frames
 from dejacue.sources.partial import PartialRows
-
-if TYPE_CHECKING:
-    from dejacue.sources.video import Frame
+from dejacue.sources.video import Frame
 
 _log = logging.getLogger("dejacue")
-MINI_ONLY_KNOWS = (
-    "mini only knows the rendered scenes of this project; for real footage use --encoder siglip2"
+MAX_INTERVAL_PICTURES = 24
+MINI_ONLY_KNOWS = Note(
+    "mini only knows the rendered scenes of this project; for real footage use --encoder siglip2",
+    "information",
 )
 
 
@@ -52,7 +54,7 @@ class Encoded:
     history: History
     file: Path | None = None
     pictures: Pictures = field(default_factory=lambda: Pictures({}, {}))
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[Note, ...] = ()
 
 
 def encode(
@@ -89,12 +91,15 @@ def encode(
         _log.info("reused %s: made from the same video, masks and options", paths)
     album = PictureAlbum()
     new: dict[str, History] = {}
-    warnings: list[str] = []
+    warnings: list[Note] = []
     if missing.objects:
         watch = partial(_add_to, album) if pictures else None
         new = _new_histories(missing, encoder, info, files, bool(reused), watch, progress)
         warnings = [
-            f"{observed.video.path}: {name} is never visible in these frames; left out"
+            Note(
+                f"{observed.video.path}: {name} is never visible in these frames; left out",
+                "information",
+            )
             for name in missing.objects
             if name not in new
         ]
@@ -112,7 +117,7 @@ def encode(
             history,
             files.paths.get(name),
             pictures_of.get(name, Pictures({}, {})),
-            (*warnings, *history_warnings(history)),
+            in_order((*warnings, *history_warnings(history))),
         )
         for name, history in histories.items()
     }
@@ -228,23 +233,27 @@ def _cancelled(partial: Path | None, count: int, length: int | None, objects: in
     return Cancelled(f"stopped; {of} are kept in {partial} and will be reused")
 
 
-def mini_warning(identity: str | None) -> list[str]:
+def mini_warning(identity: str | None) -> list[Note]:
     """Return the warning that goes with every answer of mini; nothing for other encoders."""
     return [MINI_ONLY_KNOWS] if (identity or "").startswith("dejacue-mini@") else []
 
 
-def history_warnings(history: History) -> list[str]:
+def history_warnings(history: History) -> list[Note]:
     """Return what a reader must know of how a history was made, whenever that was."""
     made_with = history.made_with or {}
-    warnings = [*mini_warning(history.encoder), *made_with.get(PROBLEMS, "").splitlines()]
+    warnings = [Note(made_with[MEANINGLESS], "meaningless")] if MEANINGLESS in made_with else []
+    warnings += [] if warnings else mini_warning(history.encoder)
+    warnings += [Note(text, "doubtful") for text in made_with.get(PROBLEMS, "").splitlines()]
     frames = history.frames_looked_at or 0
     if every := made_with.get(EVERY):
-        warnings.append(
+        text = (
             f"only one in {every} frames was used ({frames} in all), so that a CPU takes about as "
             "long as the video lasts; --stride 1 uses all"
         )
+        warnings.append(Note(text, "information"))
     if 2 * len(history) < frames:
-        warnings.append(f"{history.id} is seen in only {len(history)} of {frames} frames")
+        text = f"{history.id} is seen in only {len(history)} of {frames} frames"
+        warnings.append(Note(text, "doubtful"))
     return warnings
 
 
@@ -275,3 +284,28 @@ def _with_pictures(
         again = {name: album.pictures(at) for at, name in enumerate(gone)}
         pictures |= _with_pictures(replace(observed, objects=gone), info, files, again)
     return pictures
+
+
+def with_interval_pictures(
+    pictures: Pictures, observed: Observed, history: History, timeline: Timeline
+) -> Pictures:
+    """Add a picture from the middle of each interval that is claimed and has none."""
+    rows: list[int] = []
+    for window in dict.fromkeys(interval.window for interval in timeline.claimed):
+        shown = (*pictures.thumbnails, *history.frames[rows].tolist())
+        if len(rows) < MAX_INTERVAL_PICTURES and not any(frame in window for frame in shown):
+            first, last = history.rows_of(window)
+            rows.append((first + last) // 2)
+    if not rows or history.source_frames is None:
+        return pictures
+    masks = observed.masks.thinned(int((history.made_with or {}).get(EVERY, 1)))
+    added = Pictures(dict(pictures.thumbnails), dict(pictures.crops))
+    with contextlib.suppress(InputError), closing(open_frames(Path(observed.video.path))) as frames:
+        for row in sorted(rows):
+            index, source = int(history.frames[row]), int(history.source_frames[row])
+            frame = Frame(index, source, None, frames.name(source), frames.image(source))
+            (mask,) = masks.unions(frame, [observed.objects[history.id]])
+            added.thumbnails[index], part = frame_and_crop(frame.image, mask)
+            if part is not None:
+                added.crops[index] = part
+    return added

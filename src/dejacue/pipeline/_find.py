@@ -19,11 +19,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dejacue.arguments import checked
 from dejacue.errors import InputError, in_file, named
 from dejacue.method._timelines import in_frames
 from dejacue.method.coordinates import Coordinates
 from dejacue.method.readout import Readout
-from dejacue.pipeline._encode import Encoded, encode, history_warnings
+from dejacue.pipeline._encode import Encoded, encode, history_warnings, with_interval_pictures
 from dejacue.pipeline._readout import (
     Examples,
     LoadedVocabulary,
@@ -44,8 +45,9 @@ from dejacue.pipeline.job import (
     changed_options,
 )
 from dejacue.progress import Progress, default_progress
-from dejacue.records import History
+from dejacue.records import History, Note
 from dejacue.sources.atomic import check_place
+from dejacue.sources.detectors.base import Detector
 from dejacue.sources.encoders import Encoder
 from dejacue.sources.files import read_history
 from dejacue.sources.findings import (
@@ -61,13 +63,18 @@ from dejacue.sources.tracks.follow import Prompts, TrackerOptions, first_prompts
 from dejacue.sources.video import Video
 
 Source = StrPath | Video | History | Finding
-SAMPLED = (
+SAMPLED = Note(
     "frames are numbered as sampled; source frames, seconds, clips and references are those of "
-    "the file"
+    "the file",
+    "information",
 )
-NO_TIMES = "images have no timestamps, so there are no seconds and no .vtt; --set rate=25 adds them"
+NO_TIMES = Note(
+    "images have no timestamps, so there are no seconds and no .vtt; --set rate=25 adds them",
+    "information",
+)
 
 
+@checked
 def find(
     video: Source,
     vocabulary: VocabularySource | None = None,
@@ -80,6 +87,9 @@ def find(
     point: Sequence[float] | None = None,
     mask: NDArray[np.bool_] | StrPath | None = None,
     prompts: Prompt | Prompts | None = None,
+    object_name: str | Sequence[str] | None = None,
+    whole: bool = False,
+    fixed: bool = False,
     kind: str | None = None,
     match: str = "auto",
     start: int | None = None,
@@ -91,21 +101,23 @@ def find(
     rate: float | None = None,
     errors: str = "skip",
     decoder: str = "software",
+    stream: int | None = None,
     encoder: Encoder | str | None = None,
     encoder_options: EncoderOptions | None = None,
     tracker: Tracker | str | None = None,
     tracker_options: TrackerOptions | None = None,
+    detector: Detector | str | None = None,
     readout: str | Readout = "contrast",
     coordinates: str | Coordinates | None = None,
     smoothing: int | None = None,
     top: int | None = None,
     diagnostics: bool = False,
-    engine: str = "auto",
+    kernel: str = "auto",
     folder: StrPath | None = None,
     pictures: bool = True,
     progress: Progress | None = None,
 ) -> Finding:
-    """When is this object in which state?
+    """Find when an object of a video is in which state.
 
     video         a path (file, folder of images, glob) or an opened Video; or a History, a Finding
                   or where one was written: then nothing is decoded
@@ -118,13 +130,16 @@ def find(
     box, point, mask   instead of masks: where it is in the first frame, (x0, y0, x1, y1), (x, y),
                   or a picture; a tracker follows it (None: the best one that is installed)
     prompts       the same in any frame, as Prompt records
-    start … decoder   which frames are used, as open_video takes them; with neither stride nor fps,
+    object_name   instead of all these: what it is called, for a detector to find it (default: the
+                  vocabulary's object); of several, the one with the best score
+    whole         every frame is the object; fixed: the box stays where it is
+    start … stream   which frames are used, as open_video takes them; with neither stride nor fps,
                   all or, of a slow encoder, about four a second (docs/video.md)
     encoder       a name or an Encoder (siglip2; with a history: the one that it was made with)
     readout       contrast, joint (every occurrence), published (the paper), …, or a readout object
     smoothing     of readouts other than contrast and joint, an odd number of frames
     top           windows per description (None: as many as suit the readout)
-    engine        that reads: auto, avx2, baseline or numpy
+    kernel        that reads: auto, avx2, baseline or numpy
     folder        where the finding, histories, masks, pictures and unfinished work are kept and
                   reused; None: nothing is written
     pictures      whether a few are kept for the report
@@ -133,6 +148,7 @@ def find(
     return _search(locals()).finding()
 
 
+@checked
 def find_each(
     video: Source,
     vocabulary: VocabularySource | None = None,
@@ -157,12 +173,16 @@ def _search(parameters: Mapping[str, Any]) -> Search:
     if p.prompts and first:
         problem = "prompts are given as well as a box, point or mask"
         raise InputError(problem, field="prompts", remedy="leave one of them out")
-    sampling = (p.start, p.end, p.start_s, p.end_s, p.stride, p.fps, p.rate, p.errors, p.decoder)
+    sampling = {name: getattr(p, name) for name in VideoOptions.__dataclass_fields__}
     job = Job(
         video=p.video if isinstance(p.video, str | os.PathLike | Video) else "",
-        sampling=VideoOptions(*sampling),
+        sampling=VideoOptions(**sampling),
         masks=p.masks,
         prompts=[p.prompts] if isinstance(p.prompts, Prompt) else p.prompts or first,
+        fixed=p.fixed,
+        whole=p.whole,
+        names=p.object_name or (),
+        detector=p.detector,
         objects=p.objects,
         kind=p.kind,
         match=p.match,
@@ -175,7 +195,7 @@ def _search(parameters: Mapping[str, Any]) -> Search:
         p.video,
         p.vocabulary,
         job,
-        ReadoutOptions(p.readout, p.coordinates, p.smoothing, p.top, p.diagnostics, p.engine),
+        ReadoutOptions(p.readout, p.coordinates, p.smoothing, p.top, p.diagnostics, p.kernel),
         MoreExamples(p.examples, tuple(p.changes)) if p.examples or p.changes else None,
         p.folder,
         p.pictures,
@@ -202,7 +222,7 @@ class Search:
 
     @cached_property
     def saved(self) -> Finding | None:
-        """The finding of an earlier run, or one with a history only; None for a video."""
+        """Return the finding of an earlier run, or one with a history only; None for a video."""
         return saved_finding(self.source)
 
     def finding(self) -> Finding:
@@ -225,7 +245,7 @@ class Search:
         unused = [*changed_options(job.sampling)]
         unused += ["object"] if job.objects not in (None, "all") else []
         with place:
-            if job.masks is not None or job.prompts:
+            if job.masks is not None or job.prompts or job.whole or job.names:
                 problem = "is a history, which needs no masks or boxes"
                 raise InputError(problem, field="masks", remedy="leave them out")
             if self.vocabulary is None and self.examples is None and job.encoder is not None:
@@ -250,12 +270,15 @@ class Search:
         if self.folder is not None:
             check_place(self.folder, folder=True)
         words = LoadedVocabulary.load(self.vocabulary, job.encoder_options, self.examples)
-        job.encoder_options.check(job.encoder)
+        if not (job.names or job.prompts or job.whole) and job.masks is None:
+            job = replace(job, names=words.vocabulary.object or ())
+        job.check()
+        job.check_weights()
         # what is wrong with the input is said before a model is loaded and an object followed
-        observed = None if job.prompts and job.masks is None else job.observe(video)
+        observed = None if job.locates else job.observe(video)
         encoder = job.load()
         vocabulary, word_warnings = words.encoded(encoder, str(video.path))
-        observed = observed or job.observe(video, self.folder, progress)
+        observed = observed or job.observe(video, self.folder, progress, encoder)
         if single and len(observed.objects) > 1:
             names = ", ".join(observed.objects)
             problem = f"holds {names}, but find returns one"
@@ -280,27 +303,29 @@ class Search:
                 result.history, vocabulary, self.readout_options, names=names_of_files
             )
             warnings = (*_warnings(observed, result, name), *word_warnings)
-            doubts = observed.doubts(name)
+            doubts, history, pictures = observed.doubts(name), result.history, result.pictures
+            is_path = isinstance(self.source, str | os.PathLike)
+            if self.pictures and is_path and self.job.sampling.stream is None:
+                pictures = with_interval_pictures(pictures, observed, history, timeline)
             findings.append(
-                Finding(
-                    result.history, vocabulary, timeline, *result.pictures, doubts, warnings, made
-                )
+                Finding(history, vocabulary, timeline, *pictures, doubts, warnings, made)
             )
             progress("read", len(findings), len(encoded), "")
         return findings
 
 
-def _warnings(observed: Observed, encoded: Encoded, name: str) -> list[str]:
-    warnings = [*observed.warnings, *encoded.warnings]
+def _warnings(observed: Observed, encoded: Encoded, name: str) -> list[Note]:
+    warnings = [Note(text, "doubtful") for text in observed.warnings] + [*encoded.warnings]
     if doubts := observed.doubts(name):
         window, text = doubts[0]
         more = f", and {len(doubts) - 1} more" if len(doubts) > 1 else ""
         where = f"{in_frames(*window)} of the file"
-        warnings.append(f"the tracker may be wrong in {where}: {text}{more}")
-    return list(dict.fromkeys((*warnings, *_counting(encoded.history))))
+        text = f"the tracker may be wrong in {where}: {text}{more}"
+        warnings.append(Note(text, "doubtful"))
+    return [*warnings, *_counting(encoded.history)]
 
 
-def _counting(history: History) -> list[str]:
+def _counting(history: History) -> list[Note]:
     """Return what a reader must know of how frames and seconds are counted."""
     images = [NO_TIMES] if history.times_s is None and history.source_frames is not None else []
     return [*images, *([SAMPLED] if history.sampled else [])]
@@ -311,7 +336,7 @@ def _made(job: Job, observed: Observed, encoder: Encoder) -> Made:
     options = {name: value for kind in kinds for name, value in changed_options(kind).items()}
     on_disk = not observed.temporary and not observed.masks.in_memory
     masks = os.path.abspath(observed.masks.path) if on_disk else None
-    path, prompts = os.path.abspath(observed.video.path), job.encoder_options.prompts
+    path, prompts = os.path.abspath(observed.video.path), job.encoder_options.templates
     return Made(path, masks, observed.tracker, encoder.identity, prompts, options)
 
 

@@ -14,7 +14,7 @@ from dejacue.method.localization import analyse
 from dejacue.method.plan import Plan
 from dejacue.method.readout import Readout
 from dejacue.pipeline.job import EncoderOptions
-from dejacue.records import History, Timeline, Vocabulary
+from dejacue.records import History, Note, Timeline, Vocabulary
 from dejacue.records.example import NONE, examples_of
 from dejacue.sources.encoders import (
     ENCODERS,
@@ -29,19 +29,19 @@ from dejacue.sources.examples import resolved, unseen
 from dejacue.sources.files import by_file, read_vocabulary
 
 Examples = Mapping[str | None, Any]
-VocabularySource = Vocabulary | Mapping[str, Any] | str | os.PathLike[str]
+VocabularySource = Vocabulary | Mapping[str, Any] | Sequence[str] | str | os.PathLike[str]
 
 
 @dataclass(frozen=True)
 class ReadoutOptions:
-    """How states are read out of a history: the options of dejacue.locate."""
+    """The options of ``find`` that say how states are read out of a history."""
 
     readout: str | Readout = "contrast"
     coordinates: str | Coordinates | None = None
     smoothing: int | None = None
     top: int | None = None
     diagnostics: bool = False
-    engine: str = "auto"
+    kernel: str = "auto"
 
     def check(self) -> None:
         """Refuse options that do not fit each other, before anything is opened."""
@@ -114,15 +114,16 @@ class LoadedVocabulary:
             return cls(more.as_vocabulary(), place, options)
         if isinstance(source, Vocabulary):
             vocabulary = source
-        elif isinstance(source, Mapping):
+        elif isinstance(source, Mapping | list | tuple):
             vocabulary = by_file(Vocabulary.from_dict(source))
         elif isinstance(source, str | os.PathLike):
-            prompts = options.prompts if Path(source).suffix.lower() == ".npz" else None
+            templates = options.templates if Path(source).suffix.lower() == ".npz" else None
             place = in_file(source)
-            vocabulary = read_vocabulary(source, prompts=prompts)
+            vocabulary = read_vocabulary(source, templates=templates)
         else:
             raise InputError(
-                f"vocabulary {source!r:.40}: give a path, {{state: descriptions}} or a Vocabulary",
+                f"vocabulary {source!r:.40}: give a path, {{state: descriptions}}, a list of "
+                "sentences or a Vocabulary",
                 field="vocabulary",
             )
         return cls(more.added_to(vocabulary), place, options)
@@ -143,7 +144,7 @@ class LoadedVocabulary:
 
     def encoded(
         self, encoder: Encoder | None, video: str | None = None
-    ) -> tuple[Vocabulary, tuple[str, ...]]:
+    ) -> tuple[Vocabulary, tuple[Note, ...]]:
         """Return the vocabulary with features of words and examples, and warnings.
 
         video   whose states are located: examples may be frames of it
@@ -152,17 +153,18 @@ class LoadedVocabulary:
             vocabulary = resolved(self.vocabulary, lambda: encoder, video)
             if vocabulary.features is not None or encoder is None:
                 return vocabulary, ()
-            warnings: list[str] = []
-            only_examples = "so only the examples define the states"
-            if not encoder.has_text and any(vocabulary.states.values()):
-                warnings.append(f"{encoder.name} has no words, {only_examples}")
-            elif not vocabulary.spoken and any(vocabulary.states.values()):
-                warnings.append(f"not every state has words, {only_examples}")
-            elif vocabulary.spoken:
-                strange = encoder.unknown_words(vocabulary.descriptions)
-                warnings += [f"{UNKNOWN_WORDS}{', '.join(strange)}"] if strange else []
-        prompts = self.options.prompts or "ensemble"
-        return encode_vocabulary(vocabulary, encoder, prompts=prompts), tuple(warnings)
+            warnings: tuple[Note, ...] = ()
+            if not vocabulary.spoken or not encoder.has_text:
+                problem = "not every state has words"
+                if not encoder.has_text:
+                    problem = f"{encoder.name} has no words"
+                if any(vocabulary.states.values()):
+                    text = f"{problem}, so only the examples define the states"
+                    warnings = (Note(text, "information"),)
+            elif strange := encoder.unknown_words(vocabulary.descriptions):
+                warnings = (Note(f"{UNKNOWN_WORDS}{', '.join(strange)}", "doubtful"),)
+        templates = self.options.templates or "ensemble"
+        return encode_vocabulary(vocabulary, encoder, templates=templates), warnings
 
 
 def apply_readout(

@@ -11,6 +11,7 @@ from dataclasses import replace as changed
 from fnmatch import fnmatchcase
 from typing import Any
 
+from dejacue.arguments import checked
 from dejacue.data.layouts import Clip, Dataset, clip_rows, open_dataset
 from dejacue.errors import InputError, named, unknown
 from dejacue.evaluation.evaluate import Evaluation, evaluate
@@ -21,6 +22,7 @@ from dejacue.pipeline.ingest import Ingested, check_encoder_of, encoder_of, inge
 from dejacue.pipeline.job import EncoderOptions, StrPath
 from dejacue.progress import Progress, default_progress
 from dejacue.records import Timeline, Vocabulary
+from dejacue.records.history import MEANINGLESS
 from dejacue.sources.encoders import Encoder
 from dejacue.store import Store
 
@@ -78,6 +80,7 @@ class Measured:
         }
 
 
+@checked
 def evaluate_dataset(
     dataset: Dataset | StrPath,
     store: StrPath,
@@ -132,6 +135,9 @@ def evaluate_dataset(
     clips = _rest(dataset, left_out)
     timelines: dict[str, list[Timeline]] = {}
     with Store.open(store) as opened:
+        made_with = {clip.id: opened.origin(clip.id).made_with for clip in clips}
+        left_out |= {id: made[MEANINGLESS] for id, made in made_with.items() if MEANINGLESS in made}
+        clips = _rest(dataset, left_out)
         for done, (name, readout) in enumerate(chosen.items(), 1):
             histories = (opened[clip.id] for clip in clips)
             vocabularies = (words[clip.id] for clip in clips)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
+from dejacue.arguments import checked, fits
 from dejacue.errors import InputError, unknown
 from dejacue.method.contrast import Contrast
 from dejacue.method.plan import READOUTS, readout_from
@@ -23,7 +24,8 @@ from dejacue.pipeline._readout import (
     apply_readout,
 )
 from dejacue.pipeline.job import EncoderOptions, StrPath
-from dejacue.records import History, Interval, Timeline, Vocabulary, Window
+from dejacue.records import History, Interval, Note, Timeline, Vocabulary, Window
+from dejacue.records.note import in_order
 from dejacue.sources.atomic import write_bytes, write_text
 from dejacue.sources.encoders import UNKNOWN_WORDS, Encoder
 from dejacue.sources.findings import Made, Parts, Pictures, read_finding, write_finding
@@ -44,7 +46,7 @@ class Finding:
     timeline     the intervals, with the evidence behind them; its notes include the warnings
     thumbnails   frame → JPEG of the frame with the object outlined; crops: of the object alone
     doubts       (window in frames of the file, sentence): where the tracker may be wrong
-    warnings     what a reader must know of how it was made
+    warnings     what a reader must know of how it was made, the most severe first
     """
 
     history: History
@@ -53,12 +55,12 @@ class Finding:
     thumbnails: Mapping[int, bytes] = field(default_factory=dict)
     crops: Mapping[int, bytes] = field(default_factory=dict)
     doubts: tuple[tuple[Window, str], ...] = ()
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[Note, ...] = ()
     made: Made = field(default_factory=Made)
 
     @property
     def thumbnail(self) -> bytes | None:
-        """A JPEG to know the object by; None where no pictures were kept."""
+        """Return a JPEG to know the object by; None where no pictures were kept."""
         return self._pictures.middle
 
     @property
@@ -66,10 +68,19 @@ class Finding:
         return Pictures(dict(self.thumbnails), dict(self.crops))
 
     def __post_init__(self) -> None:
+        if not fits(self.warnings, Iterable[str]):
+            problem = "finding: warnings must be sentences"
+            raise InputError(problem, field="warnings", value=self.warnings)
+        object.__setattr__(self, "warnings", in_order(self.warnings))
         if self.timeline is not None and self.warnings:  # every view and file contains them
-            notes = tuple(dict.fromkeys((*self.warnings, *self.timeline.notes)))
+            notes = in_order((*self.warnings, *self.timeline.notes))
             if notes != self.timeline.notes:
                 object.__setattr__(self, "timeline", self.timeline.replace(notes=notes))
+
+    @property
+    def meaningless(self) -> Note | None:
+        """Return the note that says why there is no answer; None where there is one."""
+        return self.timeline.meaningless
 
     @overload
     def __getitem__(self, key: str) -> list[Interval]: ...
@@ -95,6 +106,7 @@ class Finding:
         """Return the state at a second, or at a frame; None where none is claimed."""
         return self.timeline.at(time_s, frame=frame)
 
+    @checked
     def with_words(
         self,
         vocabulary: VocabularySource | None = None,
@@ -114,7 +126,7 @@ class Finding:
         """
         chosen = ReadoutOptions(**readout_options)
         chosen.check()
-        options = encoder_options or EncoderOptions(prompts=self.made.prompts)
+        options = encoder_options or EncoderOptions(templates=self.made.prompts)
         same_words = vocabulary is None
         words = LoadedVocabulary.load(
             self.vocabulary if same_words else vocabulary, options, examples
@@ -130,7 +142,7 @@ class Finding:
             vocabulary=encoded,
             timeline=apply_readout(self.history, encoded, chosen, names=names),
             warnings=(*warnings, *new_warnings),
-            made=replace(self.made, prompts=options.prompts),
+            made=replace(self.made, prompts=options.templates),
         )
 
     def correct(
@@ -146,6 +158,7 @@ class Finding:
         top = self.timeline.settings.get("top")
         return replace(self, vocabulary=vocabulary).with_words(readout=self._readout(), top=top)
 
+    @checked
     def next_question(self, count: int = 1, *, seed: int = 0) -> tuple[Question, ...]:
         """Return the frames whose names would tell most about the rest, best first."""
         readout = self._readout()
@@ -154,7 +167,7 @@ class Finding:
 
     @property
     def named(self) -> dict[str | None, list[Window]]:
-        """The windows in which a person says that a state holds, by state; None: in no state."""
+        """Return the windows that a person has named, by state; None: they show no state."""
         windows: dict[str | None, list[Window]] = {}
         frames = self.history.frames
         for example in self.vocabulary.facts:
@@ -189,14 +202,24 @@ class Finding:
             thumbnails=list(self.thumbnails.items()),
             crops=list(self.crops.items()),
             video=_from_here(self.made.video),
+            film=None if path is None else self._film(Path(path).parent),
             object=self.vocabulary.object,
             doubts=self.doubts,
             tracker=self.made.tracker,
-            warnings=self.warnings,
             named=self.named,
             vocabulary=self.vocabulary,
         )
         return page if path is None else write_text(self._target(path), page)
+
+    def _film(self, folder: Path) -> str | None:
+        """Return the path of the video relative to a folder; None where it cannot be played."""
+        video = self.made.video
+        if video is None or "stream" in self.made.options or not os.path.isfile(video):
+            return None
+        try:
+            return Path(os.path.relpath(video, folder)).as_posix()
+        except ValueError:  # on another drive
+            return None
 
     def scene(
         self,
@@ -234,7 +257,6 @@ class Finding:
             questions=self.next_question(questions) if questions else None,
             thumbnails=thumbnails,
             video=_from_here(self.made.video),
-            notes=self.timeline.notes,
             most=most,
         )
 
@@ -244,6 +266,7 @@ class Finding:
 
         return widget(self, **options)
 
+    @checked
     def export(self, kind: str, path: StrPath) -> Path:
         """Write the timeline in the format of another tool: json, csv, vtt, … (EXPORTS)."""
         from dejacue.report.exports import EXPORTS
@@ -270,7 +293,7 @@ class Finding:
         """Return the path; refuse that of the video, or another suffix."""
         if suffix and Path(path).suffix.lower() != suffix:
             raise InputError(f"give a name that ends in {suffix}", file=path)
-        video = self.made.video or ""
+        video, path = self.made.video or "", Path(path)
         if os.path.exists(path) and os.path.exists(video) and os.path.samefile(path, video):
             raise InputError("is the video", file=path, remedy="give another name")
         return path
@@ -284,15 +307,15 @@ class Finding:
             )
         from dejacue.report.clips import cut_clips
 
-        rate = self.made.options.get("rate")
-        return cut_clips(
-            Path(folder),
-            self.made.video,
-            self.history,
-            self.timeline,
-            None if rate is None else float(rate),
-        )
+        kinds = {"rate": float, "stream": int}
+        options = {
+            name: kind(self.made.options[name])
+            for name, kind in kinds.items()
+            if name in self.made.options
+        }
+        return cut_clips(Path(folder), self.made.video, self.history, self.timeline, **options)
 
+    @checked
     def write(self, folder: StrPath) -> Path:
         """Write finding.json and the arrays it names, to be read with ``Finding.read``."""
         history, words, timeline = self.history, self.vocabulary, self.timeline
@@ -302,13 +325,15 @@ class Finding:
         return write_finding(Path(folder), parts)
 
     @classmethod
+    @checked
     def read(cls, folder: StrPath) -> Finding:
         """Read the folder that ``write`` has written."""
         history, words, timeline, pictures, doubts, warnings, made = read_finding(Path(folder))
         return cls(history, words, timeline, *pictures, doubts, warnings, made)
 
     def __repr__(self) -> str:
-        seen = f"{len(self.history)} observed frames of {self.made.video or self.history.id}"
+        video = _from_here(self.made.video) or self.history.id
+        seen = f"{len(self.history)} observed frames of {video}"
         return f"<Finding {seen}>\n{self.timeline!r}"
 
     def _repr_html_(self) -> str:
@@ -318,7 +343,6 @@ class Finding:
             self.history,
             self.timeline,
             thumbnails=list(self.thumbnails.items()),
-            warnings=self.warnings,
         )
 
 

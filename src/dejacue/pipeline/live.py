@@ -6,12 +6,14 @@ picture, mask ──▶ crop ──▶ encode ──▶ LiveReading ──▶ Up
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dejacue.arguments import checked
 from dejacue.errors import InputError
 from dejacue.method.coordinates import Coordinates
 from dejacue.method.live import DELAY_S, LiveReading, Update
@@ -20,7 +22,7 @@ from dejacue.pipeline._encode import history_warnings
 from dejacue.pipeline._readout import LoadedVocabulary, VocabularySource
 from dejacue.pipeline.finding import Finding
 from dejacue.pipeline.job import EncoderOptions
-from dejacue.records import History
+from dejacue.records import History, Note
 from dejacue.records.history import LOOKED_AT
 from dejacue.report.thumbnails import PictureAlbum
 from dejacue.sources.build import EncoderInfo
@@ -29,9 +31,11 @@ from dejacue.sources.files import read_history
 from dejacue.sources.findings import Made, Pictures
 from dejacue.sources.tracks.loading import box_mask
 
+JUDGED_ROWS = 64  # the last ones: does the encoder know such pictures?
+
 
 class Live:
-    """The state of one object, frame by frame, while it is being filmed.
+    """Tells the state of one object, frame by frame, while it is being filmed.
 
     vocabulary   a path, {state: descriptions}, or a Vocabulary
     encoder      a name or an Encoder (siglip2)
@@ -44,6 +48,7 @@ class Live:
     readout and coordinates are those of ``find``. Nothing runs beside the calls.
     """
 
+    @checked
     def __init__(
         self,
         vocabulary: VocabularySource,
@@ -81,8 +86,9 @@ class Live:
             like=known,
         )
         self._on_update, self._id, self._looked = on_update, id, 0
+        self._recent: deque[NDArray[np.float32]] = deque(maxlen=JUDGED_ROWS)
         self._album = PictureAlbum() if pictures else None
-        self._made = Made(encoder=self.encoder.identity, prompts=options.prompts)
+        self._made = Made(encoder=self.encoder.identity, prompts=options.templates)
 
     def push(
         self,
@@ -110,6 +116,7 @@ class Live:
         row = None
         if seen is not None:
             row = self.encoder.encode_images([self._info.pixels(image, seen)])[0]
+            self._recent.append(row)
         update = self.reading.push(row, frame=frame, time_s=time_s, source=source)
         self._looked += 1
         if self._album is not None:
@@ -127,7 +134,9 @@ class Live:
         """
         details = {**self.encoder.details, LOOKED_AT: str(self._looked)}
         history = self.reading.history(self._id, encoder=self.encoder.identity, made_with=details)
-        all_warnings = (*warnings, *history_warnings(history), *self._warnings)
+        history = replace(history, made_with=details | self._info.judged(history.features))
+        doubtful = [Note(text, "doubtful") for text in warnings]
+        all_warnings = (*doubtful, *history_warnings(history), *self._warnings)
         pictures = Pictures({}, {})
         if self._album is not None:
             pictures = self._album.pictures(0, int(history.frames[0]))
@@ -138,6 +147,8 @@ class Live:
         return Finding(history, words, timeline, *pictures, (), all_warnings, about)
 
     def _announced(self, update: Update) -> Update:
+        if self._recent and not self._info.knows_pictures(np.stack(self._recent)):
+            update = Update(update.frame, update.time_s)  # what it says would be meaningless
         if self._on_update is not None:
             self._on_update(update)
         return update

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
-from dejacue.errors import need
+from dejacue.errors import extra, need
 from dejacue.report.scene import timeline_module
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def widget(
 
 @functools.cache
 def _widget_class() -> Any:
-    anywidget = need("anywidget", "pip install 'dejacue[notebook]'")
+    anywidget = need("anywidget", extra("notebook"))
     import traitlets
 
     class TimelineWidget(anywidget.AnyWidget):  # type: ignore[misc, name-defined]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 
+from dejacue.arguments import checked
 from dejacue.errors import InputError, named
 from dejacue.method.coordinates import check_pair
 from dejacue.method.wording import left_out, only_words, words_report
@@ -14,10 +15,12 @@ from dejacue.pipeline._readout import LoadedVocabulary, VocabularySource
 from dejacue.pipeline.finding import Finding
 from dejacue.pipeline.job import EncoderOptions, StrPath
 from dejacue.records import History, Vocabulary
+from dejacue.records.note import in_order
 from dejacue.records.words import Spelling, WordsReport
 from dejacue.sources.encoders import FORMS, Encoder, HasOrigin
 
 
+@checked
 def check_words(
     vocabulary: VocabularySource,
     history: History | Finding | StrPath | None = None,
@@ -34,8 +37,10 @@ def check_words(
                  only an encoder says which words it knows
     """
     finding = None if history is None else _finding(history)
-    prompts = finding.made.prompts if finding is not None else None
-    words = LoadedVocabulary.load(vocabulary, encoder_options or EncoderOptions(prompts=prompts))
+    templates = finding.made.prompts if finding is not None else None
+    words = LoadedVocabulary.load(
+        vocabulary, encoder_options or EncoderOptions(templates=templates)
+    )
     with words.place:
         spoken = replace(words, vocabulary=only_words(words.vocabulary))
     record = None if finding is None else finding.history
@@ -47,8 +52,8 @@ def check_words(
             name = os.fspath(history)
         with named(f"{name} with {words.name}"):
             check_pair(record, encoded)
-    report = words_report(encoded, record, _spellings(encoded, model, spoken.options.prompts))
-    return replace(report, notes=(*left_out(words.vocabulary), *report.notes))
+    report = words_report(encoded, record, _spellings(encoded, model, spoken.options.templates))
+    return replace(report, notes=in_order((*left_out(words.vocabulary), *report.notes)))
 
 
 def encoded_words(
@@ -94,10 +99,10 @@ def _encoder(
 
 
 def _spellings(
-    vocabulary: Vocabulary, encoder: Encoder | None, prompts: str | None
+    vocabulary: Vocabulary, encoder: Encoder | None, templates: str | None
 ) -> list[Spelling | None]:
     """Return the spelling of each description; what its longest prompt has no room for is cut."""
-    longest = FORMS.get(prompts or "") or max(FORMS.values(), key=len)
+    longest = FORMS.get(templates or "") or max(FORMS.values(), key=len)
     spellings: list[Spelling | None] = []
     for text in vocabulary.descriptions:
         spelling = encoder and encoder.spelling(text)

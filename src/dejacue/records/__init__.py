@@ -10,6 +10,7 @@ Axes: N observed frames, Q descriptions, d dimensions. Windows are inclusive on 
 from dejacue.records.example import Example
 from dejacue.records.history import History
 from dejacue.records.interval import Diagnostics, Interval
+from dejacue.records.note import Note
 from dejacue.records.reference import Reference
 from dejacue.records.timeline import TIMELINE_SCHEMA, Evidence, Timeline, Timelines
 from dejacue.records.vocabulary import Vocabulary
@@ -24,6 +25,7 @@ __all__ = [
     "Evidence",
     "Diagnostics",
     "Interval",
+    "Note",
     "Timeline",
     "Timelines",
     "Reference",

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import counted
+from dejacue.records.note import Note
 from dejacue.records.window import Window
 
 if TYPE_CHECKING:
@@ -49,6 +50,28 @@ def escaped(text: str) -> str:
     return html.escape(printable(text))
 
 
+def clock(seconds: float, digits: int = 2, *, minutes: bool = False) -> str:
+    """Return 4.10 s, 1:04.10 or 1:00:04.10; ``minutes``: 0:04.10 instead of seconds alone."""
+    whole = round(abs(seconds), digits)
+    sign = "−" if seconds < 0 and whole else ""
+    if whole < 60 and not minutes:
+        return f"{sign}{whole:.{digits}f} s"
+    minute, rest = divmod(whole, 60)
+    hour, minute = divmod(int(minute), 60)
+    words = f"{rest:0{digits + 3 if digits else 2}.{digits}f}"
+    return f"{sign}{hour}:{minute:02}:{words}" if hour else f"{sign}{minute}:{words}"
+
+
+def clock_range(interval: Interval) -> str:
+    """Return 4.10 – 12.00 s or 0:04.10 – 1:12.00; the start alone where the end is not known."""
+    if interval.start_s is None:
+        return ""
+    if interval.end_s is None:
+        return clock(interval.start_s)
+    start = clock(interval.start_s, minutes=round(interval.end_s, 2) >= 60).removesuffix(" s")
+    return f"{start} – {clock(interval.end_s)}"
+
+
 def table_html(
     title: str, head: Sequence[str], rows: Iterable[Sequence[str]], notes: Iterable[str] = ()
 ) -> str:
@@ -59,7 +82,7 @@ def table_html(
     table = (
         f'<table style="margin:4px 0"><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>'
     )
-    more = "".join(f'<div style="opacity:.7">{escaped(note)}</div>' for note in notes)
+    more = "".join(f'<div style="opacity:.7">{escaped(Note(note).line)}</div>' for note in notes)
     return f"<div><strong>{escaped(title)}</strong>{table}{more}</div>"
 
 
@@ -104,13 +127,17 @@ def bars_html(
         table.append((f"{badge} {escaped(row.label)}", svg, *row.cells))
     ends = f"<span>{first}</span><span>{last}</span>"
     if seconds is not None:
-        ends = f"<span>{first} · {seconds[0]:.2f} s</span><span>{last} · {seconds[-1]:.2f} s</span>"
+        times = clock(float(seconds[0])), clock(float(seconds[-1]))
+        ends = f"<span>{first} · {times[0]}</span><span>{last} · {times[1]}</span>"
     axis = f'<div style="{_SPREAD}">{ends}</div>'
     return table_html(title, ("", "", *head), [*table, ("", axis)], notes)
 
 
-def timeline_html(timeline: Timeline, history: History | None = None) -> str:
-    """Return the intervals of one history as a table; with its history also what was observed."""
+def timeline_html(timeline: Timeline, history: History | None = None, skip: int = 0) -> str:
+    """Return the intervals of one history as a table; with its history also what was observed.
+
+    skip   how many of the first notes stand elsewhere
+    """
     if len(timeline.subjects) != 1:
         return f"<pre>{escaped(repr(timeline))}</pre>"
     timed = any(interval.times_s for interval in timeline)
@@ -121,16 +148,22 @@ def timeline_html(timeline: Timeline, history: History | None = None) -> str:
         for interval in timeline[state]:
             groups.setdefault(interval.description, []).append(interval)
         if not groups:
-            cells = ["not found", *[""] * timed, "", "<br/>".join(map(escaped, texts))]
+            cells = [
+                timeline.without_interval,
+                *[""] * timed,
+                "",
+                "<br/>".join(map(escaped, texts)),
+            ]
             rows.append(BarRow(state, colour, (), (), cells))
         for text, (best, *further) in groups.items():
             cells = [_span(best.start, best.end)]
             if timed:
-                cells.append(_span(*(f"{t:.2f}" for t in best.times_s)) if best.times_s else "")
+                cells.append(_whole(clock_range(best)))
             cells.append(f"{best.score:.2f}")
             cells.append("<br/>".join(map(escaped, texts if text is None else (text,))))
             for interval in further:
-                when = _span(interval.start, interval.end) + _seconds(interval)
+                when = _span(interval.start, interval.end)
+                when += f" ({_whole(clock_range(interval))})" if interval.times_s else ""
                 cells[-1] += f"<br/>also {when}, score {interval.score:.2f}"
             rows.append(BarRow(state, colour, [best.window], [i.window for i in further], cells))
     runs, times = ([], None) if history is None else (history.runs(), history.times_s)
@@ -141,9 +174,9 @@ def timeline_html(timeline: Timeline, history: History | None = None) -> str:
         min(w.start for w in known),
         max(w.end for w in known),
         times,
-        head=("frames", *["seconds"] * timed, "score", "description"),
+        head=("frames", *["time"] * timed, "score", "description"),
         observed=runs,
-        notes=timeline.notes,
+        notes=timeline.notes[skip:],
     )
 
 
@@ -158,11 +191,8 @@ def history_html(history: History) -> str:
 
 
 def _span(start: object, end: object) -> str:
-    return f'<span style="white-space:nowrap">{start} – {end}</span>'
+    return _whole(f"{start} – {end}")
 
 
-def _seconds(interval: Interval) -> str:
-    if interval.times_s is None:
-        return ""
-    start, end = interval.times_s
-    return f" ({_span(f'{start:.2f}', f'{end:.2f}')} s)"
+def _whole(text: str) -> str:
+    return f'<span style="white-space:nowrap">{text}</span>'

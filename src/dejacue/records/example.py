@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import reprlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,7 @@ from dejacue.records.window import Window
 _CLOCK = r"(\d{1,9}(?:\.\d{1,9})?s|\d{1,6}(?::\d\d){1,2}(?:\.\d{1,9})?)"
 _TIMES = re.compile(rf"{_CLOCK}(?:-{_CLOCK})?")
 _FRAMES = re.compile(r"(\d{1,15})(?:-(\d{1,15}))?")
+MAX_EXAMPLES = 50_000
 UNITS = ("frames", "source", "seconds")
 NONE = "none"  # how "none of these" is written
 
@@ -55,7 +58,7 @@ class Example:
         if (self.span is None) == (self.source is None and self.features is None):
             problem = "an example is either a span of frames of the history being read, or comes"
             raise _refusal("span", self.span, f"{problem} from a source")
-        if self.unit not in UNITS:
+        if not isinstance(self.unit, str) or self.unit not in UNITS:
             problem = f"an example is given in {', '.join(UNITS)}, not in {self.unit!r}"
             raise _refusal("unit", self.unit, problem)
         if self.span is not None:
@@ -69,11 +72,11 @@ class Example:
 
     @property
     def name(self) -> str:
-        """How it is written: 120, 120-180, 4.5s, cup.jpg."""
+        """Return how the example is written: 120, 120-180, 4.5s, cup.jpg."""
         if self.span is None:
             return self.source or "features"
         mark = "s" if self.unit == "seconds" else ""
-        first, last = (f"{value:.17g}{mark}" for value in self.span)
+        first, last = (str(value).removesuffix(".0") + mark for value in self.span)
         return first if first == last else f"{first}-{last}"
 
     def positions(self, history: History) -> tuple[int, int]:
@@ -120,11 +123,16 @@ def examples_of(by_state: Mapping[Any, Any]) -> tuple[Example, ...]:
     if not isinstance(by_state, Mapping):
         problem = "examples: expected states with the frames that show them"
         raise _refusal("examples", by_state, problem)
-    return tuple(
+    made = (
         _example(None if state == NONE else state, item)
         for state, items in by_state.items()
         for item in (items if _several(items) else (items,))
     )
+    examples = tuple(islice(made, MAX_EXAMPLES + 1))
+    if len(examples) > MAX_EXAMPLES:
+        problem = f"more than {MAX_EXAMPLES} examples"
+        raise _refusal("examples", len(examples), f"{problem}; give spans of frames instead")
+    return examples
 
 
 def _several(items: Any) -> bool:
@@ -155,7 +163,7 @@ def _example(state: str | None, item: Any) -> Example:
         "examples",
         item,
         f"an example of {state or NONE} is a frame, a Window, (history, frame), a row of features "
-        f"or the name of a picture, not {item!r:.80}",
+        f"or the name of a picture, not {reprlib.repr(item)}",
     )
 
 
@@ -167,17 +175,23 @@ def from_text(state: str | None, text: str) -> Example:
     times = _TIMES.fullmatch(text)
     if times:
         first, last = times[1], times[2] or times[1]
-        return Example(state, (_seconds(first), _seconds(last)), "seconds")
+        return Example(state, (seconds_of(first), seconds_of(last)), "seconds")
     frames = _FRAMES.fullmatch(text)
     if frames:
         return Example(state, (int(frames[1]), int(frames[2] or frames[1])))
     return Example(state, source=text)
 
 
-def _seconds(text: str) -> float:
+def seconds_of(text: str) -> float:
+    """Return the seconds of 4.5s, 1:30 or 1:02:03; refuse 1:70."""
+    parts = [float(part) for part in text.removesuffix("s").split(":")]
     total = 0.0
-    for part in text.removesuffix("s").split(":"):
-        total = 60 * total + float(part)
+    for part in parts:
+        total = 60 * total + part
+    if max(parts[1:], default=0) >= 60:
+        problem = f'time "{text}": minutes and seconds after a colon go up to 59'
+        remedy = f"did you mean {total:g}s?"
+        raise InputError(problem, field="time", value=text, remedy=remedy)
     return total
 
 
@@ -206,7 +220,7 @@ def from_history(state: str | None, history: History, frame: int) -> Example:
 
 
 def _checked_span(span: Any, unit: str) -> tuple[float, float]:
-    if not isinstance(span, Sequence | np.ndarray) or isinstance(span, str) or len(span) != 2:
+    if not isinstance(span, Sequence | np.ndarray) or isinstance(span, str) or np.size(span) != 2:
         raise _refusal("span", span, f"an example at {span!r:.40}: give (first, last)")
     first, last = span
     for value in (first, last):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -21,6 +22,7 @@ EVERY = "every"  # in made_with: one of so many frames was looked at, where nobo
 LOOKED_AT = "frames"  # in made_with: how many frames were looked at, observed or not
 COLUMNS = "columns"  # in made_with: which of its names are columns of a manifest, a line each
 PROBLEMS = "problems"  # in made_with: what was wrong with video and masks, a sentence a line
+MEANINGLESS = "meaningless"  # in made_with: why nothing that is read from it has a meaning
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -46,7 +48,7 @@ class History:
     run_offsets: NDArray[np.int64] = field(init=False)
 
     def __post_init__(self) -> None:
-        check_names("history", id=self.id, encoder=self.encoder or "")
+        check_names("history", id=self.id, encoder="" if self.encoder is None else self.encoder)
         array = as_array(self.features, f"history {self.id}: features")
         if array.ndim == 2 and len(array) == 0:
             raise InputError(
@@ -75,6 +77,9 @@ class History:
         for name, value in columns.items():
             object.__setattr__(self, name, value)
         if self.made_with is not None:
+            if not isinstance(self.made_with, Mapping):
+                problem = f"history {self.id}: made_with must map names to texts"
+                raise InputError(problem, field="made_with", value=self.made_with)
             check_names("history", **{str(key): text for key, text in self.made_with.items()})
 
     @classmethod
@@ -129,12 +134,12 @@ class History:
 
     @cached_property
     def longest_run(self) -> int:
-        """Number of frames in the longest observed run."""
+        """Return the number of frames in the longest observed run."""
         return int((self.run_offsets[1:] - self.run_offsets[:-1]).max())
 
     @cached_property
     def frame_interval_s(self) -> float | None:
-        """Seconds from one frame to the next: the median over neighbours; None without times."""
+        """Return the median of the seconds from one frame to the next; None without times."""
         if self.times_s is None or len(self) < 2:
             return None
         interval = float(np.median(np.diff(self.times_s) / np.diff(self.frames)))
@@ -142,7 +147,7 @@ class History:
 
     @cached_property
     def ends_s(self) -> NDArray[np.float64] | None:
-        """Seconds at which each observed frame ends, (N,); None without times, or with one frame.
+        """Return the second at which each frame ends, (N,); None without times, or with one frame.
 
         A frame lasts until the next one is shown. Before a gap it lasts its share of the gap, and
         the last frame as long as the median frame.
@@ -163,7 +168,7 @@ class History:
 
     @cached_property
     def _median_frame_s(self) -> float:
-        """Seconds that the median frame lasts, of those followed by the next one if there are."""
+        """Return how long the median frame lasts, of those before no gap where there are some."""
         assert self.times_s is not None
         apart = np.diff(self.frames)
         each = np.diff(self.times_s) / apart
@@ -200,20 +205,20 @@ class History:
 
     @property
     def frames_looked_at(self) -> int | None:
-        """How many frames were looked at, observed or not; None where that is not known."""
+        """Return how many frames were looked at, observed or not; None where it is not known."""
         text = (self.made_with or {}).get(LOOKED_AT, "")
         known = text.isascii() and text.isdecimal() and len(text) < len(str(MAX_FRAME))
         return int(text) if known else None
 
     @cached_property
     def sampled(self) -> bool:
-        """Whether its frames are not those of the file."""
+        """Return whether its frames are numbered differently from those of the file."""
         source = self.source_frames
         return source is not None and bool((source != self.frames).any())
 
     @cached_property
     def derived(self) -> dict[Any, Any]:
-        """What the method has computed from frames and times, which never change."""
+        """Cache what the method computes from frames and times, which never change."""
         return {}
 
     def unit_blocks(self) -> Iterator[NDArray[np.float64]]:
@@ -223,20 +228,24 @@ class History:
 
     @cached_property
     def mean_direction(self) -> NDArray[np.float64]:
-        """The mean of its frames at unit length, (d,)."""
+        """Return the mean of its features at unit length, (d,)."""
         return frozen(sum(rows.sum(axis=0) for rows in self.unit_blocks()) / len(self))
 
     @cached_property
     def still(self) -> bool:
-        """Whether it has several frames, which all look the same to the encoder."""
-        first, middle = _unit(self.features[[0, len(self) // 2]])
-        if len(self) == 1 or first @ middle <= SAME_LOOK:  # most videos show another soon
+        """Return whether it has several frames, which all look the same to the encoder."""
+        if len(self) == 1:
             return False
-        return all((rows @ first > SAME_LOOK).all() for rows in self.unit_blocks())
+        two = self.features[:: len(self) // 2][:2].astype(np.float64)  # the first and the middle
+        (first, both), (_, middle) = (two @ two.T).tolist()
+        if both <= SAME_LOOK * math.sqrt(first * middle):  # as in most videos
+            return False
+        least = SAME_LOOK * math.sqrt(first)
+        return all((rows @ two[0] > least).all() for rows in self.unit_blocks())
 
     @property
     def span(self) -> int:
-        """Frames from the first observed one to the last, gaps included."""
+        """Return the number of frames from the first observed one to the last, with gaps."""
         return int(self.frames[-1]) - int(self.frames[0]) + 1
 
     def runs(self) -> list[Window]:

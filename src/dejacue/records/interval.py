@@ -13,7 +13,7 @@ KINDS: tuple[Kind, ...] = ("answer", "alternative", "occurrence")
 
 @dataclass(frozen=True, slots=True)
 class Diagnostics:
-    """Why a window was chosen and how far to trust it."""
+    """Figures that say why a window was chosen and how far to trust it."""
 
     residual_norm: float  # length of description − origin before normalisation
     fallback: bool  # the residual vanished and the plain description was used
@@ -61,14 +61,14 @@ class Interval:
 
     @property
     def source(self) -> Window:
-        """Its window in frames of the file."""
+        """Return its window in frames of the file."""
         if self.source_start is None or self.source_end is None:
             return self.window
         return Window(self.source_start, self.source_end)
 
     @property
     def times_s(self) -> tuple[float, float] | None:
-        """``(start_s, end_s)``, or None where one of them is not known."""
+        """Return ``(start_s, end_s)``, or None where one of them is not known."""
         if self.start_s is None or self.end_s is None:
             return None
         return self.start_s, self.end_s

@@ -125,7 +125,8 @@ class Reference:
             if state not in self.states:
                 problem = f'descriptions of "{state}", which is a state without windows'
                 raise self._refusal(problem, "descriptions", state)
-            texts = (sentences,) if isinstance(sentences, str) else tuple(sentences or ())
+            texts = (sentences,) if isinstance(sentences, str) else sentences
+            texts = tuple(texts) if isinstance(texts, Iterable) else ()
             if not texts or any(not isinstance(text, str) or not text.strip() for text in texts):
                 problem = f'state "{state}" has an empty or non-text description'
                 raise self._refusal(problem, "descriptions", state)

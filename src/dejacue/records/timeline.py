@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import importlib.util
 import json
+import reprlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from types import MappingProxyType
@@ -13,10 +14,12 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from dejacue.arguments import checked
 from dejacue.errors import InputError, need, unknown
 from dejacue.records._html import timeline_html
 from dejacue.records.arrays import frozen
 from dejacue.records.interval import KINDS, Diagnostics, Interval
+from dejacue.records.note import Note, in_order
 from dejacue.records.window import Window
 
 TIMELINE_SCHEMA = "dejacue.timeline/1"
@@ -74,7 +77,7 @@ def dataframe(make: Callable[[], Any], library: str | None) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """How strongly each frame speaks for each description, step by step.
+    """Numbers that say how strongly each frame speaks for each description, step by step.
 
     cosines    (Q, N) float32: frame · query in the chosen coordinates
     centre, scale   (Q,) median and robust scale of each row of cosines
@@ -99,7 +102,7 @@ class Evidence:
 
 
 class Subject(NamedTuple):
-    """What the intervals of one history share.
+    """The history of some intervals: its id, states and notes, which they share.
 
     states   state → its descriptions, in the order of the vocabulary
     """
@@ -107,7 +110,13 @@ class Subject(NamedTuple):
     id: str
     encoder: str | None
     states: Mapping[str, Sequence[str]]
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()  # the most severe first
+
+    @property
+    def meaningless(self) -> Note | None:
+        """Return the note that says why there is no answer; None where there is one."""
+        first = self.notes[0] if self.notes else None
+        return first if first is not None and first.severity == "meaningless" else None
 
 
 class Timeline:
@@ -115,7 +124,8 @@ class Timeline:
 
     ``timeline["filled"]`` lists the intervals of a state, best first, and is empty where the state
     was not found; iteration gives the intervals of all states. ``timeline.at(4.2)`` is the state at
-    that second. ``timeline.evidence`` is what decided, where it was asked for.
+    that second. ``timeline.evidence`` is what decided, where it was asked for. A history with a
+    note that its answer is meaningless has no intervals.
     """
 
     __slots__ = ("_columns", "_diagnostics", "_interval_list", "evidence", "settings", "subjects")
@@ -133,6 +143,12 @@ class Timeline:
         subject, state, description are numbers: of the history in ``subjects``, of the state in
         its ``states`` and of the description in that state (−1: it stands for the whole state).
         """
+        without = [at for at, subject in enumerate(subjects) if subject.meaningless]
+        if without:
+            of_each = columns.get("subject", np.zeros(len(columns["start"]), np.int64))
+            rows = np.flatnonzero(~np.isin(of_each, without)).tolist()
+            columns = {name: column[rows] for name, column in columns.items()}
+            diagnostics = None if diagnostics is None else [diagnostics[row] for row in rows]
         store = object.__setattr__
         store(self, "subjects", subjects)
         store(self, "settings", settings)
@@ -152,6 +168,7 @@ class Timeline:
         raise AttributeError(f"a timeline does not change; make another: replace({name}=…)")
 
     @classmethod
+    @checked
     def of(
         cls,
         intervals: Iterable[Interval],
@@ -165,27 +182,43 @@ class Timeline:
     ) -> Timeline:
         """Make the timeline of one history from its intervals."""
         numbers = {state: at for at, state in enumerate(states)}
+        texts: dict[str, dict[str, int]] = {}  # the number of each description within its state
         placed: list[tuple[tuple[int, int, int], int, Interval]] = []
         for interval in intervals:
+            if not isinstance(interval, Interval):
+                problem = f"intervals contain {reprlib.repr(interval)}, which is none"
+                raise InputError(problem, field="intervals", value=interval)
             if interval.state not in numbers:
                 raise unknown("state", interval.state, states)
-            place = numbers[interval.state], _place(states, interval), interval.rank
+            state, text, number = interval.state, interval.description, -1
+            if text is not None:
+                if state not in texts:
+                    pairs = enumerate(states[state])
+                    texts[state] = {known: at for at, known in reversed(list(pairs))}
+                if text not in texts[state]:
+                    raise unknown("description", text, states[state])
+                number = texts[state][text]
+            place = numbers[state], number, interval.rank
             placed.append((place, len(placed), interval))
         placed.sort(key=lambda row: row[:2])
         rows = [interval for _, _, interval in placed]
         columns: dict[str, list[Any]] = {
-            "subject": [0] * len(rows),
             "state": [place[0] for place, _, _ in placed],
             "description": [place[1] for place, _, _ in placed],
             "kind": [KINDS.index(row.kind) for row in rows],
         }
-        for name in _COLUMNS.keys() - columns.keys():
-            values = (getattr(row, name) for row in rows)
-            columns[name] = [_MISSING[name] if value is None else value for value in values]
+        for name in _COLUMNS.keys() - columns.keys() - {"subject"}:
+            values = [getattr(row, name) for row in rows]
+            if any(value is not None for value in values):
+                columns[name] = [_MISSING[name] if value is None else value for value in values]
         why = [row.diagnostics for row in rows]
         return cls(
-            [Subject(history_id, encoder, states, tuple(notes))],
-            {name: np.array(columns[name], dtype) for name, dtype in _COLUMNS.items()},
+            [Subject(history_id, encoder, states, in_order(notes))],
+            {
+                name: np.array(columns.get(name, ()), dtype)
+                for name, dtype in _COLUMNS.items()
+                if name not in _MISSING or any(v != _MISSING[name] for v in columns.get(name, ()))
+            },
             settings,
             evidence,
             why if any(why) else None,
@@ -237,17 +270,27 @@ class Timeline:
 
     @property
     def states(self) -> Mapping[str, Sequence[str]]:
-        """State → its descriptions; a state without an interval was not found."""
+        """Return {state: its descriptions}; a state without an interval was not found."""
         return self._subject.states
 
     @property
-    def notes(self) -> tuple[str, ...]:
-        """What a reader must know, sentence by sentence."""
-        return tuple(dict.fromkeys(text for subject in self.subjects for text in subject.notes))
+    def notes(self) -> tuple[Note, ...]:
+        """Return what a reader must know, sentence by sentence, the most severe first."""
+        return in_order(note for subject in self.subjects for note in subject.notes)
+
+    @property
+    def meaningless(self) -> Note | None:
+        """Return the note that says why there is no answer; None where there is one."""
+        return self._subject.meaningless
+
+    @property
+    def without_interval(self) -> str:
+        """Return the words to show for a state that has no interval."""
+        return "not found" if self.meaningless is None else "no answer"
 
     @property
     def intervals(self) -> list[Interval]:
-        """All intervals, in the order of histories and states, best first within each."""
+        """Return all intervals, in the order of histories and states, best first within each."""
         if self._interval_list is None:  # two threads may both make them; they make the same
             object.__setattr__(self, "_interval_list", self._intervals())
         assert self._interval_list is not None
@@ -292,7 +335,7 @@ class Timeline:
 
     @property
     def answers(self) -> list[Interval]:
-        """The best interval of each state; for readouts that answer each description, of those."""
+        """Return the best interval of each state, or of each description where it has its own."""
         return [interval for interval in self.intervals if interval.rank == 1]
 
     def __iter__(self) -> Iterator[Interval]:
@@ -320,6 +363,7 @@ class Timeline:
             raise KeyError(str(unknown("state", key, states)))
         return [interval for interval in self.intervals if interval.state == key]
 
+    @checked
     def at(self, time_s: float | None = None, *, frame: int | None = None) -> str | None:
         """Return the state at a second, or at a frame of the history; None where none is claimed.
 
@@ -343,7 +387,7 @@ class Timeline:
 
     @property
     def claimed(self) -> list[Interval]:
-        """The intervals that hold according to the readout: all but the alternatives."""
+        """Return the intervals that hold according to the readout: all but the alternatives."""
         return [interval for interval in self.intervals if interval.kind != "alternative"]
 
     def windows(self) -> dict[tuple[str, str], Window | None]:
@@ -375,6 +419,8 @@ class Timeline:
         """Return the same with another ``notes``, ``encoder``, ``settings`` or ``evidence``."""
         settings = changes.pop("settings", self.settings)
         evidence = changes.pop("evidence", self.evidence)
+        if "notes" in changes:
+            changes["notes"] = in_order(changes["notes"])
         subjects = [self._subject._replace(**changes)] if changes else self.subjects
         return Timeline(subjects, self._columns, settings, evidence, self._diagnostics)
 
@@ -403,7 +449,7 @@ class Timeline:
         if self._diagnostics is not None:
             table |= _diagnostic_columns(self._diagnostics)
         if self.notes:
-            joined = [" | ".join(history.notes) or None for history in self.subjects]
+            joined = [" | ".join(n.line for n in s.notes) or None for s in self.subjects]
             table["notes"] = [joined[h] for h in subject]
         return table
 
@@ -434,7 +480,7 @@ class Timeline:
             "history": self.history_id,
             "encoder": self.encoder,
             "settings": plain(self.settings),
-            "notes": list(self.notes),
+            "notes": [note.to_dict() for note in self.notes],
             "states": {state: list(texts) for state, texts in self.states.items()},
             "intervals": [interval.to_dict() for interval in self.intervals],
         }
@@ -462,24 +508,16 @@ class Timeline:
         for state in self.states:
             intervals = self[state]
             if not intervals:
-                lines.append(f"  {state:<{wide}}       not found")
+                lines.append(f"  {state:<{wide}}       {self.without_interval}")
             for row in intervals:
                 remark = row.description or ("" if row.rank == 1 else row.kind)
                 lines.append(f"  {state:<{wide}}  {row.window!s:>14}  {row.score:8.3f}  {remark}")
+        if self.meaningless is not None:
+            lines.append(f"  {self.meaningless.line}")
         return "\n".join(line.rstrip() for line in lines)
 
     def _repr_html_(self) -> str:
         return timeline_html(self)
-
-
-def _place(states: Mapping[str, Sequence[str]], interval: Interval) -> int:
-    """Return the number of the interval's description within its state; −1 for the whole state."""
-    if interval.description is None:
-        return -1
-    texts = states[interval.state]
-    if interval.description not in texts:
-        raise unknown("description", interval.description, texts)
-    return list(texts).index(interval.description)
 
 
 def _diagnostic_columns(diagnostics: Sequence[Diagnostics | None]) -> dict[str, list[Any]]:

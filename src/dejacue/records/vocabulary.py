@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import reprlib
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -10,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dejacue.arguments import fits
 from dejacue.errors import InputError, counted, unknown
 from dejacue.records._html import escaped, table_html
 from dejacue.records.arrays import check_names, feature_rows, frozen
@@ -28,9 +31,10 @@ def _checked_states(states: Mapping[str, Any], exemplified: set[str]) -> dict[st
     for state, words in states.items():
         if not isinstance(state, str) or not state.strip():
             remedy = "put it in quotes (YAML reads yes, no, on, off and numbers as values)"
-            raise _refusal(f"state name {state!r} is not text", "states", state, remedy)
+            raise _refusal(f"state name {reprlib.repr(state)} is not text", "states", state, remedy)
         if words is not None and (isinstance(words, Mapping) or not isinstance(words, Iterable)):
-            problem = f'state "{state}" must list its descriptions as text, not {words!r}'
+            shown = reprlib.repr(words)  # YAML's aliases may unfold without end
+            problem = f'state "{state}" must list its descriptions as text, not {shown}'
             raise _refusal(problem, state, words)
         texts = [words] if isinstance(words, str) else list(() if words is None else words)
         if not texts and state not in exemplified:
@@ -47,6 +51,18 @@ def _checked_states(states: Mapping[str, Any], exemplified: set[str]) -> dict[st
         problem = f"{len(checked)} state given; at least two alternatives are needed"
         raise _refusal(problem, "states", len(checked))
     return checked
+
+
+def _sentences(texts: Sequence[Any]) -> dict[Any, Any]:
+    """Return sentences as states, each described by itself."""
+    for text, times in Counter(text for text in texts if isinstance(text, str)).items():
+        if times > 1:
+            raise _refusal(f'"{text}" is given twice', "states", text, "keep one")
+    if not all(isinstance(text, str) for text in texts):
+        text = next(text for text in texts if not isinstance(text, str))
+        problem = f"{reprlib.repr(text)} is not a sentence that describes a state"
+        raise _refusal(problem, "states", text)
+    return {text: text for text in texts}
 
 
 def _distinct(examples: Iterable[Example]) -> tuple[Example, ...]:
@@ -77,10 +93,14 @@ class Vocabulary:
     labels: NDArray[np.int64] = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "examples", tuple(self.examples))
+        examples = tuple(self.examples) if fits(self.examples, Iterable[Any]) else (self.examples,)
+        if not fits(examples, Sequence[Example]):
+            raise _refusal("examples must be a list of Example", "examples", self.examples)
+        object.__setattr__(self, "examples", examples)
         exemplified = {e.state for e in self.examples if e.state is not None}
         states = _checked_states(self.states, exemplified)
-        check_names("vocabulary", encoder=self.encoder or "", object=self.object or "")
+        names = {"encoder": self.encoder, "object": self.object}
+        check_names("vocabulary", **{key: "" if n is None else n for key, n in names.items()})
         self._check_examples(states, exemplified)
         counts = [max(len(texts), 1) for texts in states.values()]
         object.__setattr__(self, "states", states)
@@ -138,34 +158,39 @@ class Vocabulary:
 
     @property
     def spoken(self) -> bool:
-        """Whether every state has words; if not, none are used."""
+        """Return whether every state has words; if not, none are used."""
         return all(self.states.values())
 
     @property
     def wordless(self) -> bool:
-        """Whether examples alone tell states: not all have words, or the encoder knows none."""
+        """Return whether only examples tell states: some lack words, or the encoder knows none."""
         return self.features is None and (not self.spoken or self.encoder is not None)
 
     @cached_property
     def facts(self) -> tuple[Example, ...]:
-        """Examples that are frames of the history that is read."""
+        """Return the examples that are frames of the history that is read."""
         return tuple(example for example in self.examples if example.span is not None)
 
     @cached_property
     def elsewhere(self) -> tuple[Example, ...]:
-        """Examples that come from elsewhere."""
+        """Return the examples that are not frames of the history that is read."""
         return tuple(example for example in self.examples if example.span is None)
 
     @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> Vocabulary:
-        """Make it of ``{state: descriptions}`` or ``{"object": …, "states": {state: …}}``.
+    def from_dict(cls, document: Mapping[str, Any] | Sequence[str]) -> Vocabulary:
+        """Make it of ``{state: descriptions}`` or ``{"object": …, "states": {state: …}}``, or of
+        sentences, ``["empty cup", "filled cup"]``: each is a state and its description.
 
         Instead of descriptions a state may have ``{"words": descriptions, "examples": …}``; beside
         "states" there may be examples of none of them ("none") and "changes".
         """
+        if isinstance(document, Sequence) and not isinstance(document, str | bytes):
+            document = _sentences(document)
         if not isinstance(document, Mapping):
             problem = "expected states and their descriptions; a file is read by dejacue.files"
             raise _refusal(f"{problem}.read_vocabulary", "states")
+        if isinstance(states := document.get("states"), list | tuple):
+            document = {**document, "states": _sentences(states)}
         if not {"object", "states"} & set(document):
             return cls._from_states(document)
         known = {"object", "states", "none", "changes"}
@@ -206,28 +231,29 @@ class Vocabulary:
 
     @cached_property
     def descriptions(self) -> tuple[str, ...]:
-        """All descriptions, in the order of the feature rows; the name of a state without any."""
+        """Return a text for each feature row: a description, or the name of a state without one."""
         return tuple(text for state, texts in self.states.items() for text in texts or (state,))
 
     @cached_property
     def state_names(self) -> tuple[str, ...]:
-        """The state of each description, in the order of the feature rows."""
+        """Return the state of each description, in the order of the feature rows."""
         return tuple(state for state, texts in self.states.items() for _ in texts or (state,))
 
     @cached_property
     def weights(self) -> NDArray[np.float64]:
-        """π: what each description weighs when every state weighs the same; sums to one.
+        """Return π, the weights of the descriptions: equal for all states, with the sum one.
 
-        One that is repeated within its state shares its weight among its copies.
+        A description that is repeated within its state shares its weight among its copies.
         """
         by_state = [texts or (state,) for state, texts in self.states.items()]
-        copies = np.array([texts.count(text) for texts in by_state for text in texts])
-        distinct = np.array([len(set(texts)) for texts in by_state])
-        return frozen(1.0 / (len(distinct) * distinct[self.labels] * copies))
+        times = [Counter(texts) for texts in by_state]
+        copies = [times[k][text] for k, texts in enumerate(by_state) for text in texts]
+        distinct = np.array([len(of_state) for of_state in times])
+        return frozen(1.0 / (len(distinct) * distinct[self.labels] * np.array(copies)))
 
     @cached_property
     def derived(self) -> dict[Any, Any]:
-        """What the method has computed from the features, which never change."""
+        """Cache what the method computes from the features, which never change."""
         return {}
 
     def __len__(self) -> int:

@@ -15,7 +15,7 @@ SCHEMA = "dejacue.words/1"
 
 @dataclass(frozen=True)
 class Spelling:
-    """How an encoder reads a text.
+    """The words of a text that an encoder does not know, splits, or cuts off.
 
     unknown     words that it does not know
     in_pieces   words that it reads as three pieces or more
@@ -29,7 +29,7 @@ class Spelling:
 
 @dataclass(frozen=True)
 class DescriptionWords:
-    """What an encoder makes of one description.
+    """Figures of one description: how an encoder reads it, and how well it fits its state.
 
     agreement   mean cosine of its contrast with those of the others of its state
     kept        cosine of its state's direction with and without it: 1, it adds nothing
@@ -51,7 +51,7 @@ class DescriptionWords:
 
 @dataclass(frozen=True)
 class DescriptionPair:
-    """How two descriptions of a state agree.
+    """Figures of two descriptions of a state: how far they agree.
 
     cosine        of their contrasts
     correlation   on a history: of the evidence of their contrasts
@@ -68,7 +68,7 @@ class DescriptionPair:
 
 @dataclass(frozen=True)
 class StateWords:
-    """How far the mean of a state is from the centre of all; on a history, its window."""
+    """Figures of a state: how far its mean is from the centre of all; on a history, its window."""
 
     state: str
     residual_norm: float
@@ -77,7 +77,7 @@ class StateWords:
 
 @dataclass(frozen=True)
 class StatePair:
-    """How two states differ.
+    """Figures of two states: how far they differ.
 
     similarity    cosine of their mean features
     agreement     mean cosine of the contrasts between these two: do their descriptions mean the
@@ -98,7 +98,7 @@ class StatePair:
 
 @dataclass(frozen=True, repr=False)
 class WordsReport:
-    """What ``check_words`` returns: rows for descriptions, pairs of them, states and pairs of
+    """The report of ``check_words``: rows for descriptions, pairs of them, states and pairs of
     states, and notes, which say in sentences what to look at."""
 
     descriptions: tuple[DescriptionWords, ...]

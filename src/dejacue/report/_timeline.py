@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from dejacue.errors import InputError
 from dejacue.records import History, Interval, Timeline, Window
+from dejacue.records._html import clock
 
 MAX_STEPS = 9  # between the ticks of an axis
 _STEPS_S: tuple[float, ...] = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30)
@@ -173,15 +174,3 @@ def _round_step(span: float) -> int:
     """Return the smallest of 1, 2, 5, 10, 20, … that gives few enough ticks."""
     steps: Iterator[int] = (n * 10**power for power in count() for n in (1, 2, 5))
     return next(step for step in steps if span / step <= MAX_STEPS)
-
-
-def clock(seconds: float, digits: int = 2) -> str:
-    """Return 4.10 s, 1:04.10 or 1:00:04.10."""
-    whole = round(abs(seconds), digits)
-    sign = "−" if seconds < 0 and whole else ""
-    if whole < 60:
-        return f"{sign}{whole:.{digits}f} s"
-    minutes, rest = divmod(whole, 60)
-    hours, minutes = divmod(int(minutes), 60)
-    words = f"{rest:0{digits + 3 if digits else 2}.{digits}f}"
-    return f"{sign}{hours}:{minutes:02}:{words}" if hours else f"{sign}{minutes}:{words}"

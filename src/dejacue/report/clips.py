@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from dejacue.errors import InputError
 from dejacue.records import History, Timeline
-from dejacue.sources.atomic import TEMPORARY
+from dejacue.sources.atomic import TEMPORARY, remove_left_file
 from dejacue.sources.files import file_name
 from dejacue.sources.video import open_video, write_video
 
@@ -14,10 +15,11 @@ DEFAULT_RATE = 25.0  # frames per second
 
 
 def cut_clips(
-    folder: Path, video: str, history: History, timeline: Timeline, rate: float | None = None
+    folder: Path, video: str, history: History, timeline: Timeline, **options: Any
 ) -> list[Path]:
     """Write a clip for each interval that is claimed, with all frames of the file in it, and
-    return their paths; clips of an earlier run are removed."""
+    return their paths; clips of an earlier run are removed. ``options`` are those of
+    ``open_video``."""
     if history.source_frames is None:
         problem = f"history {history.id}: has no frame numbers of {video}"
         raise InputError(problem, field="source_frames", remedy="encode it again")
@@ -26,7 +28,7 @@ def cut_clips(
     clips = []
     for number, (state, window) in enumerate(windows, start=1):
         start, end = history.to_source(window)
-        frames = open_video(video, start=start, end=end, rate=rate)
+        frames = open_video(video, start=start, end=end, **options)
         times = [frame.time_s for frame in frames]
         images = (frame.image for frame in frames)
         path = folder / f"{number:02d}-{file_name(state)}.mp4"
@@ -40,6 +42,11 @@ def cut_clips(
 
 
 def remove_clips(folder: Path) -> None:
-    for clip in (*folder.glob("[0-9][0-9]*-*.mp4"), *folder.glob(f".[0-9][0-9]*-*.mp4{TEMPORARY}")):
-        if clip.name.lstrip(".").partition("-")[0].isdecimal():  # also half a one
-            clip.unlink()
+    """Remove the clips of an earlier run, and what a killed one has left; not what another run is
+    writing now."""
+    left = folder.glob(f".[0-9][0-9]*-*.mp4{TEMPORARY}")
+    names = [clip.name.removeprefix(".").removesuffix(TEMPORARY) for clip in left]
+    for clip in (*folder.glob("[0-9][0-9]*-*.mp4"), *(folder / name for name in names)):
+        if clip.name.partition("-")[0].isdecimal():
+            remove_left_file(clip)
+            clip.unlink(missing_ok=True)

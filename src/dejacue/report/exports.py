@@ -10,6 +10,7 @@ Frames are inclusive, seconds run from the start of the first frame to the end o
 from __future__ import annotations
 
 import csv
+import importlib.util
 import io
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -19,7 +20,8 @@ from importlib.util import find_spec
 from typing import Any
 
 from dejacue.errors import InputError, need, unknown
-from dejacue.records import History, Interval, Timeline
+from dejacue.records import History, Interval, Note, Timeline
+from dejacue.records.note import in_order
 from dejacue.sources.documents import as_json as json_line
 from dejacue.sources.formats.clock import average_rate, frame_ends_s
 from dejacue.sources.formats.fiftyone import temporal_detections
@@ -45,14 +47,28 @@ def as_csv(*timelines: Timeline) -> str:
     stream = io.StringIO()
     writer = csv.DictWriter(stream, fieldnames=list(joined.columns()), lineterminator="\n")
     writer.writeheader()
-    writer.writerows(joined.to_rows())
+    writer.writerows([*joined.to_rows(), *_reasons(joined)])
     return stream.getvalue()
+
+
+def _reasons(timeline: Timeline) -> list[dict[str, str]]:
+    """Return a row without frames for each state of a history whose answer is meaningless."""
+    return [
+        {"history": subject.id, "state": state, "notes": " | ".join(n.line for n in subject.notes)}
+        for subject in timeline.subjects
+        if subject.meaningless
+        for state in subject.states
+    ]
 
 
 def as_table(suffix: str, timelines: Timelines) -> bytes:
     """Return ``Timeline.columns`` as .parquet (written by pyarrow, or else polars) or .arrow (IPC,
     also called Feather)."""
-    columns = Timeline.joined(_several(timelines)).columns()
+    joined = Timeline.joined(_several(timelines))
+    columns = joined.columns()
+    if reasons := _reasons(joined):
+        rows: list[Mapping[str, Any]] = [*joined.to_rows(), *reasons]
+        columns = {name: [row.get(name) for row in rows] for name in columns}
     only_polars = find_spec("pyarrow") is None and find_spec("polars") is not None
     if suffix == ".parquet" and only_polars:
         stream = io.BytesIO()
@@ -157,8 +173,8 @@ def marks_of(
     return Marks(
         spans,
         {timeline.history_id: (videos or {}).get(timeline.history_id) for timeline, _ in pairs},
-        all_notes([timeline for timeline, _ in pairs]),
-        {video: all_notes(some) for video, some in of_video.items()},
+        [note.line for note in all_notes([timeline for timeline, _ in pairs])],
+        {video: [note.line for note in all_notes(some)] for video, some in of_video.items()},
         rates,
     )
 
@@ -180,6 +196,7 @@ class Export:
     also    other suffixes that name it
     beside  the suffix and the text of a file that its tool wants as well
     on_request   not in the folder of a report, only where its name is given
+    needs   an optional package, and how to install it
     """
 
     suffix: str
@@ -189,6 +206,14 @@ class Export:
     also: tuple[str, ...] = ()
     beside: tuple[str, Callable[[Marks], str]] | None = None
     on_request: bool = False
+    needs: tuple[str, str] | None = None
+
+    @property
+    def missing(self) -> str | None:
+        """How to install the package that it needs, where that is not there."""
+        if self.needs is None or importlib.util.find_spec(self.needs[0]) is not None:
+            return None
+        return self.needs[1]
 
     def __call__(
         self, timelines: Timelines, histories: Histories = (), *, videos: Videos | None = None
@@ -214,13 +239,14 @@ def _plain(suffix: str, make: Callable[[Timelines], str | bytes], **more: Any) -
     return Export(suffix, lambda timelines, *_, **__: make(timelines), timed=False, **more)
 
 
+_PYARROW = ("pyarrow", "pip install pyarrow")
 EXPORTS: dict[str, Export] = {
     "json": _plain(".json", lambda timelines: as_json(*_several(timelines))),
     "csv": _plain(".csv", lambda timelines: as_csv(*_several(timelines))),
     "vtt": _export("vtt"),
     "srt": _export("srt", on_request=True),
-    "parquet": _plain(".parquet", partial(as_table, ".parquet")),
-    "arrow": _plain(".arrow", partial(as_table, ".arrow"), on_request=True),
+    "parquet": _plain(".parquet", partial(as_table, ".parquet"), needs=_PYARROW),
+    "arrow": _plain(".arrow", partial(as_table, ".arrow"), on_request=True, needs=_PYARROW),
     "qvhighlights": Export(".qvhighlights.jsonl", to_qvhighlights, timed=True),
     "activitynet": Export(".activitynet.json", to_activitynet, timed=True),
     "label-studio": _export("label-studio", beside=(".labelstudio.config.xml", view)),
@@ -228,7 +254,7 @@ EXPORTS: dict[str, Export] = {
     "cvat": _export("cvat", on_request=True),
     "eaf": _export("eaf", on_request=True),
     "otio": _export("otio", on_request=True),
-    "rerun": _export("rerun", on_request=True),
+    "rerun": _export("rerun", on_request=True, needs=("rerun", "pip install rerun-sdk")),
 }
 
 
@@ -268,16 +294,15 @@ def _with_histories(
     return [(timeline, known.get(timeline.history_id)) for timeline in _several(timelines)]
 
 
-def all_notes(timelines: Sequence[Timeline]) -> list[str]:
-    """Return the notes of all; those that not all share say whose they are."""
-    texts = dict.fromkeys(text for timeline in timelines for text in timeline.notes)
-    shared = [text for text in texts if all(text in timeline.notes for timeline in timelines)]
-    return shared + [
-        f"{timeline.history_id}: {text}"
-        for timeline in timelines
-        for text in timeline.notes
-        if text not in shared
-    ]
+def all_notes(timelines: Sequence[Timeline]) -> tuple[Note, ...]:
+    """Return the notes of all, the most severe first; those that not all share say whose they
+    are."""
+    pairs = [(timeline, note) for timeline in timelines for note in timeline.notes]
+    shared = {note for _, note in pairs if all(note in timeline.notes for timeline in timelines)}
+    return in_order(
+        note if note in shared else Note(f"{timeline.history_id}: {note}", note.severity)
+        for timeline, note in pairs
+    )
 
 
 def _video(timeline: Timeline, videos: Videos | None) -> str:

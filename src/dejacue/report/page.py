@@ -12,18 +12,30 @@ import base64
 import functools
 import hashlib
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import resources
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from markupsafe import Markup
 
 from dejacue._version import __version__
 from dejacue.errors import counted
 from dejacue.records import History, Interval, Timeline, Vocabulary, Window
-from dejacue.records._html import COLOURS, BarRow, bars_html, escaped, printable, timeline_html
-from dejacue.records.history import PROBLEMS
-from dejacue.report._timeline import Axis, TimelineRow, answers, clock
+from dejacue.records._html import (
+    COLOURS,
+    BarRow,
+    bars_html,
+    clock,
+    clock_range,
+    escaped,
+    printable,
+    timeline_html,
+)
+from dejacue.records.history import MEANINGLESS, PROBLEMS
+from dejacue.records.note import SEVERITIES
+from dejacue.report._timeline import Axis, TimelineRow, answers
 from dejacue.report.scene import data_url, scene, timeline_module
 
 if TYPE_CHECKING:
@@ -49,25 +61,25 @@ def report_page(
     thumbnails: Pictures = (),
     crops: Pictures = (),
     video: str | None = None,
+    film: str | None = None,
     object: str | None = None,
     doubts: Doubts = (),
     tracker: str | None = None,
-    warnings: Sequence[str] = (),
     named: Named | None = None,
     vocabulary: Vocabulary | None = None,
 ) -> str:
     """Return the page that shows a timeline, its intervals as a table, and how they were made.
+    Where the answer is meaningless, the reason stands in place of the intervals.
 
     references        state → its true windows in frames of the file, drawn and compared with
     thumbnails        (frame, JPEG or PNG bytes), shown in the order of the frames
     crops             the same of the object alone, shown under the thumbnail of their frame
     video, object     their names, for the heading
+    film              the path of the video relative to the page, which plays it
     doubts, tracker   (window in frames of the file, sentence): where the tracker may be wrong
-    warnings          sentences that stand above everything else
     named             state (None: none of them) → windows in which a person says that it holds
     vocabulary        for the changes that a person marked
     """
-    notes = [text for text in timeline.notes if text not in warnings]
     drawn = scene(
         history,
         timeline,
@@ -76,22 +88,22 @@ def report_page(
         doubts=doubts,
         named=named,
         video=video,
-        notes=notes,
         most=MAX_CURVE_VALUES,
     )
-    page = _Page(history, timeline, references)
+    page = _Page(history, timeline, references, sorted(frame for frame, _ in thumbnails))
     text = _template().render(
         **_assets(),
         scene=_json(drawn),
         bars=Markup(page.bars()),
         version=__version__,
-        warnings=warnings,
         title=history.id,
+        film=film,
+        address=None if film is None else quote(os.fsencode(film)),
         facts=page.facts(video, object, tracker),
-        notes=notes,
+        notes={kind: [n for n in timeline.notes if n.severity == kind] for kind in SEVERITIES},
         pictures=page.pictures(thumbnails, dict(crops)),
         cropped=bool(crops),
-        zero=None if timeline.evidence is None else timeline.evidence.zero,
+        zero=None if timeline.evidence is None or timeline.meaningless else timeline.evidence.zero,
         many=len(history) > MANY_FRAMES,
         doubts=page.doubts(doubts),
         columns=page.columns,
@@ -101,19 +113,17 @@ def report_page(
     return printable(text)  # last, so that it holds for every text in it
 
 
-def finding_html(
-    history: History, timeline: Timeline, *, thumbnails: Pictures = (), warnings: Sequence[str] = ()
-) -> str:
-    """Return the timeline with its history; above it the warnings and some of the thumbnails."""
-    parts = [f"<div>\N{WARNING SIGN} {escaped(warning)}</div>" for warning in warnings]
+def finding_html(history: History, timeline: Timeline, *, thumbnails: Pictures = ()) -> str:
+    """Return the timeline with its history; above it what makes it doubtful, and thumbnails."""
+    severe = [note for note in timeline.notes if note.severity != "information"]
+    parts = [f"<div>\N{WARNING SIGN} {escaped(note.line)}</div>" for note in severe]
     step = -(-len(thumbnails) // MAX_NOTEBOOK_PICTURES) or 1
     for frame, data in sorted(thumbnails, key=lambda thumbnail: thumbnail[0])[::step]:
         parts.append(
             f'<img alt="frame {frame}" title="frame {frame}" src="{data_url(frame, data)}" '
             'style="height:64px;margin:0 2px 2px 0;display:inline-block"/>'
         )
-    rest = timeline.replace(notes=tuple(n for n in timeline.notes if n not in warnings))
-    return f"<div>{''.join(parts)}{timeline_html(rest, history)}</div>"
+    return f"<div>{''.join(parts)}{timeline_html(timeline, history, len(severe))}</div>"
 
 
 @functools.cache
@@ -150,8 +160,15 @@ Record = dict[str, Any]  # what the template shows of one thing, by name
 class _Page:
     """One timeline as the records that the template shows."""
 
-    def __init__(self, history: History, timeline: Timeline, references: References | None) -> None:
+    def __init__(
+        self,
+        history: History,
+        timeline: Timeline,
+        references: References | None,
+        pictured: Sequence[int],
+    ) -> None:
         self.history, self.timeline, self.references = history, timeline, references or {}
+        self.pictured = pictured  # frames
         self.axis, self.answers = Axis(history), answers(timeline)
         self.states = {
             name: {"number": n + 1, "name": name, "colour": COLOURS[n % len(COLOURS)]}
@@ -160,7 +177,7 @@ class _Page:
         columns = {
             "frames": True,
             "source frames": history.sampled,
-            "seconds": history.times_s is not None,
+            "time": history.times_s is not None,
             "score": True,
             "reference": references is not None,
             "tIoU": references is not None,
@@ -190,8 +207,9 @@ class _Page:
         history = self.history
         yield from _flat("", self.timeline.settings)
         yield "encoder", self.timeline.encoder or history.encoder or "unnamed"
-        made_with = history.made_with or {}  # problems are among the warnings
-        yield from ((key, value) for key, value in made_with.items() if key != PROBLEMS)
+        made_with = history.made_with or {}
+        in_notes = PROBLEMS, MEANINGLESS
+        yield from ((key, value) for key, value in made_with.items() if key not in in_notes)
         yield "features", f"{len(history)} × {history.dimension}, {history.features.dtype}"
         yield "observed runs", ", ".join(_shortened([str(run) for run in history.runs()]))
         if history.source_frames is not None:
@@ -246,13 +264,13 @@ class _Page:
         """Return a row of the table; of a state that was not found, only what it was compared
         with."""
         true = self.references.get(answer.state, ())
-        cells: dict[str, str | list[str]] = {"frames": "not found", "tIoU": "–"}
+        cells: dict[str, str | list[str]] = {"frames": self.timeline.without_interval, "tIoU": "–"}
         if answer.intervals:
             best = answer.intervals[0]
             cells = {
                 "frames": _range(best.window),
                 "source frames": _range(best.source),
-                "seconds": _seconds(best),
+                "time": clock_range(best),
                 "score": f"{best.score:.2f}",
                 "tIoU": f"{max(map(best.source.iou, true)):.2f}" if true else "–",
             }
@@ -260,15 +278,26 @@ class _Page:
         return {
             "state": self.states[answer.state],
             "texts": answer.descriptions,
+            "pictures": [
+                {"frame": frame, "when": clock_range(interval) or _range(interval.window)}
+                for interval in answer.claimed
+                if (frame := self.picture_of(interval)) is not None
+            ],
             "cells": [cells.get(name, "") for name in self.columns],
             "remarks": list(self.remarks(answer.intervals)),
         }
+
+    def picture_of(self, interval: Interval) -> int | None:
+        """Return the frame with a picture that is nearest to the middle of the interval."""
+        inside = [frame for frame in self.pictured if interval.start <= frame <= interval.end]
+        middle = (interval.start + interval.end) / 2
+        return min(inside, key=lambda frame: abs(frame - middle), default=None)
 
     def remarks(self, intervals: Sequence[Interval]) -> Iterator[str]:
         """Yield what stands in small type under an answer."""
         for other in intervals[1:]:
             when = [f"{_range(other.source)} of the file"] if self.history.sampled else []
-            when += [f"{seconds} s"] if (seconds := _seconds(other)) else []
+            when += [time] if (time := clock_range(other)) else []
             also = f" ({', '.join(when)})" if when else ""
             joining = "and" if other.kind == "occurrence" else "or"
             yield f"{joining} {_range(other.window)}{also}, score {other.score:.2f}"
@@ -283,14 +312,6 @@ class _Page:
 
 def _range(window: Window) -> str:
     return f"{window.start} – {window.end}"
-
-
-def _seconds(interval: Interval) -> str:
-    """Return both ends, or the start of a single frame of unknown duration."""
-    if interval.start_s is None:
-        return ""
-    start = f"{interval.start_s:.2f}"
-    return start if interval.end_s is None else f"{start} – {interval.end_s:.2f}"
 
 
 def _shortened(words: list[str]) -> list[str]:

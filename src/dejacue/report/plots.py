@@ -46,7 +46,12 @@ def evidence_figure(
         )
     rows = curves(history, timeline)
     count = len(rows)
-    titles = [wrapped(" / ".join(row.descriptions), f": {_in_words(row.claimed)}") for row in rows]
+    titles = [
+        wrapped(
+            " / ".join(row.descriptions), f": {_in_words(row.claimed) or timeline.without_interval}"
+        )
+        for row in rows
+    ]
     high = 0.9 + 1.35 * count + 0.16 * sum(text.count("\n") for text in titles)
     figure = Figure(figsize=(8, high), layout="constrained")
     axes = np.atleast_1d(figure.subplots(count, 1, sharex=True))
@@ -97,7 +102,8 @@ def evidence_figure(
         seconds.tick_params(labelsize=8)
         seconds.set_xlabel("time", fontsize=9)
     figure.supylabel("calibrated response", fontsize=9)
-    key = "shaded: window found" + (" · black bar: reference" if references else "")
+    key = timeline.meaningless.line if timeline.meaningless else "shaded: window found"
+    key += " · black bar: reference" if references else ""
     key += " · grey: not observed" if len(history.run_offsets) > 2 else ""
     heading = wrapped(title or history.id, f" ({key})", points=10)
     figure.suptitle(heading, fontsize=10, parse_math=False)
@@ -107,7 +113,7 @@ def evidence_figure(
 def _in_words(intervals: Sequence[Interval]) -> str:
     windows = [str(interval.window) for interval in intervals]
     more = f" and {len(windows) - MAX_LISTED} more" if windows[MAX_LISTED:] else ""
-    return ", ".join(windows[:MAX_LISTED]) + more if windows else "not found"
+    return ", ".join(windows[:MAX_LISTED]) + more
 
 
 def wrapped(text: str, tail: str = "", points: int = 9) -> str:

@@ -22,6 +22,7 @@ from dejacue.errors import InputError
 from dejacue.method.questions import Question
 from dejacue.records import History, Interval, Timeline, Vocabulary, Window
 from dejacue.records._html import COLOURS
+from dejacue.records.note import Severity
 from dejacue.records.timeline import plain
 from dejacue.report._timeline import Axis, curves
 
@@ -113,8 +114,13 @@ class Thumbnail(msgspec.Struct, forbid_unknown_fields=True):
     crop: str | None = None  # of the object alone
 
 
+class SceneNote(msgspec.Struct, forbid_unknown_fields=True):
+    severity: Severity
+    text: str
+
+
 class SceneDocument(msgspec.Struct, forbid_unknown_fields=True):
-    """What docs/timeline.md describes, field by field."""
+    """A timeline for drawing, as docs/timeline.md describes it field by field."""
 
     schema: str
     id: str
@@ -135,7 +141,7 @@ class SceneDocument(msgspec.Struct, forbid_unknown_fields=True):
     segments: list[Run] | None
     questions: list[SceneQuestion] | None
     thumbnails: list[Thumbnail]
-    notes: list[str]
+    notes: list[SceneNote]
     settings: dict[str, Any]
 
 
@@ -151,7 +157,6 @@ def scene(
     questions: Iterable[Question] | None = None,
     thumbnails: Iterable[tuple[int, str] | tuple[int, str, str | None]] = (),
     video: str | None = None,
-    notes: Sequence[str] | None = None,
     most: int | None = None,
 ) -> dict[str, Any]:
     """Return a timeline as it is drawn: plain values that JSON has words for.
@@ -160,7 +165,6 @@ def scene(
     references   state → its true windows, and doubts (window, sentence): in frames of the file
     named        state (None: none of them) → windows in which a person says that it holds
     thumbnails   (frame, address of a picture and perhaps of one of the object alone)
-    notes        default: those of the timeline
     most         values of all curves together; longer ones are thinned to extremes
     """
     axis = Axis(history)
@@ -185,7 +189,9 @@ def scene(
                 None if row.whole else " / ".join(row.descriptions),
                 [_span(interval) for interval in row.claimed],
                 [_span(interval) for interval in row.alternatives],
-                None if row.response is None else _curve(axis, row.response, room),
+                None
+                if row.response is None or timeline.meaningless
+                else _curve(axis, row.response, room),
             )
             for row in rows
         ],
@@ -211,7 +217,7 @@ def scene(
             for q in questions
         ],
         [Thumbnail(*picture) for picture in sorted(thumbnails, key=lambda picture: picture[0])],
-        list(timeline.notes if notes is None else notes),
+        [SceneNote(note.severity, str(note)) for note in timeline.notes],
         json.loads(json.dumps(_finite(plain(timeline.settings)), default=str)),
     )
     document: dict[str, Any] = msgspec.to_builtins(drawn)

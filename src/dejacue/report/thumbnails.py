@@ -16,9 +16,10 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 T = TypeVar("T")
-MAX_PICTURES, WIDTH = 12, 192
+MAX_PICTURES = 12
+MIN_WIDTH, WIDTH, CROP_SIDE = 192, 480, 192  # pixels; a frame is made larger only up to the first
 MAX_HEIGHT = 3  # times its width; a taller picture is made narrower
-LINE = 3  # pixels; thumbnails are shown smaller still
+LINES_PER_PICTURE = 96  # as wide as the picture: in a strip of thumbnails, a line has one pixel
 INSIDE, OUTSIDE = (0, 255, 255), (0, 0, 0)  # of the outline: a colour that few things have
 
 
@@ -55,10 +56,7 @@ class PictureAlbum:
 
         def make() -> list[tuple[bytes, bytes | None]]:
             pixels = image()
-            return [
-                (thumbnail(pixels, mask), None if mask is None else small_jpeg(crop(pixels, mask)))
-                for mask in masks
-            ]
+            return [frame_and_crop(pixels, mask) for mask in masks]
 
         self._album.see(index, make)
 
@@ -76,21 +74,28 @@ class PictureAlbum:
         )
 
 
+def frame_and_crop(
+    image: NDArray[np.uint8], mask: NDArray[np.bool_] | None
+) -> tuple[bytes, bytes | None]:
+    """Return JPEGs of the whole frame, and of the object alone where it is seen."""
+    return thumbnail(image, mask), None if mask is None else small_jpeg(crop(image, mask))
+
+
 def thumbnail(image: NDArray[np.uint8], mask: NDArray[np.bool_] | None) -> bytes:
     """Return the whole frame as a small JPEG, with a line around the object."""
     from PIL import Image
 
-    size = small_size(image.shape, WIDTH)
+    size = small_size(image.shape, min(max(image.shape[1], MIN_WIDTH), WIDTH))
     pixels = np.array(Image.fromarray(image).resize(size, reducing_gap=2.0))
     if mask is not None:
         object = covered(mask, size) > 0
-        line = grown(object, LINE)
+        line = grown(object, max(size[0] // LINES_PER_PICTURE, 1))
         pixels[grown(line) & ~line] = OUTSIDE
         pixels[line & ~object] = INSIDE
     return _jpeg(Image.fromarray(pixels))
 
 
-def small_jpeg(pixels: NDArray[np.uint8], side: int = WIDTH) -> bytes:
+def small_jpeg(pixels: NDArray[np.uint8], side: int = CROP_SIDE) -> bytes:
     """Return a picture as a JPEG of at most so many pixels a side."""
     from PIL import Image
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError
-from dejacue.records._html import COLOURS
+from dejacue.records._html import COLOURS, clock
 from dejacue.report.thumbnails import covered, grown, small_size
 from dejacue.sources.atomic import write_bytes
 from dejacue.sources.masks import Masks
@@ -115,8 +115,8 @@ def _shot(frame: Frame, picture: NDArray[np.uint8], at: int, notes: Notes) -> Sh
         for id, doubt in notes.doubts_of()
         if doubt.first <= frame.source <= doubt.last
     ]
-    time_s = "" if frame.time_s is None else f" · {frame.time_s:.2f} s"
-    title = f"{frame.name or frame.source}{time_s} · presence {presence}"
+    time = "" if frame.time_s is None else f" · {clock(frame.time_s)}"
+    title = f"{frame.name or frame.source}{time} · presence {presence}"
     return Shot(picture, title, tuple(doubts))
 
 
@@ -131,7 +131,7 @@ def frames_to_show(count: int, doubtful: Sequence[int] = ()) -> list[int]:
 def with_masks(
     image: NDArray[np.uint8], masks: Mapping[int, NDArray[np.bool_]], width: int = WIDTH
 ) -> NDArray[np.uint8]:
-    """Return the frame made small, each object tinted and outlined in its own colour."""
+    """Return the frame made small, each object outlined in its own colour."""
     from PIL import Image, ImageColor
 
     size = small_size(image.shape, width)
@@ -141,9 +141,8 @@ def with_masks(
             continue
         share = covered(mask, size)
         inside = (share > 127) | (share == share.max())  # a small object does not vanish
-        colour = np.array(ImageColor.getrgb(COLOURS[(id - 1) % len(COLOURS)]))
-        pixels[inside] = (0.65 * pixels[inside] + 0.35 * colour).astype(np.uint8)
-        line = grown(inside) & ~inside
+        colour = ImageColor.getrgb(COLOURS[(id - 1) % len(COLOURS)])
+        line = grown(inside, 2) & ~inside
         pixels[grown(line | inside) & ~line & ~inside] = PAPER
         pixels[line] = colour
     return pixels
@@ -156,13 +155,14 @@ def contact_sheet(
 
     texts   stored in the file, not shown
     """
+    from matplotlib.font_manager import findfont
     from PIL import Image, ImageDraw, ImageFont
     from PIL.PngImagePlugin import PngInfo
 
     columns = min(COLUMNS, len(shots))
     height, width = shots[0].image.shape[:2]
     width = max(width, WIDTH // 4)  # room for words
-    font = ImageFont.load_default(12)
+    font = ImageFont.truetype(findfont("DejaVu Sans"), 12)  # Pillow's own has no ü
     head = _lines(title, font, columns * (width + GAP) - GAP)
     captions = [
         [

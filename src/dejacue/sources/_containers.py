@@ -14,6 +14,9 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import math
+import os
+import re
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from functools import partial
@@ -23,13 +26,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.errors import InputError, first_line, lacks_memory
+from dejacue.errors import InputError, first_line, lacks_memory, shown
 from dejacue.sources._sampling import Picture, Sampling, Unreadable
 from dejacue.sources.sizes import check_size
 
 PLANAR_FORMATS = ("yuv420p", "yuvj420p")  # a part of a frame is a part of each plane
 GPU_FORMAT = "nv12"  # of frames that a GPU decoded: the same numbers, laid out otherwise
 GROUP_PIXELS = 64  # converted together, or a multiple of it
+MAX_PLAYLIST_BYTES = 1 << 20
+_LISTED = re.compile(r"^(?!#)(.+)$", re.MULTILINE)
+_LISTED_URI = re.compile(r'URI="([^"]+)"')
+_DYNAMIC = re.compile(rb"""<MPD[^>]*\stype=["']dynamic""")
 _SLACK_S = 0.5  # headers round; a stream that ends this much early is not called truncated
 
 
@@ -38,17 +45,34 @@ class _Damage(Exception):
 
 
 class Container:
-    """The first video stream of a file that is not a cover picture."""
+    """Decodes a video stream of a file: that of this number or, of those that are no cover
+    picture, the largest; ``notes`` say which, if there are several."""
 
-    def __init__(self, path: Path, threads: int | None = None, hardware: bool = False) -> None:
+    def __init__(
+        self,
+        path: Path,
+        threads: int | None = None,
+        hardware: bool = False,
+        number: int | None = None,
+    ) -> None:
         self.path, self.name, self._threads, self._hardware = path, path.stem, threads, False
+        self.notes: list[str] = []
         stat = path.stat()
         if stat.st_size == 0:
             raise InputError("is empty (0 bytes)", remedy="copy or record it again")
         self.identity = [(path.name, stat.st_size, stat.st_mtime_ns)]
+        _check_ends(path)
         with self.opened() as container:
-            stream = video_stream(container)
+            stream = video_stream(container, number)
             check_size(stream.codec_context.width, stream.codec_context.height)
+            self.number = stream.index
+            if len(streams := _video_streams(container)) > 1:
+                self.identity.append((f"stream {stream.index}", 0, 0))
+                if number is None:
+                    self.notes = [
+                        f"has {len(streams)} video streams, {_listed(streams)}; stream "
+                        f"{stream.index} is used (choose another with stream=)"
+                    ]
             self.rate = float(stream.average_rate) if stream.average_rate else None
             self._seconds = (container.duration or 0) / 1e6
             self._count = stream.frames  # 0 where the format has no such field
@@ -86,7 +110,7 @@ class Container:
         import av
 
         with self.opened() as container:
-            stream = video_stream(container)
+            stream = video_stream(container, self.number)
             stream.thread_type = threads
             if self._threads is not None or self._hardware:
                 stream.codec_context.thread_count = 1 if self._hardware else self._threads
@@ -125,7 +149,7 @@ class Container:
         self._hardware = True
         try:
             with self.opened() as container:
-                stream = video_stream(container)
+                stream = video_stream(container, self.number)
                 next(container.decode(stream))
                 used = stream.codec_context.is_hwaccel
             reason = "" if used else f"not for {stream.codec_context.name}"
@@ -154,6 +178,28 @@ class Container:
             container.close()
             raise InputError("is text, not a video")
         return container
+
+
+def _check_ends(path: Path, in_playlist: bool = False) -> None:
+    """Refuse a playlist of a live stream, for whose next part FFmpeg would wait for ever."""
+    with open(path, "rb") as stream:
+        head = stream.read(1000)
+        if b"#EXTM3U" in head or b"<MPD" in head:
+            head += stream.read(MAX_PLAYLIST_BYTES)
+    if head.lstrip(b"\xef\xbb\xbf").startswith(b"#EXTM3U"):
+        text = head.decode("utf-8", "replace")
+        others = () if in_playlist else (*_LISTED.findall(text), *_LISTED_URI.findall(text))
+        for place in (path.parent / name.strip() for name in others if ".m3u8" in name.lower()):
+            if os.path.isfile(place):
+                _check_ends(place, in_playlist=True)
+        live = "#EXT-X-TARGETDURATION" in text and "#EXT-X-ENDLIST" not in text
+    else:
+        live = b"<MPD" in head and _DYNAMIC.search(head) is not None
+    if live:
+        what = f"{path.name} is" if in_playlist else "is"
+        problem = f"{what} the playlist of a live stream, which does not say where it ends"
+        remedy = "add #EXT-X-ENDLIST if it is complete, or watch it with dejacue live URL"
+        raise InputError(problem, remedy=remedy)
 
 
 class _Timestamps:
@@ -259,14 +305,37 @@ def _clock_time(text: str) -> float:
         return 0.0
 
 
-def video_stream(container: Any) -> Any:
+def video_stream(container: Any, number: int | None = None) -> Any:
+    """Return the stream of this number, as ffprobe counts; None: the first of the largest."""
+    streams = _video_streams(container)
+    if not streams:
+        what = "only sound" if container.streams.audio else "no video that FFmpeg can decode"
+        raise InputError(f"has {what}", remedy="give a file with a video stream")
+    if number is None:
+        return max(streams, key=lambda stream: math.prod(_size(stream)))
+    for stream in streams:
+        if stream.index == number:
+            return stream
+    problem, remedy = f"has no video stream {shown(number)}", f"choose from {_listed(streams)}"
+    raise InputError(problem, field="stream", value=number, remedy=remedy)
+
+
+def _video_streams(container: Any) -> list[Any]:
     from av.stream import Disposition
 
-    for stream in container.streams.video:
-        if not stream.disposition & Disposition.attached_pic and stream.codec_context:
-            return stream
-    what = "only sound" if container.streams.audio else "no video that FFmpeg can decode"
-    raise InputError(f"has {what}", remedy="give a file with a video stream")
+    return [
+        stream
+        for stream in container.streams.video
+        if not stream.disposition & Disposition.attached_pic and stream.codec_context
+    ]
+
+
+def _size(stream: Any) -> tuple[int, int]:
+    return stream.codec_context.width, stream.codec_context.height
+
+
+def _listed(streams: list[Any]) -> str:
+    return ", ".join("{} ({} × {})".format(stream.index, *_size(stream)) for stream in streams)
 
 
 def _lost() -> NDArray[np.uint8]:
@@ -333,7 +402,7 @@ def _rgb(frame: Any) -> NDArray[np.uint8]:
 
 
 class DisplayConverter:
-    """Frames as they are displayed: RGB, turned and mirrored by the display matrix."""
+    """Converts frames to RGB, turned and mirrored by the display matrix."""
 
     def __init__(self, hardware: bool = False) -> None:
         from av.video.reformatter import VideoReformatter

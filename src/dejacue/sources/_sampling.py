@@ -54,7 +54,7 @@ class Source(Protocol):
 
 @dataclass(frozen=True)
 class Sampling:
-    """Which frames are taken.
+    """Settings that say which frames of a source are used.
 
     ``start`` and ``end`` are inclusive ordinals of the source, ``start_s`` and ``end_s`` inclusive
     seconds: frames and seconds have separate names, so that 15 and 15.0 mean the same.

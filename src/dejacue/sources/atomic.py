@@ -3,19 +3,21 @@
 Every file that dejacue writes goes through here, so that a full disk, a place that may not be
 written to, or Ctrl-C leaves no half-written output, and the error names the file asked for.
 
-Where a process was killed, its temporary file stays: ``.NAME.dejacue-tmp`` beside NAME. Whoever
-writes holds a lock on it, which ends with the process, so the next one to write NAME sees that
-nobody does any more and takes the name over. Where it is locked, or locks are not known (Windows,
-some network drives), a name of one's own is used.
+A temporary file is always a new one: nothing that lies at its name is opened to be written. Where a
+process was killed, ``.NAME.dejacue-tmp`` stays beside NAME. Whoever writes holds a lock on it,
+which ends with the process, so the next one to write NAME sees that nobody does any more and
+removes it. Where it is locked, or locks are not known (Windows, some network drives), a random name
+is used.
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
-import itertools
 import os
+import secrets
 import shutil
+import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO
@@ -29,7 +31,6 @@ except ImportError:  # Windows
 
 TEMPORARY = ".dejacue-tmp"
 MAX_NAME_BYTES = 255
-_COUNTER = itertools.count()
 _PLACE_ERRORS = (
     PermissionError,
     FileNotFoundError,
@@ -80,6 +81,20 @@ def write_whole(
     return Path(path)
 
 
+def name_new(file: Path, target: Path) -> None:
+    """Rename a file; FileExistsError where the name is taken, whoever was quicker."""
+    try:
+        os.link(file, target)
+        file.unlink()
+    except FileExistsError:
+        raise
+    except OSError:  # this drive knows no hard links
+        if os.path.lexists(target):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target)) from None
+        os.rename(file, target)
+    sync_folder(target.parent)
+
+
 def sync_folder(folder: Path) -> None:
     with contextlib.suppress(OSError):  # Windows opens no folders, and some drives sync none
         handle = os.open(folder, os.O_RDONLY)
@@ -99,10 +114,12 @@ def temporary_folder(target: Path) -> Iterator[Path]:
     folder = _usual_name(target)
     try:
         folder.mkdir()
-    except FileExistsError:  # that of a process that is alive
+        lock = None if fcntl is None else _locked(os.open(folder, os.O_RDONLY), folder)
+    except (FileExistsError, FileNotFoundError, BlockingIOError):
+        # that of a process that is alive, or that has just taken ours for one that was left
         folder = _unique_name(target)
         folder.mkdir()
-    lock = lock_folder(folder)
+        lock = lock_folder(folder)
     try:
         yield folder
     finally:
@@ -131,10 +148,11 @@ def remove_left_file(target: Path) -> None:
     """Remove the temporary file that a killed process has left beside ``target``."""
     usual = _usual_name(target)
     with contextlib.suppress(OSError):
-        lock = _locked(os.open(usual, os.O_RDONLY), usual)
-        if lock is not None:
-            usual.unlink()
-            os.close(lock)
+        if stat.S_ISREG(os.lstat(usual).st_mode):  # to open a pipe would wait for its other end
+            lock = _locked(os.open(usual, os.O_RDONLY | os.O_NOFOLLOW), usual)
+            if lock is not None:
+                usual.unlink()
+                os.close(lock)
 
 
 def knows_locks() -> bool:
@@ -150,23 +168,18 @@ def _usual_name(target: Path) -> Path:
 
 
 def _unique_name(target: Path) -> Path:
-    return target.with_name(f".{target.name}.{os.getpid()}-{next(_COUNTER)}{TEMPORARY}")
+    return target.with_name(f".{target.name}.{secrets.token_hex(8)}{TEMPORARY}")
 
 
 def _open_temporary(target: Path) -> tuple[IO[bytes], int | None]:
-    """Return an empty file, and its lock, which outlives it: the rename comes after the close."""
-
-    def opener(name: str, flags: int) -> int:  # nothing is cut before it is known to be ours
-        return os.open(name, flags & ~os.O_TRUNC | os.O_NOFOLLOW, 0o666)
-
-    if fcntl is not None:
-        with contextlib.suppress(OSError):  # what is wrong with the place shows below
-            usual = _usual_name(target)
-            stream = open(usual, "wb", opener=opener)  # noqa: SIM115 (the caller closes it)
-            lock = _locked(os.dup(stream.fileno()), usual)
-            if lock is not None:
-                stream.truncate(0)
-                return stream, lock
+    """Return a new file, and its lock, which outlives it: the rename comes after the close."""
+    remove_left_file(target)
+    usual = _usual_name(target)
+    with contextlib.suppress(FileExistsError):  # that of a process that is alive, or not ours
+        stream = open(usual, "xb")  # noqa: SIM115 (the caller closes it)
+        try:
+            return stream, _locked(os.dup(stream.fileno()), usual)
+        except BlockingIOError:  # another process has just taken it for one that was left
             stream.close()
     return open(_unique_name(target), "xb"), None
 
@@ -180,13 +193,20 @@ def lock_folder(path: Path) -> int | None:
 
 
 def _locked(handle: int, path: Path) -> int | None:
-    """Lock the handle of what lies at ``path`` and return it; close it and return None where
-    another process has the lock or has moved the file away. The lock ends with the handle."""
-    with contextlib.suppress(OSError):
+    """Lock the handle of what lies at ``path`` and return it: the lock ends with the handle. Close
+    it and return None where locks are not known; raise BlockingIOError where another process has
+    the lock, or has moved the file away."""
+    try:
         if fcntl is not None:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if os.path.samestat(os.fstat(handle), os.stat(path)):
+            if os.path.exists(path) and os.path.samestat(os.fstat(handle), os.stat(path)):
                 return handle
+            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN), os.fspath(path))
+    except BlockingIOError:
+        os.close(handle)
+        raise
+    except OSError:
+        pass
     os.close(handle)
     return None
 
@@ -204,8 +224,20 @@ def unwritten(error: OSError, path: str | os.PathLike[str], created: bool = Fals
     return _wrong_place(path, f"cannot be created ({error.strerror})")
 
 
+def check_name(path: str | os.PathLike[str]) -> None:
+    """Refuse a path that no file can have: with NUL, or with half of a character."""
+    try:
+        possible = b"\0" not in os.fsencode(path)
+    except UnicodeEncodeError:
+        possible = False
+    if not possible:
+        problem = "is not a path: it holds NUL or half of a character"
+        raise InputError(problem, file=path, field="path", remedy="give another name")
+
+
 def resolved(path: str | os.PathLike[str]) -> Path:
     """Return where a path leads, through links; refuse links that lead back to themselves."""
+    check_name(path)
     try:
         os.stat(path)
     except OSError as error:

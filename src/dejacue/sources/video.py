@@ -12,6 +12,7 @@ import hashlib
 import itertools
 import json
 import os
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import astuple, dataclass
@@ -23,6 +24,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dejacue.arguments import checked
 from dejacue.errors import InputError, in_file, shown, unknown
 from dejacue.sources._containers import Container, Undisplayed
 from dejacue.sources._sampling import Picture, Sampling, Source, Unreadable, is_between
@@ -99,7 +101,8 @@ class Video:
     images, and for most .mp4 sampled by ordinals, else an estimate. ``key`` changes with the files
     or the sampling, not with the folder they are in. A frame that cannot be decoded keeps its
     index, is not yielded, and is reported in ``problems``, which describes the last pass; so is a
-    file that ends too early. ``rate`` is the frames a second that the header of a file states.
+    file that ends too early, and which of several video streams is used. ``rate`` is the frames a
+    second that the header of a file states.
     """
 
     every = 1  # of its frames, one of so many is given; see thinned
@@ -109,10 +112,19 @@ class Video:
     ) -> None:
         self.path, self.name, self.key = path, source.name, key
         self.problems: list[str] = []
+        self._notes: list[str] = []
         self._source, self._sampling, self._errors = source, sampling, errors
         self.rate = source.rate if isinstance(source, Container) else None
         with in_file(path):
             self.length = source.expected(sampling)
+        for sentence in source.notes if isinstance(source, Container) else ():
+            self.note(sentence)
+
+    def note(self, sentence: str) -> None:
+        """Add what a reader must know to the problems of every pass."""
+        if (text := f"{self.path}: {sentence}") not in self._notes:
+            self._notes.append(text)
+            self.problems.append(text)
 
     def __iter__(self) -> Iterator[Frame]:
         return self._frames(late=False)
@@ -132,7 +144,7 @@ class Video:
         return video
 
     def _frames(self, *, late: bool) -> Iterator[Frame]:
-        self.problems = []
+        self.problems = [*self._notes]
         first: tuple[int, tuple[int, ...]] | None = None  # and not its pixels
         index = -1
         with in_file(self.path), closing(self._source.pictures(self._report)) as pictures:
@@ -177,6 +189,7 @@ class Video:
         self.problems.append(f"{self.path}: {sentence}{result}")
 
 
+@checked
 def open_video(
     path: str | os.PathLike[str],
     *,
@@ -190,13 +203,15 @@ def open_video(
     errors: str = "skip",
     threads: int | None = None,
     decoder: str = "software",
+    stream: int | None = None,
 ) -> Video:
     """Open a video file, a folder of images, or a glob pattern of images; only headers are read.
 
     ``start`` to ``fps`` are those of Sampling. ``rate`` (images per second) gives times to images.
     ``errors`` says what to do with a frame that cannot be decoded: "skip" or "fail". ``threads``
     that decode a video file: by default as many as there are cores; 1 where several are decoded.
-    ``decoder="hardware"``: on an NVIDIA GPU, with the same pixels.
+    ``decoder="hardware"``: on an NVIDIA GPU, with the same pixels. ``stream``: number of
+    the video stream of a file, as ffprobe counts; by default the largest.
     """
     name = os.fspath(path)
     with in_file(name):
@@ -209,7 +224,7 @@ def open_video(
             raise InputError(problem, field="rate", value=rate, remedy=remedy)
         sampling = Sampling(start, end, start_s, end_s, 1 if stride is None else stride, fps)
         try:
-            source = _source(name, rate, threads, decoder == "hardware")
+            source = _source(name, rate, threads, decoder == "hardware", stream)
         except OSError as error:
             raise InputError(f"cannot be read ({error.strerror or error})") from None
     return Video(name, source, sampling, errors, _key(source, sampling, rate))
@@ -245,8 +260,13 @@ def _key(source: Source, sampling: Sampling, more: Any) -> str:
     return hashlib.sha256(content.encode("utf-8", "surrogateescape")).hexdigest()
 
 
-def _source(name: str, rate: float | None, threads: int | None, hardware: bool) -> Source:
+def _source(
+    name: str, rate: float | None, threads: int | None, hardware: bool, stream: int | None
+) -> Source:
     place = Path(name)
+    if stream is not None and place.exists() and (place.is_dir() or is_image(place)):
+        remedy = "leave it out"
+        raise InputError("images have no streams", field="stream", value=stream, remedy=remedy)
     if place.is_dir():
         return Images(place.absolute().name, images_in(place), rate)
     if place.is_file() and is_image(place):
@@ -255,7 +275,7 @@ def _source(name: str, rate: float | None, threads: int | None, hardware: bool) 
         if rate is not None:
             remedy = "a video file has its own timestamps, so leave it out"
             raise InputError("rate is only for images", field="rate", value=rate, remedy=remedy)
-        return Container(place, threads, hardware)
+        return Container(place, threads, hardware, stream)
     if place.exists():
         raise InputError("is a device or a pipe", remedy="give a file or a folder")
     if glob.has_magic(name):
@@ -264,7 +284,13 @@ def _source(name: str, rate: float | None, threads: int | None, hardware: bool) 
             return Images(files[0].absolute().parent.name, files, rate)
         remedy = "check it, and quote it in the shell"
         raise InputError("no image matches this pattern", remedy=remedy)
-    raise InputError("no such file or folder", remedy="check the path")
+    if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", name):
+        remedy = "download it first; dejacue live plays addresses as they come"
+        raise InputError("is an address, not a file", remedy=remedy)
+    remedy = "check the path"
+    if name.isascii() and name.isdecimal():
+        remedy += f"; a camera is called camera:{name}, and dejacue live reads it"
+    raise InputError("no such file or folder", remedy=remedy)
 
 
 def _place(source: int, picture: Picture) -> str:

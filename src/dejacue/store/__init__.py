@@ -13,6 +13,16 @@ part of the store. Whatever a killed writer has left behind is cut off by the ne
 
 from dejacue.store._index import Busy
 from dejacue.store._matches import Match, Matches, check_output
-from dejacue.store._store import Damage, Failure, Store, Stored
+from dejacue.store._store import Damage, Failure, Store, Stored, StoreExists
 
-__all__ = ["Busy", "Failure", "Match", "Matches", "Damage", "Store", "Stored", "check_output"]
+__all__ = [
+    "Busy",
+    "Failure",
+    "Match",
+    "Matches",
+    "Damage",
+    "Store",
+    "StoreExists",
+    "Stored",
+    "check_output",
+]

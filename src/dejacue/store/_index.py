@@ -8,19 +8,21 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 from dejacue.errors import InputError, unknown
+from dejacue.sources.atomic import left_folder, name_new, temporary_folder
 
 NAME = "index.sqlite"
 # not "ingest --replace", which skips a history made from the same video with the same options
 REMEDY = "remove it with dejacue store rm, then add or ingest it again"
-UNFINISHED = f".{NAME}"  # prefix of files that a killed create has left
+UNFINISHED = f".{NAME}."  # prefix of what a killed create has left
 VERSION = 3
 APPLICATION = 0x64656A61  # "deja": tells it from other SQLite files
 MAX_COUNT = 1 << 40  # of rows, histories or segments
@@ -58,16 +60,27 @@ class Busy(InputError):
 
 
 def create(folder: Path, meta: Mapping[str, str]) -> None:
-    """Make an index under another name, then rename it: it is there whole, or not at all."""
-    temporary = folder / f"{UNFINISHED}.dejacue-tmp"
-    for left in folder.glob(f"{UNFINISHED}*"):  # with SQLite's own files beside it
-        left.unlink()
-    with contextlib.closing(sqlite3.connect(temporary, isolation_level=None)) as connection:
-        connection.executescript(_VERSION_1)
-        _migrate(connection)
-        connection.executemany("INSERT INTO meta VALUES (?, ?)", meta.items())
-        connection.execute("PRAGMA journal_mode = WAL")
-    os.replace(temporary, folder / NAME)
+    """Make an index in a private folder, then give it its name, unless another has it: of two that
+    create a store at once one succeeds, and the other gets FileExistsError."""
+    with sqlite_errors(folder), temporary_folder(folder / NAME) as private:
+        made = private / NAME
+        with contextlib.closing(sqlite3.connect(made, isolation_level=None)) as connection:
+            connection.executescript(_VERSION_1)
+            _migrate(connection)
+            connection.executemany("INSERT INTO meta VALUES (?, ?)", meta.items())
+            connection.execute("PRAGMA journal_mode = WAL")
+        name_new(made, folder / NAME)
+
+
+def check_writable(folder: Path) -> None:
+    """Refuse to write to a disc, share or folder that may only be read."""
+    if not os.access(folder, os.W_OK):
+        raise _read_only(folder)
+
+
+def _read_only(folder: Path) -> InputError:
+    remedy = "copy the store to a place that can be written to"
+    return InputError("is read-only", file=folder, remedy=remedy)
 
 
 def connect(folder: Path, write: bool = False) -> sqlite3.Connection:
@@ -81,7 +94,9 @@ def connect(folder: Path, write: bool = False) -> sqlite3.Connection:
         remedy = f"create one with dejacue store add {folder}"
         raise InputError("is not a store", file=folder, remedy=remedy)
     mode = "mode=rw"
-    if not write and not os.access(folder, os.W_OK):  # a disc or share that may only be read
+    if write:
+        check_writable(folder)
+    elif not os.access(folder, os.W_OK):
         mode = "mode=ro" if (folder / f"{NAME}-wal").exists() else "immutable=1"
     with sqlite_errors(folder):
         connection = sqlite3.connect(
@@ -107,11 +122,29 @@ def connect(folder: Path, write: bool = False) -> sqlite3.Connection:
                     value=version,
                     remedy="update dejacue",
                 )
+            # a view in place of a table may have rows without end, and a trigger do anything
+            if version < 1 or not _schema(1) <= _declared(connection) <= _schema(VERSION):
+                raise sqlite3.DatabaseError("its tables are not those of a store")
             connection.execute("PRAGMA synchronous = FULL")
         except BaseException:
             connection.close()
             raise
     return connection
+
+
+@functools.cache
+def _schema(version: int) -> frozenset[str]:
+    with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        connection.executescript(_VERSION_1)
+        _migrate(connection, version)
+        return _declared(connection)
+
+
+def _declared(connection: sqlite3.Connection) -> frozenset[str]:
+    """Return the SQL of tables and whatever else is declared, except SQLite's own tables."""
+    own = "type = 'table' AND name GLOB 'sqlite_*'"
+    query = f"SELECT sql FROM sqlite_master WHERE sql NOTNULL AND NOT ({own})"
+    return frozenset(" ".join(str(sql).split()) for (sql,) in connection.execute(query))
 
 
 @contextlib.contextmanager
@@ -120,20 +153,23 @@ def sqlite_errors(folder: Path) -> Iterator[None]:
     try:
         yield
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # of a text that is damaged
-        message = str(error)
+        message, code = str(error), getattr(error, "sqlite_errorcode", 0)
         if "closed" in message:
             remedy = "open it again"
             raise InputError("this store is closed", file=folder, remedy=remedy) from None
-        if "locked" in message or "busy" in message:
+        if code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             problem, remedy = (
                 "another process is writing to this store",
                 "wait until it has finished",
             )
             raise Busy(problem, file=folder, remedy=remedy) from None
-        if "readonly" in message:
-            raise InputError("is not writable", file=folder, remedy="copy the store") from None
-        if "is full" in message:
+        if code & 0xFF == sqlite3.SQLITE_READONLY:
+            raise _read_only(folder) from None
+        if code & 0xFF == sqlite3.SQLITE_FULL or code == sqlite3.SQLITE_IOERR_SHMSIZE:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder)) from None
+        if code & 0xFF in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR):
+            check_writable(folder)
+            raise OSError(errno.EIO, f"the index cannot be used ({message})", str(folder)) from None
         problem = f"the index is damaged ({message})"
         remedy = "restore the store from a copy, or create it again"
         raise InputError(problem, file=folder / NAME, remedy=remedy) from None
@@ -151,6 +187,8 @@ def snapshot(folder: Path) -> Iterator[sqlite3.Connection]:
 def transaction(folder: Path) -> Iterator[sqlite3.Connection]:
     """Become the only writer, and commit everything or nothing."""
     with sqlite_errors(folder), contextlib.closing(connect(folder, write=True)) as connection:
+        with left_folder(folder / NAME):
+            pass  # it was left by a creator that was killed
         connection.execute("BEGIN IMMEDIATE")
         try:
             _migrate(connection)
@@ -162,9 +200,9 @@ def transaction(folder: Path) -> Iterator[sqlite3.Connection]:
         connection.execute("COMMIT")
 
 
-def _migrate(connection: sqlite3.Connection) -> None:
+def _migrate(connection: sqlite3.Connection, to: int = VERSION) -> None:
     (version,) = connection.execute("PRAGMA user_version").fetchone()
-    for later in range(version + 1, VERSION + 1):
+    for later in range(version + 1, to + 1):
         connection.execute(_MIGRATIONS[later])
         connection.execute(f"PRAGMA user_version = {later}")
 
@@ -175,12 +213,14 @@ def has_table(index: sqlite3.Connection, table: str) -> bool:
 
 
 def meta(index: sqlite3.Connection) -> dict[str, str]:
+    # before meta: another process may add the first history between the two
+    filled = index.execute("SELECT 1 FROM segments").fetchone()
     values = dict(index.execute("SELECT key, value FROM meta"))
     if not all(isinstance(value, str) for value in values.values()):
         raise sqlite3.DatabaseError("meta that is no text")
     dimension = values.get("dimension", "")
-    known = dimension.isascii() and dimension.isdigit() and int(dimension[:9]) > 0
-    if not known and (dimension or index.execute("SELECT 1 FROM segments").fetchone()):
+    known = dimension.isascii() and dimension.isdigit() and len(dimension) < 9 and int(dimension)
+    if not known and (dimension or filled):
         raise sqlite3.DatabaseError("no dimension")
     return values
 
@@ -195,6 +235,14 @@ def check_counts(row: Row) -> Row:
     """Return a row of counts: SQLite keeps anything in any column, and files get damaged."""
     if not all(type(count) is int and 0 <= count < MAX_COUNT for count in row):
         raise sqlite3.DatabaseError("an impossible number")
+    return row
+
+
+def check_texts(row: Sequence[Any], optional: int = 0) -> Sequence[Any]:
+    """Return a row of texts, of which the last ``optional`` ones may be None."""
+    for at, text in enumerate(row):
+        if not isinstance(text, str) and not (text is None and at >= len(row) - optional):
+            raise sqlite3.DatabaseError(f"{text!r:.40} is not text")
     return row
 
 
@@ -215,7 +263,7 @@ def condition(index: sqlite3.Connection, where: Mapping[str, str] | None) -> tup
                     "SELECT DISTINCT entry.key FROM histories, json_each(made_with) AS entry "
                     "WHERE dead = 0"
                 )
-                names = [*COLUMNS, *(key for (key,) in index.execute(keys))]
+                names = [*COLUMNS, *(key for (key,) in index.execute(keys) if isinstance(key, str))]
                 raise unknown("name in where", name, names)
             parts.append("json_extract(made_with, ?) GLOB ?")
             values.append(path)

@@ -7,7 +7,6 @@ import io
 import os
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, groupby, islice
-from operator import itemgetter
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -15,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError, need
-from dejacue.records import Interval, Timeline
+from dejacue.records import Interval, Note, Timeline
+from dejacue.records.note import in_order
 from dejacue.records.timeline import dataframe
 from dejacue.sources.atomic import check_place, write_whole
 from dejacue.sources.documents import as_json
@@ -69,17 +69,35 @@ class Match(NamedTuple):
     source: str | None
     object_score: float
     interval: Interval
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
+
+
+class NoAnswer(NamedTuple):
+    """A history whose answer is meaningless; its first note says why."""
+
+    rank: int
+    history: str
+    source: str | None
+    object_score: float
+    notes: tuple[Note, ...]
 
 
 class Matches(Iterator[Match]):
     """The answers of a store, the likeliest objects first and of each the clearest state first;
-    computed a chunk at a time while they are iterated over, and once."""
+    computed a chunk at a time while they are iterated over, and once.
+
+    meaningless   histories so far that have no answer, and why
+    """
 
     def __init__(self, chunks: Iterator[RankedTimeline], store: Path) -> None:
         self._chunks, self._store = chunks, store
-        self._matches = chain.from_iterable(map(_matches, chunks))
         self._consumed = False
+        self.meaningless: dict[str, Note] = {}
+        self._matches = chain.from_iterable(map(self._matches_of, chunks))
+
+    def __repr__(self) -> str:
+        how = "already read" if self._consumed else "computed when they are read, once"
+        return f"<Matches in {self._store}: {how}>"
 
     def __iter__(self) -> Matches:
         self._check_not_consumed()
@@ -94,9 +112,25 @@ class Matches(Iterator[Match]):
 
     def __next__(self) -> Match:
         for match in self._matches:
-            return match
+            if isinstance(match, Match):
+                return match
         self._consumed = True
         raise StopIteration
+
+    def _matches_of(self, chunk: RankedTimeline) -> Iterator[Match | NoAnswer]:
+        timeline = chunk.timeline
+        intervals: dict[str, list[Interval]] = {}
+        for id, interval in zip(timeline.columns()["history"], timeline.intervals, strict=True):
+            intervals.setdefault(id, []).append(interval)
+        scores = chunk.object_scores.tolist()
+        subjects = zip(timeline.subjects, chunk.sources, scores, strict=True)
+        for rank, (subject, source, score) in enumerate(subjects, start=chunk.before + 1):
+            history = rank, subject.id, source, score
+            if subject.meaningless:
+                self.meaningless[subject.id] = subject.meaningless
+                yield NoAnswer(*history, subject.notes)
+            for interval in sorted(intervals.get(subject.id, ()), key=lambda row: -row.score):
+                yield Match(*history, interval, subject.notes)
 
     def columns(self) -> dict[str, Any]:
         """Return named columns of equal length: arrays of numbers, lists of text.
@@ -129,22 +163,26 @@ class Matches(Iterator[Match]):
 
     def rows(self, notes: Sequence[str] = ()) -> Iterator[Row]:
         """Yield each match as a flat dict, with the object and the manifest's columns of its
-        history; None where a value is not known.
+        history; None where a value is not known. A history without an answer has a row without
+        a state, whose notes say why.
 
         notes   warnings that hold for every answer, such as those of ``encoded_words``
         """
-        matches = iter(self)
+        self._check_not_consumed()
         query = "SELECT object, made_with FROM histories WHERE id = ? AND dead = 0"
         with index.snapshot(self._store) as now:
-            for id, of_history in groupby(matches, lambda match: match.history):
+            for id, of_history in groupby(self._matches, lambda match: match.history):
                 object, made_with = now.execute(query, (id,)).fetchone() or (None, None)
+                index.check_texts((object,), optional=1)
                 columns = manifest_columns(self._store, id, made_with)
                 for match in of_history:
                     row = match._asdict()
-                    interval = row.pop("interval")
-                    row |= {name: getattr(interval, name) for name in _INTERVAL}
-                    row["notes"] = " | ".join((*notes, *row.pop("notes"))) or None
+                    interval, lines = row.pop("interval", None), in_order((*notes, *match.notes))
+                    row |= {name: getattr(interval, name, None) for name in _INTERVAL}
+                    del row["notes"]  # they come after the interval
+                    row["notes"] = " | ".join(note.line for note in lines) or None
                     yield row | {"object": object, "columns": columns}
+        self._consumed = True
 
     def to_dataframe(self, library: str | None = None) -> Any:
         """Return a pandas or polars data frame, whichever is installed (pandas first) or named."""
@@ -170,21 +208,6 @@ class Matches(Iterator[Match]):
 
         write_whole(path, lambda stream: write(stream, counted()))
         return count
-
-
-def _matches(chunk: RankedTimeline) -> Iterator[Match]:
-    timeline = chunk.timeline
-    scores = chunk.object_scores.tolist()
-    subjects = zip(timeline.subjects, chunk.sources, scores, strict=True)
-    ranked = {
-        subject.id: ((rank, subject.id, source, score), subject.notes)
-        for rank, (subject, source, score) in enumerate(subjects, start=chunk.before + 1)
-    }
-    intervals = zip(timeline.columns()["history"], timeline.intervals, strict=True)
-    for id, of_history in groupby(intervals, itemgetter(0)):
-        history, notes = ranked[id]
-        for _, interval in sorted(of_history, key=lambda pair: -pair[1].score):
-            yield Match(*history, interval, notes)
 
 
 def check_output(path: str | os.PathLike[str]) -> None:

@@ -60,7 +60,7 @@ def packed(history: History, object: str | None, source: str | None) -> PackedHi
     )
 
 
-def unpacked(entry: PackedHistory, rows: NDArray[Any], encoder: str | None) -> History:
+def unpacked(store: Path, entry: PackedHistory, rows: NDArray[Any], encoder: str | None) -> History:
     """Return the history of these rows. They were checked when it was added; only what could reach
     beyond a file is checked again."""
     try:
@@ -69,17 +69,18 @@ def unpacked(entry: PackedHistory, rows: NDArray[Any], encoder: str | None) -> H
             "times_s": _array(entry.times_s, "<f8", len(rows)),
             "source_frames": _array(entry.source_frames, "<i8", len(rows)),
             "presence": _array(entry.presence, "<f8", len(rows)),
-            "made_with": None if entry.made_with is None else json.loads(entry.made_with),
         }
         if entry.source_frames == SAME_AS_FRAMES:
             columns["source_frames"] = frames
         if entry.interval_s is not None and not 0 < entry.interval_s < math.inf:
             raise ValueError
-        if not isinstance(entry.id, str) or not isinstance(columns["made_with"], dict | None):
+        if not isinstance(entry.id, str):
+            raise ValueError
+        if not isinstance(entry.object, str | None) or not isinstance(entry.source, str | None):
             raise ValueError
     except (ValueError, TypeError):
-        problem = f'the index entry of history "{shortened(entry.id)}" is damaged'
-        raise InputError(problem, field="id", value=entry.id, remedy=REMEDY) from None
+        raise _damaged(store, entry.id) from None
+    made_with = entry.made_with
     return History.trusted(
         features=rows,
         frames=frames,
@@ -88,7 +89,13 @@ def unpacked(entry: PackedHistory, rows: NDArray[Any], encoder: str | None) -> H
         encoder=encoder,
         **columns,
         frame_interval_s=entry.interval_s,
+        made_with=None if made_with is None else read_made_with(store, entry.id, made_with),
     )
+
+
+def _damaged(store: Path, id: object) -> InputError:
+    problem = f'the index entry of history "{shortened(str(id))}" is damaged'
+    return InputError(problem, file=store, field="id", value=id, remedy=REMEDY)
 
 
 def _frames(data: bytes, count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -176,10 +183,9 @@ def read_made_with(store: Path, id: str, text: str | None) -> dict[str, str]:
         made_with = json.loads(text or "{}")
         if isinstance(made_with, dict) and all(isinstance(v, str) for v in made_with.values()):
             return made_with
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RecursionError):
         pass
-    problem = f'the index entry of "{shortened(id)}" is damaged'
-    raise InputError(problem, file=store, field="id", value=id, remedy=REMEDY)
+    raise _damaged(store, id)
 
 
 def manifest_columns(store: Path, id: str, text: str | None) -> dict[str, str]:

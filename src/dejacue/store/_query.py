@@ -34,6 +34,7 @@ from dejacue.method.localization import CHUNK_BYTES, CHUNK_HISTORIES, locate_man
 from dejacue.method.readout import Readout
 from dejacue.progress import Progress
 from dejacue.records import History, Vocabulary
+from dejacue.records.history import MEANINGLESS
 from dejacue.store import _index as index
 from dejacue.store._matches import RankedTimeline
 from dejacue.store._packing import PackedHistory, unpacked
@@ -48,7 +49,10 @@ SLOT_BITS = 32  # of a segment and a slot in one number
 Places = NDArray[np.int64]  # (H, 2): segment and slot
 VocabularyAndReadout = tuple[Vocabulary, str | Readout]
 Ranked = tuple[Sequence[History], Sequence[str | None], NDArray[np.float64], int]
-_PACKED = ", histories.id, NULL, source, interval_s, NULL, runs, times_s, source_frames, NULL"
+_MADE_WITH = f"CASE WHEN instr(made_with, '\"{MEANINGLESS}\"') THEN made_with END"
+_PACKED = (
+    f", histories.id, NULL, source, interval_s, {_MADE_WITH}, runs, times_s, source_frames, NULL"
+)
 
 
 class IndexEntry(NamedTuple):
@@ -101,7 +105,7 @@ def read_part(words: VocabularyAndReadout, part: Part) -> RankedTimeline | None:
             "share, under the same path",
         ) from None
     histories = [
-        unpacked(columns, rows[segment][first : first + length], part.encoder)
+        unpacked(part.store, columns, rows[segment][first : first + length], part.encoder)
         for segment, _, first, length, columns in part.entries
     ]
     sources = [entry.columns.source for entry in part.entries]
@@ -262,7 +266,7 @@ class Query:
         known = {key: self._store.cached[key] for key in keys if key in self._store.cached}
         for entry in self._packed_entries(places[[key not in known for key in keys]]):
             rows = self._segments[entry.segment].rows[entry.first : entry.first + entry.length]
-            history = unpacked(entry.columns, rows, self._store.encoder)
+            history = unpacked(self._store.path, entry.columns, rows, self._store.encoder)
             key = entry.segment << SLOT_BITS | entry.slot
             known[key] = history, entry.columns.source
             self._store.cache(key, history, entry.columns.source)

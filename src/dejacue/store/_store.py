@@ -17,6 +17,7 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dejacue.arguments import checked
 from dejacue.cluster import check_engine
 from dejacue.errors import InputError, need, shortened, unknown
 from dejacue.method.plan import DEFAULT_READOUT, Plan
@@ -64,9 +65,17 @@ Text = str | None | Mapping[str, str | None]  # for all histories, or by id
 _REMOVE = "UPDATE histories SET dead = 1 WHERE id = ? AND dead = 0"
 
 
+class StoreExists(InputError):
+    """Another process may have just created it: open it."""
+
+    def __init__(self, folder: Path) -> None:
+        remedy = "give a new folder, or histories to add"
+        super().__init__("is already a store", file=folder, remedy=remedy)
+
+
 class Stored(NamedTuple):
-    """What the index says of a history: ``frames`` observed frames, in ``runs`` runs, from start to
-    end; the seconds [start_s, end_s) that they cover; the columns of its manifest."""
+    """The index's entry of a history: ``frames`` observed frames, in ``runs`` runs, from start
+    to end; the seconds [start_s, end_s) that they cover; the columns of its manifest."""
 
     id: str
     object: str | None
@@ -109,7 +118,7 @@ class Damage(NamedTuple):
 
 
 class Store:
-    """Histories of one encoder in a folder: ``Store.create(path)``, then ``Store.open(path)``.
+    """A store keeps histories of one encoder in a folder; see ``Store.create``, ``Store.open``.
 
     ``store["cup"]`` is a History whose features are the mapped file; nothing is checked or copied.
     One process writes at a time, and a second one is refused; any number read meanwhile, and what
@@ -130,6 +139,7 @@ class Store:
         self._cached_frames = 0
 
     @classmethod
+    @checked
     def create(
         cls, path: str | os.PathLike[str], *, encoder: str | None = None, dtype: str = "float16"
     ) -> Store:
@@ -157,23 +167,28 @@ class Store:
                 )
             meta["encoder"] = encoder
         cls.check_new(folder)
+        new = not folder.exists()
         try:
-            folder.mkdir(parents=True, exist_ok=True)
             index.create(folder, meta)
+        except FileExistsError:
+            raise StoreExists(folder) from None
         except OSError as error:
+            if new:
+                with contextlib.suppress(OSError):
+                    folder.rmdir()
             raise unwritten(error, folder) from None
         return cls(folder)
 
     @staticmethod
     def check_new(path: str | os.PathLike[str]) -> None:
-        """Refuse a folder in which no store can be made."""
+        """Refuse a folder that is no store and cannot become one."""
         folder = Path(path)
         check_place(folder, folder=True)
-        if folder.is_dir() and any(
+        others = folder.is_dir() and any(
             not file.name.startswith(index.UNFINISHED) for file in folder.iterdir()
-        ):
-            what = "is already a store" if Store.is_at(folder) else "is not empty"
-            raise InputError(what, file=folder, remedy="give a new folder")
+        )
+        if others and not Store.is_at(folder):
+            raise InputError("is not empty", file=folder, remedy="give a new folder")
 
     def _error(
         self, problem: str, remedy: str, field: str | None = None, value: object = None
@@ -184,7 +199,12 @@ class Store:
     def is_at(path: str | os.PathLike[str]) -> bool:
         return Path(path, index.NAME).exists()
 
+    def check_writable(self) -> None:
+        """Refuse, before the work, a store on a disc or share that may only be read."""
+        index.check_writable(self.path)
+
     @classmethod
+    @checked
     def open(cls, path: str | os.PathLike[str]) -> Store:
         """Open an existing store; quick, however many histories it holds."""
         return cls(path)
@@ -204,12 +224,12 @@ class Store:
 
     @property
     def encoder(self) -> str | None:
-        """The identity of the encoder of all histories; None where it is not known (yet)."""
+        """Return the identity of the encoder of all histories; None where it is not known (yet)."""
         return self._known("encoder")
 
     @property
     def dimension(self) -> int | None:
-        """The dimension of its features; None until the first history is there."""
+        """Return the dimension of its features; None until the first history is there."""
         known = self._known("dimension")
         return None if known is None else int(known)
 
@@ -221,7 +241,7 @@ class Store:
 
     @property
     def size(self) -> int:
-        """Bytes of its segments on the disk."""
+        """Return how many bytes its segments take on the disk."""
         files = (self.path / "segments").glob("*.npy")
         return sum(file.stat().st_size for file in files if file.is_file())
 
@@ -249,7 +269,7 @@ class Store:
         with index.sqlite_errors(self.path):
             condition, values = index.condition(self._reader, where)
             query = f"SELECT id FROM histories WHERE {condition} ORDER BY number"
-            return [id for (id,) in self._reader.execute(query, values)]
+            return [index.check_texts(row)[0] for row in self._reader.execute(query, values)]
 
     def _entry(self, columns: str, id: object, table: str = "histories") -> Any:
         """Return these columns of a history's index entry; None where there is none."""
@@ -281,7 +301,7 @@ class Store:
                     raise missing_file(error) from None
                 missing = error.filename
             else:
-                return unpacked(PackedHistory(*entry[5:]), features, self.encoder)
+                return unpacked(self.path, PackedHistory(*entry[5:]), features, self.encoder)
 
     def histories(self, where: Where | None = None) -> Iterator[History]:
         """Yield histories in the order in which they were added."""
@@ -304,7 +324,7 @@ class Store:
             for thumbnail, made_with, length, *columns in now.execute(query, values):
                 (count,) = index.check_counts([length])
                 entry, features = PackedHistory(*columns), np.empty((count, 0), self.dtype)
-                history = unpacked(entry, features, None)
+                history = unpacked(self.path, entry, features, None)
                 start, end = history.frames[[0, -1]].tolist()
                 yield Stored(
                     entry.id,
@@ -336,8 +356,9 @@ class Store:
         with index.snapshot(self.path) as now:
             if not index.has_table(now, "failures"):
                 return []
-            query = "SELECT id, source, what FROM failures ORDER BY rowid"
-            return [Failure(*row) for row in now.execute(query)]
+            query = "SELECT id, what, source FROM failures ORDER BY rowid"
+            rows = (index.check_texts(row, optional=1) for row in now.execute(query))
+            return [Failure(id, source, what) for id, what, source in rows]
 
     def origin(self, id: str) -> Origin:
         """Return how a history and its features were made, without a look at its rows."""
@@ -346,7 +367,9 @@ class Store:
 
     def labels(self, id: str) -> dict[str, str | None]:
         """Return the object and the source that a history was added with."""
-        object, source = self._known_entry("object, source", id)
+        entry = self._known_entry("object, source", id)
+        with index.sqlite_errors(self.path):
+            object, source = index.check_texts(entry, optional=2)
         return {"object": object, "source": source}
 
     def add(
@@ -560,6 +583,8 @@ class Store:
         query = "SELECT number, first, length, slot FROM histories WHERE segment = ? ORDER BY slot"
         entries = writer.transaction.execute(query, (number,)).fetchall()
         for history, first, length, slot in map(index.check_counts, entries):
+            if first + length > len(segment.rows) or slot >= len(segment.means):
+                raise sqlite3.DatabaseError(f"history number {history} has no rows")
             place = writer.add(segment.rows[first : first + length], segment.means[slot])
             update = "UPDATE histories SET segment = ?, first = ?, slot = ? WHERE number = ?"
             writer.transaction.execute(update, (*place, history))

@@ -11,7 +11,6 @@ Until consensus begins nobody but its own annotator sees a pass, and annotators 
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,8 +41,18 @@ from dejacue.evaluation.agreement import cohen_kappa
 from dejacue.records import Window
 from dejacue.sources.files import file_name
 from dejacue.sources.results import write_references
-from dejacue.studio.errors import Conflict, NotAllowed, NotThere
-from dejacue.studio.models import Frame, Id, Json, Owner, RequestModel, SessionDep, StudioDep, Text
+from dejacue.studio.errors import Conflict, NotAllowed, NotThere, check_revision, revision_of
+from dejacue.studio.models import (
+    Frame,
+    Id,
+    Json,
+    Owner,
+    RequestModel,
+    Revision,
+    SessionDep,
+    StudioDep,
+    Text,
+)
 from dejacue.studio.security import StudioSession
 from dejacue.studio.state import ANNOTATIONS, Studio, annotations_of
 
@@ -86,11 +95,12 @@ class PassRuns(RequestModel):
     tabs do not write over each other."""
 
     runs: Annotated[list[LabelRun], Field(min_length=1, max_length=100_000)]
-    revision: Annotated[str, Field(max_length=64)] | None = None
+    revision: Revision = None
 
 
 class DecisionRuns(RequestModel):
     runs: Annotated[list[LabelRun], Field(max_length=100_000)]
+    revision: Revision = None
 
 
 class ReferenceOptions(RequestModel):
@@ -118,7 +128,7 @@ class AnnotationTarget:
 
     @property
     def history(self) -> str:
-        """The id of the history, by which references are found."""
+        """Return the id of the history, by which references are found."""
         if self.is_finding:
             return self.studio.finding(self.id).history.id
         path = self.studio.workspace.video(self.id)
@@ -130,21 +140,18 @@ class AnnotationTarget:
 
     @property
     def frames(self) -> Sequence[int]:
-        """The frames of the file in which the object is seen."""
+        """Return the frames of the file in which the object is seen."""
         if self.is_finding:
             return annotation.seen(self.studio.finding(self.id).history)
         return range(len(self.studio.frames(self.studio.workspace.video(self.id))))
 
     @property
     def closed(self) -> bool:
-        """Whether consensus has begun: from then on passes are closed, and everybody sees them."""
+        """Return whether consensus has begun: then passes are closed, and everybody sees them."""
         return any((self.folder / name).is_file() for name in (DECISIONS, AGREED))
 
     def path(self, annotator: str) -> Path:
-        check_name("annotator", annotator)
-        if len(annotator) > MAX_ANNOTATOR_LETTERS or annotator_key(annotator) == CONSENSUS:
-            problem = f'"{shortened(annotator)}" cannot be an annotator\'s name; give another'
-            raise InputError(problem, field="annotator", value=annotator)
+        _check_annotator(annotator)
         return self.folder / f"{file_name(annotator_key(annotator))}{PASS}"
 
     def passes(self) -> list[Pass]:
@@ -192,9 +199,7 @@ class AnnotationTarget:
         before = self.read(annotator)
         if self.closed:
             raise self.refusal("the consensus has begun, so passes are closed")
-        if revision is not None and revision != self.revision(annotator):
-            problem = "the pass was changed elsewhere, perhaps in another tab; reload it"
-            raise Conflict(problem, field="revision", value=revision)
+        check_revision(revision, self.revision(annotator), self.id)
         labels: list[str | None] = []
         for run in runs:
             window = Window(run.start, run.end)
@@ -207,8 +212,7 @@ class AnnotationTarget:
         return pass_
 
     def revision(self, annotator: str) -> str:
-        """Return a text that changes when the pass does."""
-        return hashlib.sha256(self.path(annotator).read_bytes()).hexdigest()[:16]
+        return revision_of(self.path(annotator))
 
     def check_seen(self, session: StudioSession, annotator: str) -> None:
         if not self.closed and not _labels_as(session, annotator):
@@ -330,6 +334,16 @@ def _check_open(expected: Decisions, decisions: Decisions) -> None:
             raise InputError(problem, field="runs", value=frame)
 
 
+def _check_annotator(annotator: str) -> None:
+    """Refuse a name that no pass can have; addresses have no parts . and .., nor empty ones."""
+    check_name("annotator", annotator)
+    reserved = annotator_key(annotator) == CONSENSUS
+    odd = any(part.strip() in ("", ".", "..", "passes") for part in annotator.split("/"))
+    if len(annotator) > MAX_ANNOTATOR_LETTERS or reserved or odd or not annotator.isprintable():
+        problem = f'"{shortened(annotator)}" cannot be an annotator\'s name; give another'
+        raise InputError(problem, field="annotator", value=annotator)
+
+
 def _same(annotator: str, other: str) -> bool:
     return annotator_key(annotator) == annotator_key(other)
 
@@ -368,8 +382,8 @@ def label_as(body: LabelAsBody, request: Request, studio: StudioDep, session: Se
     if request.state.cookie is None:
         remedy = "invite the annotator and use that token"
         raise InputError("a token has no session to change", remedy=remedy)
-    if body.annotator is not None and not body.annotator.isprintable():
-        raise InputError("give the annotator's name on one line", field="annotator")
+    if body.annotator is not None:
+        _check_annotator(body.annotator)
     studio.sessions.change(request.state.cookie, StudioSession(body.annotator, True))
     return {"annotator": body.annotator, "owner": True}
 
@@ -377,8 +391,7 @@ def label_as(body: LabelAsBody, request: Request, studio: StudioDep, session: Se
 @router.post("/api/annotators", dependencies=[Owner])
 def invite(body: InvitationBody, studio: StudioDep) -> Json:
     """Return a token for one annotator, who sees only the videos and their own pass."""
-    if not body.annotator.isprintable() or not body.annotator.strip():
-        raise InputError("give the annotator's name on one line", field="annotator")
+    _check_annotator(body.annotator)
     token = studio.sessions.invite(body.annotator)
     return {"annotator": body.annotator, "token": token, "address": f"/?token={token}"}
 
@@ -422,7 +435,7 @@ def _progress(pass_: Pass) -> dict[str, int]:
     return {"frames": pass_.frames.length, "labelled": labelled}
 
 
-@router.post("/api/annotations/{id:path}/passes/{annotator}", status_code=201)
+@router.post("/api/annotations/{id:path}/passes/{annotator:path}", status_code=201)
 def new_pass(
     target: TargetDep, annotator: Annotator, body: NewPassBody, session: SessionDep
 ) -> Json:
@@ -434,14 +447,14 @@ def new_pass(
     return _pass_document(target, pass_)
 
 
-@router.get("/api/annotations/{id:path}/passes/{annotator}")
+@router.get("/api/annotations/{id:path}/passes/{annotator:path}")
 def read_labels(target: TargetDep, annotator: Annotator, session: SessionDep) -> Json:
     """Return the labels of an annotator: your own, or anyone's once the consensus has begun."""
     target.check_seen(session, annotator)
     return _pass_document(target, target.read(annotator))
 
 
-@router.put("/api/annotations/{id:path}/passes/{annotator}")
+@router.put("/api/annotations/{id:path}/passes/{annotator:path}")
 def write_labels(
     target: TargetDep, annotator: Annotator, body: PassRuns, session: SessionDep
 ) -> Json:
@@ -471,6 +484,7 @@ def read_differences(target: ClosedDep) -> Json:
 def decide(target: ClosedDep, body: DecisionRuns) -> Json:
     """Save decisions; once all are made, the consensus is written."""
     with target.studio.writing:
+        check_revision(body.revision, revision_of(target.folder / DECISIONS), target.id)
         target.decide(body.runs)
         target.studio.workspace.changed()
     return _decisions(target)
@@ -555,4 +569,5 @@ def _decisions(target: AnnotationTarget) -> Json:
         ],
         "open": sum(row.label is None for row in decisions.rows),
         "agreed": (target.folder / AGREED).is_file(),
+        "revision": revision_of(target.folder / DECISIONS),
     }

@@ -15,6 +15,7 @@ from fastapi.responses import FileResponse, JSONResponse
 from fastapi.staticfiles import StaticFiles
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 from dejacue._version import __version__
 from dejacue.errors import DejaCueError, InputError, lacks_memory, one_line
@@ -28,9 +29,18 @@ from dejacue.sources.files import read_vocabulary, vocabulary_yaml
 from dejacue.sources.tracks import default_tracker
 from dejacue.sources.tracks.sam2 import REPOSITORIES
 from dejacue.studio import annotations as annotation
-from dejacue.studio import corpus, findings, job_routes, videos
-from dejacue.studio.errors import status_of
-from dejacue.studio.models import Id, Json, Owner, RequestModel, SessionDep, StudioDep, Text
+from dejacue.studio import corpus, drafts, findings, job_routes, videos
+from dejacue.studio.errors import Changed, check_revision, revision_of, status_of
+from dejacue.studio.models import (
+    Id,
+    Json,
+    Owner,
+    RequestModel,
+    Revision,
+    SessionDep,
+    StudioDep,
+    Text,
+)
 from dejacue.studio.security import Guard
 from dejacue.studio.state import Studio
 from dejacue.studio.workspace import WORDS
@@ -49,6 +59,7 @@ class ErrorResponse(BaseModel):
     """An answer to a request that failed: the problem, in one sentence."""
 
     detail: str
+    revision: str | None = None  # the current one, where the request had another
 
 
 def create_app(studio: Studio, host: str = "127.0.0.1") -> Any:
@@ -68,14 +79,14 @@ def create_app(studio: Studio, host: str = "127.0.0.1") -> Any:
         lifespan=lifespan,
     )
     app.state.studio = studio
-    topics = (annotation, corpus, findings, job_routes, videos)
+    topics = (annotation, corpus, drafts, findings, job_routes, videos)
     for routes in (router, *(topic.router for topic in topics)):
         app.include_router(routes, responses={code: {"model": ErrorResponse} for code in STATUSES})
     app.add_api_route("/", lambda: FileResponse(STATIC / "index.html"), include_in_schema=False)
     app.mount("/static/report", StaticFiles(directory=REPORT_STATIC))
     app.mount("/static", StaticFiles(directory=STATIC))
-    kinds = (DejaCueError, RequestValidationError, HTTPException, OSError, MemoryError, Exception)
-    for kind in kinds:
+    ours = (DejaCueError, RequestValidationError, HTTPException, ClientDisconnect)
+    for kind in (*ours, OSError, MemoryError, Exception):
         app.add_exception_handler(kind, _answer)
     app.add_middleware(AnswerOnShutdown, studio=studio)
     return Guard(app, studio.sessions, host)
@@ -111,7 +122,8 @@ async def _answer(request: Request, error: Exception) -> JSONResponse:
     status, sentence = _problem(error)
     detail = one_line(request.app.state.studio.workspace.as_ids(sentence))
     headers = error.headers if isinstance(error, HTTPException) else None
-    return JSONResponse({"detail": detail}, status, headers)
+    current = {"revision": error.revision} if isinstance(error, Changed) else {}
+    return JSONResponse({"detail": detail, **current}, status, headers)
 
 
 def _problem(error: Exception) -> tuple[int, str]:
@@ -120,6 +132,8 @@ def _problem(error: Exception) -> tuple[int, str]:
         return status_of(error), str(error)
     if isinstance(error, HTTPException):
         return error.status_code, MESSAGES.get(error.detail, error.detail)
+    if isinstance(error, ClientDisconnect):
+        return 400, "the connection ended before the request did"
     if isinstance(error, RequestValidationError):  # its input is not repeated: it may be anything
         first = error.errors()[0]
         names = [str(part) for part in first["loc"] if part not in ("body", "path", "query")]
@@ -134,6 +148,14 @@ def _problem(error: Exception) -> tuple[int, str]:
     return 500, f"something went wrong in the studio ({kind}); see its terminal"
 
 
+class WordsBody(RequestModel):
+    """Texts to check with an encoder."""
+
+    texts: Annotated[list[Annotated[str, Field(max_length=5000)]], Field(max_length=200)]
+    encoder: Text | None = None
+    finding: Text | None = None
+
+
 class VocabularyBody(RequestModel):
     """A vocabulary to write to a word list."""
 
@@ -142,6 +164,7 @@ class VocabularyBody(RequestModel):
         dict[Text, Annotated[list[Text], Field(min_length=1, max_length=100)]],
         Field(min_length=2, max_length=50),
     ]
+    revision: Revision = None
 
 
 @router.get("/api/workspace")
@@ -167,6 +190,7 @@ def workspace(studio: StudioDep, session: SessionDep) -> Json:
         "readouts": [*READOUTS, *PRESETS],
         "coordinates": list(COORDINATES),
         "exports": list(EXPORTS),
+        "missing": {name: hint for name, export in EXPORTS.items() if (hint := export.missing)},
     }
 
 
@@ -185,7 +209,18 @@ def read_words(id: Id, studio: StudioDep) -> Json:
         raise InputError(problem, field="id", value=id)
     words = read_vocabulary(path)
     states = {state: list(texts) for state, texts in words.states.items()}
-    return {"id": id, "object": words.object, "states": states}
+    revision = revision_of(path)
+    return {"id": id, "object": words.object, "states": states, "revision": revision}
+
+
+@router.post("/api/words", dependencies=[Owner])
+def unknown_words(body: WordsBody, studio: StudioDep) -> Json:
+    """Return the words that an encoder does not know: of a name, or that of a finding."""
+    history = studio.finding(body.finding).history if body.finding else None
+    encoder = studio.encoder_of(history) if history else studio.encoder(body.encoder)
+    spellings = [encoder.spelling(text) for text in body.texts]
+    unknown = {word: None for spelling in spellings if spelling for word in spelling.unknown}
+    return {"encoder": encoder.name, "unknown": list(unknown)}
 
 
 @router.put("/api/vocabularies/{id:path}", dependencies=[Owner])
@@ -197,6 +232,7 @@ def write_words(id: Id, body: VocabularyBody, studio: StudioDep) -> Json:
     Vocabulary(body.states, object=body.object)  # refuses bad ones before they are written
     text = vocabulary_yaml(body.states, body.object)
     with studio.writing:
+        check_revision(body.revision, revision_of(path), id)
         write_text(path, text)
         studio.workspace.changed()
-    return {"id": id}
+        return {"id": id, "revision": revision_of(path)}

@@ -14,6 +14,7 @@ from dejacue.evaluation.evaluate import evaluate
 from dejacue.pipeline import Finding
 from dejacue.progress import Progress
 from dejacue.records import Interval, Reference, Timeline, Window
+from dejacue.records.note import in_order
 from dejacue.sources.findings import VERSION, Made, read_document
 from dejacue.sources.npz import read_npz
 from dejacue.sources.results import read_references
@@ -62,7 +63,7 @@ def row(studio: Studio, id: str) -> Json:
         "id": id,
         "history": timeline.history_id,
         **columns,
-        "notes": [*columns["notes"], *nearest.notes],
+        "notes": [note.to_dict() for note in (*columns["notes"], *nearest.notes)],
         "states": list(timeline.states),
         "intervals": intervals,
         "tiou": sum(overlaps) / len(overlaps) if overlaps else None,
@@ -90,7 +91,7 @@ def _read(folder: Path) -> tuple[Timeline, Made, Json] | str:
         "encoder": document.made.encoder,
         "readout": dict(timeline.settings.get("readout", {})).get("name"),
         "doubts": len(document.doubts),
-        "notes": list(dict.fromkeys((*document.warnings, *timeline.notes))),
+        "notes": in_order((*document.warnings, *timeline.notes)),
     }
     return timeline, document.made, columns
 

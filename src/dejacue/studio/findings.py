@@ -22,8 +22,18 @@ from dejacue.report.exports import EXPORTS
 from dejacue.sources.files import file_name
 from dejacue.sources.tracks import read_notes
 from dejacue.studio.annotations import check_readable
-from dejacue.studio.errors import NotThere
-from dejacue.studio.models import Frame, Id, Json, Owner, RequestModel, SessionDep, StudioDep, Text
+from dejacue.studio.errors import NotThere, check_revision
+from dejacue.studio.models import (
+    Frame,
+    Id,
+    Json,
+    Owner,
+    RequestModel,
+    Revision,
+    SessionDep,
+    StudioDep,
+    Text,
+)
 from dejacue.studio.state import Studio
 
 QuestionCount = Annotated[int, Field(ge=0, le=20)]
@@ -83,9 +93,13 @@ class CompareBody(WordsModel):
 
 
 class SaveBody(WordsModel, ReadingSettings):
-    """What to read, and the folder to write it to (default: that of the finding itself)."""
+    """What to read, and the folder to write it to (default: that of the finding itself).
+
+    revision   of the finding that is replaced
+    """
 
     folder: Annotated[str, Field(min_length=1, max_length=1024)] | None = None
+    revision: Revision = None
 
 
 def _finding(id: Id, studio: StudioDep, session: SessionDep) -> Finding:
@@ -109,6 +123,7 @@ def info(id: Id, studio: StudioDep, finding: FindingDep) -> Json:
     scene = finding.scene(thumbnails=(), most=100)
     return {
         "id": id,
+        "revision": studio.revision(studio.folder(id)),
         "history": finding.history.id,
         "video": studio.video_of(finding.made),
         "object": finding.vocabulary.object,
@@ -122,7 +137,7 @@ def info(id: Id, studio: StudioDep, finding: FindingDep) -> Json:
         "examples": [_mark(finding, example) for example in finding.vocabulary.examples],
         "changes": scene["changes"],
         "settings": scene["settings"],
-        "warnings": list(finding.warnings),
+        "warnings": [note.to_dict() for note in finding.warnings],
     }
 
 
@@ -173,9 +188,11 @@ def save(id: Id, body: SaveBody, studio: StudioDep) -> Json:
             problem = f'"{body.folder}" contains other files; give another folder'
             raise InputError(problem, field="folder", value=body.folder)
     with studio.saving:
+        check_revision(body.revision, studio.revision(folder), body.folder or id)
         finding.write(folder)
         studio.workspace.changed()
-    return draw(studio, studio.workspace.finding_id(folder), finding)
+        revision = studio.revision(folder)
+    return {**draw(studio, studio.workspace.finding_id(folder), finding), "revision": revision}
 
 
 @router.get("/{id:path}/questions")
@@ -251,7 +268,7 @@ def draw(
             for frame in finding.thumbnails
         ],
     )
-    notes = [*scene["notes"], *reference.notes]
+    notes = [*scene["notes"], *(note.to_dict() for note in reference.notes)]
     return {**scene, "notes": notes, "video": studio.video_of(finding.made)}
 
 
@@ -272,7 +289,7 @@ def reread(
     return finding.with_words(
         Vocabulary(words.states, object=object, examples=examples, changes=changes),
         encoder=studio.encoder_of(finding.history),
-        encoder_options=EncoderOptions(prompts=finding.made.prompts),
+        encoder_options=EncoderOptions(templates=finding.made.prompts),
         **settings,
     )
 

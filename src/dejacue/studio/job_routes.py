@@ -17,14 +17,15 @@ from pydantic import Field, TypeAdapter
 from dejacue.errors import InputError
 from dejacue.pipeline import Job, ReadoutOptions, Search, VideoOptions, track
 from dejacue.progress import Progress
-from dejacue.records import Vocabulary
+from dejacue.records import Note, Vocabulary
 from dejacue.sources.findings import DOCUMENT
 from dejacue.sources.masks import open_masks
 from dejacue.sources.tracks import RawPrompt
 from dejacue.studio.corpus import evaluate_findings
+from dejacue.studio.errors import check_revision
 from dejacue.studio.findings import ReadingSettings, WordsModel, vocabulary
-from dejacue.studio.jobs import BackgroundTask, Work
-from dejacue.studio.models import Frame, Json, Owner, RequestModel, StudioDep, Text
+from dejacue.studio.jobs import ENDED, BackgroundTask, Work
+from dejacue.studio.models import Frame, Json, Owner, RequestModel, Revision, StudioDep, Text
 from dejacue.studio.state import Studio
 
 router = APIRouter(prefix="/api/jobs", tags=["jobs"], dependencies=[Owner])
@@ -82,14 +83,16 @@ class TrackBody(SamplingModel):
                 {"object": object, "start": doubt.first, "end": doubt.last, "text": doubt.text}
                 for object, doubt in tracked.notes.doubts_of()
             ]
-            return {"masks": self.folder, "doubts": doubts, "warnings": list(tracked.warnings)}
+            warnings = [Note(text, "doubtful") for text in tracked.warnings]
+            return {"masks": self.folder, "doubts": doubts, "warnings": warnings}
 
         return work
 
 
 class FindBody(SamplingModel, WordsModel, ReadingSettings):
     """Make a finding of a video from prompts (or masks in the workspace), words (states, or a word
-    list) and examples; a job that was stopped continues where it was."""
+    list) and examples; a job that was stopped continues where it was. revision: of the finding that
+    is replaced."""
 
     kind: Literal["find"]
     video: Place
@@ -100,11 +103,13 @@ class FindBody(SamplingModel, WordsModel, ReadingSettings):
     objects: Annotated[list[int], Field(min_length=1, max_length=254)] | None = None
     encoder: Text | None = None
     tracker: Text | None = None
+    revision: Revision = None
 
     def work(self, studio: Studio) -> Work:
         path = studio.workspace.video(self.video)
         prompts = [prompt.as_raw() for prompt in self.prompts]
         folder, masks = _folder(studio, self.folder), None
+        check_revision(self.revision, studio.revision(folder), self.folder)
         if self.masks is not None:
             masks = studio.workspace.existing(self.masks, "masks")
             open_masks(masks)  # refuses bad ones before the job waits
@@ -138,7 +143,13 @@ class FindBody(SamplingModel, WordsModel, ReadingSettings):
             finding = search.finding()
             studio.workspace.changed()
             doubts = [{"start": w.start, "end": w.end, "text": text} for w, text in finding.doubts]
-            return {"finding": self.folder, "doubts": doubts, "warnings": list(finding.warnings)}
+            return {
+                "finding": self.folder,
+                "revision": studio.revision(folder),
+                "tracker": finding.made.tracker,
+                "doubts": doubts,
+                "warnings": list(finding.warnings),
+            }
 
         return work
 
@@ -158,7 +169,8 @@ def _folder(studio: Studio, id: str) -> Path:
     """Return a folder that is new, empty, or of an earlier run; finding.json: the workspace."""
     folder = studio.workspace.root if id == DOCUMENT else studio.workspace.place(id)
     problem = f'"{id}" is a file; give a folder' if folder.is_file() else None
-    if folder.is_dir() and (names := os.listdir(folder)):
+    names = [name for name in os.listdir(folder) if name[0] != "."] if folder.is_dir() else []
+    if names:
         ours = (DOCUMENT, "masks", "track.json")
         if not any(n in ours or n.endswith((".npz", ".partial")) for n in names):
             problem = f'"{id}" contains other files; give a new folder'
@@ -172,7 +184,7 @@ JobBody = Annotated[TrackBody | FindBody | EvaluateBody, Field(discriminator="ki
 
 @router.get("")
 def list_jobs(studio: StudioDep) -> list[Json]:
-    """List all jobs since the studio started, latest first."""
+    """List all jobs, latest first; those that a killed studio left are interrupted."""
     return [_document(studio, job) for job in studio.jobs.all()]
 
 
@@ -190,8 +202,10 @@ def read_job(job: str, studio: StudioDep) -> Json:
 
 @router.post("/{job}/again", status_code=202)
 def again(job: str, studio: StudioDep) -> Json:
-    """Start the same job again: it continues from what was kept."""
-    return _add(studio, TypeAdapter(JobBody).validate_python(studio.jobs.get(job).request))
+    """Start the same job again, in its place: it continues from what was kept."""
+    document = _add(studio, TypeAdapter(JobBody).validate_python(studio.jobs.get(job).request))
+    studio.jobs.remove(job)
+    return document
 
 
 @router.delete("/{job}")
@@ -210,11 +224,11 @@ async def events(job: str, request: Request, studio: StudioDep) -> StreamingResp
 async def _events(studio: Studio, job: BackgroundTask, request: Request) -> AsyncIterator[str]:
     sent_version, quiet_s = -1, 0.0
     while not studio.ending and not await request.is_disconnected():
-        version, ended = job.version, job.ended
-        if version != sent_version:
-            sent_version, quiet_s = version, 0.0
-            yield f"data: {json.dumps(_document(studio, job))}\n\n"
-        if ended:
+        document = _document(studio, job)
+        if document["version"] != sent_version:
+            sent_version, quiet_s = document["version"], 0.0
+            yield f"data: {json.dumps(document)}\n\n"
+        if document["state"] in ENDED:
             return
         if quiet_s >= KEEPALIVE_S:
             quiet_s = 0.0
@@ -225,12 +239,14 @@ async def _events(studio: Studio, job: BackgroundTask, request: Request) -> Asyn
 
 def _document(studio: Studio, job: BackgroundTask) -> Json:
     """Return the job as the page sees it, with ids instead of paths."""
-    document = {**vars(job)}
-    del document["work"], document["cancelled"]
+    document = job.to_dict()
     if job.problem is not None:
         document["problem"] = studio.workspace.as_ids(job.problem)
     if isinstance(job.result, dict) and "warnings" in job.result:
-        warnings = [studio.workspace.as_ids(text) for text in job.result["warnings"]]
+        warnings = [
+            Note(studio.workspace.as_ids(note), note.severity).to_dict()
+            for note in job.result["warnings"]
+        ]
         document["result"] = {**job.result, "warnings": warnings}
     return document
 

@@ -1,26 +1,33 @@
 """Long work in the background: one job at a time, with progress; cancelled, it keeps what it can.
 
 A job that is requested again goes on where it was stopped: the pipeline itself reuses what is done.
+Jobs are kept as files; those that a killed studio has left are interrupted.
 """
 
 from __future__ import annotations
 
+import contextlib
+import json
 import logging
 import queue
 import secrets
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-from dejacue.errors import Cancelled, DejaCueError, lacks_memory, one_line
+from dejacue.errors import Cancelled, DejaCueError, InputError, lacks_memory, one_line
 from dejacue.progress import Progress
+from dejacue.sources.atomic import write_text
 from dejacue.studio.errors import Conflict, NotThere
 
 _log = logging.getLogger("dejacue")
 MAX_ENDED_JOBS = 200  # that are listed
 MAX_WAITING_JOBS = 50
-ENDED = ("done", "failed", "stopped")
+WRITE_S = 1.0  # after which the progress of a job is written again
+ENDED = ("done", "failed", "stopped", "interrupted")
 Work = Callable[[Progress], Any]
 
 
@@ -29,15 +36,16 @@ class BackgroundTask:
     """Work in the background, and its progress.
 
     request   its body, to repeat it
-    state     waiting, running, done, failed or stopped
+    state     waiting, running, done, failed, stopped or interrupted (the studio was killed)
     problem   a sentence on what went wrong
     version   grows with every change
     """
 
     kind: str
     request: dict[str, Any]
-    work: Work
-    id: str = field(default_factory=lambda: secrets.token_hex(8))
+    work: Work | None  # None: of an earlier start of the studio
+    # in the order of their beginning
+    id: str = field(default_factory=lambda: f"{time.time_ns():016x}{secrets.token_hex(2)}")
     state: str = "waiting"
     stage: str = ""
     done: int = 0
@@ -52,15 +60,30 @@ class BackgroundTask:
     def ended(self) -> bool:
         return self.state in ENDED
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return its fields at one moment, without those that only this process uses."""
+        fields = dict(vars(self))
+        del fields["work"], fields["cancelled"]
+        return fields
+
 
 class TaskQueue:
-    """A queue and its worker thread, which starts with the first task."""
+    """A queue and its worker thread, which starts with the first task; folder: of its files."""
 
-    def __init__(self) -> None:
+    def __init__(self, folder: Path | None = None) -> None:
+        self._folder = folder
         self._jobs: dict[str, BackgroundTask] = {}
         self._queue: queue.Queue[BackgroundTask | None] = queue.Queue()
         self._lock = threading.RLock()
         self._thread: threading.Thread | None = None
+        for path in sorted(folder.glob("*.json")) if folder is not None else ():
+            with contextlib.suppress(OSError, ValueError, TypeError, AttributeError):  # damaged
+                job = BackgroundTask(work=None, **json.loads(path.read_text()))
+                if not job.ended:
+                    job.state = "interrupted"
+                    self._write(job)
+                if job.id == path.stem:
+                    self._jobs[job.id] = job
 
     def add(self, kind: str, request: dict[str, Any], work: Work) -> BackgroundTask:
         with self._lock:
@@ -69,9 +92,10 @@ class TaskQueue:
                 raise Conflict(problem, remedy="wait until some of them end")
             self.check_free(request.get("folder"))
             job = BackgroundTask(kind, request, work)
+            self._write(job)
             self._jobs[job.id] = job
             for old in [job.id for job in self._jobs.values() if job.ended][:-MAX_ENDED_JOBS]:
-                del self._jobs[old]
+                self.remove(old)
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="jobs", daemon=True)
                 self._thread.start()
@@ -89,7 +113,7 @@ class TaskQueue:
     def get(self, id: str) -> BackgroundTask:
         with self._lock:
             if id not in self._jobs:
-                problem = f'there is no job "{id[:40]}"; jobs are lost when the studio stops'
+                problem = f'there is no job "{id[:40]}"'
                 raise NotThere(problem, field="job", value=id)
             return self._jobs[id]
 
@@ -105,6 +129,19 @@ class TaskQueue:
             self._end(job, "stopped", "stopped before it began")
         return job
 
+    def remove(self, id: str) -> None:
+        """Forget a job that has ended."""
+        with self._lock:
+            if self.get(id).ended:
+                del self._jobs[id]
+                if self._folder is not None:
+                    (self._folder / f"{id}.json").unlink(missing_ok=True)
+
+    def _write(self, job: BackgroundTask, **changes: Any) -> None:
+        if self._folder is not None:
+            document = {**job.to_dict(), **changes}
+            write_text(self._folder / f"{job.id}.json", json.dumps(document))
+
     def close(self) -> None:
         """Stop what runs; it keeps what it can."""
         for job in self.all():
@@ -119,15 +156,22 @@ class TaskQueue:
                 self._work(job)
 
     def _work(self, job: BackgroundTask) -> None:
+        written_s = time.monotonic()
+
         def progress(stage: str, done: int, total: int | None = None, note: str = "") -> None:
+            nonlocal written_s
             if job.cancelled:
                 raise Cancelled("stopped")
             job.stage, job.done, job.total, job.note = stage, done, total, note
             job.version += 1
+            if time.monotonic() - written_s > WRITE_S:
+                written_s = time.monotonic()
+                self._write(job)
 
         job.state = "running"
         job.version += 1
         try:
+            assert job.work is not None
             job.result = job.work(progress)
             self._end(job, "done")
         except Cancelled as error:
@@ -144,6 +188,8 @@ class TaskQueue:
             self._end(job, "failed", f"{reason}: {error}")
 
     def _end(self, job: BackgroundTask, state: str, problem: str | None = None) -> None:
-        job.problem = None if problem is None else one_line(problem)
-        job.state = state
-        job.version += 1
+        sentence = None if problem is None else one_line(problem)
+        ended = {"state": state, "problem": sentence, "version": job.version + 1}
+        with contextlib.suppress(OSError, InputError):  # a full disk: after a restart, interrupted
+            self._write(job, **ended)
+        vars(job).update(ended)  # all at once, for whoever reads it meanwhile

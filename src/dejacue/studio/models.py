@@ -15,6 +15,10 @@ MAX_FRAME = 1 << 53
 Frame = Annotated[int, Field(ge=0, le=MAX_FRAME)]
 Text = Annotated[str, Field(min_length=1, max_length=500)]
 Id = Annotated[str, Path(min_length=1, max_length=1024, description="A path in the workspace.")]
+Revision = Annotated[
+    str | None,
+    Field(max_length=64, description="As it was loaded; new: it must not exist; null: any."),
+]
 Json = dict[str, Any]
 
 

@@ -1,4 +1,4 @@
-"""Check who sends requests: a token per start, sessions, Host, Origin, Sec-Fetch-Site, sizes.
+"""Check who sends requests: tokens, sessions, Host, Origin, Sec-Fetch-Site, sizes.
 
 Loopback is no boundary: any page that is open in a browser on this machine can send requests to it.
 So every request below /api needs the token (scripts: Authorization: Bearer …) or the cookie of a
@@ -7,24 +7,35 @@ session that was begun with it, comes to a Host that is ours, and from our own p
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import ipaddress
+import json
+import os
 import secrets
 import socket
-from dataclasses import dataclass
+import threading
+from dataclasses import astuple, dataclass
+from pathlib import Path
 from typing import Any
 
 from cachetools import FIFOCache
 from starlette.datastructures import Headers, MutableHeaders, QueryParams
 from starlette.exceptions import HTTPException
-from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.types import Message, Receive, Scope, Send
 
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
+from dejacue.sources.atomic import TEMPORARY
+from dejacue.studio.workspace import LOOPBACK
+
 SAFE_METHODS = ("GET", "HEAD")
 MAX_BODY_BYTES = 4 << 20  # of a request that is no upload
 MAX_UPLOAD_BYTES = 16 << 30
 MAX_SESSIONS = 1000
+STALE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>dejacue studio</title>
+</head><body><h1>This address is no longer valid</h1><p>Its token is wrong, or a newer one was made.
+Open the address that the studio printed when it started, or ask for another invitation.</p></body>
+</html>"""
 HEADERS = {
     "content-security-policy": "default-src 'self'; img-src 'self' data: blob:; media-src 'self' "
     "blob:; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
@@ -42,7 +53,7 @@ class StudioSession:
     """The sender of a request.
 
     annotator   who labels, and sees nothing but their own pass; None: the owner
-    owner       whether the session began with the token of the start, so that it may stop labelling
+    owner       whether the session began with the owner's token, so that it may stop labelling
     """
 
     annotator: str | None = None
@@ -50,22 +61,60 @@ class StudioSession:
 
 
 class Sessions:
-    """Tokens and the sessions that were begun with them; they end with the process."""
+    """Tokens and the sessions that were begun with them.
 
-    def __init__(self, token: str | None = None) -> None:
+    path    a file that keeps them for the next start, which only its owner reads (mode 0600); None:
+            they end with the process
+    renew   forget what the file has
+    """
+
+    def __init__(
+        self, token: str | None = None, path: Path | None = None, renew: bool = False
+    ) -> None:
         self.token = token or secrets.token_urlsafe(32)
         self._invited: dict[str, str] = {}  # token → annotator
-        self._sessions: FIFOCache[str, StudioSession] = FIFOCache(
-            MAX_SESSIONS
-        )  # by hash of the cookie
+        # by hash of the cookie
+        self._sessions: FIFOCache[str, StudioSession] = FIFOCache(MAX_SESSIONS)
+        self._path, self._lock = path, threading.Lock()
+        if path is not None:
+            if not renew:
+                self._read(path)
+            self._write()
+
+    def _read(self, path: Path) -> None:
+        """Read the file, unless others can or it came here with a copy of the folder."""
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
+            with open(os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))) as stream:
+                stat = os.fstat(stream.fileno())
+                document = json.load(stream)
+            private = os.name != "posix" or (stat.st_uid, stat.st_mode & 0o77) == (os.getuid(), 0)
+            if private and document["place"] == _place(path) and len(document["token"]) >= 43:
+                self.token = str(document["token"])
+                self._invited = {str(t): str(name) for t, name in document["invited"].items()}
+                for cookie, session in document["sessions"].items():
+                    self._sessions[str(cookie)] = StudioSession(*session)
+
+    def _write(self) -> None:
+        if self._path is None:
+            return
+        sessions = {cookie: astuple(session) for cookie, session in self._sessions.items()}
+        document = {"place": _place(self._path), "token": self.token, "invited": self._invited}
+        temporary = self._path.with_name(f".{self._path.name}{TEMPORARY}")
+        temporary.unlink(missing_ok=True)
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with open(handle, "w") as stream:
+            json.dump({**document, "sessions": sessions}, stream)
+        os.replace(temporary, self._path)
 
     def invite(self, annotator: str) -> str:
         """Return a token with which one annotator may label, and no more."""
-        for token, known in self._invited.items():
-            if known == annotator:
-                return token
-        token = secrets.token_urlsafe(32)
-        self._invited[token] = annotator
+        with self._lock:
+            for token, known in self._invited.items():
+                if known == annotator:
+                    return token
+            token = secrets.token_urlsafe(32)
+            self._invited[token] = annotator
+            self._write()
         return token
 
     def of_token(self, token: str) -> StudioSession | None:
@@ -89,7 +138,14 @@ class Sessions:
         return self._sessions.get(_hashed(cookie))
 
     def change(self, cookie: str, session: StudioSession) -> None:
-        self._sessions[_hashed(cookie)] = session
+        with self._lock:
+            self._sessions[_hashed(cookie)] = session
+            self._write()
+
+
+def _place(path: Path) -> list[str]:
+    """Return what differs between a folder and its copy, here or on another machine."""
+    return [socket.gethostname(), str(path.parent.stat().st_ino)]
 
 
 def _hashed(cookie: str) -> str:
@@ -182,13 +238,13 @@ class Guard:
     def _begin(self, scope: Scope, token: str) -> Response:
         """Begin the session of a token and lead to the page."""
         session = self.sessions.of_token(token)
-        if session is None:
-            return _refusal(
-                401,
-                "the token is wrong or from an earlier start; open the address that the studio "
-                "printed when it started",
-            )
+        cookie = _cookie(scope, Headers(scope=scope))
+        known = cookie is not None and self.sessions.of_cookie(cookie) is not None
+        if session is None and not known:
+            return HTMLResponse(STALE, 401)
         answer = RedirectResponse("/", 303)
+        if session is None:  # an old bookmark of somebody who has a session
+            return answer
         cookie = f"{_cookie_name(scope)}={self.sessions.begin(session)}"
         answer.headers["set-cookie"] = f"{cookie}; HttpOnly; SameSite=Strict; Path=/"
         return answer

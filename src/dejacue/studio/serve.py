@@ -10,13 +10,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from dejacue.errors import InputError, need
-from dejacue.studio.security import LOOPBACK, Sessions
-from dejacue.studio.workspace import lock, open_workspace
+from dejacue.errors import InputError, extra, need
+from dejacue.studio.workspace import LOOPBACK, lock, open_workspace
 
 PORT = 8765
 EVERYWHERE = ("0.0.0.0", "::")  # all addresses of the machine, and none that a browser opens
-EXTRA = "pip install 'dejacue[studio]'"
+EXTRA = extra("studio")
 
 
 def serve(
@@ -25,16 +24,25 @@ def serve(
     port: int = PORT,
     browser: bool = True,
     say: Callable[[str], object] = print,
+    new_token: bool = False,
     **options: Any,
 ) -> None:
     """Serve a workspace until it is stopped.
 
-    places    a folder (default: the current one), or videos
-    options   encoder, tracker, encoder_options: of ``Studio``
+    places      a folder (default: the current one), or videos
+    new_token   make a new token; the one before, invitations and sessions end
+    options     encoder, tracker, encoder_options: of ``Studio``
     """
     uvicorn = need("uvicorn", EXTRA)
     need("fastapi", EXTRA)
     from dejacue.studio.app import create_app
+    from dejacue.studio.connections import (
+        ACCEPTED_AT_ONCE,
+        LimitedProtocol,
+        log_in_lines,
+        max_connections,
+    )
+    from dejacue.studio.security import Sessions
     from dejacue.studio.state import Studio
     from dejacue.studio.videos import remove_unfinished_uploads
 
@@ -45,8 +53,10 @@ def serve(
         url = f"http://{name}:{number}/"
         with lock(workspace, url):
             remove_unfinished_uploads(workspace.root)
-            sessions = Sessions()
+            sessions = Sessions(path=workspace.private / "sessions.json", renew=new_token)
             studio = Studio(workspace, sessions, opened=opened, **options)
+            LimitedProtocol.limit = max_connections()
+            log_in_lines()
             # no access log: the first address holds the token
             config = uvicorn.Config(
                 create_app(studio, host),
@@ -58,13 +68,15 @@ def serve(
                 timeout_graceful_shutdown=2,
                 log_config=None,
                 ws="none",
+                http=LimitedProtocol,
+                backlog=ACCEPTED_AT_ONCE,
             )
             address = f"{url}?token={sessions.token}"
             if host not in LOOPBACK:
                 say(
                     f"whoever reaches {host} and has the token can see the videos and findings in "
                     f"{workspace.root} and write there; the traffic is not encrypted. From another "
-                    f"machine the address is http://{socket.gethostname()}:{number}/"
+                    f"machine the address is http://{socket.gethostname()}:{number}/?token={sessions.token}"
                 )
             say(f"the studio serves {workspace.root} (Ctrl-C ends it): {address}")
             if browser:

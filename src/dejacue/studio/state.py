@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dejacue.errors import InputError
 from dejacue.pipeline import EncoderOptions, Finding
-from dejacue.records import History, Reference, Window
+from dejacue.records import History, Note, Reference, Window
 from dejacue.records.words import Spelling
 from dejacue.sources.encoders import Encoder, check_name, encoder_name
 from dejacue.sources.encoders.base import Crops, Rows
@@ -22,10 +22,10 @@ from dejacue.sources.findings import DOCUMENT, Made, read_document
 from dejacue.sources.frames import Frames, open_frames
 from dejacue.sources.masks import Masks, open_masks
 from dejacue.sources.results import read_references
-from dejacue.sources.tracks import Tracker, match_of
+from dejacue.sources.tracks import Tracker, check_tracker, match_of
 from dejacue.sources.tracks.follow import TrackerOptions
 from dejacue.sources.video import Frame
-from dejacue.studio.errors import NotThere
+from dejacue.studio.errors import NotThere, revision_of
 from dejacue.studio.jobs import TaskQueue
 from dejacue.studio.security import Sessions
 from dejacue.studio.workspace import Contents, Workspace
@@ -49,12 +49,13 @@ class NearestReference(NamedTuple):
         return None if self.reference is None else self.reference.states
 
     @property
-    def notes(self) -> list[str]:
+    def notes(self) -> list[Note]:
         """Return a note that names the file, where several have such a reference."""
         if not self.others:
             return []
         few = ", ".join(self.others[:3]) + (", …" if len(self.others) > 3 else "")
-        return [f"the references are those of {self.file}; not taken: {few}"]
+        text = f"the references are those of {self.file}; not taken: {few}"
+        return [Note(text, "information")]
 
 
 class ClosingCache(LRUCache[Hashable, Frames]):
@@ -81,7 +82,7 @@ class CachingEncoder(Encoder):
 
     def __init__(self, encoder: Encoder) -> None:
         self._encoder = encoder
-        for name in Encoder.__annotations__:
+        for name in (*Encoder.__annotations__, "knows_pictures"):
             setattr(self, name, getattr(encoder, name))
         self._rows: LRUCache[str, Any] = LRUCache(MAX_TEXTS)
         self._lock = threading.Lock()
@@ -126,6 +127,8 @@ class Studio:
     ) -> None:
         if encoder is not None:
             check_name(encoder)
+        if tracker is not None:
+            check_tracker(tracker)
         self.workspace, self.sessions, self.opened = workspace, sessions, list(opened)
         self.encoder_name, self.tracker_name = encoder, tracker
         self.encoder_options = encoder_options or EncoderOptions()
@@ -142,7 +145,7 @@ class Studio:
         self._references: Cached[list[Reference]] = cached_in(LRUCache(MAX_SUMMARIES))
         self._indexed: tuple[Contents, dict[str, list[Path]]] = (Contents(), {})
         self._summaries: Cached[Any] = cached_in(LRUCache(2 * MAX_SUMMARIES))
-        self.jobs = TaskQueue()
+        self.jobs = TaskQueue(workspace.private / "jobs")
 
     def close(self) -> None:
         self.jobs.close()
@@ -163,6 +166,14 @@ class Studio:
             key = read, folder, _stamp(folder / DOCUMENT)
             return cast(T, (cache or self._summaries)(key, lambda: read(folder)))
 
+    def revision(self, folder: Path) -> str:
+        """Return a text that changes when the words, examples or answer of a finding do."""
+        try:
+            words = read_document(folder).files.get("vocabulary", "")
+        except InputError:
+            words = ""
+        return revision_of(folder / DOCUMENT, *([folder / Path(words).name] if words else []))
+
     def made(self, id: str) -> Made | None:
         """Return how a finding was made, from its document alone; None where that is damaged."""
         return self.summary(id, _read_made)
@@ -172,7 +183,7 @@ class Studio:
         chosen = name or self.encoder_name
         options = self.encoder_options
         if chosen == "mini":
-            options = EncoderOptions(prompts=options.prompts)
+            options = EncoderOptions(templates=options.templates)
         return self._encoders(chosen or "siglip2", lambda: CachingEncoder(options.load(chosen)))
 
     def encoder_of(self, history: History) -> Encoder:

@@ -107,6 +107,7 @@ def info(id: Id, studio: StudioDep) -> Json:
         "codec": frames.codec,
         "width": frames.width,
         "height": frames.height,
+        "pixel_aspect": frames.pixel_aspect,
         "frames": len(frames),
         "playable": path.is_file() and frames.codec in PLAYABLE and path.suffix.lower() in MEDIA,
         "seconds": None if frames.times_s is None else float(frames.times_s[-1]),

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PureWindowsPath
-from typing import Any
+from typing import Any, NamedTuple
 
 from dejacue.errors import InputError, shortened
 from dejacue.sources.atomic import check_place, is_temporary
@@ -24,7 +24,9 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
+LOOPBACK = ("127.0.0.1", "localhost", "::1")  # names under which only this machine reaches it
 LOCK = ".dejacue-studio.lock"
+PRIVATE = ".dejacue-studio"  # folder of tokens, jobs and drafts
 MEDIA = {
     ".mp4": "video/mp4",
     ".m4v": "video/mp4",
@@ -44,8 +46,9 @@ MEDIA = {
 }
 WORDS = (".yaml", ".yml")
 NO_VIDEOS = {"annotations", "masks", "uploads"}  # folders whose pictures are no video
-MAX_FILES = 100_000  # that are listed
+MAX_FILES = 100_000  # that are listed, beside pictures
 FRESH_S = 1.0  # for which a list of the files holds
+SETTLED_S = 2.0  # after which a folder that changes again has another time stamp
 _DEVICE = re.compile(r"(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(\..*)?", re.IGNORECASE)
 _REFERENCES = b'"dejacue.references/'
 
@@ -61,6 +64,15 @@ class Contents:
     whole: bool = True
 
 
+class Listing(NamedTuple):
+    """What a folder holds: folders, files that matter, whether it has several pictures."""
+
+    stamp: int
+    below: list[str]
+    names: list[str]
+    pictures: bool
+
+
 class Workspace:
     """A folder outside of which nothing is read or written, whatever an id says: ids with "..",
     absolute paths, links that lead out, hidden files and names of Windows devices are refused."""
@@ -69,11 +81,21 @@ class Workspace:
         self.root = root.resolve()
         self._lock = threading.Lock()
         self._listed: tuple[float, Contents] | None = None
+        self._listings: dict[str, Listing] = {}  # of folders that have not changed since
         self._checked: dict[Path, int] = {}  # folders without links out, and their time stamps
 
     @property
     def name(self) -> str:
         return self.root.name or str(self.root)
+
+    @property
+    def private(self) -> Path:
+        """Return the folder for what the studio itself keeps; only its owner reads it."""
+        folder = self.root / PRIVATE
+        folder.mkdir(mode=0o700, exist_ok=True)
+        if folder.is_symlink():
+            raise InputError("is a link", file=folder, remedy="remove it")
+        return folder
 
     def place(self, id: str) -> Path:
         """Return where an id leads, whether something is there or not."""
@@ -173,29 +195,57 @@ class Workspace:
             self._listed = None
 
     def _list(self) -> Contents:
-        contents, count = Contents(), 0
-        for folder, below, names in os.walk(self.root):
-            below[:] = sorted(name for name in below if not name.startswith("."))
-            count += len(names)
+        contents, count, listings = Contents(), 0, {}
+        folders = [str(self.root)]
+        while folders:
+            folder = folders.pop()
+            try:
+                listing = self._listing(folder)
+            except OSError:
+                continue  # it is gone, or may not be read
+            listings[folder], names, here = listing, listing.names, Path(folder)
+            folders += [os.path.join(folder, name) for name in reversed(listing.below)]
+            count += 1 + len(names)
             if count > MAX_FILES:
                 contents.whole = False
                 break
-            here = Path(folder)
             if DOCUMENT in names:
                 contents.findings.append(self.finding_id(here))
-            pictures = sum(is_image(name) for name in names)
             parts = {part.lower() for part in here.relative_to(self.root).parts}
             id = self.id_of(here)
-            if pictures > 1 and id and DOCUMENT not in names and not parts & NO_VIDEOS:
+            if listing.pictures and id and DOCUMENT not in names and not parts & NO_VIDEOS:
                 contents.videos.append(id)
-            for name in sorted(names):
+            for name in names:
                 kind, path = _kind(contents, name), here / name
                 if kind is None or (id := self.id_of(path)) is None or not path.is_file():
                     continue
                 if kind is not contents.references or _REFERENCES in _head(path):
                     kind.append(id)
+        self._listings = {
+            folder: listing
+            for folder, listing in listings.items()
+            if time.time_ns() - listing.stamp > SETTLED_S * 1e9
+        }
         contents.videos.sort()
         return contents
+
+    def _listing(self, folder: str) -> Listing:
+        """List a folder, unless it has not changed since: one of masks may hold many thousands."""
+        stamp = os.stat(folder).st_mtime_ns
+        known = self._listings.get(folder)
+        if known is not None and known.stamp == stamp:
+            return known
+        below, names, pictures = [], [], 0
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    if not entry.name.startswith("."):
+                        below.append(entry.name)
+                elif is_image(entry.name):
+                    pictures += 1
+                elif _kind(Contents(), entry.name) is not None:
+                    names.append(entry.name)
+        return Listing(stamp, sorted(below), sorted(names), pictures > 1)
 
 
 def _not_there(id: str, problem: str, remedy: str | None = None) -> NotThere:

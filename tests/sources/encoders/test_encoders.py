@@ -114,12 +114,12 @@ def test_the_ensemble_is_the_mean_of_three_unit_forms() -> None:
     mean = np.mean([row / np.linalg.norm(row) for row in rows], axis=0)
     np.testing.assert_allclose(encoded.features[0], mean / np.linalg.norm(mean), atol=1e-6)
     assert (encoded.encoder, encoded.object) == ("words", "cup")
-    raw = encode_vocabulary(words, encoder, prompts="raw")
+    raw = encode_vocabulary(words, encoder, templates="raw")
     assert encoder.texts == ["empty cup", "full cup"]
     assert raw.features.shape == (2, 26)
     assert encoder.spelling("empty cup") is None  # one that does not say
-    with refused(field="prompts", value="foto"):
-        encode_vocabulary(words, encoder, prompts="foto")
+    with refused(field="templates", value="foto"):
+        encode_vocabulary(words, encoder, templates="foto")
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, 0.0])
@@ -296,7 +296,7 @@ def test_smaller_exports_are_near_the_whole_one(
     assert 0.95 < images < 1
     assert 0.95 < texts < 1
     ran = dejacue("weights", "check", f"siglip2:{precision}")
-    assert ran.code == 0
+    assert ran.code == 2  # it runs, but is not the model of the paper
     assert (
         f"siglip2:{precision}: 1 − cosine with fp32 at most {1 - images:.4f} (images) and "
         f"{1 - texts:.4f} (texts)"

@@ -191,7 +191,7 @@ def test_a_plug_in_without_words_says_so() -> None:
 
 def test_without_timm_the_extra_is_named(monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "timm", None)
-    with pytest.raises(MissingExtra, match=r"dejacue\[timm\]"):
+    with pytest.raises(MissingExtra, match=r"\[timm\]"):
         load_encoder("timm:vit_base_patch14_dinov2.lvd142m")
 
 

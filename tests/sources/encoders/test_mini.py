@@ -5,7 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dejacue import build_history, load_encoder, open_masks, open_video
+from dejacue import (
+    Store,
+    build_history,
+    encode_vocabulary,
+    find,
+    load_encoder,
+    locate,
+    open_masks,
+    open_video,
+)
+from dejacue.sources.build import UNKNOWN_PICTURES
 from dejacue.sources.encoders.mini import MAX_DISTANCE
 from dejacue_paper.data.crops import crops
 
@@ -31,10 +41,25 @@ def test_crops_of_scenes_that_were_not_trained_on_are_known(mini) -> None:
 
 
 @pytest.mark.parametrize("name", SEQUENCES)
-def test_objects_of_real_videos_are_not_known(mini, footage, name) -> None:
+def test_objects_of_real_videos_are_not_known_and_get_no_answer(
+    mini, footage, name, tmp_path
+) -> None:
     video = open_video(footage / "JPEGImages" / name, stride=4)
     history = build_history(video, open_masks(footage / "Annotations" / name), mini)
     assert not mini.knows_pictures(np.asarray(history.features, np.float32))
+    words = encode_vocabulary({"empty": "empty cup", "filled": "filled cup"}, mini)
+    shown = words.with_examples(empty=int(history.frames[0]), filled=int(history.frames[-1]))
+    for timeline in (locate(history, words), find(history, words), find(history, shown)):
+        assert list(timeline) == []
+        assert timeline.meaningless == UNKNOWN_PICTURES
+    with Store.create(tmp_path / "store") as store:
+        store.add(history)
+        answers = store.query(words)
+        assert list(answers) == []
+        assert answers.meaningless == {history.id: UNKNOWN_PICTURES}
+        (row,) = store.query(words).rows()
+        assert (row["history"], row["state"]) == (history.id, None)
+        assert row["notes"] == f"meaningless: {UNKNOWN_PICTURES}"
 
 
 @pytest.mark.parametrize("name", ["sam2_coffee", "torchocolate"])

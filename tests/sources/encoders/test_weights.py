@@ -22,11 +22,12 @@ from helpers.errors import refused
 from helpers.published_model import add_smaller
 
 from dejacue import History, InputError, Store, find, load_encoder
+from dejacue.data.demo import write_demo
 from dejacue.errors import MissingData
 from dejacue.pipeline import EncoderOptions
 from dejacue.sources import catalogue as models
 from dejacue.sources.catalogue import catalogue, model_named, try_model
-from dejacue.sources.encoders import encoder_name, siglip
+from dejacue.sources.encoders import encode_vocabulary, encoder_name, sentences, siglip
 from dejacue.sources.encoders.siglip import ONNX_REPOSITORY
 from dejacue.sources.encoders.weights import Weights
 from dejacue.sources.tracks import loading as trackers
@@ -220,7 +221,16 @@ def test_check_hashes_loads_and_runs(offline, tmp_path, monkeypatch, dejacue) ->
     shutil.copytree(offline, root)
     monkeypatch.setenv("DEJACUE_WEIGHTS", str(root))
     add_smaller(root, "int8")
-    *hashes, images, texts, smaller, works = try_model(catalogue()["siglip2"])
+    with refused(field="model", value="siglip2"):  # it is not the paper's
+        catalogue()["siglip2"].fetch()
+    ran = dejacue("weights", "check", "siglip2:torch")
+    assert ran.code == 2
+    assert "what differs is the model (rows of 32, not 768, numbers); delete the files" in ran.err
+    rows = encode_vocabulary(sentences.SENTENCES, "siglip2:fp32").features
+    own = " ".join(str(1e4 * cosine) for cosine in sentences.cosines(rows))
+    monkeypatch.setattr(sentences, "FIGURES", {"ensemble": own})
+    catalogue()["siglip2"].fetch()
+    *hashes, images, texts, smaller, paper, works = try_model(catalogue()["siglip2"])
     assert [line.rpartition(", ")[2] for line in hashes] == [
         "no known hash",
         "no known hash",
@@ -230,7 +240,16 @@ def test_check_hashes_loads_and_runs(offline, tmp_path, monkeypatch, dejacue) ->
     assert texts.startswith("siglip2: 2 texts, 32 numbers each, norms 1.0000 to 1.0000, cosine")
     assert smaller.startswith("siglip2:int8: 1 − cosine with fp32 at most ")
     assert all(0 < float(error) < 0.05 for error in re.findall(r"0\.\d+", smaller))
+    assert paper.endswith("differ from the published ones by at most 0.0000 (allowed: 0.0020)")
     assert works == "siglip2: works"
+    *_, smaller, paper, _ = try_model(catalogue()["siglip2:int8"])
+    turned = 1 - float(re.findall(r"0\.\d+", smaller)[1])
+    allowed = float(re.findall(r"0\.\d+", paper)[1])
+    assert allowed == pytest.approx(0.002 + 2 * np.sqrt(1 - turned**2), rel=0.1)
+    (root / ONNX_REPOSITORY / "onnx" / "text_model.onnx").rename(tmp_path / "away")
+    *_, paper, _ = try_model(catalogue()["siglip2:int8"])
+    assert paper.startswith("siglip2:int8: not compared with the paper's text features")
+    (tmp_path / "away").rename(root / ONNX_REPOSITORY / "onnx" / "text_model.onnx")
     ran = dejacue("weights", "check", "siglip2", "siglip2:torch", "mini")
     assert ran.code == 0
     for name in ("siglip2", "siglip2:torch", "mini"):
@@ -465,7 +484,7 @@ def test_without_weights_and_a_name_nothing_is_decoded(
         ran = dejacue(*command)
         assert ran.code == 1
         assert "dejacue weights fetch siglip2 (about 1501 MB, apache-2.0)" in ran.err
-        assert "--encoder mini is bundled, but only knows the rendered scenes" in ran.err
+        assert "mini only knows the rendered scenes" in ran.err
         assert len(ran.err.splitlines()[-1]) < 610
     assert not (tmp_path / "store").exists()
     with pytest.raises(MissingData, match="the default encoder"):
@@ -483,22 +502,33 @@ def test_what_is_damaged_is_named_before_anything_is_decoded(nothing, tmp_path, 
     file.write_bytes(b"junk!")
     monkeypatch.setenv("DEJACUE_WEIGHTS", str(root))
     with pytest.raises(MissingData, match=r"damaged .*vision_model\.onnx"):
-        models.check_default()
+        models.check_models(encoder=models.default_encoder())
     file.write_bytes(onnx_file(300))
     with pytest.raises(MissingData, match="not all"):
-        models.check_default()
+        models.check_models(encoder=models.default_encoder())
     assert model_named("sam2").name == "sam2-small"
 
 
 def test_on_a_gpu_the_files_of_torch_are_needed(nothing, monkeypatch) -> None:
     monkeypatch.setattr(models, "may_be_accelerated", lambda: True)
     with pytest.raises(MissingData, match=r"weights fetch siglip2:torch \("):
-        models.check_default()
+        models.check_models(encoder=models.default_encoder())
     with pytest.raises(MissingData, match="weights fetch siglip2 "):
-        models.check_default(backend="onnx")
+        models.check_models(encoder=models.default_encoder(backend="onnx"))
 
 
 def test_the_default_tracker_is_not_fetched_unasked(nothing, monkeypatch) -> None:
     monkeypatch.setattr(trackers, "default_tracker", lambda: "sam2")
-    with pytest.raises(MissingData, match=r"fetch sam2-small .*--tracker box"):
+    with pytest.raises(MissingData, match=r"fetch sam2-small .*fixed box"):
         trackers.load_tracker()
+
+
+def test_all_that_a_search_by_name_lacks_is_said_at_once(nothing, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr("dejacue.pipeline.job.default_tracker", lambda: "sam2")
+    scene = write_demo(tmp_path / "cup")
+    with pytest.raises(MissingData) as missing:
+        find(scene / "scene.mp4", scene / "vocabulary.yaml")
+    said = str(missing.value)
+    assert "weights fetch siglip2 llmdet sam2-small," in said
+    for part in ("about 1501 MB", "siglip2:int8", "lite", "box"):
+        assert part in said

@@ -795,14 +795,38 @@ def test_rows_of_confidence_zero_are_left_out(tmp_path):
         ("-9,-9,100,100", (slice(0, 6), slice(0, 8))),
     ],
 )
-def test_boxes_are_clipped_to_the_frame(tmp_path, box, pixels):
-    masks = open_masks(table(tmp_path / "m.csv", "frame,id,x,y,w,h", f"0,1,{box}"))
+def test_a_box_of_a_track_is_clipped_to_the_frame(tmp_path, box, pixels):
+    inside = [f"{k},1,0,0,8,6" for k in range(1, 5000)]
+    masks = open_masks(table(tmp_path / "m.csv", "frame,id,x,y,w,h", f"0,1,{box}", *inside))
     expected = np.zeros((H, W), dtype=bool)
     expected[pixels] = True
     assert np.array_equal(union(masks, frame(0)), expected)
+    outside = not box.startswith("1.4")
+    assert [text for text in masks.problems if "8 × 6 pixels and are clipped" in text] == [
+        f"{tmp_path / 'm.csv'}: 1 of the boxes of object 1 reach outside the picture of 8 × 6 "
+        "pixels and are clipped"
+    ] * outside
 
 
-@pytest.mark.parametrize("box", ["9,1,3,3", "-5,-5,3,3", "2,2,0,3", "2.6,2,0.3,3"])
+@pytest.mark.parametrize(
+    ("name", "lines"),
+    [
+        ("m.csv", ["frame,id,x,y,w,h", "0,1,1,1,8,3"]),
+        ("m.txt", ["1,1,1,1,8,3,1,-1,-1,-1"]),
+        ("yolo/000.txt", ["0 0.9 0.5 0.3 0.3 1"]),
+        ("m.json", ['[{"frame": 0, "id": 1, "bbox": [1, 1, 8, 3]}]']),
+    ],
+)
+def test_boxes_beyond_a_tenth_outside_are_those_of_another_size(tmp_path, name, lines):
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    path = table(tmp_path / name, *lines)
+    masks = open_masks(path.parent if "/" in name else path)
+    with refused(field="boxes") as caught:
+        union(masks, frame(0))
+    assert "8 × 6 pixels" in str(caught.value)
+
+
+@pytest.mark.parametrize("box", ["2,2,0,3", "2.6,2,0.3,3"])
 def test_a_box_without_pixels_in_the_frame_is_unobserved(tmp_path, box):
     masks = open_masks(table(tmp_path / "m.csv", "frame,id,x,y,w,h", f"0,1,{box}"))
     assert union(masks, frame(0)) is None

@@ -117,7 +117,7 @@ def test_sam2_is_the_default_where_its_extra_is_installed(monkeypatch, missing) 
     monkeypatch.setattr(
         "dejacue.sources.tracks.sam2.load", lambda name, **more: loaded.append(name)
     )
-    monkeypatch.setattr("dejacue.sources.catalogue.check_default_tracker", lambda: None)
+    monkeypatch.setattr("dejacue.sources.catalogue.check_models", lambda **names: None)
     load_tracker()
     assert loaded == ([] if missing else ["sam2"])
 

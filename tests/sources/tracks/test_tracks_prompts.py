@@ -117,15 +117,29 @@ def test_a_frame_that_cannot_be_decoded_is_refused(folder, tmp_path) -> None:
         placed(tmp_path, "1,1,9,9@2")
 
 
-def test_a_box_that_sticks_out_is_clipped(folder) -> None:
-    assert placed(folder, "-5,-5,100,20")[0].box == (0, 0, 40, 20)
+def test_a_box_that_sticks_out_a_little_is_clipped_and_noted(folder) -> None:
+    video = open_video(folder)
+    raw, _ = parse(["-1,2,39,20"])
+    assert resolve_prompts(video, raw)[0].box == (0, 2, 39, 20)
+    note = "the box -1,2,39,20 reaches outside the picture of 40 × 30 pixels and is clipped"
+    assert video.problems == [f"{folder}: {note}"]
+    for _ in video:
+        break
+    assert video.problems == [f"{folder}: {note}"]
+    assert resolve_prompts(video, parse(["0,0,40.01,30"])[0])[0].box == (0, 0, 40, 30)
+    assert len(video.problems) == 1
+
+
+@pytest.mark.parametrize("box", ["-5,0,35,20", "0,0,80,60", "50,5,60,15", "5,-20,15,0"])
+def test_a_box_beyond_a_tenth_outside_is_refused_with_the_size_of_the_picture(folder, box) -> None:
+    with refused(file=folder, field="box") as caught:
+        placed(folder, box)
+    assert "40 × 30 pixels" in str(caught.value)
 
 
 @pytest.mark.parametrize(
     ("box", "remedy"),
     [
-        ("50,5,60,15", None),  # outside the frame
-        ("5,-20,15,0", None),
         ("5,5,5,15", "x0,y0,x1,y1 are two corners"),
         ("20,5,5,15", "give the upper left corner first"),
     ],
@@ -232,7 +246,7 @@ def test_a_mask_says_more_than_a_box_that_agrees_with_it(folder, picture) -> Non
 
 def test_prompts_made_in_python_are_checked_alike(folder) -> None:
     video = open_video(folder, stride=10)
-    (prompt,) = check_prompts(video, [Prompt(2, 1, box=(-3, 0, 9, 9))])
+    (prompt,) = check_prompts(video, [Prompt(2, 1, box=(-0.5, 0, 9, 9))])
     assert (prompt.frame, prompt.box) == (2, (0, 0, 9, 9))
     for wrong, field, value in (
         (Prompt(3, 1, box=(1, 1, 9, 9)), "frame", 3),

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from helpers.errors import refused
 
-from dejacue.errors import InputError, MissingData, MissingExtra
+from dejacue.errors import InputError, MissingData, MissingExtra, extra
 from dejacue.sources.tracks import load_tracker
 from dejacue.sources.tracks.base import Prompt
 
@@ -604,9 +604,9 @@ def test_what_is_not_installed_is_named_with_its_remedy(folder, monkeypatch) -> 
         return need
 
     monkeypatch.setattr(sam2, "need", need_without("timm"))
-    with pytest.raises(MissingExtra, match=r"pip install 'dejacue\[track\]' timm"):
+    with pytest.raises(MissingExtra, match=re.escape(f"{extra('track')} timm")):
         sam2.load("sam2", device="cpu")
     for absent in ("torch", "transformers"):
         monkeypatch.setattr(sam2, "need", need_without(absent))
-        with pytest.raises(MissingExtra, match=re.escape("pip install 'dejacue[track]'")):
+        with pytest.raises(MissingExtra, match=re.escape(extra("track"))):
             sam2.load("sam2")

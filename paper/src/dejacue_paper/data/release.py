@@ -28,7 +28,7 @@ from dejacue.sources.npz import read_npz
 
 REPOSITORY = "HaofanCao/deja-cue-data"
 ENCODER = "google/siglip2-base-patch16-224@75de2d55ec2d0b4efc50b3e9ad70dba96a7b2fa2"
-PROMPTS = ("ensemble", "raw", "photo", "definite")
+TEMPLATES = ("ensemble", "raw", "photo", "definite")
 UNIT_TOLERANCE = 1e-3
 
 
@@ -74,14 +74,14 @@ class ReleaseEntry:
 
     def prompted(self, prompts: str) -> Vocabulary:
         """Return the vocabulary with one prompt variant: ensemble, raw, photo or definite."""
-        if prompts not in PROMPTS:
-            raise unknown("prompts", prompts, PROMPTS)
+        if prompts not in TEMPLATES:
+            raise unknown("templates", prompts, TEMPLATES)
         if prompts == "ensemble":
             return self.vocabulary
         if self.prompt_file is None:
             problem = f"{self.id}: the release has prompt variants only for VOST"
-            raise InputError(problem, field="prompts", value=prompts)
-        vocabulary = read_vocabulary(self.prompt_file, prompts=prompts)
+            raise InputError(problem, field="templates", value=prompts)
+        vocabulary = read_vocabulary(self.prompt_file, templates=prompts)
         with in_file(self.prompt_file):
             same = vocabulary.descriptions == self.vocabulary.descriptions  # rows in order, too
             if not same or vocabulary.features is None:

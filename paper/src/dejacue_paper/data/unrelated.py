@@ -73,7 +73,7 @@ def unrelated_vocabularies(encoder: Encoder, prompts: str = "ensemble") -> list[
     """Return vocabularies with features of this encoder; the caller removes those that share
     words."""
     if encoder.name == "mini":
-        return [encode_vocabulary(words, encoder, prompts=prompts) for words in _of_families()]
+        return [encode_vocabulary(words, encoder, templates=prompts) for words in _of_families()]
     states = {
         f"{k}-{side}": [text]
         for k, pair in enumerate(PAIRS)
@@ -82,7 +82,9 @@ def unrelated_vocabularies(encoder: Encoder, prompts: str = "ensemble") -> list[
     path = _cache_file(encoder, prompts)
     rows = _read_cache(path, len(states), encoder.dimension)
     if rows is None:
-        rows = np.asarray(encode_vocabulary(Vocabulary(states), encoder, prompts=prompts).features)
+        rows = np.asarray(
+            encode_vocabulary(Vocabulary(states), encoder, templates=prompts).features
+        )
         with contextlib.suppress(OSError, DejaCueError):  # a cache: without it, encode again
             write_npz(path, {"features": rows})
     return [

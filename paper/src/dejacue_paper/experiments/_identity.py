@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.evaluation.identity import identity_correct
 from dejacue.method.localization import description_windows
 from dejacue.method.plan import as_readout
 from dejacue.method.readout import Readout, ScheduledReadout
 from dejacue.records import History
 from dejacue_paper.data.release import ReleaseEntry
+from dejacue_paper.evaluation.identity import identity_correct
 from dejacue_paper.experiments.corpus import SCAN, Corpus, Table
 
 
@@ -24,13 +24,13 @@ def _track_scores(
     for k, track in enumerate(entry.tracks):
         if _fits(track.history, readout):
             table[:, k] = description_windows(
-                [track.history], words, coordinates=coordinates, readout=readout, engine=engine
+                [track.history], words, coordinates=coordinates, readout=readout, kernel=engine
             )[1]
     return table
 
 
 def _fits(history: History, readout: str | Readout) -> bool:
-    """Whether any length of the readout's schedule fits a run."""
+    """Return whether any length of the readout's schedule fits a run."""
     resolved = as_readout(readout)
     lengths = resolved.durations if isinstance(resolved, ScheduledReadout) else ()
     return not isinstance(lengths, tuple) or history.longest_run >= lengths[0]

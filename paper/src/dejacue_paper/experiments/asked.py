@@ -79,8 +79,8 @@ def corpus_moments(benchmark: Benchmark) -> Result:
 
 
 class CorpusRanks(NamedTuple):
-    """Of each description: rank of the right history by object score and by contrast score, the
-    window in it, and the history that came first."""
+    """Results of each description: rank of the right history by object score and by contrast
+    score, the window in it, and the history that came first."""
 
     by_object: NDArray[np.int64]
     by_contrast: NDArray[np.int64]

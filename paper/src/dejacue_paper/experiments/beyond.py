@@ -111,7 +111,7 @@ def _ranked(row: str, corpus: Corpus, method: Method) -> list[Value]:
         coordinates=method[0],
         readout=method[1],
         top=max(RANKS),
-        engine=corpus.engine,
+        kernel=corpus.engine,
     )
     overlaps = np.zeros((len(corpus), max(RANKS)))
     queries = (

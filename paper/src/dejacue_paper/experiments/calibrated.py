@@ -88,7 +88,7 @@ def _fit(
 ) -> Calibrated:
     references = [entry.reference for entry in corpus.entries]
     return fit(
-        corpus.entries, references, features=features, rule=rule, ridge=ridge, engine=corpus.engine
+        corpus.entries, references, features=features, rule=rule, ridge=ridge, kernel=corpus.engine
     )
 
 

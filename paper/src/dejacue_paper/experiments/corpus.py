@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.evaluation import METRICS, best_tiou, compare, group_means, metrics
-from dejacue.evaluation.overlap import paraphrase_pairs
 from dejacue.evaluation.resampling import Paired
 from dejacue.method.localization import description_windows
 from dejacue.method.plan import PUBLISHED_SCAN, as_readout
 from dejacue.method.readout import Readout
 from dejacue.records import History, Vocabulary
 from dejacue_paper.data.release import Release, ReleaseEntry, load_release
+from dejacue_paper.evaluation.groups import paraphrase_pairs
 
 T = TypeVar("T")
 SCAN = PUBLISHED_SCAN  # in whatever coordinates a table asks for
@@ -116,7 +116,7 @@ class Corpus:
     ) -> Located:
         """Return windows and scores of other histories or vocabularies with the same engine."""
         return description_windows(
-            histories, vocabularies, coordinates=coordinates, readout=readout, engine=self.engine
+            histories, vocabularies, coordinates=coordinates, readout=readout, kernel=self.engine
         )
 
     def by_history(self, windows: NDArray[np.int64]) -> dict[str, NDArray[np.int64]]:
@@ -157,7 +157,7 @@ class Corpus:
 
 
 class Benchmark:
-    """What experiments share: the release, the engine, and a corpus for each group of histories."""
+    """Data that experiments share: release, engine, and a corpus for each group of histories."""
 
     def __init__(
         self, release: Release | str | os.PathLike[str] | None, engine: str = "auto"

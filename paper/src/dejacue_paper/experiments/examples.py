@@ -92,7 +92,7 @@ def read_all(
     """Return (n, 2) windows of every description."""
     vocabularies = [make(entry, named[entry.id]) for entry in corpus.entries]
     histories = (entry.history for entry in corpus.entries)
-    windows, _ = description_windows(histories, vocabularies, readout=readout, engine=corpus.engine)
+    windows, _ = description_windows(histories, vocabularies, readout=readout, kernel=corpus.engine)
     rows, before = [], 0
     for entry, vocabulary in zip(corpus.entries, vocabularies, strict=True):  # maybe wordless
         rows += [
@@ -252,7 +252,7 @@ def _dialogue(entry: ReleaseEntry, count: int, engine: str) -> Named:
     """Ask each question given the answers before it, and return all answers."""
     named: Named = []
     for _ in range(count):
-        asked_for = next_question(entry.history, with_frames(entry, named), engine=engine)
+        asked_for = next_question(entry.history, with_frames(entry, named), kernel=engine)
         if not asked_for:
             break
         at = int(np.searchsorted(entry.history.frames, asked_for[0].frame))

@@ -132,7 +132,7 @@ def learned(benchmark: Benchmark) -> Result:
 
 
 def _effort(title: str, study: Sequence[Mapping[str, Any]], condition: str) -> str:
-    """Describe from how much a condition was learned, and how long."""
+    """Describe how much data a condition was trained on, and for how long."""
     matching = [run for run in study if run["condition"] == condition and "steps" in run]
     if not matching:
         return ""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from dejacue.evaluation.identity import best_margin, best_outside
 from dejacue.method.localization import candidates
+from dejacue_paper.evaluation.identity import best_margin, best_outside
 from dejacue_paper.experiments._identity import identity
 from dejacue_paper.experiments.corpus import Benchmark, Corpus, Table
 from dejacue_paper.experiments.table import (
@@ -34,12 +34,12 @@ def _margins(corpus: Corpus, coordinates: str) -> Table:
     for entry in corpus.entries:
         words = entry.vocabulary
         windows, scores = candidates(
-            entry.history, words, coordinates=coordinates, engine=corpus.engine
+            entry.history, words, coordinates=coordinates, kernel=corpus.engine
         )
         tracks = [
             (
                 track,
-                *candidates(track.history, words, coordinates=coordinates, engine=corpus.engine),
+                *candidates(track.history, words, coordinates=coordinates, kernel=corpus.engine),
             )
             for track in entry.tracks
         ]

@@ -109,7 +109,7 @@ def _cases(corpus: Corpus) -> Any:
             continue
         at = entry.vocabulary.descriptions.index(CASES[entry.component])
         seen = evidence(
-            entry.history, entry.vocabulary, coordinates="dual", readout=SCAN, engine=corpus.engine
+            entry.history, entry.vocabulary, coordinates="dual", readout=SCAN, kernel=corpus.engine
         )
         window = Window(*corpus.windows("dual")[corpus.rows[entry.id]][at].tolist())
         true = entry.references[entry.vocabulary.state_names[at]]
@@ -197,7 +197,7 @@ def _state_windows(corpus: Corpus) -> NDArray[np.int64]:
     best = []
     for entry in corpus.entries:
         windows, scores = candidates(
-            entry.history, entry.vocabulary, coordinates="dual", engine=corpus.engine
+            entry.history, entry.vocabulary, coordinates="dual", kernel=corpus.engine
         )
         labels = entry.vocabulary.labels
         pooled = np.stack([scores[labels == s].mean(axis=0) for s in range(labels.max() + 1)])

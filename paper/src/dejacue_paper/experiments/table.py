@@ -74,7 +74,7 @@ class Value:
 
 @dataclass(frozen=True)
 class Result:
-    """values, the windows of every condition, remarks, and pictures that are drawn on demand."""
+    """Values of a table, windows of every condition, remarks, and pictures drawn on demand."""
 
     values: tuple[Value, ...]
     windows: Windows = field(default_factory=dict)

@@ -158,7 +158,7 @@ ABOUT_DOUBTS = (
 
 
 def _doubted(seed: int) -> tuple[tuple[bool, bool], dict[str, int]]:
-    """Whether a switch is called one, and raises some doubt; and the doubts of the true masks."""
+    """Return whether a switch is found, and doubted at all; and the doubts of the true masks."""
     options: dict[str, Any] = {
         "frames": DOUBT_FRAMES,
         "hand": 0.5 if seed % 2 else 0.0,

@@ -117,7 +117,7 @@ def _absence(row: str, corpus: Corpus, readout: Joint) -> list[Value]:
             if pair is not None:
                 there, cut = (
                     locate(
-                        history, entry.vocabulary, readout=readout, top=None, engine=corpus.engine
+                        history, entry.vocabulary, readout=readout, top=None, kernel=corpus.engine
                     )
                     for history in pair
                 )

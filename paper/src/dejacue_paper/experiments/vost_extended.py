@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from dejacue.evaluation import compare
-from dejacue.evaluation.averages import duration_strata
 from dejacue.evaluation.overlap import METRICS
-from dejacue.evaluation.ranking import RANKING, rank_candidates
 from dejacue.method.localization import candidates
 from dejacue.method.scan_readout import Scan
+from dejacue_paper.evaluation.groups import duration_strata
+from dejacue_paper.evaluation.ranking import RANKING, rank_candidates
 from dejacue_paper.experiments.corpus import COORDINATES_PUBLISHED, Benchmark, Corpus, Table
 from dejacue_paper.experiments.table import Experiment, Result, Value, paired_values, published
 
@@ -54,7 +54,7 @@ def ranks(corpus: Corpus, coordinates: str, readout: Scan | None = None) -> Tabl
             entry.vocabulary,
             coordinates=coordinates,
             readout=readout or "scan",
-            engine=corpus.engine,
+            kernel=corpus.engine,
         )
         values = rank_candidates(windows, scores, corpus.references[corpus.rows[entry.id]])
         tables.append(np.stack([values[name] for name in RANKING], axis=1))

@@ -17,7 +17,7 @@ from dejacue.method.contrast import Contrast
 from dejacue.method.coordinates import unit_rows
 from dejacue.method.wording import words_report
 from dejacue.records import Vocabulary
-from dejacue_paper.data.release import PROMPTS, ReleaseEntry
+from dejacue_paper.data.release import TEMPLATES, ReleaseEntry
 from dejacue_paper.experiments.beyond import HALVES, sets
 from dejacue_paper.experiments.corpus import Benchmark, Corpus, Table
 from dejacue_paper.experiments.table import (
@@ -59,9 +59,11 @@ def _texts(corpus: Corpus) -> list[Value]:
     rows = {
         "VOST: two descriptions, phrased alike": [_crossed(e, 0) for e in corpus.entries],
         "VOST: two descriptions, crossed": [_crossed(e, 1) for e in corpus.entries],
-        "VOST: two prompt forms": [_forms(e, combinations(PROMPTS[1:], 2)) for e in corpus.entries],
+        "VOST: two prompt forms": [
+            _forms(e, combinations(TEMPLATES[1:], 2)) for e in corpus.entries
+        ],
         "VOST: a prompt form and the ensemble": [
-            _forms(e, product(PROMPTS[1:], PROMPTS[:1])) for e in corpus.entries
+            _forms(e, product(TEMPLATES[1:], TEMPLATES[:1])) for e in corpus.entries
         ],
     }
     return [value for row, values in rows.items() for value in _shown(row, COSINE, corpus, values)]

@@ -21,13 +21,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.errors import need
+from dejacue.errors import extra, need
 from dejacue.sources.encoders.base import FORMS
 from dejacue.sources.encoders.mini import SIZE, TOKENS, WordTokenizer
 from dejacue_paper.data.crops import crops
 from dejacue_paper.data.rendered import FAMILIES
 
-REMEDY = "pip install 'dejacue-paper[learn]'"
+REMEDY = extra("learn", "dejacue-paper")
 WIDTH, EMBEDDING = 128, 64
 CHANNELS = (32, 64, 96, 160, 224)
 KINDS = [(name, state) for name, family in FAMILIES.items() for state in family.states]

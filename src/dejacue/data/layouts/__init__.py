@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from dejacue.arguments import checked
 from dejacue.data.layouts import seconds, sequences
 from dejacue.data.layouts.manifest import (
     clip_rows,
@@ -35,6 +36,7 @@ __all__ = [
 READERS: Registry[Layout] = Registry("layouts", {**sequences.LAYOUTS, **seconds.LAYOUTS})
 
 
+@checked
 def open_dataset(
     folder: str | os.PathLike[str], layout: str | None = None, *, progress: Progress | None = None
 ) -> Dataset:

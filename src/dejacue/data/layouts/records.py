@@ -81,7 +81,7 @@ class Clip:
 
 @dataclass(frozen=True)
 class Dataset:
-    """What was found in a folder.
+    """The clips that were found in the folder of a data set.
 
     layout   the name of the reader; folder: what was opened
     missing  what the data set names and is not here, a sentence each
@@ -137,8 +137,8 @@ class Dataset:
 
 @dataclass(frozen=True)
 class Layout:
-    """How folders of one data set are told and read. A plug-in may also be a module with these
-    three names.
+    """A layout recognises and reads the folders of one data set. A plug-in may also be a module
+    with these three names.
 
     recognise   whether a folder looks like this layout, by names alone
     NEEDS       what the folder must hold, in a sentence

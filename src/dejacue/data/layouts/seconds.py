@@ -42,7 +42,7 @@ from dejacue.data.layouts.records import (
     folders_in,
     images_in,
 )
-from dejacue.errors import DejaCueError, InputError, counted, in_file, named, need
+from dejacue.errors import DejaCueError, InputError, counted, extra, in_file, named, need
 from dejacue.progress import Progress
 from dejacue.records import Vocabulary, Window
 from dejacue.sources._containers import video_stream
@@ -74,7 +74,7 @@ def videos_in(folder: Path) -> dict[str, list[Path]]:
 def seconds_of(path: Path, start_s: float = 0.0, end_s: float | None = None) -> dict[int, int]:
     """Return second → the frame of the file that is taken for it at one frame a second, from
     ``start_s`` on, which is second 0. No frame is decoded."""
-    av = need("av", "pip install 'dejacue[video]'")
+    av = need("av", extra("video"))
     with in_file(path):
         try:
             with av.open(str(path)) as container:

@@ -110,8 +110,11 @@ def _of_object(clip: Clip, number: str, **changes: Any) -> Clip:
     )
 
 
+MAX_DIGITS = 9  # of the number of an object
+
+
 def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdigit()
+    return text.isascii() and text.isdigit() and len(text) <= MAX_DIGITS
 
 
 # VOST

@@ -21,6 +21,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
+from dejacue.arguments import checked
 from dejacue.errors import Cancelled, InputError, unknown
 from dejacue.pipeline._encode import mini_warning
 from dejacue.pipeline.ingest.manifest import (
@@ -71,6 +72,7 @@ _log = logging.getLogger("dejacue")
 ENGINES: dict[str, Callable[[IngestRun], None]] = {"local": run_local, "ray": run_ray}
 
 
+@checked
 def ingest(
     manifest: StrPath | Iterable[Mapping[str, Any]],
     store: StrPath | Store,
@@ -80,6 +82,7 @@ def ingest(
     workers: int | None = None,
     retry: bool = False,
     replace: bool = False,
+    root: StrPath | None = None,
     max_pixels: int | None = None,
     decoder: str | None = None,
     encoder_options: EncoderOptions | None = None,
@@ -97,6 +100,7 @@ def ingest(
     workers    processes that decode and crop (None: one less than cores; with Ray, as it can)
     retry      only what has failed before
     replace    redo histories of the same id made from other inputs, which fail otherwise
+    root       folder or URL below which a manifest at a URL may name files, beside its own folder
     decoder    of all videos, whatever the manifest says: software or hardware
 
     An error in the manifest is raised before anything is begun. After that, an item that fails is
@@ -107,7 +111,7 @@ def ingest(
     ray.check(engine)
     if workers is not None and workers < 1:
         raise InputError(f"workers {workers}: give at least 1", field="workers", value=workers)
-    items, manifest_name = _items(manifest, decoder)
+    items, manifest_name = _items(manifest, root, decoder)
     with contextlib.ExitStack() as stack:
         target = _opened(store, stack)
         items = _failed_before(items, store, target) if retry else items
@@ -145,13 +149,13 @@ def ingest(
 
 
 def _items(
-    manifest: StrPath | Iterable[Mapping[str, Any]], decoder: str | None
+    manifest: StrPath | Iterable[Mapping[str, Any]], root: StrPath | None, decoder: str | None
 ) -> tuple[list[Item], str]:
     """Return the items, and the name of the manifest for messages."""
     if decoder not in (None, *DECODERS):
         raise unknown("decoder", decoder, DECODERS)
     if isinstance(manifest, str | os.PathLike):
-        items, name = read_manifest(manifest), os.fspath(manifest)
+        items, name = read_manifest(manifest, root), os.fspath(manifest)
     else:
         items, name = as_items(manifest), "the manifest"
     if decoder is not None:
@@ -166,6 +170,7 @@ def _opened(store: StrPath | Store, stack: contextlib.ExitStack) -> Store | None
             Store.check_new(store)
             return None
         store = stack.enter_context(Store.open(store))
+    store.check_writable()
     stack.enter_context(_locked(store.path))
     return store
 

@@ -9,15 +9,18 @@ import glob
 import io
 import json
 import os
+import reprlib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from dejacue.errors import DejaCueError, InputError, counted, in_file, shortened
 from dejacue.pipeline.job import Job, VideoOptions
-from dejacue.records.history import COLUMNS, EVERY, LOOKED_AT, PROBLEMS
+from dejacue.records.history import COLUMNS, EVERY, LOOKED_AT, MEANINGLESS, PROBLEMS
 from dejacue.sources import remote
 from dejacue.sources.documents import parse_json, read_text
 from dejacue.sources.masks import MATCHES, check_kind
@@ -26,7 +29,7 @@ from dejacue.sources.video import DECODERS, ERRORS
 
 MAX_MANIFEST_BYTES = 1 << 30
 SAMPLING = tuple(VideoOptions.__dataclass_fields__)
-TYPES: dict[str, type] = dict.fromkeys(("start", "end", "stride"), int)
+TYPES: dict[str, type] = dict.fromkeys(("start", "end", "stride", "stream"), int)
 TYPES |= dict.fromkeys(("start_s", "end_s", "fps", "rate"), float)
 ADDRESS = "address"  # in made_with: Item.address
 KNOWN = ("video", "masks", "boxes", "objects", "id", "object", "source", "kind", "match", *SAMPLING)
@@ -40,10 +43,13 @@ TAKEN = (  # in made_with
     EVERY,
     LOOKED_AT,
     PROBLEMS,
+    MEANINGLESS,
     ADDRESS,
 )
 MIN_TYPO_RATIO = 0.85  # similarity of a column to a known one
 MAX_LOOKUPS = 16  # of files at once
+MAX_PATTERN_LETTERS = 1000
+MAX_PROBLEMS = 1000  # that are collected
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,9 +87,12 @@ class ManifestError(InputError):
         return InputError, (str(self),)
 
 
-def read_manifest(path: str | os.PathLike[str]) -> list[Item]:
+def read_manifest(
+    path: str | os.PathLike[str], root: str | os.PathLike[str] | None = None
+) -> list[Item]:
     """Return the items of a .csv or .jsonl file; paths in it are relative to its folder.
 
+    One that is fetched from a URL may only name what lies below its own address, or below ``root``.
     All problems, missing files included, are raised at once as a ManifestError.
     """
     name = os.fspath(path)
@@ -96,12 +105,18 @@ def read_manifest(path: str | os.PathLike[str]) -> list[Item]:
         text = read_text(here, MAX_MANIFEST_BYTES)
     with in_file(name):
         rows = list(_csv_rows(text) if suffix == ".csv" else _json_rows(text))
-    return _items(name, rows, name[: name.rfind("/") + 1])
+    folder = name[: name.rfind("/") + 1]
+    allowed = [folder, *([] if root is None else [os.fspath(root)])]
+    return _items(name, rows, folder, allowed if remote.is_remote(name) else None)
 
 
 def as_items(rows: Iterable[Mapping[str, Any]]) -> list[Item]:
     """Return the items of mappings; paths are relative to the current folder."""
-    return _items("the manifest", [(f"item {at}", dict(row)) for at, row in enumerate(rows, 1)], "")
+    items: list[tuple[str, Any]] = []
+    for at, row in enumerate(rows, 1):
+        wrong = f"must be a mapping with video and masks, not {reprlib.repr(row)}"
+        items.append((f"item {at}", dict(row) if isinstance(row, Mapping) else wrong))
+    return _items("the manifest", items, "")
 
 
 def _csv_rows(text: str) -> Iterator[tuple[str, Any]]:
@@ -113,7 +128,8 @@ def _csv_rows(text: str) -> Iterator[tuple[str, Any]]:
                 problem = f"cells are separated by {name}"
                 raise InputError(problem, line=1, remedy="save the file with commas instead")
         columns = list(map(_column, columns))
-        twice = sorted({name for name in columns if columns.count(name) > 1 or not name})
+        times = Counter(columns)
+        twice = sorted(name for name in times if times[name] > 1 or not name)
         if twice:
             raise InputError(
                 f'the column "{twice[0]}" appears twice or has no name', line=1, field=twice[0]
@@ -136,14 +152,15 @@ def _column(name: str) -> str:
 
 
 def _json_rows(text: str) -> Iterator[tuple[str, Any]]:
+    wrong = 0
     for at, line in enumerate(text.splitlines(), 1):
-        if line.strip():
+        if line.strip() and wrong < MAX_PROBLEMS:
             try:
                 row = parse_json(line)
                 if isinstance(row, dict):
                     row = _with_columns(row)
             except InputError as error:
-                row = str(error)
+                row, wrong = str(error), wrong + 1
             yield (
                 f"line {at}",
                 row if isinstance(row, dict | str) else 'give an object, {"video": …, "masks": …}',
@@ -160,14 +177,19 @@ def _with_columns(row: dict[str, Any]) -> dict[str, Any]:
     return renamed
 
 
-def _items(name: str, rows: list[tuple[str, Any]], folder: str) -> list[Item]:
+def _items(
+    name: str, rows: list[tuple[str, Any]], folder: str, allowed: list[str] | None = None
+) -> list[Item]:
+    """Return the items; their paths lie below an allowed folder, unless all are allowed."""
     if not rows:
         raise InputError("lists no video", file=name, remedy="add a line for each")
     problems: list[str] = []
     names = dict.fromkeys(key for _, row in rows if isinstance(row, dict) for key in row)
-    problems += filter(None, map(_column_problem, names))
+    problems += filter(None, map(_column_problem, islice(names, MAX_PROBLEMS)))
     items: dict[str, tuple[str, Item]] = {}
     for where, row in rows:
+        if len(problems) >= MAX_PROBLEMS:
+            raise ManifestError(name, problems)
         if isinstance(row, str):
             problems.append(f"{where}: {row}")
             continue
@@ -180,7 +202,18 @@ def _items(name: str, rows: list[tuple[str, Any]], folder: str) -> list[Item]:
                     f'{where}: the id "{shortened(item.id)}" is also that of {before}; give '
                     "each its own in the column id"
                 )
-    problems += _missing(list(items.values()))
+    paths = [(where, path) for where, item in items.values() for path in (item.video, item.masks)]
+    outside = {
+        (where, path): None
+        for where, path in paths
+        if allowed and not any(remote.is_below(path, place) for place in allowed)
+    }
+    problems += [
+        f"{where}: {path} is not below {' or '.join(allowed or ())}, as it must be in a manifest "
+        "that is fetched; name the folder that may be used (root=)"
+        for where, path in outside
+    ]
+    problems += _missing([place for place in paths if place not in outside])
     if problems:
         raise ManifestError(name, problems)
     return [item for _, item in items.values()]
@@ -254,7 +287,9 @@ def _text(key: str, value: Any) -> str:
     text = value.strip() if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     try:
         text.encode()
-    except UnicodeEncodeError:
+        if "\0" in text:
+            raise ValueError
+    except ValueError:
         raise InputError(
             f"{key}: is not valid Unicode", field=key, remedy="give it another name"
         ) from None
@@ -292,14 +327,14 @@ def video_name(path: str) -> str:
     pattern of images that of their folder."""
     place = Path(path.rstrip("/") if remote.is_remote(path) else os.path.abspath(path))
     if not remote.is_remote(path):
-        if place.is_dir():
+        if os.path.isdir(place):  # where Path.is_dir raises, as for names that are too long, False
             return place.name
-        if glob.has_magic(path) and not place.exists():
+        if glob.has_magic(path) and not os.path.exists(place):
             return place.parent.name
     return place.stem
 
 
-def _missing(items: list[tuple[str, Item]]) -> Iterator[str]:
+def _missing(paths: list[tuple[str, str]]) -> Iterator[str]:
     """Yield a sentence for each missing file, on this machine or elsewhere."""
 
     def look(place: tuple[str, str]) -> str | None:
@@ -309,10 +344,10 @@ def _missing(items: list[tuple[str, Item]]) -> Iterator[str]:
                 return None if remote.is_there(path) else f"{where}: {path} does not exist"
             except DejaCueError as error:
                 return f"{where}: {error}"
-        exists = os.path.exists(path) or (glob.has_magic(path) and next(glob.iglob(path), None))
+        pattern = len(path) < MAX_PATTERN_LETTERS and glob.has_magic(path)  # their square, in glob
+        exists = os.path.exists(path) or (pattern and next(glob.iglob(path), None))
         return None if exists else f"{where}: {path} does not exist"
 
-    paths = [(where, path) for where, item in items for path in (item.video, item.masks)]
     with ThreadPoolExecutor(MAX_LOOKUPS) as pool:
         yield from dict.fromkeys(filter(None, pool.map(look, paths)))
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from dejacue._version import __version__
 from dejacue.cluster import check_version, connected, need_ray
-from dejacue.errors import DejaCueError, InputError, counted, first_line, need
+from dejacue.errors import DejaCueError, InputError, counted, extra, first_line, need
 from dejacue.pipeline.ingest.manifest import Item
 from dejacue.pipeline.ingest.worker import Decoding, Worker, obituary
 from dejacue.pipeline.ingest.writer import IngestRun, RayOptions, partial_path
@@ -42,7 +42,7 @@ NOTHING = b""
 
 @dataclass(frozen=True)
 class RemoteSettings:
-    """What other machines need to decode and to encode."""
+    """Settings that other machines need to decode and to encode."""
 
     decoding: Decoding
     encoder: Encoder | str
@@ -58,7 +58,7 @@ def part_path(store: Path, item: str, number: int) -> Path:
 
 def run_ray(run: IngestRun) -> None:
     need_ray()
-    need("ray.data", "pip install 'dejacue[ray]'")  # sets up its logging, so it comes first
+    need("ray.data", extra("ray"))  # sets up its logging, so it comes first
     with connected(run.ray.address) as ray:
         joined = _Joined(run)
         blocks = _dataset(ray, run, joined).iter_batches(

@@ -66,7 +66,7 @@ _KEEP_PAGES = {"MALLOC_MMAP_THRESHOLD_": str(32 << 20), "MALLOC_TRIM_THRESHOLD_"
 
 @dataclass(frozen=True)
 class Decoding:
-    """How items are decoded and cropped: all that another process needs to know.
+    """Settings with which another process decodes and crops items.
 
     threads   number of threads that decode an item
     """

@@ -3,6 +3,7 @@ adds finished histories in groups, a transaction each."""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import shutil
 import threading
@@ -19,11 +20,11 @@ from dejacue.pipeline.ingest.manifest import Item
 from dejacue.pipeline.job import EncoderOptions, StrPath
 from dejacue.progress import Progress, silent
 from dejacue.records import History
-from dejacue.records.history import PROBLEMS
+from dejacue.records.history import MEANINGLESS, PROBLEMS
 from dejacue.sources.build import End, Failed, Outcome
 from dejacue.sources.encoders import Encoder, encoder_name
 from dejacue.sources.partial import partial_files
-from dejacue.store import Busy, Failure, Store
+from dejacue.store import Busy, Failure, Store, StoreExists
 
 if TYPE_CHECKING:
     from dejacue.pipeline.ingest.worker import Decoding
@@ -36,7 +37,7 @@ PARTIAL = "ingest"  # folder in the store for rows of items that are not finishe
 
 @dataclass(frozen=True)
 class Ingested:
-    """What became of a manifest: ids that were added or were in the store already, and failures.
+    """The outcome of a manifest: ids that were added or were in the store already, and failures.
 
     replaced   added ids that took the place of another history
     problems   added id → what was wrong with its video and masks, a sentence each
@@ -240,8 +241,10 @@ class Writer:
             for history, item in histories:
                 if history.id in item.known:
                     self._replaced.append(history.id)
-                if problems := (history.made_with or {}).get(PROBLEMS):
-                    self._problems[history.id] = tuple(problems.splitlines())
+                made_with = history.made_with or {}
+                problems = [made_with[MEANINGLESS]] if MEANINGLESS in made_with else []
+                if problems := [*problems, *made_with.get(PROBLEMS, "").splitlines()]:
+                    self._problems[history.id] = tuple(problems)
 
 
 def _retry_while_busy(write: Callable[[], object]) -> None:
@@ -263,6 +266,7 @@ def check_room(path: StrPath, ids: Iterable[str], replace: bool) -> None:
         Store.check_new(path)
         return
     with Store.open(path) as store:
+        store.check_writable()
         taken = [id for id in ids if id in store]
     if taken and not replace:
         more = f" and {len(taken) - 1} more" if len(taken) > 1 else ""
@@ -274,7 +278,8 @@ def check_room(path: StrPath, ids: Iterable[str], replace: bool) -> None:
 def open_store(path: StrPath, encoder: Encoder) -> Store:
     """Open the store at a place, or create one; refuse a store of another encoder."""
     if not Store.is_at(path):
-        return Store.create(path, encoder=encoder.identity)
+        with contextlib.suppress(StoreExists):  # another process was quicker
+            return Store.create(path, encoder=encoder.identity)
     store = Store.open(path)
     try:
         check_encoder_of(store, encoder)
@@ -313,7 +318,7 @@ def encoder_of(store: Store) -> str | None:
 
 @dataclass(frozen=True)
 class RayOptions:
-    """Where the Ray cluster is, and how many models run on it.
+    """Options of a Ray cluster: where it is, and how many models run on it.
 
     address          as in ``dejacue.cluster.connected``
     actors           number of models (None: one per GPU or, without GPUs, per machine)
@@ -339,7 +344,7 @@ class RayOptions:
 
 @dataclass(frozen=True, eq=False)
 class IngestRun:
-    """What an engine needs to make histories of items.
+    """All that an engine needs to make histories of items.
 
     items      each once; total: how many there are
     decoding   what other processes need to know

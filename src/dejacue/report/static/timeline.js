@@ -1,7 +1,9 @@
 // The timeline of a finding: draws a scene (docs/timeline.md) and lets its windows be edited.
 // One module without imports, for the report, for a notebook (anywidget) and for a web page.
 
-const MIN_FRAMES = 8, SNAP_PX = 8, DRAG_PX = 3, BAR = 15, AXIS = 30, PICTURE = 54, CROP = 42;
+const MIN_FRAMES = 8, SNAP_PX = 8, DRAG_PX = 3, BAR = 15, CROP = 42;
+const THIN = 20, OPEN = 72;  // pixels: heights of a row in a timeline that fills its place
+const PICTURES = { even: "pictures", intervals: "one per interval", none: "no pictures" };
 const SECONDS = [.01, .02, .05, .1, .2, .5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600,
   7200, 14400, 43200, 86400];
 const NONE = "none of these";
@@ -168,6 +170,27 @@ const STYLE = `
   box-shadow: inset 0 0 0 1px var(--tl-ink); }
 .dejacue-timeline button:disabled { color: var(--tl-soft); cursor: default; opacity: .6; }
 .dejacue-timeline .tl-body { position: relative; }
+.dejacue-timeline.tl-fill { height: 100%; display: flex; flex-direction: column; }
+.dejacue-timeline.tl-fill .tl-top { flex-wrap: nowrap; margin: 0 0 2px; gap: .6rem; min-height: 26px; }
+.dejacue-timeline.tl-fill .tl-tools { flex-wrap: nowrap; overflow-x: auto; }
+.dejacue-timeline.tl-fill .tl-tools > * { flex: none; min-height: 24px; padding: 0 .45rem; }
+.dejacue-timeline.tl-fill .tl-scroll { flex: 1; min-height: 0; overflow: hidden auto; position: relative; }
+.dejacue-timeline.tl-fill .tl-field { position: sticky; z-index: 1; }
+.dejacue-timeline.tl-fill .tl-reading { background: var(--tl-page); z-index: 2; display: flex; align-items: flex-end;
+  padding: 0 0 7px 2px; }
+.dejacue-timeline.tl-fill .tl-grip { z-index: 1; }
+.dejacue-timeline.tl-fill .tl-label:not(.tl-lane) { cursor: pointer; }
+.dejacue-timeline.tl-fill .tl-label.tl-open { background: var(--tl-panel); }
+.dejacue-timeline .tl-thin { display: flex; align-items: center; gap: .4rem; }
+.dejacue-timeline .tl-thin .tl-words, .dejacue-timeline .tl-thin .tl-windows li + li { display: none; }
+.dejacue-timeline .tl-thin .tl-name { flex: 1; min-width: 0; height: 100%; }
+.dejacue-timeline .tl-thin .tl-badge { line-height: 13px; min-width: 18px; }
+.dejacue-timeline .tl-thin .tl-windows button { min-height: 18px; line-height: 16px; padding: 0 .3rem; }
+.dejacue-timeline.tl-slim .tl-thin :is(output, .tl-windows) { display: none; }
+.dejacue-timeline.tl-slim .tl-top > :not(.tl-tools) { display: none; }
+.dejacue-timeline .tl-legend { position: relative; flex: none; }
+.dejacue-timeline .tl-legend > ul { position: absolute; left: 0; top: 26px; z-index: 4; background: var(--tl-page);
+  border: 1px solid var(--tl-line); border-radius: 6px; padding: .5rem .7rem; flex-direction: column; white-space: nowrap; }
 .dejacue-timeline .tl-field { position: absolute; top: 0; touch-action: pan-y; cursor: crosshair; }
 .dejacue-timeline .tl-plot { width: 100%; height: 100%; outline-offset: 2px; }
 .dejacue-timeline .tl-plot canvas { position: absolute; left: 0; top: 0; pointer-events: none; }
@@ -200,6 +223,10 @@ const STYLE = `
 .dejacue-timeline .tl-grip::after { content: ""; position: absolute; left: 3px; right: 3px; top: 0;
   bottom: 0; background: var(--tl-ink);
   border: 1px solid var(--tl-page); border-radius: 3px; }
+.dejacue-timeline .tl-reason { position: absolute; left: 0; right: 0; z-index: 1; margin: 0 auto; width: fit-content;
+  max-width: 90%; padding: .4rem .8rem; background: var(--tl-page); border: 2px solid var(--tl-doubt);
+  border-radius: 6px; pointer-events: none; }
+.dejacue-timeline .tl-reason:empty { display: none; }
 .dejacue-timeline .tl-hidden { position: absolute; width: 1px; height: 1px; overflow: hidden;
   clip-path: inset(50%); white-space: nowrap; }
 .dejacue-timeline.tl-narrow .tl-words, .dejacue-timeline .tl-words:empty { display: none; }
@@ -357,12 +384,17 @@ class Timeline {
     dress(this.element);
     this.selected = null;  // {row, index}
     this.chosen = 0;  // row
+    this.opened = null;  // the row that is high where others are thin
+    this.scroll = 0;
+    this.pictures = "even";
+    this.element.classList.toggle("tl-fill", Boolean(options.fill));
     this.pointers = new Map();
     this.images = new Map();
     this.stats = { draws: 0, ms: 0, reads: 0 };
     this.showSegments = Boolean(options.segments);
     this.top = make("div", "tl-top", this.element);
-    this.body = make("div", "tl-body", this.element);
+    this.scroller = make("div", "tl-scroll", this.element);
+    this.body = make("div", "tl-body", this.scroller);
     this.field = make("div", "tl-field", this.body);
     this.plot = make("div", "tl-plot", this.field);
     this.base = make("canvas", "", this.plot);
@@ -371,7 +403,8 @@ class Timeline {
     const slider = { tabindex: 0, role: "slider", "aria-orientation": "horizontal" };
     attributes(this.plot, { ...slider, "aria-label": "playhead" });
     this.grips = ["start", "end"].map((edge) => this.madeGrip(edge));
-    this.reading = make("div", "tl-reading", this.body);
+    this.reading = make("div", "tl-reading", this.field);
+    this.reason = make("p", "tl-reason", this.field);  // why there is no answer, in place of windows
     this.live = make("div", "tl-hidden", this.element);
     this.live.setAttribute("aria-live", "polite");
     this.labels = [];
@@ -413,9 +446,11 @@ class Timeline {
       this.head = clamp(this.head ?? this.first, this.first, this.last);
     }
     this.chosen = clamp(this.chosen, 0, Math.max(this.rows.length - 1, 0));
+    if (this.opened >= this.rows.length) this.opened = null;
     if (this.selected && !this.rows[this.selected.row]?.windows[this.selected.index]) this.selected = null;
     const active = this.element.getRootNode().activeElement;
     const held = this.element.contains(active) && !this.field.contains(active);
+    this.reason.textContent = (scene.notes || []).find((note) => note.severity === "meaningless")?.text ?? "";
     this.tools();
     this.label();
     this.layout();
@@ -426,7 +461,9 @@ class Timeline {
     this.top.replaceChildren();
     this.top.hidden = !this.options.toolbar;
     if (!this.options.toolbar) return;
-    const legend = make("ul", "tl-keys", this.top), scene = this.scene;
+    const { fill, picture } = this.options, scene = this.scene, folded = fill && make("details", "tl-legend", this.top);
+    if (folded) make("summary", "", folded, "Legend");
+    const legend = make("ul", "tl-keys", folded || this.top);
     this.legend = this.kinds().map(([kind, text]) => {
       const item = make("li", "", legend), canvas = make("canvas", "", item);
       canvas.setAttribute("aria-hidden", "true");
@@ -461,15 +498,21 @@ class Timeline {
       });
       attributes(toggle, { "aria-pressed": this.showSegments });
     }
-    if (Object.keys(this.clocks).length > 1) {
+    const choose = (label, names, now, act) => {
       const choice = make("select", "", bar);
-      choice.setAttribute("aria-label", "unit of the axis");
-      for (const [key, own] of Object.entries(this.clocks)) {
-        const made = make("option", "", choice, own.name);
+      choice.setAttribute("aria-label", label);
+      for (const [key, name] of Object.entries(names)) {
+        const made = make("option", "", choice, name);
         made.value = key;
-        made.selected = key === this.options.clock;
+        made.selected = key === now;
       }
-      choice.addEventListener("change", () => this.clock(choice.value));
+      choice.addEventListener("change", () => act(choice.value));
+      return choice;
+    };
+    if (picture) choose("pictures", PICTURES, this.pictures, (kind) => { this.pictures = kind; this.layout(); });
+    const units = Object.fromEntries(Object.entries(this.clocks).map(([key, { name }]) => [key, name]));
+    if (Object.keys(units).length > 1) {
+      this.unit = choose("unit of the axis", units, this.options.clock, (kind) => this.clock(kind));
     }
   }
 
@@ -495,6 +538,7 @@ class Timeline {
       const element = make("div", "tl-label", this.body), state = this.scene.states[row.number];
       attributes(element, { role: "group", "aria-label": this.spoken(row) });
       const name = make("div", "tl-name", element);
+      if (this.options.fill) name.addEventListener("click", () => this.open(this.opened === at ? null : at));
       const badge = make("span", "tl-badge", name, String(row.number + 1));
       badge.style.borderColor = state.colour;
       make("bdi", "", name, row.state).title = row.state;
@@ -540,7 +584,8 @@ class Timeline {
         if (held && on) button.focus();
       });
       if (row.windows.length > 2) make("li", "", label.list, `+ ${row.windows.length - 2}`);
-      if (!row.windows.length) make("li", "", label.list, row.curve ? "not found" : "no window");
+      const none = this.reason.textContent ? "no answer" : row.curve ? "not found" : "no window";
+      if (!row.windows.length) make("li", "", label.list, none);
     });
   }
 
@@ -582,31 +627,49 @@ class Timeline {
   layout() {
     const wide = this.element.clientWidth;
     if (!wide) return;
-    const narrow = wide < 640, gutter = narrow ? 0 : Math.round(clamp(wide * .22, 150, 250));
-    this.narrow = narrow;
+    const { fill, picture } = this.options, narrow = wide < 640 && !fill;
+    const gutter = narrow ? 0 : Math.round(fill ? clamp(wide * .24, 92, 320) : clamp(wide * .22, 150, 250));
+    Object.assign(this, { narrow, gutter, axis: fill ? 27 : 30, picture: fill ? 38 : 54 });
     this.element.classList.toggle("tl-narrow", narrow);
-    const cropped = !this.options.picture && this.scene.thumbnails.some((one) => one.crop);
-    this.strip = this.scene.thumbnails.length || this.options.picture ? PICTURE + (cropped ? CROP : 0) + 9 : 0;
-    const tall = this.rows.length > 8 ? 66 : 72, label = narrow ? 30 : 0;
-    let y = this.strip + AXIS;
+    this.element.classList.toggle("tl-slim", Boolean(fill) && gutter < 150);
+    const cropped = !picture && this.scene.thumbnails.some((one) => one.crop);
+    this.strip = this.scene.thumbnails.length || picture ? this.picture + (cropped ? CROP : 0) + (fill ? 4 : 9) : 0;
+    const room = this.scroller.clientHeight, small = (own) => own.list === undefined;
+    if (this.pictures === "none" || (fill && room - this.strip - this.axis < Math.min(this.rows.length, 5) * (THIN + 2))) {
+      this.strip = 0;
+    }
+    const heights = { presence: fill ? 22 : 30, gap: fill ? 2 : 7 };
+    const lanes = this.labels.filter(small).reduce((sum, { key }) => sum + (heights[key] ?? 16) + heights.gap, 0);
+    const taken = this.opened === null ? 0 : OPEN + heights.gap, others = this.rows.length - (taken ? 1 : 0);
+    const share = Math.floor((room - this.strip - this.axis - lanes - taken) / others) - heights.gap;
+    const tall = fill ? clamp(share, THIN, OPEN) : (this.rows.length > 8 ? 66 : OPEN) - (narrow ? 8 : 0);
+    let y = this.strip + this.axis;
     this.lanes = [];
     for (const own of this.labels) {
-      const small = own.list === undefined, above = small ? (narrow ? 20 : 0) : label;
-      const high = small ? (own.key === "presence" ? 30 : 16) : tall - (narrow ? 8 : 0);
-      const lane = { label: own, y: y + above, h: high, row: small ? null : own.at, key: own.key };
+      const above = narrow ? (small(own) ? 20 : 30) : 0, open = fill && own.at === this.opened && !small(own);
+      const high = small(own) ? heights[own.key] ?? 16 : open ? OPEN : tall, thin = !small(own) && high < 58;
+      const lane = { label: own, top: y + above, h: high, row: small(own) ? null : own.at, key: own.key, thin };
       const box = { top: y, height: narrow ? above : high, width: narrow ? wide : gutter };
       for (const side of Object.keys(box)) own.element.style[side] = `${box[side]}px`;
+      own.element.classList.toggle("tl-thin", thin && !narrow);
+      own.element.classList.toggle("tl-open", open);
       this.lanes.push(lane);
-      y += above + high + (small ? 5 : 7);
+      y += above + high + (fill ? heights.gap : small(own) ? 5 : 7);
     }
+    this.scrolled();
+    const content = y;
+    y = fill ? Math.min(y, room) : y;
     this.high = y;
     this.foot = this.scene.references ? 10 : 0;  // below the windows
-    this.scale = narrow ? 32 : 40;
+    this.scale = narrow ? 32 : fill && gutter < 150 ? 4 : 40;
     this.wide = Math.max(wide - gutter - this.scale, 60);
-    this.body.style.height = `${y}px`;
-    Object.assign(this.field.style, { left: `${gutter}px`, width: `${this.wide}px`, height: `${y}px` });
-    Object.assign(this.reading.style, { top: `${this.strip + 6}px`, width: `${gutter - 12}px` });
+    this.body.style.height = `${content}px`;
+    const left = fill ? { marginLeft: `${gutter}px` } : { left: `${gutter}px` };
+    Object.assign(this.field.style, { ...left, width: `${this.wide}px`, height: `${y}px` });
+    Object.assign(this.reading.style, { left: `${-gutter}px`, top: fill ? 0 : `${this.strip + 6}px`,
+      width: `${gutter - 12}px`, height: fill ? `${this.strip + this.axis}px` : "" });
     this.reading.hidden = narrow;
+    this.reason.style.top = `${this.strip + this.axis + 8}px`;
     const ratio = window.devicePixelRatio || 1;
     for (const canvas of [this.base, this.over]) {
       [canvas.width, canvas.height] = [Math.round((this.wide + this.scale) * ratio), Math.round(y * ratio)];
@@ -614,6 +677,31 @@ class Timeline {
       canvas.getContext("2d").setTransform(ratio, 0, 0, ratio, 0, 0);
     }
     this.dress();
+  }
+
+  // Where lanes lie once the rows were scrolled.
+  scrolled() {
+    this.scroll = this.options.fill ? this.scroller.scrollTop : 0;
+    for (const lane of this.lanes) lane.y = lane.top - this.scroll;
+  }
+
+  // Whether some of a lane can be seen below the axis.
+  seen({ y, h }) { return y + h > this.strip + this.axis && y < this.high; }
+
+  // A row is high while it is open; the others are as high as the place allows.
+  open(row) {
+    if (!this.options.fill || this.opened === row) return;
+    this.opened = row;
+    this.layout();
+    this.bring(row);
+  }
+
+  bring(row) {
+    const lane = row !== null && this.options.fill && this.lanes.find((one) => one.row === row);
+    if (!lane) return;
+    const head = this.strip + this.axis, { scroller } = this;
+    if (lane.y < head) scroller.scrollTop += lane.y - head;
+    else if (lane.y + lane.h > this.high) scroller.scrollTop += lane.y + lane.h - this.high;
   }
 
   // Colours come from the style sheet, so that a theme changes them.
@@ -661,8 +749,7 @@ class Timeline {
 
   clock(kind) {
     this.options.clock = this.clocks[kind] ? kind : "frames";
-    const choice = this.top.querySelector("select");
-    if (choice) choice.value = this.options.clock;
+    if (this.unit) this.unit.value = this.options.clock;
     this.list();
     this.redraw();
   }
@@ -693,10 +780,11 @@ class Timeline {
     pen.clearRect(0, 0, this.wide + this.scale, this.high);
     pen.font = FONT;
     this.ticks = this.placedTicks();
+    this.holes = this.placedGaps();
+    for (const lane of this.lanes) if (this.seen(lane)) this.drawLane(pen, lane);
+    pen.clearRect(0, 0, this.wide + this.scale, this.strip + this.axis);  // rows scroll below
     if (this.strip) this.drawPictures(pen);
     this.drawAxis(pen);
-    this.holes = this.placedGaps();
-    for (const lane of this.lanes) this.drawLane(pen, lane);
     this.drawChanges(pen);
     this.drawOver();
     this.placeGrips();
@@ -734,51 +822,74 @@ class Timeline {
     pen.beginPath();
     for (const { x, text } of this.ticks) {
       pen.textAlign = x < 24 ? "left" : x > this.wide - 24 ? "right" : "center";
-      pen.fillText(text, x < 24 ? Math.max(x, 0) : Math.min(x, this.wide), y + 11);
-      pen.moveTo(Math.round(x) + .5, y + AXIS - 7);
-      pen.lineTo(Math.round(x) + .5, y + AXIS - 3);
+      pen.fillText(text, x < 24 ? Math.max(x, 0) : Math.min(x, this.wide), y + this.axis - 19);
+      pen.moveTo(Math.round(x) + .5, y + this.axis - 7);
+      pen.lineTo(Math.round(x) + .5, y + this.axis - 3);
     }
-    pen.moveTo(0, y + AXIS - 2.5);
-    pen.lineTo(this.wide, y + AXIS - 2.5);
+    pen.moveTo(0, y + this.axis - 2.5);
+    pen.lineTo(this.wide, y + this.axis - 2.5);
     pen.stroke();
   }
 
-  // Pictures stand over their frames, and never over each other. Those that are asked for stand on
-  // places that stay while one pans; a finer zoom has more of them.
-  drawPictures(pen) {
-    const ask = this.options.picture, wide = PICTURE * (this.aspect || 16 / 9) + 4;
-    let pictures = this.scene.thumbnails;
-    if (ask) {
-      const step = Math.max(1, 2 ** Math.ceil(Math.log2(wide * (this.b - this.a) / this.wide)));
-      const end = Math.min(this.b, this.last);
-      pictures = [];
-      for (let frame = Math.ceil(Math.max(this.a, this.first) / step) * step; frame <= end; frame += step) {
-        pictures.push({ frame, url: ask(frame) });
-      }
+  // Those of the scene: as many equal places as have room, in each the one nearest to its middle.
+  evenPictures(wide) {
+    const each = (this.b - this.a) / Math.max(Math.floor(this.wide / wide), 1), places = new Map();
+    for (const one of this.scene.thumbnails.filter(({ frame }) => this.inView(frame))) {
+      const n = Math.floor((one.frame - this.first + .5) / each), middle = this.first - .5 + (n + .5) * each;
+      const away = Math.abs(one.frame - middle), held = places.get(n);
+      if (!held || away < held.away) places.set(n, { ...one, away, middle: this.x(middle) });
     }
+    return [...places.values()];
+  }
+
+  // Pictures that are asked for lie side by side, on places that stay while one pans; others never lie over each other.
+  drawPictures(pen) {
+    const ask = this.options.picture, wide = Math.round(this.picture * (this.aspect || 16 / 9)) + (ask ? 0 : 4);
+    this.placed = [];
+    if (ask && this.pictures === "even") { this.drawFilm(pen, ask, wide); return; }
     let free = -Infinity;
-    for (const { frame, url, crop } of pictures) {
-      const x = this.x(frame), foot = this.strip - 8;
-      if (x - wide < free) continue;
-      free = x;
-      if (!this.inView(frame)) continue;
-      const middle = clamp(x, wide / 2 - 2, this.wide - wide / 2 + 2);
-      const shape = this.drawPicture(pen, url, middle, 0, PICTURE);
-      if (shape && !this.aspect) { this.aspect = clamp(shape, .5, 2); this.redraw(); }
-      if (crop) this.drawPicture(pen, crop, middle, PICTURE + 2, CROP - 2);
-      pen.fillStyle = this.ink.edge;
-      trace(pen, [x - 4, foot], [x + 4, foot], [x, foot + 5]);
-      pen.fill();
+    for (const own of ask ? this.intervalPictures(ask) : this.evenPictures(wide)) {
+      const { frame, url, crop, colour } = own, x = this.x(frame), foot = this.strip - (colour ? 4 : 8);
+      const middle = clamp(own.middle ?? x, wide / 2 - 2, this.wide - wide / 2 + 2);
+      if (middle - wide < free || !this.inView(frame)) continue;
+      free = middle - 1;
+      this.drawPicture(pen, url, middle, 0, this.picture);
+      if (crop) this.drawPicture(pen, crop, middle, this.picture + 2, CROP - 2);
+      this.placed.push([middle - wide / 2, middle + wide / 2, frame]);
+      pen.fillStyle = colour || this.ink.edge;
+      if (colour) pen.fillRect(middle - wide / 2, foot, wide, 3);
+      else { trace(pen, [x - 4, foot], [x + 4, foot], [x, foot + 5]); pen.fill(); }
     }
   }
 
-  // Its width by its height, once it is there.
-  drawPicture(pen, url, x, y, high) {
+  intervalPictures(ask) {
+    const middle = ({ start, end }) => Math.round((start + end) / 2);
+    return this.rows.flatMap((row) => row.windows.map((own) => ({ frame: middle(own), url: ask(middle(own)),
+      colour: this.colours[row.number].plain }))).sort((one, two) => one.frame - two.frame);
+  }
+
+  // Steps grow by a quarter of an octave, so that few pictures are new after a zoom.
+  drawFilm(pen, ask, wide) {
+    const frames = wide * (this.b - this.a) / this.wide, step = Math.max(1, 2 ** (Math.ceil(4 * Math.log2(frames)) / 4));
+    for (let n = Math.floor((this.a - this.first) / step); this.first + n * step < this.b; n += 1) {
+      const frame = Math.round(this.first + (n + .5) * step - .5);
+      if (frame < this.first || frame > this.last) continue;
+      const left = this.x(this.first + n * step - .5), right = this.x(this.first + (n + 1) * step - .5);
+      this.drawPicture(pen, ask(frame), (left + right) / 2, 0, this.picture, right - left - 1);
+      this.placed.push([left, right, frame]);
+    }
+  }
+
+  pictureAt(x) { return this.placed?.find(([left, right]) => x >= left && x < right)?.[2]; }
+
+  // Where its place is narrower than the picture, the middle of it is shown.
+  drawPicture(pen, url, x, y, high, place = Infinity) {
     const image = this.image(url);
-    if (!image) return 0;
-    const wide = Math.min(high * image.naturalWidth / image.naturalHeight, 2 * high);
-    pen.drawImage(image, x - wide / 2, y, wide, high);
-    return wide / high;
+    if (!image) return;
+    const shape = Math.min(this.options.aspect ?? image.naturalWidth / image.naturalHeight, 2);
+    const wide = Math.min(high * shape, place), part = image.naturalWidth * wide / (high * shape);
+    pen.drawImage(image, (image.naturalWidth - part) / 2, 0, part, image.naturalHeight, x - wide / 2, y, wide, high);
+    if (!y && !this.aspect) { this.aspect = clamp(shape, .5, 2); this.redraw(); }
   }
 
   image(url) {
@@ -856,7 +967,10 @@ class Timeline {
   }
 
   // Where the curve of a lane lies: below the bars, above what a person or a reference says.
-  inner({ key, y, h }) { return key === "presence" ? [y + 4, h - 8] : [y + BAR + 6, h - BAR - this.foot - 12]; }
+  inner({ key, y, h, thin }) {
+    if (key === "presence" || thin) return [y + 3, h - 6 - (thin ? 4 + (this.foot && 4) : 2)];
+    return [y + BAR + 6, h - BAR - this.foot - 12];
+  }
 
   // The y of a value.
   height(curve, lane) {
@@ -866,6 +980,7 @@ class Timeline {
 
   drawScale(pen, curve, lane) {
     const [y, h] = this.inner(lane), zero = this.height(curve, lane)(0);
+    if (this.scale < 20) return;
     const marks = [[zero, "0"]];
     if (zero - y > 13) marks.push([y, signed(curve.high, 1)]);
     if (y + h - zero > 13) marks.push([y + h, signed(curve.low, 1)]);
@@ -886,20 +1001,24 @@ class Timeline {
   }
 
   drawRow(pen, lane, row) {
-    const { y, h } = lane, ink = this.colours[row.number], foot = y + h - this.foot;
+    const { y, h, thin } = lane, ink = this.colours[row.number], foot = y + h - (thin ? this.foot && 4 : this.foot);
+    const bar = thin ? 4 : BAR;  // of a thin row: a line below the curve
     const text = (words, left, right, colour) => {
       const at = Math.max(left, 0), room = Math.min(right, this.wide) - at;
-      if (pen.measureText(words).width + 10 > room) return;
+      const wide = pen.measureText(words).width;
+      if (wide + 10 > room) return;
+      pen.fillStyle = faint(this.ink.panel, .8);
+      if (thin) pen.fillRect(at + 3, y + 2, wide + 4, 12);  // the curve runs through
       pen.fillStyle = colour;
       pen.textAlign = "left";
       pen.fillText(words, at + 5, y + BAR / 2 + 1);
     };
     this.eachIn(row.alternatives, (own, left, right) => {
       pen.fillStyle = ink.hatch;
-      pen.fillRect(left, y, right - left, BAR);
+      pen.fillRect(left, y, right - left, thin ? h : BAR);
       pen.strokeStyle = ink.line;
       pen.setLineDash([4, 3]);
-      pen.strokeRect(left + .5, y + .5, right - left - 1, h - this.foot - 1);
+      pen.strokeRect(left + .5, y + .5, right - left - 1, foot - y - 1);
       pen.setLineDash([]);
       const wide = pen.measureText(String(own.rank)).width + 8;
       pen.fillStyle = this.ink.panel;
@@ -911,18 +1030,19 @@ class Timeline {
       pen.lineWidth = on ? 2 : 1;
       pen.strokeStyle = on ? this.ink.ink : ink.line;
       pen.fillStyle = ink.band;
-      pen.fillRect(left, y, right - left, h - this.foot);
+      pen.fillRect(left, y, right - left, foot - y);
       pen.fillStyle = ink.plain;
-      pen.fillRect(left, y, right - left, BAR);
-      if (on) pen.strokeRect(left + 1, y + 1, right - left - 2, h - this.foot - 2);
+      pen.fillRect(left, thin ? foot - bar : y, right - left, bar);
+      if (on) pen.strokeRect(left + 1, y + 1, right - left - 2, foot - y - 2);
       else strokes(pen, [left + .5, y, left + .5, foot], [right - .5, y, right - .5, foot]);
-      text(this.range(own), left, right, ink.text);
+      if (!thin) text(this.range(own), left, right, ink.text);
     });
     pen.lineWidth = 1;
     if (row.curve) this.drawCurve(pen, row.curve, lane, ink.line, ink.pale);
+    if (thin) this.eachIn(row.windows, (own, left, right) => text(this.range(own), left, right, this.ink.ink));
     pen.fillStyle = this.ink.ink;
     const true_ = this.scene.references?.[row.state] || [];
-    this.eachIn(true_, (own, left, right) => pen.fillRect(left, y + h - 7, right - left, 6));
+    this.eachIn(true_, (own, left, right) => pen.fillRect(left, y + h - (thin ? 3 : 7), right - left, thin ? 3 : 6));
     for (const own of this.scene.named) {
       if (own.state === null || own.state === row.state) this.drawNamed(pen, own, foot - 7);
     }
@@ -1020,7 +1140,7 @@ class Timeline {
   }
 
   drawChanges(pen) {
-    const top = this.strip + AXIS;
+    const top = this.strip + this.axis;
     pen.strokeStyle = pen.fillStyle = this.ink.ink;
     for (const frame of this.scene.changes) {
       if (!this.inView(frame)) continue;
@@ -1062,8 +1182,8 @@ class Timeline {
       const x = Math.round(this.x(this.hover)) + .5;
       pen.strokeStyle = this.ink.soft;
       this.drawDown(pen, x);
-      for (const lane of this.lanes) this.drawDot(pen, lane, x);
-      if (this.narrow) this.drawReading(pen, x, top);
+      for (const lane of this.lanes) if (this.seen(lane)) this.drawDot(pen, lane, x);
+      if (this.narrow || this.options.fill) this.drawReading(pen, x, top);
     }
     if (this.inView(this.head)) {
       const x = Math.round(this.x(this.head)) + .5;
@@ -1071,8 +1191,8 @@ class Timeline {
       pen.lineWidth = 1.5;
       this.drawDown(pen, x);
       pen.beginPath();
-      [[x - 6, top + AXIS - 13], [x + 6, top + AXIS - 13], [x + 6, top + AXIS - 8], [x, top + AXIS - 1],
-        [x - 6, top + AXIS - 8]].forEach((point) => pen.lineTo(...point));
+      [[x - 6, top + this.axis - 13], [x + 6, top + this.axis - 13], [x + 6, top + this.axis - 8], [x, top + this.axis - 1],
+        [x - 6, top + this.axis - 8]].forEach((point) => pen.lineTo(...point));
       pen.fill();
       pen.lineWidth = 1;
     }
@@ -1082,7 +1202,7 @@ class Timeline {
   // A line down through all lanes; where labels stand between them, not through those.
   drawDown(pen, x) {
     pen.beginPath();
-    if (!this.narrow) { pen.moveTo(x, this.strip + AXIS - 3); pen.lineTo(x, this.high - 5); }
+    if (!this.narrow) { pen.moveTo(x, this.strip + this.axis - 3); pen.lineTo(x, this.high - 5); }
     else for (const { y, h } of this.lanes) { pen.moveTo(x, y); pen.lineTo(x, y + h); }
     pen.stroke();
   }
@@ -1121,9 +1241,11 @@ class Timeline {
 
   doubtAt(frame) { return this.scene.doubts.find((one) => one.start <= frame && frame <= one.end); }
 
-  // Numbers under the pointer or, where there is none, at the playhead.
+  // Numbers under the pointer or, where there is none or a player shows another frame, at the playhead.
   read() {
-    const frame = this.hover ?? this.head, words = this.words(frame);
+    const looked = this.hover ?? this.head, frame = this.options.fill ? this.head : looked, words = this.words(frame);
+    if (looked !== this.looked) this.options.on.look?.(looked);
+    this.looked = looked;
     this.reading.textContent = words;
     for (const { value, curve, key } of this.labels) {
       if (curve) {
@@ -1170,6 +1292,7 @@ class Timeline {
     const own = wanted && this.rows[row]?.windows[wanted.index ?? 0];
     this.selected = own ? { row, index: wanted.index ?? 0 } : null;
     if (own) this.chosen = row;
+    if (own && !this.drag) this.open(row);
     this.list();
     this.redraw();
     if (quiet) return;
@@ -1282,7 +1405,7 @@ class Timeline {
     const own = this.selectedWindow, lane = own && this.lanes.find((one) => one.row === this.selected.row);
     this.grips.forEach((grip) => {
       const edge = grip.dataset.edge, frame = own && (edge === "start" ? own.start - .5 : own.end + .5);
-      const seen = own && this.editable && this.inView(frame);
+      const seen = own && this.editable && this.inView(frame) && this.seen(lane);
       if (!seen && document.activeElement === grip) this.plot.focus({ preventScroll: true });
       grip.hidden = !seen;
       if (!seen) return;
@@ -1292,7 +1415,8 @@ class Timeline {
         "aria-valuenow": own[edge], "aria-valuetext": this.words(own[edge]),
         "aria-label": `${edge} of ${this.rows[this.selected.row].state}`,
       });
-      const box = { left: this.x(frame), top: lane.y, height: lane.h - this.foot };
+      const top = Math.max(lane.y, this.strip + this.axis);
+      const box = { left: this.x(frame), top, height: lane.y + lane.h - this.foot - top };
       for (const side of Object.keys(box)) grip.style[side] = `${box[side]}px`;
     });
   }
@@ -1303,7 +1427,8 @@ class Timeline {
     this.off = new AbortController();
     const signal = this.off.signal;
     const on = (target, name, act, more) => target.addEventListener(name, act, { signal, ...more });
-    on(this.field, "pointerdown", (event) => this.down(event));
+    on(this.scroller, "scroll", () => { this.scrolled(); this.redraw(); });
+    on(this.field, "pointerdown", (event) => { if (event.target !== this.reading) this.down(event); });
     on(this.field, "pointermove", (event) => this.moved(event));
     on(this.field, "pointerup", (event) => this.up(event));
     on(this.field, "pointercancel", (event) => { this.pointers.delete(event.pointerId); this.undo(); });
@@ -1319,11 +1444,12 @@ class Timeline {
     const watched = { attributeFilter: ["data-theme", "data-jp-theme-light"] };
     for (const root of [document.documentElement, document.body]) this.themes.observe(root, watched);
     this.sizes = new ResizeObserver(() => {
-      if (this.element.clientWidth === this.before) return;
-      this.before = this.element.clientWidth;
+      const size = `${this.element.clientWidth} ${this.options.fill ? this.scroller.clientHeight : ""}`;
+      if (size === this.before) return;
+      this.before = size;
       this.layout();
     });
-    this.sizes.observe(this.element);
+    for (const part of [this.element, this.scroller]) this.sizes.observe(part);
   }
 
   where(event) {
@@ -1335,7 +1461,7 @@ class Timeline {
   hit({ x, y }, touch) {
     const top = this.strip;
     const beside = Math.abs(x - this.x(this.head)) < (touch ? 16 : 8);
-    if (y < top + AXIS) return { on: y > top && beside ? "head" : "axis" };
+    if (y < top + this.axis) return { on: y > top && beside ? "head" : "axis" };
     const lane = this.lanes.find((one) => y >= one.y && y < one.y + one.h), row = lane?.row ?? null;
     if (row === null) return { on: "lane", key: lane?.key };
     const near = touch ? 14 : 6, windows = this.rows[row].windows;
@@ -1392,7 +1518,7 @@ class Timeline {
       this.show(held - now.middle / this.wide * size, held + (1 - now.middle / this.wide) * size);
       return;
     }
-    this.hover = this.frameAt(point.x);
+    this.hover = (point.y < this.strip && this.pictureAt(point.x)) || this.frameAt(point.x);
     if (this.drag) {
       this.drag.far ||= Math.abs(point.x - this.drag.from.x) > DRAG_PX;
       this.drag.free = event.altKey;
@@ -1450,6 +1576,7 @@ class Timeline {
       const own = this.rows[drag.at.row].windows[drag.at.index];
       this.change(drag.at, own.start, own.end, drag.on, true);
       if (drag.on === "create") this.options.on.select?.(this.told(drag.at));
+      this.open(drag.at.row);
     }
     if (event.pointerType === "touch") { this.hover = null; this.redrawOver(); }
   }
@@ -1485,7 +1612,8 @@ class Timeline {
   wheel(event) {
     const unit = event.deltaMode ? 16 : 1, at = this.a + this.where(event).x / this.wide * (this.b - this.a);
     const sideways = event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY);
-    const zooms = event.ctrlKey || this.options.wheel === "always" || this.focused;
+    const scrolls = this.scroller.scrollHeight > this.scroller.clientHeight;  // rows do, as in a list
+    const zooms = event.ctrlKey || (!scrolls && (this.options.wheel === "always" || this.focused));
     if (!sideways && !zooms) return;  // the page scrolls
     event.preventDefault();
     if (sideways) this.pan((event.deltaX || event.deltaY) * unit / this.wide);
@@ -1527,7 +1655,7 @@ class Timeline {
       0: () => this.view(this.first, this.last), PageUp: () => this.pan(-.8), PageDown: () => this.pan(.8),
       ArrowUp: () => this.choose(-1), ArrowDown: () => this.choose(1),
       n: () => this.next(1), p: () => this.next(-1),
-      Escape: () => this.undo() || this.select(null), ...marks, ...adds, ...edits,
+      Escape: () => this.undo() || (this.open(null), this.select(null)), ...marks, ...adds, ...edits,
     }[key];
   }
 
@@ -1547,6 +1675,7 @@ class Timeline {
     if (!this.rows.length) return;
     this.chosen = clamp(this.chosen + by, 0, this.rows.length - 1);
     this.say(this.spoken(this.rows[this.chosen]));
+    this.open(this.chosen);
     this.redraw();
   }
 
@@ -1588,8 +1717,11 @@ class Timeline {
 //   clock      "frames", "seconds" or "source"; segments: shown from the start
 //   wheel      "always" zooms, "focus" only once the timeline has the focus (or with Ctrl)
 //   toolbar    false: no legend and no buttons
-//   picture    (frame) → address of its picture, instead of the thumbnails of the scene
-//   on         seek(frame), view({first, last}), select(window or null), mark({kind, state, frame}),
+//   picture    (frame) → address of its picture, instead of the thumbnails of the scene; aspect: width by height
+//   fill       as high as the element: rows are thin, open when selected, and scroll below the axis; the numbers
+//              beside them are those of the playhead
+//   on         seek(frame), look(frame under the pointer or, without one, at the playhead),
+//              view({first, last}), select(window or null), mark({kind, state, frame}),
 //              change({state, description, row, index, start, end, kind, done})
 export function timeline(element, scene, options = {}) {
   const own = new Timeline(element, scene, options);

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from dejacue.errors import InputError, MissingData, unknown
+from dejacue.errors import InputError, unknown
 from dejacue.plugins import Registry
 from dejacue.sources.detectors import zero_shot
 from dejacue.sources.detectors.base import Detector
@@ -26,8 +26,10 @@ def load_detector(
     others           plug-ins (dejacue.detectors)
     """
     if name is None:
-        _check_default()
+        from dejacue.sources.catalogue import check_models  # which knows the detectors
+
         name = zero_shot.DEFAULT
+        check_models(detector=name)
     name = os.fspath(name)
     if name in zero_shot.REPOSITORIES or _is_model(name):
         if options:
@@ -50,19 +52,3 @@ def _is_model(name: str) -> bool:
     if name in DETECTORS:
         return False
     return "/" in name or os.sep in name or Path(name).expanduser().is_dir()
-
-
-def _check_default() -> None:
-    """Refuse to go on without the weights of the default detector."""
-    name = zero_shot.DEFAULT
-    weights = zero_shot.weights_of(name)
-    here = weights.here()
-    if here["config.json"] is None or here["model.safetensors"] is None:
-        megabytes = 4 * zero_shot.PARAMETERS[name] / 1e6
-        raise MissingData(
-            f"{name}, the default detector, is not on this machine",
-            field="detector",
-            value=name,
-            remedy=f"download it with dejacue weights fetch {name} (about {megabytes:.0f} MB, "
-            "apache-2.0), or say where the object is with a box",
-        )

@@ -178,7 +178,7 @@ class PictureReader:
 
 
 def _is_at(frames: Frames, place: FramePlace) -> bool:
-    """Whether a file's frame of this number is the one that the pass over the video has seen."""
+    """Return whether a file's frame of this number is the one that the pass has seen."""
     if place.source >= len(frames) or frames.name(place.source) != place.name:
         return False
     if frames.times_s is None or place.time_s is None:

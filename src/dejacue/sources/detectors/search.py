@@ -79,7 +79,7 @@ class Instance:
 
 @dataclass(frozen=True)
 class ObjectSearch:
-    """What was found of an object in a video, and how it was looked for.
+    """The result of looking for objects in a video: instances, and how they were looked for.
 
     names       as they were looked for; empty for an example
     detector    its identity

@@ -33,6 +33,7 @@ from dejacue.errors import (
     DejaCueError,
     InputError,
     MissingExtra,
+    extra,
     first_line,
     need,
     shortened,
@@ -71,7 +72,7 @@ PARAMETERS = {  # counted on models that were built from their configurations
     "owlv2": 154_966_792,
 }
 WEIGHT_FILES = ("model.safetensors", "model-*-of-*.safetensors")
-REMEDY = "pip install 'dejacue[track]'"
+REMEDY = extra("track")
 GREY = 0.5  # what OWLv2's pictures are padded with, as its authors do
 REACH = 4.0  # standard deviations, of the blur before a picture is made smaller
 _SEPARATORS = re.compile(r"[.?]")  # for Grounding DINO, these end a name

@@ -15,14 +15,15 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from typing import Any, Protocol
 
+from dejacue.arguments import checked
 from dejacue.errors import InputError, unknown
 from dejacue.plugins import Registry
 from dejacue.records import Vocabulary
-from dejacue.sources.encoders.base import FORMS, PROMPTS, Encoder, ImageEncoder
+from dejacue.sources.encoders.base import FORMS, TEMPLATES, Encoder, ImageEncoder
 from dejacue.sources.encoders.base import encode_vocabulary as _encode_vocabulary
 
 UNKNOWN_WORDS = "words that mini does not know: "
@@ -67,6 +68,7 @@ def check_name(name: str) -> None:
         raise _unknown_encoder(name)
 
 
+@checked
 def load_encoder(name: str = "siglip2", **options: Any) -> Encoder:
     """Load an encoder by its name.
 
@@ -102,18 +104,22 @@ def load_encoder(name: str = "siglip2", **options: Any) -> Encoder:
     return encoder
 
 
+@checked
 def encode_vocabulary(
-    vocabulary: Vocabulary | Mapping[str, Any], encoder: Encoder | str, *, prompts: str = "ensemble"
+    vocabulary: Vocabulary | Mapping[str, Any] | Sequence[str],
+    encoder: Encoder | str,
+    *,
+    templates: str = "ensemble",
 ) -> Vocabulary:
     """Return the vocabulary (or states with their descriptions) with text features.
 
     encoder   as load_encoder gives it, or a name
-    prompts   raw, photo or definite: one form of every description; ensemble (published): the
+    templates   raw, photo or definite: one form of every description; ensemble (published): the
               mean of the three unit vectors, at unit length again
     """
     if not isinstance(encoder, Encoder):
         encoder = load_encoder(encoder)
-    encoded = _encode_vocabulary(vocabulary, encoder, prompts=prompts)
+    encoded = _encode_vocabulary(vocabulary, encoder, templates=templates)
     if encoded.spoken and (strange := encoder.unknown_words(encoded.descriptions)):
         warnings.warn(f"{UNKNOWN_WORDS}{', '.join(strange)}", stacklevel=2)
     return encoded
@@ -219,7 +225,7 @@ def accelerated() -> bool:
 
 __all__ = [
     "FORMS",
-    "PROMPTS",
+    "TEMPLATES",
     "Encoder",
     "ImageEncoder",
     "encode_vocabulary",

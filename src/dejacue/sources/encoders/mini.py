@@ -12,7 +12,7 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from importlib.resources import files
 
 import numpy as np
@@ -93,13 +93,17 @@ class Mini(Encoder):
     def encode_texts(self, texts: Sequence[str]) -> Rows:
         return unit(run(self._text, "input_ids", self.words(texts)), "text")
 
-    def knows_pictures(self, rows: Rows) -> bool:
-        return float((self.distances(rows) > MAX_DISTANCE).mean()) <= MAX_UNLIKE
+    @staticmethod
+    def knows_pictures(rows: Rows) -> bool:
+        if rows.shape[1] != len(_scenes()["mean"]):
+            return True  # of a model that only looks like this one
+        return float((Mini.distances(rows) > MAX_DISTANCE).mean()) <= MAX_UNLIKE
 
-    def distances(self, rows: Rows) -> NDArray[np.float32]:
+    @staticmethod
+    def distances(rows: Rows) -> NDArray[np.float32]:
         """Return how far each row lies from those of rendered scenes."""
-        with np.load(io.BytesIO(_file("mini_scenes.npz"))) as scenes:
-            steps = (rows - scenes["mean"]) @ scenes["whitening"]
+        scenes = _scenes()
+        steps = (rows - scenes["mean"]) @ scenes["whitening"]
         return np.asarray(np.square(steps).sum(axis=1), np.float32)
 
     def spelling(self, text: str) -> Spelling:
@@ -111,6 +115,12 @@ class Mini(Encoder):
             remedy = "use other words, or --encoder siglip2"
             raise InputError(problem, field="encoder", value=self.name, remedy=remedy)
         return list(dict.fromkeys(w for text in texts for w in self.words.unknown_words(text)))
+
+
+@cache
+def _scenes() -> dict[str, NDArray[np.float32]]:
+    with np.load(io.BytesIO(_file("mini_scenes.npz"))) as scenes:
+        return dict(scenes)
 
 
 def _file(name: str) -> bytes:

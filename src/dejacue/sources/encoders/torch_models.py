@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from dejacue.errors import InputError, MissingData, MissingExtra, first_line, need, unknown
+from dejacue.errors import InputError, MissingData, MissingExtra, extra, first_line, need, unknown
 from dejacue.records.words import Spelling
 from dejacue.sources.documents import read_json
 from dejacue.sources.encoders.base import (
@@ -41,10 +41,10 @@ from dejacue.sources.encoders.preprocess import (
 )
 from dejacue.sources.encoders.weights import ModelFiles, find_model, first_sentence
 
-REMEDY = "pip install 'dejacue[torch]'"
-OPEN_CLIP_REMEDY = "pip install 'dejacue[openclip]'"
+REMEDY = extra("torch")
+OPEN_CLIP_REMEDY = extra("openclip")
 ANOTHER_MODEL = "choose another model"
-TIMM_REMEDY = "pip install 'dejacue[timm]'"
+TIMM_REMEDY = f"{extra('timm')}; its models know no words, so states are shown by examples"
 PRECISIONS = ("fp32", "fp16", "bf16")
 BATCH = 64
 MIN_COMPILED_IMAGES = 500_000  # an estimate: compiling takes long and makes a batch faster

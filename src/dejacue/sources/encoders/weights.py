@@ -356,7 +356,7 @@ def sha256(path: Path) -> str:
     with open(path, "rb") as stream:
         digest = hashlib.file_digest(stream, "sha256").hexdigest()
     with contextlib.suppress(OSError, ValueError):  # a cache: without it we only hash again
-        write_text(memory, json.dumps({**known, key: [*stamp, digest]}))
+        write_text(memory, json.dumps({**known, key: [*stamp, digest]}, sort_keys=True))
     return digest
 
 

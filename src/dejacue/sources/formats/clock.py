@@ -21,6 +21,8 @@ from dejacue.sources.files import read_history
 from dejacue.sources.formats.spans import stem
 from dejacue.sources.video import open_video
 
+_MIN_DURATION_S = 1e-9  # of which a rate can be told
+
 
 def frame_ends_s(history: History, name: str | None = None) -> NDArray[np.float64]:
     """Return ``history.ends_s``; times that say no end for every frame are refused.
@@ -47,10 +49,13 @@ def frame_ends_s(history: History, name: str | None = None) -> NDArray[np.float6
 
 def average_rate(history: History) -> float | None:
     """Return the frames of the file per second; None where its times do not say it."""
-    times, frames = history.times_s, _source_frames(history)
-    if times is None or not times[-1] > times[0] or frames[-1] <= frames[0]:
-        return None
-    return float((frames[-1] - frames[0]) / (times[-1] - times[0]))
+    return None if history.times_s is None else _rate(_source_frames(history), history.times_s)
+
+
+def _rate(frames: NDArray[np.int64], times: NDArray[np.float64]) -> float | None:
+    duration = float(times[-1] - times[0])
+    known = duration > _MIN_DURATION_S and frames[-1] > frames[0]
+    return float(frames[-1] - frames[0]) / duration if known else None
 
 
 def _source_frames(history: History) -> NDArray[np.int64]:
@@ -91,9 +96,9 @@ class Clock:
         return cls(path, history.frames, history.times_s, frame_ends_s(history, path), whole=True)
 
     @property
-    def rate(self) -> float:
-        """Return the frames per second, on average."""
-        return float((self.frames[-1] - self.frames[0]) / (self.starts[-1] - self.starts[0]))
+    def rate(self) -> float | None:
+        """Return the frames per second, on average; None where the times do not say it."""
+        return _rate(self.frames, self.starts)
 
     def times_s(self, window: Window) -> tuple[float, float]:
         """Return the start of the window's first frame and the end of its last."""

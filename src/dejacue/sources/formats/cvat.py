@@ -101,7 +101,7 @@ def read(text: str) -> list[Span]:
         remedy = 'export it as "CVAT for video 1.1"'
         raise InputError("holds images, not tracks", field="track", remedy=remedy)
     spans = []
-    for track in root.iter("track"):
+    for track in root.findall("track"):
         label = track.get("label")
         with named(f'track {track.get("id")} of "{label}"'):
             shapes = sorted(map(_shape, track), key=lambda shape: shape[0])
@@ -125,7 +125,7 @@ def _shape(box: Element) -> tuple[int, str | None]:
         raise InputError(problem, field="frame", value=box.get("frame")) from None
     if box.get("outside") == "1":
         return frame, None
-    for attribute in box.iter("attribute"):
+    for attribute in box.findall("attribute"):
         if attribute.get("name") == ATTRIBUTE:
             return frame, (attribute.text or "").strip()
     problem = f'frame {frame} has no attribute "{ATTRIBUTE}"'

@@ -20,6 +20,7 @@ _SCHEMA = "http://www.mpi.nl/tools/elan/EAFv2.8.xsd"
 _XSI = "http://www.w3.org/2001/XMLSchema-instance"
 _TYPES = {".mp4": "video/mp4", ".mov": "video/quicktime", ".mpg": "video/mpeg"}
 _NUMBERED_TIER = re.compile(r"(?s)(.*) \(\d+\)")
+_ALIGNED = "ANNOTATION/ALIGNABLE_ANNOTATION"
 _NOTE = "dejacue.note"
 _TIER_TYPE = "state"  # of tiers that dejacue writes
 
@@ -110,18 +111,19 @@ def read(text: str) -> list[Span]:
         raise InputError(problem, field="TIME_UNITS", value=unit, remedy=remedy)
     video, shift = _video(root)
     slots = {slot.get("TIME_SLOT_ID"): slot.get("TIME_VALUE") for slot in root.iter("TIME_SLOT")}
-    names = {tier.get("TIER_ID", "") for tier in root.iter("TIER")}
-    with_states = [tier for tier in root.iter("TIER") if _holds_states(tier)]
+    tiers = [(tier, _holds_states(tier)) for tier in root.findall("TIER")]
+    names = {tier.get("TIER_ID", "") for tier, _ in tiers}
+    several = sum(holds_states for _, holds_states in tiers) > 1
     spans = []
-    for tier in root.iter("TIER"):
+    for tier, holds_states in tiers:
         object, name = tier.get("PARTICIPANT") or None, tier.get("TIER_ID", "")
         numbered = _NUMBERED_TIER.fullmatch(name)
         if numbered and numbered[1] in names:
             name = numbered[1]
         name = name.removeprefix(f"{object}/")
-        if tier in with_states and len(with_states) > 1:
+        if holds_states and several:
             object = name
-        for annotation in tier.iter("ALIGNABLE_ANNOTATION"):
+        for annotation in tier.findall(_ALIGNED):
             with named(f'tier "{name}", annotation {annotation.get("ANNOTATION_ID")}'):
                 start, end = (
                     slots.get(annotation.get(key)) for key in ("TIME_SLOT_REF1", "TIME_SLOT_REF2")
@@ -130,7 +132,7 @@ def read(text: str) -> list[Span]:
                     raise InputError("has no time", field="TIME_SLOT", remedy="align it in ELAN")
                 first, last = times(start, end, scale=1e-3)
             state, sentences = name, _value(annotation)
-            if tier in with_states:
+            if holds_states:
                 state, sentences = sentences, ""
             texts = tuple(filter(None, sentences.split(" / ")))
             seconds = first + shift, last + shift
@@ -151,7 +153,7 @@ def _video(root: Element) -> tuple[str | None, float]:
 
 
 def _holds_states(tier: Element) -> bool:
-    values = {_value(annotation) for annotation in tier.iter("ALIGNABLE_ANNOTATION")}
+    values = {_value(annotation) for annotation in tier.findall(_ALIGNED)}
     return tier.get("LINGUISTIC_TYPE_REF") != _TIER_TYPE and len(values) > 1 and "" not in values
 
 

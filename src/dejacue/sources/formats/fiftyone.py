@@ -83,7 +83,7 @@ def _read_samples(samples: list[Any]) -> list[Span]:
         for name, value in sample.items():
             if isinstance(value, dict) and value.get("_cls") == "TemporalDetections":
                 fields[name] = None
-                rows = value.get("detections") or ()
+                rows = member(value, "detections", list) or ()
                 spans += [_span(row, None, video, f'"{name}" of {video}') for row in rows]
     if len(fields) > 1:
         problem = f"has temporal detections in the fields {', '.join(fields)}"

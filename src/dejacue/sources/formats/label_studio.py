@@ -15,6 +15,7 @@ from dejacue.sources.formats.markup import add, as_xml
 from dejacue.sources.formats.spans import Marks, Span, clean, frames, member, squashed
 
 _KIND = "timelinelabels"
+_MAX_SPANS = 10_000  # of one region, which usually has one
 
 
 def write(marks: Marks) -> str:
@@ -102,6 +103,9 @@ def _spans(region: Any, video: str | None) -> Iterator[Span]:
         except (KeyError, TypeError):
             problem = f'has no "ranges" of start and end with "{_KIND}"'
             raise InputError(problem, field="ranges") from None
+        if len(labels) * len(pairs) > _MAX_SPANS:
+            problem = f"has {len(labels)} labels with {len(pairs)} ranges each"
+            raise InputError(problem, field="ranges", remedy="give a region one label")
         objects = member(region.get("meta"), "object", list)
         object = str(objects[0]) if objects else None
         texts = tuple(map(str, member(region.get("meta"), "text", list) or ()))

@@ -92,20 +92,22 @@ def read(text: str) -> list[Span]:
     return list(_markers(document))
 
 
-def _markers(item: Any) -> Iterator[Span]:
-    for child in item if isinstance(item, list) else ():
-        yield from _markers(child)
-    if not isinstance(item, dict):
-        return
-    is_clip = str(item.get("OTIO_SCHEMA")).startswith("Clip.")
-    for marker in item.get("markers") or ():
-        with named(f'marker "{marker.get("name") if isinstance(marker, dict) else marker}"'):
-            if not is_clip:
-                problem = "refers to the time of the edit, not of the video"
-                raise InputError(problem, field="markers", remedy="put it on the clip")
-            yield _span(marker, _video(item))
-    for key in ("tracks", "children"):
-        yield from _markers(item.get(key))
+def _markers(document: Any) -> Iterator[Span]:
+    pending = [document]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, list):
+            pending += reversed(item)
+        if not isinstance(item, dict):
+            continue
+        is_clip = str(item.get("OTIO_SCHEMA")).startswith("Clip.")
+        for marker in member(item, "markers", list) or ():
+            with named(f'marker "{member(marker, "name", str) or ""}"'):
+                if not is_clip:
+                    problem = "refers to the time of the edit, not of the video"
+                    raise InputError(problem, field="markers", remedy="put it on the clip")
+                yield _span(marker, _video(item))
+        pending += (item.get("children"), item.get("tracks"))
 
 
 def _video(clip: dict[str, Any]) -> str | None:

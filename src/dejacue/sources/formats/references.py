@@ -30,7 +30,7 @@ def read(
     with in_file(name):
         if not spans:
             raise InputError("marks no state", field="state", remedy="mark at least one span")
-        references: dict[str, dict[str, list[Window]]] = {}
+        references: dict[str, dict[str, set[Window]]] = {}
         single = len({(span.object, span.video) for span in spans}) == 1
         for span in spans:
             text = span.descriptions[0] if span.descriptions else ""
@@ -41,7 +41,7 @@ def read(
             check_state(span.state, states)
             object = span.object or (stem(span.video) if span.video else None) or stem(name)
             object = history if history is not None and single else object
-            windows = references.setdefault(object, {}).setdefault(span.state, [])
+            windows = references.setdefault(object, {}).setdefault(span.state, set())
             with named(f'state "{span.state}"'):
                 video = span.video if span.window is None else None  # frames need no times
                 clock = clocks.of(object, video, Path(name).parent)
@@ -53,8 +53,7 @@ def read(
                     raise _needs_times("", "history it belongs to")
                 else:
                     window = clock.window(span.seconds, format.tolerance_s or 1e-6)
-            if window not in windows:
-                windows.append(window)
+            windows.add(window)
         return [
             Reference(
                 object, {state: tuple(sorted(windows)) for state, windows in by_state.items()}
@@ -85,7 +84,7 @@ def write(references: Iterable[Reference], format: Format, *, times: Any = None)
         if clock is None and format.timed:
             raise _needs_times(f'history "{object}": {format.suffix} ', "history")
         objects[object] = clocks.video(object)
-        if clock is not None:
+        if clock is not None and clock.rate is not None:
             rates[object] = clock.rate
         for state, windows in reference.states.items():
             texts = tuple((reference.descriptions or {}).get(state, ()))

@@ -28,7 +28,7 @@ MAX_BYTES = 256 << 20
 
 @dataclass(frozen=True)
 class Format:
-    """How a tool counts, and who reads and writes its files.
+    """A file format of a tool: how it counts frames, and the functions that read and write it.
 
     suffixes      endings of its files, the usual one first
     base, end     what it counts from, and what its end is, in words

@@ -58,7 +58,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Marks:
-    """What is written to one file.
+    """The spans that are written to one file.
 
     objects   every history → its video (None: not known), also where nothing was found
     notes     sentences that a reader must know; notes_of: those of one video

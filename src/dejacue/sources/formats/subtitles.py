@@ -75,7 +75,7 @@ def read(text: str) -> list[Span]:
             seconds = times(start, end, 1e-3)
             words = " ".join(lines[at + 1 :]).strip()
             if vtt:
-                words = html.unescape(re.sub("<[^>]*>", "", words))
+                words = _unescaped(words)
             if not words:
                 raise InputError("has no text", field="state", remedy="give the state")
         object, mark, rest = words.partition(_AFTER_OBJECT)
@@ -88,6 +88,16 @@ def read(text: str) -> list[Span]:
         remedy = "a cue is a line with two times and -->, then a line of text"
         raise InputError("has no cue", field="cue", remedy=remedy)
     return spans
+
+
+def _unescaped(text: str) -> str:
+    """Return the text of a WebVTT cue without its tags and character references."""
+    tagged, end, rest = text.rpartition(">")  # behind the last, each "<" would search to the end
+    try:
+        return html.unescape(re.sub("<[^>]*>", "", tagged + end) + rest)
+    except ValueError:  # of a number of thousands of digits
+        problem, remedy = "a character reference (&#…;) is no character", "correct it"
+        raise InputError(problem, field="text", remedy=remedy) from None
 
 
 def _milliseconds(parts: tuple[str, ...]) -> int:

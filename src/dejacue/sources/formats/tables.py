@@ -1,16 +1,26 @@
-"""Parquet and Arrow files as rows, and back; pyarrow does it."""
+"""Parquet and Arrow files as rows, and back; pyarrow does it.
+
+A few kilobytes can hold gigabytes: one long text for millions of rows, or compressed zeros. So only
+the columns that are used are decoded, a text that rows share is kept once, and how much a file may
+hold depends on its size.
+"""
 
 from __future__ import annotations
 
 import io
 import os
+import struct
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import count
 from typing import Any
 
 from dejacue.errors import InputError, first_line, named, need
 
 SUFFIXES = (".parquet", ".arrow")
 MAX_ROWS = 10_000_000
+ALWAYS_ROWS, BYTES_PER_ROW = 100_000, 4  # more rows than these need as many bytes of the file
+ALWAYS_DECODED_BYTES, MAX_PACKING = 64 << 20, 64  # and so do columns, decompressed
+_BATCH_ROWS = 1 << 16
 _REMEDY = "pip install pyarrow"
 
 
@@ -18,34 +28,127 @@ def is_table(path: str | os.PathLike[str]) -> bool:
     return os.fspath(path).lower().endswith(SUFFIXES)
 
 
-def table_rows(path: str, needed: Sequence[str]) -> Iterator[tuple[named, dict[str, Any]]]:
-    """Yield where each row stands, and its values that are not null, by column."""
+def table_rows(
+    path: str, needed: Sequence[str], columns: Sequence[str]
+) -> Iterator[tuple[named, dict[str, Any]]]:
+    """Yield where each row stands, and its values that are not null, by column.
+
+    needed    must be there
+    columns   all that are used; others are not decoded
+    """
     pyarrow = need("pyarrow", _REMEDY)
+    numbers = count(1)
     try:
-        if path.lower().endswith(".parquet"):
-            file = need("pyarrow.parquet", _REMEDY).ParquetFile(path)
-            count, names = file.metadata.num_rows, file.schema_arrow.names
-            table = file.read() if count <= MAX_ROWS else None
-        else:
-            with pyarrow.OSFile(path) as stream:
-                table = pyarrow.ipc.open_file(stream).read_all()
-            count, names = table.num_rows, table.schema.names
-        if table is None or count > MAX_ROWS:
-            problem = f"has {count} rows, more than {MAX_ROWS}"
-            raise InputError(problem, value=count, remedy="split it")
-        missing = [name for name in needed if name not in names]
-        if missing:
-            problem = f"no column {', '.join(missing)}"
-            remedy = f"the required columns are {', '.join(needed)}"
-            raise InputError(problem, field=missing[0], remedy=remedy)
-        table.validate(full=True)  # offsets of a damaged file lead anywhere
-        rows = table.to_pylist()
+        batches = _parquet if path.lower().endswith(".parquet") else _arrow
+        for batch in batches(path, needed, columns):
+            batch.validate(full=True)  # offsets of a damaged file lead anywhere
+            names = batch.schema.names
+            for row in zip(*map(_values, batch.columns), strict=True):
+                cells = zip(names, row, strict=True)
+                place = named(f"row {next(numbers)}")
+                yield place, {name: value for name, value in cells if value is not None}
     except FileNotFoundError:
         raise InputError("no such file") from None
-    except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:
+    except (pyarrow.ArrowException, OSError, UnicodeDecodeError, struct.error) as error:
         raise InputError(f"cannot be read as a table ({first_line(error)})") from None
-    for at, row in enumerate(rows, start=1):
-        yield named(f"row {at}"), {name: value for name, value in row.items() if value is not None}
+
+
+def _parquet(path: str, needed: Sequence[str], columns: Sequence[str]) -> Iterator[Any]:
+    parquet = need("pyarrow.parquet", _REMEDY)
+    schema = parquet.read_schema(path)
+    used = _used(schema, needed, columns)
+    texts = [name for name in used if _is_text(schema.field(name).type)]
+    with parquet.ParquetFile(path, read_dictionary=texts) as file:
+        about, size = file.metadata, os.path.getsize(path)
+        _check_rows(about.num_rows, size)
+        groups = [about.row_group(k) for k in range(about.num_row_groups)]
+        chunks = (group.column(k) for group in groups for k in range(group.num_columns))
+        decoded = sum(c.total_uncompressed_size for c in chunks if c.path_in_schema in used)
+        if decoded > max(ALWAYS_DECODED_BYTES, MAX_PACKING * size):
+            problem = f"would unpack {size >> 10} kB to {decoded >> 20} MB"
+            raise InputError(problem, value=decoded, remedy="save it without compression")
+        yield from file.iter_batches(_BATCH_ROWS, columns=used)
+
+
+def _arrow(path: str, needed: Sequence[str], columns: Sequence[str]) -> Iterator[Any]:
+    """Read the file as the stream of messages that lies between its two marks."""
+    pyarrow, ipc = need("pyarrow", _REMEDY), need("pyarrow.ipc", _REMEDY)
+    with open(path, "rb") as file:
+        content = pyarrow.py_buffer(file.read())
+    if content[:6].to_pybytes() != b"ARROW1":
+        raise pyarrow.ArrowInvalid("Not an Arrow file")
+    for message in ipc.MessageReader.open_stream(content[8:]):
+        if _is_compressed(message):
+            raise InputError("has compressed columns", remedy="save it without compression")
+    with ipc.open_stream(content[8:]) as stream:
+        used = _used(stream.schema, needed, columns)
+        rows = 0
+        for batch in stream:
+            rows += batch.num_rows
+            _check_rows(rows, content.size)
+            yield batch.select(used)
+
+
+def _is_compressed(message: Any) -> bool:
+    """Return whether a record batch, or one of a dictionary, names a compression.
+
+    That is a field of the flatbuffer of the message, which pyarrow does not tell.
+    """
+    data = message.metadata.to_pybytes()
+
+    def follow(table: int, field: int) -> int | None:
+        vtable = table - struct.unpack_from("<i", data, table)[0]
+        size = struct.unpack_from("<H", data, vtable)[0]
+        at = 4 + 2 * field
+        offset = struct.unpack_from("<H", data, vtable + at)[0] if at < size else 0
+        at = table + offset
+        return at + struct.unpack_from("<I", data, at)[0] if offset else None
+
+    header = follow(struct.unpack_from("<I", data, 0)[0], 2)
+    if header is not None and message.type == "dictionary":
+        header = follow(header, 1)
+    compressible = message.type in ("dictionary", "record batch")
+    return compressible and header is not None and follow(header, 3) is not None
+
+
+def _used(schema: Any, needed: Sequence[str], columns: Sequence[str]) -> list[str]:
+    """Return the columns that are used; they hold texts or plain numbers."""
+    missing = [name for name in needed if name not in schema.names]
+    if missing:
+        problem = f"no column {', '.join(missing)}"
+        remedy = f"the required columns are {', '.join(needed)}"
+        raise InputError(problem, field=missing[0], remedy=remedy)
+    used = [name for name in schema.names if name in columns]
+    if len(set(used)) < len(used):
+        raise InputError("two columns have the same name", field=max(used, key=used.count))
+    types = need("pyarrow.types", _REMEDY)
+    for name in used:
+        kind = schema.field(name).type
+        kind = kind.value_type if types.is_dictionary(kind) else kind
+        plain = (types.is_integer, types.is_floating, types.is_boolean, types.is_null, _is_text)
+        if not any(check(kind) for check in plain):
+            problem = f"column {name} holds {kind!s:.40}, not text or numbers"
+            raise InputError(problem, field=name)
+    return used
+
+
+def _is_text(kind: Any) -> bool:
+    types = need("pyarrow.types", _REMEDY)
+    return bool(types.is_string(kind) or types.is_large_string(kind))
+
+
+def _check_rows(count: int, size: int) -> None:
+    most = min(MAX_ROWS, max(ALWAYS_ROWS, size // BYTES_PER_ROW))
+    if count > most:
+        problem, remedy = f"has {count} rows, more than {most}", "split it, or save it as CSV"
+        raise InputError(problem, value=count, remedy=remedy)
+
+
+def _values(column: Any) -> list[Any]:
+    if not hasattr(column, "dictionary"):
+        return list(column.to_pylist())
+    words = [*column.dictionary.to_pylist(), None]
+    return [words[-1 if at is None else at] for at in column.indices.to_pylist()]
 
 
 def table_bytes(columns: Mapping[str, Any], suffix: str) -> bytes:

@@ -30,10 +30,9 @@ import numpy as np
 
 from dejacue.errors import InputError, in_file, named, shown
 from dejacue.sources.documents import MAX_FRAME, read_text
-from dejacue.sources.masks.reader import Keys, ListedRows, Mask
+from dejacue.sources.masks.reader import Box, Keys, ListedRows, Mask
 from dejacue.sources.masks.rle import polygon_mask
 
-Box = tuple[float, float, float, float]
 Outline = tuple[float, ...]  # a Box, or the corners of a polygon: x, y, x, y, …
 MOT = ("frame", "id", "x", "y", "w", "h", "conf")
 SIDES, CORNERS = MOT[2:6], ("x1", "y1", "x2", "y2")
@@ -83,6 +82,10 @@ def box_mask(box: Sequence[float], shape: tuple[int, int]) -> Mask:
 
 def _draw_boxes(boxes: list[Outline], shape: tuple[int, int]) -> Mask:
     return np.asarray(np.logical_or.reduce([box_mask(box, shape) for box in boxes]))
+
+
+def _boxes(boxes: list[Outline], shape: tuple[int, int]) -> Iterator[tuple[Any, tuple[int, int]]]:
+    return ((box, shape) for box in boxes)
 
 
 def check_box(x: Any, y: Any, width: Any, height: Any) -> Box:
@@ -171,7 +174,7 @@ def _from_cells(path: Path, rows: Iterator[tuple[named, dict[str, str], int]]) -
     firm = numbers != list(range(1, len(numbers) + 1))  # 1 … n may well count from one
     keys = Keys(numbers=tuple(numbers), firm=firm)
     objects = [frames[number] for number in numbers]
-    return ListedRows(keys, [path], objects, _draw_boxes, complete=False)
+    return ListedRows(keys, [path], objects, _draw_boxes, boxes=_boxes, complete=False)
 
 
 def _rows(path: Path, text: str) -> Iterator[tuple[named, dict[str, str], int]]:
@@ -319,16 +322,26 @@ def open_yolo(texts: list[Path]) -> ListedRows:
         numbers_in_video = tuple(int(match[2]) - 1 for match in matches if match)
     objects = [frames.get(row, {}) for row in range(len(texts))]
     keys = Keys(names, numbers_in_video)
-    return ListedRows(keys, texts, objects, _draw_outlines, complete=False)
+    return ListedRows(keys, texts, objects, _draw_outlines, boxes=_relative_boxes, complete=False)
 
 
 def _draw_outlines(outlines: list[Outline], shape: tuple[int, int]) -> Mask:
     """Draw boxes and polygons that are given as fractions of the frame."""
     mask = np.zeros(shape, dtype=bool)
     for outline in outlines:
-        pixels = [part * shape[1 - at % 2] for at, part in enumerate(outline)]
+        pixels = _pixels(outline, shape)
         mask |= polygon_mask([pixels], shape) if len(pixels) > 4 else box_mask(pixels, shape)
     return mask
+
+
+def _relative_boxes(
+    outlines: list[Outline], shape: tuple[int, int]
+) -> Iterator[tuple[Any, tuple[int, int]]]:
+    return ((_pixels(outline, shape), shape) for outline in outlines if len(outline) == 4)
+
+
+def _pixels(outline: Outline, shape: tuple[int, int]) -> list[float]:
+    return [part * shape[1 - at % 2] for at, part in enumerate(outline)]
 
 
 def _lines(path: Path) -> list[list[float]]:

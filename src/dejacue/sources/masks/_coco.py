@@ -9,7 +9,8 @@ without that its id.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -37,12 +38,23 @@ ACCEPTED = (
 MAX_COORDINATE = 1e5  # polygons are traced edge by edge, so distant corners would take forever
 
 
+MAX_OUTLINE = 2_000_000  # of one annotation: a hundred times around a picture
+PIXELS_PER_STEP = 128  # that could be filled while a polygon is traced for one
+MAX_FRAME_PIXELS = 1 << 30  # of all masks of a frame, as of a stack
+
+
 class _Segment(NamedTuple):
     """One annotation: what draws it, and the size it was drawn at, if the file says so."""
 
     where: str
     segmentation: Any
     size: tuple[int, int] | None
+    outline: float = 0  # the length of all polygons, in pixels
+
+    @property
+    def cost(self) -> float:
+        """Return what drawing it takes, in pixels that are filled."""
+        return math.prod(self.size or ()) + PIXELS_PER_STEP * self.outline
 
 
 Frames = list[dict[int, list[_Segment]]]  # the annotations of each object, row by row
@@ -70,7 +82,14 @@ def open_coco(path: Path) -> ListedRows:
             keys, frames = _youtube_vis(document)
         else:
             keys, frames = _coco(document)
-        return ListedRows(keys, [path], frames, partial(_draw, path), complete=complete)
+        for at, objects in enumerate(frames):
+            pixels = sum(segment.cost for segments in objects.values() for segment in segments)
+            if pixels > MAX_FRAME_PIXELS:
+                problem = f"row {at}: its masks would take {pixels} pixels to draw"
+                raise InputError(problem, field="segmentation", remedy="leave out objects")
+        return ListedRows(
+            keys, [path], frames, partial(_draw, path), boxes=_boxes, complete=complete
+        )
 
 
 def _is_youtube_vis(document: Mapping[str, Any]) -> bool:
@@ -80,8 +99,8 @@ def _is_youtube_vis(document: Mapping[str, Any]) -> bool:
 
 def _draw(path: Path, segments: list[_Segment], shape: tuple[int, int]) -> Mask:
     """Draw the annotations of one object, at the size of the first."""
-    masks: list[Mask] = []
-    for where, segmentation, size in segments:
+    union: Mask | None = None
+    for where, segmentation, size, _ in segments:
         with in_file(path), named(where):
             if isinstance(segmentation, dict):
                 mask = decode_rle(segmentation)
@@ -89,8 +108,15 @@ def _draw(path: Path, segments: list[_Segment], shape: tuple[int, int]) -> Mask:
                 mask = box_mask(segmentation, size or shape)
             else:
                 mask = polygon_mask(segmentation, size or shape)
-        masks.append(resize_nearest(mask, masks[0].shape) if masks else mask)
-    return masks[0] if len(masks) == 1 else np.asarray(np.logical_or.reduce(masks))
+        union = mask if union is None else union | resize_nearest(mask, union.shape)
+    assert union is not None, "an object has at least one annotation"
+    return union
+
+
+def _boxes(
+    segments: list[_Segment], shape: tuple[int, int]
+) -> Iterator[tuple[Any, tuple[int, int]]]:
+    return ((box, size or shape) for _, box, size, _ in segments if isinstance(box, tuple))
 
 
 def _streamed(document: Any) -> list[Any] | None:
@@ -232,6 +258,7 @@ def _segment(row: Mapping[str, Any], where: str, size: tuple[int, int] | None) -
             raise InputError(problem, field="size", value=(height, width))
         return _Segment(where, segmentation, (height, width))
     if isinstance(segmentation, list) and segmentation:
+        outline = 0.0
         for corners in segmentation:
             if (
                 not isinstance(corners, list)
@@ -241,7 +268,12 @@ def _segment(row: Mapping[str, Any], where: str, size: tuple[int, int] | None) -
             ):
                 problem = "a polygon is a list of at least three corners: x, y, x, y, …"
                 raise InputError(problem, field="segmentation")
-        return _Segment(where, segmentation, size)
+            steps = np.abs(np.diff(np.reshape(corners, (-1, 2)), axis=0, append=[corners[:2]]))
+            outline += float(steps.max(axis=1).sum())
+        if outline > MAX_OUTLINE:
+            problem = f"its polygons are {outline:.0f} pixels around, more than {MAX_OUTLINE}"
+            raise InputError(problem, field="segmentation", remedy="simplify them")
+        return _Segment(where, segmentation, size, outline)
     if segmentation is not None and segmentation != []:
         problem = "is neither a run-length mask nor a list of polygons"
         raise _refusal(row, "segmentation", problem)

@@ -401,7 +401,10 @@ class Masks:
         """Return sentences about the last pass, if masks and frames do not seem to belong together:
         half of the frames have no mask (an empty one is ordinary), or most masks no frame; and
         where masks of another size were made to fit."""
-        return [f"{self.path}: {text}" for text in (*self._coverage.problems(), *self._resized)]
+        return [
+            f"{self.path}: {text}"
+            for text in (*self._coverage.problems(), *self._resized, *self._rows.notes)
+        ]
 
     def check_matched(self) -> None:
         """Refuse, after a pass, masks that belong to none of the frames."""
@@ -416,10 +419,9 @@ class Masks:
             self._known |= self._rows.ids_of(row)
             if len(self._known) > 1:
                 raise self._several()
-        if lineage is not None:
-            objects = {id: objects[id] for id in lineage if id in objects}
         union: Mask | None = None
-        for mask in objects.values():
+        for id in objects if lineage is None else lineage & objects.keys():
+            mask = objects[id]
             mask = mask if mask.shape == shape else self._fitted(mask, row, shape)
             union = mask if union is None else union | mask
         return union if union is not None and union.any() else None

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from dejacue.arguments import checked
 from dejacue.errors import InputError, unknown
 from dejacue.plugins import Registry
 from dejacue.sources.documents import read_json
@@ -20,6 +21,7 @@ from dejacue.sources.masks._arrays import IN_MEMORY, SAVE, from_mapping, open_st
 from dejacue.sources.masks._boxes import YOLO_LINE, is_yolo, open_boxes, open_yolo
 from dejacue.sources.masks._coco import open_coco
 from dejacue.sources.masks._masks import Masks, bad_name
+from dejacue.sources.masks._region import is_region, open_region
 from dejacue.sources.masks.labels import LOSSY, PICTURES, VOID, folder_labels, read_picture
 from dejacue.sources.masks.reader import Keys, ListedRows, Mask, Rows
 
@@ -39,6 +41,7 @@ _NUMBER = re.compile("[0-9]{1,9}")
 _OBJECT_FOLDER = re.compile(r"(?:obj|object)?[ _-]?([0-9]+)", re.IGNORECASE)  # 2, obj_2, object-2
 
 
+@checked
 def open_masks(
     path: str | os.PathLike[str] | Mapping[int, Mapping[int, Any]],
     *,
@@ -47,8 +50,8 @@ def open_masks(
     frames: int | None = None,
 ) -> Masks:
     """Open masks: a folder of pictures, one folder for each object, a glob pattern of pictures, a
-    stack (.npz, .npy), a COCO file (.json, .jsonl), a table of boxes (.txt, .csv) or a folder of
-    YOLO's texts; or a dictionary {frame: {object: mask}}, SAM 2's video_segments.
+    stack (.npz, .npy), a COCO file (.json, .jsonl), a table of boxes (.txt, .csv), a folder of
+    YOLO's texts or a region.json; or a dictionary {frame: {object: mask}}, SAM 2's video_segments.
 
     kind    one of KINDS, or a plug-in (dejacue.mask_readers); None: what the path looks like. For
             a folder or a stack of numbers it says whether 255 is void (indexed) or the object
@@ -65,6 +68,8 @@ def open_masks(
         return Masks(IN_MEMORY, stack_kind(threshold), rows, match, frames)
     place = Path(path)
     exists = os.path.exists(place)
+    if exists and kind is None and is_region(place):
+        return open_region(place)
     if threshold is not None:
         if exists and place.suffix.lower() not in (".npz", ".npy"):
             problem = "logits are read from an .npz or .npy file"

@@ -12,7 +12,7 @@ What people write becomes prompts in prompts.py; doubts.py says where to look.
 
 from dejacue.sources.tracks.base import Prompt, Tracker
 from dejacue.sources.tracks.follow import check_target, open_written, write_track
-from dejacue.sources.tracks.loading import default_tracker, load_tracker
+from dejacue.sources.tracks.loading import check_tracker, default_tracker, load_tracker
 from dejacue.sources.tracks.notes import Notes, match_of, read_notes
 from dejacue.sources.tracks.prompts import RawPrompt
 from dejacue.sources.tracks.propagate import TrackRequest, track
@@ -24,6 +24,7 @@ __all__ = [
     "TrackRequest",
     "Tracker",
     "check_target",
+    "check_tracker",
     "default_tracker",
     "load_tracker",
     "match_of",

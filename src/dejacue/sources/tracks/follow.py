@@ -12,7 +12,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ import numpy as np
 from dejacue._version import __version__
 from dejacue.errors import Cancelled, DejaCueError, InputError
 from dejacue.progress import Progress, silent
+from dejacue.records import Window
 from dejacue.records.arrays import as_array
 from dejacue.sources.atomic import (
     check_place,
@@ -108,7 +109,7 @@ Prompts = TypedPrompts | Sequence[RawPrompt] | Sequence[Prompt]
 
 @dataclass(frozen=True)
 class TrackerOptions:
-    """How an object is followed.
+    """Options with which a tracker follows an object.
 
     presence   where the tracker is less sure than this, the object is not seen
     backward   whether it is also followed back to the first frame
@@ -151,12 +152,17 @@ def follow(
     *,
     tracker: Tracker | str | None = None,
     options: TrackerOptions | None = None,
+    shots: Sequence[Window] = (),
     progress: Progress = silent,
 ) -> Followed:
     """Follow the objects and write their masks to ``output`` (a folder, .npz or .json), or take
-    those that lie there and are up to date; a stopped run goes on where it was."""
+    those that lie there and are up to date; a stopped run goes on where it was.
+
+    shots   of the video: each object is followed in that of its prompts only
+    """
     check_target(output)
     request, lineages = _request(video, prompts, tracker, options or TrackerOptions(), output)
+    request = replace(request, shots=shots)
     path, tracked = notes_path(output), False
     before = path.read_bytes() if path.is_file() else b""
 
@@ -181,9 +187,21 @@ def _request(
     output: Path,
 ) -> tuple[TrackRequest, Lineages]:
     """Check the input before a model is loaded."""
+    placed, lineages, before = placed_prompts(video, prompts, output)
+    loaded = options.load(before.tracker if before and tracker is None else tracker)
+    if before:
+        _check_same(output, before, video, loaded, options)
+    return TrackRequest(video, placed, loaded, options.backward, options.presence), lineages
+
+
+def placed_prompts(
+    video: Video, prompts: Prompts, output: Path | None = None
+) -> tuple[list[Prompt], Lineages, Notes | None]:
+    """Return the prompts at their positions, which ids are pieces of one object, and the notes of
+    the masks in ``output`` to which the prompts add pieces."""
     before: Notes | None = None
     if isinstance(prompts, TypedPrompts):
-        if prompts.adds and not prompts.first and output.exists():
+        if prompts.adds and not prompts.first and output is not None and output.exists():
             before = read_notes(output)
         known = (before.prompts, before.lineages) if before else ((), {})
         raw, lineages = parse_prompts(prompts, known)
@@ -204,10 +222,7 @@ def _request(
         placed = [*(check_prompts(video, sampled) if sampled else ())]
         placed += resolve_prompts(video, raw) if raw else ()
         lineages = {object: (object,) for object in sorted({prompt.object for prompt in placed})}
-    loaded = options.load(before.tracker if before and tracker is None else tracker)
-    if before:
-        _check_same(output, before, video, loaded, options)
-    return TrackRequest(video, placed, loaded, options.backward, options.presence), lineages
+    return placed, lineages, before
 
 
 def _check_same(
@@ -287,8 +302,8 @@ def write_track(
             remedy = f"remove {target} and track again"
             raise DejaCueError(problem, file=request.video.path, remedy=remedy)
         objects = {
-            object: unchanged.get(object) or _tracked_object(rows, object, key, size)
-            for object, key in keys.items()
+            object: unchanged.get(object) or _tracked_object(rows, object, size, request)
+            for object in keys
         }
         if not any(noted.seen for noted in objects.values()):
             problem = "the object is not seen in any frame"
@@ -405,10 +420,25 @@ def _follow(
 
 
 def _tracked_object(
-    rows: Sequence[FrameRecord], object: int, key: str, size: tuple[int, int]
+    rows: Sequence[FrameRecord], object: int, size: tuple[int, int], request: TrackRequest
 ) -> TrackedObject:
+    presence = tuple(
+        row.objects[object].presence if object in row.objects else None for row in rows
+    )
+    seen, doubts = 0, []
+    for shot, starts in request.starts.items():
+        if object in starts:
+            inside = [row for row in rows if shot is None or shot.start <= row.index <= shot.end]
+            series = _series(inside, object, size)
+            seen += int((series.area > 0).sum())
+            doubts += find_doubts(series)
+    doubts.sort(key=lambda doubt: doubt.first)
+    return TrackedObject(request.key(object), seen, 0, presence, tuple(doubts))
+
+
+def _series(rows: Sequence[FrameRecord], object: int, size: tuple[int, int]) -> Series:
     observations = [row.objects.get(object, _UNSEEN) for row in rows]
-    series = Series(
+    return Series(
         np.array([row.source for row in rows]),
         np.array([observation.area for observation in observations]),
         np.array([observation.presence for observation in observations]),
@@ -416,10 +446,6 @@ def _tracked_object(
         np.array([observation.signature() for observation in observations]),
         size,
     )
-    presence = tuple(
-        observation.presence if observation is not _UNSEEN else None for observation in observations
-    )
-    return TrackedObject(key, int((series.area > 0).sum()), 0, presence, tuple(find_doubts(series)))
 
 
 @dataclass

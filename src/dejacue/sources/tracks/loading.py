@@ -12,9 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dejacue.arguments import checked
 from dejacue.errors import InputError, unknown
 from dejacue.plugins import Registry
-from dejacue.sources.tracks.base import Box, Mask, Observation, Prompt, Tracker, bounding_box
+from dejacue.sources.tracks.base import Box, Mask, Observation, Prompt, Tracker
+from dejacue.sources.tracks.prompts import box_of
 
 NOTE = (
     "the object is not tracked: the box stays in place in every frame until another prompt moves "
@@ -48,7 +50,7 @@ class BoxSession:
     def step(
         self, image: NDArray[np.uint8], prompts: Sequence[Prompt] = ()
     ) -> Mapping[int, Observation]:
-        self._boxes |= {prompt.object: _box_of(prompt) for prompt in prompts}
+        self._boxes |= {prompt.object: box_of(prompt) for prompt in prompts}
         boxes = sorted(self._boxes.items())
         return {object: Observation(box_mask(box, image), 1.0) for object, box in boxes}
 
@@ -57,19 +59,6 @@ class BoxSession:
 
     def restore(self, state: bytes) -> None:
         self._boxes = {object: (x0, y0, x1, y1) for object, (x0, y0, x1, y1) in json.loads(state)}
-
-
-def _box_of(prompt: Prompt) -> Box:
-    if prompt.box is not None:
-        return prompt.box
-    box = None if prompt.mask is None else bounding_box(prompt.mask)
-    if box is None:
-        raise InputError(
-            f"object {prompt.object}: the tracker box needs a box or a mask, not clicks",
-            field="box",
-            remedy="give one, or track the object with sam2 (pip install 'dejacue[track]')",
-        )
-    return box
 
 
 def box_mask(box: Box, image: NDArray[np.uint8]) -> Mask:
@@ -93,6 +82,18 @@ def default_tracker() -> str:
     return "sam2" if installed else "box"
 
 
+def check_tracker(name: str) -> None:
+    """Refuse a name that no tracker has; load nothing."""
+    from dejacue.sources.tracks import sam2
+
+    models = ("sam2", "sam3", *sam2.REPOSITORIES)
+    if name == "box" or name in TRACKERS or name.partition(":")[0] in models:
+        return
+    known = ["box", "sam2", *sam2.REPOSITORIES, "sam2:FOLDER", *TRACKERS]
+    raise unknown("tracker", name, known)
+
+
+@checked
 def load_tracker(
     name: str | None = None,
     *,
@@ -116,14 +117,12 @@ def load_tracker(
             raise InputError(problem, field=unused[0], remedy="leave it out")
         return BoxTracker()
     if unnamed:
-        from dejacue.sources.catalogue import check_default_tracker  # which knows the trackers
+        from dejacue.sources.catalogue import check_models  # which knows the trackers
 
-        check_default_tracker()
+        check_models(tracker=name)
     from dejacue.sources.tracks import sam2
 
     if name in TRACKERS:
         return TRACKERS[name](device=device, precision=precision, **options)
-    if name.partition(":")[0] not in ("sam2", "sam3", *sam2.REPOSITORIES):
-        known = ["box", "sam2", *sam2.REPOSITORIES, "sam2:FOLDER", *TRACKERS]
-        raise unknown("tracker", name, known)
+    check_tracker(name)
     return sam2.load(name, device=device, precision=precision, **options)

@@ -25,12 +25,17 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from dejacue.errors import DejaCueError, InputError, in_file, named, shown
+from dejacue.errors import DejaCueError, InputError, extra, in_file, named, shown
 from dejacue.records.arrays import as_array
 from dejacue.sources.masks.labels import LOSSY, MAX_LABELS, VOID, read_picture
 from dejacue.sources.masks.objects import is_id
-from dejacue.sources.masks.reader import resize_nearest
-from dejacue.sources.tracks.base import Box, Mask, Prompt
+from dejacue.sources.masks.reader import (
+    MAX_OUTSIDE,
+    MIN_NOTED_OUTSIDE,
+    resize_nearest,
+    share_outside,
+)
+from dejacue.sources.tracks.base import Box, Mask, Prompt, bounding_box
 from dejacue.sources.video import Frame, Video
 
 MAX_OBJECT = VOID - 1  # what an indexed picture holds
@@ -210,7 +215,7 @@ def resolve_prompts(video: Video, raw: Sequence[RawPrompt]) -> list[Prompt]:
                 mask = _read_mask(Path(path), number, frame.shape)
             points = () if written.point is None else (written.point,)
             prompts.append(Prompt(frame.index, written.object, written.box, points, mask))
-        return _combined(prompts, frames.values())
+        return _combined(video, prompts, frames.values())
 
 
 def check_prompts(video: Video, prompts: Sequence[Prompt]) -> list[Prompt]:
@@ -222,7 +227,7 @@ def check_prompts(video: Video, prompts: Sequence[Prompt]) -> list[Prompt]:
             _check_fields(prompt)
         positions = {prompt.frame for prompt in prompts}
         frames = _find_frames(video, positions, lambda frame: frame.index)
-        return _combined(prompts, frames.values())
+        return _combined(video, prompts, frames.values())
 
 
 def _check_fields(prompt: Any) -> None:
@@ -295,6 +300,29 @@ def prompt_content(prompts: Iterable[Prompt], object: int) -> list[tuple[Any, ..
     ]
 
 
+def file_boxes(video: Video, prompts: Sequence[Prompt]) -> dict[int, dict[int, Box]]:
+    """Return the boxes of objects by frame of the file; of a mask, the box around it."""
+    frames = _find_frames(video, {prompt.frame for prompt in prompts}, lambda frame: frame.index)
+    boxes: dict[int, dict[int, Box]] = {}
+    for prompt in prompts:
+        boxes.setdefault(prompt.object, {})[frames[prompt.frame].source] = box_of(prompt)
+    return boxes
+
+
+def box_of(prompt: Prompt) -> Box:
+    """Return the box of a prompt, or that around its mask; clicks have none."""
+    if prompt.box is not None:
+        return prompt.box
+    box = None if prompt.mask is None else bounding_box(prompt.mask)
+    if box is None:
+        raise InputError(
+            f"object {prompt.object}: the tracker box needs a box or a mask, not clicks",
+            field="box",
+            remedy=f"give one, or track the object with sam2 ({extra('track')})",
+        )
+    return box
+
+
 def _find_frames(
     video: Video, numbers: Iterable[int | None], number: Callable[[Frame], int]
 ) -> dict[int | None, Frame]:
@@ -362,8 +390,9 @@ def _read_mask(path: Path, number: int | None, size: tuple[int, int]) -> Mask:
         return mask
 
 
-def _combined(prompts: Iterable[Prompt], frames: Iterable[Frame]) -> list[Prompt]:
-    """Return one prompt for each object and frame, in the order of frames."""
+def _combined(video: Video, prompts: Iterable[Prompt], frames: Iterable[Frame]) -> list[Prompt]:
+    """Return one prompt for each object and frame, in the order of frames; note where a box was
+    clipped."""
     groups: dict[tuple[int, int], list[Prompt]] = {}
     for prompt in prompts:
         groups.setdefault((prompt.frame, prompt.object), []).append(prompt)
@@ -374,6 +403,13 @@ def _combined(prompts: Iterable[Prompt], frames: Iterable[Frame]) -> list[Prompt
         frame = by_index[index]
         with named(f"object {object}, frame {frame.source}"):
             prompt = united(group, frame.shape)
+            for box in (other.box for other in group if other.box is not None):
+                if _outside(box, frame.shape) > MIN_NOTED_OUTSIDE:
+                    height, width = frame.shape
+                    video.note(
+                        f"the box {_written(box)} reaches outside the picture of {width} × "
+                        f"{height} pixels and is clipped"
+                    )
             clicked = any(inside for *_, inside in prompt.points)
             if object not in known and not (prompt.box or prompt.mask is not None or clicked):
                 remedy = "show where it is with a box or a point"
@@ -434,9 +470,16 @@ def _clipped(box: Box, size: tuple[int, int]) -> Box:
     if x1 - x0 < 1 or y1 - y0 < 1:
         remedy = f"give its corners in pixels, not as fractions of {width} × {height}"
         raise _bad_box(box, "is narrower than a pixel", remedy)
-    if x1 <= 0 or y1 <= 0 or x0 >= width or y0 >= height:
-        raise _bad_box(box, f"lies outside the frame of {width} × {height} pixels")
+    if (share := _outside(box, size)) > MAX_OUTSIDE:
+        part = "" if share == 1 else f"{share:.0%} "
+        remedy = "give pixels of the video at its full size, not of a scaled view"
+        raise _bad_box(box, f"lies {part}outside the picture of {width} × {height} pixels", remedy)
     return float(max(x0, 0)), float(max(y0, 0)), float(min(x1, width)), float(min(y1, height))
+
+
+def _outside(box: Box, size: tuple[int, int]) -> float:
+    x0, y0, x1, y1 = box
+    return share_outside((x0, y0, x1 - x0, y1 - y0), size)
 
 
 def _check_points(

@@ -4,8 +4,9 @@
     all frames ─────────────────────────────────────▶ session ────────────────────────▶ merged
 
 An object is followed forward from its first prompt on and, in the pass before, from there back to
-the first frame. With a tracker that sees each object for itself, one that was added later is
-followed alone, and the masks of the others stay as they are (follow.py).
+the first frame; where shots are given, to the ends of its shot. With a tracker that sees each
+object for itself, one that was added later is followed alone, and the masks of the others stay as
+they are (follow.py).
 
 What a run keeps of each frame lies in a Checkpoint, in memory and in a file (sources/partial.py),
 so that a stopped one goes on: a record for each frame done and, from time to time, the state of the
@@ -34,8 +35,10 @@ import numpy as np
 from msgspec import Meta
 from numpy.typing import NDArray
 
+from dejacue.arguments import checked
 from dejacue.errors import Cancelled, DejaCueError, InputError, first_line, named
 from dejacue.progress import Progress, silent
+from dejacue.records import Window
 from dejacue.sources.masks.rle import decode_rle, pack
 from dejacue.sources.partial import PartialFile
 from dejacue.sources.tracks.base import (
@@ -208,7 +211,8 @@ class Checkpoint:
 
 
 def _in_order(records: list[FrameRecord | _State]) -> bool:
-    """Return whether each pass has its frames in order, and each state counts those before it."""
+    """Return whether each pass has its frames in order, and each state counts those before it; the
+    backward pass goes on with a later shot after the first frame of an earlier one."""
     count = {BACKWARD: 0, FORWARD: 0}
     last: dict[Direction, int] = {}
     for record in records:
@@ -217,7 +221,9 @@ def _in_order(records: list[FrameRecord | _State]) -> bool:
                 return False
             continue
         step = 1 if record.direction == FORWARD else -1
-        if record.index != last.get(record.direction, record.index - step) + step:
+        next_index = last.get(record.direction, record.index - step) + step
+        later_shot = record.direction == BACKWARD and record.index > next_index + 1
+        if record.index != next_index and not later_shot:
             return False
         last[record.direction] = record.index
         count[record.direction] += 1
@@ -225,22 +231,25 @@ def _in_order(records: list[FrameRecord | _State]) -> bool:
 
 
 class ReversedVideo(AbstractContextManager["ReversedVideo"]):
-    """Yields the frames of ``video`` from position ``last`` down to the first; to be closed.
+    """Yields ``frames`` from position ``last`` down to ``first``; to be closed.
 
     Containers cannot be read backwards, and decoding from the start again for every chunk would be
     quadratic. So the frames are decoded once and written, packed without loss, to a temporary file
     that the system removes when it is closed, whatever ends the run.
 
+    frames     in order; those after ``last`` are left to the caller
     progress   called with "read", how many frames are written and how many there will be
     """
 
-    def __init__(self, video: Video, last: int, progress: Progress = silent) -> None:
+    def __init__(
+        self, frames: Iterable[Frame], last: int, progress: Progress = silent, first: int = 0
+    ) -> None:
         self._frames: list[Frame] = []  # without their pixels
         self._ends = [0]
         self._shape: tuple[int, ...] = ()
         self._file: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (see __exit__)
         try:
-            self._write(video, last, progress)
+            self._write(frames, first, last, progress)
         except OSError as error:
             with suppress(OSError):  # what is not written yet has no room either
                 self._file.close()
@@ -257,19 +266,17 @@ class ReversedVideo(AbstractContextManager["ReversedVideo"]):
             self._file.close()
             raise
 
-    def _write(self, video: Video, last: int, progress: Progress) -> None:
-        with closing(iter(video)) as frames:  # type: ignore[type-var]
-            for frame in frames:
-                if frame.index > last:
-                    break
+    def _write(self, frames: Iterable[Frame], first: int, last: int, progress: Progress) -> None:
+        for frame in frames:
+            if first <= frame.index <= last:
                 packed = _pack(frame.image)
                 self._file.write(packed)
                 self._frames.append(replace(frame, image=_NO_PIXELS))
                 self._ends.append(self._ends[-1] + len(packed))
                 self._shape = frame.image.shape
-                progress(READ, len(self._frames), last + 1, "")
-                if frame.index == last:
-                    break
+                progress(READ, frame.index - first + 1, last - first + 1, "")
+            if frame.index >= last:
+                break
         self._file.flush()  # a full disk shows here
 
     def __iter__(self) -> Iterator[Frame]:
@@ -302,6 +309,7 @@ class TrackedFrame:
     objects: Mapping[int, Observation]
 
 
+@checked
 def track(
     video: Video | str | os.PathLike[str],
     prompts: Prompt | Sequence[Prompt],
@@ -346,6 +354,9 @@ class TrackRequest:
     """The objects to follow, and how; ``prompts`` as resolve_prompts or check_prompts give them.
 
     ``TrackRequest.of`` checks what ``track`` takes.
+
+    shots   which cover all frames: an object is followed in the shot of its prompts only, and the
+            tracker starts anew in each; none: the whole video is one
     """
 
     video: Video
@@ -353,6 +364,7 @@ class TrackRequest:
     tracker: Tracker
     backward: bool = True
     presence: float = PRESENCE
+    shots: Sequence[Window] = ()
 
     def __post_init__(self) -> None:
         check_presence(self.presence)
@@ -380,6 +392,19 @@ class TrackRequest:
             firsts[prompt.object] = min(prompt.frame, firsts.get(prompt.object, prompt.frame))
         return dict(sorted(firsts.items()))
 
+    def shot(self, frame: int) -> Window | None:
+        """Return the shot in which a frame is; None: shots are not told apart."""
+        return next((shot for shot in self.shots if shot.start <= frame <= shot.end), None)
+
+    @cached_property
+    def starts(self) -> dict[Window | None, dict[int, int]]:
+        """Return, for each shot with prompts, the position of the first one of each object."""
+        starts: dict[Window | None, dict[int, int]] = {}
+        for prompt in self.prompts:
+            objects = starts.setdefault(self.shot(prompt.frame), {})
+            objects[prompt.object] = min(prompt.frame, objects.get(prompt.object, prompt.frame))
+        return starts
+
     def key(self, object: int) -> str:
         """Return a hash of all that the masks of an object depend on."""
         others = () if self.tracker.independent else self.firsts
@@ -391,6 +416,7 @@ class TrackRequest:
             self.presence,
             prompt_content(self.prompts, object),
             [(other, prompt_content(self.prompts, other)) for other in others],
+            *((shot.start, shot.end) for shot in self.shots),
         ]
         return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
@@ -413,21 +439,42 @@ def propagate(
 
 
 def _go_back(request: TrackRequest, checkpoint: Checkpoint, progress: Progress) -> None:
-    """Do the backward pass; its frames are kept in the checkpoint."""
-    last = max(request.firsts.values())
-    if last == 0 or checkpoint.backward_done:
+    """Do the backward pass, shot by shot; its frames are kept in the checkpoint."""
+    parts = []
+    prompts = []
+    for shot, starts in request.starts.items():
+        first, last = 0 if shot is None else shot.start, max(starts.values())
+        if first < last:
+            parts.append((first, last))
+            prompts += [
+                prompt
+                for prompt in request.prompts
+                if request.shot(prompt.frame) == shot
+                and first < prompt.frame == starts[prompt.object]
+            ]
+    if not parts or checkpoint.backward_done:
         return
-    firsts = request.firsts
-    prompts = [prompt for prompt in request.prompts if 0 < prompt.frame == firsts[prompt.object]]
-    backward = _Pass(BACKWARD, request, prompts, last + 1)
-    with ReversedVideo(request.video, last, progress) as reverse:
-        for frame, seen in backward.run(reverse, checkpoint, progress):
-            objects = {
-                id: PackedObservation.of(frame.image, observation)
-                for id, observation in seen.items()
-                if frame.index < firsts[id]
-            }
-            checkpoint.add(FrameRecord.of(BACKWARD, frame, objects))
+    total = sum(last - first + 1 for first, last in parts)
+    backward = _Pass(BACKWARD, request, prompts, total)
+    frames = _reversed(request.video, sorted(parts), progress)
+    for frame, seen in backward.run(frames, checkpoint, progress):
+        starts = request.starts[request.shot(frame.index)]
+        objects = {
+            id: PackedObservation.of(frame.image, observation)
+            for id, observation in seen.items()
+            if frame.index < starts[id]
+        }
+        checkpoint.add(FrameRecord.of(BACKWARD, frame, objects))
+
+
+def _reversed(
+    video: Video, parts: Iterable[tuple[int, int]], progress: Progress
+) -> Iterator[Frame]:
+    """Yield the frames of each part (first and last position) in reverse order; parts in order."""
+    with closing(iter(video)) as frames:  # type: ignore[type-var]
+        for first, last in parts:
+            with ReversedVideo(frames, last, progress, first) as reverse:
+                yield from reverse
 
 
 @dataclass(frozen=True, eq=False)
@@ -442,14 +489,18 @@ class _Pass:
     def run(
         self, frames: Iterable[Frame], checkpoint: Checkpoint, progress: Progress
     ) -> Iterator[tuple[Frame, dict[int, Observation]]]:
-        """Go on from where an earlier run has left it; the session starts at the first prompt."""
+        """Go on from where an earlier run has left it; a session starts at the first prompt, and
+        ends with its shot."""
         by_frame: dict[int, list[Prompt]] = {}
         for prompt in self.prompts:
             by_frame.setdefault(prompt.frame, []).append(prompt)
         session = self.request.tracker.session()
         done = checkpoint.resume(self.direction, session)
-        begun = False
+        begun, shot = False, None
         for at, frame in enumerate(frames):
+            if (here := self.request.shot(frame.index)) != shot:
+                begun, shot = False, here
+                session = session if at < done else self.request.tracker.session()
             begun = begun or frame.index in by_frame
             if at < done:
                 continue

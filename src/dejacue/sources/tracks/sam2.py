@@ -47,7 +47,7 @@ import cachetools
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.errors import InputError, first_line, named, need, shown
+from dejacue.errors import InputError, extra, first_line, named, need, shown
 from dejacue.sources.encoders.torch_models import choose_device, choose_precision, dtype_of
 from dejacue.sources.encoders.weights import Weights, commit, fetch, files_in, sha256
 from dejacue.sources.tracks.base import Mask, Observation, Prompt
@@ -67,7 +67,7 @@ SAM3 = (
     "sam3 is not offered: its weights are gated and under the SAM License, which restricts their "
     "use, so they cannot be downloaded for you; track the object from a box or a click with sam2"
 )
-REMEDY = "pip install 'dejacue[track]'"
+REMEDY = extra("track")
 MEAN = (0.485, 0.456, 0.406)  # of ImageNet, as the models were trained
 DEVIATION = (0.229, 0.224, 0.225)
 CORNERS = (2, 3)  # the model's labels for the corners of a box; 1 and 0 are clicks
@@ -142,7 +142,7 @@ def _classes(path: Path) -> tuple[str, str]:
         remedy = f"a tracker must be one of {', '.join(CLASSES)}"
         raise InputError(problem, file=path, field="model_type", value=kind, remedy=remedy)
     if '"timm_wrapper"' in json.dumps(config):
-        need("timm", "EdgeTAM also needs it: pip install 'dejacue[track]' timm")
+        need("timm", f"EdgeTAM also needs it: {REMEDY} timm")
     return CLASSES[str(kind)]
 
 
@@ -237,7 +237,7 @@ def _channels(values: tuple[float, ...], device: str) -> Any:
 
 @dataclass(frozen=True)
 class Reach:
-    """How far back the model reads.
+    """The number of earlier frames that the model reads.
 
     memories   frames before this one whose memory it attends to
     pointers   frames before this one whose pointer it attends to

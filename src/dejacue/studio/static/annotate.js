@@ -1,13 +1,15 @@
 // Annotate: two passes that see neither each other nor a score, then consensus.
 
 import { fetchJson, place } from "./api.js";
+import { Conflict, linesOfRuns, mergeLabels } from "./conflict.js";
 import { Consensus } from "./consensus.js";
+import { Kept } from "./drafts.js";
 import { Film, NoFilm, useFilm, useVideo } from "./film.js";
-import { Offers, registerSave, useForm } from "./forms.js";
+import { Offers, useForm, useSaving } from "./forms.js";
 import { filled, fromRuns, labelScene, moved, nextOpen, toRuns } from "./labels.js";
 import {
-  Dialog, Problem, Timeline, count, go, html, link, say, tell, titleOf, useFetch, useEffect, useKeys, useMemo, useRef,
-    useState,
+  Dialog, Divider, Problem, Side, Timeline, count, go, html, link, say, tell, titleOf, useFetch, useEffect, useKeys,
+    useMemo, useState,
 } from "./ui.js";
 
 const SAVE_MS = 400;
@@ -91,6 +93,7 @@ function Start({ target, again, reload, about }) {
       onSubmit=${(event) => { event.preventDefault(); begin(name.trim()); }}>
       <label>Name of the annotator<input ...${form.field("name")} required maxlength="60" placeholder="Anna" /></label>
       ${first && html`<${StatesOfPass} form=${form} />
+        <${Kept} name=${form.name} take=${form.take} />
         <${Offers} offers=${form.offers} text=${({ value }) => `The finding has the states ${linesOf(value).join(", ")}.`} />`}
       <div class="line wrap"><button class="main" disabled=${!name.trim()}>Label as ${name.trim() || "…"}</button>
         <button type="button" disabled=${!name.trim()} onClick=${invite}>Invite with a link</button></div></form>
@@ -143,42 +146,6 @@ function NewPass({ target, path, again, about }) {
     <${Problem}>${problem}</${Problem}></main>`;
 }
 
-// Saves when the labels rest; one save at a time, each on top of the one before.
-function useSaving(path, pass, values) {
-  const [state, setState] = useState({}), progress = useRef({ revision: pass.revision, saved: values });
-  progress.current.now = values;
-  const saveAll = async () => {
-    try {
-      while (progress.current.now !== progress.current.saved) {
-        const { now, revision: before } = progress.current, runs = toRuns(now, pass.frames[0], pass.labels);
-        const { revision } = await fetchJson(path, { method: "PUT", body: { runs, revision: before } });
-        Object.assign(progress.current, { revision, saved: now });
-      }
-      setState({});
-      return true;
-    } catch (error) {
-      setState({ problem: error.message, conflict: error.status === 409 });
-      return false;
-    }
-  };
-  const flush = () => {
-    progress.current.busy ||= saveAll().finally(() => { progress.current.busy = null; });
-    return progress.current.busy;
-  };
-  useEffect(() => {
-    const timer = setTimeout(flush, SAVE_MS);  // also where nothing is new: an undo may have made it so
-    return () => clearTimeout(timer);
-  }, [values]);
-  useEffect(() => {
-    const warn = (event) => { if (progress.current.now !== progress.current.saved) { flush(); event.preventDefault(); } };
-    const leave = registerSave(flush);
-    addEventListener("beforeunload", warn);
-    return () => { removeEventListener("beforeunload", warn); leave(); flush(); };
-  }, []);
-  const text = state.problem ? "not saved" : values === progress.current.saved ? "saved" : "saving …";
-  return { ...state, text, flush };
-}
-
 // The labels, with steps back and on.
 function useLabels(pass) {
   const [all, setAll] = useState(() => ({ past: [], now: fromRuns(pass), future: [] }));
@@ -197,7 +164,8 @@ function Labelling({ target, path, pass, media, again, reload, about }) {
   const [anchor, setAnchor] = useState(null), [view, setView] = useState(null),
     [selected, setSelected] = useState(null), { ready } = target;
   const film = useFilm({ first, last, map: same, span: selected && [selected.start, selected.end] });
-  const saving = useSaving(path, pass, values),
+  const saving = useSaving({ path, revision: pass.revision, value: values, ms: SAVE_MS, parse: fromRuns,
+      body: (labelled) => ({ runs: toRuns(labelled, first, labels) }) }),
     scene = useMemo(() => labelScene(target.id, values, [first, last], labels), [values]);
   useEffect(() => { view?.playhead(film.frame, true); }, [film.frame, view]);
   const open = useMemo(() => values.reduce((n, value) => n + (value === -1), 0), [values]);
@@ -228,24 +196,34 @@ function Labelling({ target, path, pass, media, again, reload, about }) {
     { keys: ["Backspace"], does: "remove the label of the frame (if no span is selected)", act: () => put(-1) },
     { keys: ["Ctrl+z"], does: "undo", act: all.undo },
       { keys: ["Ctrl+Shift+z", "Ctrl+y"], does: "redo", act: all.redo }], view);
-  const on = { seek: film.seek, select: setSelected, change: edited, mark: ({ kind, state }) => kind !== "change" &&
+  const on = { seek: film.seek, look: film.skim, select: setSelected, change: edited, mark: ({ kind, state }) => kind !== "change" &&
     put(kind === "none" ? Math.max(labels.indexOf("none"), labels.indexOf("transition")) : labels.indexOf(state)) };
+  const settled = () => { const theirs = fromRuns(saving.theirs); saving.settle(theirs); return theirs; };
+  const keep = {
+    mine: () => { settled(); saving.flush(); },
+    theirs: () => all.set(settled()),
+    merge: () => { const { base } = saving; all.set(mergeLabels(base, values, settled())); },
+  };
   const now = labels[values[film.frame - first]];
-  return html`<main class="desk"><header class="title"><h1>${titleOf(target.id, about)}</h1>
+  const title = html`<header class="title"><h1>${titleOf(target.id, about)}</h1>
     <span class="soft">your pass · ${pass.history}</span>
       <span class="acts"><span class="saving" data-state=${saving.text}>${saving.text}</span>
         <button type="button" disabled=${!all.canUndo} onClick=${all.undo}>Undo</button>
         <button type="button" disabled=${!all.canRedo} onClick=${all.redo}>Redo</button>
         <button type="button" onClick=${consensus} disabled=${open > 0 || !ready}
-          title="once both passes are complete">Start the consensus</button></span></header>
-    <${Problem}>${saving.problem}</${Problem}>${saving.conflict &&
-      html`<p><button type="button" onClick=${again}>Reload</button></p>`}
+          title="once both passes are complete">Start the consensus</button></span></header>`;
+  return html`<main class="desk">
     <div class="halves">
       ${media.video ? html`<${Film} film=${film} video=${media.video} first=${first} last=${last}
         finding=${target.kind === "finding" ? target.id : null} ofFile=${true}
         edge=${(by) => view?.press(by < 0 ? "[" : "]")} />`
         : html`<${NoFilm} problem=${media.problem || "the video is not in the workspace"} />`}
-      <aside class="side"><div class="panel" tabindex="0" role="region" aria-label="labels">
+      <${Side} name="Labels">${title}<div class="panel" tabindex="0" role="region" aria-label="labels">
+        <${Problem}>${saving.problem}</${Problem}>${saving.closed &&
+          html`<p><button type="button" onClick=${again}>Reload</button></p>`}
+        <${Kept} name=${saving.name} take=${({ runs }) => all.set(fromRuns({ ...pass, runs }))} />
+        ${saving.theirs && html`<${Conflict} what="Your pass" mine=${linesOfRuns(toRuns(values, first, labels))}
+          theirs=${linesOfRuns(saving.theirs.runs)} keep=${keep} />`}
         <p>Frame <b>${film.frame}</b> ${now ? html`is <b>${now}</b>` : "has no label yet"}.${anchor !== null &&
           html` The next label fills frames <b>${Math.min(anchor, film.frame)} – ${Math.max(anchor, film.frame)}</b>.`}</p>
         <div class="answers" role="group"
@@ -261,7 +239,8 @@ function Labelling({ target, path, pass, media, again, reload, about }) {
         ${open === 0 && html`<p class="ready">${ready ? "Both passes are complete. The consensus can start."
           : "Your pass is complete. Once the other pass is complete too, the consensus can start."}</p>`}
         <p class="soft">Keys <kbd>1</kbd> … <kbd>${labels.length}</kbd> label the frame and move to the next. On the timeline, drag along a row to label a span, and drag edges to move them.</p>
-      </div></aside></div>
+      </div></${Side}></div>
+    <${Divider} />
     <section class="strip" aria-label="timeline">
       <${Timeline} scene=${scene} options=${{ editable: true, labels: true, wheel: "focus", on }} hold=${setView} />
       </section>

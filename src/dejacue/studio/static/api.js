@@ -1,4 +1,5 @@
-// Requests to the studio. What goes wrong is an Error whose message is the sentence to show.
+// Requests to the studio. What goes wrong is an Error whose message is the sentence to show. While the studio does
+// not answer, requests that may be sent twice wait until it does.
 
 import { unpack } from "./report/timeline.js";
 
@@ -8,9 +9,60 @@ export const frameAddress = (video, frame, width) =>
 
 async function problemOf(answer) {
   try {
-    return (await answer.json()).detail || answer.statusText;
+    const { detail, revision } = await answer.json();
+    return Object.assign(new Error(detail || answer.statusText), { revision });
   } catch {
-    return `the studio answered with status ${answer.status}`;
+    return new Error(`the studio answered with status ${answer.status}`);
+  }
+}
+
+// ---------------------------------------------------------------- the connection
+
+const BEAT_MS = 2000, FIRST_WAIT_MS = 250, MAX_WAIT_MS = 8000, SILENCE_MS = 30_000, MAX_TRIES = 5;
+const watchers = new Set();
+let lost = null, beating = false;  // lost: until the studio answers again, a promise that it does
+
+// hear(whether the connection is lost)
+export const watchConnection = (hear) => { watchers.add(hear); return () => watchers.delete(hear); };
+const announce = (state) => { for (const hear of watchers) hear(state); };
+const answers = () => fetch("/api/session", { signal: AbortSignal.timeout(SILENCE_MS) }).then(() => true, () => false);
+const rest = (ms) => new Promise((go) => setTimeout(go, ms));
+
+function reconnect() {
+  lost ??= (async () => {
+    if (!await answers()) {
+      announce(true);
+      for (let wait = FIRST_WAIT_MS; ; wait = Math.min(2 * wait, MAX_WAIT_MS)) {
+        await rest(wait);
+        if (await answers()) break;
+      }
+      announce(false);
+    }
+    lost = null;
+  })();
+  return lost;
+}
+
+setInterval(async () => {
+  if (lost || beating || document.hidden) return;
+  beating = true;
+  if (!await answers()) reconnect();
+  beating = false;
+}, BEAT_MS);
+
+const safe = ({ method }, path) => method !== "POST" || /\/(read|compare|preview)$/.test(path);
+
+async function send(path, options) {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await fetch(`/api/${path}`, options);
+    } catch (error) {
+      if (error.name === "AbortError") throw error;
+      const back = reconnect();
+      if (!safe(options, path) || tries > MAX_TRIES) throw new Error("the connection to the studio was lost; try again");
+      await back;
+      options.signal?.throwIfAborted();
+    }
   }
 }
 
@@ -32,15 +84,26 @@ async function fetchOk(path, { method, body, signal } = {}) {
     options.headers["content-type"] = "application/json";
     options.body = JSON.stringify(body);
   }
-  let answer;
-  try {
-    answer = await fetch(`/api/${path}`, options);
-  } catch (error) {
-    if (error.name === "AbortError") throw error;
-    throw new Error("the studio does not respond; is it still running?");
-  }
+  const answer = await send(path, options);
   if (answer.ok) return answer;
-  throw Object.assign(new Error(await problemOf(answer)), { status: answer.status });
+  throw Object.assign(await problemOf(answer), { status: answer.status });
+}
+
+// Sends a file; progress(share) hears how much of it has arrived. fetch cannot tell.
+export function upload(file, progress) {
+  return new Promise((resolve, reject) => {
+    const request = new XMLHttpRequest();
+    request.upload.onprogress = ({ loaded, total }) => progress(total ? loaded / total : 0);
+    request.onload = () => {
+      let answer = {};
+      try { answer = JSON.parse(request.responseText); } catch { /* not ours */ }
+      if (request.status < 300) resolve(answer);
+      else reject(new Error(answer.detail || `the studio answered with status ${request.status}`));
+    };
+    request.onerror = () => reject(new Error(`${file.name} did not arrive; is the studio still running?`));
+    request.open("POST", `/api/uploads?name=${encodeURIComponent(file.name)}`);
+    request.send(file);
+  });
 }
 
 // All that a player needs to know of a video.
@@ -50,13 +113,24 @@ export async function openVideo(id) {
   return { ...about, start, times: times && unpack(times) };
 }
 
-// Hears of a job until it has ended; what it returns stops listening.
+export const ENDED = ["done", "failed", "stopped", "interrupted"];
+
+// Hears of a job until it has ended, also after the connection was lost; what it returns stops listening.
 export function follow(job, heard) {
-  const source = new EventSource(`/api/jobs/${job}/events`);
-  source.onmessage = ({ data }) => {
-    const now = JSON.parse(data);
-    if (["done", "failed", "stopped"].includes(now.state)) source.close();
-    heard(now);
+  let source;
+  const stop = () => { source.close(); source = null; };
+  const hear = (now) => { if (ENDED.includes(now.state)) stop(); heard(now); };
+  const open = () => {
+    source = new EventSource(`/api/jobs/${job}/events`);
+    source.onmessage = ({ data }) => hear(JSON.parse(data));
+    source.onerror = async () => {
+      source.close();
+      const now = await fetchJson(`jobs/${job}`).catch(() => null);
+      if (!source || !now) return;
+      hear(now);
+      if (source) open();
+    };
   };
-  return () => source.close();
+  open();
+  return () => { if (source) stop(); };
 }

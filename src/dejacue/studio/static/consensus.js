@@ -1,8 +1,9 @@
 // Consensus: what two passes differ in, in a row to decide; agreement, events, references.
 
 import { fetchJson, place } from "./api.js";
+import { Conflict, linesOfRuns, mergeRows } from "./conflict.js";
 import { Film, NoFilm, useFilm, useVideo } from "./film.js";
-import { useForm } from "./forms.js";
+import { useForm, useSaving } from "./forms.js";
 import { colourOf, inkOn } from "./labels.js";
 import { Problem, count, html, say, tell, titleOf, useFetch, useEffect, useKeys, useState } from "./ui.js";
 
@@ -46,25 +47,26 @@ function Strip({ name, runs, labels, first, last, frame, seek }) {
 function Decide({ base, target, about, decisions, passes, media }) {
   const [rows, setRows] = useState(decisions.runs),
     [at, setAt] = useState(Math.max(decisions.runs.findIndex((row) => row.label === null), 0)),
-    [state, setState] = useState({ agreed: decisions.agreed });
+    [agreed, setAgreed] = useState(decisions.agreed);
+  const saving = useSaving({ path: `${base}/decisions`, revision: decisions.revision, value: rows, ms: 0,
+    parse: ({ runs }) => runs, saved: (answer) => setAgreed(answer.agreed),
+    body: (runs) => ({ runs: runs.map(({ start, end, label }) => ({ start, end, label })) }) });
+  const { theirs } = saving, settled = () => { saving.settle(theirs.runs); setAgreed(theirs.agreed); return theirs.runs; };
+  const keep = {
+    mine: () => { settled(); saving.flush(); },
+    theirs: () => { setRows(settled()); setAt(0); },
+    merge: () => { const before = saving.base; setRows(mergeRows(before, rows, settled())); setAt(0); },
+  };
   const [first, last] = passes[0].frames, labels = decisions.labels, row = rows[at],
     open = rows.filter((run) => run.label === null).length;
   const film = useFilm({ first, last, map: same, span: row && [row.start, row.end] });
   const to = (n) => { if (rows[n]) { setAt(n); film.seek(rows[n].start); } };
   useEffect(() => { if (row) film.seek(row.start); }, []);
-  const put = async (next) => {
-    setRows(next);
-    try {
-      const answer = await fetchJson(`${base}/decisions`,
-        { method: "PUT", body: { runs: next.map(({ start, end, label }) => ({ start, end, label })) } });
-      setState({ agreed: answer.agreed });
-    } catch (error) { setState({ problem: error.message }); }
-  };
   const decide = (label) => {
     if (!row) return;
     const next = rows.map((run, n) => (n === at ? { ...run, label } : run)),
       later = next.findIndex((run, n) => n > at && run.label === null);
-    put(next);
+    setRows(next);
     const then = later < 0 ? next.findIndex((run) => run.label === null) : later;
     if (then >= 0) { setAt(then); film.seek(next[then].start); }
   };
@@ -74,7 +76,7 @@ function Decide({ base, target, about, decisions, passes, media }) {
       say(`first go to a frame inside ${row.start} – ${row.end}; the second part starts there`, "problem");
       return;
     }
-    put([...rows.slice(0, at), { ...row, end: film.frame - 1 }, { ...row, start: film.frame },
+    setRows([...rows.slice(0, at), { ...row, end: film.frame - 1 }, { ...row, start: film.frame },
       ...rows.slice(at + 1)]);
   };
   useKeys([...film.keys, { keys: ["ArrowLeft"], does: "one frame back", act: () => film.step(-1) },
@@ -84,15 +86,17 @@ function Decide({ base, target, about, decisions, passes, media }) {
     { keys: ["s"], does: "split the difference at this frame", act: split },
     ...labels.slice(0, 9).map((label, n) =>
       ({ keys: [String(n + 1)], does: `it is ${label}`, act: () => decide(label) }))]);
-  const agreed = merged(passes, rows);
-  return html`<main class="desk"><header class="title"><h1>${titleOf(target.id, about)}</h1>
+  const together = merged(passes, rows);
+  return html`<main class="review"><header class="title"><h1>${titleOf(target.id, about)}</h1>
     <span class="soft">consensus of ${decisions.annotators.join(" and ")}</span></header>
     <div class="halves">
       ${media.video ? html`<${Film} film=${film} video=${media.video} first=${first} last=${last}
         finding=${target.kind === "finding" ? target.id : null} ofFile=${true} />`
         : html`<${NoFilm} problem=${media.problem || ""} />`}
       <aside class="side"><div class="panel" tabindex="0" role="region" aria-label="differences">
-        <${Problem}>${state.problem}</${Problem}>
+        <${Problem}>${saving.problem}</${Problem}>
+        ${theirs && html`<${Conflict} what="The consensus" mine=${linesOfRuns(rows)} theirs=${linesOfRuns(theirs.runs)}
+          keep=${keep} />`}
         ${!rows.length && html`<p class="ready">The passes agree on every frame.</p>`}
         ${row && html`<p>Difference <b>${at + 1}</b> of ${rows.length}: frames <b>${row.start} – ${row.end}</b></p>
           <p class="soft">${decisions.annotators[0]} says <b>${row.first}</b>, ${decisions.annotators[1]} says <b>${row.second}</b></p>
@@ -109,14 +113,14 @@ function Decide({ base, target, about, decisions, passes, media }) {
               ${run.start} – ${run.end}: ${run.first} / ${run.second} → <b>${run.label ?? "?"}</b></button></li>`)}</ul>`}
       </div></aside></div>
     <section class="strip" aria-label="both passes">${[[decisions.annotators[0], passes[0].runs],
-      [decisions.annotators[1], passes[1].runs], ["consensus", agreed]].map(([name, runs]) =>
+      [decisions.annotators[1], passes[1].runs], ["consensus", together]].map(([name, runs]) =>
       html`<${Strip} name=${name} runs=${runs} labels=${labels} first=${first} last=${last} frame=${film.frame}
       seek=${film.seek} />`)}
       <p class="legend">${labels.map((label, n) =>
         html`<span><span class="badge"
         style=${{ "border-color": colourOf(label, n) }}>${n + 1}</span> ${label}</span>`)}</p></section>
     <div class="halves even"><${Agreement} base=${base} />
-      <${Result} base=${base} agreed=${Boolean(state.agreed)} key=${String(state.agreed)}
+      <${Result} base=${base} agreed=${agreed} key=${String(agreed)}
       written=${target.references} vost=${passes[0].preset === "vost"} /></div>
   </main>`;
 }

@@ -2,7 +2,7 @@
 
 import { useDraft } from "./forms.js";
 import { Job } from "./jobs.js";
-import { Problem, count, html, link, tell, titleOf, useFetch, useEffect, useKeys, useRef, useRest,
+import { Problem, count, html, link, noAnswer, tell, titleOf, useFetch, useEffect, useKeys, useRef, useRest,
   useState } from "./ui.js";
 import { Bars, answersOf } from "./workspace.js";
 
@@ -72,8 +72,8 @@ export function Corpus({ jobs, about }) {
       <tbody>${[...table.rows].sort(order).map((row) => html`<tr key=${row.id}>
         <th scope="row"><a href=${link("finding", row.id)}>${titleOf(row.id, about)}</a>${row.problem &&
           html`<div class="problem">${row.problem}</div>`}</th>
-        <td>${row.object}</td><td>${row.states.join(", ")}<${Bars} answers=${answersOf(row)} />
-          </td>
+        <td>${row.object}</td><td>${row.states.join(", ")}${noAnswer(row.notes)
+          ? html`<div class="problem">${noAnswer(row.notes)}</div>` : html`<${Bars} answers=${answersOf(row)} />`}</td>
         <td class="number">${best(row)?.toFixed(2) ?? ""}</td>
           <td class="number">${row.doubts || ""}</td>
         <td class="number"

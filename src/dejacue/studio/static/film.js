@@ -5,7 +5,10 @@ import { Crop, Outline, useOutline } from "./outline.js";
 import { Player } from "./player.js";
 import { Problem, clamp, html, say, useEffect, useLayoutEffect, useRef, useState } from "./ui.js";
 
-const RATES = [1, .5, .25], RATE_NAMES = { 1: "1×", .5: "½×", .25: "¼×" };
+const RATES = [.25, .5, 1, 2, 4, 8], RATE_NAMES = { .25: "¼×", .5: "½×", 1: "1×", 2: "2×", 4: "4×", 8: "8×" };
+
+// Width by height on the screen: pixels need not be square.
+export const shapeOf = (video) => video.width * (video.pixel_aspect ?? 1) / video.height;
 
 export function useVideo(id) {
   const [opened, setOpened] = useState({});
@@ -44,10 +47,24 @@ export function useFilm({ first, last, map, span }) {
       aim();
       if (player.current?.playing) player.current.pause(); else player.current?.play();
     },
-    speed() {
-      const { rate } = now.current.state, next = RATES[(RATES.indexOf(rate) + 1) % RATES.length];
-      player.current?.setRate(next);
-      set({ rate: next });
+    speed(rate = RATES[(RATES.indexOf(now.current.state.rate) + 1) % RATES.length]) {
+      player.current?.setRate(rate);
+      set({ rate });
+    },
+    // Plays on (1) or back (−1), twice as fast each time; 0 pauses.
+    shuttle(way) {
+      const { playing, way: before } = player.current ?? {}, same = playing && before === way;
+      if (!way) { player.current?.pause(); return; }
+      film.current.speed(same ? Math.min(2 * now.current.state.rate, RATES.at(-1)) : 1);
+      if (same) return;
+      player.current?.pause(false);
+      aim();
+      player.current?.play(way);
+    },
+    // Shows the frame under a pointer for as long as it is there.
+    skim(frame) {
+      const { map: maps, state } = now.current;
+      player.current?.skim(frame === null || frame === state.frame ? null : maps.to(frame));
     },
     loop() { set({ loop: !now.current.state.loop }); },
     hold(next) {
@@ -63,9 +80,11 @@ export function useFilm({ first, last, map, span }) {
   useEffect(aim, [state.loop, span?.[0], span?.[1]]);
   const keys = [
     { keys: ["Space"], does: "play, pause", act: film.current.toggle },
-    { keys: ["v"], does: "speed: 1×, ½×, ¼×", act: film.current.speed },
+    { keys: ["j", "k", "l"], does: "play back, pause, play; again: faster, up to 8×",
+      act: (event) => film.current.shuttle({ j: -1, k: 0, l: 1 }[event.key.toLowerCase()]) },
+    { keys: ["v"], does: "next speed, from ¼× to 8×", act: () => film.current.speed() },
     { keys: ["g"], does: "go to a frame", act: () => document.querySelector(".goto")?.focus() },
-    { keys: ["l"], does: "play the selected window in a loop", act: film.current.loop },
+    { keys: ["r"], does: "repeat the selected window", act: film.current.loop },
   ];
   return { ...film.current, ...state, keys };
 }
@@ -82,7 +101,8 @@ function Shown({ film, first, last }) {
 // file, not of its history; fresh: changes when the object was followed again; draw: what else lies
 // over the picture; onPoint(kind, x, y): a pointer on it, in pixels of the video; edge(by): to the
 // edge of a window before (−1) or after (1)
-export function Film({ film, video, first, last, finding, ofFile, fresh, draw, onPoint, edge }) {
+// over: what lies over the picture and can be grasped; under: a row of pictures below the player
+export function Film({ film, video, first, last, finding, ofFile, fresh, draw, onPoint, edge, over, under }) {
   const stage = useRef(), [marked, setMarked] = useState(true);
   useLayoutEffect(() => {
     const player = new Player(stage.current, video, film.handlers);
@@ -106,10 +126,10 @@ export function Film({ film, video, first, last, finding, ofFile, fresh, draw, o
   return html`<div class="film">
     <div class="screen">
       <div class="stage ${onPoint ? "pointed" : ""}" ref=${stage}
-        style=${{ "aspect-ratio": `${video.width} / ${video.height}`,
-        "max-width": `calc(var(--film-height) * ${video.width / video.height})` }}>
-        <svg viewBox="0 0 ${video.width} ${video.height}" aria-hidden="true" ...${pointed}>
+        style=${{ "--shape": shapeOf(video) }}>
+        <svg viewBox="0 0 ${video.width} ${video.height}" preserveAspectRatio="none" aria-hidden="true" ...${pointed}>
           ${marked && outline && html`<${Outline} polygons=${outline} />`}${draw}</svg>
+        ${over}
       </div>
       ${finding && html`<${Crop} address=${cropped} stage=${stage} outline=${outline} video=${video}
         plays=${film.playing} />`}
@@ -121,8 +141,10 @@ export function Film({ film, video, first, last, finding, ofFile, fresh, draw, o
         { class: "play" })}
       ${button("+1", "one frame forward", () => film.step(1))}
       ${button("+10", "ten frames forward", () => film.step(10))}
-      ${button(RATE_NAMES[film.rate], `speed ${RATE_NAMES[film.rate]} (v)`, film.speed)}
-      ${button("Loop", "play the selected window in a loop (l)", film.loop, { "aria-pressed": film.loop })}
+      <select aria-label="speed" title="speed (v)" value=${film.rate}
+        onChange=${(event) => { film.speed(Number(event.target.value)); event.target.blur(); }}>${RATES.map((rate) =>
+        html`<option value=${rate}>${RATE_NAMES[rate]}</option>`)}</select>
+      ${button("Loop", "repeat the selected window (r)", film.loop, { "aria-pressed": film.loop })}
       ${finding && button("Outline", "outline of the object", () => setMarked(!marked), { "aria-pressed": marked })}
       ${edge && [button("⇤", "previous edge ([)", () => edge(-1)), button("⇥", "next edge (])", () => edge(1))]}
       <input class="goto" type="number" min=${first} max=${last} placeholder="go to" aria-label="go to frame"
@@ -131,6 +153,7 @@ export function Film({ film, video, first, last, finding, ofFile, fresh, draw, o
           event.target.value = ""; event.target.blur(); }} />
       <${Shown} film=${film} first=${first} last=${last} />
     </div>
+    ${under && html`<div class="under">${under}</div>`}
   </div>`;
 }
 

@@ -1,14 +1,15 @@
 // A finding: the video, the timeline, and the words beside them.
 
 import { fetchJson, download, frameAddress, place } from "./api.js";
-import { Film, NoFilm, useFilm, useVideo } from "./film.js";
-import { draftOf, keepDraft } from "./forms.js";
+import { Conflict, equal, linesOfWords, mergeWords } from "./conflict.js";
+import { Kept, draftOf, holdDraft, storeDraft } from "./drafts.js";
+import { Film, NoFilm, shapeOf, useFilm, useVideo } from "./film.js";
 import { denied, dragged, toggled, withMark } from "./marks.js";
 import { line, unpack } from "./report/timeline.js";
 import { Doubts, Show } from "./show.js";
 import {
-  Dialog, Problem, Tabs, Timeline, go, html, link, say, tell, titleOf, useFetch, useEffect, useKeys, useMemo,
-    useReducer, useRef, useState,
+  Dialog, Divider, Problem, Side, Tabs, Timeline, free, go, html, link, noAnswer, say, tell, titleOf, useFetch, useEffect,
+    useKeys, useMemo, useReducer, useRef, useState,
 } from "./ui.js";
 import { Compare, Words } from "./words.js";
 
@@ -23,6 +24,7 @@ function steps(all, { kind, edit, key, now, words }) {
     future: [all.now, ...all.future] };
   if (kind === "redo" && all.future.length) return { past: [...all.past, all.now], now: all.future[0],
     future: all.future.slice(1) };
+  if (kind === "replace") return { past: [...all.past, all.now], now: words, future: [] };
   if (kind === "moved") return { ...all, key: null };
   if (kind !== "change") return all;
   const merged = key && all.key === key && now - all.at < MERGE_MS, edits = typeof edit === "function" ? edit(all.now) : edit;
@@ -30,11 +32,16 @@ function steps(all, { kind, edit, key, now, words }) {
     key, at: now };
 }
 
-const initialWords = (info) => ({
+export const initialWords = (info) => ({
   object: info.object || "", examples: info.examples, changes: info.changes, readout: null, coordinates: null,
     top: null,
   states: Object.entries(info.states).map(([name, texts], key) => ({ key, name, text: texts.join("\n") })),
 });
+
+const settingsOf = ({ readout, coordinates, top } = {}) => ({ readout: readout?.name ?? null,
+  coordinates: coordinates ?? null, top: top ?? null });
+// What edits begin with: words, settings and revision of the saved finding.
+const versionOf = (info) => ({ words: initialWords(info), settings: settingsOf(info.settings), revision: info.revision });
 
 // The request; what is wrong before it is sent is thrown as a sentence.
 function request(words) {
@@ -139,8 +146,9 @@ function useMarks(words, change, scene, film) {
 }
 
 function Desk({ id, about, again, info, first, media, jobs }) {
-  const [saved, setSaved] = useState(() => initialWords(info)), draft = useRef(draftOf(`finding ${id}`));
-  const [all, step] = useReducer(steps, null, () => ({ past: [], now: saved, future: [], ...draft.current }));
+  const draft = useRef(draftOf(`finding ${id}`)), [base, setBase] = useState(() => draft.current?.base ?? versionOf(info)),
+    [theirs, setTheirs] = useState(null);
+  const [all, step] = useReducer(steps, null, () => ({ past: [], now: base.words, future: [], ...draft.current?.all }));
   const [tab, setTab] = useState("Words"), [saving, setSaving] = useState(false);
   const words = all.now, read = useReading(id, words, first, Boolean(draft.current)), { scene } = read;
   const { value: segments } = useFetch(`findings/${place(id)}/segments`);  // of a long history they take a while
@@ -152,24 +160,46 @@ function Desk({ id, about, again, info, first, media, jobs }) {
     row.windows.map((interval) => [interval.start, interval.end]))), [scene]);
   useEffect(() => step({ kind: "moved" }), [windows]);
   const change = (edit, key) => step({ kind: "change", edit, key, now: performance.now() });
-  const marks = useMarks(words, change, scene, film), dirty = words !== saved;
+  const marks = useMarks(words, change, scene, film), dirty = words !== base.words;
   const [questions, toQuestion] = useQuestions(id, words, scene, tab === "Show it", film);
   const next = () => { setTab("Show it"); toQuestion(); };
   useEffect(() => { view?.playhead(film.frame, true); }, [film.frame, view]);
-  useEffect(() => { keepDraft(`finding ${id}`, dirty ? all : null); }, [all, dirty]);
+  useEffect(() => {
+    holdDraft(`finding ${id}`, dirty ? { all, base } : null);
+    storeDraft(`finding ${id}`, dirty ? { words, base } : null);
+  }, [all, base]);
+  const restore = (kept) => { setBase(kept.base); step({ kind: "replace", words: kept.words }); };
   useEffect(() => {
     const warn = (event) => { if (dirty) event.preventDefault(); };
     addEventListener("beforeunload", warn);
     return () => removeEventListener("beforeunload", warn);
   }, [dirty]);
   const body = useMemo(() => { try { return request(words); } catch { return null; } }, [words]);
-  const save = async (folder) => {
+  const put = async (options) => {
+    const answer = await fetchJson(`findings/${place(id)}`, { method: "PUT", body: { ...request(words), ...options } });
+    say(`saved in ${titleOf(options.folder || id, about)}`);
+    return { words, settings: settingsOf(answer.settings), revision: answer.revision };
+  };
+  const saveAs = async (folder, revision) => { await put({ folder, revision }); again(); go("finding", folder); };
+  const save = async (options) => {
     try {
-      await fetchJson(`findings/${place(id)}`, { method: "PUT", body: { ...request(words), ...(folder && { folder }) } });
-      say(`saved in ${titleOf(folder || id, about)}`);
-      if (folder) { again(); go("finding", folder); } else setSaved(words);
+      setBase(await put({ revision: base.revision, ...options }));
       return true;
-    } catch (error) { tell(error); return false; }
+    } catch (error) {
+      if (!error.revision) { tell(error); return false; }
+      const version = await fetchJson(`findings/${place(id)}/info`).then(versionOf).catch(tell);
+      if (!version) return false;
+      const lost = equal(request(version.words), { ...request(words), readout: null, coordinates: null, top: null })
+        && equal(version.settings, settings);
+      if (lost) setBase({ ...version, words }); else setTheirs(version);  // lost: only the answer to an earlier save was
+      return lost;
+    }
+  };
+  const settings = Object.fromEntries(Object.entries(base.settings).map(([name, value]) => [name, words[name] ?? value]));
+  const keep = theirs && {
+    mine: () => save({ revision: theirs.revision, ...(equal(settings, theirs.settings) ? {} : settings) }),
+    theirs: () => { setBase(theirs); step({ kind: "replace", words: theirs.words }); },
+    merge: () => { setBase(theirs); step({ kind: "replace", words: mergeWords(base.words, words, theirs.words) }); },
   };
   const doubt = () => {
     const later = scene.doubts.find(({ start }) => start > film.frame) || scene.doubts[0];
@@ -184,9 +214,10 @@ function Desk({ id, about, again, info, first, media, jobs }) {
     { keys: ["Ctrl+s"], does: "save", act: () => save(), also: true }], view);
   const options = {
     editable: true, segments: false, clock: "frames", wheel: "focus",
+    aspect: media.video && shapeOf(media.video),
     picture: info.video ? (frame) => frameAddress(info.video, map.to(frame), 120) : undefined,
     on: {
-      seek: film.seek, select: setSelected, change: (drag) => drag.done && marks.edited(drag),
+      seek: film.seek, look: film.skim, select: setSelected, change: (drag) => drag.done && marks.edited(drag),
       mark: ({ kind, state, frame }) =>
         (kind === "change" ? change({ changes: toggled(words.changes, frame) })
         : marks.mark(kind === "none" ? null : state, frame)),
@@ -195,19 +226,23 @@ function Desk({ id, about, again, info, first, media, jobs }) {
   const act = { ...marks, next };
   const drawn = useMemo(() => ({ ...scene, segments: segments ?? null,
     questions: questions?.slice(0, 1) ?? null }), [scene, segments, questions]);
+  const notes = scene.notes.filter(({ severity }) => severity !== "meaningless")
+    .map(({ severity, text }) => (severity === "doubtful" ? `doubtful: ${text}` : text));
   return html`<main class="desk">
-    <${Title} id=${id} info=${info} all=${all} dirty=${dirty} step=${step} save=${save} about=${about}
-      saveAs=${() => setSaving(true)} />
     <div class="halves">
       ${media.video ? html`<${Film} film=${film} video=${media.video} first=${scene.axis.first}
         last=${scene.axis.last} finding=${info.masks ? id : null}
         edge=${(by) => view?.press(by < 0 ? "[" : "]")} />`
         : html`<${NoFilm} problem=${media.problem ||
           (info.video ? "" : "the video of this finding is not in the workspace; copy it there to watch it")} />`}
-      <aside class="side"><${Tabs} label="next to the video" names=${["Words", "Show it", "Compare", "Doubts"]}
+      <${Side} name="Words, examples and doubts">
+        <${Title} id=${id} info=${info} all=${all} dirty=${dirty} step=${step} save=${save} about=${about}
+          saveAs=${() => setSaving(true)} />
+        <${Tabs} label="next to the video" names=${["Words", "Show it", "Compare", "Doubts"]}
         chosen=${tab} onChoose=${setTab} />
         <div class="panel" role="tabpanel" aria-label=${tab} tabindex="0">
-          ${tab === "Words" && html`<${Words} words=${words} change=${change} scene=${scene} about=${about}
+          <${Kept} name=${`finding ${id}`} take=${restore} />
+          ${tab === "Words" && html`<${Words} id=${id} words=${words} change=${change} scene=${scene} about=${about}
             problem=${read.problem} busy=${Boolean(read.busy)} request=${() => request(words)} again=${again} />`}
           ${tab === "Show it" && html`<${Show} words=${words} film=${film} act=${act} questions=${questions}
             inside=${marks.inside(film.frame)} problem=${read.problem} />`}
@@ -215,15 +250,20 @@ function Desk({ id, about, again, info, first, media, jobs }) {
             html`<${Compare} id=${id} info=${info} request=${body} change=${change} scene=${scene} about=${about}
             jobs=${jobs} same=${media.video?.findings || []} />`}
           ${tab === "Doubts" && html`<${Doubts} doubts=${scene.doubts} film=${film} tracker=${info.tracker}
-            correct=${info.video && link("track", `${info.video}?${id}`)} />`}
-        </div></aside>
+            correct=${info.video && link("track", info.video, id)} />`}
+        </div></${Side}>
     </div>
+    <${Divider} />
     <section class="strip" aria-label="timeline">${tab !== "Words" && tab !== "Show it" && read.problem &&
       html`<${Problem}>${read.problem}</${Problem}>`}
+      <${Problem}>${noAnswer(scene.notes)}</${Problem}>
+      ${notes.length > 0 && html`<details class="notes"><summary>${notes[0]}${notes.length > 1
+        && ` (and ${notes.length - 1} more)`}</summary>
+        <ul>${notes.map((note) => html`<li>${note}</li>`)}</ul></details>`}
       <${Timeline} scene=${drawn} options=${options} hold=${setView} /></section>
-    ${scene.notes.length > 0 && html`<details class="notes" open><summary>Notes</summary>
-      <ul>${scene.notes.map((note) => html`<li>${note}</li>`)}</ul></details>`}
-    ${saving && html`<${SaveAs} id=${id} save=${save} onClose=${() => setSaving(false)} />`}
+    ${saving && html`<${SaveAs} id=${id} about=${about} save=${saveAs} onClose=${() => setSaving(false)} />`}
+    ${theirs && html`<${Conflict} what=${titleOf(id, about)} mine=${linesOfWords(words, settings)}
+      theirs=${linesOfWords(theirs.words, theirs.settings)} keep=${keep} onClose=${() => setTheirs(null)} />`}
   </main>`;
 }
 
@@ -245,7 +285,8 @@ function Title({ id, info, all, dirty, step, save, about, saveAs }) {
         onClick=${() => step({ kind: "redo" })}>Redo</button>
       <select aria-label="export" title="the saved finding, as a file for another tool" onChange=${pick}>
         <option value="">Export …</option>${kinds.map((kind) =>
-        html`<option value=${kind}>${kind}</option>`)}</select>
+        html`<option value=${kind} disabled=${kind in about.missing}>${kind}${kind in about.missing ?
+          ` (needs ${about.missing[kind]})` : ""}</option>`)}</select>
       <a class="button" href=${link("annotate", id)}>Annotate</a>
       <button type="button" onClick=${saveAs}>Save as …</button>
       <button type="button" class="main" disabled=${!dirty} title="save (Ctrl+S)"
@@ -258,11 +299,24 @@ function Title({ id, info, all, dirty, step, save, about, saveAs }) {
       </${Dialog}>`}</header>`;
 }
 
-function SaveAs({ id, save, onClose }) {
-  const [folder, setFolder] = useState(id === "finding.json" ? "finding-2" : `${id}-2`);
-  const send = (event) => { event.preventDefault(); onClose(); save(folder.trim()); };
+function SaveAs({ id, about, save, onClose }) {
+  const stem = (id === "finding.json" ? "finding" : id).replace(/-\d+$/, "");
+  const [folder, setFolder] = useState(() => free(stem, [...about.findings, stem])), [problem, setProblem] = useState(""),
+    [there, setThere] = useState(null);
+  const send = async (event) => {
+    event.preventDefault();
+    try {
+      await save(folder.trim(), there ?? "new");
+      onClose();
+    } catch (error) {
+      setProblem(error.revision ? "" : error.message);
+      setThere(error.revision ?? null);
+    }
+  };
   return html`<${Dialog} title="Save as" onClose=${onClose}><form onSubmit=${send}>
     <label>Folder in the workspace<input value=${folder} required
-      onInput=${(event) => setFolder(event.target.value)} /></label>
-    <button class="main">Save</button></form></${Dialog}>`;
+      onInput=${(event) => { setFolder(event.target.value); setThere(null); setProblem(""); }} /></label>
+    <${Problem}>${problem}</${Problem}>
+    ${there && html`<p class="problem" role="alert">There is a finding in ${folder.trim()} already. Replace it?</p>`}
+    <button class="main">${there ? "Replace it" : "Save"}</button></form></${Dialog}>`;
 }

@@ -1,31 +1,78 @@
 // Forms keep what a person has begun. A field that was edited, or that the cursor is in, keeps its value
 // when data arrive late and when its view is mounted anew; what arrives for it is offered, not applied.
 
-import { html, useCallback, useRef, useState } from "./ui.js";
+import { fetchJson } from "./api.js";
+import { equal } from "./conflict.js";
+import { draftOf, holdDraft, storeDraft } from "./drafts.js";
+import { html, useCallback, useEffect, useRef, useState } from "./ui.js";
 
-const drafts = new Map();  // by the name of a form: what was begun and not sent yet
 const saves = new Set();  // functions that save now what would be saved soon
-
-const equal = (value, other) => JSON.stringify(value) === JSON.stringify(other);
 
 // A state that is still there when its view is mounted again, until forget() is called.
 export function useDraft(name, begin) {
-  const [state, setState] = useState(() => (drafts.has(name) ? drafts.get(name) : begin()));
+  const [state, setState] = useState(() => draftOf(name) ?? begin());
   const set = useCallback((next) => setState((now) => {
     const changed = typeof next === "function" ? next(now) : next;
-    drafts.set(name, changed);
+    holdDraft(name, changed);
     return changed;
   }), [name]);
-  const forget = useCallback(() => drafts.delete(name), [name]);
+  const forget = useCallback(() => holdDraft(name, null), [name]);
   return [state, set, forget];
 }
-
-export const draftOf = (name) => drafts.get(name);
-export const keepDraft = (name, state) => (state === null ? drafts.delete(name) : drafts.set(name, state));
 
 // Saves everything that waits to be saved; register: for the time that a view is shown.
 export const saveAll = () => Promise.all([...saves].map((save) => save()));
 export const registerSave = (save) => { saves.add(save); return () => saves.delete(save); };
+
+// Saves a value when it rests; one save at a time, each on top of the one before. Where somebody else has saved it
+// since, `theirs` is what they saved: settle() takes its revision for the next save.
+// body(value): what to send; parse(answer): the value in what the same address returns; saved(answer): it is saved
+export function useSaving({ path, revision: first, value, body, parse, saved, ms }) {
+  const name = `save ${path}`;
+  const [state, setState] = useState({}), progress = useRef({ revision: first, saved: value });
+  progress.current.now = value;
+  const saveOnce = async () => {
+    const { now, revision: before } = progress.current;
+    try {
+      const answer = await fetchJson(path, { method: "PUT", body: { ...body(now), revision: before } });
+      Object.assign(progress.current, { revision: answer.revision, saved: now });
+      saved?.(answer);
+      storeDraft(name, null);
+    } catch (error) {
+      const theirs = error.revision && await fetchJson(path);
+      if (!theirs || !equal(body(parse(theirs)), body(now))) throw Object.assign(error, { theirs });
+      Object.assign(progress.current, { revision: theirs.revision, saved: now });  // only the answer was lost
+    }
+  };
+  const saveNow = async () => {
+    try {
+      while (progress.current.now !== progress.current.saved) await saveOnce();
+      setState({});
+      return true;
+    } catch (error) {
+      setState({ problem: error.message, closed: error.status === 409 && !error.theirs, theirs: error.theirs });
+      return false;
+    }
+  };
+  const flush = () => {
+    progress.current.busy ||= saveNow().finally(() => { progress.current.busy = null; });
+    return progress.current.busy;
+  };
+  useEffect(() => {
+    if (value !== progress.current.saved) storeDraft(name, body(value));  // until it is saved
+    const timer = setTimeout(flush, ms);  // also where nothing is new: an undo may have made it so
+    return () => clearTimeout(timer);
+  }, [value]);
+  useEffect(() => {
+    const warn = (event) => { if (progress.current.now !== progress.current.saved) { flush(); event.preventDefault(); } };
+    const leave = registerSave(flush);
+    addEventListener("beforeunload", warn);
+    return () => { removeEventListener("beforeunload", warn); leave(); flush(); };
+  }, []);
+  const settle = (known) => { Object.assign(progress.current, { revision: state.theirs.revision, saved: known }); setState({}); };
+  const text = state.problem ? "not saved" : value === progress.current.saved ? "saved" : "saving …";
+  return { ...state, text, flush, settle, name, base: progress.current.saved };
+}
 
 // The fields of a form. arriving: their values as far as they are known, which may change later;
 // values: what to show; set(edits): an edit; field(name): properties of an input;
@@ -33,6 +80,8 @@ export const registerSave = (save) => { saves.add(save); return () => saves.dele
 export function useForm(name, arriving) {
   const [begun, setBegun, forget] = useDraft(name, () => ({})), latest = useRef(arriving);
   latest.current = arriving;
+  const edited = Object.values(begun).some((entry) => !equal(entry.value, entry.base));
+  useEffect(() => { storeDraft(name, edited ? begun : null); }, [begun]);
   const pinned = (now, field) => now[field] ?? { value: latest.current[field], base: latest.current[field] };
   const hold = (field) => setBegun((now) => (field in now ? now : { ...now, [field]: pinned(now, field) }));
   const set = (edits) => setBegun((now) => ({ ...now, ...Object.fromEntries(Object.entries(edits).map(
@@ -45,7 +94,8 @@ export function useForm(name, arriving) {
   const offers = Object.keys(begun).filter((key) => !equal(begun[key].base, arriving[key])
     && !equal(begun[key].value, arriving[key])).map((key) => ({ field: key, value: arriving[key],
     take: () => settle(key, latest.current[key]), leave: () => settle(key, begun[key].value) }));
-  return { values, set, hold, field, offers, sent: forget };
+  const sent = () => { forget(); storeDraft(name, null); };
+  return { values, set, hold, field, offers, sent, name, take: setBegun };
 }
 
 // Answers to something a person chose, which may come after other edits. touch(): an edit, or the cursor

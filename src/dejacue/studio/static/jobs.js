@@ -1,9 +1,8 @@
 // Jobs: how far they are, stop, go on.
 
-import { fetchJson, follow, place } from "./api.js";
+import { ENDED, fetchJson, follow } from "./api.js";
 import { Problem, go, html, link, tell, titleOf, useCallback, useEffect, useRef, useState } from "./ui.js";
 
-const ENDED = ["done", "failed", "stopped"];
 const WHAT = { find: "Find states", track: "Track an object", evaluate: "Measure" };
 
 // All jobs, kept up to date; begin(request) → the job
@@ -23,7 +22,10 @@ export function useJobs(on) {
     all,
     begin: (body) => sent("jobs", { body }),
     stop: (id) => sent(`jobs/${id}`, { method: "DELETE" }),
-    again: (id) => sent(`jobs/${id}/again`, { method: "POST" }),
+    again: (id) => sent(`jobs/${id}/again`, { method: "POST" }).then((job) => {
+      setAll((now) => now.filter((other) => other.id !== id));
+      return job;
+    }),
   };
 }
 
@@ -38,17 +40,16 @@ export function Running({ jobs }) {
 
 export function Job({ job, jobs, small, about }) {
   const part = share(job), open = !ENDED.includes(job.state), finding = job.result?.finding;
-  const state = { waiting: "waiting",
-    running: `${job.stage || "starting"} ${job.total ? `${job.done} / ${job.total}` : ""}`, done: "done",
-    failed: "failed", stopped: "stopped" };
+  const at = `${job.stage || "starting"} ${job.total ? `${job.done} / ${job.total}` : ""}`,
+    state = { running: at, interrupted: job.stage ? `interrupted: ${at}` : "interrupted" };
   return html`<div class="job ${job.state}">
     ${!small && html`<b>${WHAT[job.kind]}</b> <span class="soft">${titleOf(job.request.folder || "", about)}</span>`}
-    <span class="state">${state[job.state]}</span>
+    <span class="state">${state[job.state] ?? job.state}</span>
     ${open && html`<progress max="1" value=${part ?? undefined} aria-label="progress"></progress>`}
     ${job.note && open && !small && html`<span class="soft">${job.note}</span>`}
     <span class="acts">
       ${open && html`<button type="button" onClick=${() => jobs.stop(job.id).catch(tell)}>Stop</button>`}
-      ${["failed", "stopped"].includes(job.state) &&
+      ${["failed", "stopped", "interrupted"].includes(job.state) &&
         html`<button type="button" onClick=${() => jobs.again(job.id).catch(tell)}>Continue</button>`}
       ${finding && html`<button type="button" class="main" onClick=${() => go("finding", finding)}>Open</button>`}
     </span>

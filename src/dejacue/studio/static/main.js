@@ -1,7 +1,7 @@
 // The studio: which view is shown, who looks at it, light or dark, and the sheet of keys.
 
 import { Annotate } from "./annotate.js";
-import { fetchJson } from "./api.js";
+import { fetchJson, watchConnection } from "./api.js";
 import { Corpus } from "./corpus.js";
 import { Finding } from "./finding.js";
 import { saveAll } from "./forms.js";
@@ -17,14 +17,14 @@ const FOR_ALL = ["workspace", "annotate"];  // annotators see their own pass alo
 const OF_ONE = ["finding", "track"];  // views of one thing
 const THEMES = { auto: "light or dark, as the system", light: "light", dark: "dark" };
 
-// #/finding/out%2Fcup → ["finding", "out/cup"]
+// #/finding/out%2Fcup → ["finding", "out/cup"]; of: a finding of the video that is shown
 function where() {
-  const [, view = "workspace", id] = location.hash.split("/");
+  const [, view = "workspace", ...ids] = location.hash.split("/");
   try {
-    const known = VIEWS[view] && (id || !OF_ONE.includes(view));
-    return [known ? view : "workspace", id && decodeURIComponent(id)];
+    const known = VIEWS[view] && (ids[0] || !OF_ONE.includes(view));
+    return [known ? view : "workspace", ...ids.map(decodeURIComponent)];
   } catch {
-    return ["workspace", undefined];
+    return ["workspace"];
   }
 }
 
@@ -61,8 +61,14 @@ function Who({ about, again }) {
     ${about.owner && html`<button type="button" onClick=${stop}>Stop</button>`}</span>`;
 }
 
+function Connection() {
+  const [lost, setLost] = useState(false);
+  useEffect(() => watchConnection(setLost), []);
+  return html`<div class="connection" role="alert">${lost && "Connection lost, trying again …"}</div>`;
+}
+
 function Studio() {
-  const [[view, id], setView] = useState(where), [theme, turn] = useTheme(), [sheet, setSheet] = useState(false);
+  const [[view, id, of], setView] = useState(where), [theme, turn] = useTheme(), [sheet, setSheet] = useState(false);
   const { value: about, problem, again } = useFetch("workspace"), blind = Boolean(about?.annotator);
   const jobs = useJobs(Boolean(about) && !blind);
   useEffect(() => {
@@ -96,9 +102,9 @@ function Studio() {
     </header>
     ${problem && html`<main><${Problem}>${problem}</${Problem}></main>`}
     ${about && html`<${Caught} of=${location.hash}>
-      <${View} key=${`${shown} ${id}`} id=${id} about=${about} again=${again} jobs=${jobs} /></${Caught}>`}
+      <${View} key=${JSON.stringify([shown, id, of])} id=${id} of=${of} about=${about} again=${again} jobs=${jobs} /></${Caught}>`}
     ${sheet && html`<${Sheet} onClose=${() => setSheet(false)} />`}
-    <${Sentences} />`;
+    <${Connection} /><${Sentences} />`;
 }
 
 const home = document.querySelector("#studio");

@@ -7,6 +7,7 @@ import { lower } from "./report/timeline.js";
 
 const SHARES = [.5, .75, .95, .25];  // of a frame's time: where a seek goes
 const PATIENCE_MS = 2500, LATE_MS = 120, OPEN_MS = 10000;
+const SKIM_PX = 960;  // width of a frame under a pointer
 const IMAGES_PER_S = 10;  // of a folder of images, which has no clock
 
 const clamp = (x, low, high) => Math.min(Math.max(x, low), high);
@@ -22,9 +23,11 @@ export class Player {
     this.picture = document.createElement("img");
     Object.assign(this.file, { muted: true, playsInline: true, preload: "auto", tabIndex: -1 });
     this.file.disablePictureInPicture = true;
-    this.picture.alt = "";
-    this.picture.hidden = true;
-    stage.prepend(this.file, this.picture);
+    this.over = document.createElement("img");  // the frame under a pointer
+    for (const picture of [this.picture, this.over]) Object.assign(picture, { alt: "", hidden: true });
+    this.over.className = "skim";
+    this.way = 1;  // −1: plays back
+    stage.prepend(this.file, this.picture, this.over);
     this.byServer = !video.playable || !video.times || !this.file.requestVideoFrameCallback;
     if (this.byServer) this.file.hidden = true; else this.open();
   }
@@ -80,7 +83,9 @@ export class Player {
     this.presented = this.frameAt(mediaTime);
     this.count += 1;
     this.tell();
-    if (this.playing) this.play1(this.presented);
+    if (this.playing) {
+      if (this.way > 0) this.play1(this.presented);
+    }
     // what an earlier seek shows late is not passed off as the frame that was found
     else if (!this.chasing && this.how === "verified" && this.presented !== this.shown) {
       this.shown = null;
@@ -95,6 +100,7 @@ export class Player {
   // Shows a frame; of many wishes the last one is followed.
   seek(frame) {
     this.target = clamp(Math.round(frame), 0, this.last);
+    this.skim(null);
     if (this.playing) this.pause(false);
     if (this.target === this.shown) {
       this.on.shown(this.shown, this.how);
@@ -169,6 +175,23 @@ export class Player {
     this.on.shown(frame, how);
   }
 
+  // Shows a frame over the one that stands, without a seek; null: no more.
+  async skim(frame) {
+    this.wish = this.playing ? null : frame;
+    this.over.hidden = this.wish === null;
+    this.stage.classList.toggle("skims", !this.over.hidden);
+    if (this.skims) return;
+    this.skims = true;
+    while (this.wish !== null && this.wish !== Number(this.over.dataset.frame) && !this.gone) {
+      const loader = new Image(), next = this.wish;
+      loader.src = frameAddress(this.video.id, next, Math.min(this.video.width, SKIM_PX));
+      await loader.decode().catch(() => {});
+      this.over.src = loader.src;
+      this.over.dataset.frame = next;
+    }
+    this.skims = false;
+  }
+
   // ------------------------------------------------ play
 
   // span: [first, last] that is not left; loop: and begun again
@@ -177,14 +200,19 @@ export class Player {
 
   get bounds() { return this.span || [0, this.last]; }
 
-  async play() {
-    const [from, to] = this.bounds;
-    if (this.shown === null || this.shown < from || this.shown >= to) await this.seek(from);
+  // way: 1, or −1 for back
+  async play(way = 1) {
+    const [from, to] = this.bounds, { shown } = this;
+    this.way = way;
+    if (shown === null || shown < from || shown > to || shown === (way > 0 ? to : from)) {
+      await this.seek(way > 0 ? from : to);
+    }
     if (this.chasing) await this.chasing;
     if (this.gone) return;
     this.playing = true;
+    this.skim(null);
     this.on.playing(true);
-    if (this.byServer) { this.playServer(); return; }
+    if (this.byServer || way < 0) { this.playSteps(way); return; }
     if (this.how === "server") this.file.currentTime = this.time(this.shown, .5);
     this.picture.hidden = true;
     this.file.playbackRate = this.rate;
@@ -224,21 +252,24 @@ export class Player {
     } else this.seek(to);
   }
 
-  async playServer() {
+  // Frame by frame, as fast as they come: what the browser cannot play, and back.
+  async playSteps(way) {
     const { times } = this.video, clock = (n) => (times ? times[n] : n / IMAGES_PER_S);
-    const [, to] = this.bounds, from = this.target, began = performance.now();
-    const turn = this.turn = {};
-    let frame = from;
-    while (this.playing && turn === this.turn && !this.gone && frame < to) {
-      const due = clock(from) + (performance.now() - began) / 1000 * this.rate;
-      let next = frame + 1;
-      while (next < to && clock(next + 1) <= due) next += 1;
-      await wait(Math.max((clock(next) - due) * 1000 / this.rate, 0));
-      if (!this.playing || turn !== this.turn) return;
+    const end = this.bounds[way > 0 ? 1 : 0], turn = this.turn = {};
+    const runs = () => this.playing && turn === this.turn && !this.gone;
+    let frame = this.target, due = clock(frame), before = performance.now();
+    while (runs() && frame !== end) {
+      const now = performance.now();
+      due += way * (now - before) / 1000 * this.rate;
+      before = now;
+      let next = frame + way;
+      while (next !== end && way * (clock(next + way) - due) <= 0) next += way;
+      await wait(Math.max(way * (clock(next) - due) * 1000 / this.rate, 0));
+      if (!runs()) return;
       this.target = frame = next;
-      await this.fromServer(frame);
+      if (!this.byServer && await this.fromFile(frame)) this.show(frame, "verified"); else await this.fromServer(frame);
     }
-    if (this.playing && turn === this.turn) this.reachedEnd();
+    if (runs()) { if (way > 0) this.reachedEnd(); else this.pause(); }
   }
 
   destroy() {
@@ -250,5 +281,6 @@ export class Player {
     this.file.load();
     this.file.remove();
     this.picture.remove();
+    this.over.remove();
   }
 }

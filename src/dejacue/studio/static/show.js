@@ -43,10 +43,14 @@ export function Show({ words, film, act, questions, inside, problem }) {
   </div>`;
 }
 
-// tracker: which followed the object; nothing where its masks were given
+export const STILL = ["box", "fixed region", "boxes drawn by a person", "the whole picture"];  // nothing was followed
+
+// tracker: which followed the object ("box, approximate"); nothing where its masks were given
 export function Doubts({ doubts, film, correct, tracker }) {
-  const none = tracker === "box" ? "The box tracker follows nothing and does not judge, so there are no doubts to list."
-    : tracker ? "The tracker was confident in every frame in which it saw the object."
+  const [name, approximate] = tracker?.split(", ") ?? [];
+  const none = STILL.includes(name) ? `No tracker followed the object (${name}), so there are no doubts to list.`
+    : approximate ? `The masks of ${name} are approximate and not judged, so there are no doubts to list.`
+    : name ? `The tracker ${name} was confident in every frame in which it saw the object.`
     : "The masks of this object were given, not made by a tracker, so there are no doubts to list.";
   if (!doubts.length) return html`<div><p class="soft">${none}</p>
     ${correct && html`<p><a class="button" href=${correct}>Track it again</a></p>`}</div>`;

@@ -1,26 +1,29 @@
 // Pick and track: show the object with a box or with clicks, name its states, start the job, step
 // through the doubts, correct with another click.
 
-import { fetchJson, place } from "./api.js";
+import { fetchJson, frameAddress, place } from "./api.js";
+import { Conflict, linesOfWords, mergeWords } from "./conflict.js";
+import { Kept } from "./drafts.js";
 import { Film, NoFilm, useFilm, useVideo } from "./film.js";
-import { mapping } from "./finding.js";
+import { initialWords, mapping } from "./finding.js";
 import { Offers, useForm, useLate } from "./forms.js";
+import { Handles, SMALL } from "./handles.js";
 import { Job } from "./jobs.js";
 import { Outline } from "./outline.js";
-import { Doubts } from "./show.js";
-import { Problem, Tabs, Timeline, clamp, html, link, nameOf, titleOf, useFetch, useEffect, useKeys, useMemo, useRef,
-  useState } from "./ui.js";
+import { Doubts, STILL } from "./show.js";
+import { Divider, Problem, Side, Tabs, Timeline, clamp, free, html, link, nameOf, titleOf, useFetch, useEffect, useKeys,
+  useMemo, useRef, useState } from "./ui.js";
 import { States, WordLists, sampling } from "./words.js";
 
-const SMALL = 4;  // pixels that a pointer moves for a box
+const PREVIEW_MS = 80;  // after the last move of a box
+const PICTURES = 16;  // in the strip below the player
 const MODES = { Box: "draw a box around the object", "Click +": "click on the object",
   "Click −": "click on something that is not the object" };
 const WORDS = [["empty", "an empty cup"], ["full", "a cup filled to the brim"]];  // in grey, until some are written
 const same = { to: (frame) => frame, from: (frame) => frame };
 
-// "video?finding": the video, and a finding of it that is corrected
-export function Track({ id, about, jobs, again }) {
-  const at = id.lastIndexOf("?"), [video, finding] = at < 0 ? [id, null] : [id.slice(0, at), id.slice(at + 1)];
+// of: a finding of the video, which is corrected
+export function Track({ id: video, of: finding = null, about, jobs, again }) {
   const media = useVideo(video), info = useFetch(finding && `findings/${place(finding)}/info`);
   const problem = media.problem || info.problem;
   if (problem) return html`<main><h1>${video}</h1><${NoFilm} problem=${problem} /></main>`;
@@ -29,15 +32,11 @@ export function Track({ id, about, jobs, again }) {
   return html`<${Pick} video=${media.video} info=${info.value} about=${about} jobs=${jobs} refresh=${again} />`;
 }
 
-// "box, approximate" is the tracker box
-const trackerOf = (info) => info?.tracker?.split(",")[0] || "";
-
-// A folder that no finding lies in.
-function free(name, taken) {
-  let n = 1;
-  while (taken.includes(n === 1 ? name : `${name}-${n}`)) n += 1;
-  return n === 1 ? name : `${name}-${n}`;
-}
+// "box, approximate" and a region that a person has drawn are the tracker box
+const trackerOf = (info) => {
+  const name = info?.tracker?.split(",")[0] || "";
+  return STILL.includes(name) ? "box" : name;
+};
 
 const initialForm = (info, video, about) => ({
   object: info?.object || "",
@@ -51,8 +50,9 @@ const initialForm = (info, video, about) => ({
 const statesOf = (form) => Object.fromEntries(form.states.filter((state) => state.name.trim()).map((state) =>
   [state.name.trim(), state.text.split("\n").map((line) => line.trim()).filter(Boolean)]));
 
-// The job. Words, examples and settings of a finding that is corrected stay, as far as its frames do.
-function request(video, info, form) {
+// The job. Words, examples and settings of a finding that is corrected stay, as far as its frames do. revision: of
+// the finding that is replaced
+function request(video, info, form, revision) {
   const { options = {}, settings = {} } = info || {}, stride = Number(form.stride) || null;
   const unchanged = info && form.folder.trim() === info.id && stride === (Number(options.stride) || null)
     && { examples: info.examples, changes: info.changes };
@@ -60,7 +60,7 @@ function request(video, info, form) {
     kind: "find", video: video.id, folder: form.folder.trim(), prompts: form.prompts, states: statesOf(form),
     object: form.object.trim() || null, tracker: form.tracker || null, encoder: form.encoder.trim() || null, ...sampling(info), stride,
     readout: settings.readout?.name ?? null, coordinates: settings.coordinates ?? null, top: settings.top ?? null,
-    ...unchanged,
+    revision, ...unchanged,
   };
 }
 
@@ -76,13 +76,13 @@ function usePreview(video, prompts, frame, tracker) {
     if (lacking.current[tracker]) { setPreview({ lacks: true, problem: lacking.current[tracker] }); return undefined; }
     const stop = new AbortController(), body = { frame, box, points, tracker: tracker || null };
     setPreview((old) => ({ ...old, busy: true }));
-    fetchJson(`videos/${place(video.id)}/preview`, { body, signal: stop.signal })
+    const timer = setTimeout(() => fetchJson(`videos/${place(video.id)}/preview`, { body, signal: stop.signal })
       .then((answer) => setPreview({ frame, ...answer }), (error) => {
         if (error.name === "AbortError") return;
         if (error.status === 503) lacking.current[tracker] = error.message;
         setPreview({ problem: error.message, lacks: error.status === 503 });
-      });
-    return () => stop.abort();
+      }), PREVIEW_MS);
+    return () => { clearTimeout(timer); stop.abort(); };
   }, [key, frame]);
   return preview;
 }
@@ -120,6 +120,22 @@ function Drawn({ prompts, drag, outline, size }) {
     ${drag && html`<${Box} box=${drag} />`}`;
 }
 
+// Pictures of the whole video, which run along with the tracker; those with a doubt are marked.
+function Filmstrip({ video, job, doubts, film }) {
+  const ready = useRef(false), count = Math.min(PICTURES, video.frames), edge = (n) => Math.floor(n * video.frames / count);
+  const follows = job?.state === "running" && job.total && job.stage === "follow", reached = follows ? job.done / job.total : 1;
+  ready.current ||= Boolean(film.how);  // the player comes first
+  return html`<div class="filmstrip" role="group" aria-label="pictures of the video">${Array.from({ length: count }, (_, n) => {
+    const frame = Math.floor((edge(n) + edge(n + 1) - 1) / 2), doubt = doubts.find(({ start, end }) =>
+      start < edge(n + 1) && end >= edge(n));
+    const kind = n / count > reached ? "ahead" : follows && (n + 1) / count >= reached ? "now" : "";
+    const name = `frame ${frame}${doubt ? `, doubtful: ${doubt.text}` : ""}`;
+    return html`<button type="button" class="${kind} ${doubt ? "doubtful" : ""}" aria-label=${name} title=${name}
+      onClick=${() => film.seek(doubt ? doubt.start : frame)}>${ready.current
+        && html`<img loading="lazy" fetchpriority="low" alt="" src=${frameAddress(video.id, frame, 120)} />`}</button>`;
+  })}</div>`;
+}
+
 // Jumps to doubts and prompts: a timeline of the file.
 function marksScene(video, doubts, prompts) {
   const last = video.frames - 1,
@@ -145,10 +161,17 @@ function Pick({ video, info, about, jobs, refresh }) {
   const [initial] = useState(() => initialForm(info, video, about)), fields = useForm(`track ${video.id}?${info?.id ?? ""}`, initial),
     { values: form, set } = fields, { prompts } = form, setPrompts = (marks) => set({ prompts: marks });
   const [mode, setMode] = useState("Box"), [problem, setProblem] = useState(""),
-    [view, setView] = useState(null);
+    [view, setView] = useState(null), [chosen, setChosen] = useState(null), [theirs, setTheirs] = useState(null);
   const film = useFilm({ first: 0, last: video.frames - 1, map: same, span: null });
   const add = (prompt) => setPrompts([...prompts.filter((other) => !(prompt.box && other.box && other.frame === film.frame)),
     { frame: film.frame, object: 1, box: null, point: null, ...prompt }]);
+  const change = (n, prompt) => setPrompts(prompt ? prompts.with(n, prompt) : prompts.toSpliced(n, 1));
+  // without a pointer: in the middle, to be moved from there
+  const placeMark = () => {
+    const { width, height } = video;
+    add(mode === "Box" ? { box: [width / 4, height / 4, 3 * width / 4, 3 * height / 4] } : { point: [width / 2, height / 2, mode === "Click +"] });
+    setTimeout(() => document.querySelector(mode === "Box" ? ".handle:not(.spot)" : ".spot:last-of-type")?.focus());
+  };
   const [drag, onPoint] = useDrawing(mode, video, add),
     preview = usePreview(video, prompts, film.frame, form.tracker);
   // the latest: what is stopped goes on as another job
@@ -162,56 +185,79 @@ function Pick({ video, info, about, jobs, refresh }) {
   const named = Object.values(statesOf(form)).filter((texts) => texts.length).length;
   const lacks = !prompts.length ? `Mark the object first: ${MODES[mode]}.`
     : named < 2 ? "Name and describe at least two states." : "";
-  const start = async () => {
+  const replaces = !finding && about.findings.includes(form.folder.trim());
+  // null: to be replaced, as the page says
+  const revision = (of) => (of?.id === form.folder.trim() ? of.revision : replaces ? null : "new");
+  const { value: tracked } = useFetch(done ? `findings/${place(job.result.finding)}/info?of=${job.id}` : null);
+  const start = async (of = chosen ?? tracked ?? info) => {
     if (lacks || busy) return;
     setProblem("");
-    try { await jobs.begin(request(video, info, form)); fields.sent(); } catch (error) { setProblem(error.message); }
+    try { await jobs.begin(request(video, of, form, revision(of))); fields.sent(); setChosen(null); } catch (error) {
+      const saved = error.revision && await fetchJson(`findings/${place(form.folder.trim())}/info`).catch(() => null);
+      if (saved) setTheirs(saved); else setProblem(error.message);
+    }
+  };
+  const plain = ({ object, states }) => ({ object, states, examples: [], changes: [] });
+  const keep = theirs && {
+    mine: () => { setChosen(theirs); start(theirs); },
+    theirs: () => { const { object, states } = initialWords(theirs); setChosen(theirs); set({ object, states }); },
+    merge: () => { const { object, states } = mergeWords(plain(initial), plain(form), plain(initialWords(theirs)));
+      setChosen(theirs); set({ object, states }); },
   };
   useKeys([...film.keys, { keys: ["b"], does: "draw a box", act: () => setMode("Box") },
     { keys: ["i"], does: "click on the object", act: () => setMode("Click +") },
     { keys: ["o"], does: "click on something that is not the object", act: () => setMode("Click −") },
       { keys: ["d"], does: "next doubt", act: doubt },
+    { keys: ["m"], does: "place the box or the click in the middle; arrows move it, Tab goes to its corners", act: placeMark },
     { keys: ["Backspace"], does: "remove the last box or click", act: () => setPrompts(prompts.slice(0, -1)) },
-    { keys: ["Ctrl+Enter"], does: "start", act: start, also: true }], view);
+    { keys: ["Ctrl+Enter"], does: "start", act: () => start(), also: true }], view);
   const here = prompts.filter((prompt) => prompt.frame === film.frame),
     drawn = useMemo(() => marksScene(video, doubts, prompts), [video, doubts, prompts]);
   const seen = preview.frame === film.frame ? preview.outline : null;
-  const replaces = !finding && about.findings.includes(form.folder.trim());
-  return html`<main class="desk pick"><header class="title">
+  const title = html`<header class="title">
     <h1>${info ? `Correct ${titleOf(info.id, about)}` : nameOf(video.id)}</h1>
     <span class="soft">${video.id} · ${video.width} × ${video.height} · ${video.frames} frames · ${video.codec}
       ${!info && video.findings.length > 0 && html` · findings: ${video.findings.map((other, n) =>
         html`${n > 0 && ", "}<a href=${link("finding", other)}>${titleOf(other, about)}</a>`)}`}</span>
       <span class="acts">${info && html`<a class="button" href=${link("finding", info.id)}>Back to the finding</a>`}
-        <a class="button" href=${link("annotate", info?.id ?? video.id)}>Annotate</a></span></header>
+        <a class="button" href=${link("annotate", info?.id ?? video.id)}>Annotate</a></span></header>`;
+  return html`<main class="desk">
     <div class="halves">
-      <div><${Film} film=${film} video=${video} first=${0} last=${video.frames - 1} finding=${finding} ofFile=${true}
+      <div class="column"><${Film} film=${film} video=${video} first=${0} last=${video.frames - 1} finding=${finding} ofFile=${true}
         fresh=${done ? job.id : null} onPoint=${film.how && !film.playing ? onPoint : undefined}
-          draw=${html`<${Drawn} prompts=${here} drag=${drag} outline=${seen} size=${video.width / 90} />`} />
+          draw=${html`<${Drawn} prompts=${here} drag=${drag} outline=${seen} size=${video.width / 90} />`}
+          over=${film.how && !film.playing && html`<${Handles} video=${video} change=${change}
+            marks=${prompts.map((prompt, n) => [n, prompt]).filter(([, prompt]) => prompt.frame === film.frame)} />`}
+          under=${html`<${Filmstrip} video=${video} job=${job} doubts=${doubts} film=${film} />`} />
         <div class="line wrap how"><${Tabs} label="how to mark the object" names=${Object.keys(MODES)} chosen=${mode}
-          onChoose=${setMode} /><span class="soft">${MODES[mode]}${preview.busy ? " · the tracker is looking …"
-            : seen ? ` · ${preview.tracker} sees this` : ""}</span></div>
+          onChoose=${setMode} /><button type="button" title="place it in the middle, and move it with the arrow keys (m)"
+          onClick=${placeMark}>In the middle</button>
+          <button type="button" title="the object is all that is seen" onClick=${() => add({ box: [0, 0, video.width, video.height] })}>
+            Whole picture</button><span class="soft">${MODES[mode]}${preview.busy ? " · the tracker is looking …"
+            : seen ? ` · ${preview.tracker} sees this` : ""}</span></div></div>
+      <${Side} name="What to find">${title}<div class="panel" tabindex="0" role="region" aria-label="what to find">
         <${Problem}>${preview.problem}</${Problem}>
         ${preview.lacks && html`<p><button type="button" onClick=${() => set({ tracker: "box" })}>
           Continue with the box tracker</button>
           <span class="soft"> It needs no weights: the box stays where you draw it until you draw another.</span></p>`}
-        </div>
-      <aside class="side"><div class="panel" tabindex="0" role="region" aria-label="what to find">
         <${Form} fields=${fields} about=${about} setPrompts=${setPrompts} film=${film} />
-        ${finding && html`<h2>Doubts</h2><${Doubts} doubts=${doubts} film=${film} tracker=${done || info.tracker} />
+        ${finding && html`<h2>Doubts</h2><${Doubts} doubts=${doubts} film=${film} tracker=${(done ? job.result : info).tracker} />
           ${doubts.length > 0 && html`<p class="soft">
             If the outline is wrong, draw or click again there, then track again.</p>`}`}
         </div>
         <div class="foot"><${Problem}>${problem}</${Problem}>
           ${job && html`<${Job} job=${job} jobs=${jobs} small=${true} />`}
-          <div class="line wrap"><button type="button" class="main" onClick=${start}
+          <div class="line wrap"><button type="button" class="main" onClick=${() => start()}
             disabled=${Boolean(lacks) || busy}>${finding ? "Track again" : "Track and find"}</button>
             ${lacks && html`<span class="soft">${lacks}</span>`}
             ${replaces && html`<span class="soft">The finding in ${form.folder.trim()} will be replaced.</span>`}
             </div>
-      </div></aside></div>
+      </div></${Side}></div>
+    <${Divider} />
     <section class="strip" aria-label="timeline">
-      <${Timeline} scene=${drawn} options=${{ wheel: "focus", on: { seek: film.seek } }} hold=${setView} /></section>
+      <${Timeline} scene=${drawn} options=${{ wheel: "focus", on: { seek: film.seek, look: film.skim } }} hold=${setView} /></section>
+    ${theirs && html`<${Conflict} what=${titleOf(theirs.id, about)} mine=${linesOfWords(plain(form))} keep=${keep}
+      theirs=${linesOfWords(plain(initialWords(theirs)))} onClose=${() => setTheirs(null)} />`}
   </main>`;
 }
 
@@ -231,6 +277,7 @@ function Form({ fields, about, setPrompts, film }) {
     : `${prompt.point[2] ? "on" : "not on"} the object: ${prompt.point.slice(0, 2).map(Math.round).join(", ")}`);
   const trackers = [...new Set([...about.trackers, form.tracker].filter(Boolean))];
   return html`
+    <${Kept} name=${fields.name} take=${fields.take} />
     <h2>Where it is</h2>
     <ul class="marks">${prompts.map((prompt, n) =>
       html`<li><button type="button" class="quiet text"
@@ -245,7 +292,8 @@ function Form({ fields, about, setPrompts, film }) {
       <label class="line">Object<input value=${form.object} placeholder="cup" onFocus=${() => fields.hold("object")}
         onInput=${(event) => edit({ object: event.target.value })} /></label>
       <div onFocusCapture=${() => fields.hold("states")}>
-        <${States} states=${form.states} on=${on} examples=${WORDS} /></div>
+        <${States} states=${form.states} on=${on} examples=${WORDS}
+          reader=${{ encoder: form.encoder.trim() || null }} /></div>
     </div>
     <div class="grid">
       <label>Folder of the finding<input ...${field("folder")} /></label>

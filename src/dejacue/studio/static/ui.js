@@ -7,12 +7,18 @@ import { fetchJson } from "./api.js";
 export { html, useCallback, useEffect, useLayoutEffect, useRef, useState };
 export { Component, render, useMemo, useReducer } from "./vendor/htm-preact.js";
 
-export const link = (view, id) => `#/${view}${id === undefined ? "" : `/${encodeURIComponent(id)}`}`;
+export const link = (view, ...ids) => [`#/${view}`, ...ids.filter((id) => id !== undefined).map(encodeURIComponent)].join("/");
 export const go = (view, id) => { location.hash = link(view, id); };
 export const count = (n, singular, plural) => `${n.toLocaleString("en")} ${n === 1 ? singular : plural || `${singular}s`}`;
 export const clamp = (x, low, high) => Math.min(Math.max(x, low), high);
 // A finding in the workspace itself is called after it.
 export const titleOf = (id, about) => (id === "finding.json" ? about.name : id);
+// A folder that no finding lies in: cup, cup-2, cup-3 …
+export function free(name, taken) {
+  let n = 1;
+  while (taken.includes(n === 1 ? name : `${name}-${n}`)) n += 1;
+  return n === 1 ? name : `${name}-${n}`;
+}
 export const nameOf = (id) => id.split("/").at(-1);
 
 // ---------------------------------------------------------------- sentences
@@ -40,6 +46,12 @@ export function Sentences() {
   return html`<div class="sentences" role="status" aria-live="polite">${all.map((sentence) => html`
     <div key=${sentence.id} class="sentence ${sentence.kind}"><span>${sentence.text}</span>
       <button type="button" class="quiet" aria-label="close" onClick=${sentence.drop}>×</button></div>`)}</div>`;
+}
+
+// Why a finding gives no answer, from its notes; undefined where it gives one.
+export function noAnswer(notes) {
+  const note = notes.find(({ severity }) => severity === "meaningless");
+  return note && `No answer: ${note.text}`;
 }
 
 export const Problem = ({ children }) => children && html`<p class="problem" role="alert">${children}</p>`;
@@ -162,14 +174,53 @@ export function useRest(act, ms) {
   }, [ms]);
 }
 
+const TIMELINE_PX = 208;  // a square video has a fifth of a small window then
+
+// Between the video and the timeline: dragged, or moved with the arrow keys, it gives room to one of them.
+export function Divider() {
+  const kept = Number(localStorage.getItem("dejacue-timeline")) || TIMELINE_PX;
+  const [height, setHeight] = useState(kept), line = useRef(), from = useRef(null);
+  const most = () => Math.round(.75 * innerHeight);
+  const set = (wanted) => {
+    const next = clamp(Math.round(wanted), 90, most());
+    setHeight(next);
+    localStorage.setItem("dejacue-timeline", next);
+  };
+  useLayoutEffect(() => { line.current.parentElement.style.setProperty("--timeline", `${height}px`); }, [height]);
+  const keys = { ArrowUp: height + 24, ArrowDown: height - 24, Home: 0, End: most(), Enter: TIMELINE_PX };
+  const down = (event) => {
+    event.currentTarget.setPointerCapture(event.pointerId);
+    from.current = event.clientY + height;
+  };
+  const press = (event) => {
+    if (!(event.key in keys)) return;
+    event.preventDefault();
+    set(keys[event.key]);
+  };
+  return html`<div class="divider" ref=${line} role="separator" tabindex="0" aria-orientation="horizontal"
+    aria-label="height of the timeline" aria-valuenow=${height} aria-valuemin="90" aria-valuemax=${most()}
+    title="drag, or use the arrow keys; a double click resets it" onKeyDown=${press} onPointerDown=${down}
+    onPointerMove=${(event) => from.current !== null && set(from.current - event.clientY)}
+    onLostPointerCapture=${() => { from.current = null; }} onDblClick=${() => set(TIMELINE_PX)}></div>`;
+}
+
+// What stands beside the video; on a phone, a sheet under the timeline.
+export function Side({ name, children }) {
+  const [open, setOpen] = useState(false);
+  return html`<aside class="side ${open ? "unfolded" : ""}"
+      onClick=${(event) => event.target.closest("[role=tab]") && setOpen(true)}>
+    <button type="button" class="fold" aria-expanded=${open} onClick=${() => setOpen(!open)}>${name}</button>
+    ${children}</aside>`;
+}
+
 // options of the timeline; hold(handle) gets its handle
 export function Timeline({ scene, options, hold }) {
   const home = useRef(), handle = useRef(), handlers = useRef();
   handlers.current = options.on || {};
   useEffect(() => {
-    const names = ["seek", "change", "select", "mark"].filter((name) => handlers.current[name]);
+    const names = ["seek", "change", "select", "mark", "look"].filter((name) => handlers.current[name]);
     const on = Object.fromEntries(names.map((name) => [name, (value) => handlers.current[name]?.(value)]));
-    handle.current = timeline(home.current, scene, { ...options, on });
+    handle.current = timeline(home.current, scene, { fill: true, ...options, on });
     hold?.(handle.current);
     return () => { handle.current.destroy(); hold?.(null); };
   }, []);

@@ -1,13 +1,43 @@
 // The words: states and descriptions to edit, how they are read, and several readings side by side.
 
 import { fetchJson, place } from "./api.js";
+import { Conflict, linesOfWords, mergeWords } from "./conflict.js";
 import { Offers, useDraft, useLate } from "./forms.js";
 import { Job } from "./jobs.js";
-import { Dialog, Problem, html, link, say, tell, useEffect, useState } from "./ui.js";
+import { Dialog, Problem, html, link, noAnswer, say, tell, useEffect, useRef, useState } from "./ui.js";
 import { Bars, framesOf } from "./workspace.js";
 
+const CHECK_MS = 200;  // after the last key
+
+// The words in these texts that an encoder does not know, while they are written: {words, encoder}.
+// reader: {finding} or {encoder}
+function useUnknown(texts, reader) {
+  const [found, setFound] = useState({ words: new Set() }), key = JSON.stringify([texts, reader]);
+  const lacking = useRef({}), name = JSON.stringify(reader);
+  useEffect(() => {
+    if (lacking.current[name]) return undefined;
+    const stop = new AbortController();
+    const timer = setTimeout(() => fetchJson("words", { body: { texts, ...reader }, signal: stop.signal }).then(
+      ({ encoder, unknown }) => setFound({ encoder, words: new Set(unknown.map((word) => word.toLowerCase())) }),
+      (error) => { lacking.current[name] = error.name !== "AbortError"; }), CHECK_MS);  // what lacks says so when it is used
+    return () => { clearTimeout(timer); stop.abort(); };
+  }, [key]);
+  return found;
+}
+
+// Descriptions, with a line under each word that the encoder does not know.
+function Descriptions({ unknown, text, ...more }) {
+  const lines = useRef(), parts = text.split(/([\p{L}\p{N}]+)/u), strange = (part) => unknown.words.has(part.toLowerCase());
+  const words = [...new Set(parts.filter(strange))];
+  return html`<div class="descriptions"><textarea value=${text} spellcheck="false" ...${more}
+      onScroll=${(event) => { lines.current.scrollTop = event.target.scrollTop; }}></textarea>
+    <div ref=${lines} aria-hidden="true">${parts.map((part) => (strange(part) ? html`<mark>${part}</mark>` : part))}</div></div>
+    ${words.length > 0 && html`<p class="unknown" role="status">${unknown.encoder} does not know ${words.join(", ")}</p>`}`;
+}
+
 // The states with their descriptions, one a line. on: name(n, name), text(n, text), drop(n), add()
-export function States({ states, on, examples = [] }) {
+export function States({ states, on, examples = [], reader }) {
+  const unknown = useUnknown(states.map((state) => state.text), reader);
   return html`${states.map((state, n) => html`<fieldset key=${state.key ?? n}>
       <legend class="hidden">state ${state.name || n + 1}</legend>
       <div class="line"><span class="badge c${n % 7}">${n + 1}</span>
@@ -15,11 +45,14 @@ export function States({ states, on, examples = [] }) {
           onInput=${(event) => on.name(n, event.target.value)} />
         <button type="button" class="quiet" aria-label=${`remove ${state.name || `state ${n + 1}`}`} title="remove"
           disabled=${states.length < 3} onClick=${() => on.drop(n)}>×</button></div>
-      <textarea rows=${Math.max(state.text.split("\n").length, 2)} placeholder=${examples[n]?.[1]}
-        aria-label=${`descriptions of ${state.name || `state ${n + 1}`}, one per line`} value=${state.text}
-        spellcheck="false" onInput=${(event) => on.text(n, event.target.value)}></textarea></fieldset>`)}
+      <${Descriptions} unknown=${unknown} text=${state.text} rows=${Math.max(state.text.split("\n").length, 2)}
+        placeholder=${examples[n]?.[1]} aria-label=${`descriptions of ${state.name || `state ${n + 1}`}, one per line`}
+        onInput=${(event) => on.text(n, event.target.value)} /></fieldset>`)}
     <button type="button" onClick=${on.add}>Add a state</button>`;
 }
+
+const listed = ({ object, states }) => ({ object: object || "", states: Object.entries(states).map(
+  ([name, texts]) => ({ key: Math.random(), name, text: texts.join("\n") })) });
 
 // The words of a list in the workspace: take({object, states: [{name, text}]}); late: of useLate
 export function WordLists({ about, take, late }) {
@@ -27,9 +60,7 @@ export function WordLists({ about, take, late }) {
   const choose = (event) => {
     const id = event.target.value;
     event.target.value = "";
-    const taken = ({ object, states }) => take({ object: object || "", states: Object.entries(states).map(
-      ([name, texts]) => ({ key: Math.random(), name, text: texts.join("\n") })) });
-    if (id) late.arrive(fetchJson(`vocabularies/${place(id)}`), `The list ${id}`, taken).catch(tell);
+    if (id) late.arrive(fetchJson(`vocabularies/${place(id)}`), `The list ${id}`, (list) => take(listed(list))).catch(tell);
   };
   return html`<label class="line">Words from<select value="" onChange=${choose}>
     <option value="">a word list …</option>${about.vocabularies.map((id) =>
@@ -37,17 +68,33 @@ export function WordLists({ about, take, late }) {
 }
 
 function SaveList({ request, onClose, again }) {
-  const [name, setName] = useState("words.yaml"), [problem, setProblem] = useState("");
-  const send = async (event) => {
-    event.preventDefault();
+  const [name, setName] = useState("words.yaml"), [problem, setProblem] = useState(""), [theirs, setTheirs] = useState(null);
+  const path = `vocabularies/${place(name.trim())}`;
+  const write = async ({ states, object }, revision = "new") => {
     try {
-      const { states, object } = request();
-      await fetchJson(`vocabularies/${place(name.trim())}`, { method: "PUT", body: { states, object } });
+      await fetchJson(path, { method: "PUT", body: { states, object, revision } });
       say(`written: ${name.trim()}`);
       again();
       onClose();
-    } catch (error) { setProblem(error.message); }
+    } catch (error) {
+      if (error.revision) fetchJson(path).then(setTheirs, (other) => setProblem(other.message)); else setProblem(error.message);
+    }
   };
+  const mine = () => listed(request()), nothing = { examples: [], changes: [] };
+  const keep = {
+    mine: () => write(request(), theirs.revision),
+    theirs: onClose,
+    merge: () => { const { states, object } = mergeWords({ ...nothing, states: [] }, { ...nothing, ...mine() },
+      { ...nothing, ...listed(theirs) });
+      write({ object: object || null, states: Object.fromEntries(states.map((state) => [state.name, state.text.split("\n")])) },
+        theirs.revision); },
+  };
+  const send = (event) => {
+    event.preventDefault();
+    try { write(request()); } catch (error) { setProblem(error.message); }
+  };
+  if (theirs) return html`<${Conflict} what=${name.trim()} mine=${linesOfWords(mine())} theirs=${linesOfWords(listed(theirs))}
+    keep=${keep} onClose=${() => setTheirs(null)} />`;
   return html`<${Dialog} title="Save these words" onClose=${onClose}><form onSubmit=${send}>
     <label>File in the workspace (.yaml)<input value=${name} required
       onInput=${(event) => setName(event.target.value)} /></label><${Problem}>${problem}</${Problem}>
@@ -56,7 +103,7 @@ function SaveList({ request, onClose, again }) {
 }
 
 // request: () → the request of these words
-export function Words({ words, change, scene, about, problem, busy, request, again }) {
+export function Words({ id, words, change, scene, about, problem, busy, request, again }) {
   const [listing, setListing] = useState(false), late = useLate(), { states, examples } = words;
   const edit = (...edits) => { late.touch(); change(...edits); };
   const on = {
@@ -84,7 +131,7 @@ export function Words({ words, change, scene, about, problem, busy, request, aga
     <div onFocusCapture=${late.touch}>
       <label class="line">Object<input value=${words.object} placeholder="cup"
         onInput=${(event) => edit({ object: event.target.value }, "object")} /></label>
-      <${States} states=${states} on=${on} />
+      <${States} states=${states} on=${on} reader=${{ finding: id }} />
     </div>
     <p class="soft">One description per line. The intervals follow as you type.</p>
     <div class="line wrap"><${WordLists} about=${about} take=${take} late=${late} />
@@ -110,8 +157,9 @@ export const sampling = (info) => Object.fromEntries(SAMPLED.filter((name) => in
 
 // One reading as bars; acts: what can be done with it
 function Reading({ name, reading, acts }) {
+  const problem = reading.problem || (reading.scene && noAnswer(reading.scene.notes));
   return html`<div class="reading"><div class="line"><b>${name}</b><span class="acts">${acts}</span></div>
-    ${reading.problem ? html`<${Problem}>${reading.problem}</${Problem}>`
+    ${problem ? html`<${Problem}>${problem}</${Problem}>`
       : reading.scene ? html`<${Bars} answers=${answers(reading.scene)} last=${reading.scene.axis.last} />
       <p class="soft">${answers(reading.scene).map((answer) => `${answer.state} ${framesOf(answer)}`).join(" · ")}</p>`
       : html`<p class="soft">reading …</p>`}</div>`;

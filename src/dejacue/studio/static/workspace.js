@@ -1,23 +1,25 @@
 // What lies in the folder: findings to open, videos to begin with, a place to drop new ones.
 
-import { fetchJson, frameAddress, place } from "./api.js";
-import { Problem, count, html, link, nameOf, say, titleOf, useFetch, useRef, useState } from "./ui.js";
+import { frameAddress, place, upload } from "./api.js";
+import { useDraftNames } from "./drafts.js";
+import { useDraft } from "./forms.js";
+import { Problem, count, html, link, nameOf, noAnswer, say, titleOf, useFetch, useRef, useState } from "./ui.js";
 
 function Drop({ again }) {
-  const [over, setOver] = useState(false), [busy, setBusy] = useState(""), [problem, setProblem] = useState("");
+  const [over, setOver] = useState(false), [busy, setBusy] = useState(null), [problem, setProblem] = useState("");
   const input = useRef();
   const take = async (files) => {
     setProblem("");
     for (const file of files) {
-      setBusy(`uploading ${file.name} …`);
+      setBusy({ name: file.name, share: 0 });
       try {
-        const { id } = await fetchJson(`uploads?name=${encodeURIComponent(file.name)}`, { body: file });
+        const { id } = await upload(file, (share) => setBusy({ name: file.name, share }));
         say(`${id} was added to the workspace`);
       } catch (error) {
         setProblem(error.message);
       }
     }
-    setBusy("");
+    setBusy(null);
     again();
   };
   const drop = (event) => {
@@ -28,7 +30,9 @@ function Drop({ again }) {
   return html`<div class="drop ${over ? "over" : ""}"
     onDragOver=${(event) => { event.preventDefault(); setOver(true); }}
       onDragLeave=${() => setOver(false)} onDrop=${drop}>
-    <span>${busy || "Drop videos here, or"}</span>
+    ${busy ? html`<span>${busy.share < 1 ? "Uploading" : "Checking"} ${busy.name}</span>
+        <progress max="1" value=${busy.share} aria-label="upload"></progress>
+        <span>${Math.round(100 * busy.share)} %</span>` : html`<span>Drop videos here, or</span>`}
     ${!busy && html`<button type="button" onClick=${() => input.current.click()}>choose files</button>`}
     <input type="file" ref=${input} multiple hidden accept="video/*,.mkv,.webm,.mov,image/*" aria-label="videos"
       onChange=${(event) => { take([...event.target.files]); event.target.value = ""; }} />
@@ -55,7 +59,7 @@ export function Bars({ answers, last }) {
   </svg>`;
 }
 
-function FindingCard({ row, about }) {
+function FindingCard({ row, about, begun }) {
   const best = row.intervals[0];
   return html`<li><a class="card" href=${link("finding", row.id)}>
     <span class="picture">${best &&
@@ -63,42 +67,64 @@ function FindingCard({ row, about }) {
       src=${`/api/findings/${place(row.id)}/crops/${Math.round((best.start + best.end) / 2)}.jpg?width=160`}
       onError=${(event) => { event.target.hidden = true; }} />`}</span>
     <span class="about"><b>${titleOf(row.id, about)}</b>
-      ${row.problem ? html`<span class="problem">${row.problem}</span>` : html`
+      ${row.problem || noAnswer(row.notes) ? html`<span class="problem">${row.problem || noAnswer(row.notes)}</span>` : html`
         <span class="soft">${[row.object, row.states.join(" · ")].filter(Boolean).join(": ")}</span>
         <${Bars} answers=${answersOf(row)} />
         ${row.doubts > 0 && html`<span class="soft">${count(row.doubts, "doubt")}</span>`}`}
+      ${begun && html`<span class="begun">unsaved edits</span>`}
     </span></a></li>`;
 }
 
-function VideoCard({ id, blind }) {
+function VideoCard({ id, blind, begun }) {
   const view = blind ? "annotate" : "track";
   return html`<li><a class="card" href=${link(view, id)}>
     <span class="picture"><img loading="lazy" alt="" src=${frameAddress(id, 0, 160)}
       onError=${(event) => { event.target.hidden = true; }} /></span>
     <span class="about"><b>${nameOf(id)}</b><span class="soft">${id}</span>
-      <span class="do">${blind ? "Label its frames" : "Mark an object and find its states"}</span></span></a></li>`;
+      <span class="do">${blind ? "Label its frames" : "Mark an object and find its states"}</span>
+      ${begun && html`<span class="begun">unsaved edits</span>`}</span></a></li>`;
 }
 
+const ORDERS = {
+  name: (a, b) => a.id.localeCompare(b.id, "en", { numeric: true }),
+  object: (a, b) => (a.object || "").localeCompare(b.object || "") || ORDERS.name(a, b),
+  doubts: (a, b) => (b.doubts || 0) - (a.doubts || 0) || ORDERS.name(a, b),
+};
+const MANY = 8;  // cards that need no search
+
+// Those that contain all words of a search.
+const matching = (all, search, textOf) => {
+  const words = search.toLowerCase().split(/\s+/).filter(Boolean);
+  return all.filter((one) => words.every((word) => textOf(one).toLowerCase().includes(word)));
+};
+
 export function Workspace({ about, again }) {
-  const blind = Boolean(about.annotator);
-  const { value: corpus, problem } = useFetch(blind ? null : "corpus"), rows = corpus?.rows || [];
-  const nothing = !about.videos.length && !about.findings.length;
+  const blind = Boolean(about.annotator), [search, setSearch] = useDraft("search", () => "");
+  const [order, setOrder] = useDraft("order", () => "name");
+  const { value: corpus, problem } = useFetch(blind ? null : "corpus");
+  const rows = matching(corpus?.rows || [], search, (row) => [row.id, row.object, ...row.states].join(" ")).sort(ORDERS[order]);
+  const videos = matching(about.videos, search, (id) => id), total = about.videos.length + about.findings.length;
+  const shown = (some, all) => html`<span class="soft">${some === all ? all : `${some} of ${all}`}</span>`;
+  const begun = useDraftNames(), of = (...names) => begun.some((name) => names.includes(name));
   return html`<main>
-    <h1>${about.name}</h1>
+    <header class="title"><h1>${about.name}</h1>${total > MANY && html`<span class="acts">
+      <input type="search" aria-label="search" placeholder="search" value=${search}
+        onInput=${(event) => setSearch(event.target.value)} />
+      <select aria-label="order of the findings" value=${order} onChange=${(event) => setOrder(event.target.value)}>
+        ${Object.keys(ORDERS).map((name) => html`<option value=${name}>by ${name}</option>`)}</select></span>`}</header>
     ${!about.whole && html`<p class="note">This folder contains too many files to list them all. Start the studio in a smaller folder.</p>`}
-    ${nothing && html`<div class="empty"><h2>Nothing here yet</h2>
+    ${!total && html`<div class="empty"><h2>Nothing here yet</h2>
       <p>The studio shows the videos and findings in its folder. There are three ways to start:</p>
       <ol><li>Drop a video below, mark an object in it, and name its states.</li>
         <li>Copy videos, or folders of images, into the folder and reload this page.</li>
         <li>Write a finding into the folder: <code>dejacue find kitchen.mp4 --masks masks -v cup.yaml -o ${about.name}/cup</code></li></ol></div>`}
-    ${!blind && about.findings.length > 0 &&
-      html`<section><h2>Findings <span class="soft">${about.findings.length}</span></h2>
-      <${Problem}>${problem}</${Problem}>
-        <ul class="cards">${rows.map((row) => html`<${FindingCard} key=${row.id} row=${row} about=${about} />`)}</ul>
-        </section>`}
-    ${about.videos.length > 0 && html`<section><h2>Videos <span class="soft">${about.videos.length}</span></h2>
-      <ul class="cards">${about.videos.map((id) => html`<${VideoCard} key=${id} id=${id} blind=${blind} />`)}</ul>
-        </section>`}
     ${!blind && html`<${Drop} again=${again} />`}
+    ${about.videos.length > 0 && html`<section><h2>Videos ${shown(videos.length, about.videos.length)}</h2>
+      <ul class="cards row">${videos.map((id) => html`<${VideoCard} key=${id} id=${id} blind=${blind} begun=${of(`track ${id}?`)} />`)}</ul></section>`}
+    ${!blind && about.findings.length > 0 &&
+      html`<section><h2>Findings ${shown(corpus ? rows.length : about.findings.length, about.findings.length)}</h2>
+      <${Problem}>${problem}</${Problem}>
+      ${corpus && !rows.length && html`<p class="soft">No finding matches these words.</p>`}
+      <ul class="cards">${rows.map((row) => html`<${FindingCard} key=${row.id} row=${row} about=${about} begun=${of(`finding ${row.id}`)} />`)}</ul></section>`}
   </main>`;
 }

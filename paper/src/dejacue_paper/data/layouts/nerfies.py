@@ -117,6 +117,6 @@ def _scales(scene: Path) -> list[Path]:
 
 
 def _is_scene(folder: Path) -> bool:
-    """Whether both files are there, or one of them and the pictures."""
+    """Return whether both files are there, or one of them and the pictures."""
     present = [(folder / name).is_file() for name in FILES]
     return all(present) or (any(present) and bool(_scales(folder)))

@@ -28,7 +28,7 @@ def compressed(image: NDArray[np.uint8], level: float) -> NDArray[np.uint8]:
 
 @dataclass(frozen=True)
 class MaskNoise:
-    """How the noisy mask of the target differs from the true one.
+    """Settings that say how the noisy mask of the target differs from the true one.
 
     erode, dilate   by ``pixels`` in every frame
     drift           it slides off, by ``pixels`` in the last frame, in the direction ``angle``

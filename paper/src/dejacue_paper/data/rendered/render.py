@@ -207,7 +207,7 @@ def _target(rng: np.random.Generator, family: Family) -> Thing:
 def _distractors(
     seed: int, family: Family, story: Story, count: int, size: tuple[int, int]
 ) -> tuple[Thing, ...]:
-    """Place them left and right of the target in turn, farther away and smaller."""
+    """Place distractors left and right of the target in turn, farther away and smaller."""
     things = []
     others = tuple(FAMILIES.values())
     for k in range(count):

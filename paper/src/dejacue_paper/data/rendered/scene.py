@@ -216,8 +216,8 @@ class RenderedScene:
             yield Placement(tip[0] - side / 2, tip[1] - side / 2, side), sprite
 
     def _is_visible(self, frame: int) -> bool:
-        """Whether the target can be seen; nothing is drawn where the answer is clear: its middle is
-        well inside, and no hand is there."""
+        """Return whether the target can be seen; nothing is drawn where the answer is clear:
+        its middle is well inside, and no hand is there."""
         place, (height, width) = self._place(self.target, frame), self.size
         inside = (
             place.left + place.side > 0.5 * place.side

@@ -8,12 +8,12 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
-from dejacue.errors import need, unknown
+from dejacue.errors import extra, need, unknown
 
 if TYPE_CHECKING:
     from dejacue_paper.learn.decoders.core import DecoderModel
 
-REMEDY = "pip install 'dejacue-paper[learn]'"
+REMEDY = extra("learn", "dejacue-paper")
 # name → module, class, the name in the published tables, and how it is printed
 DECODERS = {
     "moment": ("moment", "MomentDETR", "moment_detr", "Moment-DETR"),

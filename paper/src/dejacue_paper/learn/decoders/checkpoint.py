@@ -9,32 +9,35 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import torch
+from msgspec import Meta
 from torch import Tensor
 
 from dejacue._version import __version__
-from dejacue.errors import InputError, MissingData, first_line, in_file, need
+from dejacue.errors import InputError, MissingData, first_line, in_file, need, shown
 from dejacue.records import History
 from dejacue.sources.atomic import write_bytes, write_text
+from dejacue.sources.documents import declared, read_json
 from dejacue_paper.learn.decoders import DECODERS, REMEDY
 from dejacue_paper.learn.decoders import model as make
 from dejacue_paper.learn.decoders.core import DecoderModel
 from dejacue_paper.learn.decoders.training import Settings, Training
 
 FORMAT, VERSION = "dejacue decoder", 1
+MAX_DIMENSION = 1 << 14  # of features
 SETTINGS, WEIGHTS, STATE = "settings.json", "weights.safetensors", "state.safetensors"
 
 
 @dataclass(frozen=True)
 class About:
-    """What settings.json says."""
+    """The contents of settings.json."""
 
     settings: Settings
-    dimension: int
+    dimension: Annotated[int, Meta(ge=1, le=MAX_DIMENSION)]
     encoder: str | None
-    epoch: int
+    epoch: Annotated[int, Meta(ge=0)]
     losses: list[list[float]]
 
     def check(self, history: History, folder: Path | str) -> None:
@@ -94,33 +97,16 @@ def read_about(folder: Path) -> About:
         raise MissingData(
             "contains no trained decoder", file=folder, remedy='"dejacue learn train" writes one'
         )
-    try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-        if document["format"] != FORMAT:
-            raise ValueError(f'format "{document["format"]}"')
-        if document["version"] != VERSION:
-            raise InputError(
-                f"has version {document['version']}, but this dejacue reads version {VERSION}",
-                file=path,
-                field="version",
-                value=document["version"],
-                remedy="train the decoder again",
-            )
-        return About(
-            Settings(**document["settings"]),
-            int(document["dimension"]),
-            document["encoder"],
-            int(document["epoch"]),
-            document["losses"],
-        )
-    except InputError:
-        raise
-    except (OSError, ValueError, TypeError, LookupError) as error:
-        raise InputError(
-            f"does not contain the settings of a decoder ({first_line(error)})",
-            file=path,
-            remedy="train it again",
-        ) from None
+    document = read_json(path)
+    with in_file(path):
+        if not isinstance(document, dict) or document.get("format") != FORMAT:
+            problem = "does not contain the settings of a decoder"
+            raise InputError(problem, field="format", remedy="train it again")
+        if (version := document.get("version")) != VERSION:
+            problem = f"has version {shown(version)}, but this dejacue reads version {VERSION}"
+            remedy = "train the decoder again"
+            raise InputError(problem, field="version", value=version, remedy=remedy)
+        return declared(document, About)
 
 
 def load(folder: Path, seed: int | None = None) -> tuple[DecoderModel, About]:
@@ -144,7 +130,7 @@ def load(folder: Path, seed: int | None = None) -> tuple[DecoderModel, About]:
         model.load_state_dict(
             {name: tensor[member : member + 1] for name, tensor in weights.items()}
         )
-    except RuntimeError:
+    except (RuntimeError, IndexError):
         raise InputError(
             f"does not contain the weights of {about.settings.decoder}",
             file=folder / WEIGHTS,

@@ -63,7 +63,7 @@ class DecoderModel(nn.Module):
 
 
 class RivalModel(DecoderModel):
-    """One whose saliency is also trained with wrong texts: ``salient`` reads frames with any."""
+    """A decoder whose saliency also learns from wrong texts: ``salient`` reads frames with any."""
 
     family = "cycle"
 

@@ -36,7 +36,7 @@ def start(model: nn.Module, seeds: Sequence[int]) -> None:
 
 
 class Linear(Start):
-    """init: "default" (uniform by fan-in), "xavier", or "zero"."""
+    """A linear map per member. init: "default" (uniform by fan-in), "xavier", or "zero"."""
 
     def __init__(
         self, members: int, inputs: int, outputs: int, *, bias: bool = True, init: str = "default"

@@ -55,7 +55,8 @@ class TrainingBatch:
 
 @dataclass
 class Output:
-    """spans (layers, K, B, Q, 2), logits likewise, saliency (K, B, T), and what a loss needs."""
+    """Outputs of a decoder: spans (layers, K, B, Q, 2), logits likewise, saliency (K, B, T), and
+    what a loss needs."""
 
     spans: Tensor
     logits: Tensor

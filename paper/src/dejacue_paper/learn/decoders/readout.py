@@ -13,7 +13,7 @@ import numpy as np
 from dejacue.errors import need
 from dejacue.method.kernel import Answers
 from dejacue.method.readout import Readout, View
-from dejacue.records import History
+from dejacue.records import History, Note
 from dejacue_paper.learn.decoders import REMEDY
 
 
@@ -48,8 +48,9 @@ class Learned(Readout):
         start, end = rows[:, 0].astype(np.int64), rows[:, 1].astype(np.int64)
         return Answers.at(history.frames, start, end, rows[:, 2].copy())
 
-    def notes(self, history: History) -> tuple[str, ...]:
-        return ("windows of a learned decoder: its scores compare windows, not frames",)
+    def notes(self, history: History) -> tuple[Note, ...]:
+        text = "windows of a learned decoder: its scores compare windows, not frames"
+        return (Note(text, "information"),)
 
 
 class Decoder:

@@ -9,7 +9,8 @@ from dejacue_paper.learn.decoders.layers import WIDTH, Linear, Norm
 
 
 class Slots(nn.Module):
-    """rounds of: softmax over slots, renormalised over frames; slot += update (+= MLP)."""
+    """Slot attention; rounds of: softmax over slots, renormalised over frames; slot += update
+    (+= MLP)."""
 
     def __init__(self, members: int, rounds: int, thinking: bool) -> None:
         super().__init__()

@@ -45,7 +45,7 @@ STATES = ("empty", "filled", "half", "open")
 
 @dataclass(frozen=True)
 class Condition:
-    """What is learned from, how long, and which groups are read afterwards.
+    """Settings of one training: from what, how long, and which groups are read afterwards.
 
     folds   members learn from all components but a fifth, and are asked about that one
     most    seeds at most

@@ -31,7 +31,7 @@ Note = Callable[[str, int, int], None]
 
 @dataclass(frozen=True)
 class Settings:
-    """How a decoder is trained.
+    """Settings with which a decoder is trained.
 
     family         of batches; None: "balanced" (negative runs too), or the decoder's own
                    where it is trained as_published

@@ -10,8 +10,8 @@ from helpers.errors import refused
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dejacue.evaluation.ranking import RANKING, rank_candidates
 from dejacue.method import Window
+from dejacue_paper.evaluation.ranking import RANKING, rank_candidates
 
 REFERENCE = [[0, 9]]
 # tIoU with [0, 9]: 0, .3, .5, .8, 0

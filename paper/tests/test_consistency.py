@@ -8,8 +8,8 @@ from helpers.errors import refused
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dejacue.evaluation.overlap import paraphrase_pairs
 from dejacue.method import Window
+from dejacue_paper.evaluation.groups import paraphrase_pairs
 
 
 def test_two_descriptions_make_one_pair() -> None:

@@ -10,7 +10,7 @@ from helpers.errors import refused
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dejacue.evaluation.averages import duration_strata
+from dejacue_paper.evaluation.groups import duration_strata
 
 LENGTHS = st.lists(st.integers(1, 400), min_size=1, max_size=40)
 

@@ -10,8 +10,8 @@ from helpers.errors import refused
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dejacue.evaluation.identity import best_margin, best_outside, identity_correct
 from dejacue.method import Window
+from dejacue_paper.evaluation.identity import best_margin, best_outside, identity_correct
 
 NONE = -np.inf
 NO_WINDOWS = np.zeros((0, 2), dtype=int)

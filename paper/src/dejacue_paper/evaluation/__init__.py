@@ -1,0 +1,1 @@
+"""Measures that only the paper's tables use: pure functions on arrays."""

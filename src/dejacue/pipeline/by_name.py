@@ -1,0 +1,188 @@
+"""Objects by their names: found in each shot of a video, recognised in the others, and followed.
+
+find_objects ──▶ link ──▶ track, shot by shot; lost objects are looked for again
+instances        objects  Masks
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from dejacue.errors import InputError
+from dejacue.method._timelines import in_frames
+from dejacue.progress import Progress
+from dejacue.sources.atomic import write_bytes
+from dejacue.sources.build import EncoderInfo
+from dejacue.sources.detectors import Detection, Detector, ObjectSearch, find_objects, load_detector
+from dejacue.sources.detectors.base import merged
+from dejacue.sources.detectors.looks import FramePlace, PictureReader
+from dejacue.sources.detectors.lost import LookingAgain
+from dejacue.sources.detectors.search import MAX_INSTANCES, Instance
+from dejacue.sources.detectors.zero_shot import DEFAULT
+from dejacue.sources.encoders import Encoder
+from dejacue.sources.tracks.base import Tracker
+from dejacue.sources.tracks.loading import box_mask
+from dejacue.sources.video import Video
+
+SEARCH_FILE = "objects.json"
+SAME_OBJECT = 0.85  # cosine of two crops; below it they are two objects (benchmarks/same_object.py)
+USUAL_RATE = 10.0  # frames a second, where the video does not say
+
+
+class SavedSearch(
+    msgspec.Struct, frozen=True, tag_field="schema", tag="dejacue.objects/1", eq=False
+):
+    """Objects found by name; ``key`` changes with the video, the names and the detector."""
+
+    key: str
+    search: ObjectSearch
+
+
+@dataclass(frozen=True, eq=False)
+class SearchByName:
+    """Looks for objects of these names in a video.
+
+    detector   a Detector, or a name, which is loaded when it is needed; None: the default
+    """
+
+    video: Video
+    names: tuple[str, ...]
+    detector: Detector | str | None
+
+    @cached_property
+    def _loaded(self) -> Detector:
+        given = self.detector
+        return given if isinstance(given, Detector) else load_detector(given)
+
+    def search(self, file: Path, encoder: Encoder, progress: Progress) -> ObjectSearch:
+        """Return what is found, from the file of an earlier run if it fits."""
+        given = self.detector
+        wanted = given.identity if isinstance(given, Detector) else str(given or DEFAULT)
+        text = json.dumps([self.video.key, self.names, wanted])
+        key = hashlib.sha256(text.encode()).hexdigest()
+        try:
+            saved = msgspec.json.decode(file.read_bytes(), type=SavedSearch)
+            if saved.key == key:
+                return saved.search
+        except (OSError, msgspec.DecodeError, ValueError, RecursionError):
+            pass  # none, or of something else: it is made again
+        search = find_objects(self.video, self.names, self._loaded, progress=progress)
+        if not search.instances:
+            raise InputError(
+                search.summary.removesuffix(f"; {search.remedy}"),
+                file=self.video.path,
+                field="object_name",
+                value=self.names,
+                remedy=search.remedy,
+            )
+        search = linked(search, _rows(self.video, search.instances, encoder))
+        write_bytes(file, msgspec.json.encode(SavedSearch(key, search)))
+        return search
+
+    def tracker(self, search: ObjectSearch, tracker: Tracker) -> LookingAgain:
+        """Return a tracker that looks for objects again when they are lost for a second."""
+        patience = max(1, round(self.video.rate or USUAL_RATE))
+
+        def detect(picture: NDArray[np.uint8]) -> list[Detection]:
+            size = (picture.shape[0], picture.shape[1])
+            detections = merged(self._loaded.detect(picture, self.names), size)
+            return [thing for thing in detections if thing.score >= search.threshold]
+
+        details = {
+            "names": ", ".join(self.names),
+            "detector": search.detector,
+            "threshold": f"{search.threshold:g}",
+            "patience": str(patience),
+        }
+        return LookingAgain(tracker, detect, patience, details)
+
+
+def _rows(video: Video, instances: Sequence[Instance], encoder: Encoder) -> NDArray[np.float64]:
+    """Return (n, dimension) unit rows of what is in the boxes; (n, 0) if all are in one shot."""
+    if len({instance.shot for instance in instances}) < 2:
+        return np.zeros((len(instances), 0))
+    info = EncoderInfo.of(encoder)
+    by_frame: dict[int, list[int]] = defaultdict(list)
+    for at, instance in enumerate(instances):
+        by_frame[instance.frame].append(at)
+    places = [
+        FramePlace(frame, instances[first].source, instances[first].time_s, None)
+        for frame, (first, *_) in sorted(by_frame.items())
+    ]
+    crops: dict[int, NDArray[np.uint8]] = {}
+    with PictureReader(video) as reader:
+        for place, picture in reader.pictures(places):
+            for at in by_frame[place.index]:
+                crops[at] = info.pixels(picture, box_mask(instances[at].box, picture))
+    rows = encoder.encode_images([crops[at] for at in range(len(instances))]).astype(np.float64)
+    unit: NDArray[np.float64] = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    return unit
+
+
+def linked(search: ObjectSearch, rows: NDArray[np.float64]) -> ObjectSearch:
+    """Return the search with one object number for the instances of different shots that look
+    alike, numbered by their best score; at most MAX_INSTANCES objects are kept.
+
+    Shots come in the order of their best score. An instance joins the object that it resembles
+    most, if by SAME_OBJECT or more, and if no other instance of its shot is nearer to it.
+    """
+    groups: list[list[int]] = []
+    instances = search.instances  # best first
+    for shot in dict.fromkeys(instance.shot for instance in instances):
+        members = [at for at, instance in enumerate(instances) if instance.shot == shot]
+        pairs = [
+            (float(max(rows[at] @ rows[other] for other in group)), at, number)
+            for at in members
+            for number, group in enumerate(groups)
+        ]
+        joined: dict[int, int] = {}
+        for cosine, at, number in sorted(pairs, key=lambda pair: (-pair[0], *pair[1:])):
+            if cosine >= SAME_OBJECT and at not in joined and number not in joined.values():
+                joined[at] = number
+        for at in members:
+            if at in joined:
+                groups[joined[at]].append(at)
+            else:
+                groups.append([at])
+    groups.sort(key=min)
+    numbers = {at: number for number, group in enumerate(groups, 1) for at in group}
+    kept = tuple(
+        replace(instance, object=numbers[at])
+        for at, instance in enumerate(instances)
+        if numbers[at] <= MAX_INSTANCES
+    )
+    left_out = search.left_out + max(0, len(groups) - MAX_INSTANCES)
+    return replace(search, instances=kept, left_out=left_out)
+
+
+def others_found(search: ObjectSearch, numbers: Sequence[int]) -> str:
+    """Return a sentence that names all objects, the first of which is taken."""
+    listed = "; ".join(describe(search, number) for number in numbers)
+    return (
+        f"{len(numbers)} objects were found: {listed}. This is object {numbers[0]}; "
+        f"objects={numbers[1]} takes another, find_each all of them"
+    )
+
+
+def describe(search: ObjectSearch, number: int) -> str:
+    """Return "2 cup, left, score 0.81, frames 0 – 99": an object, in words."""
+    own = [instance for instance in search.instances if instance.object == number]
+    best = own[0]
+    beside = [instance for instance in search.instances if instance.shot == best.shot]
+    beside.sort(key=lambda instance: instance.box[0] + instance.box[2])
+    places = {1: ("alone",), 2: ("left", "right"), 3: ("left", "middle", "right")}
+    order = beside.index(best)
+    place = places[len(beside)][order] if len(beside) in places else f"{order + 1}. from the left"
+    shots = [search.shots[shot] for shot in sorted({instance.shot for instance in own})]
+    frames = ", ".join(in_frames(*shot) for shot in shots[:3]) + (", …" if len(shots) > 3 else "")
+    return f"{number} {best.name}, {place}, score {best.score:.2f}, {frames}"

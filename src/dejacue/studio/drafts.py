@@ -1,0 +1,66 @@
+"""Routes of drafts: what somebody has begun on the page and not saved, kept for the next time."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import time
+from pathlib import Path
+from typing import Annotated
+
+from fastapi import APIRouter
+from pydantic import Field
+
+from dejacue.sources.atomic import write_text
+from dejacue.studio.models import Json, RequestModel, SessionDep, StudioDep
+from dejacue.studio.security import StudioSession
+from dejacue.studio.state import Studio
+
+router = APIRouter(prefix="/api/drafts", tags=["drafts"])
+MAX_DRAFTS = 200  # of one person; the oldest go first
+
+
+class DraftBody(RequestModel):
+    """A draft of one page (a tab, since it was loaded) and form; text null: it is done."""
+
+    page: Annotated[str, Field(min_length=1, max_length=64)]
+    name: Annotated[str, Field(min_length=1, max_length=3000)]
+    text: Annotated[str, Field(max_length=2_000_000)] | None = None
+
+
+@router.get("")
+def list_drafts(studio: StudioDep, session: SessionDep) -> list[Json]:
+    """List one's own drafts, the latest first."""
+    drafts = []
+    for path in _folder(studio, session).glob("*.json"):
+        with contextlib.suppress(OSError, ValueError):
+            drafts.append(json.loads(path.read_text()))
+    return sorted(drafts, key=lambda draft: -float(draft["saved_s"]))
+
+
+@router.put("")
+def write_draft(body: DraftBody, studio: StudioDep, session: SessionDep) -> Json:
+    """Keep a draft, in place of the one before."""
+    folder = _folder(studio, session)
+    path = folder / f"{_hashed(body.page, body.name)}.json"
+    with studio.writing:
+        if body.text is None:
+            path.unlink(missing_ok=True)
+        else:
+            write_text(path, json.dumps({**body.model_dump(), "saved_s": time.time()}))
+            kept = sorted(folder.glob("*.json"), key=lambda path: path.stat().st_mtime_ns)
+            for old in kept[:-MAX_DRAFTS]:
+                old.unlink(missing_ok=True)
+    return {"kept": body.text is not None}
+
+
+def _folder(studio: Studio, session: StudioSession) -> Path:
+    """Return the folder of one person's drafts: nobody sees those of another."""
+    return (
+        studio.workspace.private / "drafts" / _hashed(session.annotator or "", str(session.owner))
+    )
+
+
+def _hashed(*names: str) -> str:
+    return hashlib.sha256("\0".join(names).encode()).hexdigest()[:32]

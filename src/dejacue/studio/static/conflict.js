@@ -1,0 +1,84 @@
+// Somebody else has saved the same thing: both versions, and a way to keep either or to merge them.
+
+import { without } from "./marks.js";
+import { Dialog, html } from "./ui.js";
+
+export const equal = (value, other) => JSON.stringify(value) === JSON.stringify(other);
+
+// Of two versions of what was `base`: the one that changed, and mine where both did.
+const changed = (base, mine, theirs) => (equal(mine, base) ? theirs : mine);
+
+// All that either added, without what either removed.
+function mergeSets(base, mine, theirs) {
+  const has = (values, value) => values.some((other) => equal(other, value));
+  return [theirs.filter((value) => has(mine, value) || !has(base, value)),
+    mine.filter((value) => !has(theirs, value) && !has(base, value))];
+}
+
+// Words merge by state: descriptions that either wrote; frames that both name are as I named them.
+export function mergeWords(base, mine, theirs) {
+  const textOf = (words, name) => words.states.find((state) => state.name === name)?.text;
+  const states = [...theirs.states, ...mine.states.filter(({ name }) => textOf(theirs, name) === undefined)]
+    .flatMap((state) => {
+      const before = textOf(base, state.name), my = textOf(mine, state.name), their = textOf(theirs, state.name);
+      if (my === undefined || their === undefined) {  // one does not have it: removed there, or added here
+        return (my ?? their) === before ? [] : [state];
+      }
+      const both = my !== before && their !== before;
+      return [{ ...state, text: both ? [...new Set([...my.split("\n"), ...their.split("\n")])].join("\n")
+        : changed(before, my, their) }];
+    });
+  const [kept, added] = mergeSets(base.examples, mine.examples, theirs.examples), [here, new_] =
+    mergeSets(base.changes, mine.changes, theirs.changes);
+  const examples = added.reduce((all, mark) => [...(mark.source ? all : without(all, mark.start, mark.end)), mark], kept)
+    .filter(({ state }) => state === null || states.some(({ name }) => name === state));
+  return { ...theirs, states, examples, changes: [...here, ...new_].sort((a, b) => a - b),
+    object: changed(base.object, mine.object, theirs.object), readout: mine.readout, coordinates: mine.coordinates,
+    top: mine.top };
+}
+
+// Labels by frame, as lists of numbers.
+export const mergeLabels = (base, mine, theirs) => mine.map((label, n) => changed(base[n], label, theirs[n]));
+
+// Decisions by frame; a row is cut wherever either was.
+export function mergeRows(base, mine, theirs) {
+  const at = (rows, frame) => rows.find((row) => row.start <= frame && frame <= row.end)?.label ?? null;
+  const starts = new Set([...mine, ...theirs].map((row) => row.start)), ends = new Set([...mine, ...theirs].map((row) => row.end));
+  return mine.flatMap((row) => {
+    const parts = [];
+    for (let frame = row.start; frame <= row.end; frame += 1) {
+      if (starts.has(frame)) parts.push({ ...row, start: frame,
+        label: changed(at(base, frame), at(mine, frame), at(theirs, frame)) });
+      if (ends.has(frame)) parts.at(-1).end = frame;
+    }
+    return parts;
+  });
+}
+
+const frames = ({ start, end, source }) => source ?? (start === end ? `frame ${start}` : `frames ${start} – ${end}`);
+
+export const linesOfWords = ({ object, states, examples = [], changes = [] }, settings = {}) => [
+  ...(object ? [`object: ${object}`] : []),
+  ...states.map(({ name, text }) => `${name}: ${text.split("\n").filter((line) => line.trim()).join("; ")}`),
+  ...examples.map((mark) => `${frames(mark)} ${mark.state === null ? "shows none of the states" : `shows ${mark.state}`}`),
+  ...changes.map((frame) => `a change at frame ${frame}`),
+  ...Object.entries(settings).filter(([, value]) => value).map(([name, value]) => `${name}: ${value}`),
+];
+export const linesOfRuns = (runs) => runs.map((run) => `${frames(run)}: ${run.label ?? "open"}`);
+
+const Version = ({ title, lines, others, children }) => html`<section><h3>${title}</h3>
+  <ul>${lines.map((line) => html`<li>${others.includes(line) ? line : html`<mark>${line}</mark>`}</li>`)}</ul>
+  ${children}</section>`;
+
+// mine, theirs: lines; keep: {mine(), theirs(), merge()}
+export function Conflict({ what, mine, theirs, keep, onClose }) {
+  const then = (act) => () => { onClose?.(); act(); };
+  return html`<${Dialog} title="Two versions" onClose=${onClose}>
+    <p>${what} was changed elsewhere, perhaps in another tab. Nothing of either version is lost yet.</p>
+    <div class="versions">
+      <${Version} title="Yours" lines=${mine} others=${theirs}>
+        <button type="button" onClick=${then(keep.mine)}>Keep mine</button></${Version}>
+      <${Version} title="Theirs" lines=${theirs} others=${mine}>
+        <button type="button" onClick=${then(keep.theirs)}>Keep theirs</button></${Version}></div>
+    <button type="button" class="main" onClick=${then(keep.merge)}>Merge</button></${Dialog}>`;
+}

@@ -1,0 +1,75 @@
+// What was begun and not saved: in memory while the page is open, and in this browser and on the server for the next
+// time, by page (a tab, since it was loaded) and name.
+
+import { fetchJson } from "./api.js";
+import { html, useEffect, useState } from "./ui.js";
+
+const PREFIX = "dejacue-draft ", SEND_MS = 300, PAGE = `${Date.now()}-${Math.random()}`;
+const drafts = new Map(), kept = new Set(), timers = new Map();
+// A page holds its lock as long as it is open; other pages are gone.
+navigator.locks?.request(PREFIX + PAGE, () => new Promise(() => {}));
+
+const keyOf = (page, name) => PREFIX + JSON.stringify([location.host, page, name]);
+const send = (page, name, text) => fetchJson("drafts", { method: "PUT", body: { page, name, text } }).catch(() => {});
+
+function store(page, name, text) {
+  try {
+    if (text === null) localStorage.removeItem(keyOf(page, name));
+    else localStorage.setItem(keyOf(page, name), JSON.stringify({ page, name, text, saved_s: Date.now() / 1000 }));
+  } catch { /* full, or forbidden: the server has it */ }
+  const key = keyOf(page, name);
+  clearTimeout(timers.get(key));
+  timers.set(key, setTimeout(send, text === null ? 0 : SEND_MS, page, name, text));
+}
+
+export const draftOf = (name) => drafts.get(name);
+export const holdDraft = (name, state) => (state === null ? drafts.delete(name) : drafts.set(name, state));
+
+// Keeps what is not saved under a name; null: nothing.
+export function storeDraft(name, value) {
+  if (value === null && !kept.has(name)) return;
+  if (value === null) kept.delete(name); else kept.add(name);
+  store(PAGE, name, value === null ? null : JSON.stringify(value));
+}
+
+// All drafts, the latest first: [{page, name, text, saved_s}]
+async function stored() {
+  const here = Object.keys(localStorage).filter((key) => key.startsWith(PREFIX)
+    && JSON.parse(key.slice(PREFIX.length))[0] === location.host).map((key) => JSON.parse(localStorage.getItem(key)));
+  const all = [...here, ...await fetchJson("drafts").catch(() => [])].sort((a, b) => b.saved_s - a.saved_s);
+  return all.filter((draft, n) => n === all.findIndex(({ page, name }) => page === draft.page && name === draft.name));
+}
+
+// Those of pages that are not open any more.
+async function left() {
+  const open = (await navigator.locks?.query())?.held.map((lock) => lock.name) ?? [];
+  return (await stored()).filter(({ page }) => page !== PAGE && !open.includes(PREFIX + page));
+}
+
+// The names of all drafts, also of other pages.
+export function useDraftNames() {
+  const [names, setNames] = useState(() => [...kept]);
+  useEffect(() => { stored().then((all) => setNames([...kept, ...all.map(({ name }) => name)])); }, []);
+  return names;
+}
+
+// Offers what a page that is gone has left of this name. take(value)
+export function Kept({ name, take }) {
+  const [entries, setEntries] = useState([]);
+  useEffect(() => {
+    let shown = true;
+    left().then((all) => shown && setEntries(all.filter((draft) => draft.name === name)));
+    return () => { shown = false; };
+  }, [name]);
+  const [entry, ...others] = entries;
+  if (!entry) return null;
+  const answer = (use) => {
+    if (use) take(JSON.parse(entry.text));
+    store(entry.page, name, null);
+    setEntries(others);
+  };
+  return html`<p class="note offer" role="status">
+    <span>Edits of ${new Date(1000 * entry.saved_s).toLocaleString()} were not saved. They are kept.</span>
+    <span class="acts"><button type="button" onClick=${() => answer(true)}>Use them</button>
+      <button type="button" onClick=${() => answer(false)}>Discard them</button></span></p>`;
+}

@@ -1,0 +1,272 @@
+"""Nothing is lost: two people save one finding, names are taken, the server is killed."""
+
+from __future__ import annotations
+
+import random
+import stat
+import threading
+
+import pytest
+from helpers.studio_process import StudioProcess
+
+from dejacue import Finding
+
+FINDING = "#/finding/cup"
+
+
+def text_of(state: str) -> str:
+    return f'textarea[aria-label="descriptions of {state}, one per line"]'
+
+
+@pytest.fixture
+def tabs(address, desk):
+    """Open the finding in two tabs of one browser."""
+    user = desk(address)
+    user.open(FINDING)
+    user.page.locator(text_of("full")).wait_for()
+    other = user.page.context.new_page()
+    other.goto(f"{address}{FINDING}")
+    other.locator(text_of("full")).wait_for()
+    user.expected = "status of 40"  # 404: a refused name
+    return user.page, other
+
+
+def save(page) -> None:
+    page.get_by_role("button", name="Save", exact=True).click()
+
+
+def words_of(workspace) -> dict[str, list[str]]:
+    states = Finding.read(workspace / "cup").vocabulary.states
+    return {state: list(texts) for state, texts in states.items()}
+
+
+@pytest.mark.long
+def test_two_tabs_that_save_one_finding_see_both_versions(tabs, workspace) -> None:
+    mine, theirs = tabs
+    theirs.fill(text_of("empty"), "a cup without tea")
+    save(theirs)
+    theirs.get_by_text("saved in cup").wait_for()
+    mine.fill(text_of("full"), "a cup with tea")
+    save(mine)
+    dialog = mine.get_by_role("dialog", name="Two versions")
+    dialog.wait_for()
+    assert "a cup without tea" in dialog.inner_text()
+    assert "a cup with tea" in dialog.inner_text()
+    assert words_of(workspace)["empty"] == ["a cup without tea"]
+    dialog.get_by_role("button", name="Merge").click()
+    save(mine)
+    mine.get_by_text("saved in cup").wait_for()
+    merged = words_of(workspace)
+    assert (merged["empty"], merged["full"]) == (["a cup without tea"], ["a cup with tea"])
+    theirs.fill(text_of("full"), "brimming")
+    save(theirs)
+    theirs.get_by_role("button", name="Keep theirs").click()
+    assert theirs.input_value(text_of("full")) == "a cup with tea"
+    theirs.keyboard.press("Control+z")
+    assert theirs.input_value(text_of("full")) == "brimming"
+    save(theirs)
+    theirs.get_by_text("saved in cup").wait_for()
+    mine.fill(text_of("empty"), "drained")
+    save(mine)
+    mine.get_by_role("button", name="Keep mine").click()
+    mine.get_by_role("button", name="Save", exact=True, disabled=True).wait_for()
+    kept = words_of(workspace)
+    assert (kept["empty"], kept["full"]) == (["drained"], ["a cup with tea"])
+
+
+MERGED = """async () => {
+  const { mergeLabels, mergeRows, mergeWords } = await import("/static/conflict.js");
+  const words = (object, states, examples, changes) => ({ object, changes,
+    states: Object.entries(states).map(([name, text]) => ({ name, text })),
+    examples: examples.map(([state, start, end]) => ({ state, start, end, source: null })) });
+  const row = (start, end, label) => ({ start, end, label });
+  return {
+    words: mergeWords(
+      words("cup", { empty: "a", full: "b", half: "c" }, [["empty", 0, 4], ["full", 9, 9]], [3]),
+      words("cup", { empty: "a\\nmine", full: "b", new: "n" },
+        [["full", 9, 9], ["full", 20, 22]], [3, 8]),
+      words("mug", { empty: "a\\ntheirs", full: "B", half: "c" },
+        [["empty", 0, 4], ["full", 9, 9], ["empty", 21, 21]], [])),
+    labels: mergeLabels([0, 0, 0, 1], [0, 2, 0, 1], [0, 0, 3, 0]),
+    rows: mergeRows([row(4, 9, null)], [row(4, 6, "x"), row(7, 9, null)], [row(4, 9, "y")]),
+  };
+}"""
+
+
+def test_versions_are_merged_by_state_and_by_frame(address, desk) -> None:
+    user = desk(address)
+    user.open()
+    merged = user.page.evaluate(MERGED)
+    words = merged["words"]
+    texts = [(state["name"], state["text"]) for state in words["states"]]
+    assert texts == [("empty", "a\nmine\ntheirs"), ("full", "B"), ("new", "n")]
+    marks = [(mark["state"], mark["start"], mark["end"]) for mark in words["examples"]]
+    assert marks == [("full", 9, 9), ("full", 20, 22)]
+    assert (words["object"], words["changes"]) == ("mug", [8])
+    assert merged["labels"] == [0, 2, 3, 0]
+    rows = [(row["start"], row["end"], row["label"]) for row in merged["rows"]]
+    assert rows == [(4, 6, "x"), (7, 9, "y")]
+
+
+@pytest.mark.long
+def test_save_as_offers_free_names_and_asks_before_it_replaces(tabs, workspace) -> None:
+    page = tabs[0]
+
+    def save_as(name: str | None = None):
+        page.get_by_role("button", name="Save as …").click()
+        field = page.get_by_label("Folder in the workspace")
+        if name is not None:
+            field.fill(name)
+        chosen = field.input_value()
+        page.get_by_role("dialog").get_by_role("button", name="Save").click()
+        return chosen
+
+    for expected in ("cup-2", "cup-3"):
+        assert save_as() == expected
+        page.get_by_role("heading", name=expected).wait_for()
+        page.locator(text_of("full")).wait_for()
+    document = workspace / "cup-2" / "finding.json"
+    before = document.read_bytes()
+    page.fill(text_of("full"), "a cup with tea")
+    save_as("../cup")
+    page.get_by_text("is not a place in the workspace").wait_for()
+    assert page.get_by_label("Folder in the workspace").input_value() == "../cup"
+    page.get_by_label("Folder in the workspace").fill("cup-2")
+    page.get_by_role("dialog").get_by_role("button", name="Save").click()
+    page.get_by_text("Replace it?").wait_for()
+    assert document.read_bytes() == before
+    page.get_by_role("button", name="Replace it").click()
+    page.get_by_role("heading", name="cup-2").wait_for()
+    assert document.read_bytes() != before
+
+
+def test_what_was_begun_is_offered_after_a_reload_and_shown_on_its_card(
+    address, desk, workspace
+) -> None:
+    user = desk(address)
+    user.open(FINDING)
+    page = user.page
+    kept = lambda: list((workspace / ".dejacue-studio").glob("drafts/*/*.json"))  # noqa: E731
+    page.fill(text_of("full"), "a cup with tea")
+    while not kept():
+        page.wait_for_timeout(30)
+    page.evaluate("localStorage.clear()")  # another browser has only what the server keeps
+    user.open()
+    page.locator(".card", has_text="cup").get_by_text("unsaved edits").wait_for()
+    user.open(FINDING)
+    page.get_by_role("button", name="Use them").click()
+    assert page.input_value(text_of("full")) == "a cup with tea"
+    page.get_by_role("button", name="Save", exact=True).click()
+    page.get_by_text("saved in cup").wait_for()
+    while kept():
+        page.wait_for_timeout(30)
+    user.open("#/track/scene%2Fscene.mp4")
+    page.get_by_label("name of state 1").fill("warm")
+    user.open("#/track/scene%2Fscene.mp4")  # what is in this browser is enough
+    page.get_by_role("button", name="Use them").click()
+    assert page.get_by_label("name of state 1").input_value() == "warm"
+
+
+# the second batch of pictures is never encoded
+HANG = """
+import threading
+from dejacue.sources.encoders.mini import Mini
+plain = Mini.encode_images
+def encode(self, crops, calls=[]):
+    calls.append(1)
+    if len(calls) > 1:
+        threading.Event().wait()
+    return plain(self, crops)
+Mini.encode_images = encode
+"""
+
+
+@pytest.mark.long
+def test_a_studio_that_is_killed_and_started_again_goes_on(workspace, desk) -> None:
+    studio, folder = StudioProcess(workspace), workspace / "made"
+    try:
+        studio.start(HANG)
+        token = studio.token
+        user = desk(studio.address)
+        page, user.expected = user.page, "ERR_"  # the connection is refused, or reset
+        page.goto(f"{studio.address}?token={token}")
+        body = {"kind": "find", "video": "scene/scene.mp4", "masks": "scene/Annotations"}
+        body |= {"objects": [1], "vocabulary": "scene/vocabulary.yaml", "folder": "made"}
+        begin = "async (body) => (await import('/static/api.js')).fetchJson('jobs', { body })"
+        page.evaluate(begin, body)
+        page.reload()
+        page.get_by_role("link", name="Jobs").click()
+        user.until("() => document.querySelector('.job.running .state')?.innerText.includes('/')")
+        while not list(folder.glob("*.partial")):
+            page.wait_for_timeout(30)
+        studio.kill()
+        page.get_by_text("Connection lost, trying again").wait_for()
+        studio.start()
+        assert studio.token == token
+        page.locator(".job.interrupted").wait_for()
+        user.until("() => document.querySelector('.connection').innerText === ''")
+        page.get_by_role("button", name="Continue").click()
+        page.locator(".job.done").wait_for()
+        assert page.locator(".job").count() == 1
+        windows = [tuple(interval.window) for interval in Finding.read(folder)]
+        assert windows == [tuple(interval.window) for interval in Finding.read(workspace / "cup")]
+        kept = workspace / ".dejacue-studio" / "sessions.json"
+        assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+    finally:
+        studio.kill()
+
+
+ROUNDS = 20
+SAVED = (
+    "() => [...document.querySelectorAll('button')].find((b) => b.innerText === 'Save')?.disabled"
+)
+LOST = "() => document.querySelector('.connection')?.innerText"
+
+
+@pytest.mark.long
+def test_nothing_that_was_saved_or_begun_is_lost_in_twenty_kills(workspace, desk) -> None:
+    """Save words while the studio is killed at random moments; the words say which save it was."""
+    studio, draw, confirmed = StudioProcess(workspace), random.Random(0), -1
+    studio.start()
+    user = desk(studio.address)
+    page, user.expected = user.page, "ERR_"
+    page.goto(f"{studio.address}?token={studio.token}")
+
+    def write(number: int) -> None:
+        page.fill(text_of("full"), f"a cup with tea {number}")
+
+    def saved() -> int:
+        (text,) = words_of(workspace)["full"]
+        return int(text.rpartition(" ")[2])
+
+    try:
+        user.open(FINDING)
+        write(0)
+        page.keyboard.press("Control+s")
+        user.until(SAVED)
+        for number in range(1, ROUNDS + 1):
+            kill = threading.Timer(draw.random(), studio.process.kill)
+            write(number)
+            kill.start()
+            page.keyboard.press("Control+s")
+            user.until(f"() => ({SAVED})() || ({LOST})()")
+            confirmed = number if page.evaluate(SAVED) else number - 1
+            kill.join()
+            studio.kill()
+            assert confirmed <= saved() <= number
+            begun = number % 4 == 0
+            if begun:  # and the page is closed, too
+                user.until(LOST)
+                write(1000 + number)
+                page.goto("about:blank")
+            studio.start()
+            if begun:
+                page.goto(f"{studio.address}{FINDING}")
+                page.get_by_role("button", name="Use them").click()
+                assert page.input_value(text_of("full")) == f"a cup with tea {1000 + number}"
+                write(number)
+                page.keyboard.press("Control+s")
+            user.until(SAVED)
+            assert saved() == number
+    finally:
+        studio.kill()

@@ -1,0 +1,125 @@
+"""One screen, like an editor: a large video, the timeline under it, both always in sight."""
+
+from __future__ import annotations
+
+import pytest
+
+from dejacue import Finding
+
+MANY = 30  # states
+
+# Share of the window that the video has, and the rows that are wholly in sight
+MEASURE = """() => {
+  const box = (selector) => document.querySelector(selector).getBoundingClientRect();
+  const stage = box(".stage"), rows = box(".tl-scroll"), axis = box(".tl-reading");
+  const labels = [...document.querySelectorAll(".tl-label:not(.tl-lane)")];
+  const seen = labels.map((row) => row.getBoundingClientRect()).filter(
+    ({ top, bottom }) => top >= axis.bottom - 1 && bottom <= rows.bottom + 1);
+  return { share: stage.width * stage.height / (innerWidth * innerHeight), rows: seen.length,
+    inside: stage.top >= 0 && stage.bottom <= innerHeight && rows.bottom <= innerHeight,
+    scrolls: document.documentElement.scrollHeight > innerHeight };
+}"""
+
+
+@pytest.fixture
+def many(address, desk, workspace):
+    """many(width, height) opens a finding of thirty states, one with a name that has no end."""
+    found = Finding.read(workspace / "cup")
+    states = {f"state {n} of a long list": [f"cup filled {n}"] for n in range(MANY - 1)}
+    found.with_words({**states, "x" * 80: ["cup with nothing"]}).write(workspace / "many")
+
+    def sit(width: int, height: int):
+        user = desk(address, width)
+        user.page.set_viewport_size({"width": width, "height": height})
+        user.open("#/finding/many")
+        user.until(f"() => document.querySelectorAll('.tl-windows').length >= {MANY}")
+        user.shows(0)
+        return user
+
+    return sit
+
+
+@pytest.mark.parametrize(
+    ("width", "height", "share", "rows"), [(1280, 720, 0.20, 3), (1920, 1080, 0.30, 5)]
+)
+def test_a_square_video_is_large_and_never_scrolls_away(many, width, height, share, rows) -> None:
+    user = many(width, height)
+    square = "() => { document.querySelector('.stage').style.setProperty('--shape', 1); }"
+    user.page.evaluate(square)
+    before = user.page.evaluate(MEASURE)
+    assert before["share"] >= share
+    assert before["rows"] >= rows
+    assert before["inside"]
+    assert not before["scrolls"]
+    user.page.locator(".tl-label").last.scroll_into_view_if_needed()
+    assert user.page.evaluate("document.querySelector('.tl-scroll').scrollTop") > 0
+    after = user.page.evaluate(MEASURE)
+    assert after == {**before, "rows": after["rows"]}  # the video stands, the axis sticks
+
+
+def test_the_divider_gives_room_rows_open_and_the_pointer_shows_its_frame(many) -> None:
+    user = many(1280, 720)
+    page, height = user.page, "document.querySelector('.strip').clientHeight"
+    divider = page.get_by_role("separator", name="height of the timeline")
+    small = page.evaluate(height)
+    divider.focus()
+    page.keyboard.press("ArrowUp")
+    assert page.evaluate(height) == small + 24
+    box = divider.bounding_box()
+    middle = (box["x"] + box["width"] / 2, box["y"] + 4)
+    user.drag(middle, (middle[0], middle[1] - 100))
+    assert page.evaluate(height) == small + 124
+    page.reload()  # it is remembered
+    user.until(f"() => document.querySelectorAll('.tl-windows').length >= {MANY}")
+    user.until(f"() => {height} === {small + 124}")
+    user.shows(0)
+
+    row = page.locator(".tl-label").nth(2)
+    thin = row.bounding_box()["height"]
+    row.get_by_role("button").click()  # its window is selected
+    user.until("() => document.querySelectorAll('.tl-open').length === 1")
+    assert row.bounding_box()["height"] > 2 * thin
+    start = int(user.windows()["state 2 of a long list"][0].split(" – ")[0])
+    user.shows(start)
+
+    value = row.locator("output").inner_text()
+    plot = page.locator(".tl-plot").bounding_box()
+    page.mouse.move(plot["x"] + 0.9 * plot["width"], plot["y"] + 20)
+    skim = "() => { const { hidden, dataset } = document.querySelector('.skim');"
+    user.until(f"{skim} return !hidden && dataset.frame > 45; }}")  # large, where the video is
+    assert row.locator("output").inner_text() == value  # of the frame of the player
+    page.mouse.move(plot["x"] + 0.9 * plot["width"], 100)
+    user.until(f"{skim} return hidden; }}")
+
+    text = page.locator(".words textarea").first
+    text.fill("cup filled zyzzyva")
+    user.until("() => document.querySelector('.descriptions mark')?.textContent === 'zyzzyva'")
+    page.get_by_text("mini does not know zyzzyva").wait_for()
+    text.fill("cup filled")
+    user.until("() => !document.querySelector('.descriptions').querySelector('mark')")
+
+    names = page.evaluate("""() => [...document.querySelectorAll(".tl-label, .answers button")]
+      .filter((box) => box.scrollWidth > box.clientWidth + 1).length""")
+    assert names == 0  # none overflows
+    page.get_by_label("pictures").select_option("intervals")
+    page.get_by_label("pictures").select_option("none")
+    page.get_by_role("tab", name="Show it").click()
+    panel = page.locator(".panel")
+    assert panel.evaluate("(box) => box.scrollWidth <= box.clientWidth")
+
+
+@pytest.mark.long
+def test_on_a_phone_the_words_are_a_sheet_that_leaves_the_intervals_in_sight(many, axe) -> None:
+    user = many(390, 844)
+    folded = user.page.evaluate(MEASURE)
+    assert folded["inside"]
+    assert folded["rows"] >= 5
+    user.page.get_by_role("tab", name="Words").click()
+    user.page.locator(".words textarea").first.fill("drained cup")
+    sheet = user.page.evaluate(MEASURE)
+    assert sheet["inside"]
+    assert sheet["rows"] >= 3
+    assert not sheet["scrolls"]
+    assert axe(user.page) == []
+    user.page.get_by_role("button", name="Words, examples and doubts").click()
+    user.until("() => document.querySelector('.panel').offsetHeight === 0")

@@ -1,0 +1,191 @@
+"""find() with nothing but a name: cuts, several instances, objects that leave and return, none."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from helpers.colour_tracker import Colour
+from helpers.errors import refused
+from helpers.films import CUPS, RATE, ColourRows, CupDetector, Film, cup_pixels
+
+import dejacue
+from dejacue.errors import Cancelled
+from dejacue.pipeline import Job
+from dejacue.records.example import Example
+from dejacue.sources.masks import open_masks
+from dejacue.sources.tracks import read_notes
+from dejacue.sources.video import open_video, write_video
+
+EXAMPLES = {"early": [0], "late": [40]}
+OPTIONS = {"object_name": "cup", "examples": EXAMPLES, "pictures": False}
+
+
+def search(path, folder=None, detector=None, tracker=None, **options):
+    return dejacue.find(
+        path,
+        encoder=ColourRows(),
+        detector=detector or CupDetector(),
+        tracker=tracker or Colour(),
+        folder=folder,
+        **{**OPTIONS, **options},
+    )
+
+
+def saved(tmp_path, film):
+    return write_video(tmp_path / "film.mp4", film.frames, RATE)
+
+
+def written(folder):
+    return open_masks(folder / "masks", match=read_notes(folder / "masks").match)
+
+
+def tracks(masks, path):
+    """Return for each object and frame which cup its mask shows; None: none."""
+    ids = masks.ids()
+    shown = {id: [] for id in ids}
+    for frame in open_video(path):
+        for id, mask in zip(ids, masks.unions(frame, [frozenset([id]) for id in ids]), strict=True):
+            share = [
+                0 if mask is None else cup_pixels(frame.image, c)[mask].mean() for c in range(4)
+            ]
+            shown[id].append(int(np.argmax(share)) if max(share) > 0.5 else None)
+    return shown
+
+
+@pytest.fixture(scope="module")
+def film():
+    """Two cups that cross; another place without them; both again, seen from elsewhere."""
+    made = Film().shot(20, (0, 5, 70, 6), (1, 70, 5, 26))
+    made.shot(12, background=1)
+    return made.shot(16, (0, 60, 30, 20), (1, 10, 20, 30), background=2)
+
+
+@pytest.fixture(scope="module")
+def path(film, tmp_path_factory):
+    return saved(tmp_path_factory.mktemp("by-name"), film)
+
+
+def test_an_object_is_found_by_name_and_followed_through_all_shots(path, tmp_path, film) -> None:
+    finding = search(path, tmp_path)
+    shown = tracks(written(tmp_path), path)
+    assert shown == {
+        cup + 1: [cup if cup in places else None for places in film.places] for cup in (0, 1)
+    }
+    assert finding.history.source_frames.tolist() == [
+        at for at, places in enumerate(film.places) if 0 in places
+    ]
+    said = " ".join(map(str, finding.warnings))
+    assert "found" in said
+    assert "2 objects were found" in said
+    again = CupDetector()
+    assert (search(path, tmp_path, again).history.features == finding.history.features).all()
+    assert again.looks == 0  # what was found before is not looked for again
+
+
+def test_the_name_comes_from_the_vocabulary_and_each_object_can_be_asked_for(path) -> None:
+    states = {"early": (), "late": ()}
+    examples = [Example("early", (0, 0)), Example("late", (40, 40))]
+    words = dejacue.Vocabulary(states, object="cup", examples=examples)
+    options = {"encoder": ColourRows(), "detector": CupDetector(), "tracker": Colour()}
+    findings = dejacue.find_each(path, words, pictures=False, **options)
+    assert [finding.history.id for finding in findings] == ["film-1", "film-2"]
+    second = dejacue.find(path, words, objects=2, pictures=False, **options)
+    assert (second.history.features == findings[1].history.features).all()
+
+
+def test_an_object_that_leaves_and_returns_elsewhere_is_followed_again(tmp_path) -> None:
+    film = Film().shot(10, (0, 80, 80, 10))
+    film.shot(60, (0, 70, 230, 10))  # leaves to the right
+    film.cuts.pop()
+
+    class Forgetful(Colour):
+        """Loses what has left the picture, as a real tracker does, until a prompt shows it."""
+
+        def session(self):
+            session = super().session()
+            step, lost = session.step, set()
+
+            def forgetting(image, prompts=()):
+                lost.difference_update(prompt.object for prompt in prompts)
+                seen = step(image, prompts)
+                lost.update(id for id, one in seen.items() if not one.mask.any())
+                return {
+                    id: type(one)(one.mask & (id not in lost), 0.0 if id in lost else one.presence)
+                    for id, one in seen.items()
+                }
+
+            session.step = forgetting
+            return session
+
+    film.shot(40, (0, -60, 50, 30))  # comes back from the left
+    path = saved(tmp_path, film)
+    examples = {"early": [0], "late": [105]}
+    search(path, tmp_path / "out", tracker=Forgetful(), examples=examples)
+    shown = tracks(written(tmp_path / "out"), path)[1]
+    back = next(at for at in range(70, len(shown)) if 0 in film.places[at])
+    assert shown[:5] == [0] * 5  # followed back from where it was found
+    assert shown[-10:] == [0] * 10
+    assert shown[back : back + 3 * RATE].count(0) > 0
+
+
+def test_nothing_found_is_a_clear_answer(path, tmp_path) -> None:
+    with refused(field="object_name") as refusal:
+        search(path, tmp_path, object_name="kettle")
+    assert "looked at" in str(refusal.value)
+    assert "box" in refusal.value.remedy
+    assert not (tmp_path / "masks").exists()
+
+
+@pytest.mark.parametrize("stop", [3, 25])
+def test_a_stopped_search_goes_on_and_ends_with_the_same_bytes(path, tmp_path, stop) -> None:
+    with pytest.raises(Cancelled):
+        search(path, tmp_path / "stopped", tracker=Colour(stop))
+    search(path, tmp_path / "stopped")
+    search(path, tmp_path / "whole")
+    for file in (tmp_path / "whole" / "masks").iterdir():
+        assert (tmp_path / "stopped" / "masks" / file.name).read_bytes() == file.read_bytes()
+
+
+def test_objects_that_look_different_are_not_joined_across_shots(tmp_path) -> None:
+    film = Film().shot(10, (0, 20, 30, 10)).shot(10, (1, 20, 30, 10), background=1)
+    path = saved(tmp_path, film)
+    finding = search(path, tmp_path / "out", examples={"early": [0], "late": [9]})
+    assert tracks(written(tmp_path / "out"), path) == {
+        1: [0] * 10 + [None] * 10,
+        2: [None] * 10 + [1] * 10,
+    }
+    assert finding.history.source_frames.tolist() == list(range(10))
+
+
+def random_film(seed: int) -> Film:
+    """Two to four shots with one to three cups each, which move, cross, leave and return."""
+    random = np.random.default_rng(seed)
+    film = Film()
+    cups = random.permutation(len(CUPS))[: random.integers(1, 4)]
+    for number in range(random.integers(2, 5)):
+        inside = [cup for cup in cups if random.random() < 0.8]
+        paths = [
+            (int(cup), *random.integers(-30, 110, 2).tolist(), 2 + 15 * lane)
+            for lane, cup in enumerate(inside)
+        ]
+        film.shot(int(random.integers(15, 40)), *paths, background=number)
+    return film
+
+
+@pytest.mark.long
+def test_the_right_instance_in_40_random_films(tmp_path) -> None:
+    right = frames = 0
+    for seed in range(40):
+        film = random_film(seed)
+        path = write_video(tmp_path / f"{seed}.mp4", film.frames, RATE)
+        if not any(film.places):
+            continue
+        job = Job(video=path, names="cup", detector=CupDetector(), tracker=Colour(), objects="all")
+        observed = job.observe(encoder=ColourRows())
+        for shown in tracks(observed.masks, path).values():
+            seen = [cup for cup in shown if cup is not None]
+            cup = max(set(seen), key=seen.count)
+            truth = [cup if cup in places else None for places in film.places]
+            right += sum(one == other for one, other in zip(shown, truth, strict=True))
+            frames += len(shown)
+    assert right / frames >= 0.95
