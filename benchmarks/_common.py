@@ -6,12 +6,16 @@ Files in this folder whose names begin with an underscore are libraries; all oth
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import os
 import shutil
+import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Any, NoReturn
+from unittest.mock import MagicMock
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 FOOTAGE = SHARED / "footage"
@@ -44,6 +48,34 @@ def one_thread() -> None:
     """Limit the libraries behind numpy to one thread; call this before numpy is imported."""
     for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ[variable] = "1"
+
+
+class _Struct:
+    def __init_subclass__(cls, **options: Any) -> None: ...
+
+
+def _cached(cache: dict[Any, Any], key: Callable[..., Any]) -> Callable[..., Any]:
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*values: Any) -> Any:
+            if (at := key(*values)) not in cache:
+                cache[at] = function(*values)
+            return cache[at]
+
+        return call
+
+    return decorate
+
+
+def replace_missing_packages() -> None:
+    """Put stand-ins in the place of packages that dejacue imports and a benchmark of torch models
+    does not use, where they are not installed: a machine with a GPU may have torch alone."""
+    stand_ins: dict[str, ModuleType] = {
+        "msgspec": MagicMock(Struct=_Struct),
+        "cachetools": MagicMock(cached=_cached),
+    }
+    for name, stand_in in stand_ins.items():
+        if importlib.util.find_spec(name) is None:
+            sys.modules[name] = stand_in
 
 
 def missing(message: str, options: argparse.Namespace) -> NoReturn:

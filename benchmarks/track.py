@@ -11,6 +11,13 @@ over the same 1280 × 720 frames in memory and the same boxes:
 Both times include the copy to the device, resizing and normalising, the model, the masks at the
 frame's size and their copy to the host; decoding is in neither. Without torchvision transformers
 has no processor; its frames are then prepared by ours, inside its time all the same.
+
+Then what finding the object by its name adds: ``find_objects`` with LLMDet (random weights of the
+published size, fp32 as in use) over the same frames, cut into shots of --shot frames, against
+following one object through them. Each shot is looked at three times, as where something is found.
+
+Beside numpy, torch and transformers nothing has to be installed: ``PYTHONPATH=src python3
+benchmarks/track.py --device cuda`` runs in a checkout.
 """
 
 from __future__ import annotations
@@ -18,11 +25,16 @@ from __future__ import annotations
 import argparse
 import copy
 import gc
+import tempfile
 import time
+from pathlib import Path
 
 import numpy as np
-from _common import Parser
+from _common import Parser, replace_missing_packages
 
+replace_missing_packages()
+from dejacue.sources.detectors import find_objects
+from dejacue.sources.detectors.zero_shot import GroundingDino, _image_processor
 from dejacue.sources.tracks.base import Prompt
 from dejacue.sources.tracks.sam2 import (
     Sam2Tracker,
@@ -31,8 +43,22 @@ from dejacue.sources.tracks.sam2 import (
     output_masks,
     point_input,
 )
+from dejacue.sources.video import Frame, Video
 
 HEIGHT, WIDTH = 720, 1280
+DETECTOR_EDGES = (800, 1333)  # shortest and longest, of pictures as LLMDet sees them
+MODEL_SIDE = 1024  # of SAM 2 as published; with a smaller one LLMDet's pictures are smaller, too
+BERT_WORDS = {0: "[PAD]", 100: "[UNK]", 101: "[CLS]", 102: "[SEP]", 103: "[MASK]", 1012: "."}
+SMALL_DETECTOR = {
+    "d_model": 32,
+    "num_queries": 30,
+    "encoder_layers": 1,
+    "encoder_ffn_dim": 32,
+    "encoder_attention_heads": 4,
+    "decoder_layers": 2,
+    "decoder_ffn_dim": 32,
+    "decoder_attention_heads": 4,
+}
 BACKBONES = {  # what differs from transformers' defaults, which are those of tiny
     "tiny": {},
     "base-plus": {
@@ -76,6 +102,56 @@ def pictures(count: int) -> list[np.ndarray]:
     rng = np.random.default_rng(0)
     few = [rng.integers(0, 256, (HEIGHT, WIDTH, 3), dtype=np.uint8) for _ in range(min(count, 8))]
     return [few[k % len(few)] for k in range(count)]
+
+
+class PicturesInMemory(Video):
+    """A video of pictures in memory, cut into shots by their tint; ``find_objects`` takes it."""
+
+    def __init__(self, images: list[np.ndarray], shot: int) -> None:
+        self.path, self.length = "", len(images)
+        tinted: dict[tuple[int, int], np.ndarray] = {}  # few are different
+        for at, image in enumerate(images):
+            channel = at // shot % 3
+            if (id(image), channel) not in tinted:
+                tinted[id(image), channel] = np.where(np.arange(3) == channel, image, image // 4)
+        self.images = [tinted[id(image), at // shot % 3] for at, image in enumerate(images)]
+
+    def late(self):
+        for at, image in enumerate(self.images):
+            yield Frame(at, at, at / 25, None, image)
+
+
+def random_detector(device: str, side: int, small: bool) -> GroundingDino:
+    """Return LLMDet with random weights; small: not of the published size."""
+    import torch
+    import transformers
+
+    torch.manual_seed(0)
+    more = dict(SMALL_DETECTOR) if small else {}
+    if small:
+        more["backbone_config"] = transformers.SwinConfig(
+            embed_dim=8,
+            depths=[1, 1, 1, 1],
+            num_heads=[1, 1, 2, 2],
+            window_size=4,
+            out_features=["stage2", "stage3", "stage4"],
+        )
+        more["text_config"] = transformers.BertConfig(
+            hidden_size=16, intermediate_size=32, num_hidden_layers=1, num_attention_heads=2
+        )
+    model = transformers.MMGroundingDinoForObjectDetection(
+        transformers.MMGroundingDinoConfig(**more)
+    )
+    shortest, longest = (round(edge * side / MODEL_SIDE) for edge in DETECTOR_EDGES)
+    images = _image_processor("GroundingDino")(
+        size={"shortest_edge": shortest, "longest_edge": longest}
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        words = {at: f"[unused{at}]" for at in range(1030)} | BERT_WORDS | {200: "cup"}
+        (Path(folder) / "vocab.txt").write_text("\n".join(words.values()) + "\n")
+        tokenizer = transformers.BertTokenizerFast.from_pretrained(folder)
+    processor = transformers.GroundingDinoProcessor(image_processor=images, tokenizer=tokenizer)
+    return GroundingDino(model, processor, "llmdet", device=device, identity="random")
 
 
 def boxes(objects: int) -> list[tuple[float, float, float, float]]:
@@ -184,7 +260,9 @@ class Meter:
         return seconds, tensor_bytes(session), peak, area
 
 
-def compare(size: str, device: str, precision: str, options: argparse.Namespace) -> None:
+def compare(
+    size: str, device: str, precision: str, detector: GroundingDino, options: argparse.Namespace
+) -> None:
     dtype, meter = dtype_of(precision), Meter(device)
     model = random_model(size, options.side, device, dtype)
     processor = its_processor(options.side)
@@ -225,6 +303,33 @@ def compare(size: str, device: str, precision: str, options: argparse.Namespace)
     apart = np.abs(areas[0] - areas[1]).max() / (HEIGHT * WIDTH)
     print(f"ours is {ratio:.2f} times as fast as transformers (goal: at least 1.00)")
     print(f"areas of the masks differ by at most {100 * apart:.3f} % of the frame")
+    add_detection(f"sam2-{size}", best["ours"][0], detector, options)
+
+
+def add_detection(
+    name: str, tracking_s: float, detector: GroundingDino, options: argparse.Namespace
+) -> None:
+    """Print what finding an object by its name adds to following it through the same frames."""
+    video = PicturesInMemory(pictures(options.frames), options.shot)
+    detector.detect(video.images[0], ["cup"])  # warms up
+    times = []
+    for _ in range(options.repeat):
+        start = time.perf_counter()
+        search = find_objects(video, "cup", detector, threshold=0)  # returns with boxes on the host
+        times.append(time.perf_counter() - start)
+    looks, shots, seconds = len(search.looks), len(search.shots), min(times)
+    millions = sum(weights.numel() for weights in detector.model.parameters()) / 1e6
+    print(
+        f"llmdet ({millions:.1f} M weights, fp32): {seconds:.2f} s for {looks} looks in {shots} "
+        f"shot(s), {1000 * seconds / looks:.0f} ms a look with the search for cuts; following "
+        f"{tracking_s:.2f} s"
+    )
+    share = 100 * seconds / tracking_s
+    enough = int(np.ceil(10 * options.frames / shots * seconds / tracking_s))
+    print(
+        f"finding the object by its name adds {share:.1f} % to {name} with shots of "
+        f"{options.frames // shots} frames (goal: at most 10 %, kept from {enough} frames on)"
+    )
 
 
 def main() -> None:
@@ -235,6 +340,7 @@ def main() -> None:
     parser.add_argument("--frames", type=int, default=None, help="default: 200 on cuda, else 4")
     parser.add_argument("--side", type=int, default=None, help="default: 1024 on cuda, else 256")
     parser.add_argument("--objects", type=int, default=1)
+    parser.add_argument("--shot", type=int, default=100, help="frames between two cuts")
     parser.add_argument("--threads", type=int, default=1, help="CPU threads")
     parser.add_argument("--repeat", type=int, default=None, help="default: 3 on cuda, else 1")
     options = parser.parse_args()
@@ -252,8 +358,9 @@ def main() -> None:
     name = torch.cuda.get_device_name(device) if on_gpu else f"{options.threads} thread(s)"
     print(f"{device} ({name}), {precision}, {WIDTH} × {HEIGHT}, best of {options.repeat}")
     print(f"torch {torch.__version__}, transformers {transformers.__version__}")
+    detector = random_detector(device, options.side, options.smoke)
     for size in [options.size] if options.size else ["tiny", "base-plus"]:
-        compare(size, device, precision, options)
+        compare(size, device, precision, detector, options)
 
 
 if __name__ == "__main__":
