@@ -68,6 +68,19 @@ def test_one_example_does_more_than_words_on_every_set(benchmark):
     assert value(result, gain, "r1_05", "low") > 0
 
 
+def test_neighbouring_clicks_are_no_worse_than_one_on_any_set(benchmark):
+    rendered = examples.rendered_corpus(benchmark, 20)
+    for corpus in (*sets(benchmark).values(), rendered):
+        overlaps = {1: [], 3: []}
+        for draw in range(3):
+            single = {entry.id: examples.inside(entry, 1, draw) for entry in corpus.entries}
+            three = {entry.id: examples.neighbouring(entry, draw) for entry in corpus.entries}
+            for count, named in ((1, single), (3, three)):
+                scores = corpus.scores(examples.read_all(corpus, named))
+                overlaps[count].append(corpus.means(scores)[:, -1].mean())
+        assert np.mean(overlaps[3]) >= np.mean(overlaps[1]) - 1e-9
+
+
 def test_questions_are_answered_and_read(benchmark, monkeypatch):
     monkeypatch.setattr(examples, "ANSWERS", (1, 4))
     few = Corpus(benchmark.vost.entries[:3], benchmark.engine, True)

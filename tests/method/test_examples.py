@@ -408,27 +408,27 @@ def test_the_window_around_named_frames_is_the_best_of_all():
         lead = rng.standard_normal(count)
         known = np.zeros(count, bool)
         known[rng.integers(count)] = True
-        first, last, score = constrained.window_around(
-            lead, known, known.astype(np.int64), [(0, count)]
-        )
+        first, last, score = constrained.window_around(lead, known, [(0, count)])
         at = int(np.flatnonzero(known)[0])
         best = max(lead[a : b + 1].sum() for a in range(at + 1) for b in range(at, count))
         assert score == pytest.approx(best)
         assert score == pytest.approx(lead[first : last + 1].sum())
 
 
-def test_several_named_frames_say_how_far_it_goes():
-    chance = constrained.goes_on(100, 40, 60, 3)
-    assert (chance[40:61] == 1).all()
-    assert chance[80] == pytest.approx(0.25)  # as far again as they are apart
-    assert chance[20] == chance[80]
-    # three frames drawn from stretches of any length: how often does the stretch go on that far?
-    rng = np.random.default_rng(1)
-    length = np.exp(rng.uniform(0, 12, 400_000))
-    drawn = np.sort(rng.uniform(0, 1, (len(length), 3)), axis=1) * length[:, None]
-    apart = drawn[:, 2] - drawn[:, 0]
-    near = (apart > 40) & (apart < 42)
-    assert (length - drawn[:, 2] > apart)[near].mean() == pytest.approx(0.25, abs=0.03)
+def test_neighbouring_clicks_are_no_worse_than_one_and_their_order_does_not_matter():
+    overlaps = {1: [], 3: []}
+    for seed in range(12):
+        sample = scene(seed)
+        frame = 70 + 5 * seed
+        for count, frames in ((1, [frame]), (3, [frame + 1, frame - 1, frame])):
+            named = [
+                locate(sample.history, sample.vocabulary.with_examples(filled=order, empty=20))
+                for order in (frames, sorted(frames))
+            ]
+            windows = [timeline["filled"][0].window for timeline in named]
+            assert windows[0] == windows[1]
+            overlaps[count].append(overlap(windows[0], sample.references["filled"][0]))
+    assert np.mean(overlaps[3]) >= np.mean(overlaps[1])
 
 
 def test_the_window_of_leads_is_the_best_of_all():
@@ -452,7 +452,7 @@ def test_a_path_keeps_what_is_known_and_is_the_best_that_does(name):
         marks = marks[marks > 0]
         marks = marks[~((labels[marks] == labels[marks - 1]) & (labels[marks] >= 0))]
         nothing = np.empty(0, np.int64)
-        known = f.KnownFrames(labels, nothing, nothing, marks, 2)
+        known = f.KnownFrames(labels, nothing, marks, 2)
         path = constrained.path(engine(name), rows, known, np.array([0, 6]), nodes, 0.7, 1)
 
         def worth(path, rows=rows):

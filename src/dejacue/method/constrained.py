@@ -28,15 +28,11 @@ def open_parts(barred: Flags, cuts: Ints, marks: Ints) -> list[tuple[int, int]]:
     return [(a, b) for a, b in pairwise(bounds) if not barred[a]]
 
 
-def window_around(
-    lead: Floats, known: Flags, looks: Ints, parts: list[tuple[int, int]]
-) -> ScoredWindow | None:
+def window_around(lead: Floats, known: Flags, parts: list[tuple[int, int]]) -> ScoredWindow | None:
     """Return the highest sum of leads of a window that has a known frame of the state, and all that
     lie in the same part; None where no frame is known.
 
     known   (N,) which frames are known to be in the state
-    looks   (N,) how many examples of the state begin at each position; where there are several,
-            how far they are apart weighs as much as what they look like (``goes_on``)
     """
     best: ScoredWindow | None = None
     for first, end in parts:
@@ -44,28 +40,13 @@ def window_around(
         if not len(named):
             continue
         low, high = int(named[0]), int(named[-1])
-        part_lead = lead[first:end]
-        count = int(looks[first:end].sum())
-        if count > 1 and high > low:
-            part_lead = (part_lead + goes_on(end - first, low, high, count) - HALF) / 2
-        prefix = np.concatenate(([0.0], np.cumsum(part_lead)))
+        prefix = np.concatenate(([0.0], np.cumsum(lead[first:end])))
         start = low - int(prefix[low::-1].argmin())  # of equal ones the nearest
         stop = high + 1 + int(prefix[high + 1 :].argmax())
         score = float(prefix[stop] - prefix[start])
         if best is None or score > best[2]:
             best = first + start, first + stop - 1, score
     return best
-
-
-def goes_on(count: int, low: int, high: int, known: int) -> Floats:
-    """Return (count,) how likely a state whose frames from low to high are known still holds.
-
-    n frames drawn evenly from a stretch, R apart, leave more than d of it out at one end with
-    probability (1 + d/R)^−(n−1), when its length may be anything.
-    """
-    at = np.arange(count)
-    beyond = np.maximum(0, np.maximum(low - at, at - high))
-    return (1 + beyond / (high - low)) ** -(known - 1.0)
 
 
 def window_of(lead: Floats, first: int, end: int) -> ScoredWindow | None:
@@ -101,9 +82,7 @@ def windows(
     for state, has_named_frame in enumerate(facts.named_states):
         parts = open_parts(facts.barred(state), cuts, facts.marks)
         if has_named_frame:
-            known = facts.labels == state
-            looks = np.where(known, facts.looks, 0)
-            windows.append(window_around(lead[state], known, looks, parts))
+            windows.append(window_around(lead[state], facts.labels == state, parts))
         elif evidence is not None:
             windows.append(window_of_words(engine, evidence[state], parts))
         else:

@@ -51,14 +51,12 @@ class KnownFrames:
     """Frames that a person has named, by positions among the observed frames of a history.
 
     labels   (N,) the number of the state, S for none of them, −1 where nothing is known
-    looks    (N,) how many examples begin there: a frame, or a span of them, is one look
     looked   positions that f is computed from
     marks    positions that begin something else than what was before
     states   S
     """
 
     labels: Ints
-    looks: Ints
     looked: Ints
     marks: Ints
     states: int
@@ -74,10 +72,13 @@ class KnownFrames:
         return elsewhere
 
 
-def known_frames_of(history: History, vocabulary: Vocabulary) -> KnownFrames:
-    """Return which frames of this history the examples and changes of the vocabulary name."""
+def known_frames_of(history: History, vocabulary: Vocabulary, width: int = 1) -> KnownFrames:
+    """Return which frames of this history the examples and changes of the vocabulary name.
+
+    width   frames of one state that lie closer count as one look
+    """
     names = list(vocabulary.states)
-    labels, looks = np.full(len(history), -1), np.zeros(len(history), np.int64)
+    labels = np.full(len(history), -1)
     looked: list[Ints] = []
     for example in vocabulary.facts:
         name, label = example.name, example.state or NONE
@@ -96,14 +97,27 @@ def known_frames_of(history: History, vocabulary: Vocabulary) -> KnownFrames:
                 value=name,
             )
         labels[first:last] = state
-        looks[first] += 1
         count = min(PER_SPAN, last - first)
         looked.append(np.linspace(first, last - 1, count).round().astype(np.int64))
     chosen = np.unique(np.concatenate(looked)) if looked else np.empty(0, np.int64)
+    chosen = _apart(chosen, history.frames, labels, width)
     most = min(MAX_FRAMES, max(1, MAX_CELLS // len(history)))
     if len(chosen) > most:
         chosen = chosen[np.linspace(0, len(chosen) - 1, most).round().astype(np.int64)]
-    return KnownFrames(labels, looks, chosen, _marks(history, vocabulary), len(names))
+    return KnownFrames(labels, chosen, _marks(history, vocabulary), len(names))
+
+
+def _apart(chosen: Ints, frames: Ints, labels: Ints, width: int) -> Ints:
+    """Return the middle of each group of positions with one label that lie closer than the width:
+    it is one look, and weighs no more for being repeated."""
+    groups: list[list[int]] = []
+    for at in chosen.tolist():
+        first = groups[-1][0] if groups else at
+        if groups and labels[at] == labels[first] and frames[at] - frames[first] < width:
+            groups[-1].append(at)
+        else:
+            groups.append([at])
+    return np.array([group[len(group) // 2] for group in groups], np.int64)
 
 
 def _marks(history: History, vocabulary: Vocabulary) -> Ints:

@@ -84,7 +84,7 @@ def next_question(
     if known is None:
         evidence = readout.seen(view)[1].responses[0]
         empty = np.empty(0, np.int64)
-        facts = KnownFrames(np.full(len(history), -1), empty, empty, empty, len(vocabulary.states))
+        facts = KnownFrames(np.full(len(history), -1), empty, empty, len(vocabulary.states))
     else:
         evidence, facts = known.evidence, known.facts
     at = _looked_at(history, facts)
@@ -112,7 +112,7 @@ def _committee(
     nodes = labelling.nodes_for(states + 1, None, False)
     marks = np.unique(np.searchsorted(at, facts.marks))
     empty = np.empty(0, np.int64)
-    named = KnownFrames(facts.labels[at], empty, empty, marks[marks < count], states)
+    named = KnownFrames(facts.labels[at], empty, marks[marks < count], states)
     cuts = np.array([0, count])
     paths = np.stack(
         [

@@ -122,11 +122,12 @@ class StateReadout(Readout):
         return view.once(("known", self), lambda: self._known(view))
 
     def _known(self, view: View) -> Known:
-        facts = known_frames_of(view.history, view.vocabulary)
+        smoothing = self.smoothing_of(view.history)
+        facts = known_frames_of(view.history, view.vocabulary, len(smoothing[1]) // 2)
         evidence = None
         if view.query_directions.queries.shape[1]:
             evidence = self.words_seen(view).responses[0]
-        f = membership(view, facts, evidence, self.smoothing_of(view.history))
+        f = membership(view, facts, evidence, smoothing)
         return Known(facts, f, evidence)
 
     def words_seen(self, view: View) -> EvidenceTables:

@@ -67,6 +67,16 @@ def inside(entry: ReleaseEntry, count: int, draw: int) -> Named:
     return named
 
 
+def neighbouring(entry: ReleaseEntry, draw: int) -> Named:
+    """Draw a random frame of each state, and name up to two of its neighbours of that state too."""
+    named: Named = []
+    for at, state in inside(entry, 1, draw):
+        beside = (at + step for step in (-1, 1, -2, 2) if 0 <= at + step < len(entry.history))
+        same = [position for position in beside if answer(entry, position) == state]
+        named += [(position, state) for position in (at, *same[:2])]
+    return named
+
+
 def with_frames(entry: ReleaseEntry, named: Named) -> Vocabulary:
     """Return the vocabulary with these frames as examples."""
     names: list[str | None] = [*entry.vocabulary.states, None]
