@@ -1,4 +1,4 @@
-"""From video files to rows: ``python benchmarks/files.py [--device cuda] [--compile]``.
+"""From video files to rows: ``python benchmarks/files.py [--device cuda] [--seconds 60]``.
 
 1080p H.264 with an object of about 400 pixels and PNG masks (palette, 8 bits), many files at once.
 Compared in one run, in frames a second:
@@ -8,9 +8,11 @@ Compared in one run, in frames a second:
     many files → rows  ``dejacue.ingest`` into a store                                    the path
     one file → rows    ``build_history``
 
-and the path as a share of the slower floor. The model is SigLIP base-patch16-224 with random
-weights, so that none are needed. ``--stages`` adds what each stage costs a core. ONNX Runtime on
-a CPU is measured by ``benchmarks/cpu.py``.
+and the path as a share of the slower floor. The model has the size of SigLIP 2 base-patch16-224
+and random weights, so that none are needed. ``--seconds`` gives the path so many files that the
+slower floor needs that long, ``--stages`` adds what each stage costs a core. In a checkout the
+compiled parts are built by ``python setup.py build_ext --inplace``; PYTHONPATH=src finds them.
+``benchmarks/cpu.py`` measures ONNX Runtime on a CPU.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import math
 import os
 import tempfile
 import time
@@ -29,7 +32,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
-from _common import Parser
+from _common import Parser, put_table
 from encode import random_model
 
 HEIGHT, WIDTH, SIDE, RATE = 1080, 1920, 512, 30
@@ -87,16 +90,20 @@ def write_files(seed: int, folder: Path, frames: int, bit_rate: int) -> None:
         container.mux(stream.encode())
 
 
-def prepared(folder: Path, videos: int, frames: int, bit_rate: int, cores: int) -> list[dict]:
-    """Return the lines of a manifest."""
-    kinds = min(KINDS, videos)
+def write_kinds(folder: Path, kinds: int, frames: int, bit_rate: int, cores: int) -> None:
+    """Write the files that differ, each in a process."""
     with ProcessPoolExecutor(min(kinds, cores), get_context("spawn")) as pool:
         make = partial(write_files, folder=folder, frames=frames, bit_rate=bit_rate)
         list(pool.map(make, range(kinds)))
+
+
+def manifest(folder: Path, kinds: int, videos: int) -> list[dict]:
+    """Return the lines of a manifest of so many videos, which are links to the kinds."""
     lines = []
     for k in range(videos):
-        path = folder / f"video{k:03d}.mp4"
-        os.link(folder / f"kind{k % kinds}.mp4", path)
+        path = folder / f"video{k:04d}.mp4"
+        if not path.exists():
+            os.link(folder / f"kind{k % kinds}.mp4", path)
         lines.append({"video": str(path), "masks": str(folder / f"masks{k % kinds}")})
     return lines
 
@@ -104,33 +111,39 @@ def prepared(folder: Path, videos: int, frames: int, bit_rate: int, cores: int) 
 # Stages, each in processes of one thread
 
 
-def stage(name: str, line: dict) -> int:
-    """Return how many frames of one file went through this stage and those before it."""
+def stage(name: str, line: dict) -> tuple[int, float]:
+    """Return how many frames of one file went through this stage and those before it, and the
+    seconds of a processor that they took."""
+    start = time.process_time()
+    count = sum(1 for _ in (decoded(line) if name == "decode" else seen(line, name == "crop")))
+    return count, time.process_time() - start
+
+
+def decoded(line: dict) -> Iterator[object]:
+    import av
+
+    with av.open(line["video"]) as container:
+        stream = container.streams.video[0]
+        stream.thread_type, stream.codec_context.thread_count = "NONE", 1
+        yield from container.decode(stream)
+
+
+def seen(line: dict, cropped: bool) -> Iterator[object]:
     from dejacue import open_masks, open_video
     from dejacue.sources.build import EncoderInfo
 
-    if name == "decode":
-        import av
-
-        with av.open(line["video"]) as container:
-            stream = container.streams.video[0]
-            stream.thread_type, stream.codec_context.thread_count = "NONE", 1
-            return sum(1 for _ in container.decode(stream))
-    count = 0
     encoder = EncoderInfo("none", 768, 224, 32, {})
     masks = open_masks(line["masks"])
     for frame in open_video(line["video"], threads=1).late():
         (mask,) = masks.unions(frame, [None])
-        if name == "crop":
-            encoder.pixels(frame, mask)
-        count += 1
-    return count
+        yield encoder.pixels(frame, mask) if cropped else mask
 
 
-def measured(pool: ProcessPoolExecutor, name: str, lines: list[dict]) -> float:
+def measured(pool: ProcessPoolExecutor, name: str, lines: list[dict]) -> tuple[float, float]:
+    """Return frames a second of all processes, and milliseconds of a processor per frame."""
     start = time.perf_counter()
-    frames = sum(pool.map(partial(stage, name), lines))
-    return frames / (time.perf_counter() - start)
+    frames, cpu_s = map(sum, zip(*pool.map(partial(stage, name), lines), strict=True))
+    return frames / (time.perf_counter() - start), 1e3 * cpu_s / frames
 
 
 # The model
@@ -186,19 +199,24 @@ class Clock:
 
 def path_rate(
     lines: list[dict], encoder, folder: Path, workers: int, decoder: str
-) -> tuple[float, float]:
-    """Return frames a second of all, starting the processes included, and of the middle."""
+) -> tuple[float, float, float]:
+    """Return frames a second of all, starting the processes included, and of the middle; and the
+    milliseconds of a processor per frame in these processes."""
     from dejacue.pipeline.ingest import ingest
 
     clock = Clock()
+    before = os.times()
     start = time.perf_counter()
-    items = [{**line, "decoder": decoder} for line in lines]
+    items = [{**line, "decoder": decoder, "stride": 1} for line in lines]  # of all frames
     store = folder / f"store{time.time_ns()}"
     done = ingest(items, store, encoder=encoder, workers=workers, progress=clock)
     seconds = time.perf_counter() - start
     if done.failed:
         raise RuntimeError(f"{len(done.failed)} files failed, the first: {done.failed[0]}")
-    return clock.seen[-1][1] / seconds, clock.steady()
+    after, frames = os.times(), clock.seen[-1][1]
+    cpu_s = after.children_user + after.children_system
+    cpu_s -= before.children_user + before.children_system
+    return frames / seconds, clock.steady(), 1e3 * cpu_s / frames
 
 
 def one_rate(line: dict, encoder) -> float:
@@ -212,9 +230,34 @@ def one_rate(line: dict, encoder) -> float:
     return len(history) / (time.perf_counter() - start)
 
 
-def report(results: dict, name: str, value: float, note: str = "") -> None:
-    results[name] = value
-    print(f"{name:44} {value:9.1f} frames/s  {note}", flush=True)
+class Results:
+    """Figures in frames a second, printed as they come, then as a table."""
+
+    def __init__(self) -> None:
+        self.rates: dict[str, float] = {}
+        self.notes: dict[str, str] = {}
+
+    def add(self, name: str, rate: float, note: str = "") -> None:
+        self.rates[name], self.notes[name] = rate, note
+        print(f"{name:44} {rate:9.1f} frames/s  {note}", flush=True)
+
+    @contextmanager
+    def short_error(self, name: str) -> Iterator[None]:
+        """Print why a measurement cannot be made here, and go on with the others."""
+        try:
+            yield
+        except Exception as error:  # compilers and drivers raise all kinds
+            message = (str(error).splitlines() or [repr(error)])[0]
+            self.notes[name] = f"failed: {message}"
+            print(f"{name}: failed ({message})", flush=True)
+
+    def table(self) -> list[str]:
+        """Return lines of Markdown."""
+        rows = [
+            f"| {name} | {self.rates.get(name, math.nan):,.1f} | {note} |"
+            for name, note in self.notes.items()
+        ]
+        return ["| what | frames/s | |", "| --- | --- | --- |", *rows]
 
 
 def run(options: argparse.Namespace, folder: Path) -> dict:
@@ -222,22 +265,27 @@ def run(options: argparse.Namespace, folder: Path) -> dict:
     from dejacue.sources.encoders.siglip import TorchSiglip
 
     cores = options.cores or os.cpu_count() or 1
-    results: dict = {"cores": cores, "compiled crops": crops.compiled is not None}
+    kinds = min(KINDS, options.videos)
+    results = Results()
     start = time.perf_counter()
-    lines = prepared(folder, options.videos, options.frames, options.bit_rate, cores)
+    write_kinds(folder, kinds, options.frames, options.bit_rate, cores)
+    lines = manifest(folder, kinds, options.videos)
     size = os.path.getsize(lines[0]["video"]) * 8 * RATE / options.frames / 1e6
-    print(
-        f"{options.videos} files of {options.frames} frames, {WIDTH} × {HEIGHT}, "
-        f"{size:.1f} Mbit/s, {cores} cores; made in {time.perf_counter() - start:.0f} s",
-        flush=True,
+    made_s = time.perf_counter() - start
+    parts = "compiled parts" if crops.compiled else "no compiled parts (build_ext --inplace)"
+    heading = (
+        f"{options.frames} frames a file, {WIDTH} × {HEIGHT}, {size:.1f} Mbit/s, {cores} cores, "
+        f"{parts}"
     )
+    print(f"{heading}; files made in {made_s:.0f} s", flush=True)
     with ProcessPoolExecutor(cores, get_context("spawn")) as pool:
         list(pool.map(partial(stage, "crop"), lines[:1] * cores))  # started, and files in memory
-        report(results, "decoding alone, all cores", measured(pool, "decode", lines), "floor A")
+        decoding, alone_ms = measured(pool, "decode", lines)
+        results.add("decoding alone, all cores", decoding, f"floor A; {alone_ms:.2f} ms of a core")
         for name in ("masks", "crop") if options.stages else ():
-            rate = measured(pool, name, lines)
-            more = 1e3 * cores * (1 / rate - 1 / results["decoding alone, all cores"])
-            report(results, f"decoding and {name}, all cores", rate, f"+{more:.2f} ms per core")
+            rate, cpu_ms = measured(pool, name, lines)
+            note = f"{rate / decoding:.2f} of decoding alone; {cpu_ms:.2f} ms of a core"
+            results.add(f"decoding and {name}, all cores", rate, note)
     random_model(folder / "model", options.layers)
     encoder = TorchSiglip(
         folder=folder / "model",
@@ -245,42 +293,38 @@ def run(options: argparse.Namespace, folder: Path) -> dict:
         batch=options.batch,
         compile=True if options.compile else None,
     )
-    print(f"device {encoder.device}, {encoder.details['precision']}, batch {encoder.batch}")
+    model = f"{encoder.device}, {encoder.details['precision']}, batch {encoder.batch}"
+    print(f"device {model}", flush=True)
     floors = []
     for mode in (None, *options.modes):
         name = "tower alone" + (f", compiled ({mode})" if mode else "")
-        with short_error(results, name):
+        with results.short_error(name):
             rate, first, off = tower_rate(encoder, mode, options.batches)
             floors.append(rate)
-            report(results, name, rate, f"first batch {first:.1f} s, rows differ by {off:.1e}")
-    results["floor B"] = max(floors)
+            note = f"floor B; first batch {first:.1f} s, rows differ by {off:.1e}"
+            results.add(name, rate, note)
     noise = np.random.default_rng(0).integers(0, 256, (4 * encoder.batch, 224, 224, 3), np.uint8)
     encoder.encode_images(list(noise))
     start = time.perf_counter()
     encoder.encode_images(list(noise))
-    report(
-        results, "pictures in memory → rows, one thread", len(noise) / (time.perf_counter() - start)
-    )
-    floor = min(results["decoding alone, all cores"], results["floor B"])
+    rate = len(noise) / (time.perf_counter() - start)
+    results.add("pictures in memory → rows, one thread", rate, f"{rate / max(floors):.2f} of B")
+    floor = min(decoding, max(floors))
+    if options.seconds:
+        lines = manifest(folder, kinds, math.ceil(options.seconds * floor / options.frames))
     for decoder, workers in itertools.product(options.decoder, options.workers or [cores]):
-        name = f"many files → rows, {workers} processes" + ", GPU decodes" * (decoder != "software")
-        with short_error(results, name):
-            whole, steady = path_rate(lines, encoder, folder, workers, decoder)
-            report(results, name, whole, f"{whole / floor:.2f} of the slower floor, with the start")
-            report(results, f"{name}, steady", steady, f"{steady / floor:.2f} of the slower floor")
-    report(results, "one file → rows", one_rate(lines[0], encoder))
-    return results
-
-
-@contextmanager
-def short_error(results: dict, name: str) -> Iterator[None]:
-    """Print why a measurement cannot be made here, and go on with the others."""
-    try:
-        yield
-    except Exception as error:  # compilers and drivers raise all kinds
-        message = (str(error).splitlines() or [repr(error)])[0]
-        results[f"failed: {name}"] = message
-        print(f"{name}: failed ({message})", flush=True)
+        name = f"{len(lines)} files → rows, {workers} processes"
+        name += ", GPU decodes" * (decoder != "software")
+        with results.short_error(name):
+            whole, steady, cpu_ms = path_rate(lines, encoder, folder, workers, decoder)
+            note = f"{whole / floor:.2f} of the slower floor, start and end included"
+            note += f"; {cpu_ms:.2f} ms of a core in the processes that decode"
+            results.add(name, whole, note)
+            note = f"{steady / floor:.2f} of the slower floor"
+            results.add(f"{name}, middle of the run", steady, note)
+    rate = one_rate(lines[0], encoder)
+    results.add("one file → rows", rate, f"{rate / floor:.2f} of the slower floor")
+    return {"machine": f"{heading}; {model}", **vars(results), "table": results.table()}
 
 
 def main() -> None:
@@ -288,6 +332,7 @@ def main() -> None:
     parser = Parser(__doc__, **small, device="cpu", stages=True)
     parser.add_argument("--device")
     parser.add_argument("--videos", type=int, default=8)
+    parser.add_argument("--seconds", type=float, help="how long the path runs (default: --videos)")
     parser.add_argument("--frames", type=int, default=240, help="frames per video")
     parser.add_argument("--bit-rate", type=int, default=8_000_000)
     parser.add_argument("--batch", type=int, default=256)
@@ -310,11 +355,16 @@ def main() -> None:
     )
     parser.add_argument("--stages", action="store_true", help="measure each stage as well")
     parser.add_argument("--json", type=Path, help="write the figures here")
+    parser.add_argument("--write", type=Path, help="put the table into this page")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         results = run(options, Path(name))
+    lines = [results["machine"] + ":", "", *results["table"]]
+    print("", *lines, sep="\n")
     if options.json:
         options.json.write_text(json.dumps(results, indent=1))
+    if options.write:
+        put_table(options.write, "benchmarks/files.py", lines)
 
 
 if __name__ == "__main__":
