@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
+
 import numpy as np
 import pytest
 from helpers.errors import refused
 
+import dejacue
 from dejacue.sources.catalogue import compare_with_release
 from dejacue.sources.encoders import FORMS, Encoder
-from dejacue.sources.encoders.sentences import FIGURES, SENTENCES, compare
+from dejacue.sources.encoders.sentences import FIGURES, compare, read_sentences
 from dejacue_paper.data.sentences import figures, text_rows
 
 pytestmark = pytest.mark.release
@@ -37,8 +41,17 @@ def rows(release):
     return {
         FORMS[form].format(text): of_form[text]
         for form, of_form in of_forms.items()
-        for text in SENTENCES
+        for text in read_sentences(release.folder)
     }
+
+
+@pytest.fixture(autouse=True)
+def here(release, monkeypatch):
+    monkeypatch.setenv("DEJACUE_DATA", str(release.folder))
+
+
+def compared(encoder, **options):
+    return compare(encoder, read_sentences(), **options)
 
 
 def test_the_stored_figures_are_those_of_the_release(release) -> None:
@@ -48,7 +61,7 @@ def test_the_stored_figures_are_those_of_the_release(release) -> None:
 
 
 def test_the_releases_own_rows_agree(rows) -> None:
-    result = compare(Stored(rows))
+    result = compared(Stored(rows))
     assert result.largest < 1e-4  # rounded to four digits, and the mean of three rows
     assert not result.differs
     assert compare_with_release("siglip2", Stored(rows)) == (
@@ -62,20 +75,20 @@ def test_noise_is_within_the_tolerance_or_another_precision(rows, noise) -> None
     rng = np.random.default_rng(0)
     sigma = noise / np.sqrt(768)
     noisy = Stored({text: row + rng.normal(0, sigma, 768) for text, row in rows.items()})
-    result = compare(noisy)
+    result = compared(noisy)
     assert result.slight == (noise == 0.1) == (result.largest > 0.002)
     assert result.differs.startswith("the precision" if result.slight else "")
-    assert not compare(noisy, tolerance=0.02).differs
+    assert not compared(noisy, tolerance=0.02).differs
     assert compare_with_release("siglip2", noisy)  # says so, and refuses neither
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_prompt_that_is_always_the_same_is_named(rows, form) -> None:
     def always(text: str) -> str:
-        return next(FORMS[form].format(plain) for plain in SENTENCES if text.endswith(plain))
+        return next(FORMS[form].format(plain) for plain in read_sentences() if text.endswith(plain))
 
     wrong = Stored({text: rows[always(text)] for text in rows})
-    assert compare(wrong).differs == f'the prompt (they are those of "{form}" alone)'
+    assert compared(wrong).differs == f'the prompt (they are those of "{form}" alone)'
     with refused(field="model", value="siglip2"):
         compare_with_release("siglip2", wrong)
 
@@ -91,6 +104,21 @@ def test_other_pooling_another_model_and_other_rows_are_told_apart(rows) -> None
         "the model (rows of 512, not 768, numbers)": shorter,
     }
     for differs, wrong in expected.items():
-        assert compare(Stored(wrong)).differs == differs
-    nonsense = compare(Stored(dict(zip(rows, random, strict=True))))
+        assert compared(Stored(wrong)).differs == differs
+    nonsense = compared(Stored(dict(zip(rows, random, strict=True))))
     assert nonsense.differs.startswith("the tokenizer or the model")
+
+
+def test_sentences_of_another_release_are_not_compared(release, tmp_path) -> None:
+    features = release.folder / "data" / "features" / "siglip2"
+    copy = shutil.copytree(features, tmp_path / "data" / "features" / "siglip2")
+    assert read_sentences(tmp_path) == read_sentences(release.folder)
+    shutil.copy(copy / "H003" / "text_features.npz", copy / "H002" / "text_features.npz")
+    with refused(file=copy, field="state_texts"):
+        read_sentences(tmp_path)
+
+
+def test_no_sentence_of_the_release_is_stored_in_the_product() -> None:
+    package = Path(dejacue.__file__).parent
+    sources = [path.read_text(encoding="utf-8") for path in package.rglob("*.py")]
+    assert not [text for text in read_sentences() for source in sources if text in source]

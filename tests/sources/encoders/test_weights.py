@@ -221,14 +221,22 @@ def test_check_hashes_loads_and_runs(offline, tmp_path, monkeypatch, dejacue) ->
     shutil.copytree(offline, root)
     monkeypatch.setenv("DEJACUE_WEIGHTS", str(root))
     add_smaller(root, "int8")
+    monkeypatch.setenv("DEJACUE_DATA", str(tmp_path))
+    catalogue()["siglip2"].fetch()  # nothing to compare with
+    *_, paper, _ = try_model(catalogue()["siglip2"])
+    assert paper.startswith("siglip2: not compared with the paper's text features: the paper's rel")
+    doors = [f"a door that is {state}" for state in ("open", "shut", "ajar")]
+    monkeypatch.setattr(models, "read_sentences", lambda: doors)
+    figures = {"ensemble": "9000 9000 9000"}
+    monkeypatch.setattr(sentences, "FIGURES", figures)
     with refused(field="model", value="siglip2"):  # it is not the paper's
         catalogue()["siglip2"].fetch()
     ran = dejacue("weights", "check", "siglip2:torch")
     assert ran.code == 2
     assert "what differs is the model (rows of 32, not 768, numbers); delete the files" in ran.err
-    rows = encode_vocabulary(sentences.SENTENCES, "siglip2:fp32").features
+    rows = encode_vocabulary(doors, "siglip2:fp32").features
     own = " ".join(str(1e4 * cosine) for cosine in sentences.cosines(rows))
-    monkeypatch.setattr(sentences, "FIGURES", {"ensemble": own})
+    figures["ensemble"] = own
     catalogue()["siglip2"].fetch()
     *hashes, images, texts, smaller, paper, works = try_model(catalogue()["siglip2"])
     assert [line.rpartition(", ")[2] for line in hashes] == [

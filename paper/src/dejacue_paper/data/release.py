@@ -23,6 +23,7 @@ from dejacue.errors import DejaCueError, InputError, MissingData, first_line, in
 from dejacue.records import History, Reference, Vocabulary, Window
 from dejacue.sources.atomic import cache_folder, resolved
 from dejacue.sources.documents import read_json
+from dejacue.sources.encoders.sentences import release_folder
 from dejacue.sources.files import grouped_vocabulary, read_vocabulary
 from dejacue.sources.npz import read_npz
 
@@ -330,8 +331,7 @@ def load_release(path: str | os.PathLike[str] | None = None) -> Release:
 
     Without a path: the folder named by DEJACUE_DATA, else what ``dejacue data fetch`` stored.
     """
-    location = path or os.environ.get("DEJACUE_DATA") or default_folder()
-    folder = resolved(Path(location).expanduser())
+    folder = resolved(Path(path or release_folder()).expanduser())
     if not os.path.isfile(folder / "data" / "benchmark.json"):
         if os.path.isfile(folder / "benchmark.json"):
             raise MissingData(

@@ -12,7 +12,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.sources.encoders.sentences import SENTENCES, cosines
+from dejacue.sources.encoders.sentences import cosines, read_sentences
 from dejacue_paper.data.release import TEMPLATES, Release, load_release
 
 
@@ -28,10 +28,10 @@ def text_rows(release: Release, prompts: str) -> dict[str, NDArray[np.float32]]:
 
 def figures(release: Release) -> dict[str, NDArray[np.int64]]:
     """Return the cosines of all pairs of the sentences, in ten-thousandths, by prompt variant."""
-    result = {}
+    result, sentences = {}, read_sentences(release.folder)
     for prompts in TEMPLATES:
         rows = text_rows(release, prompts)
-        pairs = cosines(np.stack([rows[text] for text in SENTENCES]))
+        pairs = cosines(np.stack([rows[text] for text in sentences]))
         result[prompts] = np.rint(pairs * 1e4).astype(np.int64)
     return result
 

@@ -1,37 +1,45 @@
 """Whether an encoder is the paper's: cosines of twelve sentences of its release, by prompt variant.
 
-Sentences and figures are those of the dataset HaofanCao/deja-cue-data (Cao et al.). The figures are
-ten-thousandths, of the pairs (0, 1), (0, 2) … (10, 11), as printed by
-``python -m dejacue_paper.data.sentences RELEASE``, which also prints how far the variants differ.
+The sentences belong to the dataset HaofanCao/deja-cue-data (Cao et al.), whose terms are its own:
+they are read from it, and only numbers are stored here. These are ten-thousandths, of the pairs
+(0, 1), (0, 2) … (10, 11), as printed by ``python -m dejacue_paper.data.sentences RELEASE``, which
+also prints how far the variants differ.
 """
 
 from __future__ import annotations
 
+import hashlib
+import os
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dejacue.errors import InputError, MissingData
+from dejacue.sources.atomic import cache_folder
 from dejacue.sources.encoders.base import Encoder, encode_vocabulary
+from dejacue.sources.npz import read_npz
 
 TOLERANCE = 0.002
 SLIGHT = 0.02  # half of what the two nearest prompt variants differ by
 IN_ORDER = 0.9  # rank correlation of cosines that keep their order
 DIMENSION = 768
-SENTENCES = (
-    "rolled-up film",
-    "unrolled film",
-    "screw-top jar with its lid fastened",
-    "screw-top jar with its lid removed",
-    "solid unmelted butter",
-    "melted butter",
-    "filled bowl",
-    "emptied bowl",
-    "green spoked rim seated inside the black tire",
-    "green spoked rim separated from the black tire",
-    "closed phone flip cover",
-    "open phone flip cover",
+PLACES = tuple(  # of a sentence: history, and position among its descriptions
+    (history, at)
+    for history, positions in {
+        "H002": (0, 2),
+        "H001": (0, 2),
+        "H034": (0, 2),
+        "H060": (0, 2),
+        "H009": (1, 3),
+        "H010": (0, 2),
+    }.items()
+    for at in positions
 )
+# of the sentences, a line each
+SHA256 = "c3510db3bf08fc5f43ba3e48a1ab4bf05f10f3c5257cf10e7380ed3aa31d3449"
 FIGURES = {
     "ensemble": """
 9599 7417 6670 7590 7677 7631 7599 5881 5859 7543 7610 7442 6790 7786 7880 7753 7836 5975 5973
@@ -81,9 +89,40 @@ def cosines(rows: NDArray[np.floating]) -> NDArray[np.float64]:
     return pairs
 
 
-def compare(encoder: Encoder, tolerance: float = TOLERANCE) -> Comparison:
+def release_folder() -> Path:
+    """Return the folder that DEJACUE_DATA names, else where ``dejacue data fetch`` puts the paper's
+    release."""
+    return Path(os.environ.get("DEJACUE_DATA") or cache_folder() / "release").expanduser()
+
+
+def read_sentences(folder: Path | None = None) -> tuple[str, ...]:
+    """Return the sentences from the paper's release; refuse a folder that does not have them."""
+    features = (folder or release_folder()) / "data" / "features" / "siglip2"
+    if not features.is_dir():
+        raise MissingData(
+            "the paper's release is not here, whose sentences are compared",
+            field="DEJACUE_DATA",
+            remedy='run "dejacue data fetch" (pip install dejacue-paper), or set DEJACUE_DATA to '
+            "the folder that contains data/",
+        )
+    texts = {}
+    for history in dict.fromkeys(history for history, _ in PLACES):
+        path = features / history / "text_features.npz"
+        texts[history] = read_npz(path, ["state_texts"]).get("state_texts", np.array([]))
+    sentences = tuple(str(texts[history][at]) for history, at in PLACES if at < texts[history].size)
+    if hashlib.sha256("\n".join(sentences).encode()).hexdigest() != SHA256:
+        raise InputError(
+            "does not have the sentences of the paper's release",
+            file=features,
+            field="state_texts",
+            remedy="fetch the release again",
+        )
+    return sentences
+
+
+def compare(encoder: Encoder, sentences: Sequence[str], tolerance: float = TOLERANCE) -> Comparison:
     """Encode the sentences as ``find`` does (the ensemble of prompts), and compare."""
-    rows = encode_vocabulary(SENTENCES, encoder).features
+    rows = encode_vocabulary(sentences, encoder).features
     assert rows is not None
     found = cosines(rows)
     figures = {name: np.array(text.split(), float) / 1e4 for name, text in FIGURES.items()}
