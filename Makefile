@@ -98,6 +98,7 @@ sanitize: ## the kernel's tests under AddressSanitizer and UndefinedBehaviorSani
 
 fuzz: $(VENV)/.developer ## 200,000 changed inputs against all that reads, writes and computes
 	$(BIN)/python tests/fuzz/fuzz.py
+	$(BIN)/python tests/fuzz/fuzz.py --sizes
 
 crash: $(VENV)/.developer ## kill commands at every file operation and run them again; full and read-only disks
 	$(BIN)/python tests/crash/crash.py

@@ -3,6 +3,7 @@
     python tests/fuzz/fuzz.py [--inputs 200000] [--seed 0] [--jobs 2] [target ...]
     python tests/fuzz/fuzz.py --seed 0 --replay history:17
     python tests/fuzz/fuzz.py --list
+    python tests/fuzz/fuzz.py --sizes
 
 Each input is a small valid one with something changed, made by its target, the seed and its
 number alone. It must be answered, or refused in one line of less than 2,000 letters, within 10 s
@@ -258,6 +259,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--replay", metavar="TARGET:NUMBER")
     parser.add_argument("--list", action="store_true", help="the targets and their shares")
+    parser.add_argument("--sizes", action="store_true", help="all files of sizes.py, measured")
     options = parser.parse_args()
     unknown = [name for name in options.targets if name not in TARGETS]
     if unknown:
@@ -265,6 +267,8 @@ def main() -> int:
     if options.list:
         print("\n".join(f"{target.share:5d} {name}" for name, target in TARGETS.items()))
         return 0
+    if options.sizes:
+        return sizes.measure_all()
     with tempfile.TemporaryDirectory(prefix="dejacue-fuzz-") as place:
         commands.alone(Path(place))
         if options.replay:

@@ -1,12 +1,14 @@
 """Small files that unfold: read within a bound of time and memory, or refused within it.
 
-Each shape is one field that is repeated, long or nested until the file has its size.
+Each shape is one field that is repeated, long or nested until the file has its size. A run of
+fuzz.py draws some of them; with ``--sizes`` it reads every one at its full size.
 """
 
 from __future__ import annotations
 
 import contextlib
 import io
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -19,6 +21,7 @@ import numpy as np
 from readers import Target, clock
 
 from dejacue.data import annotation_files as passes
+from dejacue.errors import DejaCueError
 from dejacue.files import read_vocabulary
 from dejacue.pipeline.ingest.manifest import read_manifest
 from dejacue.sources.findings import read_document
@@ -35,17 +38,29 @@ def memory(field: str) -> int:
     return next(int(line.split()[1]) << 10 for line in lines if line.startswith(field))
 
 
+class Cost:
+    """The seconds of the processor and the bytes above the base that a block took."""
+
+    def __enter__(self) -> Cost:
+        Path("/proc/self/clear_refs").write_text("5")  # VmHWM starts again
+        self.base, self.began = memory("VmRSS"), time.process_time()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.cpu_s = time.process_time() - self.began
+        self.peak = memory("VmHWM") - self.base
+
+
 @contextlib.contextmanager
 def bounded() -> Iterator[None]:
     """Fail when what runs inside computes too long, or takes too much memory."""
-    Path("/proc/self/clear_refs").write_text("5")  # VmHWM starts again
-    base, began = memory("VmRSS"), time.process_time()
+    cost = Cost()
     try:
-        yield
+        with cost:
+            yield
     finally:
-        took, peak = time.process_time() - began, memory("VmHWM") - base
-        assert took < MAX_CPU_S, f"computed for {took:.1f} s"
-        assert peak < MAX_BYTES, f"took {peak >> 20} MB"
+        assert cost.cpu_s < MAX_CPU_S, f"computed for {cost.cpu_s:.1f} s"
+        assert cost.peak < MAX_BYTES, f"took {cost.peak >> 20} MB"
 
 
 def filled(head: str, unit: str | Unit, tail: str, size: int, between: str = ",") -> bytes:
@@ -445,6 +460,8 @@ MANIFESTS = [
     text("x.csv", "video,masks\n", lambda k: f"{k}.mp4,{k}\n"),
     text("x.csv", "video,masks,", lambda k: f"c{k},", "\n"),
     text("x.csv", "video,masks,id\n", "x.mp4,x,a\n"),
+    text("x.csv", "video,masks,id\n", lambda k: f".,.,{k}\n"),
+    text("x.csv", "video,masks\n", lambda k: f"{k},x\n"),
     text("x.csv", "video,masks,objects\nx.mp4,x,", "1+", "1\n"),
     text("x.csv", "video,masks,objects\nx.mp4,x,", lambda k: f"{k}+", "1\n"),
     text("x.csv", "video,masks,start\nx.mp4,x,", "9", "\n"),
@@ -555,3 +572,27 @@ def unfold(what: str, rng: Random, valid: Path, folder: Path) -> None:
 TARGETS = [
     Target(f"size-{what}", 3, lambda folder: None, partial(unfold, what)) for what in READERS
 ]
+
+
+def measure_all() -> int:
+    """Read every shape at its full size, and print the most that one took; return 1 if one is over
+    a bound."""
+    costs: list[tuple[Cost, str]] = []
+    for what, (read, shapes) in READERS.items():
+        for at, (name, make) in enumerate(shapes):
+            with tempfile.TemporaryDirectory() as place:
+                path = Path(place, name)
+                path.write_bytes(make(FILE_BYTES))
+                with contextlib.suppress(DejaCueError), Cost() as cost:
+                    read(path)
+            costs.append((cost, f"{what} {at}, {name}"))
+    slowest = max(costs, key=lambda item: item[0].cpu_s)
+    largest = max(costs, key=lambda item: item[0].peak)
+    over = [text for cost, text in costs if cost.cpu_s >= MAX_CPU_S or cost.peak >= MAX_BYTES]
+    print(
+        f"{len(costs)} shapes of {FILE_BYTES >> 20} MB: at most {slowest[0].cpu_s:.1f} s of the "
+        f"processor ({slowest[1]}) and {largest[0].peak >> 20} MB ({largest[1]}); "
+        f"{len(over)} over {MAX_CPU_S} s or {MAX_BYTES >> 20} MB"
+    )
+    print(*over, sep="\n", end="\n" if over else "")
+    return int(bool(over))

@@ -30,7 +30,7 @@ from dejacue import InputError, Store, build_history, ingest
 from dejacue.errors import Cancelled, MissingExtra, extra
 from dejacue.files import read_history
 from dejacue.pipeline.ingest import Item, ManifestError, read_manifest, worker, writer
-from dejacue.pipeline.ingest.manifest import as_items
+from dejacue.pipeline.ingest.manifest import MAX_PROBLEMS, as_items
 from dejacue.pipeline.ingest.worker import Decoding, decode
 from dejacue.report.thumbnails import Album
 from dejacue.sources import remote
@@ -174,6 +174,15 @@ def test_a_line_that_cannot_be_used_is_among_the_problems(tmp_path, line, proble
     first = caught.value.problems[0]
     assert first.startswith("line 1: ")
     assert problem in first
+
+
+def test_of_thousands_of_missing_files_the_first_are_listed(tmp_path) -> None:
+    lines = "".join(f"{k}.mp4,m\n" for k in range(3000))
+    with refused(ManifestError, file=tmp_path / "m.csv") as caught:
+        read_manifest(write_csv(tmp_path / "m.csv", f"video,masks\n{lines}"))
+    assert len(caught.value.problems) == MAX_PROBLEMS
+    assert caught.value.problems[0].startswith("line 2: ")
+    assert "at least 999 more" in str(caught.value)
 
 
 def test_columns_of_the_encoder_are_refused_before_anything_is_begun(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, replace
-from pathlib import Path
 from typing import Any, get_type_hints
 
 from dejacue.cli.options import bad_setting, setting_value
@@ -69,7 +69,7 @@ def readout_from(
 
 def readout_named(name: str) -> str | Readout:
     """Return the name, or the readout that ``dejacue learn`` wrote to a file or a folder."""
-    if (Path(name) / "settings.json").is_file():
+    if os.path.isfile(os.path.join(name, "settings.json")):  # False where Path.is_file raises
         return SAVED.named("decoder", "saved readout")(name)
     if not name.endswith(".json"):
         return name

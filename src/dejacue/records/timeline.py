@@ -202,23 +202,22 @@ class Timeline:
             placed.append((place, len(placed), interval))
         placed.sort(key=lambda row: row[:2])
         rows = [interval for _, _, interval in placed]
-        columns: dict[str, list[Any]] = {
+        numbered: dict[str, list[int]] = {
+            "subject": [],
             "state": [place[0] for place, _, _ in placed],
             "description": [place[1] for place, _, _ in placed],
             "kind": [KINDS.index(row.kind) for row in rows],
         }
-        for name in _COLUMNS.keys() - columns.keys() - {"subject"}:
-            values = [getattr(row, name) for row in rows]
-            if any(value is not None for value in values):
-                columns[name] = [_MISSING[name] if value is None else value for value in values]
+        columns: dict[str, NDArray[Any]] = {}
+        for name, dtype in _COLUMNS.items():
+            missing = _MISSING.get(name)
+            values = numbered[name] if name in numbered else [getattr(row, name) for row in rows]
+            if name not in _MISSING or not {None, missing}.issuperset(values):
+                columns[name] = np.array([missing if v is None else v for v in values], dtype)
         why = [row.diagnostics for row in rows]
         return cls(
             [Subject(history_id, encoder, states, in_order(notes))],
-            {
-                name: np.array(columns.get(name, ()), dtype)
-                for name, dtype in _COLUMNS.items()
-                if name not in _MISSING or any(v != _MISSING[name] for v in columns.get(name, ()))
-            },
+            columns,
             settings,
             evidence,
             why if any(why) else None,

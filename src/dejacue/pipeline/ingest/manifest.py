@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ from dejacue.sources.video import DECODERS, ERRORS
 
 MAX_MANIFEST_BYTES = 1 << 30
 SAMPLING = tuple(VideoOptions.__dataclass_fields__)
+NOT_TEXT = frozenset({"objects", *SAMPLING})
 TYPES: dict[str, type] = dict.fromkeys(("start", "end", "stride", "stream"), int)
 TYPES |= dict.fromkeys(("start_s", "end_s", "fps", "rate"), float)
 ADDRESS = "address"  # in made_with: Item.address
@@ -48,6 +49,7 @@ TAKEN = (  # in made_with
 )
 MIN_TYPO_RATIO = 0.85  # similarity of a column to a known one
 MAX_LOOKUPS = 16  # of files at once
+MAX_LOOKUP_PATHS = 256  # of a task: to start one costs more than to look at a local file
 MAX_PATTERN_LETTERS = 1000
 MAX_PROBLEMS = 1000  # that are collected
 
@@ -79,7 +81,8 @@ class ManifestError(InputError):
 
     def __init__(self, name: str, problems: Iterable[str]) -> None:
         self.problems = tuple(problems)
-        more = f" (and {counted(len(self.problems) - 1, 'more problem')})"
+        least = "at least " if len(self.problems) >= MAX_PROBLEMS else ""  # the rest is not read
+        more = f" (and {least}{counted(len(self.problems) - 1, 'more problem')})"
         first = shortened(self.problems[0], 400)
         super().__init__(first + (more if len(self.problems) > 1 else ""), file=name)
 
@@ -213,7 +216,8 @@ def _items(
         "that is fetched; name the folder that may be used (root=)"
         for where, path in outside
     ]
-    problems += _missing([place for place in paths if place not in outside])
+    missing = _missing([place for place in paths if place not in outside])
+    problems += islice(missing, max(1, MAX_PROBLEMS - len(problems)))
     if problems:
         raise ManifestError(name, problems)
     return [item for _, item in items.values()]
@@ -249,9 +253,7 @@ def _item(row: Mapping[str, Any], folder: str) -> tuple[Item | None, list[str]]:
             wrong.append(str(error))
 
     cells = {key: value for key, value in row.items() if value not in (None, "")}
-    texts = {
-        key: checked(_text, key, cells[key]) for key in cells if key not in ("objects", *SAMPLING)
-    }
+    texts = {key: checked(_text, key, cells[key]) for key in cells if key not in NOT_TEXT}
     video = _placed(texts.pop("video", None), folder)
     masks = [path for key in ("masks", "boxes") if (path := _placed(texts.pop(key, None), folder))]
     if not video:
@@ -325,13 +327,15 @@ def _placed(path: str | None, folder: str) -> str | None:
 def video_name(path: str) -> str:
     """Return the name that open_video gives: of a folder its name, of a file its stem, of a
     pattern of images that of their folder."""
-    place = Path(path.rstrip("/") if remote.is_remote(path) else os.path.abspath(path))
-    if not remote.is_remote(path):
-        if os.path.isdir(place):  # where Path.is_dir raises, as for names that are too long, False
-            return place.name
-        if glob.has_magic(path) and not os.path.exists(place):
-            return place.parent.name
-    return place.stem
+    if remote.is_remote(path):
+        return Path(path.rstrip("/")).stem
+    place = os.path.abspath(path)
+    folder, name = os.path.split(place)
+    if os.path.isdir(place):  # where Path.is_dir raises, as for names that are too long, False
+        return name
+    if glob.has_magic(path) and not os.path.exists(place):
+        return os.path.basename(folder)
+    return Path(name).stem
 
 
 def _missing(paths: list[tuple[str, str]]) -> Iterator[str]:
@@ -348,8 +352,17 @@ def _missing(paths: list[tuple[str, str]]) -> Iterator[str]:
         exists = os.path.exists(path) or (pattern and next(glob.iglob(path), None))
         return None if exists else f"{where}: {path} does not exist"
 
+    def look_at_all(places: list[tuple[str, str]]) -> list[str]:
+        return list(filter(None, map(look, places)))
+
+    size = min(MAX_LOOKUP_PATHS, len(paths) // (4 * MAX_LOOKUPS) + 1)
+    parts = [paths[at : at + size] for at in range(0, len(paths), size)]
+    seen: set[str] = set()
     with ThreadPoolExecutor(MAX_LOOKUPS) as pool:
-        yield from dict.fromkeys(filter(None, pool.map(look, paths)))
+        for problem in chain.from_iterable(pool.map(look_at_all, parts)):
+            if problem not in seen:
+                seen.add(problem)
+                yield problem
 
 
 @contextlib.contextmanager
