@@ -180,8 +180,8 @@ def view_timeline(
         further = readout.alternatives(view, answers, more, least)
     if least is not None and any(further):
         further = [
-            [window for window in windows if window[2] >= score]
-            for score, windows in zip(least.tolist(), further, strict=True)
+            [w for w in windows if w[2] >= score or readout.holds(view, q, w)]
+            for q, (score, windows) in enumerate(zip(least.tolist(), further, strict=True))
         ]
     (subject,) = _subjects(readout, view)
     if hints and not view.history.still and not subject.meaningless:
@@ -203,7 +203,6 @@ def _ranked_columns(
     """Return the answers, each followed by its further windows, and the diagnostics of each row."""
     if why is None and not any(further):
         return _answer_columns(readout, view, answers), None
-    kind = OCCURRENCE if readout.lists_occurrences else ALTERNATIVE
     columns = _rows_of(view.vocabulary, readout.level == "state")
     best = zip(answers.start.tolist(), answers.end.tolist(), answers.score.tolist(), strict=True)
     windows = [[window, *others] for window, others in zip(best, further, strict=True)]
@@ -214,7 +213,11 @@ def _ranked_columns(
         if answers.absent is not None and answers.absent[q]:
             continue
         for rank, (first, last, score) in enumerate(windows[q], start=1):
-            rows.append((at, first, last, rank, kind if rank > 1 else ANSWER))
+            kind = ANSWER
+            if rank > 1:
+                holds = readout.holds(view, q, (first, last, score))
+                kind = OCCURRENCE if holds else ALTERNATIVE
+            rows.append((at, first, last, rank, kind))
             scores.append(score)
             reasons.append(why[q] if why is not None and rank == 1 else None)
     place, starts, ends, ranks, kinds = np.array(rows, np.int64).reshape(-1, 5).T

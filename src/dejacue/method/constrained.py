@@ -15,8 +15,11 @@ from dejacue.records.arrays import Flags, Floats, Ints
 SWITCH = 0.5  # cost of a switch in units of log n, where f says what is inside
 
 
-def leads(f: Floats) -> Floats:
-    """Return (S, N) by how much f exceeds one half, and that of every sibling."""
+def leads(f: Floats, facts: KnownFrames) -> Floats:
+    """Return (S, N) by how much f exceeds that of every sibling, and one half where a frame may
+    show none of the states."""
+    if facts.covers_all:
+        return labelling.leads(f)
     with_half = np.concatenate([f, np.full((1, f.shape[1]), HALF)])
     return labelling.leads(with_half)[:-1]
 
@@ -78,7 +81,7 @@ def windows(
     engine: Engine, f: Floats, facts: KnownFrames, cuts: Ints, evidence: Floats | None
 ) -> list[ScoredWindow | None]:
     """Return the window of each state: around its known frames, else the best of words."""
-    lead, windows = leads(f), []
+    lead, windows = leads(f, facts), []
     for state, has_named_frame in enumerate(facts.named_states):
         parts = open_parts(facts.barred(state), cuts, facts.marks)
         if has_named_frame:

@@ -78,15 +78,27 @@ class Contrast(StateReadout):
         rest = [part for part in parts if part != whole]
         rest += [p for p in ((whole[0], chosen[0]), (chosen[1] + 1, whole[1])) if p[0] < p[1]]
         if facts.named_states[row]:
-            lead = constrained.leads(known.f)[row]
-            windows = [constrained.window_of(lead, *part) for part in rest]
+            lead = constrained.leads(known.f, facts)[row]
+            named = facts.labels == row
+            windows = [
+                constrained.window_around(lead, named, [part]) or constrained.window_of(lead, *part)
+                for part in rest
+            ]
         else:
             assert evidence is not None
             windows = [
                 constrained.window_of_words(view.engine, evidence[row], [part]) for part in rest
             ]
-        better = [window for window in windows if window is not None and window[2] > 0]
-        return sorted(better, key=lambda window: (-window[2], window[0]))[:more]
+        sure = [w for w in windows if w is not None and facts.shows(row, w[:2])]
+        better = [w for w in windows if w is not None and w[2] > 0 and w not in sure]
+        better = sorted(better, key=lambda window: (-window[2], window[0]))[:more]
+        return sorted(sure, key=lambda window: window[0]) + better
+
+    def holds(self, view: View, description: int, window: ScoredWindow) -> bool:
+        """Return whether the window has a frame that is known to be in the state."""
+        known = self.known(view)
+        state = int(view.vocabulary.labels[description])
+        return known is not None and known.facts.shows(state, window[:2])
 
     def hints(
         self, view: View, answers: Answers, further: Sequence[Sequence[ScoredWindow]]

@@ -159,7 +159,7 @@ class Joint(StateReadout):
             words = self.words_seen(view)
             return *self._rows(view, words.responses[0], words.levels[0]), cost
         rows = known.f - HALF
-        if self.has_none:
+        if self.has_none and not facts.covers_all:
             return and_none(rows), self._nodes_and_none(view.vocabulary), constrained.SWITCH * cost
         if (facts.labels == facts.states).any():
             raise InputError(

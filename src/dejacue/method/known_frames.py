@@ -10,7 +10,8 @@ named another state or none. Between the named frames f is what a Gaussian proce
                                 that are near; and a constant
 
 with mean 0: far from every named frame, in looks and in time, no state is expected. A frame is in
-the state with the highest f, and in none of them where that is below one half. A state of which no
+the state with the highest f, and in none of them where that is below one half (unless every frame
+shows one of the states, by the vocabulary's ``covers``). A state of which no
 frame is named is expected where its words say so: f is ½ + (r − level)/2 before anything is known
 of it, with the level half way between inside and outside (_labelling.py).
 """
@@ -54,17 +55,23 @@ class KnownFrames:
     looked   positions that f is computed from
     marks    positions that begin something else than what was before
     states   S
+    covers_all   whether every frame shows one of the states
     """
 
     labels: Ints
     looked: Ints
     marks: Ints
     states: int
+    covers_all: bool = False
 
     @property
     def named_states(self) -> list[bool]:
         """Return one flag per state: does it have a known frame?"""
         return [bool((self.labels == state).any()) for state in range(self.states)]
+
+    def shows(self, state: int, window: tuple[int, int]) -> bool:
+        """Return whether a frame of a window, by positions, is known to be in the state."""
+        return bool((self.labels[window[0] : window[1] + 1] == state).any())
 
     def barred(self, state: int) -> Flags:
         """Return (N,) flags: is the frame known to show something else?"""
@@ -104,7 +111,8 @@ def known_frames_of(history: History, vocabulary: Vocabulary, width: int = 1) ->
     most = min(MAX_FRAMES, max(1, MAX_CELLS // len(history)))
     if len(chosen) > most:
         chosen = chosen[np.linspace(0, len(chosen) - 1, most).round().astype(np.int64)]
-    return KnownFrames(labels, chosen, _marks(history, vocabulary), len(names))
+    marks, covers_all = _marks(history, vocabulary), vocabulary.covers == "all"
+    return KnownFrames(labels, chosen, marks, len(names), covers_all)
 
 
 def _apart(chosen: Ints, frames: Ints, labels: Ints, width: int) -> Ints:

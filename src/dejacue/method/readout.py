@@ -193,6 +193,10 @@ class Readout(ABC):
         """
         return [()] * len(answers.start)
 
+    def holds(self, view: View, description: int, window: ScoredWindow) -> bool:
+        """Return whether a further window holds as well as the answer, not instead of it."""
+        return self.lists_occurrences
+
     def notes(self, history: History) -> tuple[Note, ...]:
         """Return what a reader should know of its answer for this history."""
         return ()

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
 
 from dejacue.arguments import checked, fits
 from dejacue.errors import InputError, unknown
@@ -15,6 +19,7 @@ from dejacue.method.plan import READOUTS, readout_from
 from dejacue.method.questions import Question, next_question
 from dejacue.method.readout import Readout
 from dejacue.method.segmentation import segments
+from dejacue.method.strips import Border, Strip, marked, open_borders, strip_of
 from dejacue.pipeline._readout import (
     Examples,
     LoadedVocabulary,
@@ -29,6 +34,7 @@ from dejacue.records.note import in_order
 from dejacue.sources.atomic import write_bytes, write_text
 from dejacue.sources.encoders import UNKNOWN_WORDS, Encoder
 from dejacue.sources.findings import Made, Parts, Pictures, read_finding, write_finding
+from dejacue.sources.frames import open_frames
 
 if TYPE_CHECKING:
     from dejacue.report.exports import Export
@@ -154,9 +160,55 @@ class Finding:
         Window, or several of them; the state None (or "none") is none of the states. changes:
         frames at which one state ends and another begins. Earlier corrections stay.
         """
-        vocabulary = self.vocabulary.with_examples(examples, changes=changes, **states)
+        return self._read_again(self.vocabulary.with_examples(examples, changes=changes, **states))
+
+    def _read_again(self, vocabulary: Vocabulary) -> Finding:
+        """Return the finding with other examples, by the same readout."""
         top = self.timeline.settings.get("top")
         return replace(self, vocabulary=vocabulary).with_words(readout=self._readout(), top=top)
+
+    @checked
+    def strip(self, count: int = 12, *, border: Border | tuple[str, str] | None = None) -> Strip:
+        """Return frames side by side, evenly spread over what is visible, to be marked.
+
+        border   (state, "start" or "end"): a finer strip over a border that marks have left open,
+                 or one of ``borders``
+
+        Pictures come from the video. Where it is not here, the frames are those whose pictures are
+        stored with the finding; where there are none, ``Strip.missing`` says so.
+        """
+        source, stored = self._picture_source(), None
+        if source is None and self.thumbnails:
+            stored = np.intersect1d(list(self.thumbnails), self.history.frames).tolist()
+        return strip_of(
+            self.history,
+            self.vocabulary,
+            self.timeline,
+            count,
+            border=border,
+            stored=stored or None,
+            load=partial(strip_pictures, self.history, self.thumbnails, source),
+        )
+
+    @checked
+    def mark(self, strip: Strip, marks: Mapping[str | None, Any]) -> Finding:
+        """Return the finding with what you see on a strip: ``mark(strip, {"full": (2, 5)})``.
+
+        Pictures count from 0, first and last included; several stretches of a state are a list.
+        All frames between them are facts. Pictures that are not marked show none of the states
+        or, where the vocabulary covers all frames, stay unknown; at a border where its state
+        alone is marked, they show what follows it. Later marks replace earlier ones.
+        """
+        return self._read_again(marked(self.history, self.vocabulary, strip, marks))
+
+    def borders(self) -> tuple[Border, ...]:
+        """Return the borders of marked states that are not known to a frame, the widest first."""
+        return open_borders(self.history, self.vocabulary)
+
+    def _picture_source(self) -> str | None:
+        """Return the video that pictures can be decoded from; None where it is not here."""
+        video, numbered = self.made.video, self.history.source_frames is not None
+        return video if video is not None and numbered and os.path.exists(video) else None
 
     @checked
     def next_question(self, count: int = 1, *, seed: int = 0) -> tuple[Question, ...]:
@@ -344,6 +396,23 @@ class Finding:
             self.timeline,
             thumbnails=list(self.thumbnails.items()),
         )
+
+
+def strip_pictures(
+    history: History, stored: Mapping[int, bytes], video: str | None, frames: Sequence[int]
+) -> list[bytes | None]:
+    """Return a JPEG of each frame, stored or else decoded from the video; None: there is none."""
+    pictures = [stored.get(frame) for frame in frames]
+    if video is None or history.source_frames is None:
+        return pictures
+    from dejacue.report.thumbnails import thumbnail
+
+    sources = history.source_frames[np.searchsorted(history.frames, frames)].tolist()
+    with closing(open_frames(Path(video))) as opened:
+        for at, source in enumerate(sources):
+            if pictures[at] is None:
+                pictures[at] = thumbnail(opened.image(source), None)
+    return pictures
 
 
 def _from_here(path: str | None) -> str | None:

@@ -18,6 +18,8 @@ from dejacue.records._html import escaped, table_html
 from dejacue.records.arrays import check_names, feature_rows, frozen
 from dejacue.records.example import Example, examples_of
 
+COVERS = ("all", "some")
+
 
 def _refusal(problem: str, field: str, value: Any = None, remedy: str | None = None) -> InputError:
     return InputError(f"vocabulary: {problem}", field=field, value=value, remedy=remedy)
@@ -82,6 +84,8 @@ class Vocabulary:
 
     examples   of states, beside words or instead of them; see ``with_examples``
     changes    frames of the history that is read at which one state ends and another begins
+    covers     "all": every observed frame shows one of the states; "some": it may show none of
+               them. It is used where frames of the history are examples.
     """
 
     states: Mapping[str, Sequence[str]]
@@ -90,6 +94,7 @@ class Vocabulary:
     object: str | None = None
     examples: Sequence[Example] = ()
     changes: Sequence[Example] = ()
+    covers: str = "some"
     labels: NDArray[np.int64] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -102,6 +107,7 @@ class Vocabulary:
         names = {"encoder": self.encoder, "object": self.object}
         check_names("vocabulary", **{key: "" if n is None else n for key, n in names.items()})
         self._check_examples(states, exemplified)
+        self._check_covers()
         counts = [max(len(texts), 1) for texts in states.values()]
         object.__setattr__(self, "states", states)
         object.__setattr__(self, "labels", frozen(np.repeat(np.arange(len(counts)), counts)))
@@ -132,6 +138,17 @@ class Vocabulary:
                     value=example.encoder,
                     remedy="encode both with the same encoder",
                 )
+
+    def _check_covers(self) -> None:
+        if self.covers not in COVERS:
+            problem = f"covers {reprlib.repr(self.covers)}"
+            remedy = '"all" (every frame shows one of the states) or "some"'
+            raise _refusal(problem, "covers", self.covers, remedy)
+        nothing = next((e for e in self.examples if e.state is None), None)
+        if self.covers == "all" and nothing is not None:
+            problem = f"{nothing.name} shows none of the states, but covers says that all frames"
+            remedy = 'write covers: some, or leave out "none"'
+            raise _refusal(f"{problem} show one", "covers", nothing.name, remedy)
 
     def with_examples(
         self,
@@ -182,7 +199,7 @@ class Vocabulary:
         sentences, ``["empty cup", "filled cup"]``: each is a state and its description.
 
         Instead of descriptions a state may have ``{"words": descriptions, "examples": …}``; beside
-        "states" there may be examples of none of them ("none") and "changes".
+        "states" there may be examples of none of them ("none"), "changes" and "covers".
         """
         if isinstance(document, Sequence) and not isinstance(document, str | bytes):
             document = _sentences(document)
@@ -193,11 +210,11 @@ class Vocabulary:
             document = {**document, "states": _sentences(states)}
         if not {"object", "states"} & set(document):
             return cls._from_states(document)
-        known = {"object", "states", "none", "changes"}
+        known = {"object", "states", "none", "changes", "covers"}
         if "states" not in document or not set(document) <= known:
             raise _refusal(
                 'a document with "object" or "states" lists all states under "states" and may add '
-                f'"none" and "changes"; found {", ".join(str(key) for key in document)}',
+                f'"none", "changes" and "covers"; found {", ".join(str(key) for key in document)}',
                 "states",
                 list(document),
             )
@@ -209,6 +226,7 @@ class Vocabulary:
             document.get("none", ()),
             object=document.get("object"),
             changes=changes,
+            covers=document.get("covers", "some"),
         )
 
     @classmethod

@@ -40,7 +40,15 @@ _OF_HISTORY = (
     "frame_indices",
 )
 _STATES = ("states", "state_ids", "state_tokens", "descriptions", "state_texts", "variant_names")
-_OF_VOCABULARY = (*_OF_BOTH, *_STATES, "object", "text_features", "examples", "example_features")
+_OF_VOCABULARY = (
+    *_OF_BOTH,
+    *_STATES,
+    "object",
+    "text_features",
+    "examples",
+    "example_features",
+    "covers",
+)
 
 
 def file_name(text: str) -> str:
@@ -182,6 +190,8 @@ def write_vocabulary(path: str | os.PathLike[str], vocabulary: Vocabulary) -> Pa
     arrays["descriptions"] = np.array(texts)
     if vocabulary.features is not None:
         arrays["features"] = vocabulary.features
+    if vocabulary.covers != "some":
+        arrays["covers"] = vocabulary.covers
     if vocabulary.examples or vocabulary.changes:
         arrays |= _example_arrays(vocabulary)
     return write_npz(path, arrays)
@@ -250,6 +260,7 @@ def _vocabulary_from_arrays(
         check_schema(_text(arrays, "schema", VOCABULARY_SCHEMA), VOCABULARY_SCHEMA)
         more = _examples_from_arrays(arrays)
         more |= {key: _text(arrays, key, None) for key in ("encoder", "object")}
+        more["covers"] = _text(arrays, "covers", "some")
         if "features" not in arrays and "examples" in more:
             return _wordless(arrays, name, more)
         features = _first(arrays, ("features", "text_features"), name, what)

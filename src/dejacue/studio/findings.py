@@ -287,7 +287,9 @@ def reread(
         encoder = studio.encoder_of(finding.history) if unseen else None
         return finding.with_words(known, encoder=encoder, **settings)
     return finding.with_words(
-        Vocabulary(words.states, object=object, examples=examples, changes=changes),
+        Vocabulary(
+            words.states, object=object, examples=examples, changes=changes, covers=before.covers
+        ),
         encoder=studio.encoder_of(finding.history),
         encoder_options=EncoderOptions(templates=finding.made.prompts),
         **settings,

@@ -1,0 +1,332 @@
+"""The strip: pictures side by side, on which a person marks where each state begins and ends.
+
+Marks become facts (known_frames.py): all frames from the first marked picture to the last. Two
+pictures leave a border between them open; a finer strip there closes it, down to a frame.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import groupby
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from dejacue.errors import InputError, counted, unknown
+from dejacue.method.known_frames import known_frames_of
+from dejacue.method.state_readout import is_count
+from dejacue.records import History, Timeline, Vocabulary
+from dejacue.records.arrays import Ints
+from dejacue.records.example import NONE, Example
+
+Side = Literal["start", "end"]
+SIDES: tuple[Side, ...] = ("start", "end")
+MAX_PICTURES = 1000
+Load = Callable[[Sequence[int]], Sequence[bytes | None]]  # JPEGs of frames of the history
+
+
+class Border(NamedTuple):
+    """A border of a state that is not known to a frame.
+
+    inside    the outermost frame on this side that is known to show the state
+    outside   the nearest frame beyond that is known to show something else; None: nothing is known
+              up to the end of the history
+    """
+
+    state: str
+    side: Side
+    inside: int
+    outside: int | None
+
+
+@dataclass(frozen=True, eq=False)
+class Strip:
+    """Frames of a history side by side, for a person to mark.
+
+    frames     of the history; all are observed, ascending
+    believed   for each picture the state that the finding claims there; None: none of them
+    border     where the strip is a finer one: the border that it shows
+    """
+
+    history: History
+    frames: tuple[int, ...]
+    believed: tuple[str | None, ...]
+    border: Border | None = None
+    load: Load | None = field(default=None, repr=False)
+
+    def __len__(self) -> int:
+        return len(self.frames)
+
+    @cached_property
+    def pictures(self) -> tuple[bytes | None, ...]:
+        """Return a JPEG for each frame, decoded when it is first asked for; None: there is none."""
+        pictures = self.load(self.frames) if self.load is not None else [None] * len(self)
+        return tuple(pictures)
+
+    @property
+    def missing(self) -> str | None:
+        """Return a sentence that says which pictures are not there; None where all are."""
+        count = sum(picture is None for picture in self.pictures)
+        if not count:
+            return None
+        if count == len(self):
+            return "no pictures: the video is not here, and none were stored with the history"
+        which = ", ".join(str(k) for k, data in enumerate(self.pictures, start=1) if data is None)
+        return f"no picture {which}: the video is not here, and these were not stored"
+
+    @property
+    def proposal(self) -> dict[str, list[tuple[int, int]]]:
+        """Return what is believed in the form in which ``mark`` takes it: state → (first, last)."""
+        marks: dict[str, list[tuple[int, int]]] = {}
+        for state, first, last in _stretches(self.believed):
+            if state is not None:
+                marks.setdefault(state, []).append((first, last))
+        return marks
+
+    def __repr__(self) -> str:
+        where = f" at the {self.border.side} of {self.border.state}" if self.border else ""
+        spans = "; ".join(
+            f"{state} {', '.join(f'{a + 1}-{b + 1}' for a, b in spans)}"
+            for state, spans in self.proposal.items()
+        )
+        return f"<Strip of {counted(len(self), 'picture')}{where}: {spans or 'nothing believed'}>"
+
+
+def strip_of(
+    history: History,
+    vocabulary: Vocabulary,
+    timeline: Timeline,
+    count: int,
+    *,
+    border: Border | Sequence[str] | None = None,
+    stored: Sequence[int] | None = None,
+    load: Load | None = None,
+) -> Strip:
+    """Return this many frames, evenly spread over what is observed, or over an open border.
+
+    border   (state, "start" or "end"): the widest such border, or one of ``open_borders``
+    stored   the only frames of which there are pictures; default: there are of all
+    """
+    if not is_count(count, 2) or count > MAX_PICTURES:
+        problem = f"a strip has from 2 to {MAX_PICTURES} pictures, not {count!r}"
+        raise InputError(problem, field="count", value=count)
+    chosen = None if border is None else _border(history, vocabulary, border)
+    if chosen is None:
+        size = len(history)
+        at = ((np.arange(count) + 0.5) / count * size - 0.5).round()
+    else:
+        inside, outside = _positions(history, chosen)
+        at = np.linspace(inside, outside, min(count, abs(outside - inside) + 1)).round()
+    positions = np.unique(at.astype(np.int64))
+    if stored is not None:
+        positions = _nearest(positions, np.searchsorted(history.frames, sorted(stored)))
+    frames = history.frames[positions].tolist()
+    believed = tuple(timeline.at(frame=frame) for frame in frames)
+    return Strip(history, tuple(frames), believed, chosen, load)
+
+
+def _nearest(positions: Ints, kept: Ints) -> Ints:
+    """Return for each position the nearest kept one in its range, each once."""
+    kept = kept[(kept >= positions[0]) & (kept <= positions[-1])]
+    if not len(kept):
+        return positions
+    nearest: Ints = np.unique(kept[np.abs(positions[:, None] - kept[None, :]).argmin(axis=1)])
+    return nearest
+
+
+def open_borders(history: History, vocabulary: Vocabulary) -> tuple[Border, ...]:
+    """Return the borders of named stretches that are not known to a frame, the widest first."""
+    labels = known_frames_of(history, vocabulary).labels
+    known = np.flatnonzero(labels >= 0)
+    names, frames = list(vocabulary.states), history.frames
+    borders: list[tuple[int, Border]] = []
+    for label, first, last in _stretches(labels[known].tolist()):
+        if label >= len(names):
+            continue
+        for side, at, beyond in (("start", first, first - 1), ("end", last, last + 1)):
+            inside = int(known[at])
+            edge = -1 if side == "start" else len(frames)
+            outside = int(known[beyond]) if 0 <= beyond < len(known) else edge
+            width = abs(outside - inside) - 1
+            if width:
+                known_outside = None if outside == edge else int(frames[outside])
+                entry = Border(names[label], side, int(frames[inside]), known_outside)  # type: ignore[arg-type]
+                borders.append((width, entry))
+    return tuple(border for _, border in sorted(borders, key=lambda pair: -pair[0]))
+
+
+def _border(history: History, vocabulary: Vocabulary, border: Any) -> Border:
+    """Return the open border that is meant; refuse what is none."""
+    if isinstance(border, str) or not isinstance(border, Sequence) or len(border) not in (2, 4):
+        problem = f"border {border!r:.40}: give a state and one of {', '.join(SIDES)}"
+        raise InputError(problem, field="border", value=border)
+    state, side = border[:2]
+    if state not in vocabulary.states:
+        raise unknown("state of a border", state, vocabulary.states)
+    if side not in SIDES:
+        raise unknown("side of a border", side, SIDES)
+    same = [b for b in open_borders(history, vocabulary) if b[:2] == (state, side)]
+    if isinstance(border, Border):
+        same = [b for b in same if b == border]
+    if same:
+        return same[0]
+    if any(example.state == state for example in vocabulary.facts):
+        problem, remedy = f"the {side} of {state} is known to a frame", "choose another border"
+    else:
+        problem, remedy = f"{state} is not marked yet", "mark it in a strip of the whole history"
+    raise InputError(problem, field="border", value=tuple(border), remedy=remedy)
+
+
+def _positions(history: History, border: Border) -> tuple[int, int]:
+    inside = int(np.searchsorted(history.frames, border.inside))
+    if border.outside is None:
+        return inside, 0 if border.side == "start" else len(history) - 1
+    return inside, int(np.searchsorted(history.frames, border.outside))
+
+
+def marked(
+    history: History, vocabulary: Vocabulary, strip: Strip, marks: Mapping[str | None, Any]
+) -> Vocabulary:
+    """Return the vocabulary with what a person marked on a strip of this history.
+
+    marks   state → (first, last) picture, or several; pictures count from 0, both included. The
+            state None (or "none") is none of the states. Pictures that are not marked show none of
+            them, except where every frame shows a state (``covers``): then they stay unknown.
+            At a border, if only its state is marked, they show what comes after it.
+
+    Where marks contradict earlier ones, the later ones hold.
+    """
+    _check_strip(history, strip)
+    labels = _labels(vocabulary, strip, marks)
+    names: list[str | None] = [*vocabulary.states, None]
+    added = []
+    for label, first, last in _stretches(labels):
+        spans = [(first, last)]
+        if label == len(vocabulary.states):  # between two pictures, something may be
+            spans = [(k, k) for k in range(first, last + 1)]
+        if label >= 0:
+            frames = strip.frames
+            added += [Example(names[label], (frames[a], frames[b])) for a, b in spans]
+    held = np.full(len(history), -1)
+    for example in added:
+        first, end = example.positions(history)
+        held[first:end] = names.index(example.state)
+    kept = [part for e in vocabulary.examples for part in _kept(history, e, held, names)]
+    return replace(vocabulary, examples=kept).with_examples(_by_state(added))
+
+
+def _by_state(examples: Sequence[Example]) -> dict[str | None, list[Example]]:
+    by_state: dict[str | None, list[Example]] = {}
+    for example in examples:
+        by_state.setdefault(example.state, []).append(example)
+    return by_state
+
+
+def _kept(
+    history: History, example: Example, held: Ints, names: Sequence[str | None]
+) -> Iterator[Example]:
+    """Return the parts of an earlier example that later marks do not contradict."""
+    if example.span is None:
+        yield example
+        return
+    first, end = example.positions(history)
+    agrees = (held[first:end] < 0) | (held[first:end] == names.index(example.state))
+    if agrees.all():
+        yield example
+        return
+    for is_kept, a, b in _stretches(agrees.tolist()):
+        if is_kept:
+            frames = history.frames[[first + a, first + b]].tolist()
+            yield Example(example.state, (frames[0], frames[1]))
+
+
+def _check_strip(history: History, strip: Strip) -> None:
+    if not isinstance(strip, Strip):
+        problem = f"a strip is what finding.strip returns, not {strip!r:.40}"
+        raise InputError(problem, field="strip", value=strip)
+    theirs = strip.history
+    if theirs is not history and not (
+        theirs.id == history.id
+        and np.array_equal(theirs.frames, history.frames)
+        and np.array_equal(theirs.features[[0, -1]], history.features[[0, -1]])
+    ):
+        problem = f"the strip is of {theirs.id}, or another finding of it, not of {history.id}"
+        remedy = "make a strip of this finding"
+        raise InputError(problem, field="strip", value=theirs.id, remedy=remedy)
+    at = np.searchsorted(history.frames, strip.frames)
+    seen = history.frames[np.minimum(at, len(history) - 1)] == np.array(strip.frames)
+    if not seen.all():
+        frame = strip.frames[int(seen.argmin())]
+        problem = f"frame {frame} of the strip is not observed"
+        raise InputError(problem, field="strip", value=frame, remedy="make the strip again")
+
+
+def _labels(vocabulary: Vocabulary, strip: Strip, marks: Any) -> list[int]:
+    """Return the number of the state of each picture; −1: nothing is said of it."""
+    if not isinstance(marks, Mapping):
+        problem = "marks: give {state: (first, last)}, pictures counted from 0"
+        raise InputError(problem, field="marks", value=marks)
+    names = [*vocabulary.states, NONE]
+    labels = [-1] * len(strip)
+    for state, spans in marks.items():
+        name = NONE if state is None else state
+        if name not in names:
+            raise unknown("state", name, names)
+        for first, last in _spans(name, spans, len(strip)):
+            for k in range(first, last + 1):
+                if labels[k] >= 0:
+                    problem = f"picture {k} (counted from 0) is marked for both {name} and "
+                    raise InputError(
+                        f"{problem}{names[labels[k]]}",
+                        field="marks",
+                        value=k,
+                        remedy="give each picture to one state",
+                    )
+                labels[k] = names.index(name)
+    default = _unmarked(vocabulary, strip, set(labels))
+    return [default if label < 0 else label for label in labels]
+
+
+def _unmarked(vocabulary: Vocabulary, strip: Strip, given: set[int]) -> int:
+    """Return what pictures that are not marked show."""
+    none, border = len(vocabulary.states), strip.border
+    if border is not None and border.outside is not None:
+        known = known_frames_of(strip.history, vocabulary).labels
+        beyond = int(known[np.searchsorted(strip.history.frames, border.outside)])
+        if beyond >= 0 and beyond not in given:
+            return beyond
+    return -1 if vocabulary.covers == "all" else none
+
+
+def _spans(state: str, spans: Any, count: int) -> list[tuple[int, int]]:
+    """Return (first, last) of each mark of a state; refuse what is none."""
+    several = [spans] if is_count(spans, 0) or _is_pair(spans) else spans
+    if isinstance(several, str) or not isinstance(several, Sequence):
+        problem = f"the mark of {state}: give (first, last), not {spans!r:.40}"
+        raise InputError(problem, field="marks", value=spans)
+    pairs = []
+    for span in several:
+        first, last = (span, span) if is_count(span, 0) else span if _is_pair(span) else (None, 0)
+        if first is None or not 0 <= first <= last < count:
+            problem = f"the mark {span!r:.40} of {state}"
+            remedy = f"give (first, last) with first ≤ last, from 0 to {count - 1}"
+            raise InputError(problem, field="marks", value=span, remedy=remedy)
+        pairs.append((int(first), int(last)))
+    return pairs
+
+
+def _is_pair(span: Any) -> bool:
+    """Return whether this is two picture numbers; [3, 5] is, as (3, 5) is."""
+    several = isinstance(span, Sequence) and not isinstance(span, str)
+    return several and len(span) == 2 and all(is_count(value, -MAX_PICTURES) for value in span)
+
+
+def _stretches(values: Sequence[Any]) -> Iterator[tuple[Any, int, int]]:
+    """Return runs of equal values: the value, its first and its last position."""
+    first = 0
+    for value, run in groupby(values):
+        last = first + sum(1 for _ in run) - 1
+        yield value, first, last
+        first = last + 1

@@ -1,0 +1,211 @@
+"""The strip: a person marks pictures, marks become facts, and finer strips close the borders."""
+
+import io
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from helpers.errors import refused
+from PIL import Image
+
+from dejacue import Finding, History, find
+from dejacue.data.demo import write_demo
+from dejacue.files import read_vocabulary, write_vocabulary
+from dejacue.method import Window
+from dejacue.method.localization import analyse
+from dejacue.method.strips import Border, Strip
+from dejacue_paper import generate
+
+EPISODES = [("empty", 60), ("filled", 80), ("empty", 40)]
+
+
+def made(seed=3, covers="some", **options):
+    sample = generate(seed, episodes=EPISODES, signal=0.4, **options)
+    vocabulary = replace(sample.vocabulary, covers=covers)
+    finding = Finding(sample.history, vocabulary, analyse(sample.history, vocabulary))
+    return sample, finding
+
+
+def seen(sample, strip):
+    """Return what a person marks who sees the truth."""
+    marks = {}
+    for at, frame in enumerate(strip.frames):
+        for state, windows in sample.references.items():
+            if any(window.start <= frame <= window.end for window in windows):
+                marks.setdefault(state, []).append((at, at))
+    return marks
+
+
+def test_a_strip_is_spread_evenly_over_what_is_visible():
+    sample, finding = made(gaps=[(20, 40)])
+    strip = finding.strip(7)
+    assert len(strip) == len(strip.frames) == len(strip.believed) == len(strip.pictures) == 7
+    positions = np.searchsorted(sample.history.frames, strip.frames)
+    assert np.array_equal(sample.history.frames[positions], strip.frames)
+    assert np.ptp(np.diff(positions)) <= 1
+    assert strip.believed == tuple(finding.at(frame=frame) for frame in strip.frames)
+    assert {s: set(range(a, b + 1)) for s, spans in strip.proposal.items() for a, b in spans[:1]}
+    assert len(finding.strip(500)) == len(sample.history)
+
+
+def test_marks_are_facts_from_the_first_picture_to_the_last():
+    _, finding = made()
+    strip = finding.strip(12)
+    frames = strip.frames
+    answer = finding.mark(strip, {"filled": (4, 8), "empty": [(0, 2), (10, 11)]})
+    window = answer["filled"][0].window
+    assert frames[3] < window.start <= frames[4]
+    assert frames[8] <= window.end < frames[9]
+    stretches = answer["empty"]
+    assert [i.kind for i in stretches if i.kind != "alternative"] == ["answer", "occurrence"]
+    windows = sorted(i.window for i in stretches if i.kind != "alternative")
+    assert windows[0].start <= frames[0]
+    assert windows[0].end >= frames[2]
+    assert windows[1].start <= frames[10]
+    assert windows[1].end >= frames[11]
+    for unmarked in (3, 9):
+        assert answer.at(frame=frames[unmarked]) is None
+    assert finding.vocabulary.examples == ()
+    assert "Strip of 12 pictures" in repr(strip)
+
+
+def test_where_all_frames_are_covered_what_is_not_marked_stays_unknown():
+    _, finding = made(covers="all")
+    strip = finding.strip(12)
+    answer = finding.mark(strip, {"filled": (4, 8), "empty": [(0, 2), (10, 11)]})
+    assert {e.state for e in answer.vocabulary.facts} == {"filled", "empty"}
+    assert answer.at(frame=strip.frames[3]) is not None
+    with refused(field="covers", value="5"):
+        finding.correct(none=5)
+
+
+def test_later_marks_replace_what_they_contradict_and_nothing_else():
+    _, finding = made()
+    strip = finding.strip(12)
+    first = finding.correct(empty=[1, 2]).mark(strip, {"filled": (3, 8)})
+    second = first.mark(strip, {"filled": (5, 8), "empty": (2, 4)})
+    frames = strip.frames
+    assert second.named["empty"] == [Window(1, 1), Window(2, 2), Window(frames[2], frames[4])]
+    named = [frame for w in second.named["filled"] for frame in range(w.start, w.end + 1)]
+    assert frames[5] in named
+    assert frames[8] in named
+    assert not {frames[3], frames[4]} & set(named)
+
+
+def test_finer_strips_close_a_border_to_a_frame():
+    sample, finding = made()
+    strip = finding.strip(12)
+    finding = finding.mark(strip, seen(sample, strip))
+    looks = 0
+    while finding.borders():
+        border = finding.borders()[0]
+        strip = finding.strip(8, border=border[:2])
+        assert strip.border == border
+        finding = finding.mark(strip, seen(sample, strip))
+        looks += 1
+        assert looks < 12
+    windows = {state: [] for state in sample.references}
+    for interval in finding.timeline.claimed:
+        windows[interval.state].append(interval.window)
+    assert {state: sorted(w) for state, w in windows.items()} == {
+        state: sorted(w) for state, w in sample.references.items()
+    }
+    with refused(field="border", value=("filled", "end"), remedy="choose another border"):
+        finding.strip(8, border=("filled", "end"))
+
+
+def test_at_a_border_what_is_not_marked_shows_what_comes_after():
+    _, finding = made()
+    strip = finding.strip(12)
+    marks = {"empty": [(0, 3), (10, 11)], "filled": (4, 9)}
+    finding = finding.mark(strip, marks)
+    border = finding.strip(8, border=("empty", "end"))
+    assert border.border == Border("empty", "end", strip.frames[3], strip.frames[4])
+    answer = finding.mark(border, {"empty": (0, 2)})
+    assert answer.at(frame=border.frames[2]) == "empty"
+    assert answer.at(frame=border.frames[3]) == "filled"
+    between = finding.mark(border, {"empty": (0, 2), "filled": (5, 7)})
+    assert between.at(frame=border.frames[3]) is None
+    wrong = finding.mark(border, {"empty": (0, len(border) - 1)})  # the first strip was wrong
+    assert wrong.at(frame=strip.frames[4]) == "empty"
+
+
+@pytest.mark.parametrize(
+    ("marks", "field", "value"),
+    [
+        ({"filled": (5, 3)}, "marks", (5, 3)),
+        ({"filled": (5, 12)}, "marks", (5, 12)),
+        ({"filled": (-1, 3)}, "marks", (-1, 3)),
+        ({"filled": (2, 5), "empty": (5, 6)}, "marks", 5),
+        ({"filled": [(2, 5), (4, 6)]}, "marks", 4),
+        ({"filled": "2-5"}, "marks", "2-5"),
+        ({"filled": [(2, 5), None]}, "marks", None),
+        ({"filled": True}, "marks", True),
+        ({"full": (2, 5)}, "state", "full"),
+        ([(2, 5)], "marks", [(2, 5)]),
+    ],
+)
+def test_what_is_no_mark_is_refused(marks, field, value):
+    _, finding = made()
+    with refused(field=field, value=value):
+        finding.mark(finding.strip(12), marks)
+
+
+def test_a_strip_of_something_else_is_refused():
+    sample, finding = made()
+    _, stranger = made(seed=4)
+    with refused(field="strip", value="generated-4"):
+        finding.mark(stranger.strip(12), {})
+    with refused(field="strip", value=5000):
+        finding.mark(Strip(sample.history, (5, 5000), (None, None)), {})
+    with refused(field="strip", value="strip"):
+        finding.mark("strip", {})
+    with refused(field="count", value=1):
+        finding.strip(1)
+    for border, field in (
+        (("filled", "top"), "side of a border"),
+        (("nope", "end"), "state of a border"),
+        ("filled", "border"),
+        (("filled", "end"), "border"),
+    ):
+        with refused(field=field):
+            finding.strip(8, border=border)
+
+
+def test_a_vocabulary_says_what_it_covers_in_files(tmp_path):
+    (tmp_path / "cup.yaml").write_text("covers: all\nstates:\n  a: cup\n  b: mug\n")
+    assert read_vocabulary(tmp_path / "cup.yaml").covers == "all"
+    sample, finding = made(covers="all")
+    write_vocabulary(tmp_path / "v.npz", finding.vocabulary)
+    assert read_vocabulary(tmp_path / "v.npz").covers == "all"
+    assert sample.vocabulary.covers == "some"
+    with refused(field="covers", value="most"):
+        replace(sample.vocabulary, covers="most")
+
+
+def test_pictures_come_from_the_video_and_else_from_what_is_stored(tmp_path):
+    write_demo(tmp_path / "cup")
+    cup = tmp_path / "cup"
+    options = {"masks": cup / "Annotations", "encoder": "mini"}
+    finding = find(cup / "scene.mp4", cup / "vocabulary.yaml", **options)
+    strip = finding.strip(6)
+    assert strip.missing is None
+    assert all(Image.open(io.BytesIO(data)).size[0] > 100 for data in strip.pictures)
+    (cup / "scene.mp4").unlink()
+    strip = finding.strip(6)
+    assert set(strip.frames) <= set(finding.thumbnails)
+    assert strip.missing is None
+    bare = replace(finding, thumbnails={}, crops={})
+    assert set(bare.strip(6).pictures) == {None}
+    assert "no pictures" in bare.strip(6).missing
+    assert "no picture 1:" in replace(finding.strip(6), load=lambda f: [None, *f[1:]]).missing
+
+
+def test_the_smallest_histories_have_strips():
+    sample = generate(1, frames=40)
+    for count in (1, 2, 3):
+        history = History(sample.history.features[:count])
+        finding = Finding(history, sample.vocabulary, analyse(history, sample.vocabulary))
+        answer = finding.mark(finding.strip(12), {"empty": (0, count - 1)})
+        assert answer["empty"][0].window == Window(0, count - 1)
+        assert answer.borders() == ()
