@@ -21,7 +21,6 @@ import os
 import re
 import resource
 import shutil
-import signal
 import subprocess
 import sys
 from collections import defaultdict
@@ -47,7 +46,6 @@ WORKERS = 2
 MIN_SHARE = 0.9
 IMPORT_S = 0.2  # a test file takes to import, longer than most of its tests
 MAX_CPU_S = 120  # for one mutant, which may loop forever; its tests take --seconds
-MAX_WALL_S = 1800  # for one mutant that waits forever
 PACKAGES = ("records", "method", "evaluation", "sources")
 # models of torch, too slow to run once per mutant; a format whose tests need the extra peers
 EXCLUDED = ("tracks/sam2", "torch_models", "formats/recording")
@@ -235,7 +233,6 @@ def examine(mutant: Mutant, tests: list[str]) -> tuple[Mutant, WorkResult]:
                 os.dup2(output.fileno(), 1)
                 os.dup2(output.fileno(), 2)
                 resource.setrlimit(resource.RLIMIT_CPU, (MAX_CPU_S, MAX_CPU_S))
-                signal.alarm(MAX_WALL_S)
                 sys.dont_write_bytecode = True  # else the next mutant may be taken for this one
                 code = pytest.main([*PYTEST, "-x", "-rfE", "--tb=short", *tests])
             finally:
