@@ -7,6 +7,7 @@ import socket
 import threading
 import webbrowser
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ def serve(
     host: str = LOOPBACK[0],
     port: int = PORT,
     browser: bool = True,
-    say: Callable[[str], object] = print,
+    say: Callable[[str], object] = partial(print, flush=True),  # a pipe would wait for more
     new_token: bool = False,
     **options: Any,
 ) -> None:
