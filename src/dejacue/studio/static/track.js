@@ -233,8 +233,8 @@ function Pick({ video, info, about, jobs, refresh }) {
           onChoose=${setMode} /><button type="button" title="place it in the middle, and move it with the arrow keys (m)"
           onClick=${placeMark}>In the middle</button>
           <button type="button" title="the object is all that is seen" onClick=${() => add({ box: [0, 0, video.width, video.height] })}>
-            Whole picture</button><span class="soft">${MODES[mode]}${preview.busy ? " · the tracker is looking …"
-            : seen ? ` · ${preview.tracker} sees this` : ""}</span></div></div>
+            Whole picture</button><span class="soft">${preview.busy ? "the tracker is looking … · "
+            : seen ? `${preview.tracker} sees this · ` : ""}${MODES[mode]}</span></div></div>
       <${Side} name="What to find">${title}<div class="panel" tabindex="0" role="region" aria-label="what to find">
         <${Problem}>${preview.problem}</${Problem}>
         ${preview.lacks && html`<p><button type="button" onClick=${() => set({ tracker: "box" })}>
