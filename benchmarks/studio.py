@@ -11,6 +11,7 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -174,6 +175,21 @@ def segments(root: Path, finding: str) -> tuple[float, float]:
         return took, worked
 
 
+def browsing(root: Path, rounds: int) -> float:
+    """Return CPU ms of the server for a round of what a page asks as a person looks around."""
+    paths = ("workspace", "corpus", "findings/cup/info", "findings/cup/outline/3")
+    with served(root) as server:
+        connection = server.connect()
+        for path in paths:  # what is read once is read now
+            server.ask(connection, f"/api/{path}")
+        before = server.cpu_ms()
+        for _ in range(rounds):
+            for path in paths:
+                server.ask(connection, f"/api/{path}")
+        connection.close()
+        return (server.cpu_ms() - before) / rounds
+
+
 def made_workspace(folder: Path, frames: int) -> Path:
     from dejacue import find
     from dejacue_paper.data.rendered import render, write_scene
@@ -211,7 +227,7 @@ def main() -> None:
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         short, edits = (60, 2) if asked.smoke else (300, 30)
-        root = made_workspace(Path(folder), short)
+        root = made_workspace(Path(folder, "here"), short)
         print("ms until the scene arrives (median), and CPU ms of the server:")
         for frames in (short, 20_000, 200_000) if asked.frames else (short,):
             if frames > short:
@@ -223,6 +239,11 @@ def main() -> None:
                 f"{frames} frames: a new word {new:.0f}, an encoded word {known:.0f}, CPU "
                 f"{worked:.0f}; segments {took:.0f}, CPU {cut:.0f}"
             )
+        moved = shutil.copytree(root, Path(folder, "moved"))
+        rounds = 5 if asked.smoke else 200
+        here, elsewhere = browsing(root, rounds), browsing(moved, rounds)
+        ratio = elsewhere / max(here, 1e-9)
+        print(f"a round of lists, info and outline: CPU {here:.1f} ms; in a copy {ratio:.2f} times")
         answers = load(root, asked.requests, asked.clients)
     print(
         f"{asked.requests} requests from {asked.clients} clients: {answers.answered} answered, "

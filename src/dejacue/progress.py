@@ -1,10 +1,10 @@
 """How stages report their progress, and how they are stopped.
 
 A stage calls ``progress(stage, done, total, note)`` as it goes: ``done`` of ``total`` (None where
-it is not known) and a short note, such as a rate. The command line draws it with rich, a notebook
-with its own bar, a server sends it to its page. To stop the stage, raise ``Cancelled`` in that call
-(Ctrl-C does the same); the stage keeps what can be kept and raises ``Cancelled`` with a sentence
-that says so.
+it is not known) and a short note, such as a rate, or a doubtful ``Note`` on the last of them. The
+command line draws it with rich, a notebook with its own bar, a server sends it to its page. To stop
+the stage, raise ``Cancelled`` in that call (Ctrl-C does the same); the stage keeps what can be kept
+and raises ``Cancelled`` with a sentence that says so.
 """
 
 from __future__ import annotations

@@ -57,6 +57,20 @@ def test_a_square_video_is_large_and_never_scrolls_away(many, width, height, sha
     assert after == {**before, "rows": after["rows"]}  # the video stands, the axis sticks
 
 
+@pytest.mark.parametrize(("width", "height"), [(1280, 720), (1920, 1080)])
+def test_an_opened_row_leaves_the_others_in_sight(address, desk, width, height) -> None:
+    user = desk(address, width)
+    user.page.set_viewport_size({"width": width, "height": height})
+    user.open("#/finding/cup")
+    user.shows(0)
+    labels = user.page.locator(".tl-label:not(.tl-lane)")
+    count = labels.count()
+    user.until(f"() => ({MEASURE})().rows === {count}")
+    labels.last.get_by_role("button").first.click()  # its window is selected
+    user.until("() => document.querySelectorAll('.tl-open').length === 1")
+    assert user.page.evaluate(MEASURE)["rows"] == count
+
+
 def test_the_divider_gives_room_rows_open_and_the_pointer_shows_its_frame(many) -> None:
     user = many(1280, 720)
     page, height = user.page, "document.querySelector('.strip').clientHeight"

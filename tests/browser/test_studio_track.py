@@ -318,6 +318,7 @@ def test_sam2_sees_a_click_is_stopped_goes_on_and_is_corrected(
         user.until(
             "() => document.querySelector('.filmstrip .now ~ .ahead') !== null"
         )  # runs along
+        user.until("() => document.querySelector('.filmstrip .doubtful') !== null")  # already
         page.get_by_role("button", name="Stop").click()
         user.until("() => document.querySelector('.foot .job.stopped') !== null")
         assert not (root / "findings" / "square" / "finding.json").exists()

@@ -14,6 +14,7 @@ from helpers.studio_client import client_of
 from dejacue import Finding, Reference, open_video
 from dejacue.errors import InputError
 from dejacue.method import Window
+from dejacue.records import Note
 from dejacue.sources.encoders.mini import Mini
 from dejacue.sources.results import read_references, write_references
 from dejacue.studio.jobs import TaskQueue
@@ -334,6 +335,24 @@ def test_jobs_of_a_studio_that_was_killed_are_interrupted(tmp_path, monkeypatch)
     assert after.get(done.id).result == {"finding": "a"}
     after.remove(waiting.id)
     assert [job.id for job in TaskQueue(tmp_path).all()] == [running.id, done.id]
+
+
+def test_doubtful_frames_are_known_while_an_object_is_followed() -> None:
+    jobs, at_work, go_on = TaskQueue(), threading.Event(), threading.Event()
+
+    def work(progress) -> None:
+        for frame in range(1, 9):
+            lost = frame in (3, 4, 7)
+            progress("follow", frame, 8, Note("lost", "doubtful") if lost else "area 3 %")
+        at_work.set()
+        assert go_on.wait(600)
+
+    job = jobs.add("find", {}, work)
+    assert at_work.wait(600)
+    spans = [(doubt["start"], doubt["end"], doubt["text"]) for doubt in job.to_dict()["doubts"]]
+    assert spans == [(0.25, 0.5, "lost"), (0.75, 0.875, "lost")]
+    go_on.set()
+    jobs.close()
 
 
 def test_a_studio_that_ends_stops_its_job(studio, monkeypatch) -> None:

@@ -579,6 +579,36 @@ def test_half_sent_requests_make_room_for_whole_ones_and_end(limited, monkeypatc
     opened.close()
 
 
+SERVE_WITH_FEW_DESCRIPTORS = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
+from dejacue.studio.serve import serve
+serve([sys.argv[1]], port=0, browser=False, encoder="mini", tracker="box")
+"""
+
+
+def test_with_256_descriptors_300_half_sent_requests_lock_nobody_out(made_workspace) -> None:
+    command = [sys.executable, "-c", SERVE_WITH_FEW_DESCRIPTORS, str(made_workspace)]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, **pipes) as process, contextlib.ExitStack() as opened:
+        try:
+            line = ""
+            while "token=" not in line:
+                line = process.stdout.readline()
+                assert line, process.stderr.read()
+            address = line.split()[-1]
+            port = int(address.split("/")[2].rpartition(":")[2])
+            for _ in range(300):
+                opened.enter_context(half_sent(port))
+            assert fetched(address)["findings"] == ["cup"]
+            held = len(os.listdir(f"/proc/{process.pid}/fd"))
+            assert held < 128  # half of them stay free for videos
+        finally:
+            process.terminate()
+        log = process.communicate()[1].splitlines()
+    assert len(log) == len({line.partition(" (")[0] for line in log}) <= 3  # a line per fault
+
+
 def test_faults_are_one_line_each_and_repeated_ones_are_not_written(capfd) -> None:
     log_in_lines()
     logger = logging.getLogger("uvicorn.error")

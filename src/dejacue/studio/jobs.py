@@ -20,12 +20,14 @@ from typing import Any
 
 from dejacue.errors import Cancelled, DejaCueError, InputError, lacks_memory, one_line
 from dejacue.progress import Progress
+from dejacue.records import Note
 from dejacue.sources.atomic import write_text
 from dejacue.studio.errors import Conflict, NotThere
 
 _log = logging.getLogger("dejacue")
 MAX_ENDED_JOBS = 200  # that are listed
 MAX_WAITING_JOBS = 50
+MAX_DOUBTS = 500  # that are sent while an object is followed
 WRITE_S = 1.0  # after which the progress of a job is written again
 ENDED = ("done", "failed", "stopped", "interrupted")
 Work = Callable[[Progress], Any]
@@ -37,6 +39,7 @@ class BackgroundTask:
 
     request   its body, to repeat it
     state     waiting, running, done, failed, stopped or interrupted (the studio was killed)
+    doubts    of the object that is followed so far: start, end (shares of its frames) and text
     problem   a sentence on what went wrong
     version   grows with every change
     """
@@ -51,6 +54,7 @@ class BackgroundTask:
     done: int = 0
     total: int | None = None
     note: str = ""
+    doubts: list[dict[str, Any]] = field(default_factory=list)
     problem: str | None = None
     result: Any = None
     version: int = 0
@@ -59,6 +63,15 @@ class BackgroundTask:
     @property
     def ended(self) -> bool:
         return self.state in ENDED
+
+    def add_doubt(self, start: float, end: float, text: str) -> None:
+        """Add a doubtful frame; those that follow each other for one reason are one doubt."""
+        last = self.doubts[-1] if self.doubts else None
+        if last is not None and (last["end"], last["text"]) == (start, text):
+            start = last["start"]
+            self.doubts = self.doubts[:-1]
+        if len(self.doubts) < MAX_DOUBTS:
+            self.doubts = [*self.doubts, {"start": start, "end": end, "text": str(text)}]
 
     def to_dict(self) -> dict[str, Any]:
         """Return its fields at one moment, without those that only this process uses."""
@@ -163,6 +176,8 @@ class TaskQueue:
             if job.cancelled:
                 raise Cancelled("stopped")
             job.stage, job.done, job.total, job.note = stage, done, total, note
+            if isinstance(note, Note) and note.severity == "doubtful" and total:
+                job.add_doubt((done - 1) / total, done / total, note)
             job.version += 1
             if time.monotonic() - written_s > WRITE_S:
                 written_s = time.monotonic()

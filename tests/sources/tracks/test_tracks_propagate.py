@@ -14,6 +14,7 @@ from helpers.errors import refused
 from PIL import Image
 
 from dejacue.errors import Cancelled, DejaCueError
+from dejacue.records import Note
 from dejacue.sources.masks import open_masks
 from dejacue.sources.tracks import (
     Prompt,
@@ -24,6 +25,7 @@ from dejacue.sources.tracks import (
     track,
     write_track,
 )
+from dejacue.sources.tracks.doubts import KINDS
 from dejacue.sources.tracks.follow import partial_path
 from dejacue.sources.tracks.propagate import ReversedVideo
 from dejacue.sources.video import open_video
@@ -120,6 +122,23 @@ def test_progress_reports_every_step(folder) -> None:
     )
     assert steps[6][3] == "area 2.7 %"  # 8 × 8 of 60 × 40 pixels
     assert steps[12][3:] == ("",)  # before its prompt, the tracker does nothing
+
+
+def test_progress_says_which_frames_are_doubtful(folder, tmp_path) -> None:
+    doubtful = []
+
+    def progress(stage, done, total=None, note="") -> None:
+        if stage == "follow" and isinstance(note, Note) and note.severity == "doubtful":
+            doubtful.append((done - 1, str(note)))
+
+    request = request_of(folder, [Prompt(0, 1, box=box(1, 0))])
+    notes = write_track(tmp_path / "masks", request, progress=progress)
+    (lost, back) = notes.objects[1].doubts
+    assert doubtful == [
+        *((frame, KINDS["lost"]) for frame in GONE),
+        (back.first, KINDS["back"]),
+    ]
+    assert (lost.first, lost.last) == (GONE[0], GONE[-1])
 
 
 def test_prompts_are_refused_before_a_step(folder) -> None:

@@ -640,14 +640,17 @@ class Timeline {
     }
     const heights = { presence: fill ? 22 : 30, gap: fill ? 2 : 7 };
     const lanes = this.labels.filter(small).reduce((sum, { key }) => sum + (heights[key] ?? 16) + heights.gap, 0);
-    const taken = this.opened === null ? 0 : OPEN + heights.gap, others = this.rows.length - (taken ? 1 : 0);
-    const share = Math.floor((room - this.strip - this.axis - lanes - taken) / others) - heights.gap;
+    const free = room - this.strip - this.axis - lanes, others = this.rows.length - (this.opened === null ? 0 : 1);
+    // where all rows are in sight, one that opens takes only what the others do not need
+    const most = free - others * (THIN + heights.gap) - heights.gap, opened = most < THIN ? OPEN : Math.min(most, OPEN);
+    const taken = this.opened === null ? 0 : opened + heights.gap;
+    const share = Math.floor((free - taken) / others) - heights.gap;
     const tall = fill ? clamp(share, THIN, OPEN) : (this.rows.length > 8 ? 66 : OPEN) - (narrow ? 8 : 0);
     let y = this.strip + this.axis;
     this.lanes = [];
     for (const own of this.labels) {
       const above = narrow ? (small(own) ? 20 : 30) : 0, open = fill && own.at === this.opened && !small(own);
-      const high = small(own) ? heights[own.key] ?? 16 : open ? OPEN : tall, thin = !small(own) && high < 58;
+      const high = small(own) ? heights[own.key] ?? 16 : open ? opened : tall, thin = !small(own) && high < 58;
       const lane = { label: own, top: y + above, h: high, row: small(own) ? null : own.at, key: own.key, thin };
       const box = { top: y, height: narrow ? above : high, width: narrow ? wide : gutter };
       for (const side of Object.keys(box)) own.element.style[side] = `${box[side]}px`;

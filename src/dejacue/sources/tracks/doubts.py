@@ -58,6 +58,7 @@ class Series:
     boxes      (N, 4) x0, y0, x1, y1 of the mask, ends not included
     colours    (N, 64) shares of its pixels, as colour_signature gives them
     size       (height, width) of the frames
+    since      the first row that is compared with the rows before it
     """
 
     frames: NDArray[np.int64]
@@ -66,6 +67,7 @@ class Series:
     boxes: NDArray[np.int64]
     colours: NDArray[np.float64]
     size: tuple[int, int]
+    since: int = 0
 
 
 def colour_signature(image: NDArray[np.uint8], mask: NDArray[np.bool_]) -> NDArray[np.float64]:
@@ -173,7 +175,8 @@ def _pasts(series: Series) -> Iterator[tuple[int, NDArray[np.int64]]]:
     """Yield each seen frame with the seen frames just before it, where there are enough."""
     seen = np.flatnonzero(series.area > 0)
     for place in range(MIN_PAST_FRAMES, len(seen)):
-        yield int(seen[place]), seen[max(0, place - PAST_FRAMES) : place]
+        if seen[place] >= series.since:
+            yield int(seen[place]), seen[max(0, place - PAST_FRAMES) : place]
 
 
 def _distance(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:

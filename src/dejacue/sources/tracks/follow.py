@@ -22,7 +22,7 @@ import numpy as np
 from dejacue._version import __version__
 from dejacue.errors import Cancelled, DejaCueError, InputError
 from dejacue.progress import Progress, silent
-from dejacue.records import Window
+from dejacue.records import Note, Window
 from dejacue.records.arrays import as_array
 from dejacue.sources.atomic import (
     check_place,
@@ -36,7 +36,7 @@ from dejacue.sources.images import is_image
 from dejacue.sources.masks import Masks, open_masks, write_masks
 from dejacue.sources.masks.write import WRITTEN_AS, unwritable
 from dejacue.sources.tracks.base import Mask, Prompt, Tracker
-from dejacue.sources.tracks.doubts import Series, find_doubts
+from dejacue.sources.tracks.doubts import KINDS, PAST_FRAMES, Series, find_doubts
 from dejacue.sources.tracks.loading import load_tracker
 from dejacue.sources.tracks.notes import (
     Notes,
@@ -61,6 +61,7 @@ from dejacue.sources.tracks.propagate import (
     BACKWARD,
     FORWARD,
     PRESENCE,
+    STAGES,
     Checkpoint,
     FrameRecord,
     PackedObservation,
@@ -410,13 +411,30 @@ def _follow(
     """Return all frames with their objects, and (height, width)."""
     with closing(iter(request.video)) as frames:  # type: ignore[type-var]
         size = next(frames).shape
-    for frame, earlier, seen in propagate(request, checkpoint, progress):
+    rows = checkpoint.frames[FORWARD]
+
+    def report(stage: str, done: int, total: int | None = None, note: str = "") -> None:
+        doubt = _latest_doubt(rows, size) if stage == STAGES[FORWARD] else None
+        progress(stage, done, total, note if doubt is None else Note(doubt, "doubtful"))
+
+    for frame, earlier, seen in propagate(request, checkpoint, report):
         now = {
             id: PackedObservation.of(frame.image, observation) for id, observation in seen.items()
         }
         checkpoint.add(FrameRecord.of(FORWARD, frame, {**earlier, **now}))
     checkpoint.frames[BACKWARD].clear()  # they are in the others now
-    return checkpoint.frames[FORWARD], size
+    return rows, size
+
+
+def _latest_doubt(rows: Sequence[FrameRecord], size: tuple[int, int]) -> str | None:
+    """Return why the last row is doubtful, as far as its past tells; None: it is not."""
+    past = rows[-PAST_FRAMES - 1 :]
+    for object in past[-1].objects if past else ():
+        series = replace(_series(past, object, size), since=len(past) - 1)
+        for doubt in find_doubts(series):
+            if doubt.last == past[-1].source:
+                return KINDS[doubt.kind]
+    return None
 
 
 def _tracked_object(

@@ -157,6 +157,10 @@ function useDoubts(id, job) {
   }, [scene]);
 }
 
+// Of a job that follows the object now, in frames of the file.
+const doubtsSoFar = (job, video) => job.doubts.map(({ start, end, text }) => ({ text,
+  start: Math.floor(start * video.frames), end: Math.ceil(end * video.frames) - 1 }));
+
 function Pick({ video, info, about, jobs, refresh }) {
   const [initial] = useState(() => initialForm(info, video, about)), fields = useForm(`track ${video.id}?${info?.id ?? ""}`, initial),
     { values: form, set } = fields, { prompts } = form, setPrompts = (marks) => set({ prompts: marks });
@@ -177,7 +181,8 @@ function Pick({ video, info, about, jobs, refresh }) {
   // the latest: what is stopped goes on as another job
   const job = jobs.all.find((each) => each.request.video === video.id && each.request.folder === form.folder.trim());
   const done = job?.state === "done", busy = ["running", "waiting"].includes(job?.state);
-  const finding = done ? job.result.finding : info?.masks ? info.id : null, doubts = useDoubts(finding, done ? job.id : null);
+  const finding = done ? job.result.finding : info?.masks ? info.id : null, known = useDoubts(finding, done ? job.id : null);
+  const doubts = useMemo(() => (busy ? doubtsSoFar(job, video) : known), [busy, known, job?.doubts.length, job?.doubts.at(-1)?.end]);
   useEffect(() => { view?.playhead(film.frame, true); }, [film.frame, view]);
   useEffect(() => { if (done) refresh(); }, [done]);
   const doubt = () => { const later = doubts.find(({ start }) => start > film.frame) || doubts[0];
