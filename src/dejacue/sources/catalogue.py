@@ -19,7 +19,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.errors import InputError, MissingData, counted, extra, need, unknown
+from dejacue.errors import DejaCueError, InputError, MissingData, counted, extra, need, unknown
+from dejacue.progress import Progress, silent
 from dejacue.sources.detectors import zero_shot
 from dejacue.sources.encoders import SIZES, Encoder, accelerated, lite, load_encoder, siglip
 from dejacue.sources.encoders.sentences import TOLERANCE, compare, read_sentences
@@ -108,12 +109,12 @@ class CatalogueEntry:
         """Return the commands that get the files on a machine with a connection."""
         return [part.line() for part in self.parts]
 
-    def fetch(self) -> None:
+    def fetch(self, progress: Progress = silent) -> None:
         """Download what is missing or damaged, and check hashes and, of the paper's encoder, its
-        texts."""
+        texts. What was downloaded before ``progress`` raised Cancelled is kept."""
         if self.brought_by:
             need(self.brought_by, extra(self.needs))
-        obtain(self.name, self.parts)
+        obtain(self.name, self.parts, progress=progress)
         if self.name in PUBLISHED and (not self.needs or find_spec("transformers")):
             with suppress(MissingData):  # the release is not here: check says so
                 compare_with_release(self.name, _exact(self.name))
@@ -172,12 +173,21 @@ def default_encoder(
     return name
 
 
+def missing_models(**names: str) -> dict[str, CatalogueEntry]:
+    """Return those of these models (encoder, tracker, detector) that are not ready; a name that is
+    not in the list (a folder, a plug-in) brings its own."""
+    known = {}
+    for kind, name in names.items():
+        with suppress(DejaCueError):
+            known[kind] = model_named(name)
+    return {kind: model for kind, model in known.items() if model.state != "ready"}
+
+
 def check_models(**names: str) -> None:
     """Refuse, within a moment, to go on without the weights of the models that are taken where none
     is named (encoder, tracker, detector); downloads of that size are not begun unasked. One message
     lists all that is missing."""
-    missing = {kind: model_named(name) for kind, name in names.items()}
-    missing = {kind: model for kind, model in missing.items() if model.state != "ready"}
+    missing = missing_models(**names)
     if not missing:
         return
     names_to_fetch = " ".join(model.name for model in missing.values())

@@ -1,4 +1,4 @@
-"""Routes of jobs: track an object and find its states, track it alone, evaluate findings."""
+"""Routes of jobs: look for an object, track it, find its states, evaluate, fetch weights."""
 
 from __future__ import annotations
 
@@ -16,11 +16,15 @@ from pydantic import Field, TypeAdapter
 
 from dejacue.errors import InputError
 from dejacue.pipeline import Job, ReadoutOptions, Search, VideoOptions, track
+from dejacue.pipeline.by_name import SEARCH_FILE, SearchByName, describe
 from dejacue.progress import Progress
 from dejacue.records import Note, Vocabulary
+from dejacue.sources.catalogue import default_encoder, missing_models, model_named
+from dejacue.sources.detectors.base import check_names
+from dejacue.sources.detectors.zero_shot import DEFAULT
 from dejacue.sources.findings import DOCUMENT
 from dejacue.sources.masks import open_masks
-from dejacue.sources.tracks import RawPrompt
+from dejacue.sources.tracks import RawPrompt, default_tracker
 from dejacue.studio.corpus import evaluate_findings
 from dejacue.studio.errors import check_revision
 from dejacue.studio.findings import ReadingSettings, WordsModel, vocabulary
@@ -31,6 +35,7 @@ from dejacue.studio.state import Studio
 router = APIRouter(prefix="/api/jobs", tags=["jobs"], dependencies=[Owner])
 POLL_S, KEEPALIVE_S = 0.1, 15.0
 Place = Annotated[str, Field(min_length=1, max_length=1024)]
+Names = Annotated[list[Text], Field(max_length=50)]
 
 
 class PromptModel(RequestModel):
@@ -90,15 +95,18 @@ class TrackBody(SamplingModel):
 
 
 class FindBody(SamplingModel, WordsModel, ReadingSettings):
-    """Make a finding of a video from prompts (or masks in the workspace), words (states, or a word
-    list) and examples; a job that was stopped continues where it was. revision: of the finding that
-    is replaced."""
+    """Make a finding of a video from prompts (or masks in the workspace, names of the object, or
+    the whole picture), words (states, or a word list) and examples; a stopped job continues where
+    it was. objects: numbers in the masks, or of what was found by name. revision: of the
+    finding that is replaced."""
 
     kind: Literal["find"]
     video: Place
     folder: Place
     vocabulary: Place | None = None
     prompts: Annotated[list[PromptModel], Field(max_length=1000)] = Field(default_factory=list)
+    names: Names = Field(default_factory=list)
+    whole: bool = False
     masks: Place | None = None
     objects: Annotated[list[int], Field(min_length=1, max_length=254)] | None = None
     encoder: Text | None = None
@@ -113,8 +121,9 @@ class FindBody(SamplingModel, WordsModel, ReadingSettings):
         if self.masks is not None:
             masks = studio.workspace.existing(self.masks, "masks")
             open_masks(masks)  # refuses bad ones before the job waits
-        if (masks is None) == (not prompts):
-            raise InputError("mark the object with a box, a click or masks", field="masks")
+        if sum(map(bool, (masks, prompts, self.names, self.whole))) != 1:
+            problem = "say where the object is, in one way: a box or click, its name, its masks or "
+            raise InputError(f"{problem}the whole picture", field="masks")
         words: Path | Vocabulary
         if self.vocabulary is not None:
             words = studio.workspace.existing(self.vocabulary, "vocabulary")
@@ -135,7 +144,10 @@ class FindBody(SamplingModel, WordsModel, ReadingSettings):
                 masks=masks,
                 prompts=prompts,
                 objects=self.objects,
-                tracker=studio.tracker(self.tracker) if prompts else None,
+                names=self.names,
+                whole=self.whole,
+                detector=studio.detector() if self.names else None,
+                tracker=studio.tracker(self.tracker) if prompts or self.names else None,
                 encoder=studio.encoder(self.encoder),
             )
             options = ReadoutOptions(**reading)
@@ -150,6 +162,56 @@ class FindBody(SamplingModel, WordsModel, ReadingSettings):
                 "doubts": doubts,
                 "warnings": list(finding.warnings),
             }
+
+        return work
+
+
+class LookBody(SamplingModel):
+    """Look for objects of these names in a video: instances to choose from, whose numbers are those
+    that a finding in the same folder takes."""
+
+    kind: Literal["look"]
+    video: Place
+    folder: Place
+    names: Annotated[Names, Field(min_length=1)]
+    encoder: Text | None = None
+
+    def work(self, studio: Studio) -> Work:
+        job = Job(video=studio.workspace.video(self.video), sampling=self.sampling())
+        names, folder = check_names(self.names), _folder(studio, self.folder)
+
+        def work(progress: Progress) -> Json:
+            encoder = studio.encoder(self.encoder)
+            by_name = SearchByName(job.open(), names, studio.detector())
+            search = by_name.search(folder / SEARCH_FILE, encoder, progress)
+            instances = [
+                {
+                    "object": instance.object,
+                    "text": describe(search, instance.object),
+                    "frame": instance.source,
+                    "box": instance.box,
+                }
+                for instance in search.instances
+            ]
+            return {"instances": instances, "summary": search.summary}
+
+        return work
+
+
+class WeightsBody(RequestModel):
+    """Download the weights of models, by name; what was downloaded before it is stopped is kept."""
+
+    kind: Literal["weights"]
+    models: Annotated[list[Text], Field(min_length=1, max_length=20)]
+
+    def work(self, studio: Studio) -> Work:
+        models = [model_named(name) for name in self.models]
+
+        def work(progress: Progress) -> Json:
+            for model in models:
+                if model.state != "ready":
+                    model.fetch(progress)
+            return {"models": self.models}
 
         return work
 
@@ -171,7 +233,7 @@ def _folder(studio: Studio, id: str) -> Path:
     problem = f'"{id}" is a file; give a folder' if folder.is_file() else None
     names = [name for name in os.listdir(folder) if name[0] != "."] if folder.is_dir() else []
     if names:
-        ours = (DOCUMENT, "masks", "track.json")
+        ours = (DOCUMENT, SEARCH_FILE, "masks", "track.json")
         if not any(n in ours or n.endswith((".npz", ".partial")) for n in names):
             problem = f'"{id}" contains other files; give a new folder'
     if problem is not None:
@@ -179,7 +241,8 @@ def _folder(studio: Studio, id: str) -> Path:
     return folder
 
 
-JobBody = Annotated[TrackBody | FindBody | EvaluateBody, Field(discriminator="kind")]
+AnyBody = TrackBody | FindBody | LookBody | WeightsBody | EvaluateBody
+JobBody = Annotated[AnyBody, Field(discriminator="kind")]
 
 
 @router.get("")
@@ -192,6 +255,25 @@ def list_jobs(studio: StudioDep) -> list[Json]:
 def new_job(body: JobBody, studio: StudioDep) -> Json:
     """Start a job, or queue it behind the running one; obvious errors are reported at once."""
     return _add(studio, body)
+
+
+@router.get("/missing")
+def missing(
+    studio: StudioDep,
+    encoder: Text | None = None,
+    tracker: Text | None = None,
+    by_name: bool = False,
+) -> list[Json]:
+    """List the models that a job would need and that are not on this machine."""
+    chosen = {
+        "encoder": encoder or studio.encoder_name or default_encoder(),
+        "tracker": tracker or studio.tracker_name or default_tracker(),
+        **({"detector": DEFAULT} if by_name else {}),
+    }
+    return [
+        {"name": m.name, "kind": kind, "size": m.size(), "licence": m.licence}
+        for kind, m in missing_models(**chosen).items()
+    ]
 
 
 @router.get("/{job}")
@@ -251,6 +333,6 @@ def _document(studio: Studio, job: BackgroundTask) -> Json:
     return document
 
 
-def _add(studio: Studio, body: TrackBody | FindBody | EvaluateBody) -> Json:
+def _add(studio: Studio, body: AnyBody) -> Json:
     job = studio.jobs.add(body.kind, body.model_dump(), body.work(studio))
     return _document(studio, job)

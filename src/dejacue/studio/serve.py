@@ -7,7 +7,6 @@ import socket
 import threading
 import webbrowser
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +18,17 @@ EVERYWHERE = ("0.0.0.0", "::")  # all addresses of the machine, and none that a 
 EXTRA = extra("studio")
 
 
+def _print(text: str) -> None:
+    """Print at once, also where the output is a pipe that somebody waits for."""
+    print(text, flush=True)
+
+
 def serve(
     places: Sequence[Path],
     host: str = LOOPBACK[0],
     port: int = PORT,
     browser: bool = True,
-    say: Callable[[str], object] = partial(print, flush=True),  # a pipe would wait for more
+    say: Callable[[str], object] = _print,
     new_token: bool = False,
     **options: Any,
 ) -> None:

@@ -16,6 +16,7 @@ from dejacue.errors import InputError
 from dejacue.pipeline import EncoderOptions, Finding
 from dejacue.records import History, Note, Reference, Window
 from dejacue.records.words import Spelling
+from dejacue.sources.detectors import Detector, load_detector
 from dejacue.sources.encoders import Encoder, check_name, encoder_name
 from dejacue.sources.encoders.base import Crops, Rows
 from dejacue.sources.findings import DOCUMENT, Made, read_document
@@ -142,6 +143,7 @@ class Studio:
         self._reading_masks = threading.Lock()
         self._encoders: Cached[Encoder] = cached_in(LRUCache(4))
         self._trackers: Cached[Tracker] = cached_in(LRUCache(2))
+        self._detectors: Cached[Detector] = cached_in(LRUCache(1))
         self._references: Cached[list[Reference]] = cached_in(LRUCache(MAX_SUMMARIES))
         self._indexed: tuple[Contents, dict[str, list[Path]]] = (Contents(), {})
         self._summaries: Cached[Any] = cached_in(LRUCache(2 * MAX_SUMMARIES))
@@ -199,6 +201,10 @@ class Studio:
     def tracker(self, name: str | None = None) -> Tracker:
         chosen = name or self.tracker_name
         return self._trackers(chosen, lambda: TrackerOptions().load(chosen))
+
+    def detector(self) -> Detector:
+        """Return the default detector, loaded once."""
+        return self._detectors("", load_detector)
 
     def frames(self, path: Path) -> Frames:
         return self._frames((path, _stamp(path)), lambda: whole_frames(path))

@@ -23,11 +23,11 @@ from helpers.published_model import add_smaller
 
 from dejacue import History, InputError, Store, find, load_encoder
 from dejacue.data.demo import write_demo
-from dejacue.errors import MissingData
+from dejacue.errors import Cancelled, MissingData
 from dejacue.pipeline import EncoderOptions
 from dejacue.sources import catalogue as models
 from dejacue.sources.catalogue import catalogue, model_named, try_model
-from dejacue.sources.encoders import encode_vocabulary, encoder_name, sentences, siglip
+from dejacue.sources.encoders import encode_vocabulary, encoder_name, sentences, siglip, weights
 from dejacue.sources.encoders.siglip import ONNX_REPOSITORY
 from dejacue.sources.encoders.weights import Weights
 from dejacue.sources.tracks import loading as trackers
@@ -388,6 +388,42 @@ def test_a_fetch_that_was_stopped_goes_on_and_is_whole_or_not_there(
     path.resolve().write_bytes(whole[:-5])
     assert shell("weights", "fetch", "sam2-tiny", **place).returncode == 0
     assert path.read_bytes() == whole
+
+
+def test_a_download_reports_its_bytes_and_keeps_them_when_it_is_stopped(
+    nothing, monkeypatch
+) -> None:
+    import huggingface_hub
+    from huggingface_hub import file_download
+
+    data = bytes(1000) * 90
+    hash = hashlib.sha256(data).hexdigest()
+    metadata = file_download.HfFileMetadata("c", hash, "url", len(data), None)
+    monkeypatch.setattr(huggingface_hub, "get_hf_file_metadata", lambda *_, **__: metadata)
+    monkeypatch.setattr(weights, "no_connection", lambda: "")
+    asked, reports = [], []
+
+    def http_get(url, stream, resume_size, expected_size) -> None:
+        asked.append(resume_size)
+        for first in range(resume_size, expected_size, 30_000):
+            stream.write(data[first : first + 30_000])
+
+    def stop_in_the_middle(stage, done, total=None, note="") -> None:
+        reports.append((stage, done, total, note))
+        if done == 60_000 and len(asked) == 1:
+            raise Cancelled("stopped")
+
+    monkeypatch.setattr(file_download, "http_get", http_get)
+    files = weights.Weights("a/b", "main", {"x": None})
+    with pytest.raises(Cancelled):
+        weights.obtain("x", [files], progress=stop_in_the_middle)
+    done = []
+    monkeypatch.setattr(huggingface_hub, "hf_hub_download", lambda *_, **__: done.append(1) or "")
+    monkeypatch.setattr(weights.Weights, "check", lambda *_, **__: None)
+    files.download(stop_in_the_middle)
+    assert asked == [0, 60_000]
+    assert reports == [("download", n, len(data), "x") for n in (30_000, 60_000, 90_000)]
+    assert done == [1]
 
 
 def test_a_download_with_another_hash_is_refused(hub, tmp_path) -> None:

@@ -18,17 +18,20 @@ import socket
 import threading
 import urllib.parse
 import urllib.request
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from dejacue.errors import DejaCueError, InputError, MissingData
+from dejacue.progress import Progress, silent
 from dejacue.sources.atomic import cache_folder, write_text
 
 FOLDER = "DEJACUE_WEIGHTS"
 CONNECT_TIMEOUT_S = 1.2
 REPLY_TIMEOUT_S = 10
+DOWNLOAD = "download"  # a stage of progress, in bytes
 MAX_HASHED_BYTES = 100 << 20  # of a file that is hashed whenever its state is looked up
 SMALL_FILES = ("*.json", "*.txt", "*.model")  # configurations and tokenizers
 _NOT_JSON = (ValueError, TypeError, LookupError, AttributeError, RecursionError)  # as expected
@@ -92,9 +95,10 @@ class Weights:
             if path is not None and not looks_whole(path, self.expected(name, path))
         ]
 
-    def download(self) -> None:
+    def download(self, progress: Progress = silent) -> None:
         """Download what is missing or damaged: into the user's folder, where there is one, else
-        into the hub's cache. A file is there whole or not at all; one that was stopped goes on."""
+        into the hub's cache. A file is there whole or not at all; one that was stopped goes on.
+        ``progress`` counts the bytes of large files."""
         from huggingface_hub import hf_hub_download
 
         paths, damaged, folder = self.here(), self.damaged(), self.folder
@@ -105,7 +109,7 @@ class Weights:
                 continue
             if reason := no_connection():
                 raise OSError(reason)
-            again = not self._resume(name, folder) and path is not None
+            again = not self._resume(name, folder, progress) and path is not None
             downloaded = hf_hub_download(
                 self.repository,
                 name,
@@ -115,7 +119,7 @@ class Weights:
             )
             self.check({name: Path(downloaded)}, hub=True)
 
-    def _resume(self, name: str, folder: Path | None) -> bool:
+    def _resume(self, name: str, folder: Path | None, progress: Progress) -> bool:
         """Download a large file from where an earlier run was stopped to where the hub's client,
         which itself begins anew, finds it whole. Return False for a small one, left to it."""
         from huggingface_hub import constants, get_hf_file_metadata, hf_hub_url
@@ -138,7 +142,8 @@ class Weights:
         with open(part, "ab") as stream:
             if done > hub.size:
                 stream.truncate(done := 0)
-            http_get(hub.location, stream, resume_size=done, expected_size=hub.size)
+            counted = CountedFile(stream, partial(progress, DOWNLOAD, total=hub.size, note=name))
+            http_get(hub.location, counted, resume_size=done, expected_size=hub.size)  # type: ignore[arg-type]
         if sha256(part) != hub.etag:
             part.unlink()
             differs = f"the sha256 of {name} differs from the one on the Hub"
@@ -154,6 +159,21 @@ class Weights:
         return shlex.join(["hf", "download", self.repository, *self.files, *pinned])
 
 
+class CountedFile:
+    """A file that reports how long it is after each write."""
+
+    def __init__(self, stream: IO[bytes], report: Callable[[int], object]) -> None:
+        self._stream, self._report = stream, report
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, data: bytes) -> int:
+        count = self._stream.write(data)
+        self._report(self._stream.tell())
+        return count
+
+
 def fetch(*models: Weights) -> dict[str, Path]:
     """Return where the files are, by name; download what is missing, unless the user has a folder
     for that repository. One sentence names all that is missing, and how to get it."""
@@ -167,14 +187,16 @@ def fetch(*models: Weights) -> dict[str, Path]:
     return files
 
 
-def obtain(name: str, models: Sequence[Weights], *, damaged: bool = True) -> None:
+def obtain(
+    name: str, models: Sequence[Weights], *, damaged: bool = True, progress: Progress = silent
+) -> None:
     """Download what is missing or damaged of a model; not ``damaged``: only what is missing where
     the user has no folder for it. Stop at the first failure: the others would fail too, slowly."""
     reason = ""
     try:
         for weights in models:
             if damaged or weights.folder is None or not weights.folder.is_dir():
-                weights.download()
+                weights.download(progress)
     except DejaCueError:
         raise
     except Exception as error:  # the hub, its client and the cache raise their own kinds

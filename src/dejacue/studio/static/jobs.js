@@ -3,7 +3,8 @@
 import { ENDED, fetchJson, follow } from "./api.js";
 import { Problem, go, html, link, tell, titleOf, useCallback, useEffect, useRef, useState } from "./ui.js";
 
-const WHAT = { find: "Find states", track: "Track an object", evaluate: "Measure" };
+const WHAT = { find: "Find states", look: "Look for an object", track: "Track an object", evaluate: "Measure",
+  weights: "Fetch weights" };
 
 // All jobs, kept up to date; begin(request) → the job
 export function useJobs(on) {
@@ -29,6 +30,8 @@ export function useJobs(on) {
   };
 }
 
+const MEGABYTE = 1e6, amount = ({ stage, done, total }) => (stage === "download"
+  ? `${Math.round(done / MEGABYTE)} / ${Math.round(total / MEGABYTE)} MB` : `${done} / ${total}`);
 const share = (job) => (job.total ? job.done / job.total : null);
 
 export function Running({ jobs }) {
@@ -40,10 +43,10 @@ export function Running({ jobs }) {
 
 export function Job({ job, jobs, small, about }) {
   const part = share(job), open = !ENDED.includes(job.state), finding = job.result?.finding;
-  const at = `${job.stage || "starting"} ${job.total ? `${job.done} / ${job.total}` : ""}`,
+  const at = `${job.stage || "starting"} ${job.total ? amount(job) : ""}`,
     state = { running: at, interrupted: job.stage ? `interrupted: ${at}` : "interrupted" };
   return html`<div class="job ${job.state}">
-    ${!small && html`<b>${WHAT[job.kind]}</b> <span class="soft">${titleOf(job.request.folder || "", about)}</span>`}
+    ${!small && html`<b>${WHAT[job.kind]}</b> <span class="soft">${titleOf(job.request.folder || job.request.models?.join(", ") || "", about)}</span>`}
     <span class="state">${state[job.state] ?? job.state}</span>
     ${open && html`<progress max="1" value=${part ?? undefined} aria-label="progress"></progress>`}
     ${job.note && open && !small && html`<span class="soft">${job.note}</span>`}

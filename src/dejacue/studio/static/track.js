@@ -9,6 +9,7 @@ import { initialWords, mapping } from "./finding.js";
 import { Offers, useForm, useLate } from "./forms.js";
 import { Handles, SMALL } from "./handles.js";
 import { Job } from "./jobs.js";
+import { Found, FoundBoxes, FindField, Missing } from "./lookup.js";
 import { Outline } from "./outline.js";
 import { Doubts, STILL } from "./show.js";
 import { Divider, Problem, Side, Tabs, Timeline, clamp, free, html, link, nameOf, titleOf, useFetch, useEffect, useKeys,
@@ -20,6 +21,7 @@ const PICTURES = 16;  // in the strip below the player
 const MODES = { Box: "draw a box around the object", "Click +": "click on the object",
   "Click −": "click on something that is not the object" };
 const WORDS = [["empty", "an empty cup"], ["full", "a cup filled to the brim"]];  // in grey, until some are written
+const WHOLE = "the whole picture";  // as a finding calls it
 const same = { to: (frame) => frame, from: (frame) => frame };
 
 // of: a finding of the video, which is corrected
@@ -44,11 +46,14 @@ const initialForm = (info, video, about) => ({
   tracker: trackerOf(info), encoder: "", stride: info?.options.stride || "",
   states: info ? Object.entries(info.states).map(([name, texts]) => ({ name, text: texts.join("\n") }))
     : WORDS.map(() => ({ name: "", text: "" })),
-  prompts: info?.prompts || [],
+  prompts: info?.prompts || [], find: "", found: null, taken: null, whole: info?.tracker === WHOLE,
 });
 
 const statesOf = (form) => Object.fromEntries(form.states.filter((state) => state.name.trim()).map((state) =>
   [state.name.trim(), state.text.split("\n").map((line) => line.trim()).filter(Boolean)]));
+
+// Where the object is, in one way.
+const whereOf = ({ whole, found, taken, prompts }) => (whole ? { whole } : found ? { names: found.names, objects: [taken] } : { prompts });
 
 // The job. Words, examples and settings of a finding that is corrected stay, as far as its frames do. revision: of
 // the finding that is replaced
@@ -57,7 +62,7 @@ function request(video, info, form, revision) {
   const unchanged = info && form.folder.trim() === info.id && stride === (Number(options.stride) || null)
     && { examples: info.examples, changes: info.changes };
   return {
-    kind: "find", video: video.id, folder: form.folder.trim(), prompts: form.prompts, states: statesOf(form),
+    kind: "find", video: video.id, folder: form.folder.trim(), ...whereOf(form), states: statesOf(form),
     object: form.object.trim() || null, tracker: form.tracker || null, encoder: form.encoder.trim() || null, ...sampling(info), stride,
     readout: settings.readout?.name ?? null, coordinates: settings.coordinates ?? null, top: settings.top ?? null,
     revision, ...unchanged,
@@ -111,6 +116,15 @@ function useDrawing(mode, video, add) {
 
 const Box = ({ box }) => html`<rect class="box" x=${box[0]} y=${box[1]} width=${box[2] - box[0]}
   height=${box[3] - box[1]} />`;
+
+// The box between those that were drawn before and after this frame, as a tracker "box" takes it.
+function between(prompts, frame) {
+  const boxes = prompts.filter((prompt) => prompt.box).sort((a, b) => a.frame - b.frame);
+  const after = boxes.find((prompt) => prompt.frame >= frame) ?? boxes.at(-1), before = boxes.findLast((prompt) => prompt.frame <= frame) ?? boxes[0];
+  if (!after || after.frame === frame || before.frame === frame) return null;
+  const share = after.frame === before.frame ? 0 : (frame - before.frame) / (after.frame - before.frame);
+  return before.box.map((value, n) => value + share * (after.box[n] - value));
+}
 
 function Drawn({ prompts, drag, outline, size }) {
   return html`${outline && html`<${Outline} polygons=${outline} name="outline preview" />`}
@@ -167,8 +181,9 @@ function Pick({ video, info, about, jobs, refresh }) {
   const [mode, setMode] = useState("Box"), [problem, setProblem] = useState(""),
     [view, setView] = useState(null), [chosen, setChosen] = useState(null), [theirs, setTheirs] = useState(null);
   const film = useFilm({ first: 0, last: video.frames - 1, map: same, span: null });
-  const add = (prompt) => setPrompts([...prompts.filter((other) => !(prompt.box && other.box && other.frame === film.frame)),
-    { frame: film.frame, object: 1, box: null, point: null, ...prompt }]);
+  const add = (prompt) => set({ found: null, taken: null, whole: false,
+    prompts: [...prompts.filter((other) => !(prompt.box && other.box && other.frame === film.frame)),
+      { frame: film.frame, object: 1, box: null, point: null, ...prompt }] });
   const change = (n, prompt) => setPrompts(prompt ? prompts.with(n, prompt) : prompts.toSpliced(n, 1));
   // without a pointer: in the middle, to be moved from there
   const placeMark = () => {
@@ -179,7 +194,9 @@ function Pick({ video, info, about, jobs, refresh }) {
   const [drag, onPoint] = useDrawing(mode, video, add),
     preview = usePreview(video, prompts, film.frame, form.tracker);
   // the latest: what is stopped goes on as another job
-  const job = jobs.all.find((each) => each.request.video === video.id && each.request.folder === form.folder.trim());
+  const latest = (kind) => jobs.all.find((each) => each.kind === kind && each.request.video === video.id
+    && each.request.folder === form.folder.trim());
+  const job = latest("find"), look = latest("look"), located = form.whole || form.found || prompts.length > 0;
   const done = job?.state === "done", busy = ["running", "waiting"].includes(job?.state);
   const finding = done ? job.result.finding : info?.masks ? info.id : null, known = useDoubts(finding, done ? job.id : null);
   const doubts = useMemo(() => (busy ? doubtsSoFar(job, video) : known), [busy, known, job?.doubts.length, job?.doubts.at(-1)?.end]);
@@ -188,7 +205,7 @@ function Pick({ video, info, about, jobs, refresh }) {
   const doubt = () => { const later = doubts.find(({ start }) => start > film.frame) || doubts[0];
     if (later) film.seek(later.start); };
   const named = Object.values(statesOf(form)).filter((texts) => texts.length).length;
-  const lacks = !prompts.length ? `Mark the object first: ${MODES[mode]}.`
+  const lacks = !located ? `Mark the object first: ${MODES[mode]}, or find it by its name.`
     : named < 2 ? "Name and describe at least two states." : "";
   const replaces = !finding && about.findings.includes(form.folder.trim());
   // null: to be replaced, as the page says
@@ -230,22 +247,26 @@ function Pick({ video, info, about, jobs, refresh }) {
     <div class="halves">
       <div class="column"><${Film} film=${film} video=${video} first=${0} last=${video.frames - 1} finding=${finding} ofFile=${true}
         fresh=${done ? job.id : null} onPoint=${film.how && !film.playing ? onPoint : undefined}
-          draw=${html`<${Drawn} prompts=${here} drag=${drag} outline=${seen} size=${video.width / 90} />`}
+          draw=${html`<${Drawn} prompts=${here} drag=${drag ?? (form.tracker === "box" ? between(prompts, film.frame) : null)} outline=${seen} size=${video.width / 90} />`}
           over=${film.how && !film.playing && html`<${Handles} video=${video} change=${change}
-            marks=${prompts.map((prompt, n) => [n, prompt]).filter(([, prompt]) => prompt.frame === film.frame)} />`}
+            marks=${prompts.map((prompt, n) => [n, prompt]).filter(([, prompt]) => prompt.frame === film.frame)} />
+            <${FoundBoxes} form=${form} frame=${film.frame} video=${video} take=${(taken) => set({ taken })} />`}
           under=${html`<${Filmstrip} video=${video} job=${job} doubts=${doubts} film=${film} />`} />
         <div class="line wrap how"><${Tabs} label="how to mark the object" names=${Object.keys(MODES)} chosen=${mode}
           onChoose=${setMode} /><button type="button" title="place it in the middle, and move it with the arrow keys (m)"
           onClick=${placeMark}>In the middle</button>
-          <button type="button" title="the object is all that is seen" onClick=${() => add({ box: [0, 0, video.width, video.height] })}>
-            Whole picture</button><span class="soft">${preview.busy ? "the tracker is looking … · "
+          <button type="button" title="the object is all that is seen" aria-pressed=${form.whole}
+            onClick=${() => set({ whole: !form.whole, found: null, taken: null, prompts: [] })}>Whole picture</button>
+          <${FindField} form=${form} set=${set} jobs=${jobs} video=${video} look=${look} sampled=${{ ...sampling(info), stride: Number(form.stride) || null }} />
+          <span class="soft">${preview.busy ? "the tracker is looking … · "
             : seen ? `${preview.tracker} sees this · ` : ""}${MODES[mode]}</span></div></div>
       <${Side} name="What to find">${title}<div class="panel" tabindex="0" role="region" aria-label="what to find">
+        <${Missing} form=${form} jobs=${jobs} needs=${{ detector: Boolean(form.find.trim()), tracker: !form.whole && form.tracker !== "box" }} />
         <${Problem}>${preview.problem}</${Problem}>
         ${preview.lacks && html`<p><button type="button" onClick=${() => set({ tracker: "box" })}>
           Continue with the box tracker</button>
-          <span class="soft"> It needs no weights: the box stays where you draw it until you draw another.</span></p>`}
-        <${Form} fields=${fields} about=${about} setPrompts=${setPrompts} film=${film} />
+          <span class="soft"> It needs no weights: the box moves evenly between those that you draw.</span></p>`}
+        <${Form} fields=${fields} about=${about} setPrompts=${setPrompts} film=${film} jobs=${jobs} look=${look} />
         ${finding && html`<h2>Doubts</h2><${Doubts} doubts=${doubts} film=${film} tracker=${(done ? job.result : info).tracker} />
           ${doubts.length > 0 && html`<p class="soft">
             If the outline is wrong, draw or click again there, then track again.</p>`}`}
@@ -268,7 +289,7 @@ function Pick({ video, info, about, jobs, refresh }) {
 
 const OFFERED = { object: "name", states: "words", prompts: "boxes and clicks" };
 
-function Form({ fields, about, setPrompts, film }) {
+function Form({ fields, about, setPrompts, film, jobs, look }) {
   const { values: form, set, field } = fields, { prompts } = form, late = useLate();
   const edit = (edits) => { late.touch(); set(edits); };
   const offers = fields.offers.filter((offer) => offer.field in OFFERED);
@@ -289,7 +310,10 @@ function Form({ fields, about, setPrompts, film }) {
       onClick=${() => film.seek(prompt.frame)}>frame ${prompt.frame}: ${describe(prompt)}</button>
       <button type="button" class="quiet" aria-label=${`remove ${describe(prompt)}`}
         onClick=${() => setPrompts(prompts.filter((_, at) => at !== n))}>×</button></li>`)}</ul>
-    ${!prompts.length && html`<p class="soft">Go to a frame that shows the object well, and draw a box around it.</p>`}
+    <${Found} form=${form} set=${set} film=${film} jobs=${jobs} look=${look} />
+    ${form.whole && html`<p>The whole picture, in every frame.</p>`}
+    ${!prompts.length && !form.found && !form.whole && html`<p class="soft">Go to a frame that shows the object well and draw a
+      box around it, or find it by its name.</p>`}
     <h2>What to look for</h2>
     <${Offers} offers=${offers} text=${(offer) => `The finding has other ${OFFERED[offer.field]} now.`} />
     <${WordLists} about=${about} take=${set} late=${late} />
@@ -304,7 +328,7 @@ function Form({ fields, about, setPrompts, film }) {
       <label>Folder of the finding<input ...${field("folder")} /></label>
       <label>Tracker<select value=${form.tracker} onChange=${(event) => set({ tracker: event.target.value })}>
         <option value="">default (${about.tracker})</option>${trackers.map((name) =>
-        html`<option value=${name}>${name === "box" ? "box: stays where you draw it" : name}</option>`)}</select></label>
+        html`<option value=${name}>${name === "box" ? "box: moves evenly between your boxes" : name}</option>`)}</select></label>
       <label>Encoder<input list="encoders" ...${field("encoder")} placeholder=${about.encoder} />
         <datalist id="encoders">${about.encoders.map((name) => html`<option value=${name} />`)}</datalist></label>
       <label>Use every nth frame<input type="number" min="1" ...${field("stride")} placeholder="automatic" /></label>
