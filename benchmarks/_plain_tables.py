@@ -90,7 +90,7 @@ def chosen(scores: np.ndarray, windows: np.ndarray) -> np.ndarray:
 
 
 def peak(x, u, runs) -> np.ndarray:
-    found = []
+    windows = []
     for row in calibrated(u @ x.T, runs):
         at = int(row.argmax())
         first, last = next(run for run in runs if run[0] <= at < run[1])
@@ -100,8 +100,8 @@ def peak(x, u, runs) -> np.ndarray:
                 a -= 1
             while b < last - 1 and row[b + 1] >= 0.3 * row[at]:
                 b += 1
-        found.append((a, b))
-    return np.array(found)
+        windows.append((a, b))
+    return np.array(windows)
 
 
 def overlap(window, references) -> float:
@@ -150,21 +150,21 @@ def sign_flip(values: np.ndarray) -> float:
 
 def ranking(entries, coordinates: str) -> float:
     """Return MRR .5, the mean of everything; the other measures follow from the same order."""
-    found = []
+    ranked = []
     for entry in entries:
         history, vocabulary = entry.history, entry.vocabulary
         runs = runs_of(history.frames)
-        every = candidates(runs)
+        windows = candidates(runs)
         x = frames_of(history, coordinates == "dual")
         u = directions(vocabulary, coordinates != "absolute")
-        scores = scores_of("scan", x, u, runs, every)
+        scores = scores_of("scan", x, u, runs, windows)
         for row, state in zip(scores, vocabulary.state_names, strict=True):
             references = [tuple(w) for w in entry.references[state]]
             order = np.argsort(-row, kind="stable")
-            values = [overlap(history.frames[every[at]], references) for at in order]
+            values = [overlap(history.frames[windows[at]], references) for at in order]
             good = np.flatnonzero(np.array(values) >= 0.5)
-            found.append(1 / (good[0] + 1) if len(good) else 0.0)
-    return float(np.mean(found))
+            ranked.append(1 / (good[0] + 1) if len(good) else 0.0)
+    return float(np.mean(ranked))
 
 
 MAIN = [

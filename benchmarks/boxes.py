@@ -104,12 +104,12 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0, help="frame that shows the object")
     options = parser.parse_args()
     table = Table("sequence", "tracker", "box IoU", "first 10 frames", "frames/s")
-    every = [
+    boxes = [
         measure(sequence, options.first, table) for sequence in sequences(options.folder, options)
     ]
     table.add_section()
-    for name in every[0]:
-        table.add_row("mean", name, f"{np.mean([row[name] for row in every]):.2f}", "", "")
+    for name in boxes[0]:
+        table.add_row("mean", name, f"{np.mean([row[name] for row in boxes]):.2f}", "", "")
     Console(width=100).print(table)
 
 

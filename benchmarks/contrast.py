@@ -55,8 +55,8 @@ def main() -> None:
             sides.append(lambda: engine("numpy").search(row, cuts, frames))
             same = [np.array(engine(e).search(row, cuts, frames)[:2]) for e in ("auto", "numpy")]
             assert np.array_equal(*same), "the searches disagree"
-        grid, exact, *every = (1e3 * time_s for time_s in best(sides, seconds=seconds))
-        cell = f"{every[0]:20.1f}" if every else f"{'–':>20}"
+        grid, exact, *rest = (1e3 * time_s for time_s in best(sides, seconds=seconds))
+        cell = f"{rest[0]:20.1f}" if rest else f"{'–':>20}"
         print(f"{frames:>8} {grid:9.3f} {exact:9.3f} {exact / grid:6.2f} {cell}")
 
 

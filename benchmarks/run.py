@@ -195,13 +195,13 @@ def start_up(table: Table, seconds: float) -> None:
     def timed(code: str) -> Callable[[], object]:
         return lambda: subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
 
-    every = "import dejacue; [getattr(dejacue, n) for n in dejacue.__all__]"
+    imports = "import dejacue; [getattr(dejacue, n) for n in dejacue.__all__]"
     show = "import sys; sys.argv = ['dejacue', '--help']; from dejacue.cli import main; main()"
     numpy, usual, names, helped = best(
         [
             timed("import numpy"),
             timed("from dejacue import History, Vocabulary, locate"),
-            timed(every),
+            timed(imports),
             timed(show),
         ],
         9,

@@ -124,8 +124,8 @@ def test_a_temporary_folder_is_removed_unless_somebody_uses_it(tmp_path) -> None
 def test_a_folder_that_another_process_takes_for_a_left_one_is_not_used(tmp_path, monkeypatch):
     target, mkdir = tmp_path / "masks", Path.mkdir
 
-    def made(folder: Path, *rest: object, **more: object) -> None:
-        mkdir(folder, *rest, **more)
+    def made(folder: Path, *rest: object, **options: object) -> None:
+        mkdir(folder, *rest, **options)
         if folder.name == ".masks.dejacue-tmp":  # before it is locked
             with left_folder(target) as taken:
                 assert taken == folder

@@ -114,11 +114,11 @@ def pieces(node: ast.AST) -> Iterator[str]:
 
 
 def test_every_message_is_one_sentence_that_goes_on_after_a_file() -> None:
-    found = list(messages())
-    assert len(found) > 500
+    sentences = list(messages())
+    assert len(sentences) > 500
     wrong = [
         (path, line, text)
-        for path, line, text in found
+        for path, line, text in sentences
         if "\n" in text
         or ". " in text
         or text.endswith((".", "!"))

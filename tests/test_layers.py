@@ -47,14 +47,14 @@ def parsed(path: Path) -> ast.Module:
 
 def imported_modules(path: Path) -> set[str]:
     """Return the modules that a file imports from, anywhere in it."""
-    found = set()
+    modules = set()
     for node in ast.walk(parsed(path)):
         if isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: relative import"
-            found.add(node.module or "")
+            modules.add(node.module or "")
         elif isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-    return found
+            modules |= {alias.name for alias in node.names}
+    return modules
 
 
 @pytest.mark.parametrize(("source", "level"), [(SOURCE, LEVEL), (PAPER, PAPER_LEVEL)])
@@ -112,7 +112,7 @@ def names_of_tests() -> set[str]:
 def test_no_test_is_imported() -> None:
     paths = [path for folder in FOLDERS for path in folder.rglob("*.py")]
     assert len(paths) > 100
-    assert {path.name: found for path in paths if (found := imported_tests(path))} == {}
+    assert {path.name: imported for path in paths if (imported := imported_tests(path))} == {}
 
 
 @pytest.mark.parametrize(

@@ -22,8 +22,8 @@ def outputs(book: Any) -> list[str]:
     texts = []
     for cell in book["cells"]:
         for output in cell.get("outputs", ()):
-            shown = output.get("data", {"text": output.get("text", "")})
-            text = " ".join("".join(shown[kind]) for kind in sorted(shown))
+            data = output.get("data", {"text": output.get("text", "")})
+            text = " ".join("".join(data[kind]) for kind in sorted(data))
             text = re.sub(r"base64,[^\"]*", "", text).replace("WindowsPath", "PosixPath")
             texts.append(re.sub(r"\d+\.\d+", lambda number: f"{float(number[0]):.1f}", text))
     return texts

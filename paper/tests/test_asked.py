@@ -59,7 +59,7 @@ def test_a_moment_counts_only_where_its_history_is_among_the_first() -> None:
         assert values["x: object score", asked.HISTORY.format(k)] == share
         assert values["x: object score", asked.MOMENT.format(k)] == share
         assert values["x: chance", asked.HISTORY.format(k)] == k / 20
-    assert values["x", asked.GIVEN] == 1
+    assert values["x", asked.IN_RIGHT_HISTORY] == 1
 
 
 @pytest.mark.parametrize("rule", list(asked.RULES))
@@ -83,7 +83,7 @@ def test_what_the_page_says_of_the_release(release) -> None:
         value(result, f"{condition}: object score", asked.MOMENT.format(k)) for k in asked.FIRST
     ]
     assert within == sorted(within)
-    assert within[-1] <= value(result, condition, asked.GIVEN)
+    assert within[-1] <= value(result, condition, asked.IN_RIGHT_HISTORY)
     for rule in (asked.CENTRED, asked.TEXTS):
         row = f"half B over itself: {rule} − mean cosine"
         for metric in (asked.HISTORY.format(1), asked.RECIPROCAL):

@@ -199,10 +199,10 @@ def test_a_stopped_training_is_kept_and_goes_on_with_its_own_data(
     settings = ("--epochs", 2, "--device", "cpu")
     run = Training.run
 
-    def stopped(self, **more):
+    def stopped(self, **options):
         if self.epoch == 1:
             raise KeyboardInterrupt
-        run(self, **more)
+        run(self, **options)
 
     monkeypatch.setattr(Training, "run", stopped)
     ran = dejacue(*begin, *histories_and_words(), "-o", files / "model", *settings)

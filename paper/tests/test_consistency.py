@@ -64,7 +64,7 @@ def test_windows_of_the_package_are_taken_as_they_are() -> None:
     )
 )
 def test_pairs_are_those_of_plain_loops(rows) -> None:
-    windows = [Window(start, start + more) for start, more, _ in rows]
+    windows = [Window(start, start + length) for start, length, _ in rows]
     groups = [group for *_, group in rows]
     expected = {
         (i, j): (windows[i].iou(windows[j]), float(windows[i] == windows[j]))

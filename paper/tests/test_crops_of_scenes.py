@@ -44,7 +44,7 @@ def test_crops_of_the_way_between_states_name_no_state():
 def test_training_seeds_lie_beyond_all_others(monkeypatch):
     seeds = []
     monkeypatch.setattr(
-        module, "render", lambda seed, **more: seeds.append(seed) or render(seed, **more)
+        module, "render", lambda seed, **options: seeds.append(seed) or render(seed, **options)
     )
     list(crops(0, 13, size=16))
     list(crops(1, 13, size=16))

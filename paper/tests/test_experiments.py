@@ -288,10 +288,10 @@ def test_the_trial_bootstrap_draws_within_cells() -> None:
 
 def test_repeated_descriptions_keep_the_originals() -> None:
     scene = generate(2, states=("b", "a"))
-    more, originals = repeated(scene.vocabulary, 4)
-    assert [len(texts) for texts in more.states.values()] == [2, 8]
-    assert [more.descriptions[row] for row in originals] == list(scene.vocabulary.descriptions)
-    assert np.array_equal(more.features[originals], scene.vocabulary.features)
+    extended, originals = repeated(scene.vocabulary, 4)
+    assert [len(texts) for texts in extended.states.values()] == [2, 8]
+    assert [extended.descriptions[row] for row in originals] == list(scene.vocabulary.descriptions)
+    assert np.array_equal(extended.features[originals], scene.vocabulary.features)
 
 
 @pytest.fixture(scope="module")

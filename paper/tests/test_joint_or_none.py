@@ -40,8 +40,8 @@ def test_frames_between_two_states_may_be_in_none_of_them(name, options):
         "a": [(0, 59)],
         "b": [(100, 159)],
     }
-    every = occurrences(history, vocabulary, readout=Joint(width=0, **options), kernel=name)
-    assert sum(m.window.length for intervals in every.values() for m in intervals) == 160
+    labelled = occurrences(history, vocabulary, readout=Joint(width=0, **options), kernel=name)
+    assert sum(m.window.length for intervals in labelled.values() for m in intervals) == 160
     (first, two) = locate(history, vocabulary, readout=readout, top=3, kernel=name)
     assert (tuple(first.window), tuple(two.window)) == ((0, 59), (100, 159))
     assert (first.score, two.score) == (intervals["a"][0].score, intervals["b"][0].score)

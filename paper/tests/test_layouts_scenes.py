@@ -32,7 +32,7 @@ def test_nerfies_splits_two_cameras(tmp_path) -> None:
     assert [image.stem for image in right.images] == ids[1::2]
     assert left.times == (0, 1, 2, 3)
     assert left.unit == "warp ids"
-    assert (left.more["split"], right.more["split"]) == ("train", "val")
+    assert (left.columns["split"], right.columns["split"]) == ("train", "val")
     assert sorted(glob(left.video)) == [str(image) for image in left.images]
     frames = list(left.open(start=1))
     assert [frame.name for frame in frames] == ids[2::2]
@@ -91,7 +91,7 @@ def test_neu3d_takes_missing_numbers_and_holds_out_cam00(tmp_path) -> None:
     dataset = open_dataset(neu3d(tmp_path / "coffee", (0, 1, 4, 10), rows=4))
     assert dataset.layout == "neu3d"
     assert not dataset.missing
-    assert [(clip.id, clip.more["split"]) for clip in dataset] == [
+    assert [(clip.id, clip.columns["split"]) for clip in dataset] == [
         ("coffee-cam00", "test"),
         ("coffee-cam01", "train"),
         ("coffee-cam04", "train"),
@@ -133,7 +133,7 @@ def test_d_nerf_finds_pictures_without_their_ending_in_the_order_of_time(tmp_pat
     assert dataset.layout == "d-nerf"
     assert not dataset.missing
     assert [image.name for image in train.images] == ["r_001.png", "r_000.png", "r_002.png"]
-    assert (train.times, train.id, test.more["split"]) == ((0, 0.5, 1), "lego-train", "test")
+    assert (train.times, train.id, test.columns["split"]) == ((0, 0.5, 1), "lego-train", "test")
 
 
 def test_d_nerf_lays_transparent_pictures_on_white(tmp_path, dejacue) -> None:

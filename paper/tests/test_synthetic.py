@@ -128,8 +128,8 @@ def test_noise_scales_the_fluctuations():
 def test_drift_moves_frames_slowly_whatever_their_state():
     still = generate(1, signal=0, noise=0, drift=0).history.features
     moving = generate(1, signal=0, noise=0, drift=0.5).history.features
-    more = generate(1, signal=0, noise=0, drift=1.0).history.features
-    assert np.allclose(2 * (moving - still), more - still, atol=1e-5)
+    drifting = generate(1, signal=0, noise=0, drift=1.0).history.features
+    assert np.allclose(2 * (moving - still), drifting - still, atol=1e-5)
     path = np.linalg.norm(moving - moving[0], axis=1)
     steps = np.linalg.norm(np.diff(moving, axis=0), axis=1)
     assert path.max() > 0.3

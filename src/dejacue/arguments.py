@@ -47,11 +47,11 @@ def _named(function: F, values: tuple[Any, ...], options: dict[str, Any]) -> Ite
         raise
     except (TypeError, ValueError, AttributeError, LookupError, OverflowError, Warning) as error:
         hints = _hints(function)
-        given = {
+        arguments = {
             **dict(zip(inspect.signature(function).parameters, values, strict=False)),
             **options,
         }
-        for name, value in given.items():
+        for name, value in arguments.items():
             if name in hints and not fits(value, hints[name]):
                 problem = f"{name} {reprlib.repr(value)} is a {type(value).__name__}"
                 remedy = f"give {in_words(hints[name])}"

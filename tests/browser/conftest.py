@@ -262,7 +262,7 @@ def rich() -> dict[str, Any]:
         references={"empty": [Window(90, 310)], "filled": [Window(640, 900)]},
         doubts=[(Window(450, 480), "hidden by a hand")],
         named={"empty": [Window(40, 40)], None: [Window(95, 97)], "filled": [Window(150, 170)]},
-        segments=[Window(*own) for own in ((0, 35), (36, 64), (65, 99), (120, 200), (201, 299))],
+        segments=[Window(*span) for span in ((0, 35), (36, 64), (65, 99), (120, 200), (201, 299))],
         questions=[Question(210, {"filled": 0.6, None: 0.4}, 0.1)],
     )
 

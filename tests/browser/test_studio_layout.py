@@ -24,9 +24,9 @@ MEASURE = """() => {
 @pytest.fixture
 def many(address, desk, workspace):
     """many(width, height) opens a finding of thirty states, one with a name that has no end."""
-    found = Finding.read(workspace / "cup")
+    finding = Finding.read(workspace / "cup")
     states = {f"state {n} of a long list": [f"cup filled {n}"] for n in range(MANY - 1)}
-    found.with_words({**states, "x" * 80: ["cup with nothing"]}).write(workspace / "many")
+    finding.with_words({**states, "x" * 80: ["cup with nothing"]}).write(workspace / "many")
 
     def sit(width: int, height: int):
         user = desk(address, width)

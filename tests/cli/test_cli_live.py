@@ -41,9 +41,9 @@ def live(dejacue, scene, tmp_path, monkeypatch):
     monkeypatch.setattr(Mini, "knows_pictures", staticmethod(Encoder.knows_pictures))
     where = ("--masks", scene / "Annotations", "--object", 1)
 
-    def run(*more: object, source: object = scene / "scene.mp4", where=where):
+    def run(*arguments: object, source: object = scene / "scene.mp4", where=where):
         return dejacue(
-            "live", source, "-v", scene / "vocabulary.yaml", "--encoder", "mini", *where, *more
+            "live", source, "-v", scene / "vocabulary.yaml", "--encoder", "mini", *where, *arguments
         )
 
     return run
@@ -109,8 +109,8 @@ def test_every_frame_is_a_line_of_json_and_the_last_is_what_locate_finds(live, d
     assert sum(len(line.get("closed", ())) for line in lines) >= 2
     words = ("-v", scene / "vocabulary.yaml", "--encoder", "mini", "-f", "json")
     where = ("--masks", scene / "Annotations", "--object", 1)
-    found = dejacue("find", scene / "scene.mp4", *words, *where)
-    offline = json.loads(found.out)
+    result = dejacue("find", scene / "scene.mp4", *words, *where)
+    offline = json.loads(result.out)
     windows = [
         [(m["state"], m["start"], m["end"], m["start_s"]) for m in timeline["intervals"]]
         for timeline in (lines[-1]["timeline"], offline)

@@ -49,7 +49,9 @@ def locate(dejacue, scene, tmp_path, monkeypatch):
         "--encoder",
         "mini",
     )
-    return lambda *more: dejacue(*words, *(more if "--objects" in more else ("--object", 1, *more)))
+    return lambda *arguments: dejacue(
+        *words, *(arguments if "--objects" in arguments else ("--object", 1, *arguments))
+    )
 
 
 @pytest.fixture
@@ -65,7 +67,7 @@ def encode(dejacue, scene, tmp_path, monkeypatch):
         "--encoder",
         "mini",
     )
-    return lambda *more: dejacue(*words, *more)
+    return lambda *arguments: dejacue(*words, *arguments)
 
 
 def never(*_: object) -> None:
@@ -419,8 +421,8 @@ def test_info_says_which_encoders_are_ready(dejacue, tmp_path, monkeypatch):
 
 
 def test_a_state_that_comes_back_is_hinted_at(dejacue, tmp_path):
-    once, more = generate(3, gaps=[(100, 7)]), generate(3, recurrences=4, frames=400)
-    for generated, hinted in ((once, False), (more, True)):
+    once, often = generate(3, gaps=[(100, 7)]), generate(3, recurrences=4, frames=400)
+    for generated, hinted in ((once, False), (often, True)):
         history = write_history(tmp_path / "h.npz", generated.history)
         words = write_vocabulary(tmp_path / "v.npz", generated.vocabulary)
         ran = dejacue("find", history, "-v", words)

@@ -140,16 +140,16 @@ class Interrupted:
         self._inside, self._opening = f"{folder}{os.sep}", False
         real = builtins.open
 
-        def opened(file: Any, mode: str = "r", *rest: Any, **more: Any) -> Any:
+        def opened(file: Any, mode: str = "r", *rest: Any, **options: Any) -> Any:
             if "b" in mode and set(mode) & set("wax+") and self._is_inside(file):
                 self.operation()
                 self._opening = True  # not to be counted again
                 try:
-                    raw = _CountedFile(file, mode.replace("b", ""), self, more.get("opener"))
+                    raw = _CountedFile(file, mode.replace("b", ""), self, options.get("opener"))
                 finally:
                     self._opening = False
                 return (io.BufferedRandom if "+" in mode else io.BufferedWriter)(raw, BUFFER)
-            return real(file, mode, *rest, **more)
+            return real(file, mode, *rest, **options)
 
         connect = sqlite3.connect
 

@@ -161,8 +161,8 @@ def read_only(command: str, work: Path, names: dict[str, str]) -> list[str]:
         before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
         ran = run(folder, command.format(**names))
         after = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-        said = "read-only" in ran.output or "not writable" in ran.output
-        if ran.code != 2 or not said or "damaged" in ran.output or before != after:
+        refused = "read-only" in ran.output or "not writable" in ran.output
+        if ran.code != 2 or not refused or "damaged" in ran.output or before != after:
             return [f"ended with {ran.code}: {ran.output}"]
     return []
 

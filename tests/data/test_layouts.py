@@ -72,8 +72,8 @@ def test_vost_is_read_with_splits_and_nouns(tmp_path) -> None:
     assert not dataset.missing
     assert not dataset.references
     onion, tomato = dataset
-    assert (onion.id, onion.object, onion.more["split"]) == ("7_peel_onion", "onion", "train")
-    assert (tomato.object, tomato.more["split"], tomato.frames) == ("tomato", "val", 10)
+    assert (onion.id, onion.object, onion.columns["split"]) == ("7_peel_onion", "onion", "train")
+    assert (tomato.object, tomato.columns["split"], tomato.frames) == ("tomato", "val", 10)
     assert open_masks(onion.masks, kind=onion.kind).ids() == (1, 2)  # 255 is void
     assert onion.open().length == 10
 
@@ -200,7 +200,7 @@ def test_davis_takes_480p_and_its_void(tmp_path) -> None:
     text(tmp_path / "ImageSets" / "2017" / "train.txt", "bear\n")
     (clip,) = open_dataset(tmp_path)
     assert clip.video.endswith("JPEGImages/480p/bear")
-    assert clip.more == {"split": "train"}
+    assert clip.columns == {"split": "train"}
     assert open_masks(clip.masks, kind=clip.kind).ids() == (1, 2)
 
 
@@ -217,7 +217,7 @@ def test_youtube_vos_has_a_clip_for_each_object(tmp_path) -> None:
     youtube_vos(tmp_path / "train")
     cat, dog = open_dataset(tmp_path)
     assert (cat.id, cat.object, cat.objects, cat.component) == ("0a1b-1", "cat", (1,), "0a1b")
-    assert (dog.object, dog.more, dog.sampling) == ("dog", {"split": "train"}, {})
+    assert (dog.object, dog.columns, dog.sampling) == ("dog", {"split": "train"}, {})
 
 
 def test_youtube_vos_with_all_frames_takes_every_fifth(tmp_path) -> None:
@@ -245,7 +245,7 @@ def test_mose_has_no_lists(tmp_path) -> None:
     sequence(tmp_path / "valid", "1a2b", masked=[0])
     dataset = open_dataset(tmp_path)
     assert dataset.layout == "mose"
-    assert [(clip.id, clip.more["split"]) for clip in dataset] == [
+    assert [(clip.id, clip.columns["split"]) for clip in dataset] == [
         ("0f2e", "train"),
         ("1a2b", "valid"),
     ]
@@ -257,7 +257,7 @@ def test_m3_vos_has_words_and_no_times(tmp_path, dejacue) -> None:
     assert dataset.layout == "m3-vos"
     assert (ice.id, ice.objects) == ("0001_melt_ice-1", (1,))
     assert list(ice.vocabulary.states) == ["solid", "liquid"]
-    assert ice.more["transition"] == "melting"
+    assert ice.columns["transition"] == "melting"
     assert other.vocabulary is None
     assert "0001_melt_ice-2" in dataset.notes[0]
     ran = dejacue("data", "open", tmp_path, "--references", tmp_path / "r.json")

@@ -173,7 +173,7 @@ def test_howtochange_rounds_seconds_by_its_own_rule(tmp_path) -> None:
         "transitioning_state": (Window(2, 4),),
         "end_state": (Window(5, 5), Window(7, 7)),
     }
-    assert (clip.id, clip.component, clip.more["osc"]) == ("abc_10", "abc", "slicing apple")
+    assert (clip.id, clip.component, clip.columns["osc"]) == ("abc_10", "abc", "slicing apple")
     assert dataset.missing == ("abc_10: its video is missing",)
 
 

@@ -72,10 +72,10 @@ def test_the_arithmetic_of_the_published_agreement() -> None:
     first, second = sequences(table, (*STATES, "not valid"))
     stable = [label != "not valid" for label in first]
     got = agreement({"S05–S07": (first, second)}, {"S05–S07": stable})
-    every, steady = got.all_frames.pooled, got.stable_frames.pooled
-    assert (every.frames, every.agreed) == (1883, 1140)
+    pooled, steady = got.all_frames.pooled, got.stable_frames.pooled
+    assert (pooled.frames, pooled.agreed) == (1883, 1140)
     assert (steady.frames, steady.agreed) == (1700, 957)
-    rounded = [[round(x, 6) for x in (a.observed, a.chance, a.kappa)] for a in (every, steady)]
+    rounded = [[round(x, 6) for x in (a.observed, a.chance, a.kappa)] for a in (pooled, steady)]
     assert rounded == [[0.605417, 0.244355, 0.47782], [0.562941, 0.288207, 0.385975]]
 
 

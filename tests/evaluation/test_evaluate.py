@@ -278,9 +278,9 @@ def test_a_history_that_one_method_lacks_is_left_out_of_all() -> None:
 
 
 def test_all_mismatches_stand_in_one_sentence_with_few_names_each() -> None:
-    more = [timeline_of(f"x{n}", a=[HIT]) for n in range(8)]
+    surplus = [timeline_of(f"x{n}", a=[HIT]) for n in range(8)]
     with refused(field="only_common") as caught:
-        evaluate({"ours": [*FIRST, *more]}, [*REFERENCES, OTHER])
+        evaluate({"ours": [*FIRST, *surplus]}, [*REFERENCES, OTHER])
     message = str(caught.value)
     assert (
         "without references: x0, x1, x2, x3, x4 … and 3 more; ours: references without" in message

@@ -223,7 +223,7 @@ def test_published_intervals_come_out_to_the_last_digit(by_component, published)
 
 
 @pytest.mark.parametrize(
-    ("comparison", "one", "other"),
+    ("comparison", "first", "second"),
     [
         ("scan_vocab_minus_scan_abs", "vocabulary", "absolute"),
         ("scan_dual_minus_scan_vocab", "dual", "vocabulary"),
@@ -231,9 +231,9 @@ def test_published_intervals_come_out_to_the_last_digit(by_component, published)
     ],
 )
 def test_published_paired_tests_come_out_to_the_last_digit(
-    by_component, published, comparison, one, other
+    by_component, published, comparison, first, second
 ) -> None:
-    differences = {m: by_component[one][m] - by_component[other][m] for m in by_component[one]}
+    differences = {m: by_component[first][m] - by_component[second][m] for m in by_component[first]}
     p = {metric: sign_flip(values) for metric, values in differences.items()}
     corrected = dict(zip(p, holm(list(p.values())), strict=True))
     for metric, values in differences.items():

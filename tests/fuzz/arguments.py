@@ -40,17 +40,17 @@ def records() -> dict[str, Any]:
 
 def calls(folder: Path) -> dict[str, tuple[Callable[..., Any], dict[str, Any]]]:
     """Return the public names and others behind them, with arguments that are right."""
-    own = records()
+    values = records()
     video, words = folder / "clip.mkv", {"a": "full cup", "b": "empty cup"}
-    history, vocabulary, finding = own["history"], own["vocabulary"], own["finding"]
+    history, vocabulary, finding = values["history"], values["vocabulary"], values["finding"]
     located = {"history": history, "vocabulary": vocabulary}
-    masks = {0: {1: own["mask"]}, 1: {1: own["mask"]}}
-    clip = {"video": video, "vocabulary": words, "masks": masks, "encoder": own["encoder"]}
+    masks = {0: {1: values["mask"]}, 1: {1: values["mask"]}}
+    clip = {"video": video, "vocabulary": words, "masks": masks, "encoder": values["encoder"]}
     return {
         "find": (dejacue.find, {"video": history, "vocabulary": vocabulary}),
         "find-video": (dejacue.find, clip),
         "find_each": (dejacue.find_each, {"video": history, "vocabulary": vocabulary}),
-        "Finding": (dejacue.Finding, {**located, "timeline": own["timeline"]}),
+        "Finding": (dejacue.Finding, {**located, "timeline": values["timeline"]}),
         "Finding.read": (dejacue.Finding.read, {"folder": folder / "finding"}),
         "finding.with_words": (finding.with_words, {"vocabulary": vocabulary}),
         "finding.correct": (finding.correct, {"changes": 3}),
@@ -59,7 +59,7 @@ def calls(folder: Path) -> dict[str, tuple[Callable[..., Any], dict[str, Any]]]:
         "finding.next_question": (finding.next_question, {"count": 1}),
         "Interval": (dejacue.Interval, {"state": "a", "start": 0, "end": 1}),
         "Timeline.of": (dejacue.Timeline.of, {"intervals": [], "states": {"a": ["x"]}}),
-        "timeline.at": (own["timeline"].at, {"time_s": 0.1}),
+        "timeline.at": (values["timeline"].at, {"time_s": 0.1}),
         "History": (dejacue.History, {"features": history.features}),
         "Vocabulary": (dejacue.Vocabulary, {"states": {"a": ["x"], "b": ["y"]}}),
         "Vocabulary.from_dict": (dejacue.Vocabulary.from_dict, {"document": words}),
@@ -70,15 +70,15 @@ def calls(folder: Path) -> dict[str, tuple[Callable[..., Any], dict[str, Any]]]:
         "load_encoder": (dejacue.load_encoder, {"name": "mini"}),
         "encode_vocabulary": (
             dejacue.encode_vocabulary,
-            {"vocabulary": words, "encoder": own["encoder"]},
+            {"vocabulary": words, "encoder": values["encoder"]},
         ),
         "build_history": (
             dejacue.build_history,
-            {"video": video, "masks": masks, "encoder": own["encoder"]},
+            {"video": video, "masks": masks, "encoder": values["encoder"]},
         ),
         "track": (
             lambda **options: list(dejacue.track(**options)),
-            {"video": video, "prompts": own["prompt"], "tracker": "box"},
+            {"video": video, "prompts": values["prompt"], "tracker": "box"},
         ),
         "load_tracker": (dejacue.load_tracker, {"name": "box"}),
         "Prompt": (dejacue.Prompt, {"frame": 0, "object": 1, "box": (1, 1, 9, 9)}),
@@ -87,14 +87,14 @@ def calls(folder: Path) -> dict[str, tuple[Callable[..., Any], dict[str, Any]]]:
         "ingest": (dejacue.ingest, {"manifest": [], "store": folder / "store"}),
         "evaluate": (
             dejacue.evaluate,
-            {"timelines": {"a": [own["timeline"]]}, "references": [own["reference"]]},
+            {"timelines": {"a": [values["timeline"]]}, "references": [values["reference"]]},
         ),
         "evaluate_dataset": (
             dejacue.evaluate_dataset,
             {"dataset": folder / "nothing", "store": folder / "store"},
         ),
         "open_dataset": (dejacue.open_dataset, {"folder": folder}),
-        "Live": (dejacue.Live, {"vocabulary": words, "encoder": own["encoder"]}),
+        "Live": (dejacue.Live, {"vocabulary": words, "encoder": values["encoder"]}),
         "check_words": (dejacue.check_words, {"vocabulary": vocabulary}),
         "locate": (dejacue.locate, located),
     }
@@ -105,13 +105,19 @@ SIGNATURES = {"track": dejacue.track}
 
 def wrong() -> tuple[Any, ...]:
     """Return values, of which few fit an argument."""
-    own = records()
+    values = records()
     return (
         *(None, 5, -1, 2.5, float("nan"), True, "x", "", b"x", 10**30, 1j, object()),
         *([], [1], ["a"], [None], {}, {"a": 1}, {1: 2}, {"a": [1]}, (), (1, 2), set(), range(3)),
         *(np.zeros(3), np.zeros((2, 2)), np.array("x"), np.float32(2), datetime.date(2020, 1, 1)),
-        *(Path("nothing"), iter([1]), own["history"], own["vocabulary"], own["timeline"]),
-        *(own["reference"], own["finding"], own["prompt"], own["encoder"], own["mask"]),
+        *(Path("nothing"), iter([1]), values["history"], values["vocabulary"], values["timeline"]),
+        *(
+            values["reference"],
+            values["finding"],
+            values["prompt"],
+            values["encoder"],
+            values["mask"],
+        ),
     )
 
 

@@ -249,9 +249,9 @@ def small_video(path: Path) -> Path:
     return write_video(path, frames, 10)
 
 
-def track(folder: Path, **more: Any) -> Any:
+def track(folder: Path, **options: Any) -> Any:
     video, place = open_video(folder.parent / "clip.mkv"), folder / "masks"
-    return follow(video, first_prompts(box=(4, 4, 30, 30)), place, tracker="box", **more)
+    return follow(video, first_prompts(box=(4, 4, 30, 30)), place, tracker="box", **options)
 
 
 def tracked(folder: Path) -> None:

@@ -56,17 +56,17 @@ def history(rng: Random) -> History:
         features *= rng.choice((1e-14, 1e13))
     elif kind == 2:
         features = np.sign(features)
-    more: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     if rng.random() < 0.6:
         scale = rng.choice((0.04, 0.04, 1e-9, 1e9))
-        more["times_s"] = np.arange(count) * scale + rng.choice((0, 0, -5, 1e15))
+        fields["times_s"] = np.arange(count) * scale + rng.choice((0, 0, -5, 1e15))
     if rng.random() < 0.4:
-        more["source_frames"] = numbers(rng, count)
+        fields["source_frames"] = numbers(rng, count)
     if rng.random() < 0.3:
-        more["presence"] = np.full(count, rng.choice((0.0, 0.5, 1.0)))
+        fields["presence"] = np.full(count, rng.choice((0.0, 0.5, 1.0)))
     with np.errstate(over="ignore"):
         stored = features.astype(rng.choice((np.float16, np.float32, np.float64)))
-    return History(stored, numbers(rng, count), id=text(rng), **more)
+    return History(stored, numbers(rng, count), id=text(rng), **fields)
 
 
 def vocabulary(rng: Random, dimension: int) -> Vocabulary:

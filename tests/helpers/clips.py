@@ -34,15 +34,15 @@ class Boxes:
         self.shift = shift
 
     def unions(self, frame, lineages):
-        found = []
+        masks = []
         for lineage in lineages:
             mask = np.zeros((20, 30), bool)
             if lineage is None or 2 in lineage:
                 mask[2:6, 3:9] = True
             if lineage is not None and 1 in lineage and frame.index not in (4, 5):
                 mask[8:15, 10 + self.shift : 20] = True
-            found.append(mask if mask.any() else None)
-        return found
+            masks.append(mask if mask.any() else None)
+        return masks
 
     def check_matched(self):
         pass

@@ -5,6 +5,6 @@ from __future__ import annotations
 
 def value(result, row, metric, part="mean"):
     """Return the one figure that was computed here for a row, metric and part."""
-    found = [v for v in result.values if (v.row, v.metric, v.part) == (row, metric, part)]
-    assert len(found) == 1, (row, metric)
-    return found[0].here
+    values = [v for v in result.values if (v.row, v.metric, v.part) == (row, metric, part)]
+    assert len(values) == 1, (row, metric)
+    return values[0].here

@@ -56,14 +56,14 @@ class CupDetector:
 
     def detect(self, picture, names):
         self.looks += 1
-        found = []
+        detections = []
         for cup in range(len(CUPS)) if "cup" in names else ():
             rows, columns = np.nonzero(cup_pixels(picture, cup))
             if len(rows) > 20:
                 box = (columns.min(), rows.min(), columns.max() + 1, rows.max() + 1)
                 score = min(len(rows) / 144, 1.0) * (1 - cup / 100)
-                found.append(Detection(tuple(map(float, box)), score, "cup"))
-        return sorted(found, key=lambda detection: -detection.score)
+                detections.append(Detection(tuple(map(float, box)), score, "cup"))
+        return sorted(detections, key=lambda detection: -detection.score)
 
 
 class ColourRows(ImageEncoder):

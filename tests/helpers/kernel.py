@@ -95,13 +95,13 @@ def arguments(operation: int) -> dict[str, object]:
 
 def raw(fields: dict[str, object]) -> tuple[int, int, int]:
     """Call the extension without the checks of the Python that usually calls it."""
-    found: tuple[int, int, int] = engine(BUILDS[0])._module.run(
+    result: tuple[int, int, int] = engine(BUILDS[0])._module.run(
         fields["name"],
         fields["operation"],
         fields["histories"],
         *(tuple(fields[name] for name in names) for names in (SCALARS, LISTS, ARRAYS)),
     )
-    return found
+    return result
 
 
 EXTREMES = (0, 1, -1, 2, 3, 7, 2**31 - 1, 2**31, 2**53, 2**62, -(2**62), 2**63 - 1, -(2**63))
@@ -115,7 +115,7 @@ def mutated(value, rng: np.random.Generator):
         kind = rng.integers(4)
         if kind == 0:
             return value * int(rng.integers(0, 3))
-        return [mutated(own, rng) for own in value]
+        return [mutated(item, rng) for item in value]
     if not isinstance(value, np.ndarray):
         return type(value)(rng.choice(EXTREMES)) if rng.random() < 0.8 else float("nan")
     out = value.copy()

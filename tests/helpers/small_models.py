@@ -75,15 +75,15 @@ def word_tokenizer():
 
     words = sorted({word for text in TEXTS for word in text.split()})
     names = ["<pad>", "<eos>", "<unk>", *words, "Cup"]
-    own = tokenizers.Tokenizer(
+    tokenizer = tokenizers.Tokenizer(
         tokenizers.models.WordLevel({name: at for at, name in enumerate(names)}, "<unk>")
     )
-    own.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
-    own.post_processor = tokenizers.processors.TemplateProcessing(
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    tokenizer.post_processor = tokenizers.processors.TemplateProcessing(
         single="$A <eos>", special_tokens=[("<eos>", 1)]
     )
     return transformers.PreTrainedTokenizerFast(
-        tokenizer_object=own, pad_token="<pad>", eos_token="<eos>", unk_token="<unk>"
+        tokenizer_object=tokenizer, pad_token="<pad>", eos_token="<eos>", unk_token="<unk>"
     )
 
 

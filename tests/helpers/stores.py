@@ -13,14 +13,14 @@ def rows(seed: int, count: int = 30, dimension: int = D) -> np.ndarray:
     return np.random.default_rng(seed).normal(size=(count, dimension)).astype(np.float16)
 
 
-def history(id: str, seed: int = 0, **more: object) -> History:
-    return History(rows(seed), id=id, encoder="e", **more)
+def history(id: str, seed: int = 0, **options: object) -> History:
+    return History(rows(seed), id=id, encoder="e", **options)
 
 
-def words(seed: int = 1, **more: object) -> Vocabulary:
+def words(seed: int = 1, **options: object) -> Vocabulary:
     features = np.random.default_rng(seed).normal(size=(4, D))
     states = {"open": ["open drawer", "drawer pulled out"], "closed": ["closed drawer", "shut"]}
-    return Vocabulary(states, features, **{"encoder": "e", **more})
+    return Vocabulary(states, features, **{"encoder": "e", **options})
 
 
 def drawn(seed: int) -> History:

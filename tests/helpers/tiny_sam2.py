@@ -10,7 +10,7 @@ transformers = pytest.importorskip("transformers")
 SIDE, MEMORIES, POINTERS = 64, 4, 6
 
 
-def config(kind: str = "sam2", **more):
+def config(kind: str = "sam2", **options):
     levels = [[SIDE // 4] * 2, [SIDE // 8] * 2, [SIDE // 16] * 2]
     backbone = {
         "model_type": "sam2_hiera_det_model",
@@ -52,20 +52,20 @@ def config(kind: str = "sam2", **more):
     }
     if kind == "sam2":
         sam2 = {"memory_attention_feed_forward_hidden_size": 16}
-        return transformers.Sam2VideoConfig(**{**shared, **sam2, **more})
+        return transformers.Sam2VideoConfig(**{**shared, **sam2, **options})
     edgetam = {
         "memory_attention_mlp_hidden_size": 16,
         "memory_attention_rope_k_sizes": [2, 2],
         "perceiver_resampler_num_latents": 4,
         "perceiver_resampler_num_latents_2d": 4,
     }
-    return transformers.EdgeTamVideoConfig(**{**shared, **edgetam, **more})
+    return transformers.EdgeTamVideoConfig(**{**shared, **edgetam, **options})
 
 
-def random_model(kind: str = "sam2", **more):
+def random_model(kind: str = "sam2", **options):
     torch.manual_seed(0)
     models = {"sam2": transformers.Sam2VideoModel, "edgetam": transformers.EdgeTamVideoModel}
-    model = models[kind](config(kind, **more)).eval()
+    model = models[kind](config(kind, **options)).eval()
     with torch.no_grad():
         for name, weights in model.named_parameters():
             if "norm" not in name:

@@ -26,8 +26,8 @@ from dejacue_paper import generate
 EVERY = tuple(FEATURES)
 
 
-def labelled(count: int = 6, **more):
-    scenes = [generate(seed, frames=60, dimension=24, **more) for seed in range(count)]
+def labelled(count: int = 6, **options):
+    scenes = [generate(seed, frames=60, dimension=24, **options) for seed in range(count)]
     return scenes, [Reference(scene.history.id, scene.references) for scene in scenes]
 
 
@@ -63,14 +63,14 @@ def model(cups):
 def test_the_largest_sum_is_that_of_trying_every_window(values, cuts) -> None:
     row = np.array(values, float)
     bounds = np.array(sorted({0, len(row), *(cut for cut in cuts if cut < len(row))}))
-    every = [
+    sums = [
         (a, b, row[a : b + 1].sum())
         for first, last in pairwise(bounds.tolist())
         for a in range(first, last)
         for b in range(a, last)
     ]
-    best = max(total for _, _, total in every)
-    expected = min((a, b) for a, b, total in every if total == best)
+    best = max(total for _, _, total in sums)
+    expected = min((a, b) for a, b, total in sums if total == best)
     start, end, score = largest_sum(row[None], bounds)
     assert (start[0], end[0]) == expected
     assert score[0] == best
@@ -450,10 +450,10 @@ def test_the_command_fits_a_store_and_a_model_is_a_readout(dejacue, files, cups)
     )
     assert ran.code == 0, ran.err
     assert "not ahead of contrast" in ran.out
-    found = dejacue("find", files / "generated-0.npz", "-v", words, "-r", model, "-f", "json")
-    assert found.code == 0, found.err
-    assert json.loads(found.out)["settings"]["readout"]["name"] == "calibrated"
-    assert "not recommended" in found.err + found.out
+    result = dejacue("find", files / "generated-0.npz", "-v", words, "-r", model, "-f", "json")
+    assert result.code == 0, result.err
+    assert json.loads(result.out)["settings"]["readout"]["name"] == "calibrated"
+    assert "not recommended" in result.err + result.out
     asked = dejacue("store", "query", files / "store", "-v", words, "-r", model, "--jsonl")
     assert asked.code == 0, asked.err
     assert len(asked.out.splitlines()) == 6 * 4  # each description has its own window

@@ -209,15 +209,15 @@ def test_repeating_a_description_within_its_state_changes_nothing():
     scene = generate(2, signal=0.6, descriptions=2)
     v = scene.vocabulary
     (first, second), filled = v.states["empty"], v.states["filled"]
-    more = Vocabulary(
+    repeated = Vocabulary(
         {"empty": [first, first, first, second], "filled": filled},
         v.features[[0, 0, 0, 1, 2, 3]],
         v.encoder,
     )
-    assert more.weights.sum() == pytest.approx(1)
+    assert repeated.weights.sum() == pytest.approx(1)
     for readout in ("contrast", "published", Contrast(pooling=0.5)):
         plain = locate(scene.history, v, readout=readout)
-        again = locate(scene.history, more, readout=readout)
+        again = locate(scene.history, repeated, readout=readout)
         assert again.windows() == plain.windows()
         scores = {(i.state, i.description): i.score for i in again}
         assert scores == pytest.approx({(i.state, i.description): i.score for i in plain})
@@ -408,7 +408,7 @@ def test_the_first_alternative_is_the_best_window_beside_the_chosen_one(name):
     scene = generate(6, recurrences=3, frames=120)
     plan = Plan.of(None, "contrast", None, 2, False, name)
     view = plan.view(scene.history, scene.vocabulary)
-    chosen, other = plan.analyse(view)[next(iter(scene.vocabulary.states))]
+    chosen, alternative = plan.analyse(view)[next(iter(scene.vocabulary.states))]
     row, n = plan.readout.evidence(view).responses[0], len(scene.history)
     norms = contrast_norms(n)
     score, a, b = max(
@@ -417,8 +417,8 @@ def test_the_first_alternative_is_the_best_window_beside_the_chosen_one(name):
         for b in range(a, n)
         if b < chosen.start or a > chosen.end
     )
-    assert tuple(other.window) == (a, b)
-    assert other.score == pytest.approx(score)
+    assert tuple(alternative.window) == (a, b)
+    assert alternative.score == pytest.approx(score)
 
 
 @pytest.mark.parametrize(

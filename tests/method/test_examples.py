@@ -26,9 +26,9 @@ from dejacue_paper.data.rendered import render, write_scene
 ENGINES = ["numpy", *compiled()]
 
 
-def scene(seed=3, **more):
+def scene(seed=3, **options):
     return generate(
-        seed, episodes=[("empty", 60), ("filled", 80), ("empty", 40)], signal=0.8, **more
+        seed, episodes=[("empty", 60), ("filled", 80), ("empty", 40)], signal=0.8, **options
     )
 
 

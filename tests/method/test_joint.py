@@ -132,8 +132,8 @@ def test_occurrences_lead_back_to_the_file_and_to_seconds():
     first, second = occurrences(sampled, vocabulary, readout=Joint(width=0))["a"]
     assert (first.times_s, second.times_s) == ((0.0, 10.0), (20.0, 30.0))
     assert (tuple(first.source), tuple(second.source)) == ((0, 95), (200, 295))
-    every = History(sampled.features, frames, source_frames=frames)
-    assert occurrences(every, vocabulary, readout=Joint(width=0))["a"][0].source_start is None
+    unsampled = History(sampled.features, frames, source_frames=frames)
+    assert occurrences(unsampled, vocabulary, readout=Joint(width=0))["a"][0].source_start is None
 
 
 def test_a_state_that_the_labelling_leaves_out_has_no_interval():

@@ -98,9 +98,9 @@ def test_a_value_that_is_not_finite_is_refused_not_scanned(name, bad) -> None:
         engine(name).scan(rows, np.array([0, 900]), schedule_of([(1, 3)], "sqrt"))
 
 
-def make(seed, frames, **more):
+def make(seed, frames, **options):
     rng = np.random.default_rng(seed)
-    history = History(rng.normal(size=(len(frames), 12)), frames, **more)
+    history = History(rng.normal(size=(len(frames), 12)), frames, **options)
     return history, Vocabulary({"a": ["x", "xx"], "b": "y"}, rng.normal(size=(3, 12)))
 
 

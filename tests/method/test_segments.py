@@ -20,12 +20,12 @@ def plain_cost(rows, edges):
 def cheapest(rows, cuts, penalty):
     """Return the cheapest of all cuts, by trying them."""
     free = np.setdiff1d(np.arange(1, len(rows)), cuts)
-    every = (
+    costs = (
         sorted({*cuts, *chosen})
         for count in range(len(free) + 1)
         for chosen in combinations(free.tolist(), count)
     )
-    return min(plain_cost(rows, edges) + penalty * (len(edges) - 1) for edges in every)
+    return min(plain_cost(rows, edges) + penalty * (len(edges) - 1) for edges in costs)
 
 
 @pytest.mark.parametrize("cuts", [[0, 10], [0, 4, 10], [0, 1, 2, 10]])
@@ -46,9 +46,9 @@ def test_dropping_starts_changes_nothing_on_long_stretches():
     rows = np.repeat(rng.normal(size=(8, 3)), 25, axis=0) + 0.5 * rng.normal(size=(200, 3))
     best, start = [-2.0], [0]
     for t in range(1, 201):
-        every = [best[s] + plain_cost(rows, [s, t]) + 2.0 for s in range(t)]
-        best.append(min(every))
-        start.append(int(np.argmin(every)))
+        costs = [best[s] + plain_cost(rows, [s, t]) + 2.0 for s in range(t)]
+        best.append(min(costs))
+        start.append(int(np.argmin(costs)))
     edges = [200]
     while edges[0]:
         edges.insert(0, start[edges[0]])

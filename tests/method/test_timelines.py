@@ -60,8 +60,8 @@ def test_a_reading_holds_what_the_single_functions_give(readout) -> None:
     seen = evidence(scene.history, scene.vocabulary, readout=readout)
     np.testing.assert_array_equal(whole.evidence.responses, seen.responses)
     assert any(i.kind == "occurrence" for i in whole) == (readout == "joint")
-    every = locate(scene.history, scene.vocabulary, readout=readout, top=None)
-    assert whole.intervals == every.intervals
+    complete = locate(scene.history, scene.vocabulary, readout=readout, top=None)
+    assert whole.intervals == complete.intervals
 
 
 def test_a_reading_hints_at_a_state_that_comes_back_and_at_a_still_picture() -> None:

@@ -50,9 +50,9 @@ def counting(tmp_path) -> Counting:
     return Counting(tmp_path / "counter")
 
 
-def row_of(video: dict[str, str], **more: object) -> dict[str, object]:
+def row_of(video: dict[str, str], **options: object) -> dict[str, object]:
     """Return a row of a manifest for the first object of a video."""
-    return {**video, "objects": 1, **more}
+    return {**video, "objects": 1, **options}
 
 
 def stored(path: Path) -> dict[str, np.ndarray]:

@@ -39,8 +39,8 @@ def folder(tmp_path_factory):
     return folder
 
 
-def vocabulary_of(rows, states, **more) -> Vocabulary:
-    return Vocabulary(states, np.array(rows, float), encoder="made", **more)
+def vocabulary_of(rows, states, **options) -> Vocabulary:
+    return Vocabulary(states, np.array(rows, float), encoder="made", **options)
 
 
 def axis(k: int, dimension: int = 8) -> np.ndarray:

@@ -44,7 +44,7 @@ def test_histories_of_one_timeline_are_meaningless_apart() -> None:
 
 def _made() -> list[tuple[str, str, str]]:
     """Return severity, longest literal part of the text, and place of each note in the code."""
-    found = []
+    notes = []
     for path in [*ROOT.glob("src/**/*.py"), *ROOT.glob("paper/src/**/*.py")]:
         source = path.read_text("utf-8")
         if "Note(" not in source:
@@ -69,8 +69,8 @@ def _made() -> list[tuple[str, str, str]]:
                 text = values[-1] if values else text
             parts = [n.value for n in ast.walk(text) if isinstance(n, ast.Constant)]
             literal = max((p for p in parts if isinstance(p, str)), key=len, default="")
-            found.append((call.args[1].value, literal.strip(" :;,"), f"{path.name}:{call.lineno}"))
-    return found
+            notes.append((call.args[1].value, literal.strip(" :;,"), f"{path.name}:{call.lineno}"))
+    return notes
 
 
 def test_the_documentation_lists_every_note_with_its_severity() -> None:

@@ -28,10 +28,10 @@ SHOWN = HOSTILE.replace("\x00\x1b\ud800", "\ufffd\ufffd?")
 JPEG = b"\xff\xd8\xff\xe0 a picture"
 
 
-def cup(**more) -> History:
+def cup(**options) -> History:
     """Return a history of frames 0 … 3 and 6 … 9, half a second each."""
     frames = np.array([0, 1, 2, 3, 6, 7, 8, 9])
-    return History(np.ones((8, 4)), frames, "cup", "mini", times_s=frames * 0.5, **more)
+    return History(np.ones((8, 4)), frames, "cup", "mini", times_s=frames * 0.5, **options)
 
 
 def timeline_of(

@@ -495,8 +495,8 @@ EACH = [  # an answer for each description
 ]
 
 
-def timeline_of(intervals, states=STATES, **more) -> Timeline:
-    return Timeline.of(intervals, states, **({"history_id": "cup"} | more))
+def timeline_of(intervals, states=STATES, **options) -> Timeline:
+    return Timeline.of(intervals, states, **({"history_id": "cup"} | options))
 
 
 @pytest.fixture

@@ -29,18 +29,18 @@ from dejacue.report.exports import (
 )
 
 
-def to_webvtt(*arguments, **more) -> str:
-    return EXPORTS["vtt"](*arguments, **more).decode()
+def to_webvtt(*arguments, **options) -> str:
+    return EXPORTS["vtt"](*arguments, **options).decode()
 
 
-def to_label_studio(*arguments, **more) -> str:
-    return EXPORTS["label-studio"](*arguments, **more).decode()
+def to_label_studio(*arguments, **options) -> str:
+    return EXPORTS["label-studio"](*arguments, **options).decode()
 
 
-def cup(**more) -> History:
+def cup(**options) -> History:
     """Return frames 0 … 3 and 6 … 8, half a second each."""
     frames = np.array([0, 1, 2, 3, 6, 7, 8])
-    return History(np.ones((7, 2)), frames, "cup", **{"times_s": frames * 0.5, **more})
+    return History(np.ones((7, 2)), frames, "cup", **{"times_s": frames * 0.5, **options})
 
 
 STATES = {"empty": ["empty cup"], "filled": ["cup filled with tea"]}

@@ -80,9 +80,9 @@ FRAMES = np.array([0, 1, 2, 3, 6, 7, 8, 9, 10, 11])
 WINDOWS = (("empty", 0, 2, 2.31), ("empty", 9, 10, 0.25), ("filled", 6, 9, 4.0))
 
 
-def small(times=None, states=STATES, notes=("a note",), id="cup", settings=None, **more):
+def small(times=None, states=STATES, notes=("a note",), id="cup", settings=None, **options):
     """Return ten frames, 0 … 3 and 6 … 11, with windows of two states and scores by hand."""
-    history = History(np.ones((10, 4)), FRAMES, id, "mini", times_s=times, **more)
+    history = History(np.ones((10, 4)), FRAMES, id, "mini", times_s=times, **options)
     responses = np.array([[1, 2, 1, 0, -1, -1, -1, 0, 0, -1], [-1, 0, 0, 0, 1, 2, 3, 2, 1, 0.0]])
     intervals = []
     for (state, start, end, score), rank in zip(WINDOWS, (1, 2, 1), strict=True):

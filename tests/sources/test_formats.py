@@ -36,12 +36,12 @@ CUP = Reference("cup", STATES)
 KINDS = [pytest.param(kind, marks=PEER if FORMATS[kind].package else ()) for kind in FORMATS]
 
 
-def history(times=None, id: str = "cup", **more) -> History:
+def history(times=None, id: str = "cup", **options) -> History:
     """Return ten frames of uneven length, none shorter than 3 ms."""
     if times is None:
         times = [0.0, 0.0334, 0.0667, 0.1, 0.1501, 0.1533, 0.2, 0.7, 1.7017, 1.7351]
     rows = np.stack([np.ones(len(times)), 1 + np.arange(len(times)) / 10], axis=1)
-    return History(rows, range(len(times)), id, times_s=times, **more)
+    return History(rows, range(len(times)), id, times_s=times, **options)
 
 
 def timeline() -> Timeline:
@@ -172,9 +172,9 @@ def test_a_sampled_history_counts_the_frames_of_the_file(tmp_path) -> None:
 # Read by the tools' own packages
 
 
-def written(tmp_path: Path, kind: str, **more) -> Path:
+def written(tmp_path: Path, kind: str, **options) -> Path:
     path = tmp_path / f"found{FORMATS[kind].suffix}"
-    path.write_bytes(EXPORTS[kind](timeline(), history(), **more))
+    path.write_bytes(EXPORTS[kind](timeline(), history(), **options))
     return path
 
 

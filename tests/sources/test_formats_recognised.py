@@ -122,9 +122,9 @@ def elan(tiers: dict[str, list[tuple[int, int, str]]], kind: str = "default-lt")
     return f"{head}<TIME_ORDER>{order}</TIME_ORDER>{''.join(rows)}</ANNOTATION_DOCUMENT>"
 
 
-def read(path: Path, text: str, **more) -> list[Reference]:
+def read(path: Path, text: str, **options) -> list[Reference]:
     path.write_text(text)
-    return read_references(path, times=HISTORY, **more)
+    return read_references(path, times=HISTORY, **options)
 
 
 def test_different_values_of_a_tier_are_states(tmp_path) -> None:

@@ -296,7 +296,9 @@ def test_a_body_may_be_anything_and_is_refused_in_a_sentence(client) -> None:
 def test_questions_and_segments_are_those_of_the_finding(studio, client) -> None:
     finding = Finding.read(studio.workspace.root / "cup")
     asked = client.get("/api/findings/cup/questions", params={"count": 2}).json()
-    assert [own["frame"] for own in asked] == [own.frame for own in finding.next_question(2)]
+    assert [question["frame"] for question in asked] == [
+        question.frame for question in finding.next_question(2)
+    ]
     segments = client.get("/api/findings/cup/segments").json()
     assert segments == [list(window) for window in finding.segments()]
 
@@ -657,8 +659,8 @@ def as_version_1(path) -> None:
 # Uploads
 
 
-def upload(client, name: str, data: bytes, **more):
-    return client.post("/api/uploads", params={"name": name}, content=data, **more)
+def upload(client, name: str, data: bytes, **options):
+    return client.post("/api/uploads", params={"name": name}, content=data, **options)
 
 
 def test_a_video_is_uploaded_and_can_be_looked_at(studio, client) -> None:

@@ -102,7 +102,7 @@ def test_what_was_shown_stays_when_the_object_is_followed_again(studio, client) 
 
 def test_a_slow_encoder_is_paced_as_in_find(studio, client, monkeypatch) -> None:
     monkeypatch.setattr(Mini, "pace", open_video(studio.workspace.root / VIDEO).rate / 3)
-    few, every = (
+    few, unpaced = (
         run_job(client, **FIND, **more, folder=folder)
         for folder, more in (("few", {}), ("every", {"stride": 1}))
     )
@@ -113,7 +113,7 @@ def test_a_slow_encoder_is_paced_as_in_find(studio, client, monkeypatch) -> None
     root = studio.workspace.root
     histories = [Finding.read(root / folder).history for folder in ("few", "every")]
     assert 3 * histories[0].frames_looked_at == histories[1].frames_looked_at
-    assert every["state"] == "done"
+    assert unpaced["state"] == "done"
 
 
 @pytest.mark.long

@@ -226,8 +226,8 @@ def _list_problems(measured: Measured) -> None:
     ]
     sentences = [*measured.warnings, *problems]
     notes(*sentences[:MAX_LISTED])
-    if (more := len(sentences) - MAX_LISTED) > 0:
-        note(f"and {more} more")
+    if (left_out := len(sentences) - MAX_LISTED) > 0:
+        note(f"and {left_out} more")
     for sentence in (*_by_reason(measured.left_out)[:MAX_LISTED], *measured.evaluation.left_out):
         note(f"left out: {sentence}")
 

@@ -91,9 +91,9 @@ def _of_another_tool(
     path: Path, timelines: dict[str, list[Timeline]], only_common: bool, times: list[Path] | None
 ) -> list[Reference]:
     """Read references whose labels must be states of the timelines; one object needs no name."""
-    every = [timeline for of_method in timelines.values() for timeline in of_method]
-    names = {timeline.history_id for timeline in every}
-    states = dict.fromkeys(state for timeline in every for state in timeline.states)
+    all_timelines = [timeline for of_method in timelines.values() for timeline in of_method]
+    names = {timeline.history_id for timeline in all_timelines}
+    states = dict.fromkeys(state for timeline in all_timelines for state in timeline.states)
     return dejacue.files.read_references(
         path,
         times=times,

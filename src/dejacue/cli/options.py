@@ -133,8 +133,10 @@ def setting(
 
     def complete(context: typer.Context, incomplete: str) -> list[str]:
         key, mark, _ = incomplete.partition("=")
-        more = of_readout(context.params.get("readout") or "contrast") if of_readout else ()
-        known = [f"{key}=" for key in (*choices, *more)]
+        readout_settings = (
+            of_readout(context.params.get("readout") or "contrast") if of_readout else ()
+        )
+        known = [f"{key}=" for key in (*choices, *readout_settings)]
         values = [f"{key}={value}" for value in choices.get(key, ())]
         return [text for text in (values if mark else known) if text.startswith(incomplete)]
 
@@ -395,7 +397,7 @@ def job(
     )
 
 
-def typed_prompts(box: Texts, point: Texts, mask: Texts, **more: Any) -> TypedPrompts:
+def typed_prompts(box: Texts, point: Texts, mask: Texts, **options: Any) -> TypedPrompts:
     from dejacue.pipeline import TypedPrompts
 
-    return TypedPrompts(box or (), point or (), masks=mask or (), **more)
+    return TypedPrompts(box or (), point or (), masks=mask or (), **options)

@@ -103,8 +103,8 @@ def ingest(
         raise
     problems = [f"{id}: {text}" for id, texts in ingested.problems.items() for text in texts]
     notes(*problems[:MAX_LISTED_PROBLEMS])
-    if (more := len(problems) - MAX_LISTED_PROBLEMS) > 0:
-        notes(f"and {more} more problems: dejacue store ls {store} ID")
+    if (unlisted := len(problems) - MAX_LISTED_PROBLEMS) > 0:
+        notes(f"and {unlisted} more problems: dejacue store ls {store} ID")
     notes(*(f"{failure.id}: {failure.what}" for failure in ingested.failed[:MAX_LISTED_PROBLEMS]))
     say(f"{store}: {ingested}")
     if ingested.failed:
@@ -221,11 +221,11 @@ def ls(
             return
         title = f"{opened.path}: {_counted(len(opened))}, encoder {_encoder(opened)}"
         listed = list(islice(rows, MAX_TABLE_ROWS))
-        more = dict.fromkeys(name for row in listed for name in row.columns)
+        columns = dict.fromkeys(name for row in listed for name in row.columns)
         numbers = (">frames", ">runs", ">from – to", ">at seconds", ">thumb-\nnail")
-        table = make_table(title, ("history", "object", "source", *more, *numbers))
+        table = make_table(title, ("history", "object", "source", *columns, *numbers))
         for row in listed:
-            texts = (row.id, row.object, row.source, *map(row.columns.get, more))
+            texts = (row.id, row.object, row.source, *map(row.columns.get, columns))
             frames = (str(row.frames), str(row.runs), f"{row.start} – {row.end}")
             times = (seconds(row.times_s), "yes" if row.thumbnail else "")
             table.add_row(*(escape(text or "") for text in texts), *frames, *times)
@@ -241,12 +241,12 @@ def ls(
 def _show_history(store: Store, id: str, thumbnail: Path | None) -> None:
     history = store[id]
     runs = ", ".join(map(span, history.runs()[:10]))
-    more = ", …" if len(history.runs()) > 10 else ""
+    ellipsis = ", …" if len(history.runs()) > 10 else ""
     say(f"{id}: {counted(len(history), 'observed frame')} of {store.path}")
     for name, text in store.labels(id).items():
         if text is not None:
             say(f"{name}: {text}")
-    say(f"frames: {runs}{more}")
+    say(f"frames: {runs}{ellipsis}")
     if history.times_s is not None:
         ends_s = history.times_s if history.ends_s is None else history.ends_s
         say(f"seconds: {seconds((float(history.times_s[0]), float(ends_s[-1])))}")

@@ -75,11 +75,11 @@ def track(
 
     values = o.settings(settings, TRACK_SETTINGS)
     job = o.job(context, video, o.sampling(start, end, stride, fps, stream), values, device)
-    more = {"not_points": not_point or (), "at": at, "adds": add or ()}
+    clicks = {"not_points": not_point or (), "at": at, "adds": add or ()}
     with Bars() as bars:
         tracked = track_objects(
             job.open(),
-            o.typed_prompts(box, point, mask, **more),
+            o.typed_prompts(box, point, mask, **clicks),
             output,
             tracker=tracker,
             options=TrackerOptions(device, values.get("precision"), presence, backward, fallback),

@@ -67,12 +67,14 @@ def words(
         typer.echo(report.to_json())
         notes(*report.notes)
         return
-    shown = tables(report)
-    headers = {str(column.header).replace("\n", " ") for table in shown for column in table.columns}
+    report_tables = tables(report)
+    headers = {
+        str(column.header).replace("\n", " ") for table in report_tables for column in table.columns
+    }
     legend = make_table("legend", ("column", "meaning"))
     for column in filter(headers.__contains__, LEGEND):
         legend.add_row(column, LEGEND[column])
-    show_tables(*shown, legend)
+    show_tables(*report_tables, legend)
     for sentence in report.notes:
         say(as_note(sentence))
 
@@ -90,9 +92,9 @@ def tables(report: WordsReport) -> list[Table]:
         "states", ("state", ">residual\nnorm", *([">frames"] if on_history else []))
     )
     # the directions of two states are opposite, whatever the words
-    more = (">cosine", *seen) if len(report.states) > 2 else ()
+    comparison = (">cosine", *seen) if len(report.states) > 2 else ()
     columns = ("one", "another", ">similarity", ">agreement")
-    state_pairs = make_table("pairs of states", (*columns, *more))
+    state_pairs = make_table("pairs of states", (*columns, *comparison))
     for text in report.descriptions:
         values = (text.agreement, text.kept, text.window, text.overlap, text.without)
         _add_row(descriptions, text.state, _marked(text), *values)

@@ -31,7 +31,7 @@ Run = tuple[Window, str | None]  # frames of one label, as Pass.runs gives them
 
 @dataclass(frozen=True)
 class Event:
-    """A change of state: a stable side, the transition, the other stable side."""
+    """A change of state: the object is stable, changes, and is stable again."""
 
     pre: Window
     transition: Window

@@ -35,7 +35,7 @@ MAX_FRAMES = 1_000_000  # nine hours at 30 frames a second; more is a typing err
 
 @dataclass(frozen=True)
 class Pass:
-    """One annotator's label for every frame of a history.
+    """The label that one annotator gave to each frame of a history.
 
     frames   the first and the last frame, none before 0
     labels   one of ``known`` for each frame between them, or None where it is not labelled yet

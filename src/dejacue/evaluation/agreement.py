@@ -22,7 +22,7 @@ Labels = Sequence[Hashable]
 
 @dataclass(frozen=True)
 class Agreement:
-    """The agreement of two annotators about the same frames.
+    """Says how far two annotators agree about the same frames.
 
     observed   agreed / frames, the exact rate
     chance     the rate two independent annotators with these label frequencies would reach
@@ -38,7 +38,7 @@ class Agreement:
 
 @dataclass(frozen=True)
 class Scope:
-    """Agreement over one choice of frames; macro: the mean of the histories' exact rates."""
+    """Says how far passes agree over some frames; macro averages the exact rates of histories."""
 
     pooled: Agreement
     macro: float
@@ -46,7 +46,7 @@ class Scope:
 
 @dataclass(frozen=True)
 class PassAgreement:
-    """Agreement over all frames and, where they were given, over the stable frames alone."""
+    """Says how far passes agree over all frames and, if these are given, over stable frames."""
 
     all_frames: Scope
     stable_frames: Scope | None = None

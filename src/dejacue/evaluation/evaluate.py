@@ -30,7 +30,7 @@ Record = TypeVar("Record", Reference, Timeline)
 
 
 class Estimate(NamedTuple):
-    """A mean over components and its 95 % interval (None with a single component)."""
+    """Holds a mean over components and its 95 % interval (None with a single component)."""
 
     mean: float
     low: float | None
@@ -303,7 +303,7 @@ def _windows(
 def _common(windows: Mapping[str, Windows], truth: Mapping[str, Reference]) -> list[Query]:
     """Return what every method answered inside the frames, and the references know."""
     first, *others = windows.values()
-    return [key for key in first if _known(key, truth) and all(key in other for other in others)]
+    return [key for key in first if _known(key, truth) and all(key in keys for keys in others)]
 
 
 def _known(key: Query, truth: Mapping[str, Reference]) -> bool:
@@ -400,5 +400,5 @@ def _name(key: Sequence[str]) -> str:
 
 
 def _shortened(names: Sequence[str], limit: int | None = MAX_LISTED_NAMES) -> str:
-    more = 0 if limit is None else len(names) - limit
-    return ", ".join(names[:limit]) + (f" … and {more} more" if more > 0 else "")
+    omitted = 0 if limit is None else len(names) - limit
+    return ", ".join(names[:limit]) + (f" … and {omitted} more" if omitted > 0 else "")

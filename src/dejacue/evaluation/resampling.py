@@ -68,8 +68,8 @@ def stratified_interval(
         problem = f"{len(array)} values but {len(strata)} strata"
         raise InputError(problem, field="strata", value=len(strata))
     rng = np.random.default_rng(seed)
-    first, *more = [array[[s == stratum for s in strata]] for stratum in dict.fromkeys(strata)]
-    sums = _drawn_in_turn([first, *more], rng, draws) if more else _drawn_sums(first, rng, draws)
+    first, *rest = [array[[s == stratum for s in strata]] for stratum in dict.fromkeys(strata)]
+    sums = _drawn_in_turn([first, *rest], rng, draws) if rest else _drawn_sums(first, rng, draws)
     ends = [(1 - level) / 2, (1 + level) / 2]
     quantiles: Floats = np.quantile(sums / len(array), ends, axis=1)
     return quantiles.reshape(2, *array.shape[1:])
@@ -154,7 +154,7 @@ def sign_flip_exact(differences: ArrayLike) -> Floats:
 
 @dataclass(frozen=True)
 class Paired:
-    """One metric of a paired comparison; holm_p is corrected within the metrics compared."""
+    """Compares two methods by one metric; holm_p is corrected within the metrics compared."""
 
     delta: float
     low: float

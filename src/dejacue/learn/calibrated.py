@@ -259,13 +259,13 @@ class Calibrated(Readout):
         return Evidence(view.cosines, centre, scale, odds, view.history.frames, zero=zero)
 
     def alternatives(
-        self, view: View, answers: Answers, more: int, least: NDArray[np.float64] | None = None
+        self, view: View, answers: Answers, count: int, least: NDArray[np.float64] | None = None
     ) -> list[list[ScoredWindow]]:
         odds = self.log_odds(view)
         return s.disjoint(
             self.bounds(view.history).tolist(),
             list(zip(answers.start.tolist(), answers.end.tolist(), strict=True)),
-            more,
+            count,
             lambda parts: [self._best_of(view, odds[row], *part) for row, *part in parts],
             None if least is None else least.tolist(),
         )

@@ -23,7 +23,7 @@ Path = list[tuple[int, int]]  # first position and state of each visit, in order
 
 
 class Calibration:
-    """Mean and deviation of the smoothed cosines so far, and the level of each state: half way
+    """Keeps mean and deviation of the smoothed cosines, and the level of each state: half way
     between its mean inside the state and outside, as in a joint labelling.
 
     memory   frames after which what has been seen begins to fade; None: nothing fades
@@ -89,7 +89,7 @@ class Calibration:
 
 @dataclass(slots=True, eq=False)
 class Visit:
-    """A stay in one node from position ``start`` on, linked to the visit before."""
+    """A visit stays in one node from position ``start`` on and links to the visit before."""
 
     node: int
     start: int
@@ -237,7 +237,7 @@ class ObservedFrame:
 
 @dataclass(slots=True, eq=False)
 class StateWindow:
-    """Consecutive frames of one state."""
+    """Consecutive frames that are in one state."""
 
     state: int
     first: ObservedFrame

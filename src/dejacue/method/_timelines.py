@@ -172,12 +172,12 @@ def view_timeline(
 ) -> Timeline:
     """Return everything that a readout says of one history."""
     answers = readout.find_one(view)
-    more = (readout.usual_windows if top is None else top) - 1
+    alternatives = (readout.usual_windows if top is None else top) - 1
     share = readout.usual_share if top is None else None
     least = None if share is None else share * answers.score
     further: Sequence[Sequence[ScoredWindow]] = [()] * len(answers.start)
-    if more:
-        further = readout.alternatives(view, answers, more, least)
+    if alternatives:
+        further = readout.alternatives(view, answers, alternatives, least)
     if least is not None and any(further):
         further = [
             [w for w in windows if w[2] >= score or readout.holds(view, q, w)]

@@ -33,8 +33,8 @@ def fold(left: NDArray[np.float32], right: NDArray[np.float32]) -> Floats:
     halfway = np.bitwise_and(bits, 0x1FFFFFFF, out=bits) == 0x10000000
     if halfway.any():
         rows = np.flatnonzero(halfway.any(axis=1))
-        other = right if right.ndim == 1 else right[rows]
-        sums[rows] = _with_care(np.multiply(left[rows], other, dtype=np.float64))
+        right_rows = right if right.ndim == 1 else right[rows]
+        sums[rows] = _with_care(np.multiply(left[rows], right_rows, dtype=np.float64))
     sums = sums[:, : FOLDS // 2] + sums[:, FOLDS // 2 :]
     while sums.shape[1] > 1:
         sums = sums[:, 0::2] + sums[:, 1::2]

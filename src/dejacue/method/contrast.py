@@ -24,7 +24,7 @@ MIN_SHARE_OF_BEST = 0.5  # of the best score, for a second occurrence or an alte
 
 @dataclass(frozen=True)
 class Contrast(StateReadout):
-    """A readout: the window that differs most from the rest of the history, towards the state."""
+    """A readout that takes the window which differs most from the rest, towards the state."""
 
     name: ClassVar[str] = "contrast"
     usual_windows: ClassVar[int] = 3  # one to take, two to choose from
@@ -46,7 +46,7 @@ class Contrast(StateReadout):
         )
 
     def alternatives(
-        self, view: View, answers: Answers, more: int, least: Floats | None = None
+        self, view: View, answers: Answers, count: int, least: Floats | None = None
     ) -> list[list[ScoredWindow]]:
         """Return further windows, each the best that overlaps none before it."""
         labels, firsts = view.vocabulary.labels, view.query_directions.firsts
@@ -57,17 +57,17 @@ class Contrast(StateReadout):
         if known is None:
             responses, cuts = self.seen(view)[1].responses[0], self.bounds(view.history)
             lowest = np.full(len(start), -np.inf) if least is None else least[firsts]
-            windows = view.engine.further(responses, cuts, start, end, more, lowest)
+            windows = view.engine.further(responses, cuts, start, end, count, lowest)
         else:
             chosen = zip(start.tolist(), end.tolist(), strict=True)
             windows = [
-                self._known_disjoint(view, known, row, window, more)
+                self._known_disjoint(view, known, row, window, count)
                 for row, window in enumerate(chosen)
             ]
         return [windows[row] for row in labels.tolist()]
 
     def _known_disjoint(
-        self, view: View, known: Known, row: int, chosen: tuple[int, int], more: int
+        self, view: View, known: Known, row: int, chosen: tuple[int, int], count: int
     ) -> list[ScoredWindow]:
         """Return further windows of a state; none has a frame known to be in another."""
         facts, evidence = known.facts, known.evidence
@@ -91,7 +91,7 @@ class Contrast(StateReadout):
             ]
         sure = [w for w in windows if w is not None and facts.shows(row, w[:2])]
         better = [w for w in windows if w is not None and w[2] > 0 and w not in sure]
-        better = sorted(better, key=lambda window: (-window[2], window[0]))[:more]
+        better = sorted(better, key=lambda window: (-window[2], window[0]))[:count]
         return sorted(sure, key=lambda window: window[0]) + better
 
     def holds(self, view: View, description: int, window: ScoredWindow) -> bool:
@@ -130,9 +130,9 @@ def _shared(states: Sequence[State], frames: Ints) -> tuple[Note, ...]:
     ]
     if not pairs:
         return ()
-    more = f", and {len(pairs) - MAX_LISTED_PAIRS} more" if pairs[MAX_LISTED_PAIRS:] else ""
+    further = f", and {len(pairs) - MAX_LISTED_PAIRS} more" if pairs[MAX_LISTED_PAIRS:] else ""
     listed = ", ".join(pairs[:MAX_LISTED_PAIRS])
-    text = f"{listed}{more}; the joint readout gives every frame to one state"
+    text = f"{listed}{further}; the joint readout gives every frame to one state"
     return (Note(text, "doubtful"),)
 
 
@@ -146,7 +146,7 @@ def _recurring(states: Sequence[State]) -> tuple[Note, ...]:
             for first, last, other_score in further
             if other_score >= MIN_SHARE_OF_BEST * score
         ]
-        others = [middle for other, middle in middles.items() if other != name]
+        others = [middle for state, middle in middles.items() if state != name]
         if any(low < middle < high for low, high in gaps for middle in others):
             names.append(f'"{name}"')
     if not names:

@@ -65,7 +65,7 @@ def as_coordinates(name: str | Coordinates) -> Coordinates:
 
 @dataclass(frozen=True, eq=False)
 class Directions:
-    """Unit query directions (Q, d) float32, and what they were before normalisation."""
+    """Unit query directions (Q, d) float32; ``residual_norms`` before they were scaled."""
 
     queries: NDArray[np.float32]
     residual_norms: Floats

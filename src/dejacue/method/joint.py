@@ -204,11 +204,11 @@ class Joint(StateReadout):
         return (Note(text, "information"),)
 
     def alternatives(
-        self, view: View, answers: Answers, more: int, least: Floats | None = None
+        self, view: View, answers: Answers, count: int, least: Floats | None = None
     ) -> list[list[ScoredWindow]]:
         """Return the further occurrences of each state, best first."""
         occurrences = self.occurrences(view)
-        return [occurrences[state][1 : 1 + more] for state in view.vocabulary.labels.tolist()]
+        return [occurrences[state][1 : 1 + count] for state in view.vocabulary.labels.tolist()]
 
 
 def and_none(rows: Floats) -> Floats:

@@ -135,7 +135,7 @@ class EvidenceTables:
 
 @dataclass(eq=False, slots=True)
 class Answers:
-    """One row per answer: windows as positions among the observed frames and as frame numbers."""
+    """Holds a row per answer: its window as positions of observed frames and as frame numbers."""
 
     start: Ints
     end: Ints
@@ -155,9 +155,9 @@ class Answers:
         return cls(start, end, first, last, score, centre, scale, gone)
 
     @classmethod
-    def at(cls, frames: Ints, start: Ints, end: Ints, score: Floats, *more: Any) -> Answers:
-        """Make answers from positions among these frames; more: centre, scale, absent."""
-        return cls(start, end, frames[start], frames[end], score, *more)
+    def at(cls, frames: Ints, start: Ints, end: Ints, score: Floats, *columns: Any) -> Answers:
+        """Make answers from positions among these frames; columns: centre, scale, absent."""
+        return cls(start, end, frames[start], frames[end], score, *columns)
 
     def rows(self, at: Ints) -> Answers:
         """Return these rows: several descriptions may share one."""
@@ -185,7 +185,7 @@ class Answers:
 
 
 class NumpyEngine:
-    """Every operation of the kernel in plain numpy: the same bits, more slowly."""
+    """Does every operation of the kernel in plain numpy: the same bits, more slowly."""
 
     name = "numpy"
 
@@ -271,7 +271,7 @@ class NumpyEngine:
         return start, end, score
 
     def further(
-        self, responses: Floats, cuts: Ints, start: Ints, end: Ints, more: int, least: Floats
+        self, responses: Floats, cuts: Ints, start: Ints, end: Ints, count: int, least: Floats
     ) -> list[list[ScoredWindow]]:
         """Return up to ``more`` windows of each row, best first, beside its best: start … end.
 
@@ -287,7 +287,7 @@ class NumpyEngine:
             ]
 
         chosen = list(zip(start.tolist(), end.tolist(), strict=True))
-        return plain_scan.disjoint(cuts.tolist(), chosen, more, best_of, least.tolist())
+        return plain_scan.disjoint(cuts.tolist(), chosen, count, best_of, least.tolist())
 
     def contrast(
         self,
@@ -375,7 +375,7 @@ _LISTS = (*_TABLES, *_SETTINGS)  # in the order of the kernel
 
 
 class CompiledEngine(NumpyEngine):
-    """The same operations by the C kernel, in the build named by ``name``: "avx2" or "baseline"."""
+    """Calls the C kernel, in the build named by ``name``: "avx2" or "baseline"."""
 
     def __init__(self, module: Any, name: str) -> None:
         self._module, self.name = module, name
@@ -465,20 +465,20 @@ class CompiledEngine(NumpyEngine):
         return self._search(_CONTRAST, parts, cuts, total=total)
 
     def further(
-        self, responses: Floats, cuts: Ints, start: Ints, end: Ints, more: int, least: Floats
+        self, responses: Floats, cuts: Ints, start: Ints, end: Ints, count: int, least: Floats
     ) -> list[list[ScoredWindow]]:
-        shape = len(responses), min(more, responses.shape[1])
+        shape = len(responses), min(count, responses.shape[1])
         starts, ends, scores = np.empty(shape, np.int64), np.empty(shape, np.int64), np.empty(shape)
         self._module.further(self.name, responses, cuts, start, end, least, starts, ends, scores)
         rows = zip(starts.tolist(), ends.tolist(), scores.tolist(), strict=True)
         return [[window for window in zip(*row, strict=True) if window[2] > 0] for row in rows]
 
     def _search(
-        self, operation: int, responses: Sequence[Floats], runs: list[Ints], **more: Any
+        self, operation: int, responses: Sequence[Floats], runs: list[Ints], **options: Any
     ) -> Windows:
         answers = Answers.empty(sum(map(len, responses)))
         lists = {"responses": [np.ascontiguousarray(rows) for rows in responses], "runs": runs}
-        self._run(operation, None, answers, lists, count=len(runs), **more)
+        self._run(operation, None, answers, lists, count=len(runs), **options)
         return answers.start, answers.end, answers.score
 
     def locate(

@@ -95,11 +95,11 @@ def known_frames_of(history: History, vocabulary: Vocabulary, width: int = 1) ->
             raise InputError(problem, field="examples", value=name)
         state = len(names) if example.state is None else names.index(example.state)
         span = labels[first:last]
-        other = span[(span >= 0) & (span != state)]
-        if other.size:
+        rivals = span[(span >= 0) & (span != state)]
+        if rivals.size:
             raise InputError(
                 f"the example {name} is given for {label}, but one of its frames is already given "
-                f"for {[*names, NONE][int(other[0])]}; a frame can show only one of them",
+                f"for {[*names, NONE][int(rivals[0])]}; a frame can show only one of them",
                 field="examples",
                 value=name,
             )

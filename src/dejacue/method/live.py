@@ -103,7 +103,7 @@ class Update:
 
 
 class LiveReading:
-    """The state of one object while it is being looked at; see ``push``.
+    """Tells the state of one object while it is being looked at; see ``push``.
 
     vocabulary         with features
     readout            of ``finish``; contrast and joint also give smoothing, bridging, the cost of
@@ -201,7 +201,7 @@ class LiveReading:
         labels = (self._labeller or self._begin()).conclude(ending=True)
         return self._update(labels, frame, time_s, seen=self._rows[-1][0] == frame)
 
-    def history(self, id: str = "live", **more: Any) -> History:
+    def history(self, id: str = "live", **details: Any) -> History:
         """Return what was observed, as far as it is kept; ``more`` as History takes it."""
         if not self._rows:
             problem = "the object was not seen in any frame; is it where the box or the masks say?"
@@ -209,7 +209,7 @@ class LiveReading:
         frames, times, rows, source = zip(*self._rows, strict=True)
         times_s = None if times[0] is None else np.array(times)
         source_frames = None if source == frames else np.array(source)
-        about = {"encoder": self.vocabulary.encoder, **more}
+        about = {"encoder": self.vocabulary.encoder, **details}
         return History(
             np.stack(rows),
             np.array(frames),

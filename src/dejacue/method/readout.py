@@ -185,7 +185,7 @@ class Readout(ABC):
         return history.run_offsets
 
     def alternatives(
-        self, view: View, answers: Answers, more: int, least: Floats | None = None
+        self, view: View, answers: Answers, count: int, least: Floats | None = None
     ) -> Sequence[Sequence[ScoredWindow]]:
         """Return further windows of each description, none overlapping, best first.
 

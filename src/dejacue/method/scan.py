@@ -109,7 +109,7 @@ def bridged_windows(frames: Ints, lengths: Sequence[int]) -> tuple[Ints, Ints]:
 def disjoint(
     bounds: Sequence[int],
     chosen: Sequence[tuple[int, int]],
-    more: int,
+    count: int,
     best_of: Callable[[list[Part]], Iterable[ScoredWindow | None]],
     least: Sequence[float] | None = None,
 ) -> list[list[ScoredWindow]]:
@@ -130,7 +130,7 @@ def disjoint(
             else:
                 new.append((row, first, last))
     rows: Iterable[int] = range(len(chosen))
-    for _ in range(more):
+    for _ in range(count):
         for part, window in zip(new, best_of(new) if new else (), strict=True):
             if window is not None:
                 searched[part[0]].append((window, part))

@@ -116,12 +116,12 @@ class Scan(ScheduledReadout):
         return starts, ends, s.score_windows(responses, whole, starts, ends, self.norm)
 
     def alternatives(
-        self, view: View, answers: Answers, more: int, least: Floats | None = None
+        self, view: View, answers: Answers, count: int, least: Floats | None = None
     ) -> list[list[ScoredWindow]]:
         return s.disjoint(
             self.bounds(view.history).tolist(),
             list(zip(answers.start.tolist(), answers.end.tolist(), strict=True)),
-            more,
+            count,
             lambda parts: [self._best_of(view, *part) for part in parts],
         )
 

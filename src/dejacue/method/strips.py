@@ -289,13 +289,13 @@ def _labels(vocabulary: Vocabulary, strip: Strip, marks: Any) -> list[int]:
     return [default if label < 0 else label for label in labels]
 
 
-def _unmarked(vocabulary: Vocabulary, strip: Strip, given: set[int]) -> int:
+def _unmarked(vocabulary: Vocabulary, strip: Strip, marked: set[int]) -> int:
     """Return what pictures that are not marked show."""
     none, border = len(vocabulary.states), strip.border
     if border is not None and border.outside is not None:
         known = known_frames_of(strip.history, vocabulary).labels
         beyond = int(known[np.searchsorted(strip.history.frames, border.outside)])
-        if beyond >= 0 and beyond not in given:
+        if beyond >= 0 and beyond not in marked:
             return beyond
     return -1 if vocabulary.covers == "all" else none
 

@@ -31,7 +31,7 @@ def suggest(vocabulary: Vocabulary) -> dict[str, list[str]]:
     suggestions: dict[str, list[str]] = {}
     for state, words in names.items():
         forms = [ADJECTIVAL, *TEMPLATES] if len(words.split()) == 1 else list(TEMPLATES)
-        others = " or ".join(name for other, name in names.items() if other != state)
+        others = " or ".join(name for rival, name in names.items() if rival != state)
         texts = [
             form.format(object=thing, a_object=with_article(thing), state=words, others=others)
             for form in forms

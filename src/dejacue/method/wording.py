@@ -249,19 +249,19 @@ def contrast_weights(unit: Floats, labels: Ints, pairs: Ints) -> tuple[Floats, F
     labels   (Q,) the state of each row, ascending
     pairs    (P, 2) rows of one state
     """
-    every = np.arange(len(pairs))[:, None]
+    pair_rows = np.arange(len(pairs))[:, None]
     chosen, second_best = [], []
     for rows in pairs.T:
         likeness = unit[rows] @ unit.T
         best = _most_alike(likeness, labels)
-        likeness[every, best[0]] = -np.inf
+        likeness[pair_rows, best[0]] = -np.inf
         chosen.append(best)
         second_best.append(_most_alike(likeness, labels))
     (first, first_value), (second, second_value) = chosen
     (next_first, next_first_value), (next_second, next_second_value) = second_best
     clash = (first == second) & (np.bincount(labels) > 1)
-    one, other = next_first_value + second_value, first_value + next_second_value
-    moves = (one > other) | ((one == other) & (next_first < first))
+    first_moved, second_moved = next_first_value + second_value, first_value + next_second_value
+    moves = (first_moved > second_moved) | ((first_moved == second_moved) & (next_first < first))
     weights = []
     for rows, columns in zip(
         pairs.T,
@@ -269,9 +269,9 @@ def contrast_weights(unit: Floats, labels: Ints, pairs: Ints) -> tuple[Floats, F
         strict=True,
     ):
         table = np.zeros((len(pairs), len(unit)))
-        table[every, columns] = -1 / labels[-1]  # the number of other states
+        table[pair_rows, columns] = -1 / labels[-1]  # the number of other states
         table[labels[rows][:, None] == labels] = 0
-        table[every[:, 0], rows] = 1
+        table[pair_rows[:, 0], rows] = 1
         weights.append(table)
     return weights[0], weights[1]
 
@@ -432,11 +432,11 @@ def _notes(report: WordsReport, words: Vocabulary) -> Iterator[str]:
         )
 
 
-def _limited(sentences: Sequence[str], more: int = 0) -> Iterator[str]:
+def _limited(sentences: Sequence[str], omitted: int = 0) -> Iterator[str]:
     yield from sentences[:MAX_LISTED]
-    more += len(sentences[MAX_LISTED:])
-    if more:
-        yield f"… and {more} more like these"
+    omitted += len(sentences[MAX_LISTED:])
+    if omitted:
+        yield f"… and {omitted} more like these"
 
 
 def _repeated(vocabulary: Vocabulary) -> list[str]:

@@ -19,7 +19,7 @@ from dejacue.errors import Cancelled, InputError
 from dejacue.pipeline.job import NOTHING_SAVED, Job, Observed, StrPath
 from dejacue.progress import Progress, silent
 from dejacue.records import History, Note, Timeline
-from dejacue.records.history import EVERY, MEANINGLESS, PROBLEMS
+from dejacue.records.history import FRAME_STEP, MEANINGLESS, PROBLEMS
 from dejacue.records.note import in_order
 from dejacue.report.thumbnails import PictureAlbum, frame_and_crop
 from dejacue.sources.atomic import check_place
@@ -245,9 +245,9 @@ def history_warnings(history: History) -> list[Note]:
     warnings += [] if warnings else mini_warning(history.encoder)
     warnings += [Note(text, "doubtful") for text in made_with.get(PROBLEMS, "").splitlines()]
     frames = history.frames_looked_at or 0
-    if every := made_with.get(EVERY):
+    if stride := made_with.get(FRAME_STEP):
         text = (
-            f"only one in {every} frames was used ({frames} in all), so that a CPU takes about as "
+            f"only one in {stride} frames was used ({frames} in all), so that a CPU takes about as "
             "long as the video lasts; --stride 1 uses all"
         )
         warnings.append(Note(text, "information"))
@@ -292,13 +292,13 @@ def with_interval_pictures(
     """Add a picture from the middle of each interval that is claimed and has none."""
     rows: list[int] = []
     for window in dict.fromkeys(interval.window for interval in timeline.claimed):
-        shown = (*pictures.thumbnails, *history.frames[rows].tolist())
-        if len(rows) < MAX_INTERVAL_PICTURES and not any(frame in window for frame in shown):
+        pictured = (*pictures.thumbnails, *history.frames[rows].tolist())
+        if len(rows) < MAX_INTERVAL_PICTURES and not any(frame in window for frame in pictured):
             first, last = history.rows_of(window)
             rows.append((first + last) // 2)
     if not rows or history.source_frames is None:
         return pictures
-    masks = observed.masks.thinned(int((history.made_with or {}).get(EVERY, 1)))
+    masks = observed.masks.thinned(int((history.made_with or {}).get(FRAME_STEP, 1)))
     added = Pictures(dict(pictures.thumbnails), dict(pictures.crops))
     with contextlib.suppress(InputError), closing(open_frames(Path(observed.video.path))) as frames:
         for row in sorted(rows):

@@ -296,7 +296,7 @@ class Search:
             pictures=self.pictures,
             progress=progress,
         )
-        made, findings = _made(self.job, observed, encoder), []
+        made, findings = _provenance(self.job, observed, encoder), []
         names_of_files = str(video.path), words.name
         for name, result in encoded.items():
             timeline = apply_readout(
@@ -318,9 +318,9 @@ def _warnings(observed: Observed, encoded: Encoded, name: str) -> list[Note]:
     warnings = [Note(text, "doubtful") for text in observed.warnings] + [*encoded.warnings]
     if doubts := observed.doubts(name):
         window, text = doubts[0]
-        more = f", and {len(doubts) - 1} more" if len(doubts) > 1 else ""
+        further = f", and {len(doubts) - 1} more" if len(doubts) > 1 else ""
         where = f"{in_frames(*window)} of the file"
-        text = f"the tracker may be wrong in {where}: {text}{more}"
+        text = f"the tracker may be wrong in {where}: {text}{further}"
         warnings.append(Note(text, "doubtful"))
     return [*warnings, *_counting(encoded.history)]
 
@@ -331,7 +331,7 @@ def _counting(history: History) -> list[Note]:
     return [*images, *([SAMPLED] if history.sampled else [])]
 
 
-def _made(job: Job, observed: Observed, encoder: Encoder) -> Made:
+def _provenance(job: Job, observed: Observed, encoder: Encoder) -> Made:
     kinds = (job.sampling, job.encoder_options, job.tracker_options)
     options = {name: value for kind in kinds for name, value in changed_options(kind).items()}
     on_disk = not observed.temporary and not observed.masks.in_memory

@@ -59,11 +59,11 @@ class MoreExamples:
         if not self.examples and not self.changes:
             return vocabulary
         bare = Vocabulary(vocabulary.states, examples=vocabulary.examples)
-        more = by_file(bare.with_examples(self.examples, changes=self.changes))
+        additions = by_file(bare.with_examples(self.examples, changes=self.changes))
         return replace(
             vocabulary,
-            examples=(*vocabulary.examples, *more.examples[len(vocabulary.examples) :]),
-            changes=(*vocabulary.changes, *more.changes),
+            examples=(*vocabulary.examples, *additions.examples[len(vocabulary.examples) :]),
+            changes=(*vocabulary.changes, *additions.changes),
         )
 
     def as_vocabulary(self) -> Vocabulary:
@@ -102,16 +102,16 @@ class LoadedVocabulary:
         cls,
         source: VocabularySource | None,
         options: EncoderOptions,
-        more: MoreExamples | None = None,
+        examples: MoreExamples | None = None,
     ) -> LoadedVocabulary:
         """Read or convert a vocabulary and add examples to it.
 
         Plain numbers in examples are frames of the file, unless a Vocabulary holds them.
         """
-        more = more or MoreExamples()
+        examples = examples or MoreExamples()
         place = named("the vocabulary")
         if source is None:
-            return cls(more.as_vocabulary(), place, options)
+            return cls(examples.as_vocabulary(), place, options)
         if isinstance(source, Vocabulary):
             vocabulary = source
         elif isinstance(source, Mapping | list | tuple):
@@ -126,7 +126,7 @@ class LoadedVocabulary:
                 "sentences or a Vocabulary",
                 field="vocabulary",
             )
-        return cls(more.added_to(vocabulary), place, options)
+        return cls(examples.added_to(vocabulary), place, options)
 
     def encoder_for(self, history: HasOrigin, encoder: Encoder | str | None) -> Encoder | None:
         """Return the encoder that goes with an existing history; None: none is needed."""

@@ -61,13 +61,13 @@ class SearchByName:
 
     @cached_property
     def _loaded(self) -> Detector:
-        given = self.detector
-        return given if isinstance(given, Detector) else load_detector(given)
+        detector = self.detector
+        return detector if isinstance(detector, Detector) else load_detector(detector)
 
     def search(self, file: Path, encoder: Encoder, progress: Progress) -> ObjectSearch:
         """Return what is found, from the file of an earlier run if it fits."""
-        given = self.detector
-        wanted = given.identity if isinstance(given, Detector) else str(given or DEFAULT)
+        detector = self.detector
+        wanted = detector.identity if isinstance(detector, Detector) else str(detector or DEFAULT)
         text = json.dumps([self.video.key, self.names, wanted])
         key = hashlib.sha256(text.encode()).hexdigest()
         try:
@@ -141,7 +141,7 @@ def linked(search: ObjectSearch, rows: NDArray[np.float64]) -> ObjectSearch:
     for shot in dict.fromkeys(instance.shot for instance in instances):
         members = [at for at, instance in enumerate(instances) if instance.shot == shot]
         pairs = [
-            (float(max(rows[at] @ rows[other] for other in group)), at, number)
+            (float(max(rows[at] @ rows[row] for row in group)), at, number)
             for at in members
             for number, group in enumerate(groups)
         ]
@@ -176,13 +176,13 @@ def others_found(search: ObjectSearch, numbers: Sequence[int]) -> str:
 
 def describe(search: ObjectSearch, number: int) -> str:
     """Return "2 cup, left, score 0.81, frames 0 – 99": an object, in words."""
-    own = [instance for instance in search.instances if instance.object == number]
-    best = own[0]
+    instances = [instance for instance in search.instances if instance.object == number]
+    best = instances[0]
     beside = [instance for instance in search.instances if instance.shot == best.shot]
     beside.sort(key=lambda instance: instance.box[0] + instance.box[2])
     places = {1: ("alone",), 2: ("left", "right"), 3: ("left", "middle", "right")}
     order = beside.index(best)
     place = places[len(beside)][order] if len(beside) in places else f"{order + 1}. from the left"
-    shots = [search.shots[shot] for shot in sorted({instance.shot for instance in own})]
+    shots = [search.shots[shot] for shot in sorted({instance.shot for instance in instances})]
     frames = ", ".join(in_frames(*shot) for shot in shots[:3]) + (", …" if len(shots) > 3 else "")
     return f"{number} {best.name}, {place}, score {best.score:.2f}, {frames}"

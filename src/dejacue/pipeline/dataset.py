@@ -184,7 +184,7 @@ def check_name(name: str, dataset: Dataset) -> None:
 def _columns(clip: Clip) -> dict[str, str]:
     """Return what is known of a clip, as the manifest has it."""
     source = clip.component or clip.id
-    columns = {"id": clip.id, "object": clip.object, "source": source, **clip.more}
+    columns = {"id": clip.id, "object": clip.object, "source": source, **clip.columns}
     return {name: text for name, text in columns.items() if text is not None}
 
 

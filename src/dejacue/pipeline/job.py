@@ -15,7 +15,7 @@ from dejacue.errors import Cancelled, InputError
 from dejacue.pipeline.by_name import SEARCH_FILE, SearchByName, others_found
 from dejacue.progress import Progress, silent
 from dejacue.records import Window
-from dejacue.records.history import EVERY
+from dejacue.records.history import FRAME_STEP
 from dejacue.report.track_sheet import check_sheet, update_sheet
 from dejacue.sources.build import Lineage
 from dejacue.sources.catalogue import check_models, default_encoder
@@ -179,7 +179,7 @@ class Job:
         if isinstance(self.video, Video) or (sampling.stride, sampling.fps) != (None, None):
             return 1
         for made_with in existing:
-            stride = int(made_with.get(EVERY, "1"))
+            stride = int(made_with.get(FRAME_STEP, "1"))
             if made_with.get("video") == video.thinned(stride).key:
                 return stride
         return max(1, round(video.rate / pace)) if pace and video.rate else 1
@@ -196,11 +196,13 @@ class Job:
             "a box, point or mask": bool(self.prompts),
             "whole": self.whole,
         }
-        given = [way for way, is_given in ways.items() if is_given]
-        if len(given) > 1:
-            problem = f"{given[0]} is given as well as {given[1]}".replace("masks is", "masks are")
-            raise InputError(problem, field=given[0], remedy="leave one of them out")
-        if not given and not self.names:
+        chosen = [way for way, is_given in ways.items() if is_given]
+        if len(chosen) > 1:
+            problem = f"{chosen[0]} is given as well as {chosen[1]}".replace(
+                "masks is", "masks are"
+            )
+            raise InputError(problem, field=chosen[0], remedy="leave one of them out")
+        if not chosen and not self.names:
             raise InputError(
                 "say where the object is: name it in the vocabulary (object: cup) so that it is "
                 "found, draw a box x0,y0,x1,y1 around it, give its masks (a folder of PNGs, an "
@@ -267,8 +269,8 @@ class Job:
             moved = any(len(frames) > 1 for frames in boxes.values())
             if self.fixed or unnamed or moved:
                 observed = self._in_region(video, folder, Region(boxes))
-                more = () if self.fixed else (TO_TRACK,)
-                return replace(observed, warnings=(*observed.warnings, *more))
+                stages = () if self.fixed else (TO_TRACK,)
+                return replace(observed, warnings=(*observed.warnings, *stages))
         return self._tracked(video, folder, progress)
 
     def _by_name(

@@ -82,8 +82,8 @@ def table_html(
     table = (
         f'<table style="margin:4px 0"><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>'
     )
-    more = "".join(f'<div style="opacity:.7">{escaped(Note(note).line)}</div>' for note in notes)
-    return f"<div><strong>{escaped(title)}</strong>{table}{more}</div>"
+    remarks = "".join(f'<div style="opacity:.7">{escaped(Note(note).line)}</div>' for note in notes)
+    return f"<div><strong>{escaped(title)}</strong>{table}{remarks}</div>"
 
 
 def bars_html(

@@ -123,12 +123,12 @@ def examples_of(by_state: Mapping[Any, Any]) -> tuple[Example, ...]:
     if not isinstance(by_state, Mapping):
         problem = "examples: expected states with the frames that show them"
         raise _refusal("examples", by_state, problem)
-    made = (
+    parsed = (
         _example(None if state == NONE else state, item)
         for state, items in by_state.items()
         for item in (items if _several(items) else (items,))
     )
-    examples = tuple(islice(made, MAX_EXAMPLES + 1))
+    examples = tuple(islice(parsed, MAX_EXAMPLES + 1))
     if len(examples) > MAX_EXAMPLES:
         problem = f"more than {MAX_EXAMPLES} examples"
         raise _refusal("examples", len(examples), f"{problem}; give spans of frames instead")

@@ -18,7 +18,7 @@ from dejacue.records.window import Window
 
 MAX_FRAME = 1 << 53  # what every format counts exactly, and differences of which fit 64 bits
 SAME_LOOK = 1 - 1e-6  # cosine above which two frames look the same
-EVERY = "every"  # in made_with: one of so many frames was looked at, where nobody said which
+FRAME_STEP = "every"  # in made_with: one of so many frames was looked at, where nobody said which
 LOOKED_AT = "frames"  # in made_with: how many frames were looked at, observed or not
 COLUMNS = "columns"  # in made_with: which of its names are columns of a manifest, a line each
 PROBLEMS = "problems"  # in made_with: what was wrong with video and masks, a sentence a line
@@ -91,10 +91,10 @@ class History:
         return history
 
     def _checked_frames(self, rows: int) -> NDArray[np.int64]:
-        given: Any = self.frames
-        if given is None:
+        column: Any = self.frames
+        if column is None:
             return frozen(np.arange(rows))
-        frames = as_array(given, f"history {self.id}: frames")
+        frames = as_array(column, f"history {self.id}: frames")
         if frames.ndim != 1 or frames.dtype.kind not in "iu":
             raise self._bad_frames(
                 f"frames must be a single list of whole numbers, not {frames.dtype} of shape "

@@ -10,7 +10,7 @@ SEVERITIES: tuple[Severity, ...] = ("meaningless", "doubtful", "information")  #
 
 
 class Note(str):
-    """A sentence beside an answer, with its severity.
+    """A sentence that goes with an answer and has a severity.
 
     severity   "meaningless": no answer is given; "doubtful": the answer may be wrong;
                "information": how to read it

@@ -120,7 +120,7 @@ class Subject(NamedTuple):
 
 
 class Timeline:
-    """When an object is in which state: the intervals of a history, or of many, as columns.
+    """Tells when an object is in which state: the intervals of one or many histories, in columns.
 
     ``timeline["filled"]`` lists the intervals of a state, best first, and is empty where the state
     was not found; iteration gives the intervals of all states. ``timeline.at(4.2)`` is the state at

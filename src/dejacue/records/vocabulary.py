@@ -35,8 +35,8 @@ def _checked_states(states: Mapping[str, Any], exemplified: set[str]) -> dict[st
             remedy = "put it in quotes (YAML reads yes, no, on, off and numbers as values)"
             raise _refusal(f"state name {reprlib.repr(state)} is not text", "states", state, remedy)
         if words is not None and (isinstance(words, Mapping) or not isinstance(words, Iterable)):
-            shown = reprlib.repr(words)  # YAML's aliases may unfold without end
-            problem = f'state "{state}" must list its descriptions as text, not {shown}'
+            quoted = reprlib.repr(words)  # YAML's aliases may unfold without end
+            problem = f'state "{state}" must list its descriptions as text, not {quoted}'
             raise _refusal(problem, state, words)
         texts = [words] if isinstance(words, str) else list(() if words is None else words)
         if not texts and state not in exemplified:
@@ -230,7 +230,7 @@ class Vocabulary:
         )
 
     @classmethod
-    def _from_states(cls, states: Any, none: Any = (), **more: Any) -> Vocabulary:
+    def _from_states(cls, states: Any, none: Any = (), **fields: Any) -> Vocabulary:
         words: dict[Any, Any] = {}
         examples: dict[str | None, Any] = {None: none or ()}
         for state, entry in states.items() if isinstance(states, Mapping) else ():
@@ -245,7 +245,7 @@ class Vocabulary:
                     )
                 words[state], examples[state] = entry.get("words"), entry.get("examples") or ()
         checked = words if isinstance(states, Mapping) else states
-        return cls(checked, examples=examples_of(examples), **more)
+        return cls(checked, examples=examples_of(examples), **fields)
 
     @cached_property
     def descriptions(self) -> tuple[str, ...]:

@@ -210,7 +210,7 @@ class Export:
 
     @property
     def missing(self) -> str | None:
-        """How to install the package that it needs, where that is not there."""
+        """Return how to install the package that it needs, if that is not installed."""
         if self.needs is None or importlib.util.find_spec(self.needs[0]) is not None:
             return None
         return self.needs[1]
@@ -222,7 +222,7 @@ class Export:
         return data if isinstance(data, bytes) else data.encode()
 
 
-def _export(name: str, **more: Any) -> Export:
+def _export(name: str, **options: Any) -> Export:
     """Return the export of a format of another tool."""
     format = FORMATS[name]
 
@@ -231,12 +231,12 @@ def _export(name: str, **more: Any) -> Export:
     ) -> str | bytes:
         return format.write(marks_of(timelines, histories, videos=videos, timed=format.timed))
 
-    return Export(format.suffix, make, format.timed, format.opens, format.suffixes[1:], **more)
+    return Export(format.suffix, make, format.timed, format.opens, format.suffixes[1:], **options)
 
 
-def _plain(suffix: str, make: Callable[[Timelines], str | bytes], **more: Any) -> Export:
+def _plain(suffix: str, make: Callable[[Timelines], str | bytes], **options: Any) -> Export:
     """Return an export that needs neither histories nor videos."""
-    return Export(suffix, lambda timelines, *_, **__: make(timelines), timed=False, **more)
+    return Export(suffix, lambda timelines, *_, **__: make(timelines), timed=False, **options)
 
 
 _PYARROW = ("pyarrow", "pip install pyarrow")
@@ -267,7 +267,7 @@ def export_for(path: str | os.PathLike[str], format: str | None = None) -> Expor
             raise unknown("format", format, known)
         return known[format]
     suffixes = {export.suffix: export for export in known.values()}
-    every_suffix = suffixes | {other: export for export in known.values() for other in export.also}
+    every_suffix = suffixes | {alias: export for export in known.values() for alias in export.also}
     for suffix in sorted(every_suffix, key=len, reverse=True):  # .cvat.xml before .xml
         if os.fspath(path).lower().endswith(suffix):
             return every_suffix[suffix]

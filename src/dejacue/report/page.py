@@ -158,7 +158,7 @@ Record = dict[str, Any]  # what the template shows of one thing, by name
 
 
 class _Page:
-    """One timeline as the records that the template shows."""
+    """Turns one timeline into the records that the template shows."""
 
     def __init__(
         self,
@@ -257,8 +257,8 @@ class _Page:
             f"frame{f's {_range(w)}' if w.length > 1 else f' {w.start}'}{of}: {text}"
             for w, text in inside[:MAX_DOUBTS]
         ]
-        more = len(inside) - MAX_DOUBTS
-        return [*texts, f"… and {more} more"] if more > 0 else texts
+        omitted = len(inside) - MAX_DOUBTS
+        return [*texts, f"… and {omitted} more"] if omitted > 0 else texts
 
     def answer(self, answer: TimelineRow) -> Record:
         """Return a row of the table; of a state that was not found, only what it was compared
@@ -295,12 +295,12 @@ class _Page:
 
     def remarks(self, intervals: Sequence[Interval]) -> Iterator[str]:
         """Yield what stands in small type under an answer."""
-        for other in intervals[1:]:
-            when = [f"{_range(other.source)} of the file"] if self.history.sampled else []
-            when += [time] if (time := clock_range(other)) else []
+        for interval in intervals[1:]:
+            when = [f"{_range(interval.source)} of the file"] if self.history.sampled else []
+            when += [time] if (time := clock_range(interval)) else []
             also = f" ({', '.join(when)})" if when else ""
-            joining = "and" if other.kind == "occurrence" else "or"
-            yield f"{joining} {_range(other.window)}{also}, score {other.score:.2f}"
+            joining = "and" if interval.kind == "occurrence" else "or"
+            yield f"{joining} {_range(interval.window)}{also}, score {interval.score:.2f}"
         why = intervals[0].diagnostics if intervals else None
         if why is not None and why.fallback:
             yield "plain similarity was used"

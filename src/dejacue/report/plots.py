@@ -112,8 +112,8 @@ def evidence_figure(
 
 def _in_words(intervals: Sequence[Interval]) -> str:
     windows = [str(interval.window) for interval in intervals]
-    more = f" and {len(windows) - MAX_LISTED} more" if windows[MAX_LISTED:] else ""
-    return ", ".join(windows[:MAX_LISTED]) + more
+    further = f" and {len(windows) - MAX_LISTED} more" if windows[MAX_LISTED:] else ""
+    return ", ".join(windows[:MAX_LISTED]) + further
 
 
 def wrapped(text: str, tail: str = "", points: int = 9) -> str:

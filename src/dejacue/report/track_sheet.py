@@ -95,7 +95,7 @@ def _sheet_of(video: Video, masks: Masks, notes: Notes, texts: dict[str, str]) -
 
 @dataclass(frozen=True, eq=False)
 class Shot:
-    """One picture of the sheet, small already.
+    """A picture of the sheet that has been made small.
 
     image    (H, W, 3) with the masks drawn on it
     title    such as "frame 120 · 4.0 s · presence 0.93"

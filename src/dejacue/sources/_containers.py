@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.errors import InputError, first_line, lacks_memory, shown
+from dejacue.errors import InputError, first_line, lacks_memory, printable
 from dejacue.sources._sampling import Picture, Sampling, Unreadable
 from dejacue.sources.sizes import check_size
 
@@ -316,7 +316,7 @@ def video_stream(container: Any, number: int | None = None) -> Any:
     for stream in streams:
         if stream.index == number:
             return stream
-    problem, remedy = f"has no video stream {shown(number)}", f"choose from {_listed(streams)}"
+    problem, remedy = f"has no video stream {printable(number)}", f"choose from {_listed(streams)}"
     raise InputError(problem, field="stream", value=number, remedy=remedy)
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.errors import InputError, shown
+from dejacue.errors import InputError, printable
 
 if TYPE_CHECKING:
     from dejacue.sources._containers import Undisplayed
@@ -42,7 +42,7 @@ class Picture(NamedTuple):
 
 
 class Source(Protocol):
-    """A back end: a header, and its pictures in a fresh pass each time."""
+    """A back end that gives a header, and its pictures in a fresh pass each time."""
 
     name: str
     identity: list[tuple[str, int, int]]  # name, bytes, mtime_ns of every file
@@ -155,7 +155,9 @@ def _nearest(chosen: Iterator[tuple[int, Picture]], fps: float) -> Iterator[tupl
 
 
 def _refusal(name: str, value: object, problem: str, remedy: str) -> InputError:
-    return InputError(f"{name} {shown(value)} {problem}", field=name, value=value, remedy=remedy)
+    return InputError(
+        f"{name} {printable(value)} {problem}", field=name, value=value, remedy=remedy
+    )
 
 
 def is_between(value: object, low: float, high: float) -> bool:

@@ -32,7 +32,7 @@ from dejacue.arguments import checked
 from dejacue.errors import DejaCueError, InputError, unknown
 from dejacue.progress import Progress, silent
 from dejacue.records import History
-from dejacue.records.history import EVERY, LOOKED_AT, MEANINGLESS, PROBLEMS
+from dejacue.records.history import FRAME_STEP, LOOKED_AT, MEANINGLESS, PROBLEMS
 from dejacue.sources.crops import crop, picture
 from dejacue.sources.encoders.base import Encoder
 from dejacue.sources.partial import PartialRows
@@ -249,7 +249,7 @@ def build_histories(
 
 @dataclass(frozen=True, eq=False)
 class Chunk:
-    """Crops of a video in the order of its frames.
+    """Crops of a video that follow the order of its frames.
 
     crops    (n, size, size, 3); keys: (n, 16) bytes that their pixels determine
     which    (n,) the object, counted as in End.ids
@@ -281,7 +281,7 @@ class Chunk:
 
 @dataclass(frozen=True, eq=False)
 class End:
-    """The message after the last chunk of a video.
+    """The message that follows the last chunk of a video.
 
     ids        of the histories to make of the chunks
     made       made_with of those that were visible
@@ -394,7 +394,7 @@ def recipe(
 ) -> dict[str, str]:
     """Return what a history is made with and of: two that agree in it hold the same rows."""
     objects = "all" if lineage is None else ",".join(str(id) for id in sorted(lineage))
-    every = getattr(video, "every", 1)
+    step = getattr(video, "step", 1)
     return {
         **info.details,
         "padding": str(padding),
@@ -402,7 +402,7 @@ def recipe(
         "video": video.key,
         "masks": masks.key,
         "objects": objects,
-        **({EVERY: str(every)} if every > 1 else {}),
+        **({FRAME_STEP: str(step)} if step > 1 else {}),
     }
 
 
@@ -482,7 +482,7 @@ class Incoming(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """The outcome of a job: its histories and the End, or why there are none."""
+    """The outcome of a job holds its histories and the End, or says why there are none."""
 
     job: Any
     histories: dict[str, History]
@@ -548,7 +548,7 @@ def encode_chunks(
             for (job, message, release), builder in done:
                 if isinstance(message, End | Failed):
                     yield _outcome(job, builder, message)
-                    opened = [other for other in opened if other is not builder]
+                    opened = [candidate for candidate in opened if candidate is not builder]
                 else:
                     advance(0 if message is None else len(message))
                 release()

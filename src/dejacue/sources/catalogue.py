@@ -278,7 +278,7 @@ def _try_encoder(name: str) -> Iterator[str]:
     tolerance = TOLERANCE if name in PUBLISHED else None
     for smaller in ("siglip2:fp16", "siglip2:int8"):
         both = (smaller, "siglip2")
-        if name in both and all(models[other].state == "ready" for other in both):
+        if name in both and all(models[part].state == "ready" for part in both):
             images, texts = siglip.cosines(smaller.partition(":")[2])
             yield (
                 f"{smaller}: 1 − cosine with fp32 at most {1 - images:.4f} (images) and "

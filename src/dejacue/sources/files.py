@@ -258,11 +258,11 @@ def _vocabulary_from_arrays(
     what = "a vocabulary"
     with in_file(name):
         check_schema(_text(arrays, "schema", VOCABULARY_SCHEMA), VOCABULARY_SCHEMA)
-        more = _examples_from_arrays(arrays)
-        more |= {key: _text(arrays, key, None) for key in ("encoder", "object")}
-        more["covers"] = _text(arrays, "covers", "some")
-        if "features" not in arrays and "examples" in more:
-            return _wordless(arrays, name, more)
+        fields = _examples_from_arrays(arrays)
+        fields |= {key: _text(arrays, key, None) for key in ("encoder", "object")}
+        fields["covers"] = _text(arrays, "covers", "some")
+        if "features" not in arrays and "examples" in fields:
+            return _wordless(arrays, name, fields)
         features = _first(arrays, ("features", "text_features"), name, what)
         states = _first(arrays, ("states", "state_ids", "state_tokens"), name, what)
         texts = _first(arrays, ("descriptions", "state_texts"), name, what)
@@ -277,10 +277,10 @@ def _vocabulary_from_arrays(
         if states.dtype.kind != "U" or texts.dtype.kind != "U":
             problem = f"states ({states.dtype}) and descriptions ({texts.dtype}) must be text"
             raise InputError(problem, field="states")
-        return grouped_vocabulary(states.tolist(), texts.tolist(), features, **more)
+        return grouped_vocabulary(states.tolist(), texts.tolist(), features, **fields)
 
 
-def _wordless(arrays: Mapping[str, NDArray[Any]], name: str, more: dict[str, Any]) -> Vocabulary:
+def _wordless(arrays: Mapping[str, NDArray[Any]], name: str, fields: dict[str, Any]) -> Vocabulary:
     """Return a vocabulary whose states have examples instead of text features."""
     columns = [_first(arrays, (key,), name, "a vocabulary") for key in ("states", "descriptions")]
     if any(column.ndim != 1 or column.dtype.kind != "U" for column in columns):
@@ -288,11 +288,11 @@ def _wordless(arrays: Mapping[str, NDArray[Any]], name: str, more: dict[str, Any
     states: dict[str, list[str]] = {}
     for state, text in zip(*(column.tolist() for column in columns), strict=False):
         states.setdefault(state, []).extend([text] if text else [])
-    return Vocabulary(states, **more)
+    return Vocabulary(states, **fields)
 
 
 def grouped_vocabulary(
-    states: list[str], texts: list[str], features: NDArray[Any], **more: Any
+    states: list[str], texts: list[str], features: NDArray[Any], **fields: Any
 ) -> Vocabulary:
     """Return a vocabulary of rows in any order: states by first appearance, rows in order."""
     groups: dict[str, list[int]] = {}
@@ -301,7 +301,7 @@ def grouped_vocabulary(
     order = [row for rows in groups.values() for row in rows]
     names = {state: [texts[row] for row in rows] for state, rows in groups.items()}
     rows = features if order == sorted(order) else features[order]
-    return Vocabulary(names, rows, **more)
+    return Vocabulary(names, rows, **fields)
 
 
 def _template_variant(

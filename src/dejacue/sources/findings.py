@@ -72,7 +72,7 @@ class Pictures(NamedTuple):
 
 
 class _Common(msgspec.Struct, kw_only=True):
-    """The fields of finding.json in every version."""
+    """The fields that finding.json has in every version."""
 
     files: dict[str, str]
     doubts: list[tuple[Window, str]] = []

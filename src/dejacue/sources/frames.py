@@ -30,7 +30,7 @@ MAX_SIDE = 4096  # pixels of a picture that is sent
 
 
 class FileFrames:
-    """The frames of a video file. One thread at a time decodes; others wait.
+    """Decodes the frames of a video file. One thread at a time decodes; others wait.
 
     width, height   as it is shown
     pixel_aspect   width of a pixel by its height
@@ -181,7 +181,7 @@ def _stamps(container: Any, stream: Any) -> tuple[list[int], list[int]] | None:
 
 
 class ImageFrames:
-    """The images of a folder, or a single one."""
+    """Reads the images of a folder, or a single one."""
 
     codec = format = "images"
     start_s, pixel_aspect = 0.0, 1.0

@@ -86,10 +86,10 @@ class Images:
             raise InputError(problem, field="start", remedy="give an earlier one")
         sizes = [(self.files[at].name, size) for at in taken if (size := _size(self.files[at]))]
         for name, (width, height) in sizes:
-            other, size = sizes[0]
+            first, size = sizes[0]
             if size != (width, height):
                 raise InputError(
-                    f"{other} has {size[0]} × {size[1]} pixels, but {name} has {width} × {height}",
+                    f"{first} has {size[0]} × {size[1]} pixels, but {name} has {width} × {height}",
                     value=name,
                     remedy="resize all images to one size",
                 )

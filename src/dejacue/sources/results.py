@@ -68,7 +68,7 @@ Rank = Annotated[int, msgspec.Meta(ge=1)]
 
 
 class SpanDocument(msgspec.Struct):
-    """Frames and their score; a missing score is 0."""
+    """Frames with a score; a missing score is 0."""
 
     start: FrameNumber
     end: FrameNumber
@@ -138,7 +138,7 @@ def read_notes(notes: Notes) -> tuple[Note, ...]:
 
 
 class _HistoryDocument(msgspec.Struct, kw_only=True):
-    """The fields of a timeline but for its intervals."""
+    """Holds the fields of a timeline but for its intervals."""
 
     history: Name
     settings: dict[str, Any] = {}
@@ -170,7 +170,7 @@ class TimelineDocument(_HistoryDocument, kw_only=True):
 
 
 class MomentDocument(SpanDocument, kw_only=True):
-    """The answer of a retrieval to one description."""
+    """The answer that a retrieval gave to one description."""
 
     state: Name
     description: Name
@@ -243,7 +243,7 @@ def _intervals_of(answers: Iterable[_Answer]) -> tuple[dict[str, tuple[str, ...]
     for texts in groups.values():
         first, *others = texts.values()
         shared = all(answer.level == "state" for answer in first)
-        if shared and all(_agree(first, other) for other in others):
+        if shared and all(_agree(first, rival) for rival in others):
             intervals += [replace(row, description=None) for row in _present(first)]
         else:
             intervals += [row for rows in texts.values() for row in _present(rows)]
@@ -253,9 +253,9 @@ def _intervals_of(answers: Iterable[_Answer]) -> tuple[dict[str, tuple[str, ...]
     return states, intervals
 
 
-def _agree(first: list[_Answer], other: list[_Answer]) -> bool:
-    pairs = ([(row.interval.window, row.level) for row in rows] for rows in (first, other))
-    return next(pairs) == next(pairs) and first[0].absent == other[0].absent
+def _agree(first: list[_Answer], second: list[_Answer]) -> bool:
+    pairs = ([(row.interval.window, row.level) for row in rows] for rows in (first, second))
+    return next(pairs) == next(pairs) and first[0].absent == second[0].absent
 
 
 def _present(answers: list[_Answer]) -> list[Interval]:
@@ -278,7 +278,7 @@ class _Reference(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class _ReferenceRow(msgspec.Struct):
-    """A row of a table: one window."""
+    """A row of a table that holds one window."""
 
     history: Name
     state: Name
@@ -600,8 +600,8 @@ def _check_rank(row: IntervalDocument, ranks: Ranks) -> None:
 
 
 def _quoted(state: str, description: str | None) -> str:
-    more = "" if description is None else f', description "{description}"'
-    return f'state "{state}"{more}'
+    detail = "" if description is None else f', description "{description}"'
+    return f'state "{state}"{detail}'
 
 
 def _check_unique(records: Iterable[Any]) -> Iterator[Any]:

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.arguments import checked
-from dejacue.errors import InputError, in_file, shown, unknown
+from dejacue.errors import InputError, in_file, printable, unknown
 from dejacue.sources._containers import Container, Undisplayed
 from dejacue.sources._sampling import Picture, Sampling, Source, Unreadable, is_between
 from dejacue.sources.atomic import write_whole
@@ -42,7 +42,7 @@ _TICKS = 60_000  # a second of a variable rate; MPEG-4 allows no more than 65 53
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """One frame of the sampled sequence.
+    """A frame that was sampled.
 
     ``index`` is its position there, ``source`` its 0-based ordinal in the source, ``time_s`` its
     presentation time since the start of the stream (images: position / rate, or none), ``name``
@@ -105,7 +105,7 @@ class Video:
     second that the header of a file states.
     """
 
-    every = 1  # of its frames, one of so many is given; see thinned
+    step = 1  # of its frames, one of so many is given; see thinned
 
     def __init__(
         self, path: str, source: Source, sampling: Sampling, errors: str, key: str
@@ -133,14 +133,14 @@ class Video:
         """Iterate over the same frames; where it can be, their RGB is made when it is asked for."""
         return self._frames(late=True)
 
-    def thinned(self, every: int) -> Video:
+    def thinned(self, step: int) -> Video:
         """Return every n-th of these frames, counted anew; ``Masks.thinned`` finds their masks."""
-        if every == 1:
+        if step == 1:
             return self
         video = copy.copy(self)
-        video.every = every
-        video.key = hashlib.sha256(f"{self.key} every {every}".encode()).hexdigest()
-        video.length = None if self.length is None else -(-self.length // every)
+        video.step = step
+        video.key = hashlib.sha256(f"{self.key} every {step}".encode()).hexdigest()
+        video.length = None if self.length is None else -(-self.length // step)
         return video
 
     def _frames(self, *, late: bool) -> Iterator[Frame]:
@@ -148,7 +148,7 @@ class Video:
         first: tuple[int, tuple[int, ...]] | None = None  # and not its pixels
         index = -1
         with in_file(self.path), closing(self._source.pictures(self._report)) as pictures:
-            chosen = itertools.islice(self._sampling.select(pictures), 0, None, self.every)
+            chosen = itertools.islice(self._sampling.select(pictures), 0, None, self.step)
             for index, (source, picture) in enumerate(chosen):
                 try:
                     decoded = picture.late() if late and picture.late is not None else None
@@ -220,7 +220,10 @@ def open_video(
         if errors not in ERRORS:
             raise unknown("errors", errors, ERRORS)
         if rate is not None and not is_between(rate, *RATES):
-            problem, remedy = f"rate {shown(rate)} is invalid", "give 1e-9 to 1e9 images per second"
+            problem, remedy = (
+                f"rate {printable(rate)} is invalid",
+                "give 1e-9 to 1e9 images per second",
+            )
             raise InputError(problem, field="rate", value=rate, remedy=remedy)
         sampling = Sampling(start, end, start_s, end_s, 1 if stride is None else stride, fps)
         try:
@@ -255,8 +258,8 @@ def open_images(
     return Video(name, source, chosen, errors, _key(source, chosen, [times_s, on_white]))
 
 
-def _key(source: Source, sampling: Sampling, more: Any) -> str:
-    content = json.dumps([source.identity, astuple(sampling), more], default=str)
+def _key(source: Source, sampling: Sampling, source_key: Any) -> str:
+    content = json.dumps([source.identity, astuple(sampling), source_key], default=str)
     return hashlib.sha256(content.encode("utf-8", "surrogateescape")).hexdigest()
 
 
@@ -294,8 +297,8 @@ def _source(
 
 
 def _place(source: int, picture: Picture) -> str:
-    more = picture.name or ("" if picture.time_s is None else f"{picture.time_s:.3f} s")
-    return f"frame {source} ({more})" if more else f"frame {source}"
+    place = picture.name or ("" if picture.time_s is None else f"{picture.time_s:.3f} s")
+    return f"frame {source} ({place})" if place else f"frame {source}"
 
 
 def _size(shape: tuple[int, ...]) -> str:

@@ -63,13 +63,13 @@ def create(folder: Path, meta: Mapping[str, str]) -> None:
     """Make an index in a private folder, then give it its name, unless another has it: of two that
     create a store at once one succeeds, and the other gets FileExistsError."""
     with sqlite_errors(folder), temporary_folder(folder / NAME) as private:
-        made = private / NAME
-        with contextlib.closing(sqlite3.connect(made, isolation_level=None)) as connection:
+        index = private / NAME
+        with contextlib.closing(sqlite3.connect(index, isolation_level=None)) as connection:
             connection.executescript(_VERSION_1)
             _migrate(connection)
             connection.executemany("INSERT INTO meta VALUES (?, ?)", meta.items())
             connection.execute("PRAGMA journal_mode = WAL")
-        name_new(made, folder / NAME)
+        name_new(index, folder / NAME)
 
 
 def check_writable(folder: Path) -> None:
@@ -142,8 +142,8 @@ def _schema(version: int) -> frozenset[str]:
 
 def _declared(connection: sqlite3.Connection) -> frozenset[str]:
     """Return the SQL of tables and whatever else is declared, except SQLite's own tables."""
-    own = "type = 'table' AND name GLOB 'sqlite_*'"
-    query = f"SELECT sql FROM sqlite_master WHERE sql NOTNULL AND NOT ({own})"
+    internal = "type = 'table' AND name GLOB 'sqlite_*'"
+    query = f"SELECT sql FROM sqlite_master WHERE sql NOTNULL AND NOT ({internal})"
     return frozenset(" ".join(str(sql).split()) for (sql,) in connection.execute(query))
 
 

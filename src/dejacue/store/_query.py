@@ -243,11 +243,11 @@ class Query:
         for begin in range(0, len(self._places), CHUNK_HISTORIES):
             sizes = self._lengths(slice(begin, begin + CHUNK_HISTORIES)) * width
             max_size = max(max_size, min(CHUNK_BYTES, int(sizes.sum())) // workers)
-            for at, more in enumerate(sizes.tolist(), begin):
-                if at > first and (size + more > max_size or at - first == CHUNK_HISTORIES):
+            for at, nbytes in enumerate(sizes.tolist(), begin):
+                if at > first and (size + nbytes > max_size or at - first == CHUNK_HISTORIES):
                     yield slice(first, at)
                     first, size = at, 0
-                size += more
+                size += nbytes
         if len(self._places):
             yield slice(first, len(self._places))
 

@@ -40,7 +40,7 @@ class RowLocation(NamedTuple):
 
 
 class Segment(NamedTuple):
-    """The two mapped files of a segment."""
+    """Maps the two files of a segment."""
 
     rows: NDArray[Any]
     means: NDArray[np.float32]

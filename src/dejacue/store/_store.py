@@ -688,9 +688,9 @@ class Store:
     def _export_npz(self, folder: Path, ids: list[str], progress: Progress) -> None:
         names: dict[str, str] = {}
         for id in ids:
-            other = names.setdefault(file_name(id).lower(), id)  # some disks know no capitals
-            if other != id:
-                problem = f'histories "{other}" and "{id}" would get the same file name'
+            previous = names.setdefault(file_name(id).lower(), id)  # some disks know no capitals
+            if previous != id:
+                problem = f'histories "{previous}" and "{id}" would get the same file name'
                 remedy = "export them one by one with where"
                 raise InputError(problem, field="id", value=id, remedy=remedy)
         for done, id in enumerate(ids):

@@ -344,8 +344,8 @@ def _check_annotator(annotator: str) -> None:
         raise InputError(problem, field="annotator", value=annotator)
 
 
-def _same(annotator: str, other: str) -> bool:
-    return annotator_key(annotator) == annotator_key(other)
+def _same(annotator: str, name: str) -> bool:
+    return annotator_key(annotator) == annotator_key(name)
 
 
 def _labels_as(session: StudioSession, annotator: str) -> bool:

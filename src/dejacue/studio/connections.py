@@ -57,9 +57,9 @@ class LimitedProtocol(H11Protocol):
         super().connection_made(transport)
         self._began_s = self.loop.time()
         self._await_request()
-        every = cast("list[LimitedProtocol]", list(self.connections))
-        same = [peer for peer in every if peer._address == self._address]
-        for peers, limit in ((same, 3 * self.limit // 4), (every, self.limit)):
+        connections = cast("list[LimitedProtocol]", list(self.connections))
+        same = [peer for peer in connections if peer._address == self._address]
+        for peers, limit in ((same, 3 * self.limit // 4), (connections, self.limit)):
             if len(peers) > limit:
                 waiting = [peer for peer in peers if peer._is_waiting() and peer is not self]
                 min(waiting, key=lambda peer: peer._began_s, default=self)._end(503)

@@ -123,9 +123,9 @@ class Sessions:
             self.token: StudioSession(),
             **{t: StudioSession(a, False) for t, a in self._invited.items()},
         }
-        for other in known:  # all of them, each in constant time
-            if secrets.compare_digest(other.encode(), data):
-                session = known[other]
+        for candidate in known:  # all of them, each in constant time
+            if secrets.compare_digest(candidate.encode(), data):
+                session = known[candidate]
         return session
 
     def begin(self, session: StudioSession) -> str:

@@ -265,8 +265,8 @@ class Studio:
         if video is not None:
             annotated.append(annotations_of(root / video))
 
-        def shared(path: Path, other: Path) -> int:
-            return len(Path(os.path.commonpath([path, other])).parts)
+        def shared(path: Path, place: Path) -> int:
+            return len(Path(os.path.commonpath([path, place])).parts)
 
         def distance(path: Path) -> tuple[int, bool, int, int]:
             here = [*annotated, path.parent].index(path.parent)

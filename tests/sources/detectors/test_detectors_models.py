@@ -325,9 +325,9 @@ def test_a_folder_and_the_folder_of_weights_give_the_same_detector(
     assert default.identity.startswith(f"{repository}@")
     assert default.name == "llmdet"
     assert len(default.details["sha256 model.safetensors"]) == 64
-    own = load_detector(folders["llmdet"], device="cpu")
-    assert own.identity.partition("@")[2] == default.identity.partition("@")[2]
-    assert own.detect(noise(LYING), NAMES) == default.detect(noise(LYING), NAMES)
+    from_folder = load_detector(folders["llmdet"], device="cpu")
+    assert from_folder.identity.partition("@")[2] == default.identity.partition("@")[2]
+    assert from_folder.detect(noise(LYING), NAMES) == default.detect(noise(LYING), NAMES)
 
 
 @pytest.mark.parametrize("name", [None, "llmdet", "owlv2", "owner/model"])
@@ -375,7 +375,7 @@ def test_a_folder_without_weights_is_refused(tmp_path) -> None:
 
 
 def test_a_torchvision_that_does_not_fit_is_named(folders, monkeypatch) -> None:
-    def fail(*given, **more):
+    def fail(*arguments, **options):
         cause = RuntimeError("operator torchvision::nms does not exist")
         raise ModuleNotFoundError("Could not import module") from cause
 

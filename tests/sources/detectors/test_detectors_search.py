@@ -69,13 +69,13 @@ def test_each_shot_has_its_instances_with_a_frame_and_a_box_to_start_from(film) 
     search = find_objects(film, ["cup", "jar"], ColourDetector())
     assert [tuple(shot) for shot in search.shots] == [(0, 19), (20, 39), (40, 59)]
     assert search.frames == 60
-    found = {(instance.shot, instance.name): instance for instance in search.instances}
-    assert found.keys() == {(0, "cup"), (2, "cup"), (2, "jar")}
-    assert found[2, "jar"].box == pytest.approx((50, 16, 62, 32), abs=2)
+    instances = {(instance.shot, instance.name): instance for instance in search.instances}
+    assert instances.keys() == {(0, "cup"), (2, "cup"), (2, "jar")}
+    assert instances[2, "jar"].box == pytest.approx((50, 16, 62, 32), abs=2)
     scores = [instance.score for instance in search.instances]
     assert scores == sorted(scores, reverse=True)
     assert [instance.object for instance in search.instances] == [1, 2, 3]
-    seed = found[0, "cup"]
+    seed = instances[0, "cup"]
     assert seed.frame == max(look.frame for look in search.looks if look.shot == 0)  # the largest
     assert seed.time_s == pytest.approx(seed.frame / RATE)
     prompts = search.prompts(shot=0)
@@ -210,12 +210,12 @@ def test_of_frames_that_are_about_as_good_the_one_that_shows_most_is_the_start(t
 # how many looks
 
 
-def plan_looks(seconds: float, cuts=(), *, rate=30.0, found=lambda position: False, **more):
+def plan_looks(seconds: float, cuts=(), *, rate=30.0, found=lambda position: False, **options):
     """Return the positions that are looked at, round by round."""
     count = round(seconds * rate)
     places = [FramePlace(at, at, at / rate, None) for at in range(count)]
     edges = [0, *(round(cut * rate) for cut in cuts), count]
-    plan = LookPlan(places, [(start, end - 1) for start, end in pairwise(edges)], **more)
+    plan = LookPlan(places, [(start, end - 1) for start, end in pairwise(edges)], **options)
     rounds = []
     while positions := plan.next_round():
         rounds.append(positions)
@@ -298,8 +298,8 @@ def test_an_example_is_looked_for_with_a_threshold_of_its_own(film) -> None:
 
         def detect_like(self, picture, example):
             names = [name for name, colour in COLOURS.items() if (example == colour).all()]
-            found = self.detect(picture, names)
-            return [Detection(detection.box, detection.score, "") for detection in found]
+            detections = self.detect(picture, names)
+            return [Detection(detection.box, detection.score, "") for detection in detections]
 
     example = np.full((9, 9, 3), COLOURS["cup"], np.uint8)
     search = find_objects(film, detector=Guided(), example=example)

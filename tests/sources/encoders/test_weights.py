@@ -123,18 +123,18 @@ def nothing(tmp_path, monkeypatch) -> Path:
 COMMAND = [sys.executable, "-m", "dejacue"]
 
 
-def variables(**more: str) -> dict[str, str]:
+def variables(**options: str) -> dict[str, str]:
     result = {name: value for name, value in os.environ.items() if "proxy" not in name.lower()}
     result |= {"HF_HUB_DISABLE_XET": "1", "HF_HUB_DISABLE_PROGRESS_BARS": "1", "COLUMNS": "200"}
     result.pop("DEJACUE_WEIGHTS", None)
-    return {**result, **more}
+    return {**result, **options}
 
 
-def shell(*words: str, **more: str) -> subprocess.CompletedProcess[str]:
+def shell(*words: str, **options: str) -> subprocess.CompletedProcess[str]:
     """Run the command in another process: the hub's address is read once."""
     return subprocess.run(
         [*COMMAND, *words],
-        env=variables(**more),
+        env=variables(**options),
         text=True,
         capture_output=True,
         timeout=600,
@@ -572,7 +572,7 @@ def test_all_that_a_search_by_name_lacks_is_said_at_once(nothing, tmp_path, monk
     scene = write_demo(tmp_path / "cup")
     with pytest.raises(MissingData) as missing:
         find(scene / "scene.mp4", scene / "vocabulary.yaml")
-    said = str(missing.value)
-    assert "weights fetch siglip2 llmdet sam2-small," in said
+    message = str(missing.value)
+    assert "weights fetch siglip2 llmdet sam2-small," in message
     for part in ("about 1501 MB", "siglip2:int8", "lite", "box"):
-        assert part in said
+        assert part in message

@@ -46,11 +46,13 @@ def test_an_indexed_folder_unites_lineages_and_removes_void(tmp_path):
     assert masks.kind == "indexed"
     assert masks.ids() == (1, 2, 7)
     assert len(masks) == 1
-    first, both, every = masks.unions(frame(0, name="a"), [frozenset({1}), frozenset({1, 2}), None])
+    first, both, united = masks.unions(
+        frame(0, name="a"), [frozenset({1}), frozenset({1, 2}), None]
+    )
     assert np.array_equal(first, labels == 1)
     assert np.array_equal(both, (labels == 1) | (labels == 2))
-    assert np.array_equal(every, (labels > 0) & (labels < 255))
-    assert first.dtype == both.dtype == every.dtype == bool
+    assert np.array_equal(united, (labels > 0) & (labels < 255))
+    assert first.dtype == both.dtype == united.dtype == bool
 
 
 def test_palette_pictures_are_read_by_number_not_by_colour(tmp_path):
@@ -572,7 +574,7 @@ def test_long_runs_and_their_differences_are_decoded():
     assert np.array_equal(decode_rle(rle(mask)), mask)
 
 
-def coco_document(**more) -> dict:
+def coco_document(**options) -> dict:
     size = {"height": H, "width": W}
     images = [
         {"id": 7, "file_name": "v/a1.jpg", **size},
@@ -585,7 +587,7 @@ def coco_document(**more) -> dict:
         {"id": 3, "image_id": 3, "category_id": 4, "bbox": [0, 4, 2, 2], "segmentation": []},
         {"id": 4, "image_id": 3, "category_id": 2, "segmentation": listed(block(1, 5))},
     ]
-    return {"images": images, "annotations": annotations} | more
+    return {"images": images, "annotations": annotations} | options
 
 
 def test_coco_annotations_of_every_sort(tmp_path):

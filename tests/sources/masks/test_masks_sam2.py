@@ -197,7 +197,7 @@ def test_a_plane_of_labels_for_each_frame(tmp_path) -> None:
 # supervision
 
 
-def detection(at: int, track: object, x: float, y: float, **more: object) -> dict:
+def detection(at: int, track: object, x: float, y: float, **options: object) -> dict:
     """Return a row as JSONSink writes it."""
     return {
         "x_min": x,
@@ -209,7 +209,7 @@ def detection(at: int, track: object, x: float, y: float, **more: object) -> dic
         "tracker_id": track,
         "class_name": "cup",
         "frame_index": at,
-        **more,
+        **options,
     }
 
 

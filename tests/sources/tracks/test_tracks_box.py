@@ -115,7 +115,7 @@ def test_sam2_is_the_default_where_its_extra_is_installed(monkeypatch, missing) 
     assert default_tracker() == ("box" if missing else "sam2")
     loaded = []
     monkeypatch.setattr(
-        "dejacue.sources.tracks.sam2.load", lambda name, **more: loaded.append(name)
+        "dejacue.sources.tracks.sam2.load", lambda name, **options: loaded.append(name)
     )
     monkeypatch.setattr("dejacue.sources.catalogue.check_models", lambda **names: None)
     load_tracker()

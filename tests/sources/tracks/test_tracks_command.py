@@ -360,10 +360,10 @@ def find(dejacue, cup, tmp_path, monkeypatch):
         follow, "find_doubts", lambda series: [Doubt("switch", 12, 14, "maybe another thing")]
     )
 
-    def find(*more: object):
+    def find(*arguments: object):
         words = [folder / "scene.mp4", "--box", edges, "--tracker", "box", "--encoder", "mini"]
         words += ["-v", folder / "vocabulary.yaml", "-o", tmp_path / "out"]
-        ran = dejacue("find", *words, *more)
+        ran = dejacue("find", *words, *arguments)
         assert ran.code == 0, ran.err
         return ran.err + ran.out
 

@@ -78,10 +78,10 @@ def write(folder):
     """Return a function that follows boxes, by number, into a path and returns the notes and the
     tracker."""
 
-    def write(path, boxes, stop=None, **more):
+    def write(path, boxes, stop=None, **options):
         tracker = Still(stop)
         prompts = [Prompt(0, id, box=box) for id, box in boxes.items()]
-        return write_track(path, TrackRequest.of(folder, prompts, tracker), **more), tracker
+        return write_track(path, TrackRequest.of(folder, prompts, tracker), **options), tracker
 
     return write
 

@@ -17,8 +17,8 @@ from dejacue.sources.tracks.prompts import (
 from dejacue.sources.video import open_video
 
 
-def parse(*typed, before=((), {}), **more):
-    return parse_prompts(TypedPrompts(*typed, **more), before)
+def parse(*typed, before=((), {}), **options):
+    return parse_prompts(TypedPrompts(*typed, **options), before)
 
 
 @pytest.fixture(scope="module")

@@ -40,8 +40,8 @@ def folder(tmp_path_factory):
     return folder
 
 
-def request_of(folder, prompts, tracker=None, **more) -> TrackRequest:
-    return TrackRequest.of(folder, prompts, tracker or Colour(), **more)
+def request_of(folder, prompts, tracker=None, **options) -> TrackRequest:
+    return TrackRequest.of(folder, prompts, tracker or Colour(), **options)
 
 
 def masks_in(path, ids, folder=None) -> dict[int, list[np.ndarray]]:

@@ -40,9 +40,9 @@ def one_thread():
     torch.set_num_threads(before)
 
 
-def tracker(kind: str = "sam2", precision: str = "fp32", **more):
+def tracker(kind: str = "sam2", precision: str = "fp32", **options):
     dtype = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}[precision]
-    model = random_model(kind, **more).to(dtype)
+    model = random_model(kind, **options).to(dtype)
     return sam2.Sam2Tracker(model, kind, device="cpu", precision=precision)
 
 

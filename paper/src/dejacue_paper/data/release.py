@@ -100,7 +100,7 @@ class NoSuchHistory(InputError, KeyError):
 
 
 class Entries(Sequence[ReleaseEntry]):
-    """Entries in the release's order, also by id; ``missing`` names what is not on disk."""
+    """Lists entries in the release's order, also by id; ``missing`` names what is not on disk."""
 
     def __init__(self, entries: Sequence[ReleaseEntry], missing: Sequence[str] = ()) -> None:
         self._entries = tuple(entries)

@@ -41,5 +41,5 @@ if __name__ == "__main__":
     for prompts, values in printed.items():
         print(f"{prompts}:\n{textwrap.fill(' '.join(map(str, values)), 96)}")
     for pair in combinations(printed, 2):
-        one, other = (printed[prompts] for prompts in pair)
-        print(f"{' and '.join(pair)} differ by up to {np.abs(one - other).max() / 1e4:.4f}")
+        first, second = (printed[prompts] for prompts in pair)
+        print(f"{' and '.join(pair)} differ by up to {np.abs(first - second).max() / 1e4:.4f}")

@@ -88,8 +88,8 @@ def unrelated_vocabularies(encoder: Encoder, prompts: str = "ensemble") -> list[
         with contextlib.suppress(OSError, DejaCueError):  # a cache: without it, encode again
             write_npz(path, {"features": rows})
     return [
-        Vocabulary({"a": [first], "b": [other]}, rows[2 * k : 2 * k + 2], encoder.identity)
-        for k, (first, other) in enumerate(PAIRS)
+        Vocabulary({"a": [first], "b": [second]}, rows[2 * k : 2 * k + 2], encoder.identity)
+        for k, (first, second) in enumerate(PAIRS)
     ]
 
 

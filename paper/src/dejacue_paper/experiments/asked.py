@@ -32,7 +32,7 @@ from dejacue_paper.experiments.table import (
 
 FIRST = (1, 5, 10)
 HISTORY, MOMENT, RECIPROCAL = "R@{} of the history", "R@1 .5 within the first {}", "1/rank"
-GIVEN = "R@1 .5 of the moment, history given"
+IN_RIGHT_HISTORY = "R@1 .5 of the moment, history given"
 SAME = "top history has the same object in its label"
 NEAR = 3  # texts of others that a history is nearest to
 ABOUT = (
@@ -123,7 +123,7 @@ def _rank_values(row: str, corpus: Corpus, answers: CorpusRanks, count: int) -> 
     for k in FIRST:
         values.append(Value(f"{row}: chance", HISTORY.format(k), k / count, None))
         values.append(Value(f"{row}: chance", MOMENT.format(k), k / count * right, None))
-    return values + interval_values(row, GIVEN, intervals(means)[0], None, ())
+    return values + interval_values(row, IN_RIGHT_HISTORY, intervals(means)[0], None, ())
 
 
 def _same_object(row: str, corpus: Corpus, answers: CorpusRanks) -> list[Value]:
@@ -177,7 +177,7 @@ def _rules(
     for name in names:
         ranks = []
         for entry in corpus.entries:
-            others = np.stack([centres[other.id] for other in background if other.id != entry.id])
+            others = np.stack([centres[e.id] for e in background if e.id != entry.id])
             scores = RULES[name](means, centres[entry.id], others)
             ranks.append(1 + int((scores > scores[at[entry.id]]).sum()))
         first_ranks = np.array(ranks)[:, None]

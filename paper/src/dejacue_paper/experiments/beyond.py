@@ -90,9 +90,9 @@ def _compared(corpora: Mapping[str, Corpus], notes: tuple[str, ...]) -> Result:
             values += with_intervals(f"{name}: {row}", corpus.means(corpus.scores(selected)))
             windows[f"{name}: {row}"] = corpus.by_history(selected)
         for row in (RECOMMENDED, "joint"):
-            for other in (PUBLISHED, "whole history", "longest run"):
-                pairs = corpus.compare(selected_by[row], selected_by[other])
-                values += paired_values(f"{name}: {row} − {other}", pairs, {})
+            for baseline in (PUBLISHED, "whole history", "longest run"):
+                pairs = corpus.compare(selected_by[row], selected_by[baseline])
+                values += paired_values(f"{name}: {row} − {baseline}", pairs, {})
         for row in (PUBLISHED, RECOMMENDED):
             values += _ranked(f"{name}: {row}, best of", corpus, METHODS[row])
         for row in (PUBLISHED, RECOMMENDED):

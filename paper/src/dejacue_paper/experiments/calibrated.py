@@ -24,7 +24,7 @@ from dejacue_paper.experiments.table import (
 
 THREE = ("vocabulary", "absolute", "dual")
 WEAK = "3 weights, published evidence, a weak ridge"
-GIVEN: dict[str, tuple[tuple[str, ...], str]] = {
+FIXED: dict[str, tuple[tuple[str, ...], str]] = {
     "1 weight, published evidence": (("vocabulary",), "sum"),
     "3 weights, published evidence": (THREE, "sum"),
     "1 weight, contrast's evidence": (("contrast",), "contrast"),
@@ -36,7 +36,7 @@ BESIDE = ("contrast", "published", "whole-history", "longest-run")
 def learned(benchmark: Benchmark) -> Result:
     values: list[Value] = []
     seven = benchmark.seven
-    models = {name: _fit(benchmark.development, *settings) for name, settings in GIVEN.items()}
+    models = {name: _fit(benchmark.development, *settings) for name, settings in FIXED.items()}
     models[WEAK] = _fit(
         benchmark.development, THREE, "sum", ridge=weak_ridge(benchmark.development)
     )
@@ -48,13 +48,13 @@ def learned(benchmark: Benchmark) -> Result:
     for name, selected in windows_of.items():
         pairs = seven.compare(selected, beside["contrast"])
         values += paired_values(f"seven: {name} − contrast", pairs, {})
-    notes = [f"Chosen on development: {_said(models['chosen by cross-validation'])}."]
+    notes = [f"Chosen on development: {_in_words(models['chosen by cross-validation'])}."]
     for name, corpus in (("development", benchmark.development), ("VOST", benchmark.vost)):
         model = _fit(corpus)
         assert model.fitted is not None
         values += _validated(name, model.fitted)
         notes.append(
-            f"Chosen on all of {name}: {_said(model)}; "
+            f"Chosen on all of {name}: {_in_words(model)}; "
             f"{'recommended' if model.recommended else 'not recommended'}."
         )
     weak = models[WEAK].fitted
@@ -92,7 +92,7 @@ def _fit(
     )
 
 
-def _said(model: Calibrated) -> str:
+def _in_words(model: Calibrated) -> str:
     return f"{' + '.join(model.features)}, {model.rule}"
 
 

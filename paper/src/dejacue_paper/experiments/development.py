@@ -23,8 +23,8 @@ def _permuted(corpus: Corpus, entry: ReleaseEntry) -> float:
     for order in permutations(names):
         if any(a == b for a, b in zip(names, order, strict=True)):
             continue
-        other = dict(zip(names, order, strict=True))
-        references = [[tuple(w) for w in entry.references[other[state]]] for state in states]
+        successor = dict(zip(names, order, strict=True))
+        references = [[tuple(w) for w in entry.references[successor[state]]] for state in states]
         hits.append(nested_mean(recall_at(0.5, best_tiou(windows, references)), [states])[0])
     return float(np.mean(hits))
 

@@ -174,9 +174,9 @@ def compared(corpora: Mapping[str, Corpus], draws: int = DRAWS) -> Result:
             tables = _tables(corpus, count, draws)
             for row, table in tables.items():
                 values += with_intervals(f"{name}: {row}, {count} a state", table)
-            for other, table in {"words": words, **_baselines(tables)}.items():
+            for baseline, table in {"words": words, **_baselines(tables)}.items():
                 pairs = compare(tables["words and examples"], table)
-                row = f"{name}: words and examples, {count} a state − {other}"
+                row = f"{name}: words and examples, {count} a state − {baseline}"
                 values += paired_values(row, dict(zip(METRICS, pairs, strict=True)), {})
     note = f"Means over {draws} draws of the examples; the references stand in for a person."
     return Result(tuple(values), {}, (HALVES, note, FAMILY))
@@ -231,9 +231,9 @@ def asked(corpora: Mapping[str, Corpus]) -> Result:
                 values += with_intervals(f"{name}: {count} answers, {row}", table)
                 lines.setdefault(name, {}).setdefault(row, []).append(intervals(table)[1])
             if count == 4:
-                for other in list(tables)[1:]:
-                    pairs = compare(tables["asked for"], tables[other])
-                    row = f"{name}: {count} answers, asked for − {other}"
+                for method in list(tables)[1:]:
+                    pairs = compare(tables["asked for"], tables[method])
+                    row = f"{name}: {count} answers, asked for − {method}"
                     values += paired_values(row, dict(zip(METRICS, pairs, strict=True)), {})
     figure = partial(_curve_figure, {n: o for n, o in lines.items() if n not in ("VOST",)})
     note = "The references stand in for a person; at random: means over 3 draws."
@@ -294,7 +294,7 @@ def transfer(benchmark: Benchmark) -> Result:
         for row, make in (("words and examples", _carried), ("examples alone", _carried_alone)):
             draws = []
             for draw in range(DRAWS):
-                teacher = {e.id: (other, inside(other, 3, draw)) for e, other in pairs}
+                teacher = {e.id: (source, inside(source, 3, draw)) for e, source in pairs}
                 vocabularies = [make(e, *teacher[e.id]) for e, _ in pairs]
                 histories = (entry.history for entry, _ in pairs)
                 windows, _ = kin.locate(histories, vocabularies, "vocabulary", "contrast")

@@ -75,21 +75,21 @@ def lines(result: Result) -> list[Line]:
         texts = (_text(values, "here"), _text(values, "published"))
         mark = _mark(values)
         if mark == NO and texts[0] == texts[1]:  # then the difference is in further digits
-            texts = (_text(values, "here", more=4), _text(values, "published", more=4))
+            texts = (_text(values, "here", digits=4), _text(values, "published", digits=4))
         rows.append(Line(row, label, *texts, _difference(values), mark))
     return rows
 
 
-def _number(value: Value, number: float, side: str, more: int = 0) -> str:
+def _number(value: Value, number: float, side: str, digits: int = 0) -> str:
     """Return the number with two decimals, or as many as the paper prints."""
     shift = 2 if value.unit == "%" else 0
-    decimals = DECIMALS.get(value.unit, 2) + more
+    decimals = DECIMALS.get(value.unit, 2) + digits
     if side == "published":
         decimals = min(decimals, max(0, value.digits - shift))
     return f"{number * 10**shift:.{decimals}f}".replace("-", "−")
 
 
-def _text(values: Sequence[Value], side: str, more: int = 0) -> str:
+def _text(values: Sequence[Value], side: str, digits: int = 0) -> str:
     """Return "20.51 [15.71, 25.64]", "20.51 ± 3.10" or "0.00106 (0.00318)"; our draws as "20.1
     (18.2 … 22.1)"."""
     known: dict[str, str] = {}
@@ -97,9 +97,9 @@ def _text(values: Sequence[Value], side: str, more: int = 0) -> str:
         number = getattr(value, side)
         if number is None:
             continue
-        text = _number(value, number, side, more)
+        text = _number(value, number, side, digits)
         if side == "here" and value.drawn:
-            low, high = (_number(value, end, side, more) for end in value.drawn)
+            low, high = (_number(value, end, side, digits) for end in value.drawn)
             text += f" ({low} … {high})" if low != high else ""
         known[value.part] = text
     if "holm p" in known:

@@ -71,17 +71,17 @@ def switch_identity(entry: ReleaseEntry, fraction: float) -> History | None:
     history = entry.history
     switch = history.frames[int(fraction * len(history))]
     suffix = history.frames[history.frames >= switch]
-    other: History | None = None
+    intruder: History | None = None
     taken = suffix[:0]
     for track in sorted(entry.tracks, key=lambda track: track.id):
         shared = np.intersect1d(suffix, track.history.frames)
         if len(shared) > len(taken):
-            other, taken = track.history, shared
-    if other is None:
+            intruder, taken = track.history, shared
+    if intruder is None:
         return None
     features = history.features.astype(np.float32)
     rows = np.searchsorted(history.frames, taken)
-    features[rows] = other.features[np.searchsorted(other.frames, taken)]
+    features[rows] = intruder.features[np.searchsorted(intruder.frames, taken)]
     return replace(history, features=features)
 
 

@@ -99,8 +99,8 @@ def moderate(number: int) -> dict[str, Any]:
 
 def degraded(number: int, difficulty: str, level: float) -> dict[str, Any]:
     """Return options of a scene with defaults but for one difficulty; clutter adds distractors."""
-    more = {"distractors": round(MAX_DISTRACTORS * level)} if difficulty == "clutter" else {}
-    return {**subject(number), **USUAL, difficulty: level, **more}
+    options = {"distractors": round(MAX_DISTRACTORS * level)} if difficulty == "clutter" else {}
+    return {**subject(number), **USUAL, difficulty: level, **options}
 
 
 def still(number: int) -> dict[str, Any]:

@@ -99,8 +99,8 @@ def joined(history: History, edges: Edges) -> NDArray[np.int64]:
     first, last = history.frames[edges[:-1]], history.frames[edges[1:] - 1]
     return np.concatenate(
         [
-            np.stack([first[: len(first) - more], last[more:]], axis=1)
-            for more in range(min(MAX_JOINED, len(first)))
+            np.stack([first[: len(first) - count], last[count:]], axis=1)
+            for count in range(min(MAX_JOINED, len(first)))
         ]
     )
 

@@ -86,15 +86,15 @@ def coordinates(benchmark: Benchmark) -> Result:
     corpus = benchmark.seven
     values: list[Value] = []
     windows: dict[str, Any] = {}
-    more: list[Value] = []
+    extra: list[Value] = []
     for name, theirs in published()["seven_coordinate_conditions"].items():
         system = COORDINATES_PUBLISHED[name]
         values += _compared(corpus, system, system, Scan(), theirs)
         windows[system] = corpus.by_history(corpus.windows(system))
-        more += _by_history(corpus, system)
+        extra += _by_history(corpus, system)
     ours, trivial = baselines(corpus)
     return Result(
-        (*values, *more, *ours),
+        (*values, *extra, *ours),
         {**windows, **trivial},
         figures={"evidence_cases": lambda: _cases(corpus)},
     )

@@ -124,8 +124,8 @@ def _paired(scores: dict[str, dict[str, Table]], figures: Any) -> list[Value]:
     jobs = [(name, metric) for name in figures for metric in keys]
     differences = []
     for name, metric in jobs:
-        other = name.removeprefix("sqrt_valid_count_minus_")
-        differences.append(scores["sqrt_valid_count"][metric] - scores[other][metric])
+        reference = name.removeprefix("sqrt_valid_count_minus_")
+        differences.append(scores["sqrt_valid_count"][metric] - scores[reference][metric])
     # The published generator restarts for every comparison: all share the same draws.
     intervals = trial_bootstrap(np.stack([d.mean(axis=0) for d in differences], axis=-1))
     values = []

@@ -149,8 +149,8 @@ def peak(benchmark: Benchmark) -> Result:
     ]
     table = _rows_with_intervals(corpus, conditions, published()["vost_peak"])
     pair = corpus.compare(corpus.windows("vocabulary", "peak"), corpus.windows("absolute", "peak"))
-    more = paired_values("vocabulary − absolute", pair, published()["vost_peak_paired"])
-    return Result((*table.values, *more), table.windows, (FAMILY,))
+    paired = paired_values("vocabulary − absolute", pair, published()["vost_peak_paired"])
+    return Result((*table.values, *paired), table.windows, (FAMILY,))
 
 
 def prompts(benchmark: Benchmark) -> Result:

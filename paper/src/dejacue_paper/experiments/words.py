@@ -31,9 +31,9 @@ from dejacue_paper.experiments.table import (
     with_intervals,
 )
 
-BOTH, ONE = "all descriptions", "one description per state"
+BOTH, ONE_FORM = "all descriptions", "one description per state"
 ALIKE, MIXED = "one per state, phrased alike", "one per state, phrased differently"
-SHOWN = ("r1_05", "top1_tiou")
+LISTED_METRICS = ("r1_05", "top1_tiou")
 COSINE, CORRELATION = "cosine of contrasts", "correlation of evidence"
 RANK = "rank correlation with Top-1 tIoU"
 DRAWS, SEED = 10_000, 3407
@@ -66,10 +66,16 @@ def _texts(corpus: Corpus) -> list[Value]:
             _forms(e, product(TEMPLATES[1:], TEMPLATES[:1])) for e in corpus.entries
         ],
     }
-    return [value for row, values in rows.items() for value in _shown(row, COSINE, corpus, values)]
+    return [
+        value
+        for row, values in rows.items()
+        for value in _with_interval(row, COSINE, corpus, values)
+    ]
 
 
-def _shown(row: str, metric: str, corpus: Corpus, by_history: Sequence[float]) -> list[Value]:
+def _with_interval(
+    row: str, metric: str, corpus: Corpus, by_history: Sequence[float]
+) -> list[Value]:
     """Return the mean over histories within components, with its interval."""
     counts = [len(vocabulary) for vocabulary in corpus.vocabularies]
     means = corpus.means(np.repeat(np.array(by_history), counts)[:, None])
@@ -87,8 +93,10 @@ def _forms(entry: ReleaseEntry, pairs: Iterator[tuple[str, str]]) -> float:
     """Return the mean cosine of the contrasts of a description in two forms."""
     cosines = []
     for pair in pairs:
-        first, other = (unit_rows(_features(entry.prompted(form))) for form in pair)
-        cosines += [_unit(first[k] - first[2 + k]) @ _unit(other[k] - other[2 + k]) for k in (0, 1)]
+        first, second = (unit_rows(_features(entry.prompted(form))) for form in pair)
+        cosines += [
+            _unit(first[k] - first[2 + k]) @ _unit(second[k] - second[2 + k]) for k in (0, 1)
+        ]
     return float(np.mean(cosines))
 
 
@@ -116,8 +124,8 @@ def _agreement(name: str, corpus: Corpus) -> list[Value]:
     scores = corpus.scores(corpus.windows("vocabulary", "contrast"))[:, 2]
     scores_by_history = np.array([scores[corpus.rows[entry.id]].mean() for entry in corpus.entries])
     values = [
-        *_shown(row, COSINE, corpus, cosines),
-        *_shown(row, CORRELATION, corpus, correlations),
+        *_with_interval(row, COSINE, corpus, cosines),
+        *_with_interval(row, CORRELATION, corpus, correlations),
         Value(row, "tIoU of windows, each alone", overlap, None),
     ]
     if len(scores_by_history) < FEW:
@@ -157,7 +165,7 @@ def _added(name: str, corpus: Corpus) -> list[Value]:
     single = [_one_each(corpus, entry) for entry in corpus.entries]
     tables = {
         BOTH: corpus.means(corpus.scores(corpus.windows("vocabulary", "contrast"))),
-        ONE: corpus.means(
+        ONE_FORM: corpus.means(
             np.concatenate([np.concatenate(choices).mean(axis=0) for choices in single])
         ),
         ALIKE: corpus.means(np.concatenate([alike.mean(axis=0) for alike, _ in single])),
@@ -165,10 +173,10 @@ def _added(name: str, corpus: Corpus) -> list[Value]:
     }
     values: list[Value] = []
     for row, means in tables.items():
-        values += with_intervals(f"{name}: {row}", means, SHOWN)
-    for row, other in ((BOTH, ONE), (ALIKE, MIXED)):
-        pairs = dict(zip(METRICS, compare(tables[row], tables[other]), strict=True))
-        values += paired_values(f"{name}: {row} − {other}", pairs, {})
+        values += with_intervals(f"{name}: {row}", means, LISTED_METRICS)
+    for row, baseline in ((BOTH, ONE_FORM), (ALIKE, MIXED)):
+        pairs = dict(zip(METRICS, compare(tables[row], tables[baseline]), strict=True))
+        values += paired_values(f"{name}: {row} − {baseline}", pairs, {})
     return values
 
 

@@ -66,7 +66,7 @@ def towers(vocabulary: int) -> tuple[Any, Any]:
     nn = torch.nn
 
     class Block(nn.Module):  # type: ignore[name-defined, misc]
-        """Depthwise 5 × 5, then two pointwise convolutions, with a skip connection."""
+        """Applies a depthwise 5 × 5 and two pointwise convolutions, with a skip connection."""
 
         def __init__(self, width: int) -> None:
             super().__init__()
@@ -98,7 +98,7 @@ def towers(vocabulary: int) -> tuple[Any, Any]:
             return self.out(torch.cat([x.mean(dim=2), x.amax(dim=2)], dim=1))
 
     class TextTower(nn.Module):  # type: ignore[name-defined, misc]
-        """Word embeddings, a convolution over neighbours, max and mean pooling."""
+        """Embeds words, convolves over neighbours, and pools by maximum and mean."""
 
         def __init__(self) -> None:
             super().__init__()
@@ -251,8 +251,8 @@ def accuracy(image: Any, text: Any, words: WordTokenizer, count: int, device: st
         seen = image.to(device)(pixels.to(device)).cpu().numpy()
     scores = seen @ centres.T
     family = np.array([name for name, _ in KINDS])
-    other = family[None] != family[kinds][:, None]
-    return float((np.where(other, -np.inf, scores).argmax(axis=1) == kinds).mean())
+    rivals = family[None] != family[kinds][:, None]
+    return float((np.where(rivals, -np.inf, scores).argmax(axis=1) == kinds).mean())
 
 
 def main(argv: Sequence[str] | None = None) -> None:

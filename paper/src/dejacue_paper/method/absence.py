@@ -49,7 +49,7 @@ def unrelated_to(vocabulary: Vocabulary, others: Sequence[Vocabulary]) -> list[V
     """Select vocabularies that share no content word with this one, in descriptions or object;
     words count as they are written ("open" and "opened" are two)."""
     words = _words(vocabulary)
-    unrelated = [other for other in others if not words & _words(other)]
+    unrelated = [candidate for candidate in others if not words & _words(candidate)]
     if not others:
         raise InputError(
             "p-values need vocabularies of other objects for comparison; pass them as unrelated "
@@ -69,14 +69,14 @@ def unrelated_to(vocabulary: Vocabulary, others: Sequence[Vocabulary]) -> list[V
 def null_scores(readout: Readout, view: View, others: Sequence[Vocabulary]) -> NDArray[np.float64]:
     """Return the highest contrast of each unrelated state (with pooling below 1: of each
     description)."""
-    for other in others:
-        check_pair(view.history, other)
+    for vocabulary in others:
+        check_pair(view.history, vocabulary)
     histories = [view.history] * len(others)
     batch = HistoryBatch(histories, others, view.coordinates, readout.query_pooling, view.engine)
     scores = readout.find(batch).score
     if readout.level == "description":
         return scores
-    first = np.cumsum([0, *(len(other) for other in others[:-1])])
+    first = np.cumsum([0, *(len(vocabulary) for vocabulary in others[:-1])])
     rows = [
         start + directions.firsts for start, directions in zip(first, batch.directions, strict=True)
     ]

@@ -30,7 +30,7 @@ NEAR = 1e-6  # how close to the top a score is looked at again; rough ones are g
 
 @dataclass(frozen=True)
 class MeanWindow(ScheduledReadout):
-    """Cosine between a description and the mean of the unit frames in the window."""
+    """Scores a window by the cosine between a description and the mean of its unit frames."""
 
     name: ClassVar[str] = "mean-window"
 
@@ -102,7 +102,7 @@ def _norms(sums: NDArray[np.float64]) -> NDArray[np.float64]:
 
 @dataclass(frozen=True)
 class Boxcar(ScheduledReadout):
-    """Mean over the window of the run-wise three-frame mean of the raw cosine."""
+    """Scores a window by its mean of the run-wise three-frame mean of the raw cosine."""
 
     width: int = 3
     name: ClassVar[str] = "boxcar"
@@ -152,7 +152,7 @@ class MaxFrame(ScheduledReadout):
 
 @dataclass(frozen=True)
 class Peak(Readout):
-    """No durations: the earliest global maximum, widened while the response ≥ ratio · peak."""
+    """Widens the earliest global maximum while the response ≥ ratio · peak; no durations."""
 
     ratio: float = 0.3
     smoothing: int = PUBLISHED_WIDTH

@@ -29,8 +29,8 @@ def write_manifest(
             sets that have none
     """
     rows, left_out = manifest_rows(path, dataset, masks)
-    more = dict.fromkeys(key for row in rows for key in row if key not in (*COLUMNS, *SAMPLING))
-    used = [key for key in (*COLUMNS, *SAMPLING, *more) if any(key in row for row in rows)]
+    extra = dict.fromkeys(key for row in rows for key in row if key not in (*COLUMNS, *SAMPLING))
+    used = [key for key in (*COLUMNS, *SAMPLING, *extra) if any(key in row for row in rows)]
     stream = io.StringIO()
     writer = csv.DictWriter(stream, used, restval="", lineterminator="\n")
     writer.writeheader()
@@ -105,7 +105,7 @@ def _row(clip: Clip, masks: Path, base: Path | None) -> dict[str, Any]:
         "source": clip.component or clip.id,
         "kind": clip.kind if of_dataset else None,
         **{key: clip.sampling.get(key) for key in SAMPLING},
-        **clip.more,
+        **clip.columns,
     }
     return {key: value for key, value in row.items() if value not in (None, "")}
 

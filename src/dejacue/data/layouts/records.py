@@ -34,7 +34,7 @@ class Clip:
     times       of each image, in ``unit``: seconds, or whatever the data set counts
     component   the source that it shares with others; default: itself
     sampling    options of ``open_video`` that the labels ask for: fps, start, end, stride …
-    more        what else is known of it: split, category …
+    columns     what else is known of it: split, category …
     transparent whether its images are laid on white when they are opened
     """
 
@@ -53,7 +53,7 @@ class Clip:
     unit: str = "seconds"
     component: str | None = None
     sampling: Mapping[str, Any] = field(default_factory=dict)
-    more: Mapping[str, str] = field(default_factory=dict)
+    columns: Mapping[str, str] = field(default_factory=dict)
     transparent: bool = False
 
     @property
@@ -154,9 +154,9 @@ class UnusableDataset(InputError):
 
     def __init__(self, folder: Path, problems: Iterable[str]) -> None:
         self.problems = tuple(problems)
-        more = f" (and {counted(len(self.problems) - 1, 'more problem')})"
+        further = f" (and {counted(len(self.problems) - 1, 'more problem')})"
         first = shortened(self.problems[0], 400)
-        super().__init__(first + (more if len(self.problems) > 1 else ""), file=folder)
+        super().__init__(first + (further if len(self.problems) > 1 else ""), file=folder)
 
     def __reduce__(self) -> Any:
         return InputError, (str(self),)

@@ -161,10 +161,10 @@ def _vocabularies_in(folder: Path, known: Sequence[str]) -> tuple[dict[str, Voca
         except InputError as error:
             problems.append(str(error))
             continue
-        other = [state for state in vocabulary.state_names if state not in known]
-        if other:
+        unlabelled = [state for state in vocabulary.state_names if state not in known]
+        if unlabelled:
             problems.append(
-                f'{VOCABULARIES}/{path.name}: the state "{other[0]}" is not one of the labels '
+                f'{VOCABULARIES}/{path.name}: the state "{unlabelled[0]}" is not one of the labels '
                 f"{', '.join(known)}; rename it"
             )
         vocabularies[path.stem] = vocabulary
@@ -235,7 +235,7 @@ def _windows_of(labels: Mapping[int, int]) -> dict[str, list[Window]]:
 
 
 def _changeit_clip(
-    category: str, name: str, labels: Mapping[int, int], words: Vocabulary | None, **more: Any
+    category: str, name: str, labels: Mapping[int, int], words: Vocabulary | None, **fields: Any
 ) -> Clip:
     return Clip(
         f"{category}-{name}",
@@ -243,8 +243,8 @@ def _changeit_clip(
         states=_states_in(_windows_of(labels), words),
         vocabulary=words,
         component=name,
-        more={"category": category},
-        **more,
+        columns={"category": category},
+        **fields,
     )
 
 
@@ -367,7 +367,7 @@ def _read_howtochange(folder: Path) -> Dataset:
     check(folder, problems)
     times = Counter(clip.id for clip in clips)
     distinct = (  # a clip that is there for several changes is a history for each
-        clip if times[clip.id] == 1 else replace(clip, id=f"{clip.id}-{clip.more['osc']}")
+        clip if times[clip.id] == 1 else replace(clip, id=f"{clip.id}-{clip.columns['osc']}")
         for clip in clips
     )
     return Dataset("howtochange", folder, tuple(distinct), tuple(missing))
@@ -388,9 +388,9 @@ def _howtochange_clip(
     if video is None and source in videos:
         video = videos[source][0]
         sampling |= {"start_s": start_s, "end_s": start_s + duration_s}
-    more = {"osc": osc}
+    columns = {"osc": osc}
     if row.get("is_novel_osc"):
-        more["is_novel_osc"] = str(row["is_novel_osc"]).strip()
+        columns["is_novel_osc"] = str(row["is_novel_osc"]).strip()
     return Clip(
         name,
         video=None if video is None else str(video),
@@ -399,7 +399,7 @@ def _howtochange_clip(
         vocabulary=words,
         component=source or name,
         sampling=sampling,
-        more=more,
+        columns=columns,
     )
 
 

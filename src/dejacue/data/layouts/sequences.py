@@ -90,7 +90,7 @@ def sequences(
             kind=kind,
             frames=len(images) or None,
             sampling=_sampling([positions[m.stem] for m in drawn if m.stem in positions]),
-            more={"split": splits[name]} if name in splits else {},
+            columns={"split": splits[name]} if name in splits else {},
         )
     return clips, missing
 
@@ -311,7 +311,7 @@ def _read_parts(
     for part, split in parts:
         of_part, sentences = read(part)
         missing += [f"{split}/{sentence}" if split else sentence for sentence in sentences]
-        clips += [replace(clip, more={"split": split} if split else {}) for clip in of_part]
+        clips += [replace(clip, columns={"split": split} if split else {}) for clip in of_part]
     return Dataset(layout, folder, tuple(clips), tuple(missing))
 
 
@@ -319,7 +319,7 @@ def _mose_parts(folder: Path) -> Iterator[tuple[Path, str]]:
     others = (LISTS, "meta.json", TAS_FILE)  # what others have beside their pictures
 
     def is_mose(part: Path) -> bool:
-        return not any((part / other).exists() for other in others) and not _davis_size(part)
+        return not any((part / name).exists() for name in others) and not _davis_size(part)
 
     return _parts(folder, ("train", "valid"), is_mose)
 
@@ -404,10 +404,10 @@ def _read_m3_vos(folder: Path) -> Dataset:
 def _m3_object(clip: Clip, number: str, label: dict[str, str]) -> Clip:
     before, after = (label[key].strip() for key in M3_KEYS)
     words = None if before == after else Vocabulary({before: [before], after: [after]})
-    more = {**clip.more, "before_state": before, "after_state": after}
+    columns = {**clip.columns, "before_state": before, "after_state": after}
     if isinstance(label.get("phase transition"), str):
-        more["transition"] = label["phase transition"]
-    return _of_object(clip, number, vocabulary=words, more=more)
+        columns["transition"] = label["phase transition"]
+    return _of_object(clip, number, vocabulary=words, columns=columns)
 
 
 def _m3_problems(labels: Any) -> list[str]:

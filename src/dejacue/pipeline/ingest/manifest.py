@@ -20,7 +20,7 @@ from typing import Any
 
 from dejacue.errors import DejaCueError, InputError, counted, in_file, shortened
 from dejacue.pipeline.job import Job, VideoOptions
-from dejacue.records.history import COLUMNS, EVERY, LOOKED_AT, MEANINGLESS, PROBLEMS
+from dejacue.records.history import COLUMNS, FRAME_STEP, LOOKED_AT, MEANINGLESS, PROBLEMS
 from dejacue.sources import remote
 from dejacue.sources.documents import parse_json, read_text
 from dejacue.sources.masks import MATCHES, check_kind
@@ -41,7 +41,7 @@ TAKEN = (  # in made_with
     "backend",
     "precision",
     COLUMNS,
-    EVERY,
+    FRAME_STEP,
     LOOKED_AT,
     PROBLEMS,
     MEANINGLESS,
@@ -82,9 +82,9 @@ class ManifestError(InputError):
     def __init__(self, name: str, problems: Iterable[str]) -> None:
         self.problems = tuple(problems)
         least = "at least " if len(self.problems) >= MAX_PROBLEMS else ""  # the rest is not read
-        more = f" (and {least}{counted(len(self.problems) - 1, 'more problem')})"
+        further = f" (and {least}{counted(len(self.problems) - 1, 'more problem')})"
         first = shortened(self.problems[0], 400)
-        super().__init__(first + (more if len(self.problems) > 1 else ""), file=name)
+        super().__init__(first + (further if len(self.problems) > 1 else ""), file=name)
 
     def __reduce__(self) -> Any:
         return InputError, (str(self),)

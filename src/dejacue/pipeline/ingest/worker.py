@@ -170,10 +170,10 @@ def _decoded(item: Item, how: Decoding) -> Iterator[Chunk | End]:
             yield message
         else:
             columns = {COLUMNS: "\n".join(item.extra)} if item.extra else {}
-            more = {**item.extra, **columns, **({ADDRESS: item.address} if item.address else {})}
+            details = {**item.extra, **columns, **({ADDRESS: item.address} if item.address else {})}
             yield replace(
                 message,
-                made={name: {**made_with, **more} for name, made_with in message.made.items()},
+                made={name: {**made_with, **details} for name, made_with in message.made.items()},
                 skipped=skipped,
                 pictures={
                     message.ids[at]: small_jpeg(middle(album, counts[at]), PICTURE_SIDE)

@@ -269,8 +269,8 @@ def check_room(path: StrPath, ids: Iterable[str], replace: bool) -> None:
         store.check_writable()
         taken = [id for id in ids if id in store]
     if taken and not replace:
-        more = f" and {len(taken) - 1} more" if len(taken) > 1 else ""
-        problem = f'already has a history "{shortened(taken[0])}"{more}'
+        further = f" and {len(taken) - 1} more" if len(taken) > 1 else ""
+        problem = f'already has a history "{shortened(taken[0])}"{further}'
         remedy = "--replace replaces it"
         raise InputError(problem, file=path, field="id", value=taken[0], remedy=remedy)
 

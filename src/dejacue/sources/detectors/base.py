@@ -20,7 +20,7 @@ MAX_CANDIDATES = 50  # boxes of one picture
 
 @dataclass(frozen=True)
 class Detection:
-    """One thing in one picture.
+    """A thing that was detected in a picture.
 
     box     in pixels of the picture, inside it
     score   0 to 1; scores of different detectors cannot be compared

@@ -63,7 +63,7 @@ class LookPlan:
     shots: Sequence[tuple[int, int]]
     limit: int = MAX_LOOKS
     looked: dict[int, int] = field(default_factory=dict)  # position → shot
-    found: set[int] = field(default_factory=set)  # shots
+    with_objects: set[int] = field(default_factory=set)  # shots
     rounds: int = 0
 
     def __post_init__(self) -> None:
@@ -79,7 +79,7 @@ class LookPlan:
             several = [stretch for stretch in self.stretches if self._deserves_more(stretch)]
             if not several:
                 break
-            several.sort(key=lambda stretch: (stretch.shot in self.found, -stretch.length))
+            several.sort(key=lambda stretch: (stretch.shot in self.with_objects, -stretch.length))
             positions: dict[int, int] = {}
             for stretch in several:
                 for position in _spread(stretch, self.rounds):
@@ -94,12 +94,12 @@ class LookPlan:
         return []
 
     def mark_found(self, position: int) -> None:
-        self.found.add(self.looked[position])
+        self.with_objects.add(self.looked[position])
 
     def _deserves_more(self, stretch: Stretch) -> bool:
         if self.rounds == 0:
             return True
-        if stretch.shot in self.found:
+        if stretch.shot in self.with_objects:
             looks = sum(shot == stretch.shot for shot in self.looked.values())
             return self.rounds == 1 and looks < FEW_LOOKS
         if self.rounds < ALWAYS_ROUNDS:

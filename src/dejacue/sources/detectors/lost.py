@@ -66,11 +66,11 @@ class _Session:
     def step(
         self, image: NDArray[np.uint8], prompts: Sequence[Prompt] = ()
     ) -> Mapping[int, Observation]:
-        given = {prompt.object for prompt in prompts}
+        prompted = {prompt.object for prompt in prompts}
         due = [
             id
             for id, lost in self._objects.items()
-            if lost.missing >= self._tracker.patience and lost.wait <= 0 and id not in given
+            if lost.missing >= self._tracker.patience and lost.wait <= 0 and id not in prompted
         ]
         seen = self._session.step(image, [*prompts, *self._look(image, due)])
         self._boxes = {}

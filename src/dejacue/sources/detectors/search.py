@@ -132,9 +132,9 @@ class ObjectSearch:
         if not self.instances:
             needed = f", below {self.threshold:g}" if self.best is not None else ""
             return f"found no {kind}: {looked}; {score}{needed}; {self.remedy}"
-        more = f"; {self.left_out} more were left out" if self.left_out else ""
+        omitted = f"; {self.left_out} more were left out" if self.left_out else ""
         number = counted(len(self.instances), "instance")
-        return f"found {number} of {kind}: {looked}; {score}{more}"
+        return f"found {number} of {kind}: {looked}; {score}{omitted}"
 
     @property
     def remedy(self) -> str:
@@ -279,8 +279,8 @@ def _instances(
     instances: list[Instance] = []
     left_out = 0
     for shot in sorted({look.shot for look in looks}):
-        own = [look for look in looks if look.shot == shot]
-        candidates = _seeds(own, threshold)
+        shot_looks = [look for look in looks if look.shot == shot]
+        candidates = _seeds(shot_looks, threshold)
         # names may have seeds in different frames: boxes in one place are taken for one thing
         detections = [detection for _, detection in candidates]
         everywhere = (2**31, 2**31)  # boxes are inside their pictures already

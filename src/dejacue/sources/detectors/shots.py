@@ -83,6 +83,6 @@ def frame_colours(image: NDArray[np.uint8]) -> NDArray[np.float64]:
     return np.concatenate(signatures) / sum(part.size > 0 for part in quarters)
 
 
-def colour_change(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
+def colour_change(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
     """Return the share of pixels, 0 to 1, that have other colours."""
-    return float(np.abs(one - other).sum() / 2)
+    return float(np.abs(first - second).sum() / 2)

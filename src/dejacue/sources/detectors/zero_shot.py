@@ -36,8 +36,8 @@ from dejacue.errors import (
     extra,
     first_line,
     need,
+    printable,
     shortened,
-    shown,
 )
 from dejacue.sources.detectors.base import (
     Detection,
@@ -185,7 +185,7 @@ class GroundingDino(ZeroShotDetector):
         inputs = {key: value.to(self.device) for key, value in {**tokens, **pixels}.items()}
         outputs = self.model(**inputs)
         # all boxes, in their order; words of the text are not asked for
-        found = self.processor.post_process_grounded_object_detection(
+        detections = self.processor.post_process_grounded_object_detection(
             outputs,
             inputs["input_ids"],
             threshold=-1.0,
@@ -195,7 +195,7 @@ class GroundingDino(ZeroShotDetector):
         chances = outputs.logits[0].float().sigmoid()
         by_name = torch.stack([chances[:, span].amax(dim=1) for span in spans])
         scores, labels = by_name.max(dim=0)
-        return found["boxes"], scores, labels.tolist()
+        return detections["boxes"], scores, labels.tolist()
 
     def tokens(self, names: Sequence[str]) -> tuple[dict[str, Any], list[list[int]]]:
         """Return the text as the model takes it, and which of its tokens belong to each name."""
@@ -275,12 +275,12 @@ class Owlv2(ZeroShotDetector):
         return self._scaled(outputs.logits, outputs.target_pred_boxes, picture)
 
     def _scaled(self, logits: Any, boxes: Any, picture: NDArray[np.uint8]) -> tuple[Any, Any, Any]:
-        found = self.processor.post_process_grounded_object_detection(
+        detections = self.processor.post_process_grounded_object_detection(
             SimpleNamespace(logits=logits, pred_boxes=boxes),
             threshold=-1.0,
             target_sizes=[picture.shape[:2]],
         )[0]
-        return found["boxes"], found["scores"], found["labels"].tolist()
+        return detections["boxes"], detections["scores"], detections["labels"].tolist()
 
 
 def owl_pixels(picture: NDArray[np.uint8], size: int, device: str) -> Any:
@@ -352,7 +352,7 @@ def _kind(files: ModelFiles) -> tuple[type[ZeroShotDetector], str]:
     kind = config.get("model_type") if isinstance(config, dict) else None
     if str(kind) not in KINDS:
         raise InputError(
-            f'describes a "{shown(kind)}", not a detector',
+            f'describes a "{printable(kind)}", not a detector',
             file=path,
             field="model_type",
             value=kind,

@@ -173,7 +173,7 @@ def _loader(family: str) -> Callable[..., Encoder]:
 
 
 def _load(
-    name: str, load: Callable[..., Any], options: dict[str, Any], *model: str, **more: str
+    name: str, load: Callable[..., Any], options: dict[str, Any], *model: str, **hints: str
 ) -> Encoder:
     """Load an encoder; refuse an option of the user that it does not have."""
     known = inspect.signature(load).parameters if options else {}
@@ -181,7 +181,7 @@ def _load(
     if strange and all(parameter.kind is not parameter.VAR_KEYWORD for parameter in known.values()):
         problem = f"{name} has no option {', '.join(strange)}"
         raise InputError(problem, field=strange[0], remedy="leave it out")
-    encoder: Encoder = load(*model, **more, **options)
+    encoder: Encoder = load(*model, **hints, **options)
     return encoder
 
 

@@ -50,7 +50,7 @@ TEMPLATES = ("ensemble", *FORMS)
 
 
 class Encoder(ABC):
-    """A frozen image–text model.
+    """A frozen model that turns images and texts into rows of one space.
 
     name        what ``--encoder`` calls it
     identity    model and revision: histories and vocabularies with the same one may be mixed
@@ -100,7 +100,7 @@ class Encoder(ABC):
 
 
 class ImageEncoder(Encoder):
-    """A frozen model of images alone: DINOv2, say."""
+    """A frozen model that knows images alone: DINOv2, say."""
 
     has_text = False
 
@@ -120,8 +120,8 @@ def unit(rows: NDArray[np.floating], field: str) -> Rows:
     norms = np.linalg.norm(wide, axis=-1)
     bad = np.flatnonzero(~(np.isfinite(norms) & (norms > 0)))
     if bad.size:
-        given = "NaN or infinity" if norms[bad[0]] else "zero"
-        problem = f"{field} {bad[0]}: the encoder gave {given}"
+        actual = "NaN or infinity" if norms[bad[0]] else "zero"
+        problem = f"{field} {bad[0]}: the encoder gave {actual}"
         remedy = "try another precision (fp32) or another image"
         raise InputError(problem, field=field, value=int(bad[0]), remedy=remedy)
     unit_rows: Rows = (wide / norms[:, None]).astype(np.float32)

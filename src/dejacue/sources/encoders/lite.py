@@ -57,7 +57,7 @@ Weights = Mapping[str, NDArray[Any]]
 
 
 class Lite(ImageEncoder):
-    """EfficientNet-Lite0 through ONNX Runtime."""
+    """Encodes images with EfficientNet-Lite0 through ONNX Runtime."""
 
     name = "lite"
     identity = IDENTITY
@@ -101,7 +101,7 @@ def converted() -> Path:
 
 
 class Tensor(NamedTuple):
-    """Where the numbers of a tensor lie: a storage, an offset in it, shape and strides."""
+    """Says where the numbers of a tensor lie: storage, offset, shape and strides."""
 
     storage: tuple[str, str, str, str, int, object]
     offset: int
@@ -206,11 +206,11 @@ class _Graph:
             self.nodes.append(helper.make_node("Clip", [layer, "zero", "six"], [f"{layer}.clip"]))
             self.last = f"{layer}.clip"
 
-    def add(self, other: str) -> None:
+    def add(self, word: str) -> None:
         """Append the sum of the last values and earlier ones."""
         from onnx import helper
 
-        self.nodes.append(helper.make_node("Add", [self.last, other], [f"{self.last}.sum"]))
+        self.nodes.append(helper.make_node("Add", [self.last, word], [f"{self.last}.sum"]))
         self.last = f"{self.last}.sum"
 
     def finish(self) -> bytes:

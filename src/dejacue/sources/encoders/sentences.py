@@ -70,7 +70,7 @@ FIGURES = {
 
 @dataclass(frozen=True)
 class Comparison:
-    """How far the cosines of an encoder are from the release's.
+    """Says how far the cosines of an encoder are from the release's.
 
     largest   difference of a cosine
     differs   what does, as far as the figures tell; empty within the tolerance
@@ -124,9 +124,9 @@ def compare(encoder: Encoder, sentences: Sequence[str], tolerance: float = TOLER
     """Encode the sentences as ``find`` does (the ensemble of prompts), and compare."""
     rows = encode_vocabulary(sentences, encoder).features
     assert rows is not None
-    found = cosines(rows)
+    measured = cosines(rows)
     figures = {name: np.array(text.split(), float) / 1e4 for name, text in FIGURES.items()}
-    away = {name: float(np.abs(found - known).max()) for name, known in figures.items()}
+    away = {name: float(np.abs(measured - known).max()) for name, known in figures.items()}
     largest, nearest = away["ensemble"], min(away, key=lambda name: away[name])
     if largest <= tolerance:
         return Comparison(largest)
@@ -136,7 +136,7 @@ def compare(encoder: Encoder, sentences: Sequence[str], tolerance: float = TOLER
         return Comparison(largest, f"the model (rows of {rows.shape[1]}, not {DIMENSION}, numbers)")
     if largest <= SLIGHT:
         return Comparison(largest, "the precision (all are near)", slight=True)
-    ranks = [np.argsort(np.argsort(values)) for values in (found, figures["ensemble"])]
+    ranks = [np.argsort(np.argsort(values)) for values in (measured, figures["ensemble"])]
     if np.asarray(np.corrcoef(ranks))[0, 1] >= IN_ORDER:
         return Comparison(largest, "pooling, normalisation or a prompt (their order is kept)")
     return Comparison(largest, "the tokenizer or the model (not even their order is kept)")

@@ -85,9 +85,9 @@ class Tokenizer:
 
 
 class OnnxSiglip(Encoder):
-    """The public ONNX export of the same model. No revision and no hashes of it are published, so
-    none are checked: the hashes of the files in use are recorded, and their commit where the hub's
-    cache knows it. The tokenizer is the published one, and is checked."""
+    """Runs the public ONNX export of the same model. No revision and no hashes of it are published,
+    so none are checked: the hashes of the files in use are recorded, and their commit where the
+    hub's cache knows it. The tokenizer is the published one, and is checked."""
 
     pace, batch = CPU_PACE, ONNX_BATCH
 
@@ -127,7 +127,7 @@ class OnnxSiglip(Encoder):
 
 
 class TorchSiglip(TorchEncoder):
-    """The published model and revision with transformers.
+    """Runs the published model and revision with transformers.
 
     folder   a folder that holds the files, instead of the published ones
     """

@@ -40,7 +40,7 @@ _SHA256 = re.compile("[0-9a-f]{64}")  # what the hub calls large files by
 
 @dataclass(frozen=True, eq=False)
 class Weights:
-    """Files of a repository at a revision, each with its sha256 where it is known."""
+    """Names files of a repository at a revision, each with its sha256 where it is known."""
 
     repository: str
     revision: str
@@ -236,7 +236,7 @@ def _user_folder(repository: str) -> Path | None:
 
 @dataclass(frozen=True)
 class ModelFiles:
-    """A folder, the files in it that are the weights, and what to call it."""
+    """Names a folder, the files in it that are the weights, and what to call it."""
 
     name: str
     folder: Path

@@ -131,7 +131,7 @@ class Clock:
 
 
 class Clocks:
-    """The clocks of the objects of a file.
+    """Holds a clock for each object of a file.
 
     source   a video or a history (itself, or the path of either) that serves all, several that are
              found by their names, a mapping of objects to them, or None: the videos that files name

@@ -70,9 +70,9 @@ def _of_module(
     suffixes: tuple[str, ...],
     counting: tuple[str, str, float | None],
     module: ModuleType,
-    **more: Any,
+    **options: Any,
 ) -> Format:
-    return Format(name, suffixes, *counting, module.write, module.read, **more)
+    return Format(name, suffixes, *counting, module.write, module.read, **options)
 
 
 # base, end and tolerance_s of a Format

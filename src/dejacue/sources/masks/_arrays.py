@@ -144,12 +144,12 @@ def _planes(
     path: Path, masks: _StoredArray, keys: Keys, ids: list[int] | None, threshold: float | None
 ) -> ListedRows:
     """Return the rows of a bool stack: (N, K, H, W), or (N, H, W) with one object in each row."""
-    count, *more = masks.shape[:-2]
+    count, *rest = masks.shape[:-2]
     objects: list[dict[int, tuple[int, int | None]]]  # id → row and, of (N, K, H, W), plane
-    if more:
-        ids = list(range(1, more[0] + 1)) if ids is None else ids
-        if len(ids) != more[0] or len(set(ids)) < len(ids):
-            problem = f"{len(ids)} ids for {more[0]} objects"
+    if rest:
+        ids = list(range(1, rest[0] + 1)) if ids is None else ids
+        if len(ids) != rest[0] or len(set(ids)) < len(ids):
+            problem = f"{len(ids)} ids for {rest[0]} objects"
             raise InputError(problem, field="ids", remedy="give one for each")
         objects = [{id: (row, plane) for plane, id in enumerate(ids)} for row in range(count)]
     else:
@@ -242,8 +242,8 @@ def _keys(columns: Mapping[str, NDArray[Any]], count: int) -> Keys:
     for name, kinds in (("frames", "iu"), ("names", "U")):
         column = columns.get(name)
         if column is not None and (column.shape != (count,) or column.dtype.kind not in kinds):
-            given = f"type {column.dtype} and shape {column.shape}"
-            raise InputError(f"{name} of {given} for {count} rows of masks", field=name)
+            actual = f"type {column.dtype} and shape {column.shape}"
+            raise InputError(f"{name} of {actual} for {count} rows of masks", field=name)
     frames, names = columns.get("frames"), columns.get("names")
     if frames is not None and (frames < 0).any():
         problem, remedy = f"frames contain {frames.min()}", "frames count from 0"

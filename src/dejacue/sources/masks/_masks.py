@@ -61,7 +61,7 @@ class Matching:
         if long := next((name for name in names if len(name) > MAX_NAME_LETTERS), None):
             remedy = f"names have at most {MAX_NAME_LETTERS} characters"
             raise bad_name(path, long, f'a mask is named "{shortened(long)}"', remedy)
-        self.every = 1  # of the frames that are meant, one of so many is looked at
+        self.step = 1  # of the frames that are meant, one of so many is looked at
         self._stems = {name: row for row, name in enumerate(names)}
         if len(self._stems) < len(names):
             twice = next(name for row, name in enumerate(names) if self._stems[name] != row)
@@ -85,7 +85,7 @@ class Matching:
         if self.match == "one-based":
             return self.sources.get(frame.source + 1)
         if self.match == "index":
-            return self.positions.get(frame.index * self.every)
+            return self.positions.get(frame.index * self.step)
         if frame.name is not None:
             if _form(frame.name) in self._forms:
                 return self._named(frame, frame.name)
@@ -161,7 +161,7 @@ class Matching:
         return {name: same[0] for name, same in rows.items() if len(same) == 1}
 
     def _numbered(self, frame: Frame) -> int | None:
-        at = frame.index * self.every
+        at = frame.index * self.step
         source, index = self.sources.get(frame.source), self.positions.get(at)
         if self.counted_from_one and at == frame.source:
             if frame.source >= len(self.keys):
@@ -174,13 +174,13 @@ class Matching:
             return index
         if source == index:
             return source
-        more = self.frames is not None and len(self.keys) > self.frames
-        if more and frame.name is None and not self.counted_from_one:
+        surplus = self.frames is not None and len(self.keys) > self.frames
+        if surplus and frame.name is None and not self.counted_from_one:
             return source
         raise self._ambiguous(frame, source, index)
 
     def _ambiguous(self, frame: Frame, source: int | None, index: int | None) -> InputError:
-        at = frame.index * self.every
+        at = frame.index * self.step
         return self._refusal(
             f"the numbers of the masks are ambiguous: as frames of the source, where sampled frame "
             f"{at} (source frame {frame.source}) has {self.label(source)}, or as positions in the "
@@ -213,8 +213,8 @@ def _without_zeros(name: str) -> tuple[str | int, ...]:
 
 
 def _examples(names: Sequence[str]) -> str:
-    more = ", …" if len(names) > 2 else ""
-    return ", ".join(f'"{name}"' for name in names[:2]) + more
+    ellipsis = ", …" if len(names) > 2 else ""
+    return ", ".join(f'"{name}"' for name in names[:2]) + ellipsis
 
 
 def _numbers(names: Sequence[str], path: Path) -> list[int]:
@@ -342,13 +342,13 @@ class Masks:
         """Return whether they were given as they are, not by a path."""
         return not self._rows.files
 
-    def thinned(self, every: int) -> Masks:
+    def thinned(self, step: int) -> Masks:
         """Return the same masks for every n-th of their frames (``Video.thinned``)."""
-        if every == 1:
+        if step == 1:
             return self
         thinned = copy.copy(self)
         thinned._matching = copy.copy(self._matching)
-        thinned._matching.every = every
+        thinned._matching.step = step
         thinned._coverage = Coverage(thinned._matching, self._rows.complete)
         return thinned
 
@@ -367,8 +367,8 @@ class Masks:
 
     def _several(self) -> InputError:
         ids = sorted(self._known)
-        more = ", …" if len(ids) > MAX_LISTED_IDS else ""
-        names = ", ".join(map(str, ids[:MAX_LISTED_IDS])) + more
+        ellipsis = ", …" if len(ids) > MAX_LISTED_IDS else ""
+        names = ", ".join(map(str, ids[:MAX_LISTED_IDS])) + ellipsis
         first, second = ids[:2]
         return InputError(
             f"holds the objects {names}",

@@ -90,7 +90,7 @@ class RegionMasks(Masks):
     def key(self) -> str:
         return f"region {self._rows.content}"
 
-    def thinned(self, every: int) -> Masks:
+    def thinned(self, step: int) -> Masks:
         return self
 
     def unions(self, frame: Frame, lineages: Sequence[frozenset[int] | None]) -> list[Mask | None]:

@@ -35,7 +35,7 @@ class Prompt:
 
 @dataclass(frozen=True, eq=False)
 class Observation:
-    """One object in one frame.
+    """Says where one object is in one frame.
 
     mask       (H, W), of the frame's size; all false where the object is not seen
     presence   how sure the tracker is that the object is there, 0 to 1

@@ -50,7 +50,7 @@ class Doubt:
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """One object, frame by frame.
+    """Follows one object frame by frame, as columns.
 
     frames     (N,) numbers of the frames, increasing
     area       (N,) pixels; 0 where it is not seen
@@ -130,10 +130,10 @@ def _absences(series: Series) -> Iterator[Row]:
     gone = ~seen
     gone[: int(seen.argmax())] = False  # it counts from its first appearance on
     for first, last in _runs(gone):
-        more = "" if last + 1 < len(seen) else " to the end"
+        until_end = "" if last + 1 < len(seen) else " to the end"
         frames = int(series.frames[last] - series.frames[first]) + 1  # as the doubt counts them
-        yield "lost", first, last, f"{KINDS['lost']}{more} ({counted(frames, 'frame')})"
-        if not more:
+        yield "lost", first, last, f"{KINDS['lost']}{until_end} ({counted(frames, 'frame')})"
+        if not until_end:
             yield "back", last + 1, last + 1, KINDS["back"]
 
 
@@ -143,7 +143,7 @@ def _switches(series: Series) -> Iterator[Row]:
     A change of colour alone is mostly what one looks for, a change of state; another object seldom
     lies where the last one was. Only colours that are new altogether count wherever they are.
     """
-    other = np.zeros(len(series.area), dtype=bool)
+    switched = np.zeros(len(series.area), dtype=bool)
     for at, past in _pasts(series):
         colours = series.colours[past]
         centre = np.median(colours, axis=0)
@@ -156,10 +156,10 @@ def _switches(series: Series) -> Iterator[Row]:
         boxes = series.boxes[[*past, at]]
         *before, overlap = _overlaps(boxes[:-1], boxes[1:])
         elsewhere = overlap < min(MAX_OVERLAP, np.median(before) / 2)
-        other[at] = (elsewhere and distance > MIN_DISTANCE) or (
+        switched[at] = (elsewhere and distance > MIN_DISTANCE) or (
             _distance(colours, series.colours[at]).min() > NEW_DISTANCE
         )
-    for first, last in _runs(other):
+    for first, last in _runs(switched):
         yield "switch", first, last, KINDS["switch"]
 
 

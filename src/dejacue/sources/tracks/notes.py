@@ -52,7 +52,7 @@ class Notes(
     tag_field="schema",
     tag=SCHEMA,
 ):
-    """All notes of one file or folder of masks.
+    """All that is noted of one file or folder of masks.
 
     video_key        changes with the video and with which of its frames are looked at
     match            how open_masks finds the mask of a frame: "source" or "stem"

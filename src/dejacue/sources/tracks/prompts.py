@@ -25,7 +25,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from dejacue.errors import DejaCueError, InputError, extra, in_file, named, shown
+from dejacue.errors import DejaCueError, InputError, extra, in_file, named, printable
 from dejacue.records.arrays import as_array
 from dejacue.sources.masks.labels import LOSSY, MAX_LABELS, VOID, read_picture
 from dejacue.sources.masks.objects import is_id
@@ -239,7 +239,7 @@ def _check_fields(prompt: Any) -> None:
         problem = f"frame {prompt.frame!r:.40}: give the position of a frame, counted from 0"
         raise InputError(problem, field="frame", value=prompt.frame)
     if not is_id(prompt.object) or not 1 <= prompt.object <= MAX_OBJECT:
-        problem = f"object {shown(prompt.object)}: objects are numbered 1 to {MAX_OBJECT}"
+        problem = f"object {printable(prompt.object)}: objects are numbered 1 to {MAX_OBJECT}"
         raise InputError(problem, field="object", value=prompt.object)
     if prompt.box is not None and not are_numbers([prompt.box], 4):
         problem = f"box {prompt.box!s:.60}: a box is (x0, y0, x1, y1)"
@@ -270,7 +270,7 @@ def drop_repeated_pieces(
             repeated += [id] if content in known else []
             known.append(content)
     numbers = {
-        id: id - sum(other < id for other in repeated)
+        id: id - sum(piece < id for piece in repeated)
         for pieces in lineages.values()
         for id in pieces
         if id not in repeated
@@ -403,7 +403,7 @@ def _combined(video: Video, prompts: Iterable[Prompt], frames: Iterable[Frame]) 
         frame = by_index[index]
         with named(f"object {object}, frame {frame.source}"):
             prompt = united(group, frame.shape)
-            for box in (other.box for other in group if other.box is not None):
+            for box in (member.box for member in group if member.box is not None):
                 if _outside(box, frame.shape) > MIN_NOTED_OUTSIDE:
                     height, width = frame.shape
                     video.note(
@@ -427,8 +427,8 @@ def united(prompts: Sequence[Prompt], size: tuple[int, int]) -> Prompt:
     frame, object = int(prompts[0].frame), int(prompts[0].object)
     boxes = {_clipped(prompt.box, size): prompt.box for prompt in prompts if prompt.box is not None}
     if len(boxes) > 1:
-        first, other, *_ = (_written(box) for box in boxes.values())
-        problem = f"the boxes {first} and {other} contradict each other"
+        first, second, *_ = (_written(box) for box in boxes.values())
+        problem = f"the boxes {first} and {second} contradict each other"
         raise InputError(problem, field="box", remedy="keep one")
     box = next(iter(boxes), None)
     clicks = ((float(x), float(y), bool(on)) for prompt in prompts for x, y, on in prompt.points)

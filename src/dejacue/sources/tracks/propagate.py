@@ -67,7 +67,7 @@ _NO_PIXELS = np.zeros((0, 0, 3), dtype=np.uint8)
 
 
 class PackedObservation(NamedTuple):
-    """One object in one frame: the mask as COCO's runs, and what doubts are made of.
+    """Packs an object in a frame: the mask as COCO's runs, and what doubts are made of.
 
     colours   as colour_signature gives them, in 255ths
     """
@@ -114,7 +114,7 @@ class FrameRecord(msgspec.Struct, tag="frame"):
 
 
 class _State(msgspec.Struct, tag="state"):
-    """The session of the pass ``direction``, after ``done`` of its frames."""
+    """Holds the session of the pass ``direction``, after ``done`` of its frames."""
 
     direction: Direction
     done: int
@@ -415,7 +415,7 @@ class TrackRequest:
             self.backward,
             self.presence,
             prompt_content(self.prompts, object),
-            [(other, prompt_content(self.prompts, other)) for other in others],
+            [(piece, prompt_content(self.prompts, piece)) for piece in others],
             *((shot.start, shot.end) for shot in self.shots),
         ]
         return hashlib.sha256(json.dumps(content).encode()).hexdigest()

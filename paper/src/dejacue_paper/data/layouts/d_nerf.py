@@ -74,7 +74,7 @@ def _clip(name: str, scene: Path, frames: list[_Frame]) -> tuple[Clip, list[str]
         times=tuple(times[at] for at in here),
         unit="0 to 1",
         component=scene.resolve().name,
-        more={"split": name.rpartition("-")[2]},
+        columns={"split": name.rpartition("-")[2]},
         transparent=True,
     )
     return clip, [str(paths[at].relative_to(scene)) for at in order if at not in set(here)]

@@ -105,7 +105,7 @@ def _camera(
         times=tuple(float(time) for time, _ in here),
         unit="warp ids",
         component=scene.resolve().name,
-        more={"split": "val" if split == {True} else "train" if split == {False} else "both"},
+        columns={"split": "val" if split == {True} else "train" if split == {False} else "both"},
     )
     return clip, [str(path.relative_to(scene)) for _, path in paths if path not in images]
 

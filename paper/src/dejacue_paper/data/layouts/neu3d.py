@@ -33,7 +33,7 @@ def read(folder: Path) -> Dataset:
             number = int(_CAMERA.fullmatch(video.stem)[1])  # type: ignore[index]
             split = "test" if number == HELD_OUT else "train"
             clips.append(
-                Clip(f"{name}-{video.stem}", str(video), component=name, more={"split": split})
+                Clip(f"{name}-{video.stem}", str(video), component=name, columns={"split": split})
             )
         rows = _rows(scene / POSES)
         if rows is None:

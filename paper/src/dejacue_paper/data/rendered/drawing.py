@@ -156,9 +156,9 @@ def darker(colour: Colour, factor: float) -> Colour:
     return _colour([channel * factor for channel in colour])
 
 
-def mix(first: Colour, other: Colour, share: float) -> Colour:
+def mix(first: Colour, second: Colour, share: float) -> Colour:
     """Mix ``first`` (share 0) and ``other`` (share 1)."""
-    return _colour([a + (b - a) * share for a, b in zip(first, other, strict=True)])
+    return _colour([a + (b - a) * share for a, b in zip(first, second, strict=True)])
 
 
 def between(stops: Sequence[Colour], progress: float) -> Colour:

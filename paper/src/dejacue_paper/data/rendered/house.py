@@ -213,10 +213,10 @@ def book(rng: np.random.Generator) -> Paint:
             text(canvas, page, 7)
         if reach < 0:
             canvas.polygon(moved(leaf(reach, lift), -0.015, 0.035), darker(cover, 0.8))
-            other = leaf(reach, lift, 0.05)
-            canvas.polygon(other, paper, shade=-0.1)
-            text(canvas, other, 4)
-            x, y = other.mean(axis=0)
+            back = leaf(reach, lift, 0.05)
+            canvas.polygon(back, paper, shade=-0.1)
+            text(canvas, back, 4)
+            x, y = back.mean(axis=0)
             canvas.ellipse(x, y + 0.09, 0.11 * abs(reach), 0.08, picture, shade=0.1)
         else:
             front = leaf(reach, lift)
@@ -234,7 +234,7 @@ def book(rng: np.random.Generator) -> Paint:
 def umbrella(rng: np.random.Generator) -> Paint:
     """Return the painter of an umbrella; progress opens it."""
     cloth = draw_colour(rng, saturation=(0.45, 0.9), value=(0.45, 0.95))
-    other = draw_colour(rng) if rng.random() < 0.5 else darker(cloth, 0.82)
+    stripe = draw_colour(rng) if rng.random() < 0.5 else darker(cloth, 0.82)
     stick = draw_colour(rng, (0.05, 0.1), (0.3, 0.7), (0.3, 0.55))
     panels = int(rng.integers(5, 8))
 
@@ -253,7 +253,7 @@ def umbrella(rng: np.random.Generator) -> Paint:
                 for x in (a, b)
             ]
             gore = np.concatenate([[(0.5, 0.1), up[1]], hem, [up[0]]])
-            canvas.polygon(gore, cloth if k % 2 else other, shade=0.12)
+            canvas.polygon(gore, cloth if k % 2 else stripe, shade=0.12)
         canvas.line([(0.5, 0.12), (0.5, 0.04)], 0.025, stick)
         if progress < 0.2:
             canvas.polygon(

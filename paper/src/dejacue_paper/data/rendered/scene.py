@@ -235,7 +235,7 @@ class RenderedScene:
 
 @dataclass(frozen=True, eq=False)
 class Lens:
-    """Light falloff and grain."""
+    """Darkens the corners and adds grain."""
 
     falloff: NDArray[np.float32]  # (H, W, 1), about 1
     grain: NDArray[np.float32]  # (H + GRAIN_MARGIN, W + GRAIN_MARGIN, 3)

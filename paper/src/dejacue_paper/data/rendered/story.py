@@ -25,7 +25,7 @@ PROGRESS_STEPS = 64  # progress is a multiple of 1/64, so that drawings can be c
 
 @dataclass(frozen=True, eq=False)
 class Family:
-    """One kind of object.
+    """A kind of object that can be drawn in its states.
 
     descriptions   state → at least four paraphrases; the keys are the states in order
     make           fixes an appearance and returns its painter

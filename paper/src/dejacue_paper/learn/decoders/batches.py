@@ -59,9 +59,9 @@ def unique(rows: Index, history: Index, random: np.random.Generator) -> list[Ind
             place += 1
     random.shuffle(batches)
     for batch in batches:
-        other = order[history[order] != history[batch[0]]]
-        if len(batch) == 1 and len(other):
-            batch.append(int(random.choice(other)))
+        rest = order[history[order] != history[batch[0]]]
+        if len(batch) == 1 and len(rest):
+            batch.append(int(random.choice(rest)))
     return [np.array(batch) for batch in batches]
 
 
@@ -145,12 +145,12 @@ def _draw(records: Records, row: int, random: np.random.Generator, out: Index) -
     """Draw two frames inside and two outside; inside ones where nothing is outside."""
     length = records.length[records.run[row]]
     inside = records.inside[row, :length]
-    first, other = np.flatnonzero(inside), np.flatnonzero(~inside)
+    first, rest = np.flatnonzero(inside), np.flatnonzero(~inside)
     if not len(first):
         return 0.0
-    other = other if len(other) >= 2 else first
+    rest = rest if len(rest) >= 2 else first
     out[0] = random.choice(first, 2, replace=len(first) < 2)
-    out[1] = random.choice(other, 2, replace=len(other) < 2)
+    out[1] = random.choice(rest, 2, replace=len(rest) < 2)
     return 1.0
 
 
@@ -161,8 +161,8 @@ def _rivals(records: Records, batch: Index, as_published: bool) -> tuple[Index, 
     rival, rivalled = np.zeros(size, np.int64), np.zeros(size, np.int64)
     for b in range(size):
         for step in range(1, size + 1):
-            other = (b + step) % size
-            if as_published or (history[other] != history[b] and wording[other] != wording[b]):
-                rival[b], rivalled[b] = other, 1
+            partner = (b + step) % size
+            if as_published or (history[partner] != history[b] and wording[partner] != wording[b]):
+                rival[b], rivalled[b] = partner, 1
                 break
     return rival, rivalled

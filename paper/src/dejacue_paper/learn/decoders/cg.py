@@ -64,11 +64,11 @@ class CGDETR(core.RivalModel):
         token = self.first_token(seen, mass, batch.frames)
         for layer in self.asking:
             token = layer.alone(token)
-        every = core.through(
+        hidden = core.through(
             self.encoder, *core.before(token, self.place(many), x, pos, batch.frames)
         )
-        memory = every[:, :, 1:] + every[:, :, :1]
-        salient = (self.shared(every[:, :, 1:]) * self.shared(every[:, :, :1])).sum(-1)
+        memory = hidden[:, :, 1:] + hidden[:, :, :1]
+        salient = (self.shared(hidden[:, :, 1:]) * self.shared(hidden[:, :, :1])).sum(-1)
         return {
             "seen": seen,
             "heard": heard,
@@ -97,7 +97,7 @@ class CGDETR(core.RivalModel):
         return Output(spans, logits, known["saliency"], known)
 
     def loss(self, batch: TrainingBatch, output: Output, phase: int) -> Tensor:
-        known, rival = output.more, batch.rival
+        known, rival = output.extra, batch.rival
         wrong = self.encode(batch, of_rival(batch.words, rival), of_rival(batch.spoken, rival))
         mass, rival_mass = (
             attention["mass"].clamp(1e-6, 1 - 1e-6).logit() for attention in (known, wrong)
@@ -139,7 +139,7 @@ class CGDETR(core.RivalModel):
         return self.chosen(spoken, m, n, batch) + self.chosen(unsaid, n, m, batch) + near
 
     def chosen(
-        self, sentence: Tensor, moment: Tensor, other: Tensor, batch: TrainingBatch
+        self, sentence: Tensor, moment: Tensor, rival: Tensor, batch: TrainingBatch
     ) -> Tensor:
         """Return the cross-entropy over all of the batch, without those that are no negatives."""
         absent = (batch.weight == 0)[:, None, :].expand_as(batch.same)
@@ -147,7 +147,7 @@ class CGDETR(core.RivalModel):
         similarity = la.cosine(sentence, moment).masked_fill(
             (absent | batch.same) & ~diagonal, -torch.inf
         )
-        two = la.cosine(sentence, other).masked_fill((absent | batch.same) & ~diagonal, -torch.inf)
+        two = la.cosine(sentence, rival).masked_fill((absent | batch.same) & ~diagonal, -torch.inf)
         log = torch.cat([similarity, two], -1).log_softmax(-1)
         weight = batch.weight * (batch.inside.sum(-1) > 0)
         return average(-log.diagonal(dim1=-2, dim2=-1), weight)

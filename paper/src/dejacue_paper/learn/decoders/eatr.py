@@ -80,7 +80,7 @@ class EaTR(core.DecoderModel):
         return Output(spans, logits, saliency, {"events": events})
 
     def loss(self, batch: TrainingBatch, output: Output, phase: int) -> Tensor:
-        slots = output.more["events"]
+        slots = output.extra["events"]
         apart = (slots[..., :, None, :] - batch.events[..., None, :, :]).abs()
         over = 1 - overlaps(slots[..., :, None, :], batch.events[..., None, :, :])[1]
         match = assign(L1 * apart.sum(-1) + GIOU * over, batch.parted).transpose(-1, -2)

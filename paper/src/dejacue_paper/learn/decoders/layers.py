@@ -82,7 +82,7 @@ class Table(Start):
 
 
 class Norm(nn.Module):
-    """LayerNorm over the last axis."""
+    """Applies LayerNorm over the last axis."""
 
     def __init__(self, members: int, width: int = WIDTH) -> None:
         super().__init__()
@@ -106,7 +106,7 @@ class PReLU(nn.Module):
 
 
 class MLP(nn.Module):
-    """Linear layers with ReLU between; last: how the last one starts."""
+    """Applies linear layers with ReLU between; last: how the last one starts."""
 
     def __init__(
         self, members: int, widths: Sequence[int], init: str = "default", last: str | None = None
@@ -193,7 +193,7 @@ class Attention(nn.Module):
 
 
 class EncoderLayer(nn.Module):
-    """Post-norm self-attention."""
+    """Applies self-attention, then normalises."""
 
     def __init__(self, members: int, activation: str, hidden: int = HIDDEN) -> None:
         super().__init__()
@@ -221,9 +221,9 @@ class CrossLayer(nn.Module):
         self.path = path
 
     def forward(
-        self, x: Tensor, pos: Tensor, other: Tensor, there: Tensor, silent: int = 0
+        self, x: Tensor, pos: Tensor, context: Tensor, there: Tensor, silent: int = 0
     ) -> tuple[Tensor, Tensor]:
-        attended, weights = self.attention(x + pos, other, other, there, silent)
+        attended, weights = self.attention(x + pos, context, context, there, silent)
         return self.alone(x + self._path(drop(attended, self))), weights
 
     def alone(self, x: Tensor) -> Tensor:

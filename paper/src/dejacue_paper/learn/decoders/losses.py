@@ -61,7 +61,7 @@ class Output:
     spans: Tensor
     logits: Tensor
     saliency: Tensor
-    more: dict[str, Tensor] = field(default_factory=dict)
+    extra: dict[str, Tensor] = field(default_factory=dict)
 
 
 def average(values: Tensor, weight: Tensor) -> Tensor:
@@ -80,9 +80,9 @@ def ends(spans: Tensor) -> tuple[Tensor, Tensor]:
     return centre - width / 2, centre + width / 2
 
 
-def overlaps(first: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
+def overlaps(first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
     """Return IoU and generalised IoU of spans, with broadcasting."""
-    (a, b), (c, d) = ends(first), ends(other)
+    (a, b), (c, d) = ends(first), ends(second)
     shared = (torch.minimum(b, d) - torch.maximum(a, c)).clamp(min=0)
     union = (b - a) + (d - c) - shared
     hull = (torch.maximum(b, d) - torch.minimum(a, c)).clamp(min=1e-6)
@@ -92,9 +92,9 @@ def overlaps(first: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
 
 def costs(spans: Tensor, foreground: Tensor, targets: Tensor) -> Tensor:
     """Return the costs (…, Q, G) of matching spans with targets."""
-    first, other = spans[..., :, None, :], targets[..., None, :, :]
-    apart = (first - other).abs().sum(-1)
-    return L1 * apart - GIOU * overlaps(first, other)[1] - CLASS * foreground[..., None]
+    first, second = spans[..., :, None, :], targets[..., None, :, :]
+    apart = (first - second).abs().sum(-1)
+    return L1 * apart - GIOU * overlaps(first, second)[1] - CLASS * foreground[..., None]
 
 
 def span_terms(spans: Tensor, match: Tensor, targets: Tensor, weight: Tensor) -> tuple[Tensor, ...]:
@@ -136,15 +136,15 @@ def foreground(logits: Tensor, focal: bool) -> Tensor:
 
 
 def set_terms(
-    output: Output, batch: TrainingBatch, *, focal: bool = False, more: Tensor | None = None
+    output: Output, batch: TrainingBatch, *, focal: bool = False, extra: Tensor | None = None
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Return L1, gIoU and class terms summed over layers, (K,) each, and the match (L, K, B, G, Q).
 
-    more   further costs, (layers, K, B, Q, G)
+    extra  further costs, (layers, K, B, Q, G)
     """
     targets = batch.spans.expand(len(output.spans), -1, -1, -1, -1)
     table = costs(output.spans, foreground(output.logits, focal), targets)
-    match = assign(table if more is None else table + more, batch.true.expand(targets.shape[:-1]))
+    match = assign(table if extra is None else table + extra, batch.true.expand(targets.shape[:-1]))
     term = focal_term if focal else class_term
     near = over = named = output.spans.new_zeros(())
     for spans, logits, layer_match in zip(output.spans, output.logits, match, strict=True):

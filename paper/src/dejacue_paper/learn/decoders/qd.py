@@ -26,9 +26,9 @@ class QDDETR(core.RivalModel):
         x, pos, heard = self.see(batch.video), la.positions(batch.frames), self.hear(words)
         for layer in self.asking:
             x, _ = layer(x, pos, heard, spoken)
-        every = core.through(self.encoder, *self.token(x, pos, batch.frames))
-        memory = every[:, :, 1:]
-        saliency = (self.of_frame(memory) * self.of_all(every[:, :, :1])).sum(-1) / WIDTH**0.5
+        hidden = core.through(self.encoder, *self.token(x, pos, batch.frames))
+        memory = hidden[:, :, 1:]
+        saliency = (self.of_frame(memory) * self.of_all(hidden[:, :, :1])).sum(-1) / WIDTH**0.5
         return memory, pos, saliency
 
     def salient(self, batch: TrainingBatch, words: Tensor, spoken: Tensor, phase: int) -> Tensor:

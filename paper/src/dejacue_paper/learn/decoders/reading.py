@@ -28,7 +28,7 @@ Predictions = list[NDArray[np.float64]]  # per history: first position, last pos
 
 @dataclass(frozen=True, eq=False)
 class UnlabelledHistory:
-    """A history and words, without labels."""
+    """A history and words that have no labels."""
 
     history: History
     vocabulary: Vocabulary

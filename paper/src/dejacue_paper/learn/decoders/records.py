@@ -275,6 +275,6 @@ def same(entries: Sequence[Any], windows: Sequence[NDArray[np.int64]]) -> float:
         names = entry.vocabulary.state_names
         pairs = [(a, b) for a, b in combinations(range(len(selected)), 2) if names[a] != names[b]]
         if pairs:
-            first, other = np.array(pairs).T
-            alike.append(paired_tiou(selected[first], selected[other]))
+            first, second = np.array(pairs).T
+            alike.append(paired_tiou(selected[first], selected[second]))
     return float(np.concatenate(alike).mean()) if alike else float("nan")

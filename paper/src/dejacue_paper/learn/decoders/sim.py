@@ -77,12 +77,12 @@ class SimDETR(TRDETR):
         return Output(spans, logits, self.salient(memory), known)
 
     def scores(self, output: Output) -> Tensor:
-        return super().scores(output) * output.more["overlap"][-1].sigmoid()
+        return super().scores(output) * output.extra["overlap"][-1].sigmoid()
 
     def loss(self, batch: TrainingBatch, output: Output, phase: int) -> Tensor:
-        known = output.more
+        known = output.extra
         apart = self.unlike(known["masks"], batch)  # (layers, K, B, Q, G)
-        near, over, named, match = set_terms(output, batch, focal=True, more=MASK * apart.detach())
+        near, over, named, match = set_terms(output, batch, focal=True, extra=MASK * apart.detach())
         total = L1 * near + GIOU * over + CLASS * named
         paired = match.transpose(-1, -2) * batch.weight[:, :, None, None]
         for apart_of_layer, matched in zip(apart[:-1], paired[:-1], strict=True):

@@ -209,20 +209,20 @@ def _run(job: TrainingJob, condition: Condition) -> dict[str, Any]:
 
 def baselines(pack: str) -> dict[str, Any]:
     """Score the frozen readouts and windows that look at nothing, on what only exists here."""
-    found_: dict[str, Any] = {}
+    predictions: dict[str, Any] = {}
     packed = read_pack(Path(pack))
     for name in ("generated-tests", "rendered-tests"):
         if name == "rendered-tests" and name not in packed:
             continue
         entries = groups_of(pack, [name])[name]
-        found_[name] = {}
+        predictions[name] = {}
         for readout in ("contrast", "published", "longest-run"):
             windows = [
                 description_windows([entry.history], entry.vocabulary, readout=readout)[0]
                 for entry in entries
             ]
-            found_[name][readout] = _answer(entries, windows, name)
-    return found_
+            predictions[name][readout] = _answer(entries, windows, name)
+    return predictions
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -27,7 +27,7 @@ def _near(x: Tensor, outside: float) -> list[Tensor]:
 
 
 class Expert(Start):
-    """A convolution of each channel over five frames, a norm, and a map."""
+    """Convolves each channel over five frames, normalises, and maps."""
 
     def __init__(self, members: int) -> None:
         super().__init__()
@@ -74,11 +74,11 @@ class TaskWeave(core.RivalModel):
         for layer in self.asking:
             x, _ = layer(x, pos, heard, spoken)
         x = pooled(x, batch.frames)
-        every = core.through(self.encoder, *self.token(x, pos, batch.frames))
-        shared = pooled(every[:, :, 1:], batch.frames)
+        hidden = core.through(self.encoder, *self.token(x, pos, batch.frames))
+        shared = pooled(hidden[:, :, 1:], batch.frames)
         visible = ~batch.frames if self.as_published else batch.frames
         spans = self.expert(self.for_spans(x), visible) * shared
-        return spans, self.for_frames(x) * shared, every[:, :, :1], pos
+        return spans, self.for_frames(x) * shared, hidden[:, :, :1], pos
 
     def shine(self, frames: Tensor, token: Tensor) -> Tensor:
         out: Tensor = (self.of_frame(frames) * self.of_all(token)).sum(-1) / WIDTH**0.5

@@ -97,8 +97,8 @@ class TRDETR(core.DecoderModel):
             saliency = saliency.masked_fill(~batch.frames, -torch.inf)
         memory = memory + saliency.softmax(-1)[..., None] * x
         memory = core.through(self.encoder, memory, pos, batch.frames)
-        every = self.as_published  # the mean over target and siblings says little of the target
-        text = la.masked_mean(heard, batch.spoken) if every else heard[:, :, 0]
+        # the mean over target and siblings says little of the target
+        text = la.masked_mean(heard, batch.spoken) if self.as_published else heard[:, :, 0]
         return {"seen": seen, "heard": heard, "pos": pos, "memory": memory, "text": text}
 
     def salient(self, memory: Tensor) -> Tensor:
@@ -132,5 +132,5 @@ class TRDETR(core.DecoderModel):
             set_loss(output, batch, focal=True)
             + hinge(output.saliency, batch)
             + rank(output.saliency, batch)
-            + self.alignment(batch, output.more, output.more["text"])
+            + self.alignment(batch, output.extra, output.extra["text"])
         )

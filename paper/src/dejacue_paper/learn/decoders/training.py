@@ -86,7 +86,7 @@ def device_named(name: str | None) -> torch.device:
 
 
 class Data:
-    """Records on a device."""
+    """Records that lie on a device."""
 
     def __init__(self, records: Records, device: torch.device) -> None:
         self.records = records
@@ -387,8 +387,8 @@ class Stepper:
         self.losses[step].copy_(self.loss)
 
     def _load(self, step: int) -> None:
-        for current, every in zip(self.now, self.all, strict=True):
-            current.copy_(every[step])
+        for current, table in zip(self.now, self.all, strict=True):
+            current.copy_(table[step])
 
     def _on_gpu(self, step: int, phase: int) -> None:
         self._load(step)

@@ -96,8 +96,8 @@ class UVCOM(core.RivalModel):
         best = la.cosine(v, y).mean(-1).argmax(-1)
         token = la.picked(best, VIDEO_PROTOTYPES)[:, :, None] @ v
         place = torch.zeros_like(token)
-        every = core.through(self.encoder, *core.before(token, place, x, pos, batch.frames))
-        memory, token = every[:, :, 1:], every[:, :, :1]
+        hidden = core.through(self.encoder, *core.before(token, place, x, pos, batch.frames))
+        memory, token = hidden[:, :, 1:], hidden[:, :, :1]
         saliency = (self.of_frame(memory) * self.of_all(token)).sum(-1) / WIDTH**0.5
         return {
             "memory": memory,
@@ -128,7 +128,7 @@ class UVCOM(core.RivalModel):
         return near.masked_fill(apart | diagonal, torch.inf).argmin(-1)
 
     def loss(self, batch: TrainingBatch, output: Output, phase: int) -> Tensor:
-        known = output.more
+        known = output.extra
         pairs = both_ways(la.cosine(known["all"], known["text"]), batch)
         near = la.cosine(known["memory"], known["text"][:, :, None])[..., 0]
         log = near.masked_fill(~batch.frames, -torch.inf).log_softmax(-1)
