@@ -10,7 +10,7 @@ from helpers.films import CUPS, RATE, ColourRows, CupDetector, Film, cup_pixels
 
 import dejacue
 from dejacue.errors import Cancelled
-from dejacue.pipeline import Job
+from dejacue.pipeline import Job, where_is
 from dejacue.records.example import Example
 from dejacue.sources.masks import open_masks
 from dejacue.sources.tracks import read_notes
@@ -180,7 +180,11 @@ def test_the_right_instance_in_40_random_films(tmp_path) -> None:
         path = write_video(tmp_path / f"{seed}.mp4", film.frames, RATE)
         if not any(film.places):
             continue
-        job = Job(video=path, names="cup", detector=CupDetector(), tracker=Colour(), objects="all")
+        job = Job(
+            video=path,
+            where=where_is(names="cup", detector=CupDetector(), tracker=Colour()),
+            objects="all",
+        )
         observed = job.observe(encoder=ColourRows())
         for shown in tracks(observed.masks, path).values():
             seen = [cup for cup in shown if cup is not None]

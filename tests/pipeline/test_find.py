@@ -15,6 +15,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from helpers.errors import refused
+from helpers.still_tracker import Still
 
 import dejacue
 from dejacue import (
@@ -41,6 +42,8 @@ from dejacue.pipeline import (
     apply_readout,
     encode,
     job,
+    where,
+    where_is,
 )
 from dejacue.pipeline.words import encoded_words
 from dejacue.progress import NotebookBar, default_progress, silent
@@ -128,7 +131,7 @@ def test_a_finding_holds_windows_pictures_and_how_it_was_made(first, scene) -> N
 
 def test_video_masks_and_vocabulary_are_opened_once_and_decoded_once(cup, monkeypatch) -> None:
     videos = counted(monkeypatch, job, "open_video")
-    masks = counted(monkeypatch, job, "open_masks")
+    masks = counted(monkeypatch, where, "open_masks")
     words = counted(monkeypatch, _readout, "read_vocabulary")
     passes = counted(monkeypatch, Video, "_frames")
     finding = cup()
@@ -201,7 +204,12 @@ def test_the_stages_one_by_one_give_the_same(first, scene) -> None:
     encoder = load_encoder("mini")
     masks = scene / "Annotations"
     (encoded,) = encode(
-        Job(video=scene / "scene.mp4", masks=masks, objects=[1], encoder=encoder)
+        Job(
+            video=scene / "scene.mp4",
+            where=where_is(masks=masks),
+            objects=[1],
+            encoder=encoder,
+        )
     ).values()
     vocabulary, _ = encoded_words(scene / "vocabulary.yaml", encoded.history, encoder)
     timeline = apply_readout(encoded.history, vocabulary, ReadoutOptions(diagnostics=True))
@@ -256,18 +264,18 @@ def test_an_object_is_followed_from_a_box_and_nothing_is_left_on_disk(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     finding = find(
-        scene / "scene.mp4", scene / "vocabulary.yaml", box=edges, tracker="box", encoder="mini"
+        scene / "scene.mp4", scene / "vocabulary.yaml", box=edges, tracker=Still(), encoder="mini"
     )
     assert finding.made.tracker is not None
     assert finding.made.masks is None
-    assert any("the object is not tracked" in text for text in finding.warnings)
+    assert any("the box stays in place" in text for text in finding.warnings)
     assert list(tmp_path.iterdir()) == []
     prompted = find(
         scene / "scene.mp4",
         scene / "vocabulary.yaml",
         encoder="mini",
         folder=tmp_path / "out",
-        tracker="box",
+        tracker=Still(),
         prompts=Prompt(0, 1, tuple(map(float, edges))),
     )
     assert np.array_equal(prompted.history.features, finding.history.features)
@@ -284,7 +292,7 @@ def test_an_object_is_followed_from_a_box_and_nothing_is_left_on_disk(
 
 def test_masks_that_a_tracker_made_earlier_come_with_its_warnings(scene, edges, tmp_path) -> None:
     words, how = scene / "vocabulary.yaml", {"encoder": "mini", "folder": tmp_path}
-    tracked = find(scene / "scene.mp4", words, box=edges, tracker="box", **how)
+    tracked = find(scene / "scene.mp4", words, box=edges, tracker=Still(), **how)
     later = find(scene / "scene.mp4", words, masks=tmp_path / "masks", **how)
     assert later.made.tracker == tracked.made.tracker
     assert later.warnings == tracked.warnings
@@ -296,7 +304,7 @@ def test_progress_of_the_tracker_and_of_the_encoder_is_reported(scene, edges) ->
     def progress(stage, done, total=None, note=""):
         stages[stage] = done, total
 
-    find(scene / "scene.mp4", WORDS, box=edges, tracker="box", encoder="mini", progress=progress)
+    find(scene / "scene.mp4", WORDS, box=edges, tracker=Still(), encoder="mini", progress=progress)
     assert stages["follow"] == (60, 60)
     assert stages["decode"] == (60, 60)
     assert stages["encode"][1] == 60
@@ -670,14 +678,14 @@ def test_what_is_no_video_vocabulary_tracker_or_mask_is_refused(scene, cup) -> N
     with pytest.raises(InputError, match="tracker 5"):
         cup(masks=None, objects=None, box=(1, 2, 9, 9), tracker=5)
     with pytest.raises(InputError, match=r"bool of shape \(2, 4, 4\)"):
-        cup(masks=None, objects=None, mask=np.ones((2, 4, 4), bool), tracker="box")
+        cup(masks=None, objects=None, mask=np.ones((2, 4, 4), bool), tracker=Still())
 
 
 def test_a_mask_of_a_model_with_an_axis_of_one_is_one_mask(scene, edges) -> None:
     mask = np.zeros(next(iter(open_video(scene / "scene.mp4"))).image.shape[:2], bool)
     x0, y0, x1, y1 = edges
     mask[y0:y1, x0:x1] = True
-    how = {"tracker": "box", "encoder": "mini", "pictures": False}
+    how = {"tracker": Still(), "encoder": "mini", "pictures": False}
     plain, stacked = (find(scene / "scene.mp4", WORDS, mask=m, **how) for m in (mask, mask[None]))
     assert windows(plain) == windows(stacked)
     prompt = Prompt(np.int64(0), np.int64(1), mask=mask[None, None])
@@ -892,7 +900,7 @@ def test_progress_gets_all_four_arguments(cup) -> None:
 
 
 def test_masks_beside_a_finding_move_with_it(scene, edges, tmp_path) -> None:
-    options = {"box": edges, "tracker": "box", "encoder": "mini"}
+    options = {"box": edges, "tracker": Still(), "encoder": "mini"}
     first = find(scene / "scene.mp4", WORDS, folder=tmp_path / "a", **options)
     assert first.made.masks == str(tmp_path / "a" / "masks")
     (tmp_path / "a").rename(tmp_path / "b")

@@ -8,7 +8,7 @@ from helpers.errors import refused
 from helpers.films import RATE, ColourRows, Film
 
 import dejacue
-from dejacue.pipeline import Job
+from dejacue.pipeline import Job, where_is
 from dejacue.sources.masks import Region, open_masks, write_region
 from dejacue.sources.tracks import Prompt
 from dejacue.sources.video import open_video, write_video
@@ -50,14 +50,16 @@ def test_a_fixed_box_stays_where_it_is_and_says_so(path) -> None:
         path, examples=EXAMPLES, box=box, fixed=True, encoder=ColourRows(), pictures=False
     )
     assert finding.made.tracker == "fixed region"
-    observed = Job(video=path, prompts=[Prompt(0, 1, box=box)], fixed=True).observe()
+    observed = Job(
+        video=path, where=where_is(prompts=[Prompt(0, 1, box=box)], fixed=True)
+    ).observe()
     assert set(boxes_in(observed.masks, path)) == {box}
     assert observed.warnings
 
 
 def test_between_boxes_that_a_person_drew_the_box_moves_evenly(path, tmp_path) -> None:
     prompts = [Prompt(2, 1, box=(0, 0, 10, 10)), Prompt(12, 1, box=(20, 10, 40, 30))]
-    job = Job(video=path, prompts=prompts, tracker="box")
+    job = Job(video=path, where=where_is(prompts=prompts, fixed=True))
     observed = job.observe(None, tmp_path)
     edges = boxes_in(observed.masks, path)
     assert edges[:3] == [(0, 0, 10, 10)] * 3

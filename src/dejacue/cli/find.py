@@ -159,13 +159,12 @@ def find(
     Example: dejacue find kitchen.mp4 -v cup.yaml -o out
     """
     from dejacue.cli.readouts import readout_from
-    from dejacue.pipeline import ReadoutOptions, Search, TrackerOptions
+    from dejacue.pipeline import ReadoutOptions, Search, TrackerOptions, where_is
     from dejacue.sources.tracks import default_tracker
 
     texts = dict(o.pairs(settings, "--set", "KEY=VALUE, as in --set smoothing=0.8s"))
     values = {key: o.setting_value(key, texts.pop(key)) for key in SETTINGS if key in texts}
     chosen, width = readout_from(readout, texts, SETTINGS)
-    prompts = o.typed_prompts(box, point, mask)
     tracked = masks is None and not whole and not fixed
     learned_tracker = tracked and (tracker or default_tracker()) != "box"
     tracker_options = TrackerOptions()
@@ -180,14 +179,18 @@ def find(
         values,
         device,
         objects,
-        masks=masks,
-        prompts=prompts,
-        fixed=fixed,
-        whole=whole,
-        names=object_name or (),
-        detector=values.get("detector"),
-        tracker=tracker,
-        tracker_options=tracker_options,
+        where=where_is(
+            masks=masks,
+            kind=values.get("kind"),
+            match=values.get("match", "auto"),
+            prompts=o.typed_prompts(box, point, mask),
+            fixed=fixed,
+            whole=whole,
+            names=object_name or (),
+            detector=values.get("detector"),
+            tracker=tracker,
+            options=tracker_options,
+        ),
         encoder=encoder,
     )
     reading = ReadoutOptions(
@@ -219,13 +222,13 @@ def _more_examples(examples: o.Texts, changes: o.Texts) -> MoreExamples | None:
 def demo(output: Annotated[Path, o.output("Folder for the results.")] = Path("out/demo")) -> None:
     """Find the states of a cup in a short rendered video, and write a report."""
     from dejacue.data.demo import write_demo
-    from dejacue.pipeline import Job, Search
+    from dejacue.pipeline import Job, Search, where_is
 
     check_folder(output)
     scene = write_demo(output / "scene", overwrite=True)
     video, masks, words = scene / "scene.mp4", scene / "Annotations", scene / "vocabulary.yaml"
     truth = scene / "references.json"
-    job = Job(video=video, masks=masks, objects=[1], encoder="mini")
+    job = Job(video=video, where=where_is(masks=masks), objects=[1], encoder="mini")
     find_and_show(Search(video, words, job), Outputs(output=output, references=truth))
     say(
         f"again: dejacue find {video} --masks {masks} --object 1 --vocabulary {words} --encoder "

@@ -167,9 +167,10 @@ def masks_from_tracker(video: Video, box: str, tracker: str) -> Callable[[Frame]
 def masks_from_files(
     video: Video, masks: Path, match: str, objects: str | None
 ) -> Callable[[Frame], Mask]:
-    from dejacue.pipeline import Job
+    from dejacue.pipeline import Job, where_is
 
-    observed = Job(video=video, masks=masks, match=match, objects=objects).observe(video)
+    where = where_is(masks=masks, match=match)
+    observed = Job(video=video, where=where, objects=objects).observe(video)
     if len(observed.objects) > 1:
         names = ", ".join(observed.objects)
         problem = f"holds {names}, but a live reading follows one object"

@@ -379,7 +379,7 @@ def job(
     """Return the job of a command on one video; its pixel limit holds while the command runs.
 
     values    of the settings
-    options   further ones of ``Job``: masks, prompts, tracker, encoder …
+    options   further ones of ``Job``: where, encoder
     """
     from dejacue.pipeline import Job
     from dejacue.sources.masks.objects import object_groups
@@ -389,8 +389,6 @@ def job(
     return Job(
         video=single_path(video, context.args),
         sampling=replace(sampling, **of_video),
-        kind=values.get("kind"),
-        match=values.get("match", "auto"),
         objects=objects if objects is None or objects == "all" else object_groups(objects),
         encoder_options=encoder_options(values, device),
         **options,

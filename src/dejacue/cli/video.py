@@ -141,11 +141,13 @@ def encode(
 ) -> None:
     """Turn a video and the masks of an object into a history of features."""
     from dejacue.pipeline import encode as encode_objects
+    from dejacue.pipeline import where_is
     from dejacue.pipeline.ingest import check_room, open_store
 
     values = o.settings(settings, ENCODE_SETTINGS)
     sampling = o.sampling(start, end, stride, fps, stream)
-    job = o.job(context, video, sampling, values, device, objects, masks=masks, encoder=encoder)
+    where = where_is(masks=masks, kind=values.get("kind"), match=values.get("match", "auto"))
+    job = o.job(context, video, sampling, values, device, objects, where=where, encoder=encoder)
     # what is wrong with the input is said before a model is loaded
     if output is None and store is None:
         problem = "give a place for the history: -o x.history.npz, or --store FOLDER"

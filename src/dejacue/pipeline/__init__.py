@@ -2,7 +2,7 @@
 
     Job       a video, which frames, where the object is, an encoder     job.py
       .open      → Video
-      .observe   masks, or prompts and a tracker → Observed
+      .observe   Where: masks, prompts, a region or a name → Observed   where.py
     encode    a job → Encoded: History and pictures of each object    _encode.py
     apply_readout   a history and words → Timeline                    _readout.py
 
@@ -15,7 +15,8 @@ from dejacue.pipeline._encode import Encoded, encode
 from dejacue.pipeline._find import Search, find, find_each
 from dejacue.pipeline._readout import ReadoutOptions, apply_readout
 from dejacue.pipeline.finding import Finding
-from dejacue.pipeline.job import EncoderOptions, Job, Observed, VideoOptions, track
+from dejacue.pipeline.job import EncoderOptions, Job, VideoOptions
+from dejacue.pipeline.where import Observed, Where, track, where_is
 from dejacue.sources.findings import Made
 from dejacue.sources.tracks.follow import TrackerOptions
 from dejacue.sources.tracks.prompts import TypedPrompts
@@ -32,9 +33,11 @@ __all__ = [
     "TrackerOptions",
     "TypedPrompts",
     "VideoOptions",
+    "Where",
     "apply_readout",
     "encode",
     "find",
     "find_each",
     "track",
+    "where_is",
 ]

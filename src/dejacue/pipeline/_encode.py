@@ -16,7 +16,8 @@ from functools import partial
 from pathlib import Path
 
 from dejacue.errors import Cancelled, InputError
-from dejacue.pipeline.job import NOTHING_SAVED, Job, Observed, StrPath
+from dejacue.pipeline.job import Job
+from dejacue.pipeline.where import NOTHING_SAVED, Observed, StrPath
 from dejacue.progress import Progress, silent
 from dejacue.records import History, Note, Timeline
 from dejacue.records.history import FRAME_STEP, MEANINGLESS, PROBLEMS

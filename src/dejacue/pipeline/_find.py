@@ -37,12 +37,17 @@ from dejacue.pipeline.finding import Finding
 from dejacue.pipeline.job import (
     EncoderOptions,
     Job,
+    VideoOptions,
+    changed_options,
+)
+from dejacue.pipeline.where import (
+    AtPrompts,
+    ByName,
     MaskSource,
     Objects,
     Observed,
     StrPath,
-    VideoOptions,
-    changed_options,
+    where_is,
 )
 from dejacue.progress import Progress, default_progress
 from dejacue.records import History, Note
@@ -177,17 +182,19 @@ def _search(parameters: Mapping[str, Any]) -> Search:
     job = Job(
         video=p.video if isinstance(p.video, str | os.PathLike | Video) else "",
         sampling=VideoOptions(**sampling),
-        masks=p.masks,
-        prompts=[p.prompts] if isinstance(p.prompts, Prompt) else p.prompts or first,
-        fixed=p.fixed,
-        whole=p.whole,
-        names=p.object_name or (),
-        detector=p.detector,
+        where=where_is(
+            masks=p.masks,
+            kind=p.kind,
+            match=p.match,
+            prompts=[p.prompts] if isinstance(p.prompts, Prompt) else p.prompts or first,
+            fixed=p.fixed,
+            whole=p.whole,
+            names=p.object_name or (),
+            detector=p.detector,
+            tracker=p.tracker,
+            options=p.tracker_options,
+        ),
         objects=p.objects,
-        kind=p.kind,
-        match=p.match,
-        tracker=p.tracker,
-        tracker_options=p.tracker_options or TrackerOptions(),
         encoder=p.encoder,
         encoder_options=p.encoder_options or EncoderOptions(),
     )
@@ -245,7 +252,7 @@ class Search:
         unused = [*changed_options(job.sampling)]
         unused += ["object"] if job.objects not in (None, "all") else []
         with place:
-            if job.masks is not None or job.prompts or job.whole or job.names:
+            if not isinstance(job.where, ByName) or job.where.names:
                 problem = "is a history, which needs no masks or boxes"
                 raise InputError(problem, field="masks", remedy="leave them out")
             if self.vocabulary is None and self.examples is None and job.encoder is not None:
@@ -270,9 +277,11 @@ class Search:
         if self.folder is not None:
             check_place(self.folder, folder=True)
         words = LoadedVocabulary.load(self.vocabulary, job.encoder_options, self.examples)
-        if not (job.names or job.prompts or job.whole) and job.masks is None:
-            job = replace(job, names=words.vocabulary.object or ())
-        job.check()
+        if isinstance(job.where, ByName):
+            names = job.where.names or words.vocabulary.object or ()
+            where = replace(job.where, names=names)
+            where.check(video)
+            job = replace(job, where=where)
         job.check_weights()
         # what is wrong with the input is said before a model is loaded and an object followed
         observed = None if job.locates else job.observe(video)
@@ -332,7 +341,9 @@ def _counting(history: History) -> list[Note]:
 
 
 def _provenance(job: Job, observed: Observed, encoder: Encoder) -> Made:
-    kinds = (job.sampling, job.encoder_options, job.tracker_options)
+    kinds: list[VideoOptions | EncoderOptions | TrackerOptions]
+    kinds = [job.sampling, job.encoder_options]
+    kinds += [job.where.options] if isinstance(job.where, AtPrompts | ByName) else []
     options = {name: value for kind in kinds for name, value in changed_options(kind).items()}
     on_disk = not observed.temporary and not observed.masks.in_memory
     masks = os.path.abspath(observed.masks.path) if on_disk else None

@@ -19,7 +19,8 @@ from dejacue.method.localization import locate_many
 from dejacue.method.readout import Readout
 from dejacue.pipeline._readout import LoadedVocabulary, ReadoutOptions
 from dejacue.pipeline.ingest import Ingested, check_encoder_of, encoder_of, ingest
-from dejacue.pipeline.job import EncoderOptions, StrPath
+from dejacue.pipeline.job import EncoderOptions
+from dejacue.pipeline.where import StrPath
 from dejacue.progress import Progress, default_progress
 from dejacue.records import Timeline, Vocabulary
 from dejacue.records.history import MEANINGLESS

@@ -28,7 +28,8 @@ from dejacue.pipeline._readout import (
     VocabularySource,
     apply_readout,
 )
-from dejacue.pipeline.job import EncoderOptions, StrPath
+from dejacue.pipeline.job import EncoderOptions
+from dejacue.pipeline.where import StrPath
 from dejacue.records import History, Interval, Note, Timeline, Vocabulary, Window
 from dejacue.records.note import in_order
 from dejacue.sources.atomic import write_bytes, write_text

@@ -3,58 +3,26 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
-import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
-from dejacue.errors import Cancelled, InputError
-from dejacue.pipeline.by_name import SEARCH_FILE, SearchByName, others_found
+from dejacue.errors import InputError
+from dejacue.pipeline.where import (
+    ByName,
+    InMasks,
+    MaskSource,
+    Objects,
+    Observed,
+    Sight,
+    StrPath,
+    Where,
+)
 from dejacue.progress import Progress, silent
-from dejacue.records import Window
 from dejacue.records.history import FRAME_STEP
-from dejacue.report.track_sheet import check_sheet, update_sheet
-from dejacue.sources.build import Lineage
 from dejacue.sources.catalogue import check_models, default_encoder
-from dejacue.sources.detectors.base import Detector, check_names
-from dejacue.sources.detectors.zero_shot import DEFAULT as DEFAULT_DETECTOR
 from dejacue.sources.encoders import Encoder, load_encoder
-from dejacue.sources.masks import (
-    Masks,
-    Region,
-    RegionMasks,
-    check_path,
-    open_masks,
-    write_region,
-)
-from dejacue.sources.masks._region import FIXED
-from dejacue.sources.masks.objects import object_groups, object_name
-from dejacue.sources.tracks import (
-    Notes,
-    Tracker,
-    check_target,
-    default_tracker,
-    open_written,
-    read_notes,
-)
-from dejacue.sources.tracks.follow import (
-    Followed,
-    Prompts,
-    TrackerOptions,
-    follow,
-    placed_prompts,
-)
-from dejacue.sources.tracks.prompts import file_boxes
+from dejacue.sources.tracks.follow import TrackerOptions
 from dejacue.sources.video import Video, open_video
-
-StrPath = str | os.PathLike[str]
-MaskSource = Masks | str | os.PathLike[str] | Mapping[int, Mapping[int, Any]]
-TO_TRACK = "to track the object with SAM 2, pip install 'dejacue[track]'"
-NOTHING_SAVED = "stopped; without a folder, nothing is kept"
-Objects = int | Iterable[int] | Iterable[Iterable[int]] | str | None
 
 
 @dataclass(frozen=True)
@@ -121,15 +89,9 @@ class Job:
 
     video         a path, or an opened Video
     sampling      which frames are used; where it does not say, the encoder's pace decides
-    masks         a path, opened Masks, or SAM 2's dictionary {frame: {object: mask}}
-    prompts       instead of masks: where the object is, for a tracker
-    fixed         the boxes of the prompts stay where they are, or move evenly between frames
-    whole         instead of masks: every frame is the object
-    names         instead of masks: what the object is called, for a detector to find it
-    detector      a name or a Detector (None: llmdet)
+    where         how it is said where the object is (default: by its name)
     objects       mask ids that are one object, a list of these for each of several, or a text as on
                   the command line ("1,2", "1+2"); "all": each is one; None: the only one
-    kind, match   of the masks, as open_masks takes them
     encoder       a name or an Encoder (None: siglip2)
     id            of the history (default: the name of the video); those of several objects go on
                   with -1, -2+3 …
@@ -137,17 +99,8 @@ class Job:
 
     video: StrPath | Video
     sampling: VideoOptions = field(default_factory=VideoOptions)
-    masks: MaskSource | None = None
-    prompts: Prompts = ()
-    fixed: bool = False
-    whole: bool = False
-    names: str | Sequence[str] = ()
-    detector: Detector | str | None = None
+    where: Where = field(default_factory=ByName)
     objects: Objects = None
-    kind: str | None = None
-    match: str = "auto"
-    tracker: Tracker | str | None = None
-    tracker_options: TrackerOptions = field(default_factory=TrackerOptions)
     encoder: Encoder | str | None = None
     encoder_options: EncoderOptions = field(default_factory=EncoderOptions)
     id: str | None = None
@@ -189,45 +142,17 @@ class Job:
         """Return whether masks have to be made first, which are kept in the folder of the job."""
         return self.masks is None
 
-    def check(self) -> None:
-        """Refuse several ways to say where the object is, and none."""
-        ways = {
-            "masks": self.masks is not None,
-            "a box, point or mask": bool(self.prompts),
-            "whole": self.whole,
-        }
-        chosen = [way for way, is_given in ways.items() if is_given]
-        if len(chosen) > 1:
-            problem = f"{chosen[0]} is given as well as {chosen[1]}".replace(
-                "masks is", "masks are"
-            )
-            raise InputError(problem, field=chosen[0], remedy="leave one of them out")
-        if not chosen and not self.names:
-            raise InputError(
-                "say where the object is: name it in the vocabulary (object: cup) so that it is "
-                "found, draw a box x0,y0,x1,y1 around it, give its masks (a folder of PNGs, an "
-                ".npz, a COCO .json, boxes .csv), or look at the whole picture",
-                file=self.video.path if isinstance(self.video, Video) else self.video,
-                field="masks",
-            )
-        if self.fixed and not self.prompts:
-            problem = "fixed is for a box that stays where it is"
-            raise InputError(problem, field="fixed", remedy="give a box, or leave it out")
+    @property
+    def masks(self) -> MaskSource | None:
+        return self.where.masks if isinstance(self.where, InMasks) else None
 
     def check_weights(self) -> None:
         """Refuse, before anything is decoded, to go on without all weights that are needed where
         the user names no model."""
-        by_name = self.masks is None and not self.prompts and not self.whole
-        tracked = by_name or (bool(self.prompts) and not self.fixed)
-        names = {}
-        if self.encoder is None:
-            names["encoder"] = self.encoder_options.default_name
-        if by_name and self.detector is None:
-            names["detector"] = DEFAULT_DETECTOR
-        unnamed = self.tracker is None and default_tracker() != "box"
-        if names and tracked and unnamed:  # alone, it is looked for when the prompts are checked
-            names["tracker"] = default_tracker()
-        check_models(**names)
+        encoder = {} if self.encoder is not None else {"encoder": self.encoder_options.default_name}
+        models = {**encoder, **self.where.models()}
+        if list(models) != ["tracker"]:  # alone, it is looked for when the prompts are checked
+            check_models(**models)
 
     def observe(
         self,
@@ -236,203 +161,20 @@ class Job:
         progress: Progress = silent,
         encoder: Encoder | None = None,
     ) -> Observed:
-        """Return the masks of the job, or those that a tracker makes from prompts or names.
+        """Return where the objects are: masks that exist, or are made.
 
         video     that of the job, where it is open already
-        folder    where the tracker keeps its masks and finds those of an earlier run
+        folder    where masks that are made are kept, and those of an earlier run are found
         encoder   that of the job, where it is loaded already: it tells which objects of different
                   shots are the same
         """
         video = video or self.open()
-        self.check()
-        if self.whole:
-            return self._in_region(video, folder, Region())
-        if self.prompts:
-            return self._prompted(video, folder, progress)
-        if self.masks is None:
-            return self._by_name(video, folder, encoder or self.load(), progress)
-        masks, match = self.masks, self.match
-        if isinstance(masks, Masks):
-            notes = None if masks.in_memory else read_notes(masks.path)
-        else:
-            check_path(masks)
-            notes = None if isinstance(masks, Mapping) else read_notes(masks)
-            match = notes.match if notes is not None and match == "auto" else match
-            masks = open_masks(masks, kind=self.kind, match=match, frames=video.length)
-        warnings = () if notes is None else tuple(notes.problems)
-        return Observed(video, masks, self._named(video, masks), notes, warnings)
-
-    def _prompted(self, video: Video, folder: StrPath | None, progress: Progress) -> Observed:
-        unnamed = self.tracker is None and default_tracker() == "box"
-        if self.fixed or unnamed or self.tracker == "box":
-            boxes = file_boxes(video, placed_prompts(video, self.prompts)[0])
-            moved = any(len(frames) > 1 for frames in boxes.values())
-            if self.fixed or unnamed or moved:
-                observed = self._in_region(video, folder, Region(boxes))
-                stages = () if self.fixed else (TO_TRACK,)
-                return replace(observed, warnings=(*observed.warnings, *stages))
-        return self._tracked(video, folder, progress)
-
-    def _by_name(
-        self, video: Video, folder: StrPath | None, encoder: Encoder, progress: Progress
-    ) -> Observed:
-        by_name = SearchByName(video, check_names(self.names), self.detector)
-
-        def run(output: Path) -> Observed:
-            search = by_name.search(output.with_name(SEARCH_FILE), encoder, progress)
-            followed = (follow if folder is None else track)(
-                video,
-                search.prompts(),
-                output,
-                tracker=by_name.tracker(search, self.tracker_options.load(self.tracker)),
-                options=self.tracker_options,
-                shots=search.shots,
-                progress=progress,
-            )
-            followed = replace(followed, warnings=(search.summary, *followed.warnings))
-            observed = self._of_tracker(video, output, followed, folder is None)
-            if self.objects is not None or len(observed.objects) == 1:
-                return observed
-            numbers = list(followed.notes.seen_lineages)
-            first = next(iter(observed.objects.values()))
-            return replace(
-                observed,
-                objects={self.id or video.name: first},
-                warnings=(*observed.warnings, others_found(search, numbers)),
-            )
-
-        return with_masks_in(folder, run)
-
-    def _in_region(self, video: Video, folder: StrPath | None, region: Region) -> Observed:
-        """Return masks that are drawn where a person has said; in the folder, if there is one."""
-        masks = RegionMasks(region, Path(video.path))
-        if folder is not None:
-            path = Path(folder) / "region.json"
-            write_region(path, region)
-            masks = RegionMasks(region, path, on_disk=True)
-        several = self.objects is None and len(region.boxes) > 1
-        job = replace(self, objects="all") if several else self
-        return Observed(video, masks, job._named(video, masks), None, (region.note,))
-
-    def _named(self, video: Video, masks: Masks) -> dict[str, Lineage]:
-        """Return the histories to make: one of all ids, one of some, or one each."""
-        name = self.id or video.name
-        if self.objects is None:
-            masks.check_one_object()
-            return {name: None}
-        if self.objects == "all":
-            if not masks.ids():
-                problem = "contains no object"
-                remedy = "check that these are the right masks"
-                raise InputError(problem, file=masks.path, remedy=remedy)
-            return {f"{name}-{id}": frozenset([id]) for id in masks.ids()}
-        groups = object_groups(self.objects)
-        if len(groups) == 1:
-            return {name: frozenset(groups[0])}
-        return {f"{name}-{object_name(group)}": frozenset(group) for group in groups}
-
-    def _tracked(self, video: Video, folder: StrPath | None, progress: Progress) -> Observed:
-        def run(output: Path) -> Observed:
-            followed = (follow if folder is None else track)(
-                video,
-                self.prompts,
-                output,
-                tracker=self.tracker,
-                options=self.tracker_options,
-                progress=progress,
-            )
-            return self._of_tracker(video, output, followed, folder is None)
-
-        return with_masks_in(folder, run)
-
-    def _of_tracker(
-        self, video: Video, output: Path, followed: Followed, temporary: bool
-    ) -> Observed:
-        lineages, name = followed.notes.seen_lineages, self.id or video.name
-        if not lineages:
-            problem = "the object is not seen in any frame"
-            raise InputError(problem, file=output, field="prompts", remedy="check its box or click")
-        masks = open_written(output, followed.notes)
-        if self.objects in (None, "all"):
-            named: dict[str, Lineage] = {
-                f"{name}-{root}" if len(lineages) > 1 else name: frozenset(pieces)
-                for root, pieces in lineages.items()
-            }
-        else:
-            named = self._named(video, masks)
-        return Observed(video, masks, named, followed.notes, followed.warnings, temporary)
-
-
-def with_masks_in(folder: StrPath | None, run: Callable[[Path], Observed]) -> Observed:
-    """Return what ``run`` makes of masks that it writes below a folder; None: of temporary ones,
-    which go when the result goes."""
-    if folder is not None:
-        return run(Path(folder) / "masks")
-    place = Path(tempfile.mkdtemp(prefix="dejacue-"))
-    try:
-        observed = run(place / "masks")
-    except BaseException as error:
-        shutil.rmtree(place, ignore_errors=True)
-        if isinstance(error, Cancelled):
-            raise Cancelled(NOTHING_SAVED) from None
-        raise
-    weakref.finalize(observed, shutil.rmtree, place, ignore_errors=True)
-    return observed
-
-
-@dataclass(frozen=True, eq=False)
-class Observed:
-    """A video, its masks, and the objects to look for in them.
-
-    objects    the id of a history → the mask ids that are its pieces (None: all)
-    tracker    the tracker that made the masks; None: they were given, and not made by dejacue
-    warnings   what a reader must know of how the masks were made
-    """
-
-    video: Video
-    masks: Masks
-    objects: Mapping[str, Lineage]
-    notes: Notes | None = None
-    warnings: tuple[str, ...] = ()
-    temporary: bool = False  # the masks go when this goes
-
-    @property
-    def tracker(self) -> str | None:
-        if isinstance(self.masks, RegionMasks):
-            return self.masks.region.label
-        if self.notes is None:
-            return None
-        if self.notes.tracker == "box":
-            return FIXED
-        return f"{self.notes.tracker}{', approximate' if self.notes.approximate else ''}"
-
-    def doubts(self, name: str) -> tuple[tuple[Window, str], ...]:
-        """Return where the tracker may be wrong about an object, in frames of the file."""
-        if self.notes is None:
-            return ()
-        doubts = self.notes.doubts_of(self.objects[name])
-        return tuple((Window(doubt.first, doubt.last), doubt.text) for _, doubt in doubts)
-
-    def thinned(self, stride: int) -> Observed:
-        """Return the video and its masks with one in ``stride`` frames."""
-        return replace(self, video=self.video.thinned(stride), masks=self.masks.thinned(stride))
-
-
-def track(
-    video: Video,
-    prompts: Prompts,
-    output: Path,
-    *,
-    tracker: Tracker | str | None = None,
-    options: TrackerOptions | None = None,
-    shots: Sequence[Window] = (),
-    progress: Progress = silent,
-) -> Followed:
-    """Write masks from prompts, and a contact sheet; what is up to date is reused."""
-    check_target(output)
-    sheet = check_sheet(output, video)
-    followed = follow(
-        video, prompts, output, tracker=tracker, options=options, shots=shots, progress=progress
-    )
-    update_sheet(sheet, output, video, followed.notes)
-    return followed
+        sight = Sight(
+            video=video,
+            name=self.id or video.name,
+            objects=self.objects,
+            folder=folder,
+            encoder=self.load if encoder is None else lambda: encoder,
+            progress=progress,
+        )
+        return self.where.observe(sight)

@@ -13,7 +13,8 @@ from dejacue.pipeline._encode import mini_warning
 from dejacue.pipeline._find import saved_finding
 from dejacue.pipeline._readout import LoadedVocabulary, VocabularySource
 from dejacue.pipeline.finding import Finding
-from dejacue.pipeline.job import EncoderOptions, StrPath
+from dejacue.pipeline.job import EncoderOptions
+from dejacue.pipeline.where import StrPath
 from dejacue.records import History, Vocabulary
 from dejacue.records.note import in_order
 from dejacue.records.words import Spelling, WordsReport

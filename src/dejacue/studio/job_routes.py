@@ -15,7 +15,7 @@ from fastapi.responses import StreamingResponse
 from pydantic import Field, TypeAdapter
 
 from dejacue.errors import InputError
-from dejacue.pipeline import Job, ReadoutOptions, Search, VideoOptions, track
+from dejacue.pipeline import Job, ReadoutOptions, Search, VideoOptions, track, where_is
 from dejacue.pipeline.by_name import SEARCH_FILE, SearchByName, describe
 from dejacue.progress import Progress
 from dejacue.records import Note, Vocabulary
@@ -138,16 +138,19 @@ class FindBody(SamplingModel, WordsModel, ReadingSettings):
         reading = self.model_dump(include=set(ReadingSettings.model_fields), exclude_none=True)
 
         def work(progress: Progress) -> Json:
+            where = where_is(
+                masks=masks,
+                prompts=prompts,
+                whole=self.whole,
+                names=self.names,
+                detector=studio.detector() if self.names else None,
+                tracker=studio.tracker(self.tracker) if prompts or self.names else None,
+            )
             job = Job(
                 video=path,
                 sampling=self.sampling(),
-                masks=masks,
-                prompts=prompts,
+                where=where,
                 objects=self.objects,
-                names=self.names,
-                whole=self.whole,
-                detector=studio.detector() if self.names else None,
-                tracker=studio.tracker(self.tracker) if prompts or self.names else None,
                 encoder=studio.encoder(self.encoder),
             )
             options = ReadoutOptions(**reading)

@@ -568,7 +568,7 @@ def test_the_default_tracker_is_not_fetched_unasked(nothing, monkeypatch) -> Non
 
 
 def test_all_that_a_search_by_name_lacks_is_said_at_once(nothing, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr("dejacue.pipeline.job.default_tracker", lambda: "sam2")
+    monkeypatch.setattr("dejacue.pipeline.where.default_tracker", lambda: "sam2")
     scene = write_demo(tmp_path / "cup")
     with pytest.raises(MissingData) as missing:
         find(scene / "scene.mp4", scene / "vocabulary.yaml")

@@ -11,7 +11,7 @@ from helpers.errors import refused
 from helpers.masks import SHAPE, box, frame, union
 
 from dejacue import InputError, Live, build_history, find, find_each, load_encoder
-from dejacue.pipeline import Job
+from dejacue.pipeline import Job, where_is
 from dejacue.pipeline.ingest import ingest
 from dejacue.sources.masks import open_masks, write_masks
 from dejacue.sources.masks._arrays import SAVE
@@ -339,7 +339,7 @@ def test_a_dictionary_finds_what_its_files_find(scene, tmp_path) -> None:
     with pytest.raises(InputError, match="build_history"):
         build_history(video, segments, encoder, objects="1,2")
     soft = logits(segments)
-    observed = Job(video=video, masks=soft, kind="logits", objects="1,2").observe()
+    observed = Job(video=video, where=where_is(masks=soft, kind="logits"), objects="1,2").observe()
     assert list(observed.objects) == ["scene-1", "scene-2"]
     with refused(file="video_segments", field="objects"):
         find(video, words, masks=segments, encoder=encoder)

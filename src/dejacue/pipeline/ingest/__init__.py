@@ -43,7 +43,8 @@ from dejacue.pipeline.ingest.writer import (
     encoder_of,
     open_store,
 )
-from dejacue.pipeline.job import EncoderOptions, StrPath
+from dejacue.pipeline.job import EncoderOptions
+from dejacue.pipeline.where import StrPath
 from dejacue.progress import Progress, default_progress
 from dejacue.sources.atomic import knows_locks, lock_folder
 from dejacue.sources.encoders import Encoder

@@ -11,7 +11,7 @@ import json
 import os
 import reprlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
@@ -20,6 +20,7 @@ from typing import Any
 
 from dejacue.errors import DejaCueError, InputError, counted, in_file, shortened
 from dejacue.pipeline.job import Job, VideoOptions
+from dejacue.pipeline.where import InMasks, Where
 from dejacue.records.history import COLUMNS, FRAME_STEP, LOOKED_AT, MEANINGLESS, PROBLEMS
 from dejacue.sources import remote
 from dejacue.sources.documents import parse_json, read_text
@@ -67,13 +68,26 @@ class Item(Job):
 
     id: str
     video: str
-    masks: str
+    where: Where
     object: str | None = None
     source: str | None = None
     extra: Mapping[str, str] = field(default_factory=dict)
     known: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     replace: bool = False
     address: str | None = None
+
+    @property
+    def paths(self) -> list[str]:
+        """Return the paths or addresses of its files."""
+        masks = self.masks
+        return [self.video] if masks is None else [self.video, str(masks)]
+
+    def moved(self, move: Callable[[str], str]) -> Item:
+        """Return the item with other paths."""
+        where = self.where
+        if isinstance(where, InMasks):
+            where = replace(where, masks=move(str(where.masks)))
+        return replace(self, video=move(self.video), where=where)
 
 
 class ManifestError(InputError):
@@ -205,7 +219,7 @@ def _items(
                     f'{where}: the id "{shortened(item.id)}" is also that of {before}; give '
                     "each its own in the column id"
                 )
-    paths = [(where, path) for where, item in items.values() for path in (item.video, item.masks)]
+    paths = [(where, path) for where, item in items.values() for path in item.paths]
     outside = {
         (where, path): None
         for where, path in paths
@@ -270,12 +284,13 @@ def _item(row: Mapping[str, Any], folder: str) -> tuple[Item | None, list[str]]:
     if wrong or not video:
         return None, wrong
     name = texts.pop("id", None) or video_name(video)
-    columns = {key: texts.pop(key) for key in ("kind", "match", "object") if key in texts}
+    where = InMasks(masks=masks[0], kind=texts.pop("kind", None), match=texts.pop("match", "auto"))
+    columns = {key: texts.pop(key) for key in ("object",) if key in texts}
     source = texts.pop("source", str(row["video"]))
     item = Item(
         id=name,
         video=video,
-        masks=masks[0],
+        where=where,
         objects=objects,
         sampling=VideoOptions(**numbers),
         **columns,
@@ -368,5 +383,5 @@ def _missing(paths: list[tuple[str, str]]) -> Iterator[str]:
 @contextlib.contextmanager
 def fetched(item: Item) -> Iterator[Item]:
     """Yield the item with its files on this machine, as long as the block runs."""
-    with remote.local_copy(item.video) as video, remote.local_copy(item.masks) as masks:
-        yield replace(item, video=video, masks=masks)
+    with contextlib.ExitStack() as stack:
+        yield item.moved(lambda path: stack.enter_context(remote.local_copy(path)))

@@ -279,7 +279,7 @@ class _Joined:
         """Return a row of the dataset: the item, and which crops have been encoded before."""
         known = PartialRows(self._run.writer.partial(item), self._info.key)
         self._open[item.id] = _Parts(item, known)
-        here = replace(item, video=_absolute(item.video), masks=_absolute(item.masks))
+        here = item.moved(_absolute)
         return {"item": pickle.dumps(here), "known": b"".join(known)}
 
     def take(

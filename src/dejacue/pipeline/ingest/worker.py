@@ -107,15 +107,13 @@ def decode(item: Item, how: Decoding) -> Iterator[Message]:
 def _addressed(item: Item, info: EncoderInfo) -> Item:
     """Return the item with its address, if all of its files are remote: their listing shows
     whether they have changed, without a download."""
-    if item.address or not (is_remote(item.video) and is_remote(item.masks)):
+    if item.address or not all(map(is_remote, item.paths)):
         return item
     recipe = [
-        listing(item.video),
-        listing(item.masks),
+        *map(listing, item.paths),
         vars(item.sampling),
         item.objects,
-        item.kind,
-        item.match,
+        str(item.where),
         info.identity,
         dict(info.details),
         PADDING,

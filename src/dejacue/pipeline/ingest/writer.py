@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from dejacue.cluster import check_engine
 from dejacue.errors import InputError, shortened
 from dejacue.pipeline.ingest.manifest import Item
-from dejacue.pipeline.job import EncoderOptions, StrPath
+from dejacue.pipeline.job import EncoderOptions
+from dejacue.pipeline.where import StrPath
 from dejacue.progress import Progress, silent
 from dejacue.records import History
 from dejacue.records.history import MEANINGLESS, PROBLEMS

@@ -1,0 +1,45 @@
+"""A tracker that follows nothing: the box of the prompt stays until another prompt moves it."""
+
+from __future__ import annotations
+
+import json
+
+from dejacue.sources.tracks.base import Observation
+from dejacue.sources.tracks.loading import TRACKERS, box_mask
+from dejacue.sources.tracks.prompts import box_of
+
+NOTE = "the box stays in place in every frame until another prompt moves it"
+
+
+class Still:
+    """A tracker without a model, as fast as a test wants it; presence is always 1."""
+
+    name, approximate, independent = "still", True, True
+
+    def __init__(self, **options: object) -> None:
+        assert not any(options.values())
+        self.details = {"note": NOTE}
+
+    def session(self):
+        return StillSession()
+
+
+class StillSession:
+    def __init__(self) -> None:
+        self.boxes = {}
+
+    def step(self, image, prompts=()):
+        self.boxes |= {prompt.object: box_of(prompt) for prompt in prompts}
+        boxes = sorted(self.boxes.items())
+        return {object: Observation(box_mask(box, image), 1.0) for object, box in boxes}
+
+    def state(self):
+        return json.dumps(list(self.boxes.items())).encode()
+
+    def restore(self, state):
+        self.boxes = {object: tuple(box) for object, box in json.loads(state)}
+
+
+def register() -> None:
+    """Let ``--tracker still`` name it, in this process."""
+    TRACKERS.built_in["still"] = Still
