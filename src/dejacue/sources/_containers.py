@@ -27,7 +27,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError, first_line, lacks_memory, printable
-from dejacue.sources._sampling import Picture, Sampling, Unreadable
+from dejacue.sources._sampling import Choose, Picture, Sampling, Unreadable
+from dejacue.sources._sparse import SparseDecoder, Undecidable
 from dejacue.sources.sizes import check_size
 
 PLANAR_FORMATS = ("yuv420p", "yuvj420p")  # a part of a frame is a part of each plane
@@ -92,6 +93,37 @@ class Container:
         count = self._count or round(estimate)
         return sampling.expected(count, self.rate) if count else None
 
+    def chosen(
+        self, choose: Choose, report: Callable[[str], None]
+    ) -> Generator[tuple[int, int, Picture]]:
+        """Yield some frames, decoding no more than they need; all, where packets do not tell."""
+        last = -1
+        try:
+            for item in self._sparse(choose, report):
+                last = item[1]
+                yield item
+            return
+        except Undecidable:
+            pass
+        with closing(self.pictures(report)) as pictures:
+            yield from (item for item in choose(pictures) if item[1] > last)
+
+    def _sparse(
+        self, choose: Choose, report: Callable[[str], None]
+    ) -> Generator[tuple[int, int, Picture]]:
+        if self._hardware:
+            raise Undecidable("the GPU decodes it")
+        with self.opened() as container:
+            stream = video_stream(container, self.number)
+            stream.thread_type = "AUTO"
+            if self._threads is not None:
+                stream.codec_context.thread_count = self._threads
+            end = StreamEnd(container, stream)
+            decoder = SparseDecoder(container, stream, end, DisplayConverter())
+            yield from decoder.pictures(choose)
+            if decoder.reached_end and (shortfall := end.shortfall()):
+                report(shortfall)
+
     def pictures(self, report: Callable[[str], None]) -> Generator[Picture]:
         """Yield all frames in order; one that cannot be decoded keeps its place."""
         count = 0
@@ -114,7 +146,7 @@ class Container:
             stream.thread_type = threads
             if self._threads is not None or self._hardware:
                 stream.codec_context.thread_count = 1 if self._hardware else self._threads
-            end = _StreamEnd(container, stream)
+            end = StreamEnd(container, stream)
             timestamps = _Timestamps()
             converter = DisplayConverter(self._hardware)
             for packet in end.packets():
@@ -244,7 +276,7 @@ class _Timestamps:
         return [None] * unstamped + (list(passed) if self._broken is not None else [])
 
 
-class _StreamEnd:
+class StreamEnd:
     """Count how far a pass has read, and how far the header says it should."""
 
     def __init__(self, container: Any, stream: Any) -> None:

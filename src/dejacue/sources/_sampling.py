@@ -12,7 +12,7 @@ import operator
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,22 @@ if TYPE_CHECKING:
 _TIE_S = 1e-9  # a grid point in the middle between two frames goes to the earlier one
 _MAX_FPS = 1e9
 MAX_TIME_S = float(1 << 53)  # as times in a history
+
+
+class Timed(Protocol):
+    """A frame, decoded or not, of which the time is known."""
+
+    @property
+    def time_s(self) -> float | None: ...
+
+
+T = TypeVar("T", bound=Timed)
+
+
+class Choose(Protocol):
+    """Takes some of all frames in order: yields index, ordinal in the source, and the frame."""
+
+    def __call__(self, frames: Iterable[T]) -> Iterator[tuple[int, int, T]]: ...
 
 
 class Unreadable(Exception):
@@ -97,7 +113,12 @@ class Sampling:
     def needs_times(self) -> bool:
         return (self.start_s, self.end_s, self.fps) != (None, None, None)
 
-    def select(self, pictures: Iterable[Picture]) -> Iterator[tuple[int, Picture]]:
+    @property
+    def takes_all(self) -> bool:
+        """Return whether no frame is left out, but for those behind the end."""
+        return (self.start or 0, self.start_s or 0, self.stride, self.fps) == (0, 0, 1, None)
+
+    def select(self, pictures: Iterable[T]) -> Iterator[tuple[int, T]]:
         """Yield the ordinal and the picture of each frame taken; read no further than needed."""
         chosen = self._range(pictures)
         if self.fps is not None:
@@ -118,7 +139,7 @@ class Sampling:
             taken = math.ceil(taken * min(1.0, self.fps / rate))
         return -(-taken // self.stride)
 
-    def _range(self, pictures: Iterable[Picture]) -> Iterator[tuple[int, Picture]]:
+    def _range(self, pictures: Iterable[T]) -> Iterator[tuple[int, T]]:
         for source, picture in enumerate(pictures):
             if self.needs_times and picture.time_s is None:
                 problem = f"frame {source} has no timestamp"
@@ -132,9 +153,9 @@ class Sampling:
                 return
 
 
-def _nearest(chosen: Iterator[tuple[int, Picture]], fps: float) -> Iterator[tuple[int, Picture]]:
+def _nearest(chosen: Iterator[tuple[int, T]], fps: float) -> Iterator[tuple[int, T]]:
     """Yield the nearest frame of each grid point, once, when the time of the next is known."""
-    pending: tuple[int, Picture] | None = None
+    pending: tuple[int, T] | None = None
     origin = before = time_s = 0.0
     tick = 0  # the next grid point, origin + tick / fps
     for item in chosen:

@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 from dejacue.errors import InputError, in_file
 from dejacue.sources._containers import Container, DisplayConverter, video_stream
 from dejacue.sources._sampling import Unreadable
+from dejacue.sources._sparse import STAMPED_FORMATS
 from dejacue.sources.images import images_in, is_image, read_rgb
 
-STAMPED_FORMATS = ("mp4", "mov", "matroska", "webm")  # formats whose packets are frames with stamps
 HIDING_CODECS = ("vp8",)  # codecs whose packets may show nothing
 MAX_SIDE = 4096  # pixels of a picture that is sent
 

@@ -11,13 +11,14 @@ import glob
 import hashlib
 import itertools
 import json
+import operator
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import astuple, dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -27,7 +28,7 @@ from numpy.typing import NDArray
 from dejacue.arguments import checked
 from dejacue.errors import InputError, in_file, printable, unknown
 from dejacue.sources._containers import Container, Undisplayed
-from dejacue.sources._sampling import Picture, Sampling, Source, Unreadable, is_between
+from dejacue.sources._sampling import Picture, Sampling, Source, T, Unreadable, is_between
 from dejacue.sources.atomic import write_whole
 from dejacue.sources.images import Images, images_in, is_image, natural
 
@@ -127,11 +128,21 @@ class Video:
             self.problems.append(text)
 
     def __iter__(self) -> Iterator[Frame]:
-        return self._frames(late=False)
+        return self._frames(None, late=False)
 
     def late(self) -> Iterator[Frame]:
         """Iterate over the same frames; where it can be, their RGB is made when it is asked for."""
-        return self._frames(late=True)
+        return self._frames(None, late=True)
+
+    def frames_at(self, indices: Iterable[int], *, late: bool = False) -> Iterator[Frame]:
+        """Yield the frames of these indices, ascending and each once; those between them are not
+        decoded where they are not needed. One that is past the end or cannot be decoded is left
+        out, as in any other pass."""
+        wanted = sorted({operator.index(index) for index in indices})
+        if wanted and wanted[0] < 0:
+            problem = f"there is no frame {wanted[0]}"
+            raise InputError(problem, field="indices", value=wanted[0], remedy="count from 0")
+        return self._frames(wanted, late=late) if wanted else iter(())
 
     def thinned(self, step: int) -> Video:
         """Return every n-th of these frames, counted anew; ``Masks.thinned`` finds their masks."""
@@ -143,13 +154,37 @@ class Video:
         video.length = None if self.length is None else -(-self.length // step)
         return video
 
-    def _frames(self, *, late: bool) -> Iterator[Frame]:
+    def _chosen(
+        self, indices: Sequence[int] | None, frames: Iterable[T]
+    ) -> Iterator[tuple[int, int, T]]:
+        """Yield index, ordinal and frame of those that are sampled, or of these indices only."""
+        sampled = itertools.islice(self._sampling.select(frames), 0, None, self.step)
+        if indices is None:
+            yield from ((index, *item) for index, item in enumerate(sampled))
+            return
+        taken = -1
+        for index in indices:
+            item = next(itertools.islice(sampled, index - taken - 1, None), None)
+            if item is None:
+                return
+            taken = index
+            yield index, *item
+
+    def _pictures(self, indices: Sequence[int] | None) -> Generator[tuple[int, int, Picture]]:
+        choose = partial(self._chosen, indices)
+        everything = indices is None and self.step == 1 and self._sampling.takes_all
+        if isinstance(self._source, Container) and not everything:
+            yield from self._source.chosen(choose, self._report)
+        else:
+            with closing(self._source.pictures(self._report)) as pictures:
+                yield from choose(pictures)
+
+    def _frames(self, indices: Sequence[int] | None, *, late: bool) -> Iterator[Frame]:
         self.problems = [*self._notes]
         first: tuple[int, tuple[int, ...]] | None = None  # and not its pixels
         index = -1
-        with in_file(self.path), closing(self._source.pictures(self._report)) as pictures:
-            chosen = itertools.islice(self._sampling.select(pictures), 0, None, self.step)
-            for index, (source, picture) in enumerate(chosen):
+        with in_file(self.path), closing(self._pictures(indices)) as pictures:
+            for index, source, picture in pictures:
                 try:
                     decoded = picture.late() if late and picture.late is not None else None
                     if decoded is not None:
@@ -175,6 +210,8 @@ class Video:
                 del picture, decoded  # while the next is decoded, the taker decides what is kept
                 yield frame
                 del frame
+            if first is None and indices is not None:
+                return
             if first is None and index < 0 and (self._sampling.start or self._sampling.start_s):
                 problem = "start is past the last frame"
                 raise InputError(problem, field="start", remedy="give an earlier one")
