@@ -186,6 +186,17 @@ def test_a_signature_counts_the_colours_of_the_mask_only() -> None:
     assert colour_signature(image, np.zeros((4, 4), bool)).sum() == 0
 
 
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 1.0])
+def test_of_large_masks_every_nth_pixel_counts_wherever_it_is(share) -> None:
+    rng = np.random.default_rng(2)
+    image = rng.integers(0, 256, (301, 403, 3), np.uint8)
+    mask = rng.random((301, 403)) < share
+    chosen = image[mask][:: max(1, mask.sum() // 20_000)][None]
+    expected = colour_signature(chosen, np.ones(chosen.shape[:2], bool))
+    assert np.array_equal(colour_signature(image, mask), expected)
+    assert colour_signature(image[:0], mask[:0]).sum() == 0
+
+
 @given(st.lists(st.sampled_from([0, 0, 5, 100, 400, 20_000]), min_size=1, max_size=60))
 def test_doubts_name_frames_of_the_series_in_order(area) -> None:
     doubts = find_doubts(series(area))

@@ -7,6 +7,7 @@ references of real footage (docs/tracking.md has the rates).
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -33,7 +34,9 @@ UNUSUAL_Z = 6.0  # robust z of the colour distance to the past
 MAX_OVERLAP, MIN_DISTANCE = 0.3, 0.15  # of a switch: with the last box, and of the colours …
 NEW_DISTANCE = 0.6  # … or this distance to every frame of the past, wherever it is
 _LEVELS = 4
+_CHANNEL_STEPS = np.array([_LEVELS**2, _LEVELS, 1])
 _MAX_SAMPLED_PIXELS = 20_000
+_ROWS_AT_ONCE = 128
 Row = tuple[str, int, int, str]  # kind, first and last row of the series, text
 
 
@@ -77,17 +80,24 @@ def colour_signature(image: NDArray[np.uint8], mask: NDArray[np.bool_]) -> NDArr
     A pixel counts for both neighbouring levels of each channel by its distance to them, so that a
     little light more or less changes little. Of large masks every n-th pixel is taken.
     """
-    chosen = image[mask]
-    chosen = chosen[:: max(1, len(chosen) // _MAX_SAMPLED_PIXELS)]
-    pixels = chosen.astype(np.float32) * np.float32((_LEVELS - 1) / 255)
-    low = np.minimum(pixels.astype(np.int64), _LEVELS - 2)
+    step = max(1, int(np.count_nonzero(mask)) // _MAX_SAMPLED_PIXELS)
+    taken, before = [], 0
+    for top in range(0, max(len(mask), 1), _ROWS_AT_ONCE):  # all places would take much memory
+        rows = slice(top, top + _ROWS_AT_ONCE)
+        places = np.flatnonzero(mask[rows])
+        chosen = places[-before % step :: step]
+        taken.append(image[rows][np.unravel_index(chosen, mask[rows].shape)])
+        before += len(places)
+    pixels = np.concatenate(taken).astype(np.float32) * np.float32((_LEVELS - 1) / 255)
+    low = np.minimum(pixels.astype(np.intp), _LEVELS - 2)
     upper = pixels - low
+    shares = [1 - upper, upper]
+    first = low @ _CHANNEL_STEPS
     counts = np.zeros(_LEVELS**3)
-    for corner in range(8):
-        bits = np.array([corner >> 2 & 1, corner >> 1 & 1, corner & 1])
-        places = (low + bits) @ np.array([_LEVELS**2, _LEVELS, 1])
-        weights = np.where(bits, upper, 1 - upper).prod(axis=1)
-        counts += np.bincount(places, weights, minlength=_LEVELS**3)
+    for bits in itertools.product((0, 1), repeat=3):
+        red, green, blue = (shares[bit][:, channel] for channel, bit in enumerate(bits))
+        places = first + int(_CHANNEL_STEPS @ bits)
+        counts += np.bincount(places, red * green * blue, minlength=_LEVELS**3)
     return counts / max(len(pixels), 1)
 
 
