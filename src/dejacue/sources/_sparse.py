@@ -267,8 +267,8 @@ def _av1(data: memoryview) -> Traits:
 
 def _vp9(data: memoryview) -> Traits:
     shift = int(data[0] >> 4 & 3 == 3)  # of profile 3
-    repeated, inter, shown = (data[0] >> (bit - shift) & 1 for bit in (3, 2, 1))
-    if data[0] >> 6 != 2 or not (repeated or shown or data[-1] & 0xE0 == 0xC0):
+    repeated, inter, visible = (data[0] >> (bit - shift) & 1 for bit in (3, 2, 1))
+    if data[0] >> 6 != 2 or not (repeated or visible or data[-1] & 0xE0 == 0xC0):
         raise Undecidable("a packet shows nothing")
     key = not (repeated or inter)
     return Traits(key, key)
