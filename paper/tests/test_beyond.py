@@ -40,6 +40,7 @@ def test_they_are_run_by_name():
         "beyond-learned",
         "beyond-questions",
         "beyond-transfer",
+        "beyond-like",
         "tracking-masks",
         "tracking-doubts",
     }

@@ -29,6 +29,8 @@ READOUTS = (
     "non-overlap",
     "whole-history",
     "longest-run",
+    "ordered",
+    "equal-parts",
 )
 COORDINATES = (None, None, "absolute", "trajectory", "vocabulary", "dual", "query-uniform")
 

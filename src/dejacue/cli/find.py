@@ -69,7 +69,7 @@ def find(
         Path | None,
         o.states_option(
             "Descriptions of each state: words (.yaml, .json) or features (.npz); optional if "
-            "examples show every state.",
+            "examples or other findings show every state.",
             "--vocabulary",
             "-v",
         ),
@@ -86,6 +86,7 @@ def find(
     change: Annotated[
         o.Texts, o.states_option("Frame (300) or time (4.5s) at which a state ends.")
     ] = None,
+    like: o.Like = None,
     questions: Annotated[
         int | None,
         o.states_option("Also list this many frames whose state you should name as an example."),
@@ -124,7 +125,7 @@ def find(
         o.setting(
             SETTINGS,
             "A setting of the readout (contrast: smoothing, pooling, bridge; joint: also order, "
-            "irreversible, stay; scan: durations, norm, runs), or "
+            "irreversible, stay; ordered: order, change, place; scan: durations, norm, runs), or "
             f"{', '.join(SETTINGS)} (docs/commands.md).",
             _readout_settings,
         ),
@@ -201,14 +202,17 @@ def find(
         values.get("diagnostics", False),
         values.get("kernel", "auto"),
     )
-    search = Search(source, vocabulary, job, reading, _more_examples(example, change))
+    search = Search(source, vocabulary, job, reading, _more_examples(example, change, like))
     outputs = Outputs(format and format.value, output, plot, references, cut, questions)
     find_and_show(search, outputs)
 
 
-def _more_examples(examples: o.Texts, changes: o.Texts) -> MoreExamples | None:
-    """Return the examples and changes that are given beside the words."""
+def _more_examples(
+    examples: o.Texts, changes: o.Texts, like: list[Path] | None
+) -> MoreExamples | None:
+    """Return the examples, changes and teachers that are given beside the words."""
     from dejacue.pipeline._readout import MoreExamples
+    from dejacue.pipeline.finding import read_teachers
 
     by_state: dict[str | None, list[str]] = {}
     form = "STATE=EXAMPLE, as in --example empty=120"
@@ -216,7 +220,9 @@ def _more_examples(examples: o.Texts, changes: o.Texts) -> MoreExamples | None:
         if not text.strip():
             raise InputError(f'--example "{state}=": give {form}', field="example", value=state)
         by_state.setdefault(state, []).append(text)
-    return MoreExamples(by_state or None, tuple(changes or ())) if by_state or changes else None
+    if not by_state and not changes and not like:
+        return None
+    return MoreExamples(by_state or None, tuple(changes or ()), read_teachers(like or []))
 
 
 def demo(output: Annotated[Path, o.output("Folder for the results.")] = Path("out/demo")) -> None:

@@ -217,6 +217,13 @@ RayAddress = Annotated[
     str | None,
     option("HOST:PORT of the cluster, or auto (default: RAY_ADDRESS, else this machine only)."),
 ]
+Like = Annotated[
+    list[Path] | None,
+    states_option(
+        "The folder of a finding of another video, in which you named frames: it shows the states.",
+        "--like",
+    ),
+]
 Vocabulary = Annotated[
     Path,
     option(
@@ -275,8 +282,9 @@ EncoderSettings = Annotated[Texts, setting(ENCODER_SETTINGS)]
 ReadoutName = Annotated[
     str,
     method_option(
-        "contrast, joint (every occurrence), published (the paper), scan, whole-history, "
-        "longest-run, or a plug-in; or a .json file or folder written by dejacue learn.",
+        "contrast, joint (every occurrence), ordered (each state once), published (the paper), "
+        "scan, whole-history, longest-run, equal-parts, or a plug-in; or a .json file or folder "
+        "written by dejacue learn.",
         "--readout",
         "-r",
         values=_readouts,

@@ -348,7 +348,16 @@ def export(
 @store.command()
 def query(
     path: StorePath,
-    vocabulary: o.Vocabulary,
+    vocabulary: Annotated[
+        Path | None,
+        o.option(
+            "Descriptions of each state: words (.yaml, .json) or features (.npz); optional with "
+            "--like.",
+            "--vocabulary",
+            "-v",
+        ),
+    ] = None,
+    like: o.Like = None,
     readout: o.ReadoutName = "contrast",
     top: Annotated[int, o.option("Number of histories to list; 0: all.")] = 10,
     where: Where = None,
@@ -376,10 +385,15 @@ def query(
     is within its history. Neither is a probability.
     """
     from dejacue.cli.readouts import readout_named
+    from dejacue.pipeline._encode import mini_warning
+    from dejacue.pipeline.finding import check_teachers, read_teachers
     from dejacue.pipeline.words import encoded_words
     from dejacue.store import check_output
 
     options = o.encoder_from(settings, device)
+    if vocabulary is None and not like:
+        raise InputError("give --vocabulary, --like or both", field="vocabulary")
+    teachers = read_teachers(like or [])
     if top < 0:
         problem = f"--top {top}: give a number of histories, or 0 for all"
         raise InputError(problem, field="top", value=top)
@@ -395,7 +409,10 @@ def query(
         if first is None:
             remedy = f"add histories with dejacue store add {path}"
             raise InputError("is empty", file=path, remedy=remedy)
-        words, warnings = encoded_words(vocabulary, opened.origin(first.id), encoder, options)
+        origin = opened.origin(first.id)
+        check_teachers(teachers, origin)
+        encoded = vocabulary and encoded_words(vocabulary, origin, encoder, options)
+        words, warnings = encoded or (None, tuple(mini_warning(origin.encoder)))
         if as_table and min(len(opened), top or len(opened)) > MAX_TABLE_ROWS:
             top = MAX_TABLE_ROWS
             warnings += (
@@ -405,6 +422,7 @@ def query(
         with Bars() as bars:
             answers = opened.query(
                 words,
+                like=teachers,
                 readout=readout_named(readout),
                 top=top or None,
                 where=conditions(where),

@@ -8,9 +8,11 @@ from dejacue.method.durations import Grid
 from dejacue.method.joint import Joint
 from dejacue.method.live import LiveReading
 from dejacue.method.localization import candidates, evidence, locate, locate_many
+from dejacue.method.ordered import Ordered
 from dejacue.method.questions import Question, next_question
 from dejacue.method.scan_readout import Scan
 from dejacue.method.segmentation import segments
+from dejacue.method.teaching import Teacher
 from dejacue.method.together import locate_together
 from dejacue.records import Diagnostics, Evidence, Window
 
@@ -21,8 +23,10 @@ __all__ = [
     "Grid",
     "Joint",
     "LiveReading",
+    "Ordered",
     "Question",
     "Scan",
+    "Teacher",
     "Window",
     "candidates",
     "evidence",

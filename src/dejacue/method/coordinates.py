@@ -154,16 +154,16 @@ def _pooled(unit: Floats, vocabulary: Vocabulary, share: float) -> Floats:
     return rows
 
 
-def example_directions(vocabulary: Vocabulary) -> dict[str, tuple[Floats, int]]:
+def example_directions(vocabulary: Vocabulary) -> dict[str, tuple[Floats, float]]:
     """Return how each state that has examples from elsewhere differs from the others that have,
-    at unit length, and the number of its examples; frames of one history count once, since they
+    at unit length, and the weight of its examples; frames of one history count once, since they
     show one object.
 
     Pictures are measured from the mean of all pictures, in which every state weighs the same;
     frames of other histories already are measured from that of their history.
     """
     kinds: tuple[dict[str, list[Floats]], ...] = ({}, {})
-    witnesses: dict[str, set[str]] = {}
+    weights: dict[str, dict[str, float]] = {}
     for example in vocabulary.elsewhere:
         state = example.state
         if example.features is None:
@@ -185,7 +185,7 @@ def example_directions(vocabulary: Vocabulary) -> dict[str, tuple[Floats, int]]:
         kinds[example.centred].setdefault(state, []).append(row)
         alone = f"{len(kinds[False].get(state, ()))} pictures"
         witness = example.name.rpartition("@")[0] if example.centred else alone
-        witnesses.setdefault(state, set()).add(witness)
+        weights.setdefault(state, {})[witness] = example.weight
     if len(kinds[False]) == 1:
         (state,) = kinds[False]
         raise InputError(
@@ -204,16 +204,16 @@ def example_directions(vocabulary: Vocabulary) -> dict[str, tuple[Floats, int]]:
             sums[state] = sums.get(state, 0.0) + len(rows[state]) * residual / norm
     norms = {state: float(np.linalg.norm(total)) for state, total in sums.items()}
     return {
-        state: (sums[state] / norm, len(witnesses[state]))
+        state: (sums[state] / norm, sum(weights[state].values()))
         for state, norm in norms.items()
         if norm > FALLBACK_BELOW
     }
 
 
 def _combined(
-    vocabulary: Vocabulary, by_words: Directions, by_example: dict[str, tuple[Floats, int]]
+    vocabulary: Vocabulary, by_words: Directions, by_example: dict[str, tuple[Floats, float]]
 ) -> Directions:
-    """Return (WORDS · words + n examples) / (WORDS + n), at unit length."""
+    """Return (WORDS · words + n examples) / (WORDS + n), at unit length; n: their weight."""
     queries = by_words.queries.astype(np.float64)
     for q, state in enumerate(vocabulary.state_names):
         if state in by_example:
@@ -224,7 +224,9 @@ def _combined(
     return replace(by_words, queries=queries.astype(np.float32))
 
 
-def _without_words(vocabulary: Vocabulary, by_example: dict[str, tuple[Floats, int]]) -> Directions:
+def _without_words(
+    vocabulary: Vocabulary, by_example: dict[str, tuple[Floats, float]]
+) -> Directions:
     """Return directions without words: no dimensions where frames of the history show states."""
     names = vocabulary.state_names
     queries = np.zeros((len(vocabulary), 0), np.float32)

@@ -15,6 +15,7 @@ from dejacue.method.coordinates import Coordinates, as_coordinates
 from dejacue.method.joint import Joint
 from dejacue.method.kernel import Engine
 from dejacue.method.kernel import engine as engine_named
+from dejacue.method.ordered import EqualParts, Ordered
 from dejacue.method.readout import HistoryBatch, Readout, View
 from dejacue.method.scan_readout import Scan, Unseen
 from dejacue.method.state_readout import is_count
@@ -29,9 +30,11 @@ READOUTS: Registry[Readout] = Registry(
     {
         "contrast": Contrast(),
         "joint": Joint(),
+        "ordered": Ordered(),
         "scan": Scan(),
         "whole-history": Unseen(whole=True),
         "longest-run": Unseen(whole=False),
+        "equal-parts": EqualParts(),
     },
 )
 # The paper's method: settings that belong together under one name, which no option changes.

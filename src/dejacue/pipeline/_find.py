@@ -33,7 +33,7 @@ from dejacue.pipeline._readout import (
     VocabularySource,
     apply_readout,
 )
-from dejacue.pipeline.finding import Finding
+from dejacue.pipeline.finding import Finding, Like, check_teachers, read_teachers
 from dejacue.pipeline.job import (
     EncoderOptions,
     Job,
@@ -53,7 +53,7 @@ from dejacue.progress import Progress, default_progress
 from dejacue.records import History, Note
 from dejacue.sources.atomic import check_place
 from dejacue.sources.detectors.base import Detector
-from dejacue.sources.encoders import Encoder
+from dejacue.sources.encoders import Encoder, encoder_name
 from dejacue.sources.files import read_history
 from dejacue.sources.findings import (
     PIXELS,
@@ -86,6 +86,7 @@ def find(
     *,
     examples: Examples | None = None,
     changes: Sequence[int | str] = (),
+    like: Like | Sequence[Like] = (),
     masks: MaskSource | None = None,
     objects: Objects = None,
     box: Sequence[float] | None = None,
@@ -126,9 +127,11 @@ def find(
 
     video         a path (file, folder of images, glob) or an opened Video; or a History, a Finding
                   or where one was written: then nothing is decoded
-    vocabulary    a path, {state: descriptions}, or a Vocabulary; None: examples alone
+    vocabulary    a path, {state: descriptions}, or a Vocabulary; None: examples or like alone
     examples      states that are shown: {state: frames of the file, "4.5s", "cup.jpg", …}; the
                   state "none" is none of them. changes: frames at which one state ends
+    like          findings of other videos, or their folders, in which you confirmed when these
+                  states hold: they teach what to look for (docs/teaching.md)
     masks         of the object: a path, or {frame: {object: mask}} as SAM 2 gives them; kind and
                   match: as open_masks takes them
     objects       the ids that are its pieces, where the masks hold several
@@ -203,7 +206,9 @@ def _search(parameters: Mapping[str, Any]) -> Search:
         p.vocabulary,
         job,
         ReadoutOptions(p.readout, p.coordinates, p.smoothing, p.top, p.diagnostics, p.kernel),
-        MoreExamples(p.examples, tuple(p.changes)) if p.examples or p.changes else None,
+        MoreExamples(p.examples, tuple(p.changes), read_teachers(p.like))
+        if p.examples or p.changes or p.like
+        else None,
         p.folder,
         p.pictures,
         p.progress,
@@ -273,6 +278,8 @@ class Search:
 
     def _of_video(self, single: bool) -> list[Finding]:
         job, progress = self.job, self.progress or default_progress()
+        if job.encoder is None and self.examples is not None and self.examples.like:
+            job = replace(job, encoder=encoder_name(self.examples.like[0].history))
         video = job.open()
         if self.folder is not None:
             check_place(self.folder, folder=True)
@@ -286,6 +293,7 @@ class Search:
         # what is wrong with the input is said before a model is loaded and an object followed
         observed = None if job.locates else job.observe(video)
         encoder = job.load()
+        check_teachers(self.examples.like if self.examples else (), encoder)
         vocabulary, word_warnings = words.encoded(encoder, str(video.path))
         observed = observed or job.observe(video, self.folder, progress, encoder)
         if single and len(observed.objects) > 1:

@@ -13,6 +13,7 @@ from dejacue.method.coordinates import Coordinates, check_pair
 from dejacue.method.localization import analyse
 from dejacue.method.plan import Plan
 from dejacue.method.readout import Readout
+from dejacue.method.teaching import Confirmed, taught
 from dejacue.pipeline.job import EncoderOptions
 from dejacue.records import History, Note, Timeline, Vocabulary
 from dejacue.records.example import NONE, examples_of
@@ -50,10 +51,12 @@ class ReadoutOptions:
 
 @dataclass(frozen=True, eq=False)
 class MoreExamples:
-    """Examples and changes that are given beside a vocabulary, in frames of the file."""
+    """Examples and changes that are given beside a vocabulary, in frames of the file; and teachers,
+    other findings that show its states."""
 
     examples: Examples | None = None
     changes: Sequence[int | str] = ()
+    like: Sequence[Confirmed] = ()
 
     def added_to(self, vocabulary: Vocabulary) -> Vocabulary:
         if not self.examples and not self.changes:
@@ -68,11 +71,14 @@ class MoreExamples:
 
     def as_vocabulary(self) -> Vocabulary:
         """Return a vocabulary without words."""
+        if self.like:
+            return self.added_to(taught(None, self.like))
         examples = self.examples or {}
         states = [state for state in examples if state not in (None, NONE)]
         if len(states) < 2:
             raise InputError(
-                "give a vocabulary, or examples of at least two states", field="vocabulary"
+                "give a vocabulary, or examples of at least two states, or a finding to learn from",
+                field="vocabulary",
             )
         vocabulary = Vocabulary(
             dict.fromkeys(states, ()),
@@ -87,11 +93,13 @@ class LoadedVocabulary:
     """A vocabulary, perhaps of words only, which an encoder has to encode.
 
     place   prepends the name of its file to errors
+    like    teachers that show its states; they are heard once its words have features
     """
 
     vocabulary: Vocabulary
     place: named
     options: EncoderOptions
+    like: Sequence[Confirmed] = ()
 
     @property
     def name(self) -> str:
@@ -126,7 +134,7 @@ class LoadedVocabulary:
                 "sentences or a Vocabulary",
                 field="vocabulary",
             )
-        return cls(examples.added_to(vocabulary), place, options)
+        return cls(examples.added_to(vocabulary), place, options, examples.like)
 
     def encoder_for(self, history: HasOrigin, encoder: Encoder | str | None) -> Encoder | None:
         """Return the encoder that goes with an existing history; None: none is needed."""
@@ -151,6 +159,16 @@ class LoadedVocabulary:
         """
         with self.place:
             vocabulary = resolved(self.vocabulary, lambda: encoder, video)
+        has_text = encoder is not None and encoder.has_text and vocabulary.spoken
+        if self.like and vocabulary.features is None and not has_text:
+            return self._encoded(taught(vocabulary, self.like), encoder)
+        vocabulary, warnings = self._encoded(vocabulary, encoder)
+        return (taught(vocabulary, self.like) if self.like else vocabulary), warnings
+
+    def _encoded(
+        self, vocabulary: Vocabulary, encoder: Encoder | None
+    ) -> tuple[Vocabulary, tuple[Note, ...]]:
+        with self.place:
             if vocabulary.features is not None or encoder is None:
                 return vocabulary, ()
             warnings: tuple[Note, ...] = ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -20,6 +21,7 @@ from dejacue.method.questions import Question, next_question
 from dejacue.method.readout import Readout
 from dejacue.method.segmentation import segments
 from dejacue.method.strips import Border, Strip, marked, open_borders, strip_of
+from dejacue.method.teaching import Confirmed
 from dejacue.pipeline._readout import (
     Examples,
     LoadedVocabulary,
@@ -33,7 +35,7 @@ from dejacue.pipeline.where import StrPath
 from dejacue.records import History, Interval, Note, Timeline, Vocabulary, Window
 from dejacue.records.note import in_order
 from dejacue.sources.atomic import write_bytes, write_text
-from dejacue.sources.encoders import UNKNOWN_WORDS, Encoder
+from dejacue.sources.encoders import UNKNOWN_WORDS, Encoder, HasOrigin, encoder_name
 from dejacue.sources.findings import Made, Parts, Pictures, read_finding, write_finding
 from dejacue.sources.frames import open_frames
 
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
     from dejacue.report.exports import Export
 
 References = Mapping[str, Sequence[Window]]  # state → its true windows, in frames of the file
+Like = Confirmed | StrPath  # a Finding or a Teacher, or where a finding was written
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -134,6 +137,7 @@ class Finding:
         chosen = ReadoutOptions(**readout_options)
         chosen.check()
         options = encoder_options or EncoderOptions(templates=self.made.prompts)
+        check_teachers(examples.like if examples else (), self.history)
         same_words = vocabulary is None
         words = LoadedVocabulary.load(
             self.vocabulary if same_words else vocabulary, options, examples
@@ -227,6 +231,19 @@ class Finding:
             first, end = example.positions(self.history)
             window = Window(int(frames[first]), int(frames[end - 1]))
             windows.setdefault(example.state, []).append(window)
+        return windows
+
+    @property
+    def confirmed(self) -> dict[str, list[Window]]:
+        """Return the windows that a person has confirmed, by state: those that were named, and the
+        intervals of the answer that hold a frame named for their state."""
+        windows: dict[str, list[Window]] = {}
+        for state, named in self.named.items():
+            if state is not None:
+                answers = [i.window for i in self.timeline[state] if i.kind != "alternative"]
+                holding = {w for w in answers if any(w & span for span in named)}
+                alone = {span for span in named if not any(span & w == span for w in holding)}
+                windows[state] = sorted(holding | alone)
         return windows
 
     def segments(self, count: int | None = None) -> tuple[Window, ...]:
@@ -414,6 +431,55 @@ def strip_pictures(
             if pictures[at] is None:
                 pictures[at] = thumbnail(opened.image(source), None)
     return pictures
+
+
+def read_teachers(like: Like | Sequence[Like]) -> tuple[Confirmed, ...]:
+    """Return the findings that states are learnt from; paths are those of their folders."""
+    several = like if isinstance(like, list | tuple) else (like,)
+    teachers: list[Confirmed] = []
+    for teacher in several:
+        if isinstance(teacher, str | os.PathLike):
+            teachers.append(Finding.read(teacher))
+        elif hasattr(teacher, "history") and hasattr(teacher, "confirmed"):
+            teachers.append(teacher)
+        else:
+            problem = f"like {teacher!r:.40}: give a Finding, its folder, or a Teacher"
+            raise InputError(problem, field="like")
+    return tuple(teachers)
+
+
+def check_teachers(teachers: Iterable[Confirmed], history: HasOrigin | Encoder) -> None:
+    """Refuse teachers of another encoder than that of the history, or this one."""
+    identity = history.identity if isinstance(history, Encoder) else history.encoder
+    for teacher in teachers:
+        before = teacher.history.encoder
+        if None in (before, identity) or before == identity:
+            continue
+        remedy = "encode its video again with the same encoder"
+        if isinstance(teacher, Finding) and teacher.made.video is not None:
+            name = history.name if isinstance(history, Encoder) else encoder_name(history)
+            remedy = f"encode it again: {_command(teacher, name)}"
+        raise InputError(
+            f'teacher {teacher.history.id} was encoded with "{before}", not with "{identity}"',
+            field="like",
+            value=before,
+            remedy=remedy,
+        )
+
+
+def _command(teacher: Finding, encoder: str) -> str:
+    """Return the command that makes a finding again, with what was confirmed in it."""
+    numbers = teacher.history.source_frames
+    words = ["dejacue", "find", _from_here(teacher.made.video) or "", "--encoder", encoder]
+    if teacher.made.masks is not None:
+        words += ["--masks", _from_here(teacher.made.masks) or ""]
+    for state, windows in teacher.confirmed.items():
+        for window in windows:
+            first, last = np.searchsorted(teacher.history.frames, tuple(window)).tolist()
+            if numbers is not None:
+                window = Window(int(numbers[first]), int(numbers[last]))
+            words += ["--example", f"{state}={window.start}-{window.end}"]
+    return shlex.join(words)
 
 
 def _from_here(path: str | None) -> str | None:

@@ -21,6 +21,7 @@ _CLOCK = r"(\d{1,9}(?:\.\d{1,9})?s|\d{1,6}(?::\d\d){1,2}(?:\.\d{1,9})?)"
 _TIMES = re.compile(rf"{_CLOCK}(?:-{_CLOCK})?")
 _FRAMES = re.compile(r"(\d{1,15})(?:-(\d{1,15}))?")
 MAX_EXAMPLES = 50_000
+MAX_WEIGHT = 1e6
 UNITS = ("frames", "source", "seconds")
 NONE = "none"  # how "none of these" is written
 
@@ -41,6 +42,7 @@ class Example:
     centred    whether the features are measured from the mean of their own history, so that they
                say how this state differs there and not which object it is
     encoder    that the features come from
+    weight     for how many pictures it counts
     """
 
     state: str | None
@@ -50,8 +52,11 @@ class Example:
     features: NDArray[Any] | None = None
     centred: bool = False
     encoder: str | None = None
+    weight: float = 1.0
 
     def __post_init__(self) -> None:
+        if not isinstance(self.weight, int | float) or not 0 < self.weight <= MAX_WEIGHT:
+            raise _refusal("weight", self.weight, "an example counts for a number above 0")
         if self.state is not None and (not isinstance(self.state, str) or not self.state.strip()):
             problem = f"an example of {self.state!r}: give the name of a state"
             raise _refusal("state", self.state, problem)

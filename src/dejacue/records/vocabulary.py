@@ -179,6 +179,12 @@ class Vocabulary:
         return all(self.states.values())
 
     @property
+    def dimension(self) -> int | None:
+        """Return the dimension of its features, or of those of its examples; None without any."""
+        rows = (self.features, *(example.features for example in self.examples))
+        return next((row.shape[-1] for row in rows if row is not None), None)
+
+    @property
     def wordless(self) -> bool:
         """Return whether only examples tell states: some lack words, or the encoder knows none."""
         return self.features is None and (not self.spoken or self.encoder is not None)

@@ -207,9 +207,12 @@ class _ExampleDocument(msgspec.Struct, forbid_unknown_fields=True):
     centred: bool
     encoder: str | None
     seen: bool
+    weight: Finite = 1.0
 
 
-_EXAMPLE_FIELDS = _ExampleDocument.__struct_fields__[:-1]
+_EXAMPLE_FIELDS = tuple(
+    name for name in _ExampleDocument.__struct_fields__ if name not in ("seen", "weight")
+)
 
 
 def _example_arrays(vocabulary: Vocabulary) -> dict[str, Any]:
@@ -219,6 +222,7 @@ def _example_arrays(vocabulary: Vocabulary) -> dict[str, Any]:
         [
             {name: getattr(example, name) for name in _EXAMPLE_FIELDS}
             | {"seen": example.features is not None}
+            | ({} if example.weight == 1 else {"weight": example.weight})
             for example in examples
         ]
         for examples in (vocabulary.examples, vocabulary.changes)
@@ -246,7 +250,7 @@ def _examples_from_arrays(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
             problem = "example_features has fewer rows than there are examples"
             raise InputError(problem, field="example_features")
         values: dict[str, Any] = {name: getattr(document, name) for name in _EXAMPLE_FIELDS}
-        return Example(**values, features=row)
+        return Example(**values, weight=document.weight, features=row)
 
     examples, changes = (tuple(map(example, part)) for part in documents)
     return {"examples": examples, "changes": changes}

@@ -34,6 +34,7 @@ from dejacue.method.localization import CHUNK_BYTES, CHUNK_HISTORIES, locate_man
 from dejacue.method.readout import Readout
 from dejacue.progress import Progress
 from dejacue.records import History, Vocabulary
+from dejacue.records.arrays import Floats
 from dejacue.records.history import MEANINGLESS
 from dejacue.store import _index as index
 from dejacue.store._matches import RankedTimeline
@@ -127,10 +128,12 @@ class Query:
         readout: str | Readout,
         top: int | None,
         where: Mapping[str, str] | None,
+        centre: Floats | None = None,  # what objects look like; None: what the words share
     ) -> None:
         self._store, self._words, self._top, self._where = store, (vocabulary, readout), top, where
-        assert vocabulary.features is not None
-        centre = vocabulary.weights @ unit_rows(vocabulary.features)
+        if centre is None:
+            assert vocabulary.features is not None
+            centre = vocabulary.weights @ unit_rows(vocabulary.features)
         self._centre = (centre / max(float(np.linalg.norm(centre)), 1e-12)).astype(np.float32)
 
     def chunks(

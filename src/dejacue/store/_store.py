@@ -9,7 +9,7 @@ import os
 import sqlite3
 import tempfile
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace as replaced
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -23,6 +23,7 @@ from dejacue.errors import InputError, need, shortened, unknown
 from dejacue.method.plan import DEFAULT_READOUT, Plan
 from dejacue.method.readout import Readout
 from dejacue.method.state_readout import is_count
+from dejacue.method.teaching import Confirmed, looks, taught
 from dejacue.progress import Progress, silent
 from dejacue.records import History, Vocabulary
 from dejacue.sources import remote
@@ -753,8 +754,9 @@ class Store:
 
     def query(
         self,
-        vocabulary: Vocabulary,
+        vocabulary: Vocabulary | None = None,
         *,
+        like: Sequence[Confirmed] = (),
         readout: str | Readout = DEFAULT_READOUT,
         top: int | None = None,
         where: Where | None = None,
@@ -774,6 +776,9 @@ class Store:
         probability, and object scores compare under one vocabulary only. They depend on nothing
         else in the store, so ``where`` and ``top`` never change them.
 
+        like      findings in which you confirmed when these states hold: they teach what to look
+                  for, beside the words or, without a vocabulary, instead of them. Then histories
+                  are ranked by how much they look like the teachers' objects
         readout   as in ``locate``
         top       how many histories; None: all. Features of the others are not read
         where     which of them, as in ``rows``
@@ -787,7 +792,14 @@ class Store:
         ``columns()``, ``to_dataframe()`` or ``to_arrow()``, or ``write`` them to a file. Each state
         has its best interval; one that the readout does not find has none.
         """
-        self._check_vocabulary(vocabulary)
+        if like:
+            vocabulary = taught(vocabulary, like)
+        if vocabulary is None:
+            problem = "give a vocabulary, or findings to learn from"
+            raise InputError(problem, field="vocabulary")
+        words = not like or vocabulary.features is not None
+        self._check_vocabulary(vocabulary, words)
+        centre = None if words else looks(like)
         check_engine(engine, ray_address)
         Plan.of(None, readout, None, 1, False, "auto")  # refuses a readout that is not known
         if top is not None and not is_count(top, 1):
@@ -798,15 +810,15 @@ class Store:
             raise InputError(problem, field="threads", value=threads)
         with index.snapshot(self.path) as now:
             index.condition(now, where)  # refuses names that are not known
-        query = Query(self, vocabulary, readout, top, where)
+        query = Query(self, vocabulary, readout, top, where, centre)
         return Matches(query.chunks(threads, engine, ray_address, progress), self.path)
 
-    def _check_vocabulary(self, vocabulary: Vocabulary) -> None:
+    def _check_vocabulary(self, vocabulary: Vocabulary, words: bool = True) -> None:
         if not isinstance(vocabulary, Vocabulary):
             problem = f"expected a Vocabulary, not {type(vocabulary).__name__}"
             remedy = "read_vocabulary and encode_vocabulary create one"
             raise InputError(problem, field="vocabulary", remedy=remedy)
-        if vocabulary.features is None:
+        if vocabulary.features is None and words:
             raise self._error(
                 "a store selects histories by words, but the vocabulary has no text features",
                 "encode its descriptions with the encoder of the store",
@@ -817,12 +829,13 @@ class Store:
             remedy = "query a store with words, pictures or frames of named histories"
             raise InputError(problem, field="examples", remedy=remedy)
         same, encoder = "encode both with the same encoder", vocabulary.encoder
+        name = "the vocabulary" if words else "the teachers"
         if None not in (self.encoder, encoder) and self.encoder != encoder:
-            problem = f'histories were encoded with "{self.encoder}", but the vocabulary with '
+            problem = f'histories were encoded with "{self.encoder}", but {name} with '
             raise self._error(f'{problem}"{encoder}"', same, "encoder", encoder)
-        dimension = vocabulary.features.shape[1]
+        dimension = vocabulary.dimension
         if self.dimension not in (None, dimension):
-            problem = f"has {self.dimension} dimensions, but the vocabulary has {dimension}"
+            problem = f"has {self.dimension} dimensions, but {name} {dimension}"
             raise self._error(problem, same, "dimension", dimension)
 
     def cache(self, place: int, history: History, source: str | None) -> None:

@@ -108,17 +108,18 @@ def still(number: int) -> dict[str, Any]:
     return {**subject(number), **dict.fromkeys(USUAL, 0.0)}
 
 
-def build_entries(request: SceneRequest) -> list[ReleaseEntry | None]:
+def build_entries(request: SceneRequest, name: str = "mini") -> list[ReleaseEntry | None]:
     """Return the history with true masks, then one for each kind of wrong masks.
 
-    Every frame is drawn once, whatever the masks. None where a mask never shows anything.
+    Every frame is drawn once, whatever the masks. None where a mask never shows anything. name: of
+    the encoder; one without words leaves the vocabulary as it is.
     """
     scene = render(**request.options)
     noises = [
         render(**request.options, mask_noise=kind, mask_level=level).mask_noise
         for kind, level in request.masks
     ]
-    model = encoder()
+    model = encoder(name)
     seen: list[tuple[list[int], list[NDArray[np.uint8]]]] = [([], []) for _ in (None, *noises)]
     for frame, (image, labels) in enumerate(scene):
         for noise, (frames, crops) in zip((None, *noises), seen, strict=True):
@@ -134,7 +135,7 @@ def entry(
 ) -> ReleaseEntry:
     return ReleaseEntry(
         History(model.encode_images(crops), np.array(frames), scene.id, model.identity),
-        encode_vocabulary(scene.vocabulary, model),
+        encode_vocabulary(scene.vocabulary, model) if model.has_text else scene.vocabulary,
         scene.references,
         component=scene.id,
         cohort=scene.topology,
@@ -143,10 +144,10 @@ def entry(
 
 
 @cache
-def encoder() -> Encoder:
+def encoder(name: str = "mini") -> Encoder:
     """Return the encoder of this process, with one thread, so that results do not depend on the
     order of the work."""
-    return load_encoder("mini", threads=1)
+    return load_encoder(name, threads=1)
 
 
 def build_all_entries(

@@ -1,0 +1,295 @@
+"""States that follow each other once, in a known order: where does each end and the next begin?
+
+Three things are added up, none of which is enough alone, each as a share of what it could be:
+
+    score = mean over frames of the response of their state
+          + change · the share of the scatter of looks that the parts explain
+          + place · the mean over parts of log(their length / that of equal parts)
+
+The best parts are found exactly by dynamic programming, on at most MAX_BOUNDARIES places; of longer
+histories the boundaries are then moved, one after the other, to the best frame near by.
+``EqualParts`` is what the order gives without looking at a frame: compare with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import ClassVar
+
+import numpy as np
+
+from dejacue.errors import InputError, counted, unknown
+from dejacue.method import _labelling as labelling
+from dejacue.method._timelines import in_frames, quoted
+from dejacue.method.kernel import Answers, EvidenceTables, Ragged
+from dejacue.method.known_frames import HALF
+from dejacue.method.readout import HistoryBatch, Readout, View
+from dejacue.method.scan import ScoredWindow
+from dejacue.method.segmentation import STILL, reduced
+from dejacue.method.state_readout import Known, StateReadout, is_number
+from dejacue.records import History, Note, Vocabulary, Window
+from dejacue.records.arrays import Floats, Ints
+
+MAX_BOUNDARIES = 1024  # places that are tried together
+ROUNDS = 3  # of moving boundaries to the best frame near by
+IMPOSSIBLE = 1e3  # far more than a score can be
+
+Order = tuple[str, ...] | None
+
+
+def checked_order(order: object) -> Order:
+    """Return an order as a tuple of names; refuse fewer than two, and a name given twice."""
+    if order is None:
+        return None
+    names = (order,) if isinstance(order, str) else tuple(order)  # type: ignore[arg-type]
+    if len(set(names)) != len(names) or len(names) < 2:
+        problem = "an order names at least two states, each of them once"
+        raise InputError(problem, field="order", value=names)
+    return names
+
+
+def order_of(order: Order, history: History, vocabulary: Vocabulary) -> list[int]:
+    """Return the numbers of the states in their order; None: as the vocabulary lists them."""
+    names = list(vocabulary.states)
+    for name in order or ():
+        if name not in names:
+            raise unknown("state in the order", name, names)
+    numbers = [names.index(name) for name in order or names]
+    if len(history) < len(numbers):
+        frames = counted(len(history), "observed frame")
+        problem = f"history {history.id} has {frames} for {len(numbers)} states in order"
+        raise InputError(problem, field="order", value=len(history))
+    return numbers
+
+
+def equal_parts(count: int, parts: int) -> Ints:
+    """Return where parts of the same length begin, and the end."""
+    edges: Ints = np.round(np.linspace(0, count, parts + 1)).astype(np.int64)
+    return edges
+
+
+@dataclass(frozen=True)
+class Ordered(StateReadout):
+    """A readout for states that follow each other once: evidence, visual change and order.
+
+    order    states by name, as they follow each other; None: as the vocabulary lists them
+    change   weight of visual change: parts should look alike inside, and differ
+    place    weight of where changes are expected: parts of the same length, broadly
+    """
+
+    order: Order = None
+    change: float = 1.0
+    place: float = 0.2
+    name: ClassVar[str] = "ordered"
+    gives_alternatives: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.pooling != 1:
+            problem = "an order is one of states; leave the pooling at 1"
+            raise InputError(problem, field="pooling", value=self.pooling)
+        for name in ("change", "place"):
+            if not is_number(getattr(self, name)):
+                problem = f"the weight of {name} must be 0 or more"
+                raise InputError(problem, field=name, value=getattr(self, name))
+            object.__setattr__(self, name, float(getattr(self, name)))
+        object.__setattr__(self, "order", checked_order(self.order))
+
+    @property
+    def in_one_call(self) -> bool:
+        return False
+
+    def compute(
+        self, batch: HistoryBatch, tables: Ragged, evidence: EvidenceTables | None
+    ) -> Answers:
+        return batch.engine.contrast(tables, batch.centres(), evidence)
+
+    def find_one(self, view: View) -> Answers:
+        """Return the part of each state; it may cross an absence, since its state holds once."""
+        states = order_of(self.order, view.history, view.vocabulary)
+        lead = labelling.leads(self._rows(view))
+        windows: list[ScoredWindow | None] = [None] * len(lead)
+        for state, (first, end) in zip(states, pairwise(self.edges(view).tolist()), strict=True):
+            windows[state] = first, end - 1, float(lead[state, first:end].sum())
+        answers = self.answers(view, windows)
+        if self.known(view) is not None:
+            return answers
+        seen = self.seen(view)[0]
+        return replace(answers, centre=seen.centre, scale=seen.scale)
+
+    def find_known(self, view: View, known: Known) -> Answers:
+        return self.find_one(view)
+
+    def edges(self, view: View) -> Ints:
+        """Return the position at which each part begins, and the end."""
+        return view.once(("edges", self), lambda: self._edges(view))
+
+    def _edges(self, view: View) -> Ints:
+        states = order_of(self.order, view.history, view.vocabulary)
+        known, rows = self.known(view), self._rows(view)[states]
+        count = len(view.history)
+        boundaries, edges_of_facts = np.zeros(count + 1), np.zeros(0, np.int64)
+        if known is not None:
+            facts = known.facts
+            if (facts.labels == facts.states).any():
+                raise InputError(
+                    'an example of "none of the states" does not fit a known order',
+                    field="order",
+                    remedy="leave out the order or the example",
+                )
+            for row, state in zip(rows, states, strict=True):
+                row[facts.barred(state)] -= IMPOSSIBLE * count
+            boundaries[facts.marks] = IMPOSSIBLE * count
+            edges_of_facts = np.union1d(np.flatnonzero(np.diff(facts.labels)) + 1, facts.marks)
+        parts = _Parts(rows, boundaries, reduced(view.history), self.change, self.place)
+        edges = parts.best(edges_of_facts[:MAX_BOUNDARIES])  # more of them fit no order
+        if parts.score(edges) < (np.sum(boundaries > 0) - HALF) * IMPOSSIBLE:
+            names = list(view.vocabulary.states)
+            raise InputError(
+                f"history {view.history.id}: the frames and changes that were named do not fit the "
+                f"order {' → '.join(names[state] for state in states)}",
+                field="order",
+                value=[names[state] for state in states],
+                remedy="give another order, or use the joint readout",
+            )
+        return edges
+
+    def _rows(self, view: View) -> Floats:
+        """Return the responses of the states or, beside known frames, ±1 by membership."""
+        known = self.known(view)
+        if known is None or not len(known.facts.looked):
+            return self.words_seen(view).responses[0].copy()
+        return 2 * (known.f - HALF)
+
+    def hints(
+        self, view: View, answers: Answers, further: Sequence[Sequence[ScoredWindow]]
+    ) -> tuple[Note, ...]:
+        """Say what the order alone would have given, and name states that are not in it."""
+        names, frames = list(view.vocabulary.states), view.history.frames
+        states = order_of(self.order, view.history, view.vocabulary)
+        parts, plain = (
+            [Window(a, b - 1) for a, b in pairwise(edges.tolist())]
+            for edges in (self.edges(view), equal_parts(len(frames), len(states)))
+        )
+        overlap = np.mean([part.iou(window) for part, window in zip(parts, plain, strict=True)])
+        listed = ", ".join(
+            f"{names[state]} {in_frames(frames[window.start], frames[window.end])}"
+            for state, window in zip(states, plain, strict=True)
+        )
+        text = f"the order alone, in equal parts: {listed}; the answer overlaps it by {overlap:.0%}"
+        notes: tuple[Note, ...] = (Note(text, "information"),)
+        if absent := [name for k, name in enumerate(names) if k not in states]:
+            text = f"not found: {quoted(absent)} (not in the order)"
+            notes += (Note(text, "information"),)
+        return notes
+
+
+class _Parts:
+    """The score of dividing N frames into K consecutive parts."""
+
+    def __init__(
+        self, rows: Floats, boundaries: Floats, looks: Floats, change: float, place: float
+    ) -> None:
+        """rows: (K, N) of each part; boundaries: (N + 1,) gain of one there; looks: (N, k)."""
+        self.count, self.parts = rows.shape[1], len(rows)
+        sums = np.concatenate([np.zeros((self.parts, 1)), np.cumsum(rows, axis=1)], axis=1)
+        self.sums, self.boundaries = sums / self.count, boundaries / self.count
+        self.looks = np.concatenate([np.zeros((1, looks.shape[1])), np.cumsum(looks, axis=0)])
+        scatter = float(np.einsum("nd,nd->", looks, looks))
+        self.change = change / scatter if scatter > STILL * self.count else 0.0
+        self.place = place / self.parts
+
+    def best(self, extra: Ints) -> Ints:
+        """Return where the best parts begin, and the end; extra: places to be tried as well."""
+        places = np.union1d(equal_parts(self.count, min(self.count, MAX_BOUNDARIES)), extra)
+        of_any = self._of_any(places)
+        best = np.full(len(places), -np.inf)
+        best[0] = 0.0
+        sources = []
+        for sums in self.sums[:, places]:
+            table = best[:, None] + of_any + (sums[None, :] - sums[:, None])
+            sources.append(table.argmax(axis=0))
+            best = table.max(axis=0) + self.boundaries[places]
+        at, edges = len(places) - 1, [len(places) - 1]
+        for source in reversed(sources):
+            at = int(source[at])
+            edges.append(at)
+        return self._moved(places[edges[::-1]], int(np.diff(places).max()))
+
+    def _of_any(self, places: Ints) -> Floats:
+        """Return (M, M) what change and place give a part between two places, in any state."""
+        looks = self.looks[places]
+        squares = np.einsum("md,md->m", looks, looks)
+        between = squares[:, None] + squares[None, :] - 2 * looks @ looks.T
+        lengths = (places[None, :] - places[:, None]).astype(np.float64)
+        later = lengths > 0
+        lengths = np.where(later, lengths, 1.0)
+        value = self.change * between / lengths + self._placed(lengths)
+        return np.where(later, value, -np.inf)
+
+    def _placed(self, lengths: Floats) -> Floats:
+        placed: Floats = self.place * np.log(lengths * self.parts / self.count)
+        return placed
+
+    def _value(self, part: int, start: Ints, end: Ints) -> Floats:
+        """Return what parts between these positions give."""
+        lengths = (end - start).astype(np.float64)
+        difference = self.looks[end] - self.looks[start]
+        between = np.einsum("...d,...d->...", difference, difference)
+        value: Floats = self.change * between / lengths + self._placed(lengths)
+        value += self.sums[part][end] - self.sums[part][start]
+        return value
+
+    def score(self, edges: Ints) -> float:
+        values = [self._value(k, a, b) for k, (a, b) in enumerate(pairwise(edges))]
+        return float(np.sum(values) + self.boundaries[edges[1:-1]].sum())
+
+    def _moved(self, edges: Ints, step: int) -> Ints:
+        """Move each boundary to the best frame less than a step away."""
+        for _ in range(ROUNDS if step > 1 else 0):
+            before = edges.copy()
+            for k in range(1, self.parts):
+                low, high = max(edges[k] - step, edges[k - 1]), min(edges[k] + step, edges[k + 1])
+                at = np.arange(low + 1, high)
+                first, last = np.full_like(at, edges[k - 1]), np.full_like(at, edges[k + 1])
+                value = self._value(k - 1, first, at) + self._value(k, at, last)
+                edges[k] = at[int((value + self.boundaries[at]).argmax())]
+            if np.array_equal(before, edges):
+                break
+        return edges
+
+
+@dataclass(frozen=True)
+class EqualParts(Readout):
+    """A baseline that looks at no frame: the states in order, each with an equal part."""
+
+    order: Order = None
+    name: ClassVar[str] = "equal-parts"
+    takes_examples: ClassVar[bool] = True  # and ignores them, as it does words
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "order", checked_order(self.order))
+
+    @property
+    def query_pooling(self) -> float:
+        return 1.0
+
+    @property
+    def level(self) -> str:
+        return "state"
+
+    def find_one(self, view: View) -> Answers:
+        states = order_of(self.order, view.history, view.vocabulary)
+        edges = equal_parts(len(view.history), len(states))
+        count = len(view.vocabulary.states)
+        start, end, absent = (
+            np.zeros(count, np.int64),
+            np.zeros(count, np.int64),
+            np.ones(count, bool),
+        )
+        start[states], end[states], absent[states] = edges[:-1], edges[1:] - 1, False
+        rows, flags = view.vocabulary.labels, absent if absent.any() else None
+        answers = Answers.at(view.history.frames, start, end, np.zeros(count), None, None, flags)
+        return answers.rows(rows)
