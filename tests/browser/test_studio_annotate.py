@@ -86,6 +86,35 @@ def test_a_pass_has_no_changes_and_no_key_for_them(address, desk) -> None:
     assert "a change happens" not in keys
 
 
+def test_a_pass_is_labelled_on_its_strip_with_nothing_proposed(address, desk) -> None:
+    user = desk(address)
+    page = user.page
+    user.open("#/annotate/cup")
+    user.until("() => document.querySelector('textarea')?.value.includes('empty')")
+    page.get_by_label("States, one per line").fill("full\nempty")
+    begin(user, "Anna")
+    page.locator("h1").click()
+    page.keyboard.press("t")
+    user.until("() => document.activeElement.matches('.pictures')")
+    under = "[...document.querySelectorAll('.pictures span')].map((text) => text.innerText)"
+    assert page.evaluate(under) == [str(n) for n in range(1, 13)]
+    for label in "111111222222":
+        page.keyboard.press(label)
+    page.keyboard.press("Enter")  # the gap between the sixth and the seventh picture
+    user.until(f"() => ({under}).length < 12")
+    count = len(page.evaluate(under))
+    assert page.evaluate(under)[0] == "full"
+    page.keyboard.press("Home")
+    for _ in range(count - 1):
+        page.keyboard.press("1")
+    page.keyboard.press("2")
+    page.keyboard.press("Enter")
+    page.get_by_text("every frame has a label").wait_for()
+    user.until("() => document.querySelector('.ready') !== null")
+    user.until(SAVED)
+    assert user.windows()["full"] == ["0 – 31"]
+
+
 def test_two_passes_become_references(labelled, workspace) -> None:
     user, page = labelled, labelled.page
     page.get_by_role("button", name="Start the consensus").click()

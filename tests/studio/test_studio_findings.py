@@ -293,6 +293,36 @@ def test_a_body_may_be_anything_and_is_refused_in_a_sentence(client) -> None:
         assert answer.json()["detail"]
 
 
+def test_marks_on_a_strip_are_those_of_the_library(studio, client) -> None:
+    finding = Finding.read(studio.workspace.root / "cup")
+    strip = finding.strip(12)
+    shown = client.post("/api/findings/cup/strip", json={}).json()
+    assert shown["frames"] == list(strip.frames)
+    assert shown["believed"] == list(strip.believed)
+    marks = {"empty": [[0, 1], [10, 11]], "full": [[4, 7]]}
+    body = {"frames": shown["frames"], "marks": marks}
+    answer = client.post("/api/findings/cup/mark", json=body).json()
+    after = finding.mark(strip, {"empty": [(0, 1), (10, 11)], "full": (4, 7)})
+    assert answer["borders"] == [border._asdict() for border in after.borders()]
+    spans = {(mark["state"], mark["start"], mark["end"]) for mark in answer["examples"]}
+    named = after.named
+    assert spans == {(state, *window) for state in named for window in named[state]}
+    words = {"examples": answer["examples"]}
+    closer = {**words, "count": 8, "border": answer["borders"][0]}
+    shown = client.post("/api/findings/cup/strip", json=closer).json()
+    assert shown["frames"] == list(after.strip(8, border=after.borders()[0]).frames)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"marks": {"odd": [[0, 1]]}}, {"marks": {"full": [[3, 1]]}}, {"frames": [0, 10**6]}],
+)
+def test_marks_that_do_not_fit_are_refused(client, wrong) -> None:
+    body = {"frames": [0, 5, 10, 15], "marks": {"full": [[0, 1]]}, **wrong}
+    answer = client.post("/api/findings/cup/mark", json=body)
+    assert answer.status_code == 400
+
+
 def test_questions_and_segments_are_those_of_the_finding(studio, client) -> None:
     finding = Finding.read(studio.workspace.root / "cup")
     asked = client.get("/api/findings/cup/questions", params={"count": 2}).json()

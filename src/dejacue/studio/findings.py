@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
 from fastapi import APIRouter, Depends, Query, Response
@@ -16,6 +16,7 @@ from pydantic import Field
 
 from dejacue.errors import DejaCueError, InputError, unknown
 from dejacue.method.plan import READOUTS, readout_from
+from dejacue.method.strips import Border, Strip, marked, open_borders
 from dejacue.pipeline import EncoderOptions, Finding
 from dejacue.records import Example, Vocabulary
 from dejacue.report.exports import EXPORTS
@@ -102,6 +103,31 @@ class SaveBody(WordsModel, ReadingSettings):
     revision: Revision = None
 
 
+class BorderModel(RequestModel):
+    """A border of a state that is not known to a frame; frames of the history."""
+
+    state: Text
+    side: Literal["start", "end"]
+    inside: Frame
+    outside: Frame | None = None
+
+
+class StripBody(WordsModel, ReadingSettings):
+    """Words and examples, and the strip to show of them: whole, or over a border."""
+
+    count: Annotated[int, Field(ge=2, le=100)] = 12
+    border: BorderModel | None = None
+
+
+class MarkBody(WordsModel, ReadingSettings):
+    """What a person saw on the pictures of a strip: state ("none": none of them) → first and last
+    picture of each stretch, counted from 0."""
+
+    frames: Annotated[list[Frame], Field(min_length=2, max_length=100)]
+    border: BorderModel | None = None
+    marks: Annotated[dict[Text, list[tuple[int, int]]], Field(max_length=51)]
+
+
 def _finding(id: Id, studio: StudioDep, session: SessionDep) -> Finding:
     check_readable(studio, session, id)
     return studio.finding(id)
@@ -174,6 +200,33 @@ def compare(id: Id, body: CompareBody, studio: StudioDep, finding: FindingDep) -
             answer["problem"] = str(error)
         answers.append(answer)
     return answers
+
+
+@router.post("/{id:path}/strip")
+def strip(id: Id, body: StripBody, studio: StudioDep, finding: FindingDep) -> Json:
+    """Return frames side by side to be marked, and what is believed of each."""
+    again = reread(studio, finding, body, body)
+    pictures = again.strip(body.count, border=_border(body.border))
+    return {
+        "frames": pictures.frames,
+        "believed": pictures.believed,
+        "missing": None if studio.video_of(again.made) else pictures.missing,
+    }
+
+
+@router.post("/{id:path}/mark")
+def mark(id: Id, body: MarkBody, studio: StudioDep, finding: FindingDep) -> Json:
+    """Return the examples with what was marked on a strip, and the borders that are still open, the
+    widest first; nothing is written."""
+    again = reread(studio, finding, body, body)
+    frames = tuple(body.frames)
+    pictures = Strip(again.history, frames, (None,) * len(frames), _border(body.border))
+    spans: dict[str | None, Any] = dict(body.marks.items())
+    words = marked(again.history, again.vocabulary, pictures, spans)
+    return {
+        "examples": [_mark(again, example) for example in words.examples],
+        "borders": [border._asdict() for border in open_borders(again.history, words)],
+    }
 
 
 @router.put("/{id:path}", dependencies=[Owner])
@@ -345,6 +398,10 @@ def _example(studio: Studio, known: Vocabulary, mark: ExampleModel) -> Example:
     numbered = bool(at) and frame.isascii() and frame.isdecimal()
     path = studio.workspace.existing(head if numbered else mark.source, "picture or video")
     return Example(state, source=f"{path}@{frame}" if numbered else str(path))
+
+
+def _border(border: BorderModel | None) -> Border | None:
+    return None if border is None else Border(**border.model_dump())
 
 
 def _mark(finding: Finding, example: Example) -> Json:

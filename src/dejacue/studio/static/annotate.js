@@ -7,6 +7,7 @@ import { Kept } from "./drafts.js";
 import { Film, NoFilm, useFilm, useVideo } from "./film.js";
 import { Offers, useForm, useSaving } from "./forms.js";
 import { filled, fromRuns, labelScene, moved, nextOpen, toRuns } from "./labels.js";
+import { PassStrip } from "./strip.js";
 import {
   Dialog, Divider, Problem, Side, Timeline, count, go, html, link, say, tell, titleOf, useFetch, useEffect, useKeys,
     useMemo, useState,
@@ -181,6 +182,9 @@ function Labelling({ target, path, pass, media, again, reload, about }) {
     setAnchor(null);
     if (film.frame === end) film.step(1);
   };
+  const [strip, setStrip] = useState(false);
+  // of the strip: labels a span in a copy; a copy alone is taken
+  const putSpan = (copy, start, end, label) => (start === undefined ? all.set(copy) : filled(copy, first, start, end, label));
   const edited = ({ state, start, end, kind, row, index, done }) => {
     if (!done) return;
     const before = kind === "create" ? null : kind === "delete" ? { start, end } : scene.rows[row].windows[index];
@@ -191,7 +195,9 @@ function Labelling({ target, path, pass, media, again, reload, about }) {
   const mark = () => setAnchor(anchor === null ? film.frame : null);
   const consensus = () => saving.flush().then(() =>
     fetchJson(`annotations/${place(target.id)}/consensus`, { method: "POST" })).then(reload, tell);
-  useKeys([...film.keys, { keys: ["b"], does: "start a span here; the next label fills it", act: mark },
+  useKeys([...film.keys, { keys: ["t"], does: "strip of pictures: arrows move, digits mark, Enter goes to the next gap", act: () =>
+    { setStrip(true); setTimeout(() => document.querySelector(".pictures")?.focus()); } },
+    { keys: ["b"], does: "start a span here; the next label fills it", act: mark },
     { keys: ["u"], does: "next frame without a label", act: next },
     { keys: ["Backspace"], does: "remove the label of the frame (if no span is selected)", act: () => put(-1) },
     { keys: ["Ctrl+z"], does: "undo", act: all.undo },
@@ -215,7 +221,9 @@ function Labelling({ target, path, pass, media, again, reload, about }) {
   return html`<main class="desk">
     <div class="halves">
       ${media.video ? html`<${Film} film=${film} video=${media.video} first=${first} last=${last}
-        finding=${target.kind === "finding" ? target.id : null} ofFile=${true}
+        finding=${target.kind === "finding" ? target.id : null} ofFile=${true} strip=${[strip, setStrip]}
+        under=${strip && html`<${PassStrip} video=${media.video.id} values=${values} first=${first} labels=${labels} put=${putSpan}
+          film=${film} close=${() => setStrip(false)} />`}
         edge=${(by) => view?.press(by < 0 ? "[" : "]")} />`
         : html`<${NoFilm} problem=${media.problem || "the video is not in the workspace"} />`}
       <${Side} name="Labels">${title}<div class="panel" tabindex="0" role="region" aria-label="labels">

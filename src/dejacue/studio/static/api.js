@@ -50,7 +50,7 @@ setInterval(async () => {
   beating = false;
 }, BEAT_MS);
 
-const safe = ({ method }, path) => method !== "POST" || /\/(read|compare|preview)$/.test(path);
+const safe = ({ method }, path) => method !== "POST" || /\/(read|compare|preview|strip|mark)$/.test(path);
 
 async function send(path, options) {
   for (let tries = 1; ; tries += 1) {

@@ -101,8 +101,9 @@ function Shown({ film, first, last }) {
 // file, not of its history; fresh: changes when the object was followed again; draw: what else lies
 // over the picture; onPoint(kind, x, y): a pointer on it, in pixels of the video; edge(by): to the
 // edge of a window before (−1) or after (1)
-// over: what lies over the picture and can be grasped; under: a row of pictures below the player
-export function Film({ film, video, first, last, finding, ofFile, fresh, draw, onPoint, edge, over, under }) {
+// over: what lies over the picture and can be grasped; under: a row of pictures below the player; strip: [whether that
+// is open, set]
+export function Film({ film, video, first, last, finding, ofFile, fresh, draw, onPoint, edge, over, under, strip }) {
   const stage = useRef(), [marked, setMarked] = useState(true);
   useLayoutEffect(() => {
     const player = new Player(stage.current, video, film.handlers);
@@ -146,6 +147,7 @@ export function Film({ film, video, first, last, finding, ofFile, fresh, draw, o
         html`<option value=${rate}>${RATE_NAMES[rate]}</option>`)}</select>
       ${button("Loop", "repeat the selected window (r)", film.loop, { "aria-pressed": film.loop })}
       ${finding && button("Outline", "outline of the object", () => setMarked(!marked), { "aria-pressed": marked })}
+      ${strip && button("Strip", "mark states on a strip (t)", () => strip[1](!strip[0]), { "aria-pressed": strip[0] })}
       ${edge && [button("⇤", "previous edge ([)", () => edge(-1)), button("⇥", "next edge (])", () => edge(1))]}
       <input class="goto" type="number" min=${first} max=${last} placeholder="go to" aria-label="go to frame"
         title="go to frame (g)"
@@ -153,7 +155,7 @@ export function Film({ film, video, first, last, finding, ofFile, fresh, draw, o
           event.target.value = ""; event.target.blur(); }} />
       <${Shown} film=${film} first=${first} last=${last} />
     </div>
-    ${under && html`<div class="under">${under}</div>`}
+    ${under && html`<div class=${strip ? "marked" : "under"}>${under}</div>`}
   </div>`;
 }
 

@@ -7,6 +7,7 @@ import { Film, NoFilm, shapeOf, useFilm, useVideo } from "./film.js";
 import { denied, dragged, toggled, withMark } from "./marks.js";
 import { line, unpack } from "./report/timeline.js";
 import { Doubts, Show } from "./show.js";
+import { FindingStrip } from "./strip.js";
 import {
   Dialog, Divider, Problem, Side, Tabs, Timeline, free, go, html, link, noAnswer, say, tell, titleOf, useFetch, useEffect,
     useKeys, useMemo, useReducer, useRef, useState,
@@ -153,6 +154,7 @@ function Desk({ id, about, again, info, first, media, jobs }) {
   const words = all.now, read = useReading(id, words, first, Boolean(draft.current)), { scene } = read;
   const { value: segments } = useFetch(`findings/${place(id)}/segments`);  // of a long history they take a while
   const [view, setView] = useState(null), [selected, setSelected] = useState(null);
+  const [strip, setStrip] = useState(() => !info.examples.length);  // open until something was shown
   const map = useMemo(() => mapping(first), [first]);
   const span = selected && [selected.start, selected.end];
   const film = useFilm({ first: scene.axis.first, last: scene.axis.last, map, span });
@@ -206,6 +208,8 @@ function Desk({ id, about, again, info, first, media, jobs }) {
     if (later) { setTab("Doubts"); film.seek(later.start); }
   };
   useKeys([...film.keys,
+    { keys: ["t"], does: "strip of pictures: arrows move, digits mark, Enter goes to the next border", act: () =>
+      { setStrip(true); setTimeout(() => document.querySelector(".pictures")?.focus()); } },
     { keys: ["q"], does: "next question", act: next }, { keys: ["d"], does: "next doubt", act: doubt },
     { keys: ["w"], does: "go to the words", act: () =>
       { setTab("Words"); setTimeout(() => document.querySelector(".words textarea")?.focus()); } },
@@ -231,8 +235,9 @@ function Desk({ id, about, again, info, first, media, jobs }) {
   return html`<main class="desk">
     <div class="halves">
       ${media.video ? html`<${Film} film=${film} video=${media.video} first=${scene.axis.first}
-        last=${scene.axis.last} finding=${info.masks ? id : null}
-        edge=${(by) => view?.press(by < 0 ? "[" : "]")} />`
+        last=${scene.axis.last} finding=${info.masks ? id : null} strip=${[strip, setStrip]}
+        edge=${(by) => view?.press(by < 0 ? "[" : "]")} under=${strip && html`<${FindingStrip} id=${id} video=${info.video} map=${map}
+          states=${words.states.map((state) => state.name)} body=${body} change=${change} film=${film} close=${() => setStrip(false)} />`} />`
         : html`<${NoFilm} problem=${media.problem ||
           (info.video ? "" : "the video of this finding is not in the workspace; copy it there to watch it")} />`}
       <${Side} name="Words, examples and doubts">

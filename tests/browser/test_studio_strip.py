@@ -1,0 +1,98 @@
+"""The strip: states marked on pictures side by side, then their borders."""
+
+from __future__ import annotations
+
+import pytest
+
+from dejacue import Finding
+
+PICTURES = "() => document.querySelectorAll('.pictures [role=option]').length"
+CAPTION = "() => document.querySelector('.marker .caption')?.innerText"
+
+
+def marked(user) -> list[str]:
+    """Return what stands under each picture."""
+    script = "[...document.querySelectorAll('.pictures span')].map((text) => text.innerText)"
+    return user.page.evaluate(script)
+
+
+def frames(user) -> list[int]:
+    script = """[...document.querySelectorAll('.pictures [role=option]')]
+      .map((picture) => Number(/frame (\\d+)/.exec(picture.ariaLabel)[1]))"""
+    return user.page.evaluate(script)
+
+
+def middle(user, picture: int) -> tuple[float, float]:
+    box = user.page.locator(".pictures [role=option]").nth(picture).bounding_box()
+    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+
+@pytest.mark.parametrize(("width", "height"), [(1280, 720), (1920, 1080)])
+def test_a_new_finding_has_a_strip_that_is_marked_by_key_and_by_hand(
+    address, desk, workspace, axe, width, height
+) -> None:
+    user = desk(address, width)
+    page = user.page
+    page.set_viewport_size({"width": width, "height": height})
+    user.open("#/finding/cup")
+    user.shows(0)
+    user.until(f"() => ({PICTURES})() === 12")  # open: nothing was shown yet
+    proposed = marked(user)
+    assert set(proposed) <= {"empty", "half full", "full", *map(str, range(1, 13))}
+    assert axe(page) == []
+    page.locator("h1").click()
+    page.keyboard.press("t")
+    user.until("() => document.activeElement.matches('.pictures')")
+    at = frames(user)
+    page.keyboard.press("ArrowRight")
+    user.shows(at[1])  # the player goes along
+    page.keyboard.press("Home")
+    page.keyboard.press("Shift+ArrowRight")
+    page.keyboard.press("1")  # empty, and the cursor is on the third picture
+    for _ in range(10):
+        page.keyboard.press("x")
+    user.drag(middle(user, 4), middle(user, 7))
+    page.locator(".marker").get_by_role("button", name="full", exact=False).last.click()
+    user.drag(middle(user, 10), middle(user, 11))
+    page.keyboard.press("1")  # empty again: a second stretch
+    expected = ["empty"] * 2 + ["none"] * 2 + ["full"] * 4 + ["none"] * 2 + ["empty"] * 2
+    assert marked(user) == expected
+    page.keyboard.press("Enter")
+    user.until(f"() => /^The (start|end) of/.test(({CAPTION})())")
+    border = frames(user)
+    assert border[0] in at or border[-1] in at  # between two pictures
+    page.get_by_role("button", name="close the strip").click()
+    page.keyboard.press("Control+s")
+    page.get_by_text("saved in cup").wait_for()
+    named = Finding.read(workspace / "cup").named
+    assert [tuple(window) for window in named["empty"]] == [(at[0], at[1]), (at[10], at[11])]
+    assert [tuple(window) for window in named["full"]] == [(at[4], at[7])]
+    user.open("#/finding/cup")
+    user.shows(0)
+    assert page.locator(".marker").count() == 0  # something was shown: it stays closed
+
+
+def test_enter_confirms_what_is_proposed_and_borders_become_known_to_a_frame(address, desk) -> None:
+    user = desk(address)
+    page = user.page
+    user.open("#/finding/cup")
+    user.shows(0)
+    user.until(f"() => ({PICTURES})() === 12")
+    before = user.windows()
+    page.locator("h1").click()
+    page.keyboard.press("t")
+    user.until("() => document.activeElement.matches('.pictures')")
+    rounds = 0
+    while page.locator(".marker").count():
+        shown = frames(user)
+        page.keyboard.press("Enter")
+        user.until(
+            """(shown) => { const now = [...document.querySelectorAll('.pictures [role=option]')]
+              .map((picture) => Number(/frame (\\d+)/.exec(picture.ariaLabel)[1]));
+              return JSON.stringify(now) !== JSON.stringify(shown); }""",
+            shown,
+        )
+        rounds += 1
+        assert rounds < 20
+    page.get_by_text("every border is known to a frame").wait_for()
+    assert user.windows().keys() == before.keys()
