@@ -82,6 +82,19 @@ def test_rows_are_those_of_torch_and_the_model_is_written_once(weights_file, cac
     assert lite.converted().stat().st_mtime_ns == before
 
 
+@pytest.mark.parametrize("damage", [b"", b"something else"])
+def test_a_model_in_the_cache_that_was_changed_is_written_again(
+    weights_file, cache, damage
+) -> None:
+    path = lite.converted()
+    model = path.read_bytes()
+    path.write_bytes(damage)
+    assert lite.converted().read_bytes() == model
+    path.with_suffix(".sha256").write_bytes(damage)
+    assert lite.converted().read_bytes() == model
+    assert path.with_suffix(".sha256").read_bytes() != damage
+
+
 def test_it_has_no_words(weights_file, cache) -> None:
     encoder = lite.Lite(threads=1)
     assert not encoder.has_text

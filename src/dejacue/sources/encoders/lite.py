@@ -91,13 +91,20 @@ def weights_file() -> Path:
 
 
 def converted() -> Path:
-    """Return the path of the ONNX model in the cache; write it where it is not there."""
+    """Return the path of the ONNX model in the cache; write it where it is not there, or is not
+    what was written: its hash stands beside it."""
     path = cache_folder() / f"efficientnet-lite0-{SHA256[:12]}.onnx"
-    if not path.is_file():
+    beside = path.with_suffix(".sha256")
+    if not (path.is_file() and beside.is_file() and beside.read_bytes() == _digest(path)):
         model = to_onnx(read_weights(weights_file(), SHA256))
         path.parent.mkdir(parents=True, exist_ok=True)
         write_bytes(path, model)
+        write_bytes(beside, _digest(path))
     return path
+
+
+def _digest(path: Path) -> bytes:
+    return hashlib.sha256(path.read_bytes()).hexdigest().encode()
 
 
 class Tensor(NamedTuple):
