@@ -108,7 +108,7 @@ def shortened(text: str, most: int = MAX_QUOTED) -> str:
     return text if len(text) <= most else f"{text[:most]}…"
 
 
-def printable(value: object, most: int = MAX_QUOTED // 2) -> str:
+def brief(value: object, most: int = MAX_QUOTED // 2) -> str:
     """Return a value for a sentence; Python writes no number of thousands of digits."""
     try:
         return shortened(str(value), most)
@@ -149,7 +149,7 @@ def counted(number: int, word: str) -> str:
 
 def unknown(kind: str, value: object, known: Iterable[str]) -> InputError:
     """Return the error for an unknown name: it suggests the nearest one and lists them all."""
-    names, text = list(known), printable(value, MAX_QUOTED)
+    names, text = list(known), brief(value, MAX_QUOTED)
     short = [name for name in names[:MAX_COMPARED] if len(name) <= MAX_QUOTED]
     near = difflib.get_close_matches(text, short, n=1, cutoff=0.5)
     hint = f'did you mean "{near[0]}"? ' if near else ""

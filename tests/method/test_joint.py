@@ -4,11 +4,11 @@ from itertools import pairwise, product
 
 import numpy as np
 import pytest
+from dejacue.evaluation.occurrences import match
 from helpers.errors import refused
 from helpers.timelines import occurrences
 
 from dejacue import History, Vocabulary, locate
-from dejacue.evaluation.occurrences import match
 from dejacue.method._labelling import (
     best_path,
     leads,

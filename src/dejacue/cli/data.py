@@ -11,10 +11,9 @@ import typer
 
 import dejacue
 from dejacue.cli import options as o
-from dejacue.cli.bars import Bars
 from dejacue.cli.evaluate import show_evaluation
 from dejacue.cli.store import conditions
-from dejacue.cli.tables import make_table, note, notes, say, say_written, show_tables
+from dejacue.cli.tables import Bars, make_table, note, notes, say, say_written, show_tables
 from dejacue.errors import InputError, counted
 from dejacue.sources.atomic import check_place
 

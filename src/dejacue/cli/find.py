@@ -15,8 +15,8 @@ from rich.table import Table
 
 import dejacue
 from dejacue.cli import options as o
-from dejacue.cli.bars import Bars
 from dejacue.cli.tables import (
+    Bars,
     as_note,
     diagnostics_table,
     notes,

@@ -13,8 +13,7 @@ from rich.table import Table
 
 import dejacue
 from dejacue.cli import options as o
-from dejacue.cli.bars import Bars
-from dejacue.cli.tables import make_table, notes, say, say_written, seconds, show_tables, span
+from dejacue.cli.tables import Bars, make_table, notes, say, say_written, seconds, show_tables, span
 from dejacue.cluster import check_engine
 from dejacue.errors import InputError, counted, shortened
 from dejacue.sources.atomic import write_bytes

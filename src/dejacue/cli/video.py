@@ -11,8 +11,7 @@ import typer
 from rich.markup import escape
 
 from dejacue.cli import options as o
-from dejacue.cli.bars import Bars
-from dejacue.cli.tables import console, notes, say
+from dejacue.cli.tables import Bars, console, notes, say
 from dejacue.errors import InputError, counted
 from dejacue.sources.atomic import check_place
 

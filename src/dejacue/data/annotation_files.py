@@ -154,10 +154,7 @@ class _PassDocument(msgspec.Struct, forbid_unknown_fields=True):
     history: str
     annotator: str
     runs: list[_Run]
-
-
-class _StatesPassDocument(_PassDocument, kw_only=True):
-    states: list[str]
+    states: list[str] | None = None
 
 
 class _DecisionsDocument(msgspec.Struct, forbid_unknown_fields=True):
@@ -165,10 +162,7 @@ class _DecisionsDocument(msgspec.Struct, forbid_unknown_fields=True):
     history: str
     annotators: tuple[str, str]
     decisions: list[_Decision]
-
-
-class _StatesDecisionsDocument(_DecisionsDocument, kw_only=True):
-    states: list[str]
+    states: list[str] | None = None
 
 
 def read_pass(path: str | os.PathLike[str], complete: bool = True) -> Pass:
@@ -176,9 +170,7 @@ def read_pass(path: str | os.PathLike[str], complete: bool = True) -> Pass:
     pass need not be ``complete``."""
     document = read_json(path)
     with in_file(path):
-        read, states = _with_states(
-            document, _PassDocument, PASS_SCHEMA, _StatesPassDocument, PASS_SCHEMA_STATES
-        )
+        read, states = _with_states(document, _PassDocument, PASS_SCHEMA, PASS_SCHEMA_STATES)
         known = dict.fromkeys(labels_of(states))
         for number, run in enumerate(read.runs):
             with named(f"runs[{number}]"):
@@ -198,13 +190,15 @@ def read_pass(path: str | os.PathLike[str], complete: bool = True) -> Pass:
 
 
 def _with_states(
-    document: Any, kind: type, schema: str, with_states: type, schema_states: str
+    document: Any, kind: type, schema: str, schema_states: str
 ) -> tuple[Any, tuple[str, ...] | None]:
-    """Return a document of either version, and its states."""
-    if isinstance(document, dict) and document.get("schema") == schema_states:
-        read: Any = declared(document, with_states, schema=schema_states)
-        return read, tuple(read.states)
-    return declared(document, kind, schema=schema), None
+    """Return a document of either version, and its states, which only the second has."""
+    has_states = isinstance(document, dict) and document.get("schema") == schema_states
+    read: Any = declared(document, kind, schema=schema_states if has_states else schema)
+    if has_states != (read.states is not None):
+        problem = "has no states" if has_states else f"names states, which {schema} does not have"
+        raise InputError(problem, field="states", remedy=f"for states, use {schema_states}")
+    return read, None if read.states is None else tuple(read.states)
 
 
 def _check_adjacent(number: int, before: Window, after: Window) -> None:
@@ -240,13 +234,8 @@ def read_decisions(path: str | os.PathLike[str]) -> Decisions:
     """Read decisions from their JSON file, open ones included."""
     document = read_json(path)
     with in_file(path):
-        read, states = _with_states(
-            document,
-            _DecisionsDocument,
-            DECISIONS_SCHEMA,
-            _StatesDecisionsDocument,
-            DECISIONS_SCHEMA_STATES,
-        )
+        schemas = DECISIONS_SCHEMA, DECISIONS_SCHEMA_STATES
+        read, states = _with_states(document, _DecisionsDocument, *schemas)
         rows = tuple(row.disagreement() for row in read.decisions)
         return Decisions(read.history, read.annotators, rows, states)
 

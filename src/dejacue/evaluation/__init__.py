@@ -1,7 +1,7 @@
 """Metrics as pure functions on arrays: no files, no plots, no method.
 
-overlap → averages → resampling; occurrences, agreement; evaluate() puts the first
-three together for timelines and references.
+overlap → averages and resampling; agreement; evaluate() puts the first two together for timelines
+and references.
 """
 
 from dejacue.evaluation.agreement import (
@@ -12,9 +12,7 @@ from dejacue.evaluation.agreement import (
     boundary_sensitivity,
     cohen_kappa,
 )
-from dejacue.evaluation.averages import group_means, nested_mean
 from dejacue.evaluation.evaluate import Estimate, Evaluation, evaluate
-from dejacue.evaluation.occurrences import average_precision, match, recurrence
 from dejacue.evaluation.overlap import (
     METRICS,
     best_tiou,
@@ -28,7 +26,9 @@ from dejacue.evaluation.resampling import (
     Paired,
     bootstrap_interval,
     compare,
+    group_means,
     holm,
+    nested_mean,
     sign_flip,
     sign_flip_exact,
     stratified_interval,
@@ -43,7 +43,6 @@ __all__ = [
     "PassAgreement",
     "Scope",
     "agreement",
-    "average_precision",
     "best_tiou",
     "bootstrap_interval",
     "boundary_sensitivity",
@@ -52,13 +51,11 @@ __all__ = [
     "evaluate",
     "group_means",
     "holm",
-    "match",
     "metrics",
     "nested_mean",
     "oracle_tiou",
     "paired_tiou",
     "recall_at",
-    "recurrence",
     "sign_flip",
     "sign_flip_exact",
     "stratified_interval",

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dejacue.errors import InputError, named, unknown
-from dejacue.evaluation.averages import Levels, group_means
 from dejacue.evaluation.overlap import METRICS, best_tiou, metrics
+from dejacue.evaluation.resampling import Levels, group_means
 
 Labels = Sequence[Hashable]
 

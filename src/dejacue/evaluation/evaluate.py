@@ -12,9 +12,8 @@ from typing import Any, NamedTuple, TypeVar
 
 from dejacue.arguments import checked
 from dejacue.errors import InputError
-from dejacue.evaluation.averages import group_means
 from dejacue.evaluation.overlap import METRICS, best_tiou, metrics
-from dejacue.evaluation.resampling import Paired, bootstrap_interval, compare
+from dejacue.evaluation.resampling import Paired, bootstrap_interval, compare, group_means
 from dejacue.records import Reference, Timeline, Window
 from dejacue.records._html import escaped, table_html
 from dejacue.records.arrays import Floats

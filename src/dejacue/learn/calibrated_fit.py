@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.errors import InputError, counted, printable, unknown
+from dejacue.errors import InputError, brief, counted, unknown
 from dejacue.evaluation import METRICS, best_tiou, compare, group_means, metrics
 from dejacue.learn.calibrated import RULES, Calibrated, Fitted, check_features, features_of
 from dejacue.method.coordinates import check_pair
@@ -152,7 +152,7 @@ def _pairs(labelled: Any, vocabulary: Vocabulary | None, names: Sequence[str]) -
             pair = item
         else:
             raise InputError(
-                f"{printable(repr(item))}: give findings, pairs of a History and a Vocabulary, or "
+                f"{brief(repr(item))}: give findings, pairs of a History and a Vocabulary, or "
                 "histories or a store with vocabulary=…",
                 field="labelled",
                 value=item,
@@ -169,7 +169,7 @@ def _check_references(references: Sequence[Reference]) -> None:
         raise InputError(problem, field="references")
     for reference in references:
         if not isinstance(reference, Reference):
-            problem = f"{printable(repr(reference))}: expected a Reference with the true windows"
+            problem = f"{brief(repr(reference))}: expected a Reference with the true windows"
             raise InputError(problem, field="references", value=reference)
     names = [reference.history_id for reference in references]
     if len(set(names)) < len(names):

@@ -7,9 +7,25 @@ in the state alone (docs/words.md).
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
-from dejacue.method.content_words import content_words
 from dejacue.records import Vocabulary
+
+_WORD = re.compile(r"[^\W\d_]+")
+_FUNCTION_WORDS = frozenset(
+    _WORD.findall(
+        "a an and are as at been being by down for from has in into is "
+        "it its no not of off on onto or out over that the this to up with"
+    )
+)
+
+
+def content_words(texts: Iterable[str]) -> frozenset[str]:
+    """Return the words in small letters, without function words."""
+    return (
+        frozenset(word for text in texts for word in _WORD.findall(text.lower())) - _FUNCTION_WORDS
+    )
+
 
 TEMPLATES = (
     "{object} that is {state}",

@@ -9,12 +9,11 @@ Axes: N observed frames, Q descriptions, d dimensions. Windows are inclusive on 
 
 from dejacue.records.example import Example
 from dejacue.records.history import History
-from dejacue.records.interval import Diagnostics, Interval
+from dejacue.records.interval import Diagnostics, Interval, Window
 from dejacue.records.note import Note
 from dejacue.records.reference import Reference
 from dejacue.records.timeline import TIMELINE_SCHEMA, Evidence, Timeline, Timelines
 from dejacue.records.vocabulary import Vocabulary
-from dejacue.records.window import Window
 
 __all__ = [
     "TIMELINE_SCHEMA",

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import counted
+from dejacue.records.interval import Window
 from dejacue.records.note import Note
-from dejacue.records.window import Window
 
 if TYPE_CHECKING:
     from dejacue.records.history import History

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dejacue.errors import InputError
 from dejacue.records.arrays import feature_rows, frozen
 from dejacue.records.history import MAX_FRAME, History
-from dejacue.records.window import Window
+from dejacue.records.interval import Window
 
 _CLOCK = r"(\d{1,9}(?:\.\d{1,9})?s|\d{1,6}(?::\d\d){1,2}(?:\.\d{1,9})?)"
 _TIMES = re.compile(rf"{_CLOCK}(?:-{_CLOCK})?")

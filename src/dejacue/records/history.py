@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dejacue.errors import InputError, counted
 from dejacue.records._html import history_html
 from dejacue.records.arrays import as_array, check_names, feature_rows, frozen, optional_column
-from dejacue.records.window import Window
+from dejacue.records.interval import Window
 
 MAX_FRAME = 1 << 53  # what every format counts exactly, and differences of which fit 64 bits
 SAME_LOOK = 1 - 1e-6  # cosine above which two frames look the same

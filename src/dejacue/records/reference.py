@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dejacue.errors import InputError
-from dejacue.records.window import Window
+from dejacue.records.interval import Window
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,8 @@ from dejacue.arguments import checked
 from dejacue.errors import InputError, need, unknown
 from dejacue.records._html import timeline_html
 from dejacue.records.arrays import frozen
-from dejacue.records.interval import KINDS, Diagnostics, Interval
+from dejacue.records.interval import KINDS, Diagnostics, Interval, Window
 from dejacue.records.note import Note, in_order
-from dejacue.records.window import Window
 
 TIMELINE_SCHEMA = "dejacue.timeline/1"
 ANSWER, ALTERNATIVE, OCCURRENCE = range(len(KINDS))

@@ -8,7 +8,7 @@ from typing import Any
 
 from dejacue.errors import counted
 from dejacue.records._html import escaped, table_html
-from dejacue.records.window import Window
+from dejacue.records.interval import Window
 
 SCHEMA = "dejacue.words/1"
 

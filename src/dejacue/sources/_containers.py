@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.errors import InputError, first_line, lacks_memory, printable
+from dejacue.errors import InputError, brief, first_line, lacks_memory
 from dejacue.sources._sampling import Choose, Picture, Sampling, Unreadable
 from dejacue.sources._sparse import SparseDecoder, Undecidable
 from dejacue.sources.sizes import check_size
@@ -348,7 +348,7 @@ def video_stream(container: Any, number: int | None = None) -> Any:
     for stream in streams:
         if stream.index == number:
             return stream
-    problem, remedy = f"has no video stream {printable(number)}", f"choose from {_listed(streams)}"
+    problem, remedy = f"has no video stream {brief(number)}", f"choose from {_listed(streams)}"
     raise InputError(problem, field="stream", value=number, remedy=remedy)
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.errors import InputError, printable
+from dejacue.errors import InputError, brief
 
 if TYPE_CHECKING:
     from dejacue.sources._containers import Undisplayed
@@ -176,9 +176,7 @@ def _nearest(chosen: Iterator[tuple[int, T]], fps: float) -> Iterator[tuple[int,
 
 
 def _refusal(name: str, value: object, problem: str, remedy: str) -> InputError:
-    return InputError(
-        f"{name} {printable(value)} {problem}", field=name, value=value, remedy=remedy
-    )
+    return InputError(f"{name} {brief(value)} {problem}", field=name, value=value, remedy=remedy)
 
 
 def is_between(value: object, low: float, high: float) -> bool:

@@ -47,10 +47,9 @@ from dejacue.sources.documents import (
     read_text,
     write_document,
 )
-from dejacue.sources.formats.references import check_state
-from dejacue.sources.formats.references import read as read_foreign
-from dejacue.sources.formats.references import write as foreign_bytes
-from dejacue.sources.formats.registry import format_in, format_of
+from dejacue.sources.formats.clock import Clocks
+from dejacue.sources.formats.registry import Format, format_in, format_of
+from dejacue.sources.formats.spans import Marks, Span, stem
 from dejacue.sources.formats.tables import is_table, table_bytes, table_rows
 
 REFERENCES_SCHEMA = "dejacue.references/1"
@@ -339,13 +338,13 @@ def read_references(
     """
     name = os.fspath(path)
     if (format := format_in(name)) is not None:
-        return read_foreign(name, format, times=times, states=states, history=history)
+        return _read_foreign(name, format, times=times, states=states, history=history)
     references = _our_references(name)
     with in_file(name):
         for reference in references:
             for state in reference.states:
                 with named(f'history "{reference.history_id}"'):
-                    check_state(state, states)
+                    _check_state(state, states)
     return references
 
 
@@ -378,7 +377,7 @@ def write_references(
     records = list(_check_unique(references))
     if (format := format_of(path)) is not None:
         with in_file(path):
-            return write_bytes(path, foreign_bytes(records, format, times=times))
+            return write_bytes(path, _foreign_bytes(records, format, times=times))
     if not is_table(path) and not _is_csv(path):
         lines = map(_as_line, records)
         return write_document(path, {"schema": REFERENCES_SCHEMA}, "histories", lines)
@@ -656,3 +655,88 @@ def _rows(
             )
     except csv.Error as error:
         raise InputError(f"not CSV ({error})", line=reader.line_num) from None
+
+
+def _read_foreign(
+    path: str | os.PathLike[str],
+    format: Format,
+    *,
+    times: Any = None,
+    states: Collection[str] | None = None,
+    history: str | None = None,
+) -> list[Reference]:
+    """Read the references of a file; the arguments are those of ``read_references``."""
+    name = os.fspath(path)
+    spans = format.spans(path)
+    clocks = Clocks(times)
+    with in_file(name):
+        if not spans:
+            raise InputError("marks no state", field="state", remedy="mark at least one span")
+        references: dict[str, dict[str, set[Window]]] = {}
+        single = len({(span.object, span.video) for span in spans}) == 1
+        for span in spans:
+            text = span.descriptions[0] if span.descriptions else ""
+            if states is not None and span.state not in states and text in states:
+                span = replace(span, state=text)  # in ELAN: a tier for the object, not the state
+            if not span.state.strip():
+                raise InputError("a span has no state", field="state", remedy="give it a label")
+            _check_state(span.state, states)
+            object = span.object or (stem(span.video) if span.video else None) or stem(name)
+            object = history if history is not None and single else object
+            windows = references.setdefault(object, {}).setdefault(span.state, set())
+            with named(f'state "{span.state}"'):
+                video = span.video if span.window is None else None  # frames need no times
+                clock = clocks.of(object, video, Path(name).parent)
+                if span.window is not None:
+                    window = span.window
+                    if clock is not None:
+                        clock.check(window)
+                elif clock is None:
+                    raise _needs_times("", "history it belongs to")
+                else:
+                    window = clock.window(span.seconds, format.tolerance_s or 1e-6)
+            windows.add(window)
+        return [
+            Reference(
+                object, {state: tuple(sorted(windows)) for state, windows in by_state.items()}
+            )
+            for object, by_state in references.items()
+        ]
+
+
+def _needs_times(subject: str, history: str) -> InputError:
+    problem = f"{subject}is in seconds, and only the video tells the time of each frame"
+    remedy = f"give the video or {history} (--times FILE, times=)"
+    return InputError(problem, field="times", remedy=remedy)
+
+
+def _check_state(state: str, states: Collection[str] | None) -> None:
+    if states is not None and state not in states:
+        problem, remedy = unknown("state", state, states), "rename it, or remove it from the file"
+        raise InputError(problem, field="state", value=state, remedy=remedy)
+
+
+def _foreign_bytes(references: Iterable[Reference], format: Format, *, times: Any = None) -> bytes:
+    """Return the bytes of a file of references; ``times`` as in ``read_references``."""
+    clocks = Clocks(times)
+    spans, rates, objects = [], {}, {}
+    for reference in references:
+        object = reference.history_id
+        clock = clocks.of(object, reference.component, Path())
+        if clock is None and format.timed:
+            raise _needs_times(f'history "{object}": {format.suffix} ', "history")
+        objects[object] = clocks.video(object)
+        if clock is not None and clock.rate is not None:
+            rates[object] = clock.rate
+        for state, windows in reference.states.items():
+            texts = tuple((reference.descriptions or {}).get(state, ()))
+            for window in windows:
+                with named(f'history "{object}", state "{state}"'):
+                    seconds = clock.times_s(window) if clock and format.timed else None
+                    if clock is not None:
+                        clock.check(window)
+                spans.append(Span(state, window, seconds, object, objects[object], None, texts))
+    if not objects:
+        raise InputError("there are no references to write", field="references")
+    content = format.write(Marks(spans, objects, rates=rates, truth=True))
+    return content if isinstance(content, bytes) else content.encode()

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.arguments import checked
-from dejacue.errors import InputError, in_file, printable, unknown
+from dejacue.errors import InputError, brief, in_file, unknown
 from dejacue.sources._containers import Container, Undisplayed
 from dejacue.sources._sampling import Picture, Sampling, Source, T, Unreadable, is_between
 from dejacue.sources.atomic import write_whole
@@ -258,7 +258,7 @@ def open_video(
             raise unknown("errors", errors, ERRORS)
         if rate is not None and not is_between(rate, *RATES):
             problem, remedy = (
-                f"rate {printable(rate)} is invalid",
+                f"rate {brief(rate)} is invalid",
                 "give 1e-9 to 1e9 images per second",
             )
             raise InputError(problem, field="rate", value=rate, remedy=remedy)

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
-from dejacue.cli.bars import Bars
-from dejacue.cli.tables import note, say_written, show, show_tables, timeline_table
+from dejacue.cli.tables import Bars, note, say_written, show, show_tables, timeline_table
 from dejacue.errors import Cancelled, InputError, counted, need, unknown
 from dejacue.method.localization import description_windows, locate
 from dejacue.records import History, Vocabulary, Window

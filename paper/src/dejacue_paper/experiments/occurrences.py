@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.evaluation.occurrences import match, recurrence
 from dejacue.method.localization import locate
 from dejacue.method.readout import Readout
 from dejacue.records import History, Interval, Vocabulary
 from dejacue_paper.data.release import ReleaseEntry
 from dejacue_paper.data.synthetic import generate
+from dejacue_paper.evaluation.occurrences import match, recurrence
 from dejacue_paper.experiments import perturb, rendered
 from dejacue_paper.experiments.beyond import sets
 from dejacue_paper.experiments.corpus import Benchmark, Corpus

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError
-from dejacue.method.content_words import content_words
 from dejacue.method.coordinates import check_pair
 from dejacue.method.plan import Plan
 from dejacue.method.readout import HistoryBatch, Readout, View
+from dejacue.method.suggestions import content_words
 from dejacue.records import History, Vocabulary
 
 

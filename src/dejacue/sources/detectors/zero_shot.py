@@ -33,10 +33,10 @@ from dejacue.errors import (
     DejaCueError,
     InputError,
     MissingExtra,
+    brief,
     extra,
     first_line,
     need,
-    printable,
     shortened,
 )
 from dejacue.sources.detectors.base import (
@@ -352,7 +352,7 @@ def _kind(files: ModelFiles) -> tuple[type[ZeroShotDetector], str]:
     kind = config.get("model_type") if isinstance(config, dict) else None
     if str(kind) not in KINDS:
         raise InputError(
-            f'describes a "{printable(kind)}", not a detector',
+            f'describes a "{brief(kind)}", not a detector',
             file=path,
             field="model_type",
             value=kind,

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError
-from dejacue.method.content_words import content_words
+from dejacue.method.suggestions import content_words
 from dejacue.records.words import Spelling
 from dejacue.sources.encoders.base import Crops, Encoder, Rows, in_batches, unit
 from dejacue.sources.encoders.siglip import pixels, run, session

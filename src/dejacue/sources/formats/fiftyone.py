@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dejacue.errors import InputError, named, need, printable
+from dejacue.errors import InputError, brief, named, need
 from dejacue.sources.documents import as_json, parse_json
 from dejacue.sources.formats.spans import Marks, Span, frames, member, squashed, stem, times
 
@@ -101,11 +101,11 @@ def _span(row: Any, classes: Any, video: str, where: str) -> Span:
         if type(label) is int and isinstance(classes, list) and 0 <= label < len(classes):
             label = classes[label]
         if not isinstance(label, str):
-            problem = f'label {printable(label)} is neither text nor one of "classes"'
+            problem = f'label {brief(label)} is neither text nor one of "classes"'
             raise InputError(problem, field="label", value=label)
         pair = row.get("support", row.get("timestamps"))
         if not isinstance(pair, list) or len(pair) != 2:
-            raise InputError(f"{printable(pair)} is not a pair [first, last]", field="support")
+            raise InputError(f"{brief(pair)} is not a pair [first, last]", field="support")
         attributes = member(row, "attributes", dict)
         object = member(row if attributes is None else attributes, "object", str)
         window = frames(pair[0], pair[1], base=1) if "support" in row else None

@@ -10,7 +10,7 @@ from pathlib import PurePath
 from typing import Any, TypeVar
 from urllib.parse import unquote
 
-from dejacue.errors import InputError, printable
+from dejacue.errors import InputError, brief
 from dejacue.records import Window
 from dejacue.sources.documents import MAX_FRAME
 
@@ -132,7 +132,7 @@ def times(start: Any, end: Any, scale: float = 1.0) -> tuple[float, float]:
         except (TypeError, ValueError):
             number = math.nan
         if not math.isfinite(number) or abs(number) > MAX_SECONDS:
-            problem = f"time {printable(value)} is not a finite number"
+            problem = f"time {brief(value)} is not a finite number"
             raise InputError(problem, field="time", value=value, remedy="correct it")
         seconds.append(number)
     if seconds[1] <= seconds[0]:
@@ -145,7 +145,7 @@ def frames(first: Any, last: Any, base: int = 0) -> Window:
     """Check the frames of a span, counted from ``base`` with both ends inclusive."""
     for value in (first, last):
         if type(value) is not int or not base <= value <= MAX_FRAME:
-            problem = f"frame {printable(value)} is not a whole number, {base} or more"
+            problem = f"frame {brief(value)} is not a whole number, {base} or more"
             raise InputError(problem, field="frame", value=value)
     if last < first:
         problem = f"ends at frame {last}, before its start at frame {first}"

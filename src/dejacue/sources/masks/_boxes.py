@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dejacue.errors import InputError, in_file, named, printable
+from dejacue.errors import InputError, brief, in_file, named
 from dejacue.sources.documents import MAX_FRAME, read_text
 from dejacue.sources.masks.reader import Box, Keys, ListedRows, Mask
 from dejacue.sources.masks.rle import polygon_mask
@@ -146,7 +146,7 @@ def json_sink_boxes(path: Path, document: list[Any]) -> ListedRows:
                 if not set(NAMES["frame"]) & detection.keys():
                     sink = 'sink.append(detections, custom_data={"frame_index": index})'
                     raise InputError("has no frame", field="frame", remedy=f"write it with {sink}")
-                cells = ("" if value is None else printable(value) for value in detection.values())
+                cells = ("" if value is None else brief(value) for value in detection.values())
                 yield where, dict(zip(_columns(list(detection)), cells, strict=True)), 0
 
     return _from_cells(path, rows())

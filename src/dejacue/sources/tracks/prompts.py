@@ -25,7 +25,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from dejacue.errors import DejaCueError, InputError, extra, in_file, named, printable
+from dejacue.errors import DejaCueError, InputError, brief, extra, in_file, named
 from dejacue.records.arrays import as_array
 from dejacue.sources.masks.labels import LOSSY, MAX_LABELS, VOID, read_picture
 from dejacue.sources.masks.objects import is_id
@@ -239,7 +239,7 @@ def _check_fields(prompt: Any) -> None:
         problem = f"frame {prompt.frame!r:.40}: give the position of a frame, counted from 0"
         raise InputError(problem, field="frame", value=prompt.frame)
     if not is_id(prompt.object) or not 1 <= prompt.object <= MAX_OBJECT:
-        problem = f"object {printable(prompt.object)}: objects are numbered 1 to {MAX_OBJECT}"
+        problem = f"object {brief(prompt.object)}: objects are numbered 1 to {MAX_OBJECT}"
         raise InputError(problem, field="object", value=prompt.object)
     if prompt.box is not None and not are_numbers([prompt.box], 4):
         problem = f"box {prompt.box!s:.60}: a box is (x0, y0, x1, y1)"

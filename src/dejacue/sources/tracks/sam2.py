@@ -47,7 +47,7 @@ import cachetools
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.errors import InputError, extra, first_line, named, need, printable
+from dejacue.errors import InputError, brief, extra, first_line, named, need
 from dejacue.sources.encoders.torch_models import choose_device, choose_precision, dtype_of
 from dejacue.sources.encoders.weights import Weights, commit, fetch, files_in, sha256
 from dejacue.sources.tracks.base import Mask, Observation, Prompt
@@ -138,7 +138,7 @@ def _classes(path: Path) -> tuple[str, str]:
         problem = "is not the configuration of a model"
         raise InputError(problem, file=path, remedy="download it again") from None
     if str(kind) not in CLASSES:
-        problem = f'describes a "{printable(kind)}"'
+        problem = f'describes a "{brief(kind)}"'
         remedy = f"a tracker must be one of {', '.join(CLASSES)}"
         raise InputError(problem, file=path, field="model_type", value=kind, remedy=remedy)
     if '"timm_wrapper"' in json.dumps(config):

@@ -16,7 +16,7 @@ from msgspec import Meta
 from torch import Tensor
 
 from dejacue._version import __version__
-from dejacue.errors import InputError, MissingData, first_line, in_file, need, printable
+from dejacue.errors import InputError, MissingData, brief, first_line, in_file, need
 from dejacue.records import History
 from dejacue.sources.atomic import write_bytes, write_text
 from dejacue.sources.documents import declared, read_json
@@ -103,7 +103,7 @@ def read_about(folder: Path) -> About:
             problem = "does not contain the settings of a decoder"
             raise InputError(problem, field="format", remedy="train it again")
         if (version := document.get("version")) != VERSION:
-            problem = f"has version {printable(version)}, but this dejacue reads version {VERSION}"
+            problem = f"has version {brief(version)}, but this dejacue reads version {VERSION}"
             remedy = "train the decoder again"
             raise InputError(problem, field="version", value=version, remedy=remedy)
         return declared(document, About)

@@ -8,8 +8,8 @@ from helpers.errors import refused
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dejacue.evaluation.occurrences import average_precision, match, recurrence
 from dejacue.method import Window
+from dejacue_paper.evaluation.occurrences import average_precision, match, recurrence
 
 REFERENCES = [[0, 9], [20, 29], [40, 49]]
 # exact; on a reference that is taken; tIoU .5; beside everything
