@@ -60,6 +60,25 @@ class InputError(DejaCueError, ValueError):
     """The input cannot be used as it is."""
 
 
+class SeveralProblems(InputError):
+    """A file or folder cannot be used, for the reasons in ``problems``, a sentence each.
+
+    complete   whether these are all; reading may have stopped after many
+    """
+
+    def __init__(
+        self, file: str | os.PathLike[str], problems: Iterable[str], complete: bool = True
+    ) -> None:
+        self.problems = tuple(problems)
+        least = "" if complete else "at least "
+        further = f" (and {least}{counted(len(self.problems) - 1, 'more problem')})"
+        first = shortened(self.problems[0], 400)
+        super().__init__(first + (further if len(self.problems) > 1 else ""), file=file)
+
+    def __reduce__(self) -> Any:
+        return InputError, (str(self),)
+
+
 class MissingExtra(DejaCueError, ImportError):
     """An optional dependency is not installed."""
 

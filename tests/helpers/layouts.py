@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 from dejacue import open_dataset
-from dejacue.data.layouts import UnusableDataset
+from dejacue.errors import SeveralProblems
 from dejacue.sources.video import write_video
 
 SIZE = (24, 32)  # height, width
@@ -175,7 +175,7 @@ def howtochange(root: Path, *rows: dict[str, object]) -> Path:
 
 def problems(folder: Path, layout: str | None = None) -> tuple[str, ...]:
     """Return what is listed when a folder is refused."""
-    with pytest.raises(UnusableDataset) as raised:
+    with pytest.raises(SeveralProblems) as raised:
         open_dataset(folder, layout)
     assert len(str(raised.value)) < 600
     return raised.value.problems

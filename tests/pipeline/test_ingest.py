@@ -27,9 +27,9 @@ from helpers.ingest import FRAMES, Counting, make_video
 from PIL import Image
 
 from dejacue import InputError, Store, build_history, ingest
-from dejacue.errors import Cancelled, MissingExtra, extra
+from dejacue.errors import Cancelled, MissingExtra, SeveralProblems, extra
 from dejacue.files import read_history
-from dejacue.pipeline.ingest import Item, ManifestError, read_manifest, worker, writer
+from dejacue.pipeline.ingest import Item, read_manifest, worker, writer
 from dejacue.pipeline.ingest.manifest import MAX_PROBLEMS, as_items
 from dejacue.pipeline.ingest.worker import Decoding, decode
 from dejacue.report.thumbnails import Album
@@ -118,7 +118,7 @@ def test_all_that_is_wrong_with_a_manifest_is_listed_at_once(tmp_path, counting)
         ",a.mp4,,one,x,nice,\n"
         ",,m.npz\n",
     )
-    with refused(ManifestError, file=path) as caught:
+    with refused(SeveralProblems, file=path) as caught:
         ingest(path, tmp_path / "store", encoder=counting)
     assert len(str(caught.value)) < 600
     assert not (tmp_path / "store").exists()
@@ -169,7 +169,7 @@ def test_a_manifest_that_cannot_be_read_is_refused(tmp_path, name, text, about) 
     ],
 )
 def test_a_line_that_cannot_be_used_is_among_the_problems(tmp_path, line, problem) -> None:
-    with refused(ManifestError, file=tmp_path / "m.jsonl") as caught:
+    with refused(SeveralProblems, file=tmp_path / "m.jsonl") as caught:
         read_manifest(write_csv(tmp_path / "m.jsonl", line))
     first = caught.value.problems[0]
     assert first.startswith("line 1: ")
@@ -178,7 +178,7 @@ def test_a_line_that_cannot_be_used_is_among_the_problems(tmp_path, line, proble
 
 def test_of_thousands_of_missing_files_the_first_are_listed(tmp_path) -> None:
     lines = "".join(f"{k}.mp4,m\n" for k in range(3000))
-    with refused(ManifestError, file=tmp_path / "m.csv") as caught:
+    with refused(SeveralProblems, file=tmp_path / "m.csv") as caught:
         read_manifest(write_csv(tmp_path / "m.csv", f"video,masks\n{lines}"))
     assert len(caught.value.problems) == MAX_PROBLEMS
     assert caught.value.problems[0].startswith("line 2: ")
@@ -188,7 +188,7 @@ def test_of_thousands_of_missing_files_the_first_are_listed(tmp_path) -> None:
 def test_columns_of_the_encoder_are_refused_before_anything_is_begun(
     tmp_path, videos, counting
 ) -> None:
-    with refused(ManifestError, file="the manifest") as caught:
+    with refused(SeveralProblems, file="the manifest") as caught:
         ingest([row_of(videos[0], mixing="x")], tmp_path / "store", encoder=counting)
     assert [text.split(":")[0] for text in caught.value.problems] == ['column "mixing"']
     assert not (tmp_path / "store").exists()
@@ -631,7 +631,7 @@ def test_files_elsewhere_are_fetched_and_exports_put(
         with pytest.raises(InputError, match=r"s3nope://x: cannot be reached"):
             store.export("s3nope://x")
     gone = [{**videos[0], "video": "memory://bucket/gone.mp4"}]
-    with refused(ManifestError, file="the manifest") as caught:
+    with refused(SeveralProblems, file="the manifest") as caught:
         ingest(gone, tmp_path / "store", encoder=counting)
     assert caught.value.problems == ("item 1: memory://bucket/gone.mp4 does not exist",)
 
@@ -657,7 +657,7 @@ def test_a_folder_elsewhere_is_fetched_whole_and_is_the_same_again(tmp_path) -> 
 def test_a_path_that_no_file_can_have_is_refused_with_its_line(tmp_path) -> None:
     lines = [json.dumps({"video": path, "masks": "m"}) for path in ("v" * 5000, "a\0b", "ok.mp4")]
     (tmp_path / "m.jsonl").write_text("\n".join(lines))
-    with refused(ManifestError, file=tmp_path / "m.jsonl") as caught:
+    with refused(SeveralProblems, file=tmp_path / "m.jsonl") as caught:
         read_manifest(tmp_path / "m.jsonl")
     assert {text.partition(":")[0] for text in caught.value.problems} == {
         "line 1",
@@ -723,7 +723,7 @@ def test_a_fetched_manifest_names_only_what_lies_below_it_or_below_root(tmp_path
 
     assert len(read(*fine)) == 2
     assert len(read(*fine, root / "v.mp4", root=root)) == 3
-    with refused(ManifestError, file="memory://mine/m.csv") as caught:
+    with refused(SeveralProblems, file="memory://mine/m.csv") as caught:
         read(*outside, root=root)
     assert [text.partition(":")[0] for text in caught.value.problems] == [
         f"line {at}" for at in range(2, 2 + len(outside))
@@ -733,7 +733,7 @@ def test_a_fetched_manifest_names_only_what_lies_below_it_or_below_root(tmp_path
 
 def test_without_fsspec_the_extra_is_named(tmp_path, videos, counting, monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "fsspec", None)
-    with refused(ManifestError, file="the manifest") as caught:
+    with refused(SeveralProblems, file="the manifest") as caught:
         ingest([{**videos[0], "video": "s3://b/v.mp4"}], tmp_path / "store", encoder=counting)
     assert "s3://b/v.mp4" in caught.value.problems[0]
     ingest([row_of(videos[0])], tmp_path / "store", encoder=counting)

@@ -14,7 +14,14 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from dejacue.errors import Cancelled, DejaCueError, InputError, lacks_memory, one_line
+from dejacue.errors import (
+    Cancelled,
+    DejaCueError,
+    InputError,
+    SeveralProblems,
+    lacks_memory,
+    one_line,
+)
 
 STOPPED = 130  # what shells give for Ctrl-C
 NO_MEMORY = (
@@ -60,6 +67,8 @@ def main() -> None:
         finally:
             sys.stdout.flush()  # a full disk or a closed pipe shows here, not after we have gone
     except InputError as error:
+        for problem in error.problems[1:] if isinstance(error, SeveralProblems) else ():
+            show(problem)  # the first is in the sentence
         code, message = 2, str(error)
     except (Cancelled, KeyboardInterrupt) as error:
         code, message = STOPPED, str(error) or "stopped"

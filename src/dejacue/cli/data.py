@@ -96,15 +96,8 @@ def open_folder(
 
 
 def _opened(folder: Path, layout: str | None) -> Dataset:
-    """Open a data set; what makes it unusable is listed before the error."""
-    from dejacue.data.layouts import UnusableDataset
-
-    try:
-        with Bars() as bars:
-            return dejacue.open_dataset(folder, layout, progress=bars)
-    except UnusableDataset as error:
-        notes(*error.problems)
-        raise
+    with Bars() as bars:
+        return dejacue.open_dataset(folder, layout, progress=bars)
 
 
 def _show_contents(dataset: Dataset, as_json: bool) -> None:

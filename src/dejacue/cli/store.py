@@ -75,31 +75,25 @@ def ingest(
     settings: Annotated[o.Texts, o.setting(INGEST_SETTINGS)] = None,
 ) -> None:
     """Turn many videos into histories in a store; run it again to resume."""
-    from dejacue.pipeline.ingest import ManifestError
-
     values = o.settings(settings, INGEST_SETTINGS)
-    try:
-        with Bars() as bars:
-            ingested = dejacue.ingest(
-                manifest,
-                store,
-                encoder=encoder,
-                engine=engine,
-                workers=workers,
-                retry=retry,
-                replace=replace,
-                root=root,
-                max_pixels=values.get("max_pixels"),
-                decoder=values.get("decoder"),
-                encoder_options=o.encoder_options(values, device),
-                ray_address=ray_address,
-                actors=actors,
-                gpus_per_actor=gpus_per_actor,
-                progress=bars,
-            )
-    except ManifestError as error:
-        notes(*error.problems[1:])  # the first is in the sentence
-        raise
+    with Bars() as bars:
+        ingested = dejacue.ingest(
+            manifest,
+            store,
+            encoder=encoder,
+            engine=engine,
+            workers=workers,
+            retry=retry,
+            replace=replace,
+            root=root,
+            max_pixels=values.get("max_pixels"),
+            decoder=values.get("decoder"),
+            encoder_options=o.encoder_options(values, device),
+            ray_address=ray_address,
+            actors=actors,
+            gpus_per_actor=gpus_per_actor,
+            progress=bars,
+        )
     problems = [f"{id}: {text}" for id, texts in ingested.problems.items() for text in texts]
     notes(*problems[:MAX_LISTED_PROBLEMS])
     if (unlisted := len(problems) - MAX_LISTED_PROBLEMS) > 0:

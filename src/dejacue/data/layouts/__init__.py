@@ -14,7 +14,7 @@ from dejacue.data.layouts.manifest import (
     write_manifest,
     write_vocabularies,
 )
-from dejacue.data.layouts.records import Clip, Dataset, Layout, UnusableDataset
+from dejacue.data.layouts.records import Clip, Dataset, Layout
 from dejacue.errors import InputError
 from dejacue.plugins import Registry
 from dejacue.progress import Progress, default_progress
@@ -24,7 +24,6 @@ __all__ = [
     "Clip",
     "Dataset",
     "Layout",
-    "UnusableDataset",
     "clip_rows",
     "manifest_rows",
     "open_dataset",

@@ -1,4 +1,4 @@
-"""What a layout reads: a Dataset of Clips, or an UnusableDataset that lists all that is wrong."""
+"""What a layout reads: a Dataset of Clips; all that is wrong is listed at once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dejacue.errors import InputError, counted, shortened
+from dejacue.errors import InputError, SeveralProblems, shortened
 from dejacue.records import Reference, Vocabulary, Window
 from dejacue.sources.images import is_image, natural
 from dejacue.sources.video import Video, open_images, open_video
@@ -149,23 +149,10 @@ class Layout:
     NEEDS: str
 
 
-class UnusableDataset(InputError):
-    """A folder that cannot be used as it is; ``problems`` are all there are, a sentence each."""
-
-    def __init__(self, folder: Path, problems: Iterable[str]) -> None:
-        self.problems = tuple(problems)
-        further = f" (and {counted(len(self.problems) - 1, 'more problem')})"
-        first = shortened(self.problems[0], 400)
-        super().__init__(first + (further if len(self.problems) > 1 else ""), file=folder)
-
-    def __reduce__(self) -> Any:
-        return InputError, (str(self),)
-
-
 def check(folder: Path, problems: Sequence[str]) -> None:
-    """Raise an UnusableDataset with all problems, if there are any."""
+    """Raise all problems at once, if there are any."""
     if problems:
-        raise UnusableDataset(folder, problems)
+        raise SeveralProblems(folder, problems)
 
 
 def check_plain(names: Iterable[str]) -> None:

@@ -22,11 +22,10 @@ from pathlib import Path
 from typing import Any
 
 from dejacue.arguments import checked
-from dejacue.errors import Cancelled, InputError, unknown
+from dejacue.errors import Cancelled, InputError, SeveralProblems, unknown
 from dejacue.pipeline._encode import mini_warning
 from dejacue.pipeline.ingest.manifest import (
     Item,
-    ManifestError,
     as_items,
     column_is_taken,
     read_manifest,
@@ -57,7 +56,6 @@ __all__ = [
     "Decoding",
     "Ingested",
     "Item",
-    "ManifestError",
     "RayOptions",
     "IngestRun",
     "Writer",
@@ -218,7 +216,7 @@ def _check_columns(manifest: str, items: Iterable[Item], encoder: Encoder) -> No
     columns = dict.fromkeys(name for item in items for name in item.extra)
     taken = [name for name in columns if name in encoder.details]
     if taken:
-        raise ManifestError(manifest, map(column_is_taken, taken))
+        raise SeveralProblems(manifest, map(column_is_taken, taken))
 
 
 def _with_known(items: Iterable[Item], store: Store, replace: bool) -> Iterator[Item]:

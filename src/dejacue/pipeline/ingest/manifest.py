@@ -18,7 +18,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from dejacue.errors import DejaCueError, InputError, counted, in_file, shortened
+from dejacue.errors import DejaCueError, InputError, SeveralProblems, in_file, shortened
 from dejacue.pipeline.job import Job, VideoOptions
 from dejacue.pipeline.where import InMasks, Where
 from dejacue.records.history import COLUMNS, FRAME_STEP, LOOKED_AT, MEANINGLESS, PROBLEMS
@@ -90,27 +90,13 @@ class Item(Job):
         return replace(self, video=move(self.video), where=where)
 
 
-class ManifestError(InputError):
-    """A manifest that cannot be used; ``problems`` lists all of them, a sentence each."""
-
-    def __init__(self, name: str, problems: Iterable[str]) -> None:
-        self.problems = tuple(problems)
-        least = "at least " if len(self.problems) >= MAX_PROBLEMS else ""  # the rest is not read
-        further = f" (and {least}{counted(len(self.problems) - 1, 'more problem')})"
-        first = shortened(self.problems[0], 400)
-        super().__init__(first + (further if len(self.problems) > 1 else ""), file=name)
-
-    def __reduce__(self) -> Any:
-        return InputError, (str(self),)
-
-
 def read_manifest(
     path: str | os.PathLike[str], root: str | os.PathLike[str] | None = None
 ) -> list[Item]:
     """Return the items of a .csv or .jsonl file; paths in it are relative to its folder.
 
     One that is fetched from a URL may only name what lies below its own address, or below ``root``.
-    All problems, missing files included, are raised at once as a ManifestError.
+    All problems, missing files included, are raised at once as SeveralProblems.
     """
     name = os.fspath(path)
     suffix = Path(name).suffix.lower()
@@ -206,7 +192,7 @@ def _items(
     items: dict[str, tuple[str, Item]] = {}
     for where, row in rows:
         if len(problems) >= MAX_PROBLEMS:
-            raise ManifestError(name, problems)
+            raise SeveralProblems(name, problems, complete=False)
         if isinstance(row, str):
             problems.append(f"{where}: {row}")
             continue
@@ -233,7 +219,7 @@ def _items(
     missing = _missing([place for place in paths if place not in outside])
     problems += islice(missing, max(1, MAX_PROBLEMS - len(problems)))
     if problems:
-        raise ManifestError(name, problems)
+        raise SeveralProblems(name, problems, len(problems) < MAX_PROBLEMS)
     return [item for _, item in items.values()]
 
 
