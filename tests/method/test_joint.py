@@ -4,7 +4,6 @@ from itertools import pairwise, product
 
 import numpy as np
 import pytest
-from dejacue.evaluation.occurrences import match
 from helpers.errors import refused
 from helpers.timelines import occurrences
 
@@ -21,6 +20,7 @@ from dejacue.method.joint import Joint
 from dejacue.method.kernel import Labelling, compiled, engine
 from dejacue.method.localization import analyse
 from dejacue_paper.data.synthetic import generate
+from dejacue_paper.evaluation.occurrences import match
 
 ENGINES = (*compiled(), "numpy")
 

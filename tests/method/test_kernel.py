@@ -135,7 +135,7 @@ def state_steps(tested, states: Ragged, rules: Labelling, centres, cosines, resp
     return {
         "smooth": [*smoothed, *scales],
         "contrast": columns(tested.contrast(states, centres)),
-        "label": columns(tested.label(states, rules, centres, tables)),
+        "label": columns(tested.contrast(states, centres, tables, rules)),
         "kept": [table for name in EvidenceTables.__slots__ for table in getattr(tables, name)],
         "search": tested.search(responses, cuts, responses.shape[1] + 3),
         "further": [np.array(row) for row in further],
@@ -153,7 +153,7 @@ def check_states(batch: Ragged, seed: int) -> None:
         for build in BUILDS:
             fast = engine(build)
             got = state_steps(fast, states, rules, centres, cosines, expected["smooth"][0])
-            got["without tables"] = columns(fast.label(states, rules, centres))
+            got["without tables"] = columns(fast.contrast(states, centres, None, rules))
             for step, arrays in got.items():
                 correct = expected["label" if step == "without tables" else step]
                 for a, b in zip(correct, arrays, strict=True):

@@ -90,7 +90,7 @@ class Joint(StateReadout):
         self, batch: HistoryBatch, tables: Ragged, evidence: EvidenceTables | None
     ) -> Answers:
         rules = self.rules(batch.histories, batch.vocabularies, tables.runs)
-        return batch.engine.label(tables, rules, batch.centres(), evidence)
+        return batch.engine.contrast(tables, batch.centres(), evidence, rules)
 
     def rules(
         self, histories: Sequence[History], vocabularies: Sequence[Vocabulary], cuts: Sequence[Ints]

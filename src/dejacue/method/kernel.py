@@ -273,7 +273,7 @@ class NumpyEngine:
     def further(
         self, responses: Floats, cuts: Ints, start: Ints, end: Ints, count: int, least: Floats
     ) -> list[list[ScoredWindow]]:
-        """Return up to ``more`` windows of each row, best first, beside its best: start … end.
+        """Return up to ``count`` windows of each row, best first, beside its best: start … end.
 
         Each is the best contrast that overlaps none before it, and reaches the least score (R,).
         """
@@ -294,27 +294,10 @@ class NumpyEngine:
         batch: Ragged,
         centres: Float32Rows | None = None,
         tables: EvidenceTables | None = None,
+        rules: Labelling | None = None,
     ) -> Answers:
-        """Return the best contrast of each row of state evidence, from features."""
-        return self._from_features(batch, None, centres, tables)
-
-    def label(
-        self,
-        batch: Ragged,
-        rules: Labelling,
-        centres: Float32Rows | None = None,
-        tables: EvidenceTables | None = None,
-    ) -> Answers:
-        """Return the best stretch of each state in one labelling, from features."""
-        return self._from_features(batch, rules, centres, tables)
-
-    def _from_features(
-        self,
-        batch: Ragged,
-        rules: Labelling | None,
-        centres: Float32Rows | None,
-        tables: EvidenceTables | None,
-    ) -> Answers:
+        """Return the best contrast of each row of state evidence, from features; with ``rules`` the
+        best stretch of each state in one labelling."""
         parts = []
         for h, rows in enumerate(self.cosines(batch, centres)):
             responses, centre, scale = _smoothed(batch, h, rows)
@@ -497,12 +480,12 @@ class CompiledEngine(NumpyEngine):
         self._run(_LOCATE, batch, answers, lists, centres=None if cosines else centres, **settings)
         return answers
 
-    def _from_features(
+    def contrast(
         self,
         batch: Ragged,
-        rules: Labelling | None,
-        centres: Float32Rows | None,
-        tables: EvidenceTables | None,
+        centres: Float32Rows | None = None,
+        tables: EvidenceTables | None = None,
+        rules: Labelling | None = None,
     ) -> Answers:
         operation, answers = _CONTRAST, Answers.empty(batch.answers, rules is not None)
         lists: dict[str, Any] = {"features": batch.features(), "queries": batch.queries}

@@ -113,7 +113,7 @@ def disjoint(
     best_of: Callable[[list[Part]], Iterable[ScoredWindow | None]],
     least: Sequence[float] | None = None,
 ) -> list[list[ScoredWindow]]:
-    """Return up to ``more`` windows of each row, best first: each overlaps none before it.
+    """Return up to ``count`` windows of each row, best first: each overlaps none before it.
 
     bounds    where stretches begin, and the end: no window crosses one
     chosen    first and last position of the best window of each row
