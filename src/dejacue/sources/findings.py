@@ -190,7 +190,8 @@ def write_finding(folder: Path, finding: Parts) -> Path:
         if new.name in used:
             new, old = old, new
         write(new)
-        if old.name in used and _same_bytes(old, new):  # the same answer keeps its files
+        same = old.name in used and old.is_file() and filecmp.cmp(old, new, shallow=False)
+        if same:  # the same answer keeps its files
             new, old = old, new
         files[what] = new.name
         replaced.append(old)
@@ -209,10 +210,6 @@ def _named_files(folder: Path) -> set[str]:
         return set(read_document(folder).files.values())
     except InputError:
         return set()
-
-
-def _same_bytes(first: Path, second: Path) -> bool:
-    return first.is_file() and filecmp.cmp(first, second, shallow=False)
 
 
 def _holds(path: Path, history: History) -> bool:

@@ -11,8 +11,9 @@ from pathlib import PurePath
 from xml.etree.ElementTree import Element
 
 from dejacue.errors import DejaCueError, InputError, named
+from dejacue.records._html import printable
 from dejacue.sources.formats.markup import add, add_texts, as_xml, parse_xml
-from dejacue.sources.formats.spans import Marks, Span, clean, frames
+from dejacue.sources.formats.spans import Marks, Span, frames
 from dejacue.sources.video import open_video
 
 ATTRIBUTE = "state"
@@ -28,7 +29,7 @@ def write(marks: Marks) -> str:
     task = add(meta, "task")
     add_texts(
         task,
-        name=clean(PurePath(video or next(iter(marks.objects), "")).name),
+        name=printable(PurePath(video or next(iter(marks.objects), "")).name),
         size=str(last + 1),
         mode="interpolation",
         overlap="0",
@@ -40,7 +41,7 @@ def write(marks: Marks) -> str:
     values = "\n".join(_one_line(state) for state in marks.states)
     for object in marks.objects:
         label = add(labels, "label")
-        add(label, "name", clean(object))
+        add(label, "name", printable(object))
         add_texts(
             add(add(label, "attributes"), "attribute"),
             name=ATTRIBUTE,
@@ -51,9 +52,11 @@ def write(marks: Marks) -> str:
         )
     add_texts(add(task, "original_size"), width=str(width), height=str(height))
     for note in marks.notes:
-        add(meta, "note", clean(note))
+        add(meta, "note", printable(note))
     for number, span in enumerate(marks.spans):
-        track = add(root, "track", id=str(number), label=clean(span.object or ""), source="auto")
+        track = add(
+            root, "track", id=str(number), label=printable(span.object or ""), source="auto"
+        )
         ends = [(span.frames.start, "0"), (span.frames.end + 1, "1")]
         if span.frames.length > 1:  # readers that do not interpolate see the last frame as well
             ends.insert(1, (span.frames.end, "0"))
@@ -76,7 +79,7 @@ def write(marks: Marks) -> str:
 
 
 def _one_line(text: str) -> str:
-    return " ".join(clean(text).split())
+    return " ".join(printable(text).split())
 
 
 def _size(video: str | None) -> tuple[int, int]:

@@ -13,8 +13,9 @@ from pathlib import Path
 from xml.etree.ElementTree import Element
 
 from dejacue.errors import InputError, named
+from dejacue.records._html import printable
 from dejacue.sources.formats.markup import add, as_xml, parse_xml
-from dejacue.sources.formats.spans import Marks, Span, clean, local, times
+from dejacue.sources.formats.spans import Marks, Span, local, times
 
 _SCHEMA = "http://www.mpi.nl/tools/elan/EAFv2.8.xsd"
 _XSI = "http://www.w3.org/2001/XMLSchema-instance"
@@ -45,12 +46,12 @@ def write(marks: Marks) -> str:
         add(
             header,
             "MEDIA_DESCRIPTOR",
-            MEDIA_URL=clean(url),
+            MEDIA_URL=printable(url),
             MIME_TYPE=kind,
-            RELATIVE_MEDIA_URL=f"./{clean(Path(video).name)}",
+            RELATIVE_MEDIA_URL=f"./{printable(Path(video).name)}",
         )
     for note in marks.notes:
-        add(header, "PROPERTY", clean(note), NAME=_NOTE)
+        add(header, "PROPERTY", printable(note), NAME=_NOTE)
     order = add(root, "TIME_ORDER")
     number = 0
     for (object, name), spans in _tiers(marks).items():
@@ -67,7 +68,7 @@ def write(marks: Marks) -> str:
                 TIME_SLOT_REF1=slots[0],
                 TIME_SLOT_REF2=slots[1],
             )
-            add(annotation, "ANNOTATION_VALUE", clean(" / ".join(span.descriptions)))
+            add(annotation, "ANNOTATION_VALUE", printable(" / ".join(span.descriptions)))
     add(
         root,
         "LINGUISTIC_TYPE",
@@ -85,8 +86,8 @@ def _tiers(marks: Marks) -> dict[tuple[str, str], list[Span]]:
     for state in marks.states:
         spans = [span for span in marks.spans if span.state == state]
         for span in sorted(spans, key=lambda span: span.milliseconds):
-            object = clean(span.object or "")
-            name = f"{object}/{clean(state)}" if several else clean(state)
+            object = printable(span.object or "")
+            name = f"{object}/{printable(state)}" if several else printable(state)
             for number in count(1):
                 key = object, name if number == 1 else f"{name} ({number})"
                 tier = tiers.setdefault(key, [])

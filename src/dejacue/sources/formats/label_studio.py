@@ -10,9 +10,10 @@ from typing import Any
 from xml.etree.ElementTree import Element
 
 from dejacue.errors import InputError, named
+from dejacue.records._html import printable
 from dejacue.sources.documents import as_json, parse_json
 from dejacue.sources.formats.markup import add, as_xml
-from dejacue.sources.formats.spans import Marks, Span, clean, frames, member, squashed
+from dejacue.sources.formats.spans import Marks, Span, frames, member, squashed
 
 _KIND = "timelinelabels"
 _MAX_SPANS = 10_000  # of one region, which usually has one
@@ -54,7 +55,7 @@ def view(marks: Marks) -> str:
     root = Element("View")
     labels = add(root, "TimelineLabels", name="states", toName="video")
     for state in marks.states:
-        add(labels, "Label", value=clean(state))
+        add(labels, "Label", value=printable(state))
     rates = sorted(marks.rates.values())
     rate = {"frameRate": f"{rates[len(rates) // 2]:.6g}"} if rates else {}
     add(root, "Video", name="video", value="$video", **rate)

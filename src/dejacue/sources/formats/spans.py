@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath
@@ -16,7 +15,6 @@ from dejacue.sources.documents import MAX_FRAME
 
 MAX_SECONDS = 1e9
 T = TypeVar("T")
-_NOT_IN_XML = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 
 
 @dataclass(frozen=True)
@@ -100,11 +98,6 @@ class Marks:
 def squashed(score: float) -> float:
     """Map an unbounded score to 0 … 1 in the same order; it is no probability."""
     return 0.5 + 0.5 * score / (1 + abs(score))
-
-
-def clean(text: str) -> str:
-    """Replace what XML cannot hold: control characters and half characters."""
-    return _NOT_IN_XML.sub("\ufffd", text.encode("utf-8", "replace").decode())
 
 
 def stem(video: str) -> str:
