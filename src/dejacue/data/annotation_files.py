@@ -26,7 +26,7 @@ from dejacue.sources.documents import FrameNumber, as_json, declared, read_json,
 
 LABELS = ("pre", "transition", "post", "unobserved")
 UNOBSERVED = "unobserved"
-BESIDE = (NONE, UNOBSERVED)  # the labels beside states that are named
+FURTHER_LABELS = (NONE, UNOBSERVED)  # the labels beside states that are named
 PASS_SCHEMA, PASS_SCHEMA_STATES = "dejacue.annotation/1", "dejacue.annotation/2"
 DECISIONS_SCHEMA, DECISIONS_SCHEMA_STATES = "dejacue.decisions/1", "dejacue.decisions/2"
 CONSENSUS = "consensus"  # the annotator of a consensus; not a person's name
@@ -265,7 +265,7 @@ def labels_of(states: Sequence[str] | None) -> tuple[str, ...]:
         raise InputError("no states are named", field="states", remedy="give at least one")
     for state in states:
         check_name("state", state)
-        if state in BESIDE:
+        if state in FURTHER_LABELS:
             remedy = "give the state another name"
             problem = f'"{state}" is a label that every pass has'
             raise InputError(problem, field="states", value=state, remedy=remedy)
@@ -273,7 +273,7 @@ def labels_of(states: Sequence[str] | None) -> tuple[str, ...]:
         state = Counter(states).most_common(1)[0][0]
         problem = f'the state "{state}" is named twice; keep one'
         raise InputError(problem, field="states", value=state)
-    return (*states, *BESIDE)
+    return (*states, *FURTHER_LABELS)
 
 
 def _check_label(label: object, known: Collection[str]) -> None:
@@ -319,7 +319,7 @@ def states_in(labels: Iterable[str]) -> tuple[str, ...] | None:
     """Return the states among these labels, sorted, so that two annotators have the same; None:
     they are those of the VOST protocol."""
     names = set(labels)
-    return None if names <= set(LABELS) else tuple(sorted(names - set(BESIDE)))
+    return None if names <= set(LABELS) else tuple(sorted(names - set(FURTHER_LABELS)))
 
 
 def filled(

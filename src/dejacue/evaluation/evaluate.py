@@ -20,7 +20,7 @@ from dejacue.records.arrays import Floats
 
 EVALUATION_SCHEMA = "dejacue.evaluation/1"
 FAMILY = "Holm within the three metrics of a comparison"
-ANOTHER = "made with another vocabulary, or incomplete"
+OTHER_WORDS = "made with another vocabulary, or incomplete"
 MAX_LISTED_NAMES = 5
 
 Query = tuple[str, str, str]  # history, state, description
@@ -343,7 +343,7 @@ def _mismatches(windows: Mapping[str, Windows], truth: Mapping[str, Reference]) 
     for method in later:
         names = _unpaired(windows[first], windows[method], truth)
         if names:
-            kind = f"{first} and {method}: descriptions that only one of them has ({ANOTHER})"
+            kind = f"{first} and {method}: descriptions that only one of them has ({OTHER_WORDS})"
             problems.append((kind, names))
     return problems
 
@@ -370,10 +370,10 @@ def _unmatched(windows: Windows, truth: Mapping[str, Reference]) -> dict[str, li
         "states missing from the timelines": [
             _name(pair) for pair in referred if pair[0] in histories and pair not in states
         ],
-        f"descriptions that the references do not list ({ANOTHER})": [
+        f"descriptions that the references do not list ({OTHER_WORDS})": [
             _name(key) for key in windows if key[:2] in referred and not _known(key, truth)
         ],
-        f"listed descriptions missing from the timelines ({ANOTHER})": [
+        f"listed descriptions missing from the timelines ({OTHER_WORDS})": [
             _name(key) for key in listed if key[:2] in states and key not in windows
         ],
     }

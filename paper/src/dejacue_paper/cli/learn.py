@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 GROUPS = ("development", "seven", "vost")
 KEEP_EVERY, KEEP_S = 20, 15.0  # epochs, or seconds
-BESIDE = ("contrast", "published", "longest-run")
+BASELINES = ("contrast", "published", "longest-run")
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,7 +155,7 @@ def evaluate(model: Path, entries: Sequence[Any]) -> None:
         decoder, _ = checkpoint.load(model, seed)
         rows = reading.predict(decoder, entries)[0]
         add(f"{about.settings.decoder}, seed {seed}", reading.frames_of(entries, rows))
-    for readout in BESIDE:
+    for readout in BASELINES:
         add(readout, [_windows(entry, readout) for entry in entries])
     show_tables(table)
     note(

@@ -34,7 +34,7 @@ FIRST = (1, 5, 10)
 HISTORY, MOMENT, RECIPROCAL = "R@{} of the history", "R@1 .5 within the first {}", "1/rank"
 IN_RIGHT_HISTORY = "R@1 .5 of the moment, history given"
 SAME = "top history has the same object in its label"
-NEAR = 3  # texts of others that a history is nearest to
+NEAREST = 3  # texts of others that a history is nearest to
 ABOUT = (
     "R@k of the history: the history that a vocabulary belongs to is among the first k. R@1 .5 "
     "within the first k: it is among them, and the window found for the state has tIoU ≥ .5 with "
@@ -44,8 +44,8 @@ ABOUT = (
     "clearest of their windows.",
     "Centred: cosine between the centre of the words and a history's direction minus n/(n + 1) of "
     "the mean of all n directions, so that it is defined for a single history. Near texts: twice "
-    f"the mean cosine minus that with the {NEAR} nearest centres of other vocabularies of half A. "
-    "Holm p: within the four metrics of a comparison.",
+    f"the mean cosine minus that with the {NEAREST} nearest centres of other vocabularies of half "
+    "A. Holm p: within the four metrics of a comparison.",
 )
 
 
@@ -147,7 +147,7 @@ def _centred(means: Table, centre: Table, others: Table) -> Table:
 
 
 def _near_texts(means: Table, centre: Table, others: Table) -> Table:
-    nearest: Table = np.sort(means @ others.T, axis=1)[:, -NEAR:].mean(axis=1)
+    nearest: Table = np.sort(means @ others.T, axis=1)[:, -NEAREST:].mean(axis=1)
     return 2 * (means @ centre) - nearest
 
 

@@ -30,7 +30,7 @@ FIXED: dict[str, tuple[tuple[str, ...], str]] = {
     "1 weight, contrast's evidence": (("contrast",), "contrast"),
     "1 weight, contrast's evidence, sum": (("contrast",), "sum"),
 }
-BESIDE = ("contrast", "published", "whole-history", "longest-run")
+BASELINES = ("contrast", "published", "whole-history", "longest-run")
 
 
 def learned(benchmark: Benchmark) -> Result:
@@ -42,7 +42,7 @@ def learned(benchmark: Benchmark) -> Result:
     )
     models["chosen by cross-validation"] = _fit(benchmark.development)
     windows_of = {name: seven.windows("vocabulary", model) for name, model in models.items()}
-    beside = {name: seven.windows("vocabulary", name) for name in BESIDE}
+    beside = {name: seven.windows("vocabulary", name) for name in BASELINES}
     for name, selected in {**windows_of, **beside}.items():
         values += with_intervals(f"seven: {name}", seven.means(seven.scores(selected)))
     for name, selected in windows_of.items():

@@ -37,7 +37,7 @@ LISTED_METRICS = ("r1_05", "top1_tiou")
 COSINE, CORRELATION = "cosine of contrasts", "correlation of evidence"
 RANK = "rank correlation with Top-1 tIoU"
 DRAWS, SEED = 10_000, 3407
-FEW = 10  # histories, which have no rank correlation to speak of
+MIN_HISTORIES = 10  # histories, which have no rank correlation to speak of
 PHRASED = (
     "Phrased alike: the first descriptions of all states together, or the second ones; in the "
     "release these are mostly phrased alike. Differently: all other choices of one description "
@@ -128,7 +128,7 @@ def _agreement(name: str, corpus: Corpus) -> list[Value]:
         *_with_interval(row, CORRELATION, corpus, correlations),
         Value(row, "tIoU of windows, each alone", overlap, None),
     ]
-    if len(scores_by_history) < FEW:
+    if len(scores_by_history) < MIN_HISTORIES:
         return values
     return [
         *values,

@@ -25,7 +25,7 @@ from dejacue_paper.method.nonoverlap import NonOverlap
 
 WINDOWS_AT_A_TIME = 1024
 SHORT_RUN = 1024  # frames whose products with each other are worth having
-NEAR = 1e-6  # how close to the top a score is looked at again; rough ones are good to 1e-9
+TIE_MARGIN = 1e-6  # how close to the top a score is looked at again; rough ones are good to 1e-9
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class MeanWindow(ScheduledReadout):
         norms, rough = _sum_norms(frames, offsets, starts, ends)
         scores /= norms
         if rough.any():  # the tie rule looks closer than rough norms do: near the top, sum frames
-            near = scores >= scores.max(axis=1, keepdims=True) - NEAR
+            near = scores >= scores.max(axis=1, keepdims=True) - TIE_MARGIN
             again = np.flatnonzero(near.any(axis=0) & rough)
             for at, sums in _window_sums(frames, offsets, starts, ends, again):
                 scores[:, at] = (queries @ sums) / _norms(sums)
@@ -57,7 +57,7 @@ def _sum_norms(
     starts: NDArray[np.int64],
     ends: NDArray[np.int64],
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Return ‖sum of the frames‖ of every window, and where it is only good to NEAR.
+    """Return ‖sum of the frames‖ of every window, and where it is only good to TIE_MARGIN.
 
     In short runs from the frames' products with each other: two-dimensional prefix sums P of
     these give ‖x_a + … + x_b−1‖² = P[b, b] − 2 P[a, b] + P[a, a], quickly but with cancellation.

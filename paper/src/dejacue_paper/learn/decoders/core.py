@@ -203,7 +203,7 @@ class AnchorDecoder(nn.Module):
     def near(self, places: Tensor, h: Tensor, at: Tensor, layer: int) -> Tensor:
         """Return where a query looks, scaled by what it expects of its width."""
         scaled = places * self.scale(h) if layer else places
-        out: Tensor = scaled * self.width(h).sigmoid() / at[..., 1:].clamp(min=la.LEAST)
+        out: Tensor = scaled * self.width(h).sigmoid() / at[..., 1:].clamp(min=la.MIN_COORDINATE)
         return out
 
     def among(self, layer: int, h: Tensor, place: Tensor, at: Tensor) -> Tensor:

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 WIDTH, HEADS, HIDDEN, DROPOUT = 256, 8, 1024, 0.1
-LEAST = 1e-3  # of a coordinate before its inverse sigmoid
+MIN_COORDINATE = 1e-3  # of a coordinate before its inverse sigmoid
 
 
 class Start(nn.Module):
@@ -264,7 +264,7 @@ def picked(index: Tensor, size: int) -> Tensor:
 
 def unsigmoid(x: Tensor) -> Tensor:
     x = x.clamp(0, 1)
-    return (x.clamp(min=LEAST) / (1 - x).clamp(min=LEAST)).log()
+    return (x.clamp(min=MIN_COORDINATE) / (1 - x).clamp(min=MIN_COORDINATE)).log()
 
 
 def masked_mean(x: Tensor, there: Tensor) -> Tensor:

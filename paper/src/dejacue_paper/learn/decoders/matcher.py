@@ -8,7 +8,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-MUCH = 1e4  # more than any cost of a real pair
+NEVER_MATCHED = 1e4  # more than any cost of a real pair
 
 
 @torch.no_grad()
@@ -19,13 +19,13 @@ def assign(cost: Tensor, there: Tensor) -> Tensor:
             and of all such matchings the cheapest is taken.
     """
     queries, targets = cost.shape[-2:]
-    table = cost.detach().to(torch.float64).nan_to_num(MUCH, MUCH, -MUCH)
+    table = cost.detach().to(torch.float64).nan_to_num(NEVER_MATCHED, NEVER_MATCHED, -NEVER_MATCHED)
     if targets <= queries:
         # a target that is not there costs the same everywhere: it takes what the others leave
         rows = (table * there[..., None, :]).transpose(-1, -2)
         chosen = _rows(rows.reshape(-1, targets, queries)).view(rows.shape)
     else:
-        rows = torch.where(there[..., None, :], table, MUCH)
+        rows = torch.where(there[..., None, :], table, NEVER_MATCHED)
         chosen = _rows(rows.reshape(-1, queries, targets)).view(rows.shape).transpose(-1, -2)
     return (chosen & there[..., None]).to(cost.dtype)
 
