@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from dejacue.method.coordinates import (
     query_directions,
     unit_rows,
 )
-from dejacue.records import Example, History, Vocabulary, Window
+from dejacue.records import Example, History, Reference, Vocabulary, Window
 from dejacue.records.arrays import Flags, Floats
 
 UNKNOWN_SHARE = 0.5  # what is earned before anything is known: 2 AUC − 1
@@ -51,12 +51,33 @@ class Confirmed(Protocol):
 class Teacher:
     """A history with the windows of its states that a person has confirmed, in its frames.
 
-    For true windows that come from elsewhere: ``Teacher(history, reference.states)``. A Finding is
-    a teacher as it is, if frames of it were named.
+    For true windows that come from elsewhere: ``Teacher(history, reference.states)``; pairs (start,
+    end) become Windows. A Finding is a teacher as it is, if frames of it were named.
     """
 
     history: History
     confirmed: Mapping[str, Sequence[Window]]
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.history, History):
+            problem = f"a teacher has a History, not {type(self.history).__name__}"
+            raise InputError(problem, field="history")
+        windows: Any = self.confirmed
+        object.__setattr__(self, "confirmed", Reference(self.history.id, windows).states)
+
+
+def as_teachers(like: Any) -> tuple[Confirmed, ...]:
+    """Return what states are learnt from: a Finding or a Teacher, or several of them."""
+    is_single = isinstance(like, str) or hasattr(like, "confirmed")
+    teachers = (like,) if is_single or not isinstance(like, Iterable) else tuple(like)
+    for teacher in teachers:
+        if not isinstance(getattr(teacher, "history", None), History) or not isinstance(
+            getattr(teacher, "confirmed", None), Mapping
+        ):
+            problem = f"{teacher!r:.40} teaches nothing"
+            remedy = "give a Finding, its folder, or a Teacher"
+            raise InputError(problem, field="like", remedy=remedy)
+    return teachers
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,7 +154,7 @@ def _higher(inside: Floats, outside: Floats) -> float:
     return float((below - above).mean()) / len(ordered)
 
 
-def taught(vocabulary: Vocabulary | None, teachers: Iterable[Confirmed]) -> Vocabulary:
+def taught(vocabulary: Vocabulary | None, like: Confirmed | Iterable[Confirmed]) -> Vocabulary:
     """Return the vocabulary with a direction per state that the teachers show.
 
     vocabulary   with features of its words, where it has any; None: the teachers' states, in the
@@ -142,9 +163,12 @@ def taught(vocabulary: Vocabulary | None, teachers: Iterable[Confirmed]) -> Voca
     Refuses teachers of several encoders, and one that has not two states with confirmed frames
     that the vocabulary has, too.
     """
-    teachers = list(teachers)
+    teachers = as_teachers(like)
     if not teachers:
         raise InputError("no teacher is given", field="like")
+    if not isinstance(vocabulary, Vocabulary | None):
+        problem = f"expected a Vocabulary, not {type(vocabulary).__name__}"
+        raise InputError(problem, field="vocabulary")
     names = dict.fromkeys(state for teacher in teachers for state in teacher.confirmed)
     states = list(names if vocabulary is None else vocabulary.states)
     lessons = [Lesson.of(teacher, states) for teacher in teachers]

@@ -201,13 +201,14 @@ def _search(parameters: Mapping[str, Any]) -> Search:
         encoder=p.encoder,
         encoder_options=p.encoder_options or EncoderOptions(),
     )
+    teachers = read_teachers(p.like)
     return Search(
         p.video,
         p.vocabulary,
         job,
         ReadoutOptions(p.readout, p.coordinates, p.smoothing, p.top, p.diagnostics, p.kernel),
-        MoreExamples(p.examples, tuple(p.changes), read_teachers(p.like))
-        if p.examples or p.changes or p.like
+        MoreExamples(p.examples, tuple(p.changes), teachers)
+        if p.examples or p.changes or teachers
         else None,
         p.folder,
         p.pictures,

@@ -21,7 +21,7 @@ from dejacue.method.questions import Question, next_question
 from dejacue.method.readout import Readout
 from dejacue.method.segmentation import segments
 from dejacue.method.strips import Border, Strip, marked, open_borders, strip_of
-from dejacue.method.teaching import Confirmed
+from dejacue.method.teaching import Confirmed, as_teachers
 from dejacue.pipeline._readout import (
     Examples,
     LoadedVocabulary,
@@ -436,16 +436,9 @@ def strip_pictures(
 def read_teachers(like: Like | Sequence[Like]) -> tuple[Confirmed, ...]:
     """Return the findings that states are learnt from; paths are those of their folders."""
     several = like if isinstance(like, list | tuple) else (like,)
-    teachers: list[Confirmed] = []
-    for teacher in several:
-        if isinstance(teacher, str | os.PathLike):
-            teachers.append(Finding.read(teacher))
-        elif hasattr(teacher, "history") and hasattr(teacher, "confirmed"):
-            teachers.append(teacher)
-        else:
-            problem = f"like {teacher!r:.40}: give a Finding, its folder, or a Teacher"
-            raise InputError(problem, field="like")
-    return tuple(teachers)
+    is_path = [isinstance(teacher, str | os.PathLike) for teacher in several]
+    pairs = zip(several, is_path, strict=True)
+    return as_teachers([Finding.read(item) if path else item for item, path in pairs])
 
 
 def check_teachers(teachers: Iterable[Confirmed], history: HasOrigin | Encoder) -> None:

@@ -23,7 +23,7 @@ from dejacue.errors import InputError, need, shortened, unknown
 from dejacue.method.plan import DEFAULT_READOUT, Plan
 from dejacue.method.readout import Readout
 from dejacue.method.state_readout import is_count
-from dejacue.method.teaching import Confirmed, looks, taught
+from dejacue.method.teaching import Confirmed, as_teachers, looks, taught
 from dejacue.progress import Progress, silent
 from dejacue.records import History, Vocabulary
 from dejacue.sources import remote
@@ -756,7 +756,7 @@ class Store:
         self,
         vocabulary: Vocabulary | None = None,
         *,
-        like: Sequence[Confirmed] = (),
+        like: Confirmed | Sequence[Confirmed] = (),
         readout: str | Readout = DEFAULT_READOUT,
         top: int | None = None,
         where: Where | None = None,
@@ -792,14 +792,15 @@ class Store:
         ``columns()``, ``to_dataframe()`` or ``to_arrow()``, or ``write`` them to a file. Each state
         has its best interval; one that the readout does not find has none.
         """
-        if like:
-            vocabulary = taught(vocabulary, like)
+        teachers = as_teachers(like)
+        if teachers:
+            vocabulary = taught(vocabulary, teachers)
         if vocabulary is None:
             problem = "give a vocabulary, or findings to learn from"
             raise InputError(problem, field="vocabulary")
-        words = not like or vocabulary.features is not None
+        words = not teachers or vocabulary.features is not None
         self._check_vocabulary(vocabulary, words)
-        centre = None if words else looks(like)
+        centre = None if words else looks(teachers)
         check_engine(engine, ray_address)
         Plan.of(None, readout, None, 1, False, "auto")  # refuses a readout that is not known
         if top is not None and not is_count(top, 1):
