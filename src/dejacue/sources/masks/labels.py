@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError, first_line, in_file, named
+from dejacue.sources.buffers import BufferPool
 from dejacue.sources.crops import compiled
 from dejacue.sources.masks.reader import Keys, Objects, Rows
 from dejacue.sources.sizes import check_size, open_picture
@@ -42,9 +43,9 @@ CHOOSE_KIND = 'choose the kind "indexed" or "binary" (--set kind=…)'
 A_MASK = "a mask has flat values: 0 where there is no object, and one number (or 255) where it is"
 
 
-def read_flat_png(path: Path) -> NDArray[np.uint8] | None:
-    """Return the (H, W) numbers of a palette or grey PNG; None where it is another picture, or
-    damaged: Pillow reads it, or says what is wrong."""
+def read_flat_png(path: Path, pool: BufferPool | None = None) -> NDArray[np.uint8] | None:
+    """Return the (H, W) numbers of a palette or grey PNG, in memory of the pool; None where it is
+    another picture, or damaged: Pillow reads it, or says what is wrong."""
     if compiled is None or path.suffix.lower() != ".png":
         return None
     with open(path, "rb") as file:
@@ -57,7 +58,7 @@ def read_flat_png(path: Path) -> NDArray[np.uint8] | None:
     if depth not in DEPTHS.get(kind, ()) or any(rest) or not 0 < width < 1 << 31 or not height:
         return None
     check_size(width, height)
-    array = np.empty((height, width), np.uint8)
+    array = (pool or BufferPool()).empty((height, width))
     return array if compiled.labels(stream, array, height, width, depth) else None
 
 
@@ -105,6 +106,7 @@ class LabelRows(Rows):
     ) -> None:
         self.keys, self.files = keys, files
         self._read_row, self._place = read, place
+        self._masks = BufferPool()
         self._values: dict[int, frozenset[int]] = {}
         self._last: tuple[int, NDArray[Any]] | None = None
         self._buffered: dict[int, NDArray[Any]] = {}  # looked at, and not yet read
@@ -127,12 +129,17 @@ class LabelRows(Rows):
                         field="kind",
                         remedy=CHOOSE_VOID,
                     )
-            return dict.fromkeys(self._known or (), array != 0)
+            return dict.fromkeys(self._known or (), np.not_equal(array, 0, self._mask_like(array)))
         if ids is None:
-            if array.dtype == np.uint8:
-                return {0: array - np.uint8(1) < VOID - 1}  # neither 0 nor void, in two passes
-            return {0: (array != VOID) & (array > 0)}
-        return {id: array == id for id in ids}
+            mask = self._mask_like(array)
+            if array.dtype == np.uint8:  # neither 0 nor void, in two passes over the same bytes
+                np.subtract(array, np.uint8(1), mask.view(np.uint8))
+                return {0: np.less(mask.view(np.uint8), VOID - 1, mask)}
+            return {0: np.logical_and(array != VOID, array > 0, mask)}
+        return {id: np.equal(array, id, self._mask_like(array)) for id in ids}
+
+    def _mask_like(self, array: NDArray[Any]) -> NDArray[np.bool_]:
+        return self._masks.empty(array.shape, np.bool_)
 
     def ids_of(self, row: int) -> frozenset[int]:
         values = self._row_values(row)
@@ -207,10 +214,11 @@ def folder_labels(
         problem = "JPEG blurs the values, so it cannot hold indexed masks"
         raise InputError(problem, file=lossy, field="kind", value=kind, remedy="save it as PNG")
     binary = lossy is not None or kind == "binary"
+    pool = BufferPool()
     labels = LabelRows(
         Keys(names=tuple(path.stem for path in pictures)),
         pictures,
-        lambda row: read_picture(pictures[row], binary=binary),
+        lambda row: read_picture(pictures[row], binary=binary, pool=pool),
         lambda row: in_file(pictures[row]),
         "binary" if binary else kind,
         known,
@@ -219,7 +227,9 @@ def folder_labels(
     return labels
 
 
-def read_picture(path: Path, *, binary: bool = False) -> NDArray[Any]:
+def read_picture(
+    path: Path, *, binary: bool = False, pool: BufferPool | None = None
+) -> NDArray[Any]:
     """Return the numbers of a palette or grey picture, (H, W).
 
     A colour picture is taken if it is grey or ``binary``, a photograph never. JPEG blurs edges:
@@ -227,7 +237,7 @@ def read_picture(path: Path, *, binary: bool = False) -> NDArray[Any]:
     """
     with in_file(path):
         try:
-            array, mode = read_flat_png(path), "L"
+            array, mode = read_flat_png(path, pool), "L"
             if array is None:
                 with open_picture(path) as picture:
                     array, mode = np.asarray(picture), picture.mode
