@@ -9,7 +9,7 @@ from helpers.errors import refused
 from helpers.films import CUPS, RATE, ColourRows, CupDetector, Film, cup_pixels
 
 import dejacue
-from dejacue.errors import Cancelled
+from dejacue.errors import Cancelled, SeveralProblems
 from dejacue.pipeline import Job, where_is
 from dejacue.records.example import Example
 from dejacue.sources.masks import open_masks
@@ -29,6 +29,11 @@ def search(path, folder=None, detector=None, tracker=None, **options):
         folder=folder,
         **{**OPTIONS, **options},
     )
+
+
+def search_each(path):
+    options = {**OPTIONS, "encoder": ColourRows(), "detector": CupDetector(), "tracker": Colour()}
+    return dejacue.find_each(path, **options)
 
 
 def saved(tmp_path, film):
@@ -155,6 +160,53 @@ def test_objects_that_look_different_are_not_joined_across_shots(tmp_path) -> No
         2: [None] * 10 + [1] * 10,
     }
     assert finding.history.source_frames.tolist() == list(range(10))
+
+
+def test_ingest_finds_objects_by_name_and_gives_the_rows_of_find(path, tmp_path) -> None:
+    manifest = tmp_path / "films.csv"
+    manifest.write_text(
+        "video,object,objects,id,whole,fixed\n"
+        f"{path},cup,,best,,\n{path},cup,all,each,,\n{path},kettle,,none,,\n"
+        f"{path},cup,,region,no,5 6 25 30\n{path},film,,picture,yes,\n".replace(
+            "5 6 25 30", '"5,6,25,30"'
+        )
+    )
+    how = {"encoder": ColourRows(), "detector": CupDetector(), "tracker": Colour(), "workers": 1}
+    done = dejacue.ingest(manifest, tmp_path / "store", **how)
+    assert [failure.id for failure in done.failed] == ["none"]
+    assert "looked at" in done.failed[0].what
+    expected = {
+        "best": search(path),
+        **dict(zip(("each-1", "each-2"), search_each(path), strict=True)),
+        "region": search(path, object_name=None, box=(5, 6, 25, 30), fixed=True),
+        "picture": search(path, object_name=None, whole=True),
+    }
+    with dejacue.Store.open(tmp_path / "store") as store:
+        assert set(store.ids()) == set(expected)
+        for id, finding in expected.items():
+            assert np.array_equal(store[id].features, finding.history.features.astype(np.float16))
+            assert np.array_equal(store[id].source_frames, finding.history.source_frames)
+    again = dejacue.ingest(manifest, tmp_path / "store", **how)
+    assert not again.added
+    assert set(again.skipped) == set(expected)
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {},
+        {"object": "?"},
+        {"object": "c" * 10_000},
+        {"whole": "perhaps"},
+        {"fixed": "1,2,3"},
+        {"whole": "yes", "fixed": "1,2,3,4"},
+    ],
+)
+def test_a_row_that_does_not_say_where_the_object_is_is_refused(path, tmp_path, row) -> None:
+    with pytest.raises(SeveralProblems) as refusal:
+        dejacue.ingest([{"video": str(path), **row}], tmp_path / "store", encoder=ColourRows())
+    assert len(refusal.value.problems) == 1
+    assert not (tmp_path / "store").exists()
 
 
 def random_film(seed: int) -> Film:

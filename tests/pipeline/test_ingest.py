@@ -131,7 +131,7 @@ def test_all_that_is_wrong_with_a_manifest_is_listed_at_once(tmp_path, counting)
         f"line 4: {tmp_path / 'gone.npz'} ",
         'line 5: stride "x"',
         'line 5: objects "one"',
-        "line 5: give either masks or boxes",
+        "line 5: does not say where the object is",
         'line 5: unknown kind of masks "nice"',
         "line 6: 3 cells for 7 columns",
     ):
@@ -163,7 +163,7 @@ def test_a_manifest_that_cannot_be_read_is_refused(tmp_path, name, text, about) 
         ("[1]", "give an object"),
         ("{", "JSON"),
         ('{"video": "x", "Video": "y", "masks": "m"}', '"Video"'),
-        ('{"video": "x"}', "masks or boxes"),
+        ('{"video": "x"}', "where the object is"),
         ('{"video": "x", "masks": "y", "stride": 2.5}', "stride"),
         ('{"video": "x", "masks": "y", "objects": [1.5]}', "objects"),
     ],

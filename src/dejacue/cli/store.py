@@ -30,6 +30,7 @@ INGEST_SETTINGS = {
     "decoder": o.VIDEO_SETTINGS["decoder"],
     "max_pixels": [],
     **o.ENCODER_SETTINGS,
+    **o.DETECTOR_SETTINGS,
 }
 
 store = typer.Typer(
@@ -71,6 +72,7 @@ def ingest(
         o.option("Folder or URL below which a fetched manifest may name files, beside its own."),
     ] = None,
     encoder: o.EncoderName = None,
+    tracker: o.TrackerName = None,
     device: o.Device = None,
     settings: Annotated[o.Texts, o.setting(INGEST_SETTINGS)] = None,
 ) -> None:
@@ -81,6 +83,8 @@ def ingest(
             manifest,
             store,
             encoder=encoder,
+            detector=values.get("detector"),
+            tracker=tracker,
             engine=engine,
             workers=workers,
             retry=retry,

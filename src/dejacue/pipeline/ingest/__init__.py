@@ -22,12 +22,13 @@ from pathlib import Path
 from typing import Any
 
 from dejacue.arguments import checked
-from dejacue.errors import Cancelled, InputError, SeveralProblems, unknown
+from dejacue.errors import Cancelled, DejaCueError, InputError, SeveralProblems, unknown
 from dejacue.pipeline._encode import mini_warning
 from dejacue.pipeline.ingest.manifest import (
     Item,
     as_items,
     column_is_taken,
+    fetched,
     read_manifest,
 )
 from dejacue.pipeline.ingest.on_ray import run_ray
@@ -43,11 +44,13 @@ from dejacue.pipeline.ingest.writer import (
     open_store,
 )
 from dejacue.pipeline.job import EncoderOptions
-from dejacue.pipeline.where import StrPath
+from dejacue.pipeline.where import ByName, InMasks, StrPath
 from dejacue.progress import Progress, default_progress
 from dejacue.sources.atomic import knows_locks, lock_folder
+from dejacue.sources.detectors import Detector
 from dejacue.sources.encoders import Encoder
 from dejacue.sources.masks.objects import object_groups, object_name
+from dejacue.sources.tracks import Tracker
 from dejacue.sources.video import DECODERS
 from dejacue.store import Store
 
@@ -77,6 +80,8 @@ def ingest(
     store: StrPath | Store,
     *,
     encoder: Encoder | str | None = None,
+    detector: Detector | str | None = None,
+    tracker: Tracker | str | None = None,
     engine: str = "local",
     workers: int | None = None,
     retry: bool = False,
@@ -95,6 +100,7 @@ def ingest(
     manifest   a .csv or .jsonl file with a line for each video (docs/files.md), or mappings
     store      a store, or where to create it
     encoder    a name or an Encoder (None: that of the store, or siglip2)
+    detector, tracker   of objects that are found by their names, as ``find`` takes them
     engine     local, or ray, for which the last options are (docs/corpora.md)
     workers    processes that decode and crop (None: one less than cores; with Ray, as it can)
     retry      only what has failed before
@@ -132,9 +138,11 @@ def ingest(
             target = stack.enter_context(open_store(store, model))
             stack.enter_context(_locked(target.path))
         check_encoder_of(target, model)
-        writer = Writer(target, len(items), progress or default_progress())
+        progress = progress or default_progress()
+        writer = Writer(target, len(items), progress)
+        located = _located(items, model, writer, detector, tracker, progress)
         run = IngestRun(
-            _with_known(items, target, replace),
+            _with_known(located, target, replace),
             len(items),
             model,
             decoding,
@@ -217,6 +225,38 @@ def _check_columns(manifest: str, items: Iterable[Item], encoder: Encoder) -> No
     taken = [name for name in columns if name in encoder.details]
     if taken:
         raise SeveralProblems(manifest, map(column_is_taken, taken))
+
+
+def _located(
+    items: Iterable[Item],
+    encoder: Encoder,
+    writer: Writer,
+    detector: Detector | str | None,
+    tracker: Tracker | str | None,
+    progress: Progress,
+) -> list[Item]:
+    """Return the items with masks for objects that are given by their names: they are found and
+    followed here, before anything is encoded. Their masks stay in the store, for another run."""
+    located: list[Item] = []
+    for item in items:
+        where = item.where
+        if isinstance(where, ByName):
+            item = changed(item, where=changed(where, detector=detector, tracker=tracker))
+            try:
+                with fetched(item) as here:
+                    observed = here.observe(None, writer.masks(item), progress, encoder)
+            except Cancelled:
+                raise
+            except DejaCueError as error:
+                writer.failed(item, str(error))
+                continue
+            for sentence in observed.warnings:
+                _log.info("%s: %s", item.id, sentence)
+            pieces = [sorted(lineage) for lineage in observed.objects.values() if lineage]
+            masks = InMasks(masks=str(observed.masks.path))
+            item = changed(item, where=masks, objects=pieces)
+        located.append(item)
+    return located
 
 
 def _with_known(items: Iterable[Item], store: Store, replace: bool) -> Iterator[Item]:

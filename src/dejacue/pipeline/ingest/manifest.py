@@ -20,12 +20,14 @@ from typing import Any
 
 from dejacue.errors import DejaCueError, InputError, SeveralProblems, in_file, shortened
 from dejacue.pipeline.job import Job, VideoOptions
-from dejacue.pipeline.where import InMasks, Where
+from dejacue.pipeline.where import ByName, InMasks, InRegion, Where
 from dejacue.records.history import COLUMNS, FRAME_STEP, LOOKED_AT, MEANINGLESS, PROBLEMS
 from dejacue.sources import remote
+from dejacue.sources.detectors.base import check_names
 from dejacue.sources.documents import parse_json, read_text
 from dejacue.sources.masks import MATCHES, check_kind
 from dejacue.sources.masks.objects import object_groups
+from dejacue.sources.tracks.prompts import TypedPrompts, parse_prompts
 from dejacue.sources.video import DECODERS, ERRORS
 
 MAX_MANIFEST_BYTES = 1 << 30
@@ -34,7 +36,9 @@ NOT_TEXT = frozenset({"objects", *SAMPLING})
 TYPES: dict[str, type] = dict.fromkeys(("start", "end", "stride", "stream"), int)
 TYPES |= dict.fromkeys(("start_s", "end_s", "fps", "rate"), float)
 ADDRESS = "address"  # in made_with: Item.address
-KNOWN = ("video", "masks", "boxes", "objects", "id", "object", "source", "kind", "match", *SAMPLING)
+PLACES = ("masks", "boxes", "fixed", "whole")  # columns that say where the object is
+KNOWN = ("video", *PLACES, "objects", "id", "object", "source", "kind", "match", *SAMPLING)
+SWITCH = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
 CHOICES = {"match": MATCHES, "errors": ERRORS, "decoder": DECODERS}
 TAKEN = (  # in made_with
     "padding",
@@ -59,7 +63,8 @@ MAX_PROBLEMS = 1000  # that are collected
 class Item(Job):
     """A job for a store: a line of a manifest.
 
-    object    what it is (cup); source: where it is from (default: the video)
+    object    what it is (cup), by which it is found where nothing else says where it is; source:
+              where it is from (default: the video)
     extra     the other columns
     known     made_with of those of its histories that are in the store
     address   of remote files: a digest of their listing and of how they are read
@@ -117,7 +122,7 @@ def as_items(rows: Iterable[Mapping[str, Any]]) -> list[Item]:
     """Return the items of mappings; paths are relative to the current folder."""
     items: list[tuple[str, Any]] = []
     for at, row in enumerate(rows, 1):
-        wrong = f"must be a mapping with video and masks, not {reprlib.repr(row)}"
+        wrong = f"must be a mapping with a video, not {reprlib.repr(row)}"
         items.append((f"item {at}", dict(row) if isinstance(row, Mapping) else wrong))
     return _items("the manifest", items, "")
 
@@ -255,22 +260,24 @@ def _item(row: Mapping[str, Any], folder: str) -> tuple[Item | None, list[str]]:
     cells = {key: value for key, value in row.items() if value not in (None, "")}
     texts = {key: checked(_text, key, cells[key]) for key in cells if key not in NOT_TEXT}
     video = _placed(texts.pop("video", None), folder)
-    masks = [path for key in ("masks", "boxes") if (path := _placed(texts.pop(key, None), folder))]
     if not video:
         wrong.append("has no video; put its path in the column video")
-    if len(masks) != 1:
-        wrong.append("give either masks or boxes, to show where the object is")
+    where = checked(
+        _where,
+        {key: texts.pop(key, None) for key in (*PLACES, "kind", "match")},
+        folder,
+        texts.get("object"),
+    )
     numbers = {key: checked(_number, key, cells[key]) for key in SAMPLING if key in cells}
     objects = checked(_objects, cells.get("objects"))
-    checked(check_kind, texts.get("kind"))
+    checked(check_kind, cells.get("kind"))
     for key, known in CHOICES.items():
-        value = numbers.get(key) or texts.get(key)
+        value = numbers.get(key) or cells.get(key)
         if value is not None and value not in known:
             wrong.append(f'{key} "{shortened(value)}" is not one of {", ".join(known)}')
     if wrong or not video:
         return None, wrong
     name = texts.pop("id", None) or video_name(video)
-    where = InMasks(masks=masks[0], kind=texts.pop("kind", None), match=texts.pop("match", "auto"))
     columns = {key: texts.pop(key) for key in ("object",) if key in texts}
     source = texts.pop("source", str(row["video"]))
     item = Item(
@@ -284,6 +291,41 @@ def _item(row: Mapping[str, Any], folder: str) -> tuple[Item | None, list[str]]:
         extra=texts,
     )
     return item, []
+
+
+def _where(cells: Mapping[str, str | None], folder: str, name: str | None) -> Where:
+    """Return what a row says of where the object is; else it is found by its name."""
+    whole = cells["whole"]
+    if whole is not None and whole.lower() not in SWITCH:
+        raise InputError(f'whole "{shortened(whole)}": give yes or no', field="whole", value=whole)
+    ways = [key for key in PLACES if cells[key] and (key != "whole" or SWITCH[str(whole).lower()])]
+    if len(ways) > 1:
+        problem = f"{ways[0]} and {ways[1]} are given"
+        raise InputError(problem, field=ways[0], remedy="leave one of them out")
+    if not ways:
+        if name is None:
+            raise InputError(
+                "does not say where the object is",
+                field="masks",
+                remedy="give masks, boxes, a fixed box, whole, or its name in the column object, "
+                "to find it",
+            )
+        return ByName(names=check_names(name))
+    (way,) = ways
+    if way == "whole":
+        return InRegion()
+    text = str(cells[way])
+    if way == "fixed":
+        prompts = TypedPrompts(boxes=text.split())
+        try:
+            parse_prompts(prompts)
+        except InputError:
+            problem = f'fixed "{shortened(text)}": give x0,y0,x1,y1 in pixels, or several of these'
+            remedy = "separate several with blanks, and add @FRAME to each"
+            raise InputError(problem, field="fixed", value=text, remedy=remedy) from None
+        return InRegion(prompts=prompts)
+    masks = str(_placed(text, folder))
+    return InMasks(masks=masks, kind=cells["kind"], match=cells["match"] or "auto")
 
 
 def _text(key: str, value: Any) -> str:

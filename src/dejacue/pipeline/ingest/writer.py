@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 MAX_GROUP_BYTES = 64 << 20
 MAX_WAITING_S = 2.0  # of the oldest finished history
 MAX_BUSY_S = 600.0  # while another process writes
+LOCATED = "objects"  # folder in the store for masks of objects that were found by their names
 PARTIAL = "ingest"  # folder in the store for rows of items that are not finished
 
 
@@ -121,6 +122,10 @@ class Writer:
     def _report(self) -> None:
         self._progress("videos", self._items, self._total)
         self._progress("crops", self._crops)
+
+    def masks(self, job: Item) -> Path:
+        """Return the folder for the masks of an object that is found by its name."""
+        return self.path / LOCATED / self.partial(job).stem
 
     def partial(self, job: Item) -> Path:
         return partial_path(self.path, job.id)
