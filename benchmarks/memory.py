@@ -22,6 +22,7 @@ import numpy as np
 from _common import Parser
 
 from dejacue import build_history, open_masks, open_video
+from dejacue.sources.encoders import Encoder
 from dejacue.sources.encoders.mini import Mini
 
 RATE, LOOP = 30, 300
@@ -45,7 +46,9 @@ def box(frame: int) -> str:
 
 
 class Wide(Mini):
-    """Its rows, repeated to the width of siglip2's."""
+    """Its rows, repeated to the width of siglip2's: they are not judged."""
+
+    knows_pictures = staticmethod(Encoder.knows_pictures)
 
     def __init__(self) -> None:
         super().__init__()

@@ -847,7 +847,16 @@ def test_a_report_of_somebody_else_is_never_replaced(dejacue, files, tmp_path):
     assert [path.name for path in folder.iterdir()] == ["report.html"]
     assert "Annual report" in report.read_text()
     report.unlink()
+    for name in ("timeline.csv", "timeline.vtt", "evidence.png"):
+        (folder / name).write_text("mine")
+        ran = dejacue(*command)
+        assert ran.code == 2
+        assert f"{folder / name}: lies in a folder that has no finding" in ran.err
+        assert [path.name for path in folder.iterdir()] == [name]
+        assert (folder / name).read_text() == "mine"
+        (folder / name).unlink()
     assert dejacue(*command).code == 0
+    assert dejacue(*command).code == 0  # its own outputs are replaced
     (folder / "finding.json").unlink()  # as if it had been killed before
     assert dejacue(*command).code == 0
 

@@ -591,6 +591,17 @@ def test_a_box_is_the_mask_of_its_pixels(scene):
     assert _mask(image, None, None) is None
 
 
+def test_boxes_that_reach_out_of_the_picture_are_noted(scene):
+    live = Live({"empty": "empty cup", "full": "full cup"}, encoder="mini")
+    picture = np.random.default_rng(0).integers(0, 256, (40, 60, 3), dtype=np.uint8)
+    for box in [(10, 5, 30, 20), (50, 5, 70, 20), (-5, 0, 15, 20), (10, 5, 30, 20)]:
+        live.push(picture, box=box)
+    notes = [note for note in live.finish().warnings if "reaches out of the picture" in note]
+    assert len(notes) == 1
+    assert "in 2 frames" in notes[0]
+    assert "50%" in notes[0]
+
+
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [

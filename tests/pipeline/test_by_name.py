@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import base64
+import io
+
 import numpy as np
 import pytest
 from helpers.colour_tracker import Colour
 from helpers.errors import refused
 from helpers.films import CUPS, RATE, ColourRows, CupDetector, Film, cup_pixels
+from PIL import Image, ImageColor
 
 import dejacue
+from dejacue.cli.tables import objects_table
 from dejacue.errors import Cancelled, SeveralProblems
 from dejacue.pipeline import Job, where_is
+from dejacue.pipeline.by_name import read_search, table_row
+from dejacue.records._html import COLOURS
 from dejacue.records.example import Example
 from dejacue.sources.masks import open_masks
 from dejacue.sources.tracks import read_notes
@@ -29,6 +36,11 @@ def search(path, folder=None, detector=None, tracker=None, **options):
         folder=folder,
         **{**OPTIONS, **options},
     )
+
+
+def unit(rows):
+    """Return rows of length 1: the encoder of these tests gives others, which a store mends."""
+    return rows / np.linalg.norm(rows.astype(float), axis=1, keepdims=True)
 
 
 def search_each(path):
@@ -133,6 +145,29 @@ def test_an_object_that_leaves_and_returns_elsewhere_is_followed_again(tmp_path)
     assert shown[back : back + 3 * RATE].count(0) > 0
 
 
+def test_the_report_and_the_command_show_all_objects_by_their_numbers(path, tmp_path) -> None:
+    finding = search(path, tmp_path / "out")
+    picture = (tmp_path / "out" / "objects.png").read_bytes()
+    assert base64.b64encode(picture).decode() in finding.report()
+    assert 'class="objects"' in finding.report(tmp_path / "out" / "report.html").read_text()
+    with Image.open(io.BytesIO(picture)) as opened:
+        colours = {colour for _, colour in opened.convert("RGB").getcolors(1 << 20)}
+    for number in (1, 2):
+        assert ImageColor.getrgb(COLOURS[number - 1]) in colours
+    objects = read_search(tmp_path / "out" / "masks")
+    rows = [table_row(objects, number) for number in (1, 2)]
+    assert {place for _, place, *_ in rows} == {"left", "right"}
+    assert objects_table(objects, [1, 2]).row_count == 2
+    assert 'class="objects"' not in search(path, object_name=None, whole=True).report()
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_an_object_is_taken_by_its_number(path, tmp_path, number) -> None:
+    chosen = search(path, tmp_path / str(number), objects=[number])
+    histories = [finding.history for finding in search_each(path)]
+    assert np.array_equal(chosen.history.features, histories[number - 1].features)
+
+
 def test_nothing_found_is_a_clear_answer(path, tmp_path) -> None:
     with refused(field="object_name") as refusal:
         search(path, tmp_path, object_name="kettle")
@@ -184,7 +219,7 @@ def test_ingest_finds_objects_by_name_and_gives_the_rows_of_find(path, tmp_path)
     with dejacue.Store.open(tmp_path / "store") as store:
         assert set(store.ids()) == set(expected)
         for id, finding in expected.items():
-            assert np.array_equal(store[id].features, finding.history.features.astype(np.float16))
+            assert np.allclose(unit(store[id].features), unit(finding.history.features), atol=1e-3)
             assert np.array_equal(store[id].source_frames, finding.history.source_frames)
     again = dejacue.ingest(manifest, tmp_path / "store", **how)
     assert not again.added

@@ -18,8 +18,10 @@ from dejacue.cli import options as o
 from dejacue.cli.tables import (
     Bars,
     as_note,
+    console,
     diagnostics_table,
     notes,
+    objects_table,
     say,
     say_written,
     show,
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from dejacue.report.exports import Export
 
 TABLE = ".txt"
+PLOT = "evidence.png"
 REPORT_MARK = b'<meta name="generator" content="dejacue">'
 MAX_HEAD_BYTES = 1000  # of a report, in which the mark is
 NO_ANSWER = 3  # exit code: the answer would be meaningless
@@ -352,6 +355,8 @@ def _show_questions(findings: Sequence[Finding], count: int) -> None:
 def _findings_of_video(search: Search, folder: Path, file: Path | None) -> list[Finding]:
     """Return the findings of a video; say where histories are if only a file is written."""
     from dejacue.cli.video import summarise_tracking
+    from dejacue.pipeline.by_name import read_search
+    from dejacue.pipeline.where import ByName
     from dejacue.sources.findings import history_path
     from dejacue.sources.tracks import read_notes
 
@@ -360,6 +365,8 @@ def _findings_of_video(search: Search, folder: Path, file: Path | None) -> list[
         findings = search.findings()
     if search.job.locates and (tracked := read_notes(folder / "masks")):
         summarise_tracking(folder / "masks", tracked, stderr=True)
+        if isinstance(search.job.where, ByName) and (objects := read_search(folder / "masks")):
+            console(stderr=True).print(objects_table(objects, tracked.seen_lineages))
     for finding in findings if file else ():
         say_written(history_path(folder, finding.history.id), "history")
     return findings
@@ -437,18 +444,33 @@ def _export_for(file: Path, format: str | None) -> Export | None:
 
 
 def check_folder(folder: Path) -> None:
-    """Refuse a folder that cannot be written to, or whose report somebody else has written."""
+    """Refuse a folder that cannot be written to, or that holds a report, plot or timeline which
+    nothing shows to be ours: neither a finding nor the mark of our report lies beside it."""
     from dejacue.sources.findings import holds_finding
 
     check_place(folder, folder=True)
     report = folder / "report.html"
-    if os.path.lexists(report) and not holds_finding(folder):
-        if report.is_file():
-            with open(report, "rb") as stream:
-                if REPORT_MARK in stream.read(MAX_HEAD_BYTES):
-                    return
-        problem = "was not written by dejacue, so it is not replaced"
-        raise InputError(problem, file=report, field="output", remedy="give another folder")
+    if holds_finding(folder):
+        return
+    if report.is_file():
+        with open(report, "rb") as stream:
+            if REPORT_MARK in stream.read(MAX_HEAD_BYTES):
+                return
+    for path in (report, folder / PLOT, *_timelines(folder)):
+        if os.path.lexists(path):
+            problem = "was not written by dejacue"
+            if path != report:
+                problem = "lies in a folder that has no finding of dejacue"
+            problem += ", so it is not replaced"
+            raise InputError(problem, file=path, field="output", remedy="give another folder")
+
+
+def _timelines(folder: Path) -> list[Path]:
+    """Return where the timeline of a folder is written, in all formats."""
+    from dejacue.report.exports import EXPORTS
+
+    suffixes = (suffix for export in EXPORTS.values() for suffix in (export.suffix, *export.also))
+    return [folder / f"timeline{suffix}" for suffix in suffixes]
 
 
 def write_folder(folder: Path, finding: Finding, references: References | None) -> None:
@@ -458,12 +480,12 @@ def write_folder(folder: Path, finding: Finding, references: References | None) 
 
     check_folder(folder)
     finding.report(folder / "report.html", references=references)
-    finding.plot(folder / "evidence.png", references=references)
+    finding.plot(folder / PLOT, references=references)
     finding.write(folder)
     remove_clips(folder / "clips")  # of an earlier run
+    for path in _timelines(folder):
+        path.unlink(missing_ok=True)
     for kind, export in EXPORTS.items():
-        for suffix in (export.suffix, *export.also):
-            (folder / f"timeline{suffix}").unlink(missing_ok=True)
         if export.on_request or (export.timed and finding.history.times_s is None):
             continue
         try:

@@ -29,6 +29,7 @@ from dejacue.sources.atomic import write_text
 
 if TYPE_CHECKING:
     from dejacue.records import Timeline, Window
+    from dejacue.sources.detectors import ObjectSearch
 
 FILE_WIDTH = 120  # letters of a line
 
@@ -229,6 +230,14 @@ def timeline_table(
                 cells.append("–" if best is None else f"{best:.2f}")
             table.add_row(*cells, style=None if first else "dim")
     return table
+
+
+def objects_table(search: ObjectSearch, numbers: Iterable[int]) -> Table:
+    """Return a row for each object that was found by name and followed."""
+    from dejacue.pipeline.by_name import table_row
+
+    rows = [(str(number), *table_row(search, number)) for number in numbers]
+    return make_table("objects found", (">object", "name", "place", ">score", "frames"), rows)
 
 
 def diagnostics_table(timeline: Timeline) -> Table:

@@ -18,9 +18,11 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.errors import InputError
+from dejacue.errors import InputError, counted
 from dejacue.method._timelines import in_frames
 from dejacue.progress import Progress
+from dejacue.records._html import clock
+from dejacue.report.track_sheet import Shot, contact_sheet, with_boxes
 from dejacue.sources.atomic import write_bytes
 from dejacue.sources.build import EncoderInfo
 from dejacue.sources.detectors import Detection, Detector, ObjectSearch, find_objects, load_detector
@@ -34,7 +36,8 @@ from dejacue.sources.tracks.base import Tracker
 from dejacue.sources.tracks.loading import box_mask
 from dejacue.sources.video import Video
 
-SEARCH_FILE = "objects.json"
+SEARCH_FILE, OBJECTS_PICTURE = "objects.json", "objects.png"  # beside the masks
+MAX_DRAWN = 6  # frames of the picture
 SAME_OBJECT = 0.85  # cosine of two crops; below it they are two objects (benchmarks/same_object.py)
 USUAL_RATE = 10.0  # frames a second, where the video does not say
 
@@ -86,6 +89,7 @@ class SearchByName:
                 remedy=search.remedy,
             )
         search = linked(search, _rows(self.video, search.instances, encoder))
+        write_bytes(file.with_name(OBJECTS_PICTURE), draw_objects(self.video, search))
         write_bytes(file, msgspec.json.encode(SavedSearch(key, search)))
         return search
 
@@ -176,13 +180,52 @@ def others_found(search: ObjectSearch, numbers: Sequence[int]) -> str:
 
 def describe(search: ObjectSearch, number: int) -> str:
     """Return "2 cup, left, score 0.81, frames 0 – 99": an object, in words."""
+    name, place, score, frames = table_row(search, number)
+    return f"{number} {name}, {place}, score {score}, {frames}"
+
+
+def table_row(search: ObjectSearch, number: int) -> tuple[str, str, str, str]:
+    """Return name, place in the picture, score and frames of an object."""
     instances = [instance for instance in search.instances if instance.object == number]
     best = instances[0]
-    beside = [instance for instance in search.instances if instance.shot == best.shot]
-    beside.sort(key=lambda instance: instance.box[0] + instance.box[2])
-    places = {1: ("alone",), 2: ("left", "right"), 3: ("left", "middle", "right")}
-    order = beside.index(best)
-    place = places[len(beside)][order] if len(beside) in places else f"{order + 1}. from the left"
     shots = [search.shots[shot] for shot in sorted({instance.shot for instance in instances})]
     frames = ", ".join(in_frames(*shot) for shot in shots[:3]) + (", …" if len(shots) > 3 else "")
-    return f"{number} {best.name}, {place}, score {best.score:.2f}, {frames}"
+    return best.name, _place(search, best), f"{best.score:.2f}", frames
+
+
+def _place(search: ObjectSearch, instance: Instance) -> str:
+    """Return "left": where an instance is among those of its shot."""
+    beside = [near for near in search.instances if near.shot == instance.shot]
+    beside.sort(key=lambda near: near.box[0] + near.box[2])
+    places = {1: ("alone",), 2: ("left", "right"), 3: ("left", "middle", "right")}
+    order = beside.index(instance)
+    return places[len(beside)][order] if len(beside) in places else f"{order + 1}. from the left"
+
+
+def read_search(masks: Path) -> ObjectSearch | None:
+    """Return the search whose objects are in these masks; None where none lies beside them."""
+    try:
+        file = masks.with_name(SEARCH_FILE)
+        return msgspec.json.decode(file.read_bytes(), type=SavedSearch).search
+    except (OSError, msgspec.DecodeError, ValueError, RecursionError):
+        return None
+
+
+def draw_objects(video: Video, search: ObjectSearch) -> bytes:
+    """Return a PNG of the frames in which objects were found, each framed and numbered."""
+    by_frame: dict[int, list[Instance]] = defaultdict(list)
+    for instance in search.instances:
+        by_frame[instance.frame].append(instance)
+    first = [several[0] for _, several in sorted(by_frame.items())][:MAX_DRAWN]
+    places = [FramePlace(seed.frame, seed.source, seed.time_s, None) for seed in first]
+    shots: list[Shot] = []
+    with PictureReader(video) as reader:
+        for place, picture in reader.pictures(places):
+            several = sorted(by_frame[place.index], key=lambda instance: instance.object)
+            boxes = {instance.object: instance.box for instance in several}
+            words = ", ".join(f"{near.object} {_place(search, near)}" for near in several)
+            time = "" if place.time_s is None else f" · {clock(place.time_s)}"
+            shots.append(Shot(with_boxes(picture, boxes), f"{place.source}{time} · {words}"))
+    objects = counted(len({instance.object for instance in search.instances}), "object")
+    names = " or ".join(f'"{name}"' for name in search.names)
+    return contact_sheet(shots, f"{objects} found as {names}; frame · time · numbers")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -30,6 +31,7 @@ from dejacue.pipeline._readout import (
     VocabularySource,
     apply_readout,
 )
+from dejacue.pipeline.by_name import OBJECTS_PICTURE, read_search
 from dejacue.pipeline.job import EncoderOptions
 from dejacue.pipeline.where import StrPath
 from dejacue.records import History, Interval, Note, Timeline, Vocabulary, Window
@@ -276,10 +278,19 @@ class Finding:
             object=self.vocabulary.object,
             doubts=self.doubts,
             tracker=self.made.tracker,
+            objects=self._objects_picture(),
             named=self.named,
             vocabulary=self.vocabulary,
         )
         return page if path is None else write_text(self._target(path), page)
+
+    def _objects_picture(self) -> bytes | None:
+        """Return the picture of the objects among which this one was found by its name."""
+        masks = Path(self.made.masks or "")
+        if masks.name and read_search(masks) is not None:
+            with contextlib.suppress(OSError):
+                return masks.with_name(OBJECTS_PICTURE).read_bytes()
+        return None
 
     def _film(self, folder: Path) -> str | None:
         """Return the path of the video relative to a folder; None where it cannot be played."""

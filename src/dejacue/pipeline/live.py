@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dejacue.arguments import checked
-from dejacue.errors import InputError
+from dejacue.errors import InputError, counted
 from dejacue.method.coordinates import Coordinates
 from dejacue.method.live import DELAY_S, LiveReading, Update
 from dejacue.method.readout import Readout
@@ -29,6 +29,7 @@ from dejacue.sources.build import EncoderInfo
 from dejacue.sources.encoders import Encoder
 from dejacue.sources.files import read_history
 from dejacue.sources.findings import Made, Pictures
+from dejacue.sources.masks.reader import MIN_NOTED_OUTSIDE, share_outside
 from dejacue.sources.tracks.loading import box_mask
 
 JUDGED_ROWS = 64  # the last ones: does the encoder know such pictures?
@@ -86,6 +87,7 @@ class Live:
             like=known,
         )
         self._on_update, self._id, self._looked = on_update, id, 0
+        self._cut_off, self._most_cut_off = 0, 0.0  # boxes that stick out, and the largest share
         self._recent: deque[NDArray[np.float32]] = deque(maxlen=JUDGED_ROWS)
         self._album = PictureAlbum() if pictures else None
         self._made = Made(encoder=self.encoder.identity, prompts=options.templates)
@@ -103,7 +105,8 @@ class Live:
         """Read the next frame: (H, W, 3) RGB uint8, and where the object is in it.
 
         mask     (H, W) or (1, H, W), not 0 on the object; or box (x0, y0, x1, y1) in pixels around
-                 it. Neither, or an empty one: the object is not seen
+                 it; what lies outside the picture is left out, and the finding says so. Neither,
+                 or an empty one: the object is not seen
         time_s   seconds: of all frames, or of none
         frame    its number; default: one more than the last. source: that in a file
         """
@@ -113,6 +116,11 @@ class Live:
             remedy = "give RGB as uint8 of shape (height, width, 3)"
             raise InputError(problem, field="picture", remedy=remedy)
         seen = _mask(image, mask, box)
+        if box is not None:
+            x0, y0, x1, y1 = map(float, box)
+            share = share_outside((x0, y0, x1 - x0, y1 - y0), image.shape[:2])
+            self._cut_off += share > MIN_NOTED_OUTSIDE
+            self._most_cut_off = max(self._most_cut_off, share)
         row = None
         if seen is not None:
             row = self.encoder.encode_images([self._info.pixels(image, seen)])[0]
@@ -136,6 +144,13 @@ class Live:
         history = self.reading.history(self._id, encoder=self.encoder.identity, made_with=details)
         history = replace(history, made_with=details | self._info.judged(history.features))
         doubtful = [Note(text, "doubtful") for text in warnings]
+        if self._cut_off:
+            text = (
+                f"in {counted(self._cut_off, 'frame')} the box reaches out of the picture, by up "
+                f"to {self._most_cut_off:.0%} of its area, which is left out; boxes are in pixels "
+                "of the picture that is given"
+            )
+            doubtful.append(Note(text, "doubtful"))
         all_warnings = (*doubtful, *history_warnings(history), *self._warnings)
         pictures = Pictures({}, {})
         if self._album is not None:

@@ -65,6 +65,7 @@ def report_page(
     object: str | None = None,
     doubts: Doubts = (),
     tracker: str | None = None,
+    objects: bytes | None = None,
     named: Named | None = None,
     vocabulary: Vocabulary | None = None,
 ) -> str:
@@ -77,6 +78,7 @@ def report_page(
     video, object     their names, for the heading
     film              the path of the video relative to the page, which plays it
     doubts, tracker   (window in frames of the file, sentence): where the tracker may be wrong
+    objects           PNG of all objects that were found by name
     named             state (None: none of them) → windows in which a person says that it holds
     vocabulary        for the changes that a person marked
     """
@@ -106,6 +108,7 @@ def report_page(
         zero=None if timeline.evidence is None or timeline.meaningless else timeline.evidence.zero,
         many=len(history) > MANY_FRAMES,
         doubts=page.doubts(doubts),
+        objects=None if objects is None else data_url(0, objects),
         columns=page.columns,
         answers=[page.answer(answer) for answer in page.answers],
         settings=list(page.settings()),

@@ -148,6 +148,30 @@ def with_masks(
     return pixels
 
 
+def with_boxes(
+    image: NDArray[np.uint8],
+    boxes: Mapping[int, tuple[float, float, float, float]],
+    width: int = 2 * WIDTH,
+) -> NDArray[np.uint8]:
+    """Return the frame made small, each object framed in its own colour, with its number."""
+    from matplotlib.font_manager import findfont
+    from PIL import Image, ImageDraw, ImageFont
+
+    size = small_size(image.shape, width)
+    picture = Image.fromarray(image).resize(size, Image.Resampling.BOX)
+    pen, font = ImageDraw.Draw(picture), ImageFont.truetype(findfont("DejaVu Sans"), 14)
+    across, down = size[0] / image.shape[1], size[1] / image.shape[0]
+    for id, (x0, y0, x1, y1) in boxes.items():
+        colour = COLOURS[(id - 1) % len(COLOURS)]
+        corners = [x0 * across, y0 * down, x1 * across - 1, y1 * down - 1]
+        pen.rectangle(corners, outline=colour, width=2)
+        left, top = corners[:2]
+        plate = pen.textbbox((left + 4, top + 2), str(id), font)
+        pen.rectangle((left, top, plate[2] + 4, plate[3] + 2), fill=colour)
+        pen.text((left + 4, top + 2), str(id), PAPER, font)
+    return np.array(picture)
+
+
 def contact_sheet(
     shots: Sequence[Shot], title: str = "", texts: Mapping[str, str] | None = None
 ) -> bytes:

@@ -95,8 +95,6 @@ class Mini(Encoder):
 
     @staticmethod
     def knows_pictures(rows: Rows) -> bool:
-        if rows.shape[1] != len(_scenes()["mean"]):
-            return True  # of a model that only looks like this one
         return float((Mini.distances(rows) > MAX_DISTANCE).mean()) <= MAX_UNLIKE
 
     @staticmethod
