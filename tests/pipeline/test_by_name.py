@@ -19,6 +19,7 @@ from dejacue.pipeline import Job, where_is
 from dejacue.pipeline.by_name import read_search, table_row
 from dejacue.records._html import COLOURS
 from dejacue.records.example import Example
+from dejacue.sources.detectors import Detection
 from dejacue.sources.masks import open_masks
 from dejacue.sources.tracks import read_notes
 from dejacue.sources.video import open_video, write_video
@@ -166,6 +167,41 @@ def test_an_object_is_taken_by_its_number(path, tmp_path, number) -> None:
     chosen = search(path, tmp_path / str(number), objects=[number])
     histories = [finding.history for finding in search_each(path)]
     assert np.array_equal(chosen.history.features, histories[number - 1].features)
+
+
+class GuidedDetector(CupDetector):
+    """Finds cups of the colour of a picture."""
+
+    example_threshold = 0.6
+
+    def detect_like(self, picture, example):
+        colour = np.median(example.reshape(-1, 3), axis=0)
+        cup = int(np.argmin(np.abs(np.array(CUPS) - colour).sum(axis=1)))
+        rows, columns = np.nonzero(cup_pixels(picture, cup))
+        if len(rows) < 20:
+            return []
+        box = (columns.min(), rows.min(), columns.max() + 1, rows.max() + 1)
+        return [Detection(tuple(map(float, box)), min(len(rows) / 144, 1.0), "")]
+
+
+@pytest.mark.parametrize("cup", [0, 1])
+def test_a_picture_of_the_object_finds_it_instead_of_a_name(path, tmp_path, cup) -> None:
+    Image.new("RGB", (20, 30), CUPS[cup]).save(tmp_path / "object.png")
+    finding = search(
+        path,
+        tmp_path / "out",
+        GuidedDetector(),
+        object_name=str(tmp_path / "object.png"),
+    )
+    expected = [cup] * 20 + [None] * 12 + [cup] * 16
+    assert tracks(written(tmp_path / "out"), path) == {1: expected}
+    assert any("object like the example" in text for text in finding.warnings)
+    with refused(field="detector", value="cups"):  # which takes names alone
+        search(path, tmp_path / "names", object_name=str(tmp_path / "object.png"))
+    for broken in ("none.png", "text.jpg"):
+        (tmp_path / "text.jpg").write_text("cup")
+        with refused(field="object_name", file=tmp_path / broken):
+            search(path, None, GuidedDetector(), object_name=str(tmp_path / broken))
 
 
 def test_nothing_found_is_a_clear_answer(path, tmp_path) -> None:

@@ -102,7 +102,8 @@ def find(
     object_name: Annotated[
         o.Texts,
         o.object_option(
-            "What the object is called, to find it (default: object in the vocabulary)."
+            "What the object is called, or a picture of it, to find it (default: object in the "
+            "vocabulary)."
         ),
     ] = None,
     whole: Annotated[

@@ -138,8 +138,9 @@ def find(
     box, point, mask   instead of masks: where it is in the first frame, (x0, y0, x1, y1), (x, y),
                   or a picture; a tracker follows it (None: the best one that is installed)
     prompts       the same in any frame, as Prompt records
-    object_name   instead of all these: what it is called, for a detector to find it (default: the
-                  vocabulary's object); of several, the one with the best score
+    object_name   instead of all these: what it is called, or the path of a picture of it, for a
+                  detector to find it (default: the vocabulary's object); of several, the one with
+                  the best score
     whole         every frame is the object; fixed: the box stays where it is
     start … stream   which frames are used, as open_video takes them; with neither stride nor fps,
                   all or, of a slow encoder, about four a second (docs/video.md)

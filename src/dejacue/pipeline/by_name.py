@@ -18,26 +18,30 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.errors import InputError, counted
+from dejacue.errors import InputError, counted, first_line
 from dejacue.method._timelines import in_frames
 from dejacue.progress import Progress
 from dejacue.records._html import clock
 from dejacue.report.track_sheet import Shot, contact_sheet, with_boxes
+from dejacue.sources._sampling import Unreadable
 from dejacue.sources.atomic import write_bytes
 from dejacue.sources.build import EncoderInfo
+from dejacue.sources.catalogue import check_models
 from dejacue.sources.detectors import Detection, Detector, ObjectSearch, find_objects, load_detector
 from dejacue.sources.detectors.base import merged
 from dejacue.sources.detectors.looks import FramePlace, PictureReader
 from dejacue.sources.detectors.lost import LookingAgain
-from dejacue.sources.detectors.search import MAX_INSTANCES, Instance
+from dejacue.sources.detectors.search import MAX_INSTANCES, Instance, detection_of
 from dejacue.sources.detectors.zero_shot import DEFAULT
 from dejacue.sources.encoders import Encoder
+from dejacue.sources.images import is_image, read_rgb
 from dejacue.sources.tracks.base import Tracker
 from dejacue.sources.tracks.loading import box_mask
 from dejacue.sources.video import Video
 
 SEARCH_FILE, OBJECTS_PICTURE = "objects.json", "objects.png"  # beside the masks
 MAX_DRAWN = 6  # frames of the picture
+BY_EXAMPLE = "owlv2"  # the detector that takes a picture instead of a name
 SAME_OBJECT = 0.85  # cosine of two crops; below it they are two objects (benchmarks/same_object.py)
 USUAL_RATE = 10.0  # frames a second, where the video does not say
 
@@ -53,8 +57,9 @@ class SavedSearch(
 
 @dataclass(frozen=True, eq=False)
 class SearchByName:
-    """Looks for objects of these names in a video.
+    """Looks for objects of these names in a video, or for those that look like a picture of one.
 
+    names      one of them may be the path of a picture of the object and little else
     detector   a Detector, or a name, which is loaded when it is needed; None: the default
     """
 
@@ -65,13 +70,33 @@ class SearchByName:
     @cached_property
     def _loaded(self) -> Detector:
         detector = self.detector
+        if detector is None and self.example is not None:
+            check_models(detector=(detector := BY_EXAMPLE))
         return detector if isinstance(detector, Detector) else load_detector(detector)
+
+    @cached_property
+    def example(self) -> NDArray[np.uint8] | None:
+        """Return the picture of the object, where one is given instead of a name."""
+        if not is_example(self.names):
+            return None
+        path = Path(self.names[0]).expanduser()
+        try:
+            return read_rgb(path)
+        except (OSError, Unreadable) as error:
+            problem = f"the picture of the object cannot be read ({first_line(error)})"
+            remedy = "give a JPEG or PNG of the object and little else, or its name"
+            raise InputError(problem, file=path, field="object_name", remedy=remedy) from None
 
     def search(self, file: Path, encoder: Encoder, progress: Progress) -> ObjectSearch:
         """Return what is found, from the file of an earlier run if it fits."""
         detector = self.detector
         wanted = detector.identity if isinstance(detector, Detector) else str(detector or DEFAULT)
-        text = json.dumps([self.video.key, self.names, wanted])
+        example = self.example
+        sought: Sequence[object] = self.names
+        if example is not None:
+            sought = example.shape, hashlib.sha256(example.tobytes()).hexdigest()
+            wanted = wanted if detector is not None else BY_EXAMPLE
+        text = json.dumps([self.video.key, sought, wanted])
         key = hashlib.sha256(text.encode()).hexdigest()
         try:
             saved = msgspec.json.decode(file.read_bytes(), type=SavedSearch)
@@ -79,7 +104,8 @@ class SearchByName:
                 return saved.search
         except (OSError, msgspec.DecodeError, ValueError, RecursionError):
             pass  # none, or of something else: it is made again
-        search = find_objects(self.video, self.names, self._loaded, progress=progress)
+        names = self.names if example is None else ()
+        search = find_objects(self.video, names, self._loaded, example=example, progress=progress)
         if not search.instances:
             raise InputError(
                 search.summary.removesuffix(f"; {search.remedy}"),
@@ -97,9 +123,12 @@ class SearchByName:
         """Return a tracker that looks for objects again when they are lost for a second."""
         patience = max(1, round(self.video.rate or USUAL_RATE))
 
+        def look(picture: NDArray[np.uint8]) -> list[Detection]:
+            return detection_of(self._loaded, self.names, self.example)[0](picture)
+
         def detect(picture: NDArray[np.uint8]) -> list[Detection]:
             size = (picture.shape[0], picture.shape[1])
-            detections = merged(self._loaded.detect(picture, self.names), size)
+            detections = merged(look(picture), size)
             return [thing for thing in detections if thing.score >= search.threshold]
 
         details = {
@@ -109,6 +138,11 @@ class SearchByName:
             "patience": str(patience),
         }
         return LookingAgain(tracker, detect, patience, details)
+
+
+def is_example(names: Sequence[str]) -> bool:
+    """Return whether a picture is given instead of names: one path that ends as pictures do."""
+    return len(names) == 1 and is_image(names[0])
 
 
 def _rows(video: Video, instances: Sequence[Instance], encoder: Encoder) -> NDArray[np.float64]:
@@ -190,7 +224,7 @@ def table_row(search: ObjectSearch, number: int) -> tuple[str, str, str, str]:
     best = instances[0]
     shots = [search.shots[shot] for shot in sorted({instance.shot for instance in instances})]
     frames = ", ".join(in_frames(*shot) for shot in shots[:3]) + (", …" if len(shots) > 3 else "")
-    return best.name, _place(search, best), f"{best.score:.2f}", frames
+    return best.name or "object", _place(search, best), f"{best.score:.2f}", frames
 
 
 def _place(search: ObjectSearch, instance: Instance) -> str:
@@ -227,5 +261,5 @@ def draw_objects(video: Video, search: ObjectSearch) -> bytes:
             time = "" if place.time_s is None else f" · {clock(place.time_s)}"
             shots.append(Shot(with_boxes(picture, boxes), f"{place.source}{time} · {words}"))
     objects = counted(len({instance.object for instance in search.instances}), "object")
-    names = " or ".join(f'"{name}"' for name in search.names)
+    names = " or ".join(f'"{name}"' for name in search.names) or "in the example"
     return contact_sheet(shots, f"{objects} found as {names}; frame · time · numbers")

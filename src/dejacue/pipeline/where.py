@@ -19,7 +19,13 @@ from pathlib import Path
 from typing import Any
 
 from dejacue.errors import Cancelled, InputError
-from dejacue.pipeline.by_name import SEARCH_FILE, SearchByName, others_found
+from dejacue.pipeline.by_name import (
+    BY_EXAMPLE,
+    SEARCH_FILE,
+    SearchByName,
+    is_example,
+    others_found,
+)
 from dejacue.progress import Progress, silent
 from dejacue.records import Window
 from dejacue.report.track_sheet import check_sheet, update_sheet
@@ -267,7 +273,7 @@ class AtPrompts:
 class ByName:
     """The object is what a detector finds by its name; a tracker follows it.
 
-    names      none: that of the vocabulary
+    names      or the path of one picture of the object; none: the name in the vocabulary
     detector   a name or a Detector (None: llmdet)
     """
 
@@ -277,7 +283,9 @@ class ByName:
     options: TrackerOptions = field(default_factory=TrackerOptions)
 
     def models(self) -> dict[str, str]:
-        detector = {"detector": DEFAULT_DETECTOR} if self.detector is None else {}
+        names = [self.names] if isinstance(self.names, str) else self.names
+        default = BY_EXAMPLE if is_example(names) else DEFAULT_DETECTOR
+        detector = {} if self.detector is not None else {"detector": default}
         return {**detector, **_default_models(self.tracker)}
 
     def check(self, video: Video) -> None:

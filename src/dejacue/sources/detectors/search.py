@@ -174,7 +174,7 @@ def find_objects(
         check_picture(example, "example")
     if not isinstance(detector, Detector):
         detector = load_detector(detector)
-    detect, usual = _detect(detector, names, example)
+    detect, usual = detection_of(detector, names, example)
     threshold = usual if threshold is None else threshold
     if not isinstance(video, Video):
         video = open_video(video)
@@ -214,7 +214,7 @@ def _check_limits(threshold: float | None, max_looks: int, max_instances: int) -
             )
 
 
-def _detect(
+def detection_of(
     detector: Detector, names: tuple[str, ...], example: NDArray[np.uint8] | None
 ) -> tuple[Detect, float]:
     """Return the function that looks at a picture, and its usual threshold."""
