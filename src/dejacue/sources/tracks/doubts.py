@@ -88,17 +88,26 @@ def colour_signature(image: NDArray[np.uint8], mask: NDArray[np.bool_]) -> NDArr
         chosen = places[-before % step :: step]
         taken.append(image[rows][np.unravel_index(chosen, mask[rows].shape)])
         before += len(places)
-    pixels = np.concatenate(taken).astype(np.float32) * np.float32((_LEVELS - 1) / 255)
-    low = np.minimum(pixels.astype(np.intp), _LEVELS - 2)
-    upper = pixels - low
+    pixels = np.concatenate(taken)
+    return colour_counts(pixels) / max(len(pixels), 1)
+
+
+def colour_counts(
+    pixels: NDArray[np.uint8], groups: NDArray[np.intp] | int = 0, count: int = 1
+) -> NDArray[np.float64]:
+    """Return (count × 64,) how many of the pixels (N, 3) have each of 4 × 4 × 4 colours, group by
+    group; ``groups`` (N,) says to which each belongs."""
+    levels = pixels.astype(np.float32) * np.float32((_LEVELS - 1) / 255)
+    low = np.minimum(levels.astype(np.intp), _LEVELS - 2)
+    upper = levels - low
     shares = [1 - upper, upper]
-    first = low @ _CHANNEL_STEPS
-    counts = np.zeros(_LEVELS**3)
+    first = low @ _CHANNEL_STEPS + _LEVELS**3 * groups
+    counts = np.zeros(count * _LEVELS**3)
     for bits in itertools.product((0, 1), repeat=3):
         red, green, blue = (shares[bit][:, channel] for channel, bit in enumerate(bits))
         places = first + int(_CHANNEL_STEPS @ bits)
-        counts += np.bincount(places, red * green * blue, minlength=_LEVELS**3)
-    return counts / max(len(pixels), 1)
+        counts += np.bincount(places, red * green * blue, minlength=len(counts))
+    return counts
 
 
 def find_doubts(series: Series) -> list[Doubt]:
