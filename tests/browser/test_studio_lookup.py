@@ -6,7 +6,7 @@ import threading
 
 import pytest
 from helpers.colour_tracker import Colour
-from helpers.films import RATE, CupDetector, Film
+from helpers.films import RATE, ColourRows, CupDetector, Film
 from helpers.studio_page import served
 
 from dejacue import Finding
@@ -69,6 +69,36 @@ def test_an_object_is_found_by_its_name_and_one_of_several_is_taken(user, tmp_pa
     assert Finding.read(tmp_path / "films" / "whole").made.tracker == "the whole picture"
 
 
+def test_with_an_encoder_without_words_a_frame_of_each_state_is_enough(
+    tmp_path, desk, monkeypatch
+) -> None:
+    root = tmp_path / "films"
+    root.mkdir()
+    write_video(
+        root / "film.mp4", Film().shot(10, (0, 5, 5, 6)).shot(10, (1, 5, 5, 6)).frames, RATE
+    )
+    monkeypatch.setattr(Studio, "encoder", lambda self, name=None: ColourRows())
+    with served(root) as address:
+        user = desk(address)
+        page = user.page
+        user.open("#/track/film.mp4")
+        user.shows(0)
+        page.get_by_role("button", name="Whole picture").click()
+        for number, name in enumerate(("red", "green"), 1):
+            page.get_by_label(f"name of state {number}").fill(name)
+        page.get_by_role("button", name="This frame shows red").click()
+        page.locator("h1").click()
+        page.keyboard.press("End")
+        user.shows(19)
+        page.get_by_role("button", name="This frame shows green").click()
+        page.get_by_role("button", name="Track and find").click()
+        user.until("() => document.querySelector('.foot .job.done') !== null")
+        page.context.close()
+    finding = Finding.read(root / "findings" / "film")
+    assert [tuple(window) for window in finding.named["green"]] == [(19, 19)]
+    assert [interval.state for interval in finding] == ["red", "green"]
+
+
 def test_missing_weights_are_fetched_and_a_fetch_can_be_stopped(user, monkeypatch) -> None:
     page, go_on, ready = user.page, threading.Event(), []
 
@@ -89,9 +119,9 @@ def test_missing_weights_are_fetched_and_a_fetch_can_be_stopped(user, monkeypatc
     missing.get_by_text("download 510 / 1000 MB").wait_for()
     assert 0.5 < missing.get_by_role("progressbar").evaluate("(bar) => bar.value") < 0.52
     missing.get_by_role("button", name="Stop").click()
-    missing.get_by_role("button", name="Continue").wait_for()
+    missing.get_by_role("button", name="Continue", exact=True).wait_for()
     assert ready == []
     go_on.set()
-    missing.get_by_role("button", name="Continue").click()
+    missing.get_by_role("button", name="Continue", exact=True).click()
     missing.wait_for(state="detached")
     assert "llmdet" in ready

@@ -69,7 +69,7 @@ def test_a_box_is_followed_corrected_and_found(address, desk, workspace) -> None
     user.until("() => document.querySelectorAll('.outline.preview').length > 0")
     assert page.locator(".marks li").first.inner_text().startswith("frame 0: box 40, 30, 150, 130")
     assert start.is_disabled()  # nothing to look for yet
-    assert "Name and describe at least two states" in page.locator(".foot").inner_text()
+    assert "Name at least two states" in page.locator(".foot").inner_text()
     name_states(user, ("empty", "drained cup"), ("full", "filled up cup"))
     page.get_by_label("Folder of the finding").fill("made/boxed")
     start.click()

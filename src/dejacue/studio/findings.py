@@ -353,9 +353,9 @@ def vocabulary(
     studio: Studio, words: WordsModel, states: Mapping[str, Sequence[str]]
 ) -> Vocabulary:
     """Return these states, with the examples and changes of a request."""
-    plain = Vocabulary(states, object=words.object)
-    examples, changes = _examples(studio, plain, words)
-    return replace(plain, examples=examples, changes=changes)
+    examples = [_example(studio, (), mark) for mark in words.examples or ()]
+    changes = [Example(None, (frame, frame)) for frame in words.changes or ()]
+    return Vocabulary(states, object=words.object, examples=examples, changes=changes)
 
 
 def _examples(
@@ -364,7 +364,7 @@ def _examples(
     """Return the examples and changes of a request, else those that are known."""
     examples, changes = known.examples, known.changes
     if words.examples is not None:
-        examples = tuple(_example(studio, known, mark) for mark in words.examples)
+        examples = tuple(_example(studio, known.elsewhere, mark) for mark in words.examples)
     if words.changes is not None:
         changes = tuple(Example(None, (frame, frame)) for frame in words.changes)
     return examples, changes
@@ -383,7 +383,7 @@ def _settings(finding: Finding, reading: ReadingSettings) -> dict[str, Any]:
     return settings
 
 
-def _example(studio: Studio, known: Vocabulary, mark: ExampleModel) -> Example:
+def _example(studio: Studio, known: Sequence[Example], mark: ExampleModel) -> Example:
     """Return the example of a request; one that the finding has already keeps its features."""
     state = None if mark.state == "none" else mark.state
     if mark.source is None:
@@ -391,7 +391,7 @@ def _example(studio: Studio, known: Vocabulary, mark: ExampleModel) -> Example:
             problem = "an example needs a start (and an end), or a source"
             raise InputError(problem, field="start")
         return Example(state, (mark.start, mark.start if mark.end is None else mark.end))
-    for example in known.elsewhere:
+    for example in known:
         if (example.state, example.source) == (state, mark.source):
             return example
     head, at, frame = mark.source.rpartition("@")

@@ -7,7 +7,7 @@ import { Kept } from "./drafts.js";
 import { Film, NoFilm, useFilm, useVideo } from "./film.js";
 import { Offers, useForm, useSaving } from "./forms.js";
 import { filled, fromRuns, labelScene, moved, nextOpen, toRuns } from "./labels.js";
-import { PassStrip } from "./strip.js";
+import { PassStrip, stripKey } from "./strip.js";
 import {
   Dialog, Divider, Problem, Side, Timeline, count, go, html, link, say, tell, titleOf, useFetch, useEffect, useKeys,
     useMemo, useState,
@@ -195,9 +195,7 @@ function Labelling({ target, path, pass, media, again, reload, about }) {
   const mark = () => setAnchor(anchor === null ? film.frame : null);
   const consensus = () => saving.flush().then(() =>
     fetchJson(`annotations/${place(target.id)}/consensus`, { method: "POST" })).then(reload, tell);
-  useKeys([...film.keys, { keys: ["t"], does: "strip of pictures: arrows move, digits mark, Enter goes to the next gap", act: () =>
-    { setStrip(true); setTimeout(() => document.querySelector(".pictures")?.focus()); } },
-    { keys: ["b"], does: "start a span here; the next label fills it", act: mark },
+  useKeys([...film.keys, stripKey(setStrip), { keys: ["b"], does: "start a span here; the next label fills it", act: mark },
     { keys: ["u"], does: "next frame without a label", act: next },
     { keys: ["Backspace"], does: "remove the label of the frame (if no span is selected)", act: () => put(-1) },
     { keys: ["Ctrl+z"], does: "undo", act: all.undo },
@@ -223,7 +221,7 @@ function Labelling({ target, path, pass, media, again, reload, about }) {
       ${media.video ? html`<${Film} film=${film} video=${media.video} first=${first} last=${last}
         finding=${target.kind === "finding" ? target.id : null} ofFile=${true} strip=${[strip, setStrip]}
         under=${strip && html`<${PassStrip} video=${media.video.id} values=${values} first=${first} labels=${labels} put=${putSpan}
-          film=${film} close=${() => setStrip(false)} />`}
+          film=${film} close=${() => setStrip(false)} focused=${strip === "focused"} />`}
         edge=${(by) => view?.press(by < 0 ? "[" : "]")} />`
         : html`<${NoFilm} problem=${media.problem || "the video is not in the workspace"} />`}
       <${Side} name="Labels">${title}<div class="panel" tabindex="0" role="region" aria-label="labels">

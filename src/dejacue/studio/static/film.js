@@ -147,7 +147,8 @@ export function Film({ film, video, first, last, finding, ofFile, fresh, draw, o
         html`<option value=${rate}>${RATE_NAMES[rate]}</option>`)}</select>
       ${button("Loop", "repeat the selected window (r)", film.loop, { "aria-pressed": film.loop })}
       ${finding && button("Outline", "outline of the object", () => setMarked(!marked), { "aria-pressed": marked })}
-      ${strip && button("Strip", "mark states on a strip (t)", () => strip[1](!strip[0]), { "aria-pressed": strip[0] })}
+      ${strip && button("Strip", "mark states on a strip (t)", () => strip[1](strip[0] ? false : "focused"),
+        { "aria-pressed": Boolean(strip[0]) })}
       ${edge && [button("⇤", "previous edge ([)", () => edge(-1)), button("⇥", "next edge (])", () => edge(1))]}
       <input class="goto" type="number" min=${first} max=${last} placeholder="go to" aria-label="go to frame"
         title="go to frame (g)"

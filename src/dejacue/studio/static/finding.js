@@ -7,7 +7,7 @@ import { Film, NoFilm, shapeOf, useFilm, useVideo } from "./film.js";
 import { denied, dragged, toggled, withMark } from "./marks.js";
 import { line, unpack } from "./report/timeline.js";
 import { Doubts, Show } from "./show.js";
-import { FindingStrip } from "./strip.js";
+import { FindingStrip, stripKey } from "./strip.js";
 import {
   Dialog, Divider, Problem, Side, Tabs, Timeline, free, go, html, link, noAnswer, say, tell, titleOf, useFetch, useEffect,
     useKeys, useMemo, useReducer, useRef, useState,
@@ -208,9 +208,7 @@ function Desk({ id, about, again, info, first, media, jobs }) {
     if (later) { setTab("Doubts"); film.seek(later.start); }
   };
   useKeys([...film.keys,
-    { keys: ["t"], does: "strip of pictures: arrows move, digits mark, Enter goes to the next border", act: () =>
-      { setStrip(true); setTimeout(() => document.querySelector(".pictures")?.focus()); } },
-    { keys: ["q"], does: "next question", act: next }, { keys: ["d"], does: "next doubt", act: doubt },
+    stripKey(setStrip), { keys: ["q"], does: "next question", act: next }, { keys: ["d"], does: "next doubt", act: doubt },
     { keys: ["w"], does: "go to the words", act: () =>
       { setTab("Words"); setTimeout(() => document.querySelector(".words textarea")?.focus()); } },
     { keys: ["Ctrl+z"], does: "undo", act: () => step({ kind: "undo" }), also: true },
@@ -237,7 +235,8 @@ function Desk({ id, about, again, info, first, media, jobs }) {
       ${media.video ? html`<${Film} film=${film} video=${media.video} first=${scene.axis.first}
         last=${scene.axis.last} finding=${info.masks ? id : null} strip=${[strip, setStrip]}
         edge=${(by) => view?.press(by < 0 ? "[" : "]")} under=${strip && html`<${FindingStrip} id=${id} video=${info.video} map=${map}
-          states=${words.states.map((state) => state.name)} body=${body} change=${change} film=${film} close=${() => setStrip(false)} />`} />`
+          states=${words.states.map((state) => state.name)} body=${body} change=${change} film=${film} close=${() => setStrip(false)}
+          focused=${strip === "focused"} />`} />`
         : html`<${NoFilm} problem=${media.problem ||
           (info.video ? "" : "the video of this finding is not in the workspace; copy it there to watch it")} />`}
       <${Side} name="Words, examples and doubts">

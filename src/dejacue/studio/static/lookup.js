@@ -43,7 +43,7 @@ export const FoundBoxes = ({ form, frame, video, take }) => (form.found?.instanc
       width: `${100 * (x1 - x0) / video.width}%`, height: `${100 * (y1 - y0) / video.height}%` }}>${object}</button>`);
 
 // Weights that a job with this form would lack, with a button that fetches them.
-export function Missing({ form, jobs, needs }) {
+export function Missing({ form, set, jobs, needs }) {
   const query = new URLSearchParams({ ...(form.encoder.trim() && { encoder: form.encoder.trim() }),
     ...(needs.tracker ? form.tracker && { tracker: form.tracker } : { tracker: "box" }), by_name: needs.detector });
   const job = jobs.all.find((each) => each.kind === "weights"), { value: models = [], problem } =
@@ -55,5 +55,7 @@ export function Missing({ form, jobs, needs }) {
       `${name} (${kind}, ${size}, ${licence})`).join("; ")}.</p>`}
     ${job && job.state !== "done" && html`<${Job} job=${job} jobs=${jobs} small=${true} />`}
     ${!isOpen(job) && job?.state !== "stopped" && html`<button type="button" onClick=${fetchThem}>Fetch ${models.length > 1 ? "them" : "it"}</button>`}
+    ${models.some(({ kind }) => kind === "encoder") && html`${" "}<button type="button" onClick=${() => set({ encoder: "lite" })}>Continue with
+      lite</button><span class="soft"> It knows no words: show a frame of each state.</span>`}
   </div>`;
 }

@@ -19,12 +19,14 @@ export function marksOf(labels) {
 }
 
 // frames: of the pictures; proposed: what is believed of each (null: nothing), which Enter confirms; states: names;
-// picture(frame) → its address; enter(labels): what was marked; caption: what the strip shows
-export function Strip({ frames, proposed, states, picture, enter, caption, film, close, missing }) {
+// picture(frame) → its address; enter(labels): what was marked; caption: what the strip shows;
+// focused: the keys are its own from the beginning
+export function Strip({ frames, proposed, states, picture, enter, caption, film, close, missing, focused }) {
   const [labels, setLabels] = useState([]), [edited, setEdited] = useState(false);
   const [[anchor, cursor], setCursor] = useState([0, 0]), list = useRef(), drags = useRef(false);
   const begin = () => { setLabels(frames.map((_, n) => proposed[n] ?? undefined)); setEdited(false); setCursor([0, 0]); };
   useEffect(begin, [frames]);
+  useEffect(() => { if (focused) list.current.focus(); }, []);
   const low = Math.min(anchor, cursor), high = Math.max(anchor, cursor), last = frames.length - 1;
   const go = (to, extend) => {
     const at = Math.min(Math.max(to, 0), last);
@@ -78,7 +80,7 @@ export function Strip({ frames, proposed, states, picture, enter, caption, film,
 }
 
 // The strip of a finding. body: the request of its words; change(edit): of the words; examples become facts
-export function FindingStrip({ id, video, map, states, body, change, film, close }) {
+export function FindingStrip({ id, video, map, states, body, change, film, close, focused }) {
   const [border, setBorder] = useState(null), [strip, setStrip] = useState(null), latest = useRef(body);
   latest.current = body;
   const load = (next, words = latest.current) => fetchJson(`findings/${place(id)}/strip`,
@@ -100,8 +102,12 @@ export function FindingStrip({ id, video, map, states, body, change, film, close
   const caption = border ? `The ${border.side} of ${border.state}` : "Mark the first and last picture of each state";
   const picture = (frame) => (video ? frameAddress(video, map.to(frame), 160) : `/api/findings/${place(id)}/thumbnails/${frame}.jpg`);
   return html`<${Strip} frames=${strip.frames} proposed=${strip.believed} states=${states} picture=${picture} enter=${enter}
-    caption=${caption} film=${film} close=${close} missing=${strip.missing} />`;
+    caption=${caption} film=${film} close=${close} missing=${strip.missing} focused=${focused} />`;
 }
+
+// The key that opens a strip, or goes to the open one.
+export const stripKey = (set) => ({ keys: ["t"], does: "strip of pictures: arrows move, digits mark, Enter goes to the next border",
+  act: () => { set("focused"); document.querySelector(".pictures")?.focus(); } });
 
 const spread = (from, to, count) => [...new Set(Array.from({ length: count }, (_, n) => Math.round(from + (to - from) * n / (count - 1))))];
 
@@ -121,7 +127,7 @@ export function widestGap(values) {
 }
 
 // The strip of an annotation pass: nothing is proposed. values: labels of frames from `first` on; put(from, to, label)
-export function PassStrip({ video, values, first, labels, put, film, close }) {
+export function PassStrip({ video, values, first, labels, put, film, close, focused }) {
   const [gap, setGap] = useState(null), [from, to] = gap ?? [0, values.length - 1];
   const [frames, setFrames] = useState(() => spread(first + from, first + to, PICTURES));
   const enter = (marked) => {
@@ -136,7 +142,7 @@ export function PassStrip({ video, values, first, labels, put, film, close }) {
     else { say("every frame has a label"); close(); }
   };
   const known = frames.map((frame) => labels[values[frame - first]] ?? null);
-  return html`<${Strip} frames=${frames} proposed=${known} states=${labels} enter=${enter} film=${film} close=${close}
+  return html`<${Strip} frames=${frames} proposed=${known} states=${labels} enter=${enter} film=${film} close=${close} focused=${focused}
     picture=${(frame) => frameAddress(video, frame, 160)}
     caption=${gap ? `Frames ${frames[0]} – ${frames.at(-1)}: which show what?` : "Mark the first and last picture of each label"} />`;
 }

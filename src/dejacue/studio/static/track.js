@@ -55,12 +55,16 @@ const statesOf = (form) => Object.fromEntries(form.states.filter((state) => stat
 // Where the object is, in one way.
 const whereOf = ({ whole, found, taken, prompts }) => (whole ? { whole } : found ? { names: found.names, objects: [taken] } : { prompts });
 
+// Frames that show a state, in frames of the history that is made.
+const framesShown = (form) => form.states.flatMap(({ name, frames = [] }) => frames.map((frame) => Math.floor(frame / (Number(form.stride) || 1)))
+  .map((frame) => ({ state: name.trim(), start: frame, end: frame })));
+
 // The job. Words, examples and settings of a finding that is corrected stay, as far as its frames do. revision: of
 // the finding that is replaced
 function request(video, info, form, revision) {
   const { options = {}, settings = {} } = info || {}, stride = Number(form.stride) || null;
   const unchanged = info && form.folder.trim() === info.id && stride === (Number(options.stride) || null)
-    && { examples: info.examples, changes: info.changes };
+    ? { examples: info.examples, changes: info.changes } : { examples: framesShown(form) };
   return {
     kind: "find", video: video.id, folder: form.folder.trim(), ...whereOf(form), states: statesOf(form),
     object: form.object.trim() || null, tracker: form.tracker || null, encoder: form.encoder.trim() || null, ...sampling(info), stride,
@@ -204,9 +208,9 @@ function Pick({ video, info, about, jobs, refresh }) {
   useEffect(() => { if (done) refresh(); }, [done]);
   const doubt = () => { const later = doubts.find(({ start }) => start > film.frame) || doubts[0];
     if (later) film.seek(later.start); };
-  const named = Object.values(statesOf(form)).filter((texts) => texts.length).length;
+  const named = form.states.filter(({ name, text, frames }) => name.trim() && (text.trim() || frames?.length)).length;
   const lacks = !located ? `Mark the object first: ${MODES[mode]}, or find it by its name.`
-    : named < 2 ? "Name and describe at least two states." : "";
+    : named < 2 ? "Name at least two states, and describe them or show a frame of each." : "";
   const replaces = !finding && about.findings.includes(form.folder.trim());
   // null: to be replaced, as the page says
   const revision = (of) => (of?.id === form.folder.trim() ? of.revision : replaces ? null : "new");
@@ -261,12 +265,12 @@ function Pick({ video, info, about, jobs, refresh }) {
           <span class="soft">${preview.busy ? "the tracker is looking … · "
             : seen ? `${preview.tracker} sees this · ` : ""}${MODES[mode]}</span></div></div>
       <${Side} name="What to find">${title}<div class="panel" tabindex="0" role="region" aria-label="what to find">
-        <${Missing} form=${form} jobs=${jobs} needs=${{ detector: Boolean(form.find.trim()), tracker: !form.whole && form.tracker !== "box" }} />
+        <${Missing} form=${form} set=${set} jobs=${jobs} needs=${{ detector: Boolean(form.find.trim()), tracker: !form.whole && form.tracker !== "box" }} />
         <${Problem}>${preview.problem}</${Problem}>
         ${preview.lacks && html`<p><button type="button" onClick=${() => set({ tracker: "box" })}>
           Continue with the box tracker</button>
           <span class="soft"> It needs no weights: the box moves evenly between those that you draw.</span></p>`}
-        <${Form} fields=${fields} about=${about} setPrompts=${setPrompts} film=${film} jobs=${jobs} look=${look} />
+        <${Form} fields=${fields} about=${about} setPrompts=${setPrompts} film=${film} jobs=${jobs} look=${look} fixed=${Boolean(info)} />
         ${finding && html`<h2>Doubts</h2><${Doubts} doubts=${doubts} film=${film} tracker=${(done ? job.result : info).tracker} />
           ${doubts.length > 0 && html`<p class="soft">
             If the outline is wrong, draw or click again there, then track again.</p>`}`}
@@ -289,7 +293,8 @@ function Pick({ video, info, about, jobs, refresh }) {
 
 const OFFERED = { object: "name", states: "words", prompts: "boxes and clicks" };
 
-function Form({ fields, about, setPrompts, film, jobs, look }) {
+// fixed: the finding that is corrected has its own examples
+function Form({ fields, about, setPrompts, film, jobs, look, fixed }) {
   const { values: form, set, field } = fields, { prompts } = form, late = useLate();
   const edit = (edits) => { late.touch(); set(edits); };
   const offers = fields.offers.filter((offer) => offer.field in OFFERED);
@@ -298,6 +303,7 @@ function Form({ fields, about, setPrompts, film, jobs, look }) {
     name: (n, name) => state(n, { name }), text: (n, text) => state(n, { text }),
     drop: (n) => edit({ states: form.states.filter((_, at) => at !== n) }),
     add: () => edit({ states: [...form.states, { name: "", text: "" }] }),
+    show: !fixed && ((n) => state(n, { frames: [...new Set([...(form.states[n].frames ?? []), film.frame])] })),
   };
   const describe = (prompt) => (prompt.box ? `box ${prompt.box.map(Math.round).join(", ")}`
     : `${prompt.point[2] ? "on" : "not on"} the object: ${prompt.point.slice(0, 2).map(Math.round).join(", ")}`);

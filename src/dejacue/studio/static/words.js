@@ -35,7 +35,8 @@ function Descriptions({ unknown, text, ...more }) {
     ${words.length > 0 && html`<p class="unknown" role="status">${unknown.encoder} does not know ${words.join(", ")}</p>`}`;
 }
 
-// The states with their descriptions, one a line. on: name(n, name), text(n, text), drop(n), add()
+// The states with their descriptions, one a line. on: name(n, name), text(n, text), drop(n), add(), and where frames can be
+// shown instead, show(n)
 export function States({ states, on, examples = [], reader }) {
   const unknown = useUnknown(states.map((state) => state.text), reader);
   return html`${states.map((state, n) => html`<fieldset key=${state.key ?? n}>
@@ -47,7 +48,10 @@ export function States({ states, on, examples = [], reader }) {
           disabled=${states.length < 3} onClick=${() => on.drop(n)}>×</button></div>
       <${Descriptions} unknown=${unknown} text=${state.text} rows=${Math.max(state.text.split("\n").length, 2)}
         placeholder=${examples[n]?.[1]} aria-label=${`descriptions of ${state.name || `state ${n + 1}`}, one per line`}
-        onInput=${(event) => on.text(n, event.target.value)} /></fieldset>`)}
+        onInput=${(event) => on.text(n, event.target.value)} />
+      ${on.show && html`<div class="line wrap"><button type="button" class="quiet" disabled=${!state.name.trim()} onClick=${() => on.show(n)}>
+        This frame shows ${state.name.trim() || "it"}</button>${state.frames?.length > 0 && html`<span class="soft">frame${" "}
+        ${state.frames.join(", ")}</span>`}</div>`}</fieldset>`)}
     <button type="button" onClick=${on.add}>Add a state</button>`;
 }
 
