@@ -130,6 +130,24 @@ def test_at_a_border_what_is_not_marked_shows_what_comes_after():
     assert wrong.at(frame=strip.frames[4]) == "empty"
 
 
+def test_a_state_that_no_picture_showed_is_looked_for_where_nothing_is_known():
+    sample = generate(3, episodes=[("empty", 60), ("filled", 6), ("empty", 60)], signal=0.4)
+    words = sample.vocabulary
+    finding = Finding(sample.history, words, analyse(sample.history, words))
+    strip = finding.strip(6)
+    assert set(seen(sample, strip)) == {"empty"}
+    finding = finding.mark(strip, {"empty": [(k, k) for k in range(6)]})
+    second = finding.strip(30, border=("filled", "start"))
+    assert not set(second.frames) & set(strip.frames)
+    before = len(finding.vocabulary.facts)
+    finding = finding.mark(second, {"filled": seen(sample, second)["filled"]})
+    assert len(finding.vocabulary.facts) <= before + 2  # the others stay unknown
+    assert finding["filled"][0].window.start >= 55
+    everything = finding.correct(empty=[Window(0, 59), Window(66, 125)], filled=Window(60, 65))
+    with refused(field="border"):
+        everything.strip(8, border=("filled", "end"))
+
+
 @pytest.mark.parametrize(
     ("marks", "field", "value"),
     [
@@ -166,7 +184,6 @@ def test_a_strip_of_something_else_is_refused():
         (("filled", "top"), "side of a border"),
         (("nope", "end"), "state of a border"),
         ("filled", "border"),
-        (("filled", "end"), "border"),
     ):
         with refused(field=field):
             finding.strip(8, border=border)

@@ -84,11 +84,19 @@ def _answer_columns(
 
 
 def _subjects(readout: Readout, batch: HistoryBatch) -> list[Subject]:
-    return [
+    subjects = [
         Subject(h.id, h.encoder or v.encoder, v.states, _notes(readout, h, v, directions))
         for h, v, directions in zip(
             batch.histories, batch.vocabularies, batch.directions, strict=True
         )
+    ]
+    if not any(vocabulary.facts for vocabulary in batch.vocabularies):
+        return subjects
+    return [
+        subject._replace(notes=in_order((*subject.notes, *readout.fact_notes(view))))
+        if view.vocabulary.facts
+        else subject
+        for subject, view in zip(subjects, batch.views(), strict=True)
     ]
 
 

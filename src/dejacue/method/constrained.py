@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+import math
 
 import numpy as np
 
@@ -24,16 +24,9 @@ def leads(f: Floats, facts: KnownFrames) -> Floats:
     return labelling.leads(with_half)[:-1]
 
 
-def open_parts(barred: Flags, cuts: Ints, marks: Ints) -> list[tuple[int, int]]:
-    """Return first position and end of the parts in which a window may lie."""
-    edges = np.flatnonzero(np.diff(barred.astype(np.int8))) + 1
-    bounds = np.union1d(np.union1d(edges, marks), cuts).tolist()
-    return [(a, b) for a, b in pairwise(bounds) if not barred[a]]
-
-
 def window_around(lead: Floats, known: Flags, parts: list[tuple[int, int]]) -> ScoredWindow | None:
-    """Return the highest sum of leads of a window that has a known frame of the state, and all that
-    lie in the same part; None where no frame is known.
+    """Return the window with the highest sum of leads around the known frames of a part, of all
+    parts the best; None where no frame is known.
 
     known   (N,) which frames are known to be in the state
     """
@@ -44,12 +37,19 @@ def window_around(lead: Floats, known: Flags, parts: list[tuple[int, int]]) -> S
             continue
         low, high = int(named[0]), int(named[-1])
         prefix = np.concatenate(([0.0], np.cumsum(lead[first:end])))
-        start = low - int(prefix[low::-1].argmin())  # of equal ones the nearest
-        stop = high + 1 + int(prefix[high + 1 :].argmax())
+        start = low - _reach(-prefix[low::-1], len(lead))  # of equal ones the nearest
+        stop = high + 1 + _reach(prefix[high + 1 :], len(lead))
         score = float(prefix[stop] - prefix[start])
         if best is None or score > best[2]:
             best = first + start, first + stop - 1, score
     return best
+
+
+def _reach(total: Floats, count: int) -> int:
+    """Return how far a window goes on: to the highest total before it falls by more than a switch
+    of states costs, since beyond that lies another stretch."""
+    fallen = np.flatnonzero(np.maximum.accumulate(total) - total > SWITCH * math.log(count))
+    return int(total[: fallen[0]].argmax() if len(fallen) else total.argmax())
 
 
 def window_of(lead: Floats, first: int, end: int) -> ScoredWindow | None:
@@ -83,7 +83,7 @@ def windows(
     """Return the window of each state: around its known frames, else the best of words."""
     lead, windows = leads(f, facts), []
     for state, has_named_frame in enumerate(facts.named_states):
-        parts = open_parts(facts.barred(state), cuts, facts.marks)
+        parts = facts.open_parts(state, cuts)
         if has_named_frame:
             windows.append(window_around(lead[state], facts.labels == state, parts))
         elif evidence is not None:

@@ -38,7 +38,7 @@ class Contrast(StateReadout):
     def find_known(self, view: View, known: Known) -> Answers:
         cuts = self.bounds(view.history)
         if known.evidence is not None and not len(known.facts.looked):  # changes only
-            parts = constrained.open_parts(known.facts.barred(-1), cuts, known.facts.marks)
+            parts = known.facts.open_parts(-1, cuts)
             rows = [constrained.window_of_words(view.engine, row, parts) for row in known.evidence]
             return self.answers(view, rows)
         return self.answers(
@@ -71,14 +71,14 @@ class Contrast(StateReadout):
     ) -> list[ScoredWindow]:
         """Return further windows of a state; none has a frame known to be in another."""
         facts, evidence = known.facts, known.evidence
-        parts = constrained.open_parts(facts.barred(row), self.bounds(view.history), facts.marks)
+        parts = facts.open_parts(row, self.bounds(view.history))
         whole = next((p for p in parts if p[0] <= chosen[0] and chosen[1] < p[1]), None)
         if whole is None or (evidence is None and not facts.named_states[row]):
             return []
         rest = [part for part in parts if part != whole]
         rest += [p for p in ((whole[0], chosen[0]), (chosen[1] + 1, whole[1])) if p[0] < p[1]]
         if facts.named_states[row]:
-            lead = constrained.leads(known.f, facts)[row]
+            lead = view.once(("leads", self), lambda: constrained.leads(known.f, facts))[row]
             named = facts.labels == row
             windows = [
                 constrained.window_around(lead, named, [part]) or constrained.window_of(lead, *part)

@@ -133,12 +133,12 @@ class Joint(StateReadout):
         """Return the best stretch of each state; where it has none, the best contrast of words."""
         cuts, facts = self.bounds(view.history), known.facts
         windows: list[ScoredWindow | None] = []
-        occurrences = self.occurrences(view)
+        occurrences = self._known_stretches(view, known)
         for state, stretches in enumerate(occurrences):
             if stretches or known.evidence is None:
                 windows.append(stretches[0] if stretches else None)
                 continue
-            parts = constrained.open_parts(facts.barred(state), cuts, facts.marks)
+            parts = facts.open_parts(state, cuts)
             window = constrained.window_of_words(view.engine, known.evidence[state], parts)
             windows.append(window and (*window[:2], 0.0))  # it is none of the labelling's
         return self.answers(view, windows, [not stretches for stretches in occurrences])
@@ -175,15 +175,22 @@ class Joint(StateReadout):
 
     def _occurrences(self, view: View) -> list[list[ScoredWindow]]:
         known = self.known(view)
-        cuts = self.bounds(view.history)
         if known is not None:
+            return self._known_stretches(view, known)
+        tables = self.seen(view)[1]
+        return self._stretches(view, tables.responses[0], tables.paths[0], tables.levels[0])
+
+    def _known_stretches(self, view: View, known: Known) -> list[list[ScoredWindow]]:
+        """Return all stretches of each state in the best labelling that keeps what is known."""
+
+        def compute() -> list[list[ScoredWindow]]:
             rows, nodes, cost = self._known_rows(view, known)
-            facts = known.facts
+            cuts, facts = self.bounds(view.history), known.facts
             path = constrained.path(view.engine, rows, facts, cuts, nodes, cost, self.stay)
             cuts = np.union1d(cuts, facts.marks)
             return labelling.stretches(rows, path, cuts)[: facts.states]
-        tables = self.seen(view)[1]
-        return self._stretches(view, tables.responses[0], tables.paths[0], tables.levels[0])
+
+        return view.once(("stretches", self, known), compute)
 
     def _stretches(
         self, view: View, responses: Floats, path: Ints, levels: Floats

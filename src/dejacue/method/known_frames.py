@@ -9,7 +9,9 @@ named another state or none. Between the named frames f is what a Gaussian proce
                              g  looks: frames that look alike belong together; time: so do those
                                 that are near; and a constant
 
-with mean 0: far from every named frame, in looks and in time, no state is expected. A frame is in
+with mean 0: far from every named frame, in looks and in time, no state is expected. How much looks
+count is a matter of the history: its signal over its noise, as the steps between neighbouring
+frames tell. Rows that are noise count for nothing, and f is that of positions alone. A frame is in
 the state with the highest f, and in none of them where that is below one half (unless every frame
 shows one of the states, by the vocabulary's ``covers``). A state of which no
 frame is named is expected where its words say so: f is ½ + (r − level)/2 before anything is known
@@ -20,7 +22,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -37,7 +40,9 @@ if TYPE_CHECKING:
 
 Smoothing = tuple[Ints, Floats]  # where stretches begin, and weights by distance
 ROUNDS = 4  # of labelling; more change next to nothing
-LOOKS, TIME, CONSTANT = 1.0, 1.0, 0.5  # prior variances of the parts of f
+TIME, CONSTANT = 1.0, 0.5  # prior variances of the parts of f; that of looks: ``looks_weight``
+MIN_COHERENCE, MAX_LOOKS = 0.1, 20.0  # below the first, as chance gives it, looks say nothing
+ALIKE = 0.7  # squared distance at which looks differ, in mean squares of all frames
 WORDS, TRUST = 1.0, 0.1  # prior variance and mean of a
 NOISE = 0.1  # variance of what a person says, which need not be true of the frame's looks
 REACH = 0.15  # of the observed frames: how far time carries
@@ -63,6 +68,7 @@ class KnownFrames:
     marks: Ints
     states: int
     covers_all: bool = False
+    _parts: dict[int, tuple[Ints, list[tuple[int, int]]]] = field(default_factory=dict, init=False)
 
     @property
     def named_states(self) -> list[bool]:
@@ -77,6 +83,22 @@ class KnownFrames:
         """Return (N,) flags: is the frame known to show something else?"""
         elsewhere: Flags = (self.labels >= 0) & (self.labels != state)
         return elsewhere
+
+    def open_parts(self, state: int, cuts: Ints) -> list[tuple[int, int]]:
+        """Return first position and end of the parts in which a window of a state may lie.
+
+        A long absence, at a cut, ends a part unless the state is known to hold on both sides.
+        """
+        known = self._parts.get(state)
+        if known is None or known[0] is not cuts:
+            barred, inside = self.barred(state), cuts[1:-1]
+            crossed = (self.labels[inside - 1] == state) & (self.labels[inside] == state)
+            edges = np.flatnonzero(barred[1:] != barred[:-1]) + 1
+            places = (edges, self.marks, inside[~crossed], cuts[[0, -1]])
+            bounds = np.unique(np.concatenate(places)).tolist()
+            parts = [(a, b) for a, b in pairwise(bounds) if not barred[a]]
+            known = self._parts[state] = (cuts, parts)
+        return known[1]
 
 
 def known_frames_of(history: History, vocabulary: Vocabulary, width: int = 1) -> KnownFrames:
@@ -156,11 +178,13 @@ def membership(
     smoothing   cuts and weights, as evidence is smoothed: looks are those of a moment
     """
     at = facts.looked
+    words_weight = min(1.0, looks_weight(view.history))
     if evidence is None:
         expected = np.zeros((facts.states, len(view.history)))
     else:
         unseen = HALF + (evidence - _levels(view, evidence, smoothing[0])[:, None]) / 2
-        expected = np.where(np.array(facts.named_states)[:, None], TRUST * evidence, unseen)
+        named = np.array(facts.named_states)[:, None]
+        expected = np.where(named, words_weight * TRUST * evidence, unseen)
     if not len(at):
         return expected
     columns = covariances(view, at, smoothing)
@@ -170,9 +194,10 @@ def membership(
     if evidence is None:
         return np.linalg.solve(square, residual.T).T @ columns
     words = evidence[:, at]  # what they say of the named frames
-    squares = square + WORDS * words[:, :, None] * words[:, None, :]
+    variance = words_weight * WORDS
+    squares = square + variance * words[:, :, None] * words[:, None, :]
     weights = np.linalg.solve(squares, residual[:, :, None])[:, :, 0]
-    trust = WORDS * np.einsum("se,se->s", weights, words)
+    trust = variance * np.einsum("se,se->s", weights, words)
     f: Floats = expected + weights @ columns + trust[:, None] * evidence
     return f
 
@@ -192,20 +217,77 @@ def _levels(view: View, evidence: Floats, cuts: Ints) -> Floats:
     return known[1]
 
 
+def membership_by_time(history: History, facts: KnownFrames) -> Floats:
+    """Return f by the positions of the named frames alone, without looking at pixels, (S, N)."""
+    at = facts.looked
+    columns = covariances_in_time(history, at)
+    square = columns[:, at] + NOISE * np.eye(len(at))
+    named = (facts.labels[at] == np.arange(facts.states)[:, None]).astype(np.float64)
+    f: Floats = np.linalg.solve(square, named.T).T @ columns
+    return f
+
+
 def covariances(view: View, at: Ints, smoothing: Smoothing) -> Floats:
     """Return (E, N) covariances of frames at these positions with all: looks, time, constant."""
-    frames = view.history.frames.astype(np.float64)
+    weight = looks_weight(view.history)
+    in_time = covariances_in_time(view.history, at)
+    return in_time + weight * likeness(view, at, smoothing) if weight else in_time
+
+
+def covariances_in_time(history: History, at: Ints) -> Floats:
+    """Return (E, N) covariances of frames at these positions with all: time, constant."""
+    frames = history.frames.astype(np.float64)
     reach = max(REACH * len(frames), 1.0)
     apart = np.abs(frames[at][:, None] - frames[None, :]) / reach
-    return LOOKS * likeness(view, at, smoothing) + TIME * np.exp(-apart) + CONSTANT
+    covariance: Floats = TIME * np.exp(-apart) + CONSTANT
+    return covariance
+
+
+def looks_weight(history: History) -> float:
+    """Return the prior variance of looks: signal over noise, by the coherence of the rows."""
+    coherence = _coherence(history)
+    if coherence < MIN_COHERENCE:
+        return 0.0
+    return min(MAX_LOOKS, coherence / max(1 - coherence, 1e-9))
+
+
+def _coherence(history: History) -> float:
+    """Return 1 − half the mean squared step between neighbouring frames over the mean square of
+    all frames around their mean: 0 for noise, near 1 for looks that change rarely."""
+    known: float | None = history.derived.get("coherence")
+    if known is None:
+        near = np.flatnonzero(np.diff(history.frames) == 1)
+        total = 1.0 - float(history.mean_direction @ history.mean_direction)
+        known = 0.0
+        if len(near) and total > 1e-9:
+            rows, chunk, squares = history.features, 1024, 0.0
+            for first in range(0, len(near), chunk):
+                at = near[first : first + chunk]
+                pair = [rows[k].astype(np.float32) for k in (at, at + 1)]
+                norms = [np.sqrt(np.einsum("td,td->t", part, part)) for part in pair]
+                cosines = np.einsum("td,td->t", *pair) / (norms[0] * norms[1])
+                squares += float((2 - 2 * cosines).sum())
+            known = 1 - squares / len(near) / 2 / total
+        history.derived["coherence"] = known
+    return known
+
+
+def looks_smoothing(history: History, smoothing: Smoothing) -> Smoothing:
+    """Return cuts and weights for looks: coherent rows need less smoothing than noisy ones."""
+    cuts, weights = smoothing
+    narrower = min(1.0, 2 * max(1 - _coherence(history), 0.0) ** 0.75)
+    powers = (weights / weights[0]) ** (1 / max(narrower, 0.05) ** 2)
+    return cuts, np.ascontiguousarray(powers[: max(1, int((powers > 1e-3).sum()))])
 
 
 def likeness(view: View, at: Ints, smoothing: Smoothing) -> Floats:
-    """Return (E, N) x_e · x_t over their mean square; x: unit frames, smoothed, less their mean.
+    """Return (E, N) exp(−|x_e − x_t|² / 2ℓ²); x: unit frames, smoothed; ℓ²: about ALIKE of the
+    mean square of x around its mean.
 
     Only what is new is computed: the columns of frames that were named before are cached.
     """
     history = view.history
+    smoothing = looks_smoothing(history, smoothing)
     key = ("likeness", *(part.tobytes() for part in smoothing))
     known = history.derived.setdefault(key, {})
     if len(known) * len(history) > 2 * MAX_CELLS:
@@ -222,8 +304,37 @@ def likeness(view: View, at: Ints, smoothing: Smoothing) -> Floats:
     scale = known["scale"]
     if scale < 1e-9:  # a still picture: nothing looks different
         return np.zeros((len(at), len(history)))
-    table: Floats = np.stack([known[e] for e in at.tolist()]) / scale
+    if "squares" not in known:
+        known["squares"] = _squares(history, smoothing)
+    squares = known["squares"]
+    products = np.stack([known[e] for e in at.tolist()])
+    apart = np.maximum(squares[at][:, None] + squares[None, :] - 2 * products, 0.0)
+    noisy = 2 - _coherence(history)  # part of the distance is noise
+    table: Floats = np.exp(-apart / (2 * ALIKE * noisy * scale))
     return table
+
+
+def _squares(history: History, smoothing: Smoothing) -> Floats:
+    """Return |x_t|² of all frames, (N,), a block of frames at a time."""
+    cuts, weights = smoothing
+    frames, reach, block = history.frames, len(weights), 64
+    squares = np.empty(len(frames))
+    mean = history.mean_direction.astype(np.float32)
+    taps = np.append(weights, 0.0).astype(np.float32)
+    for first, end in pairwise(cuts.tolist()):
+        for low in range(first, end, block):
+            high = min(low + block, end)
+            around = np.searchsorted(
+                frames[first:end], [frames[low] - reach + 1, frames[high - 1] + reach]
+            )
+            near = slice(first + int(around[0]), first + int(around[1]))
+            rows = history.features[near].astype(np.float32)
+            rows /= np.sqrt(np.einsum("td,td->t", rows, rows))[:, None]
+            apart = np.abs(frames[low:high, None] - frames[None, near])
+            shares = taps[np.minimum(apart, reach)]
+            moments = shares @ rows / shares.sum(axis=1)[:, None] - mean
+            squares[low:high] = np.einsum("td,td->t", moments, moments)
+    return squares
 
 
 def moments_of(history: History, at: Sequence[int], smoothing: Smoothing) -> Floats:

@@ -42,6 +42,7 @@ class HistoryBatch:
     ) -> None:
         self.histories, self.vocabularies = histories, vocabularies
         self.coordinates, self.pooling, self.engine = coordinates, pooling, engine
+        self._views: list[View] | None = None
         self.directions = [
             query_directions(vocabulary, coordinates, pooling) for vocabulary in vocabularies
         ]
@@ -63,9 +64,14 @@ class HistoryBatch:
         return self.engine.centres(self.tables())
 
     def views(self) -> list[View]:
-        """Return a view of each history."""
+        """Return a view of each history; where frames are known, notes use what it has computed."""
+        if self._views is not None:
+            return self._views
         pairs = zip(self.histories, self.vocabularies, strict=True)
-        return [View(h, v, self.coordinates, self.pooling, self.engine) for h, v in pairs]
+        views = [View(h, v, self.coordinates, self.pooling, self.engine) for h, v in pairs]
+        if any(vocabulary.facts for vocabulary in self.vocabularies):
+            self._views = views
+        return views
 
 
 class View(HistoryBatch):
@@ -81,6 +87,7 @@ class View(HistoryBatch):
     ) -> None:
         super().__init__([history], [vocabulary], coordinates, pooling, engine)
         self.history, self.vocabulary = history, vocabulary
+        self._views = [self]
         self._cache: dict[Hashable, Any] = {}
 
     def once(self, key: Hashable, compute: Callable[[], T]) -> T:
@@ -199,6 +206,10 @@ class Readout(ABC):
 
     def notes(self, history: History) -> tuple[Note, ...]:
         """Return what a reader should know of its answer for this history."""
+        return ()
+
+    def fact_notes(self, view: View) -> tuple[Note, ...]:
+        """Return what a reader should know of the part that named frames have in its answer."""
         return ()
 
     def hints(

@@ -18,7 +18,13 @@ import numpy as np
 from dejacue.errors import InputError
 from dejacue.method import states
 from dejacue.method.kernel import Answers, EvidenceTables, Ragged
-from dejacue.method.known_frames import HALF, KnownFrames, known_frames_of, membership
+from dejacue.method.known_frames import (
+    HALF,
+    KnownFrames,
+    known_frames_of,
+    membership,
+    membership_by_time,
+)
 from dejacue.method.readout import HistoryBatch, Readout, View
 from dejacue.method.scan import ScoredWindow
 from dejacue.records import Evidence, History, Note
@@ -27,6 +33,7 @@ from dejacue.records.arrays import Floats, Ints
 FRAMES_WITHOUT_TIMES = 4.0  # 0.8 s at the 5 frames a second of VOST
 SMOOTHING_S = 0.8
 AUTO = "auto"
+WITHOUT_PIXELS = Note("the same windows come out without looking at pixels", "information")
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,6 +136,21 @@ class StateReadout(Readout):
             evidence = self.words_seen(view).responses[0]
         f = membership(view, facts, evidence, smoothing)
         return Known(facts, f, evidence)
+
+    def fact_notes(self, view: View) -> tuple[Note, ...]:
+        """Say so where the windows are those that the named frames give by position alone."""
+        known = self.known(view)
+        if known is None or not len(known.facts.looked) or view.history.still:
+            return ()
+        by_time = membership_by_time(view.history, known.facts)
+        blind = self.find_known(view, Known(known.facts, by_time, None))
+        seen = self.find_one(view)
+        tables = [np.stack([a.start, a.end], axis=1) for a in (blind, seen)]
+        for table, answers in zip(tables, (blind, seen), strict=True):
+            if answers.absent is not None:
+                table[answers.absent] = -1
+        same = np.array_equal(tables[0], tables[1])
+        return (WITHOUT_PIXELS,) if same else ()
 
     def words_seen(self, view: View) -> EvidenceTables:
         """Return the evidence of words; it is cached with the history, for the next example."""

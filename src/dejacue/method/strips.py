@@ -30,14 +30,15 @@ Load = Callable[[Sequence[int]], Sequence[bytes | None]]  # JPEGs of frames of t
 class Border(NamedTuple):
     """A border of a state that is not known to a frame.
 
-    inside    the outermost frame on this side that is known to show the state
+    inside    the outermost frame on this side that is known to show the state; None: none is, and
+              the state may be anywhere
     outside   the nearest frame beyond that is known to show something else; None: nothing is known
               up to the end of the history
     """
 
     state: str
     side: Side
-    inside: int
+    inside: int | None
     outside: int | None
 
 
@@ -106,7 +107,8 @@ def strip_of(
 ) -> Strip:
     """Return this many frames, evenly spread over what is observed, or over an open border.
 
-    border   (state, "start" or "end"): the widest such border, or one of ``open_borders``
+    border   (state, "start" or "end"): the widest such border, or one of ``open_borders``. Of a
+             state that is not marked yet, the strip shows all that is not known.
     stored   the only frames of which there are pictures; default: there are of all
     """
     if not is_count(count, 2) or count > MAX_PICTURES:
@@ -114,17 +116,29 @@ def strip_of(
         raise InputError(problem, field="count", value=count)
     chosen = None if border is None else _border(history, vocabulary, border)
     if chosen is None:
-        size = len(history)
-        at = ((np.arange(count) + 0.5) / count * size - 0.5).round()
+        at = _even(count, len(history))
+    elif chosen.inside is None:
+        unknown_at = np.flatnonzero(known_frames_of(history, vocabulary).labels < 0)
+        if not len(unknown_at):
+            problem = f"every frame is known, and none of them shows {chosen.state}"
+            raise InputError(problem, field="border", value=chosen.state)
+        at = unknown_at[_even(count, len(unknown_at))]
     else:
-        inside, outside = _positions(history, chosen)
-        at = np.linspace(inside, outside, min(count, abs(outside - inside) + 1)).round()
-    positions = np.unique(at.astype(np.int64))
+        inside, outside = _positions(history, chosen.inside, chosen)
+        even = np.linspace(inside, outside, min(count, abs(outside - inside) + 1))
+        at = even.round().astype(np.int64)
+    positions = np.unique(at)
     if stored is not None:
         positions = _nearest(positions, np.searchsorted(history.frames, sorted(stored)))
     frames = history.frames[positions].tolist()
     believed = tuple(timeline.at(frame=frame) for frame in frames)
     return Strip(history, tuple(frames), believed, chosen, load)
+
+
+def _even(count: int, size: int) -> Ints:
+    """Return this many positions below the size, each in the middle of its share."""
+    at = ((np.arange(count) + 0.5) / count * size - 0.5).round()
+    return np.clip(at, 0, size - 1).astype(np.int64)
 
 
 def _nearest(positions: Ints, kept: Ints) -> Ints:
@@ -172,15 +186,15 @@ def _border(history: History, vocabulary: Vocabulary, border: Any) -> Border:
         same = [b for b in same if b == border]
     if same:
         return same[0]
-    if any(example.state == state for example in vocabulary.facts):
-        problem, remedy = f"the {side} of {state} is known to a frame", "choose another border"
-    else:
-        problem, remedy = f"{state} is not marked yet", "mark it in a strip of the whole history"
+    if not any(example.state == state for example in vocabulary.facts):
+        return Border(state, side, None, None)
+    problem = f"the {side} of {state} is known to a frame"
+    remedy = "choose another border"
     raise InputError(problem, field="border", value=tuple(border), remedy=remedy)
 
 
-def _positions(history: History, border: Border) -> tuple[int, int]:
-    inside = int(np.searchsorted(history.frames, border.inside))
+def _positions(history: History, known: int, border: Border) -> tuple[int, int]:
+    inside = int(np.searchsorted(history.frames, known))
     if border.outside is None:
         return inside, 0 if border.side == "start" else len(history) - 1
     return inside, int(np.searchsorted(history.frames, border.outside))
@@ -194,21 +208,18 @@ def marked(
     marks   state → (first, last) picture, or several; pictures count from 0, both included. The
             state None (or "none") is none of the states. Pictures that are not marked show none of
             them, except where every frame shows a state (``covers``): then they stay unknown.
-            At a border, if only its state is marked, they show what comes after it.
+            At a border, if only its state is marked, they show what comes after it; where a
+            state is looked for that was not marked before, they stay unknown.
 
     Where marks contradict earlier ones, the later ones hold.
     """
     _check_strip(history, strip)
-    labels = _labels(vocabulary, strip, marks)
     names: list[str | None] = [*vocabulary.states, None]
-    added = []
-    for label, first, last in _stretches(labels):
-        spans = [(first, last)]
-        if label == len(vocabulary.states):  # between two pictures, something may be
-            spans = [(k, k) for k in range(first, last + 1)]
-        if label >= 0:
-            frames = strip.frames
-            added += [Example(names[label], (frames[a], frames[b])) for a, b in spans]
+    frames = strip.frames
+    added = [
+        Example(names[label], (frames[first], frames[last]))
+        for label, first, last in _labelled(vocabulary, strip, marks)
+    ]
     held = np.full(len(history), -1)
     for example in added:
         first, end = example.positions(history)
@@ -263,13 +274,13 @@ def _check_strip(history: History, strip: Strip) -> None:
         raise InputError(problem, field="strip", value=frame, remedy="make the strip again")
 
 
-def _labels(vocabulary: Vocabulary, strip: Strip, marks: Any) -> list[int]:
-    """Return the number of the state of each picture; −1: nothing is said of it."""
+def _labelled(vocabulary: Vocabulary, strip: Strip, marks: Any) -> list[tuple[int, int, int]]:
+    """Return the spans of pictures of which something is said: number of the state, first, last."""
     if not isinstance(marks, Mapping):
         problem = "marks: give {state: (first, last)}, pictures counted from 0"
         raise InputError(problem, field="marks", value=marks)
     names = [*vocabulary.states, NONE]
-    labels = [-1] * len(strip)
+    labels, labelled = [-1] * len(strip), []
     for state, spans in marks.items():
         name = NONE if state is None else state
         if name not in names:
@@ -285,13 +296,21 @@ def _labels(vocabulary: Vocabulary, strip: Strip, marks: Any) -> list[int]:
                         remedy="give each picture to one state",
                     )
                 labels[k] = names.index(name)
+            labelled.append((names.index(name), first, last))
     default = _unmarked(vocabulary, strip, set(labels))
-    return [default if label < 0 else label for label in labels]
+    for label, first, last in _stretches(labels):
+        if label < 0 and 0 <= default < len(vocabulary.states):
+            labelled.append((default, first, last))
+        elif label < 0 and default >= 0:  # between two pictures, something may be
+            labelled += [(default, k, k) for k in range(first, last + 1)]
+    return labelled
 
 
 def _unmarked(vocabulary: Vocabulary, strip: Strip, marked: set[int]) -> int:
     """Return what pictures that are not marked show."""
     none, border = len(vocabulary.states), strip.border
+    if border is not None and border.inside is None:
+        return -1
     if border is not None and border.outside is not None:
         known = known_frames_of(strip.history, vocabulary).labels
         beyond = int(known[np.searchsorted(strip.history.frames, border.outside)])

@@ -179,7 +179,7 @@ class Finding:
         """Return frames side by side, evenly spread over what is visible, to be marked.
 
         border   (state, "start" or "end"): a finer strip over a border that marks have left open,
-                 or one of ``borders``
+                 or one of ``borders``; of a state that is not marked yet, over all that is unknown
 
         Pictures come from the video. Where it is not here, the frames are those whose pictures are
         stored with the finding; where there are none, ``Strip.missing`` says so.
@@ -218,11 +218,11 @@ class Finding:
         return video if video is not None and numbered and os.path.exists(video) else None
 
     @checked
-    def next_question(self, count: int = 1, *, seed: int = 0) -> tuple[Question, ...]:
+    def next_question(self, count: int = 1) -> tuple[Question, ...]:
         """Return the frames whose names would tell most about the rest, best first."""
         readout = self._readout()
         contrast = readout if isinstance(readout, Contrast) else None
-        return next_question(self.history, self.vocabulary, count, readout=contrast, seed=seed)
+        return next_question(self.history, self.vocabulary, count, readout=contrast)
 
     @property
     def named(self) -> dict[str | None, list[Window]]:
