@@ -39,6 +39,7 @@ def test_they_are_run_by_name():
         "beyond-corpus",
         "beyond-learned",
         "beyond-questions",
+        "beyond-strips",
         "beyond-transfer",
         "beyond-like",
         "tracking-masks",

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from helpers.experiments import value
 
-from dejacue_paper.experiments import examples
+from dejacue import locate
+from dejacue_paper.experiments import examples, strips
 from dejacue_paper.experiments.beyond import sets
 from dejacue_paper.experiments.corpus import Benchmark, Corpus
 
@@ -41,9 +42,10 @@ def test_without_pixels_frames_go_to_the_nearest_example(benchmark):
     middle = (frames[10] + frames[30]) / 2
     assert first[1] <= middle <= second[0] + 1
     assert second == (frames[list(frames).index(first[1]) + 1], frames[last])
-    only, whole = examples.nearest(entry, [(10, 0), (30, 2)])
+    only, by_words = examples.nearest(entry, [(10, 0), (30, 2)])
     assert only[1] <= middle
-    assert whole == (frames[0], frames[last])  # nothing is known of it
+    words = locate(entry.history, entry.vocabulary)  # nothing else is known of it
+    assert by_words == tuple(words[list(entry.vocabulary.states)[1]][0].window)
 
 
 def test_a_span_is_widened_as_chance_demands(benchmark):
@@ -104,3 +106,17 @@ def test_histories_of_a_kind_teach_each_other(benchmark):
     windows = np.arange(4).reshape(2, 2)
     again = examples._by_description(Corpus([entry], "auto", True), windows)
     assert again.tolist() == windows[entry.vocabulary.labels].tolist()
+
+
+def test_strips_are_marked_and_closed_at_their_borders(benchmark):
+    few = Corpus(benchmark.vost.entries[:6], benchmark.engine, True)
+    result = strips.marked_strips({"few": few}, seeds=1)
+    plain, closed = (
+        value(result, f"few: {row}", "top1_tiou") for row in ("12 pictures", "12, then borders")
+    )
+    assert closed > plain > 0.5
+    wrong = value(result, "few: 12, marks off", "top1_tiou")
+    assert wrong < plain
+    rows = {(v.row, v.metric) for v in result.values}
+    assert ("few: 12, then borders", "clicks") in rows
+    assert ("few: 12 pictures − no pixels", "r1_05") in rows

@@ -218,6 +218,32 @@ def test_pictures_come_from_the_video_and_else_from_what_is_stored(tmp_path):
     assert "no picture 1:" in replace(finding.strip(6), load=lambda f: [None, *f[1:]]).missing
 
 
+def test_the_command_line_writes_a_strip_and_takes_marks(tmp_path, dejacue, monkeypatch):
+    write_demo(tmp_path / "cup")
+    cup, out = tmp_path / "cup", tmp_path / "out"
+    options = ("-v", cup / "vocabulary.yaml", "--masks", cup / "Annotations", "--encoder", "mini")
+    ran = dejacue("find", cup / "scene.mp4", *options, "-o", out, "--strip")
+    assert ran.code == 0, ran.err
+    with Image.open(out / "strip.png") as sheet:
+        assert sheet.size[0] > 1000
+    frames = Finding.read(out).strip(12).frames
+    ran = dejacue("find", out, "--mark", "full=3-5", "--mark", "empty=1,9-12", "-o", out)
+    assert ran.code == 0, ran.err
+    named = Finding.read(out).named
+    assert Window(frames[2], frames[4]) in named["full"]
+    assert named["empty"] == [Window(frames[0], frames[0]), Window(frames[8], frames[11])]
+    for bad in ("full", "full=0", "full=a", "full=3-99", "full=5-3", "nothing=3"):
+        assert dejacue("find", out, "--mark", bad).code == 2
+    assert dejacue("find", out, "--strip", "-r", "published").code == 2
+    answers = iter(["full=9-2", "full=3-6", ""])
+    monkeypatch.setattr("dejacue.cli.find.asks", lambda: True)
+    monkeypatch.setattr("typer.prompt", lambda *_, **__: next(answers))
+    ran = dejacue("find", out, "--strip", "-o", tmp_path / "asked")
+    assert ran.code == 0, ran.err
+    assert ran.err.count("strip: ") == 2  # of the whole, and of a border
+    assert Window(frames[2], frames[5]) in Finding.read(tmp_path / "asked").named["full"]
+
+
 def test_the_smallest_histories_have_strips():
     sample = generate(1, frames=40)
     for count in (1, 2, 3):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import re
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -31,12 +33,14 @@ from dejacue.errors import DejaCueError, InputError, MissingExtra
 from dejacue.sources.atomic import check_place
 
 if TYPE_CHECKING:
+    from dejacue.method.strips import Strip
     from dejacue.pipeline import Finding, Search
     from dejacue.pipeline._readout import MoreExamples
     from dejacue.pipeline.finding import References
     from dejacue.records import Reference
     from dejacue.report.exports import Export
 
+Marks = dict[str | None, list[tuple[int, int]]]  # state → first and last picture, from 0
 TABLE = ".txt"
 PLOT = "evidence.png"
 REPORT_MARK = b'<meta name="generator" content="dejacue">'
@@ -93,6 +97,20 @@ def find(
     questions: Annotated[
         int | None,
         o.states_option("Also list this many frames whose state you should name as an example."),
+    ] = None,
+    strip: Annotated[
+        bool,
+        o.states_option(
+            "Also write strip.png: pictures side by side; a terminal asks which show which state.",
+            "--strip",
+            metavar=" ",
+        ),
+    ] = False,
+    mark: Annotated[
+        o.Texts,
+        o.states_option(
+            "STATE=PICTURES of the strip: full=3-6, empty=8-9,12; the others show no state."
+        ),
     ] = None,
     masks: o.Masks = None,
     objects: o.Objects = None,
@@ -207,7 +225,10 @@ def find(
         values.get("kernel", "auto"),
     )
     search = Search(source, vocabulary, job, reading, _more_examples(example, change, like))
-    outputs = Outputs(format and format.value, output, plot, references, cut, questions)
+    marks = None if mark is None else _marks(mark)
+    outputs = Outputs(
+        format and format.value, output, plot, references, cut, questions, strip, marks
+    )
     find_and_show(search, outputs)
 
 
@@ -257,6 +278,8 @@ class Outputs:
     references: Path | None = None
     cut: bool = False
     questions: int | None = None
+    strip: bool = False
+    marks: Marks | None = None
 
 
 def find_and_show(search: Search, outputs: Outputs) -> None:
@@ -284,6 +307,10 @@ def find_and_show(search: Search, outputs: Outputs) -> None:
         if file is None:
             check_folder(folder)
         findings = _findings_of_video(search, folder, file)
+    if outputs.strip or outputs.marks is not None:
+        place = folder or (file.parent if file is not None else None)
+        place = place or (source if source.is_dir() else source.parent)
+        findings = _with_marks(findings, outputs, place)
     tables: list[Table] = []
     for finding in findings:
         name = file_name(finding.history.id) if len(findings) > 1 else ""
@@ -337,6 +364,81 @@ def _references(path: Path | None, search: Search) -> list[Reference]:
     has_times = search.saved is None or source.suffix.lower() == ".npz"
     times = source if format is not None and format.timed and has_times else None
     return dejacue.files.read_references(path, times=times)
+
+
+def _marks(texts: Sequence[str]) -> Marks:
+    """Return marks, pictures counted from 0, of texts such as full=3-6 or empty=8-9,12."""
+    form = "STATE=PICTURES, counted from 1, as in full=3-6 or empty=8-9,12"
+    marks: Marks = {}
+    for state, text in o.pairs(texts, "mark", form):
+        for part in text.split(","):
+            span = re.fullmatch(r"\s*(\d{1,4})\s*(?:-\s*(\d{1,4})\s*)?", part)
+            if span is None or int(span[1]) < 1:
+                raise InputError(f'mark "{state}={text}": give {form}', field="mark", value=text)
+            first, last = int(span[1]) - 1, int(span[2] or span[1]) - 1
+            marks.setdefault(state, []).append((first, last))
+    return marks
+
+
+def _with_marks(findings: Sequence[Finding], outputs: Outputs, place: Path) -> list[Finding]:
+    """Write the strip of each finding, and return the findings with what was marked on them."""
+    from dejacue.report.strip_sheet import strip_sheet
+    from dejacue.sources.atomic import write_bytes
+    from dejacue.sources.files import file_name
+
+    if len(findings) > 1 and outputs.marks is not None:
+        names = ", ".join(finding.history.id for finding in findings)
+        problem = f"marks are of one strip, but there are several objects ({names})"
+        raise InputError(problem, field="mark", remedy="choose one with --object")
+    answers = []
+    for finding in findings:
+        name = f"strip-{file_name(finding.history.id)}.png" if len(findings) > 1 else "strip.png"
+
+        def shown(strip: Strip, name: str = name) -> Strip:
+            say_written(write_bytes(place / name, strip_sheet(strip)), "strip")
+            if strip.missing is not None:
+                notes(strip.missing)
+            return strip
+
+        strip = finding.strip()
+        if outputs.strip and finding.meaningless is None:
+            shown(strip)
+        if outputs.marks is not None:
+            finding = finding.mark(strip, outputs.marks)
+        elif asks() and finding.meaningless is None:
+            while (marks := _asked(finding, strip)) is not None:
+                finding = finding.mark(strip, marks)
+                if not finding.borders():
+                    break
+                strip = shown(finding.strip(8, border=finding.borders()[0]))
+        answers.append(finding)
+    return answers
+
+
+def asks() -> bool:
+    """Return whether there is somebody to ask."""
+    return sys.stdin is not None and sys.stdin.isatty()
+
+
+def _asked(finding: Finding, strip: Strip) -> Marks | None:
+    """Return what is answered at the prompt: marks, or None for an empty line."""
+    states = ", ".join(finding.vocabulary.states)
+    where = "" if strip.border is None else f" at the {strip.border.side} of {strip.border.state}"
+    question = f"pictures{where} of {states} (full=3-6 empty=8-9; Enter: no more)"
+    while True:
+        try:
+            line = typer.prompt(question, default="", show_default=False, err=True)
+        except (typer.Abort, EOFError):
+            return None
+        if not line.strip():
+            return None
+        try:
+            marks = _marks(line.split())
+            finding.mark(strip, marks)
+        except InputError as error:
+            say(str(error), stderr=True)
+        else:
+            return marks
 
 
 def _show_questions(findings: Sequence[Finding], count: int) -> None:
@@ -402,6 +504,10 @@ def _check(file: Path | None, folder: Path | None, outputs: Outputs, search: Sea
     ):
         problem = "--questions works only with the readouts contrast and joint"
         raise InputError(f"{problem}, which use the answers", field="readout")
+    marking = outputs.strip or outputs.marks is not None
+    if marking and not as_readout(search.readout_options.readout).takes_examples:
+        problem = "a strip works only with the readouts contrast and joint"
+        raise InputError(f"{problem}, which use the marks", field="readout")
     inputs = [search.source, search.vocabulary, search.job.masks, outputs.references]
     for place in filter(None, (file, outputs.plot)):
         check_place(place)

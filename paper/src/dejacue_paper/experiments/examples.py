@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.evaluation import METRICS, compare
-from dejacue.method.localization import description_windows
+from dejacue.method.localization import description_windows, locate
 from dejacue.method.questions import next_question
 from dejacue.records import Vocabulary
 from dejacue_paper.data.release import ReleaseEntry
@@ -44,7 +44,7 @@ DRAWS = 5
 PER_STATE = (1, 3)
 ANSWERS = (1, 2, 3, 4, 6, 8)
 SCENES = 60
-ASKED = {"asked for": "next_question", "evenly spaced": "even", "at random": "random"}
+ASKED = {"asked for": "next_question", "grid": "grid", "at random": "random"}
 
 
 def answer(entry: ReleaseEntry, at: int) -> int:
@@ -121,20 +121,23 @@ def without_pixels(corpus: Corpus, named: Mapping[str, Named], read: Read) -> Wi
 
 
 def nearest(entry: ReleaseEntry, named: Named) -> list[tuple[int, int]]:
-    """Give each frame to the nearest example in time, and return the longest stretch of each state.
-    A state that has no example gets the whole history."""
+    """Give each frame to the nearest example in time, and return the longest stretch of each state;
+    of a state that has no example, the window of its words."""
     frames = entry.history.frames
     at = np.array([frames[position] for position, _ in named])
     labels = np.array([state for _, state in named])
     path = labels[np.abs(frames[:, None] - at[None, :]).argmin(axis=1)]
     cuts = [0, *(np.flatnonzero(np.diff(path)) + 1).tolist(), len(path)]
-    windows = []
-    for state in range(len(entry.vocabulary.states)):
+    windows: list[tuple[int, int]] = []
+    by_words = None
+    for state, name in enumerate(entry.vocabulary.states):
         stretches = [(a, b) for a, b in pairwise(cuts) if path[a] == state]
-        first, end = (
-            max(stretches, key=lambda cut: cut[1] - cut[0]) if stretches else (0, len(path))
-        )
-        windows.append((int(frames[first]), int(frames[end - 1])))
+        if stretches:
+            first, end = max(stretches, key=lambda cut: cut[1] - cut[0])
+            windows.append((int(frames[first]), int(frames[end - 1])))
+        else:
+            by_words = by_words or locate(entry.history, entry.vocabulary)
+            windows.append((by_words[name][0].start, by_words[name][0].end))
     return windows
 
 
@@ -191,9 +194,11 @@ def _tables(corpus: Corpus, count: int, draws: int) -> dict[str, Table]:
     by_row: dict[str, list[Table]] = {}
     for draw in range(draws):
         named = {entry.id: inside(entry, count, draw) for entry in corpus.entries}
+        beside = {entry.id: neighbouring(entry, draw) for entry in corpus.entries}
         windows = {
             "words and examples": read_all(corpus, named),
             "the same, joint": read_all(corpus, named, "joint"),
+            **({"and two neighbours": read_all(corpus, beside)} if count == 1 else {}),
             "examples alone": read_all(corpus, named, make=wordless),
             "no pixels, nearest example": without_pixels(corpus, named, nearest),
             "no pixels, span of examples": without_pixels(corpus, named, span),
@@ -217,11 +222,7 @@ def asked(corpora: Mapping[str, Corpus]) -> Result:
             tables: dict[str, Table] = {}
             for kind, draws in known.items():
                 named = [
-                    {
-                        id: answers[:count] if kind != "evenly spaced" else answers
-                        for id, answers in draw.items()
-                    }
-                    for draw in draws[count]
+                    {id: answers[:count] for id, answers in draw.items()} for draw in draws[count]
                 ]
                 tables[kind] = _mean(corpus, [read_all(corpus, draw) for draw in named])
                 tables[f"no pixels, {kind}"] = _mean(
@@ -236,7 +237,7 @@ def asked(corpora: Mapping[str, Corpus]) -> Result:
                     row = f"{name}: {count} answers, asked for − {method}"
                     values += paired_values(row, dict(zip(METRICS, pairs, strict=True)), {})
     figure = partial(_curve_figure, {n: o for n, o in lines.items() if n not in ("VOST",)})
-    note = "The references stand in for a person; at random: means over 3 draws."
+    note = f"The references stand in for a person; grid, at random: means over {DRAWS} draws."
     return Result(tuple(values), {}, (HALVES, note, FAMILY), {"examples": figure})
 
 
@@ -252,9 +253,13 @@ def _answers(corpus: Corpus, how: str) -> dict[int, list[dict[str, Named]]]:
             entry.id: _dialogue(entry, max(ANSWERS), corpus.engine) for entry in corpus.entries
         }
         return {count: [whole] for count in ANSWERS}
-    if how == "even":
-        return {count: [{e.id: _even(e, count) for e in corpus.entries}] for count in ANSWERS}
-    draws = [{e.id: _random(e, max(ANSWERS), draw) for e in corpus.entries} for draw in range(3)]
+    if how == "grid":
+        return {
+            count: [{e.id: _grid(e, count, d) for e in corpus.entries} for d in range(DRAWS)]
+            for count in ANSWERS
+        }
+    most = max(ANSWERS)
+    draws = [{e.id: _random(e, most, draw) for e in corpus.entries} for draw in range(DRAWS)]
     return dict.fromkeys(ANSWERS, draws)
 
 
@@ -270,9 +275,11 @@ def _dialogue(entry: ReleaseEntry, count: int, engine: str) -> Named:
     return named
 
 
-def _even(entry: ReleaseEntry, count: int) -> Named:
+def _grid(entry: ReleaseEntry, count: int, draw: int) -> Named:
+    """Name evenly spaced frames; where the first lies is drawn."""
+    rng = np.random.default_rng([draw, zlib.crc32(entry.label.encode())])
     size = len(entry.history)
-    at = np.unique(((np.arange(count) + 0.5) / count * size - 0.5).round().astype(int))
+    at = np.unique(((np.arange(count) + rng.random()) / count * size).astype(int))
     return [(int(position), answer(entry, int(position))) for position in at]
 
 
