@@ -394,7 +394,7 @@ def _with_marks(findings: Sequence[Finding], outputs: Outputs, place: Path) -> l
     for finding in findings:
         name = f"strip-{file_name(finding.history.id)}.png" if len(findings) > 1 else "strip.png"
 
-        def shown(strip: Strip, name: str = name) -> Strip:
+        def written(strip: Strip, name: str = name) -> Strip:
             say_written(write_bytes(place / name, strip_sheet(strip)), "strip")
             if strip.missing is not None:
                 notes(strip.missing)
@@ -402,7 +402,7 @@ def _with_marks(findings: Sequence[Finding], outputs: Outputs, place: Path) -> l
 
         strip = finding.strip()
         if outputs.strip and finding.meaningless is None:
-            shown(strip)
+            written(strip)
         if outputs.marks is not None:
             finding = finding.mark(strip, outputs.marks)
         elif asks() and finding.meaningless is None:
@@ -410,7 +410,7 @@ def _with_marks(findings: Sequence[Finding], outputs: Outputs, place: Path) -> l
                 finding = finding.mark(strip, marks)
                 if not finding.borders():
                     break
-                strip = shown(finding.strip(8, border=finding.borders()[0]))
+                strip = written(finding.strip(8, border=finding.borders()[0]))
         answers.append(finding)
     return answers
 

@@ -107,9 +107,9 @@ def _person(entry: ReleaseEntry, count: int, borders: bool, wrong: float, seed: 
         if not any(example.state == state for example in known.facts):
             strip = strip_of(history, known, timeline, count, border=(state, "start"))
             truth = [name if name == state else None for name in _truth(entry, strip)]
-            marks, more = _marks(truth, rng, wrong)
+            marks, added = _marks(truth, rng, wrong)
             if marks:
-                known, clicks = marked(history, known, strip, marks), clicks + more
+                known, clicks = marked(history, known, strip, marks), clicks + added
     return Marked(*_with_borders(entry, known, timeline, clicks, rng, wrong), right)
 
 
