@@ -86,6 +86,7 @@ def test_a_pass_has_no_changes_and_no_key_for_them(address, desk) -> None:
     assert "a change happens" not in keys
 
 
+@pytest.mark.long
 def test_a_pass_is_labelled_on_its_strip_with_nothing_proposed(address, desk) -> None:
     user = desk(address)
     page = user.page

@@ -69,6 +69,7 @@ def test_an_object_is_found_by_its_name_and_one_of_several_is_taken(user, tmp_pa
     assert Finding.read(tmp_path / "films" / "whole").made.tracker == "the whole picture"
 
 
+@pytest.mark.long
 def test_with_an_encoder_without_words_a_frame_of_each_state_is_enough(
     tmp_path, desk, monkeypatch
 ) -> None:

@@ -27,6 +27,7 @@ def middle(user, picture: int) -> tuple[float, float]:
     return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("width", "height"), [(1280, 720), (1920, 1080)])
 def test_a_new_finding_has_a_strip_that_is_marked_by_key_and_by_hand(
     address, desk, workspace, axe, width, height
