@@ -238,3 +238,12 @@ def test_mean_window_of_a_still_object_is_the_earliest_and_shortest(frames) -> N
     v = Vocabulary({"a": ["x"], "b": ["y"]}, np.random.default_rng(1).normal(size=(2, 8)))
     for moment in locate(history, v, readout="mean-window"):
         assert tuple(moment.window) == (0, 0)
+
+
+@pytest.mark.parametrize("readout", ["mean-window", "max-frame"])
+def test_an_ablation_refuses_what_would_take_minutes_or_gigabytes(readout, monkeypatch) -> None:
+    history, v = make(0)
+    locate(history, v, readout=readout)
+    monkeypatch.setattr(readouts, "MAX_SCORES", len(history))
+    with refused(InputError, field="readout", value=readout):
+        locate(history, v, readout=readout)

@@ -6,6 +6,7 @@
  */
 
 #define CHUNK 256      /* frames that are calibrated and smoothed while in cache */
+#define QUERIES_AT_A_TIME 64 /* whose cosines are there at once: all of them would leave the cache */
 #define HUGE_PAGE ((size_t)2 << 20)
 #define RESIDUAL_FLOOR 1e-12
 #define SEARCH_ROWS 7  /* of frames + 1 values, that a search of contrast.h works with */
@@ -15,8 +16,8 @@
 /* ── scratch ───────────────────────────────────────────────────────────────────────────────── */
 
 typedef struct {
-    float *cosines;      /* queries × frames, when the caller does not keep them */
-    float *queries;      /* aligned, padded copy of one history's queries */
+    float *cosines;      /* of some queries × frames, when the caller does not keep them */
+    float *queries;      /* aligned, padded copy of these queries */
     float *row;          /* one widened or centred feature row */
     int32_t *keys;       /* 2 × frames */
     double *found;       /* frames: deviations that round alike */
@@ -46,11 +47,13 @@ enum { SCANS, ROWS_OF_STATES, TABLES_OF_STATES }; /* what the scratch is for */
 
 /* Lays the scratch of the largest history out from `base` on; returns how many bytes it takes. */
 static size_t lay_out(const Batch *b, Scratch *s, char *base, int kind) {
-    size_t cosines = 0, queries = 0, frames = 0, entries = 0, lengths = 0;
+    size_t cosines = 0, table = 0, queries = 0, frames = 0, entries = 0, lengths = 0;
     for (int64_t i = 0; i < b->histories; i++) {
         const History *h = b->all + i;
-        const size_t n = (size_t)h->frames, q = (size_t)h->queries;
+        const size_t n = (size_t)h->frames, all = (size_t)h->queries;
+        const size_t q = all < QUERIES_AT_A_TIME ? all : QUERIES_AT_A_TIME;
         if (n * q > cosines) cosines = n * q;
+        if (n * all > table) table = n * all;
         if (q + LANES > queries) queries = q + LANES; /* full groups, filled up with zeros */
         if (n > frames) frames = n;
         if (n + (size_t)h->runs > entries) entries = n + (size_t)h->runs;
@@ -72,7 +75,7 @@ static size_t lay_out(const Batch *b, Scratch *s, char *base, int kind) {
     s->best = part_of(base, &used, lengths * LANES * 8);
     s->roots = part_of(base, &used, scans * k * 8);
     s->state = part_of(base, &used, states && !b->all->responses
-                                         ? (kind == ROWS_OF_STATES ? frames : cosines) * 8 : 0);
+                                         ? (kind == ROWS_OF_STATES ? frames : table) * 8 : 0);
     s->wide = part_of(base, &used, states * (frames + 1) * 8);
     s->totals = part_of(base, &used, states * (frames + 1) * 8);
     s->sums = part_of(base, &used, states * (frames + 1) * 8);
@@ -145,13 +148,15 @@ static int centred_row(const void *table, int half, int64_t t, int64_t d, const 
     return 1;
 }
 
-static Status history_cosines(const Batch *b, int64_t index, Scratch *s, float *out) {
+/* The cosines of up to QUERIES_AT_A_TIME queries. */
+static Status some_cosines(const Batch *b, int64_t index, Scratch *s, int64_t query, float *out) {
     const History *h = b->all + index;
-    const int64_t d = b->dimension, n = h->frames, count = h->queries, stride = padded(d);
+    const int64_t d = b->dimension, n = h->frames, stride = padded(d), left = h->queries - query;
+    const int64_t count = left < QUERIES_AT_A_TIME ? left : QUERIES_AT_A_TIME;
     const double floor = h->centre ? RESIDUAL_FLOOR : 0.0;
     memset(s->queries, 0, (size_t)((count + LANES - 1) / LANES * LANES * stride) * 4);
     for (int64_t i = 0; i < count; i++)
-        memcpy(s->queries + i * stride, h->table + i * d, (size_t)d * 4);
+        memcpy(s->queries + i * stride, h->table + (query + i) * d, (size_t)d * 4);
     /* Roots and quotients of ROWS rows at a time: their latency would stall the next row's sums. */
     for (int64_t from = 0; from < n; from += ROWS) {
         const int64_t rows = n - from < ROWS ? n - from : ROWS;
@@ -267,12 +272,17 @@ static void add_responses(double *const rows[LANES], const History *h, double *p
 
 #include "scan.h"
 
-/* Where the cosines of a history are: given, or computed into the scratch. */
-static Status cosines_of(const Batch *b, int64_t index, Scratch *s, float **out) {
+/* Where the cosines of a query are: given, or computed into the scratch. Queries are asked for one
+ * after the other; the first of QUERIES_AT_A_TIME computes or checks the cosines of all of these. */
+static Status cosines_of(const Batch *b, int64_t index, Scratch *s, int64_t query, float **out) {
     const History *h = b->all + index;
-    *out = h->cosines ? h->cosines : s->cosines;
-    if (h->features) return history_cosines(b, index, s, *out);
-    const int64_t items = h->queries * h->frames, where = first_bad_float(*out, items);
+    const int64_t within = query % QUERIES_AT_A_TIME;
+    *out = h->cosines ? h->cosines + query * h->frames : s->cosines + within * h->frames;
+    if (within) return (Status){OK, 0, 0};
+    if (h->features) return some_cosines(b, index, s, query, *out);
+    const int64_t left = h->queries - query;
+    const int64_t items = (left < QUERIES_AT_A_TIME ? left : QUERIES_AT_A_TIME) * h->frames;
+    const int64_t where = first_bad_float(*out, items);
     if (where < items) return (Status){BAD_COSINE, index, where % h->frames};
     return (Status){OK, 0, 0};
 }
@@ -294,7 +304,10 @@ static Status all_cosines(const Batch *b) {
     Status status = {prepare(b, &s, SCANS), 0, 0};
     if (status.code) return status;
     for (int64_t i = 0; i < b->histories && !status.code; i++)
-        status = history_cosines(b, i, &s, b->all[i].cosines);
+        for (int64_t q = 0; q < b->all[i].queries && !status.code; q += QUERIES_AT_A_TIME) {
+            float *cosines;
+            status = cosines_of(b, i, &s, q, &cosines);
+        }
     free(s.memory);
     return status;
 }
@@ -340,9 +353,8 @@ static Status all_centres(const Batch *b, float *out) {
 
 /* Pointers to the rows of up to LANES queries; missing lanes repeat the last one. */
 #define LANE_ROWS(NAME, TYPE)                                                                 \
-    static void NAME(TYPE *table, int64_t first, int group, int64_t n, TYPE *rows[LANES]) {   \
-        for (int l = 0; l < LANES; l++)                                                       \
-            rows[l] = table + (first + (l < group ? l : group - 1)) * n;                      \
+    static void NAME(TYPE *first, int group, int64_t n, TYPE *rows[LANES]) {                  \
+        for (int l = 0; l < LANES; l++) rows[l] = first + (l < group ? l : group - 1) * n;    \
     }
 LANE_ROWS(lanes_of_floats, float)
 LANE_ROWS(lanes_of_doubles, double)
@@ -362,14 +374,16 @@ static Calibrated calibrate_group(float *const rows[LANES], int group, int64_t n
     return c;
 }
 
-static void history_responses(const Batch *b, const History *h, Scratch *s, float *cosines,
-                              Answers a) {
+static Status history_responses(const Batch *b, int64_t index, Scratch *s, Answers a) {
+    const History *h = b->all + index;
     const int64_t n = h->frames, half = (b->smoothing - 1) / 2;
     for (int64_t first = 0; first < h->queries; first += LANES) {
-        float *rows[LANES];
+        float *cosines, *rows[LANES];
         const int group = group_size(h->queries, first);
         const int64_t at = h->row + first;
-        lanes_of_floats(cosines, first, group, n, rows);
+        const Status status = cosines_of(b, index, s, first, &cosines);
+        if (status.code) return status;
+        lanes_of_floats(cosines, group, n, rows);
         const Calibrated c = calibrate_group(rows, group, n, s, a.centre + at, a.scale + at);
         for (int64_t r = 0; r < h->runs; r++) {
             const int64_t from = h->offsets[r], to = h->offsets[r + 1];
@@ -383,19 +397,7 @@ static void history_responses(const Batch *b, const History *h, Scratch *s, floa
             }
         }
     }
-}
-
-static Status all_responses(const Batch *b, Answers a) {
-    Scratch s;
-    Status status = {prepare(b, &s, SCANS), 0, 0};
-    if (status.code) return status;
-    for (int64_t i = 0; i < b->histories && !status.code; i++) {
-        float *cosines;
-        status = cosines_of(b, i, &s, &cosines);
-        if (!status.code) history_responses(b, b->all + i, &s, cosines, a);
-    }
-    free(s.memory);
-    return status;
+    return (Status){OK, 0, 0};
 }
 
 /* The frame numbers of the answers of one history. */
@@ -409,18 +411,20 @@ static void number_answers(const History *h, Answers a) {
 
 static Status history_windows(const Batch *b, int64_t index, Scratch *s, Answers a) {
     const History *h = b->all + index;
-    float *cosines = NULL;
-    const Status status = h->responses ? responses_of(b, index) : cosines_of(b, index, s, &cosines);
+    Status status = {OK, 0, 0};
+    if (h->responses) status = responses_of(b, index);
     for (int64_t first = 0; first < h->queries && !status.code; first += LANES) {
         const int64_t at = h->row + first;
         const int group = group_size(h->queries, first);
         if (h->responses) {
             double *rows[LANES];
-            lanes_of_doubles(h->responses, first, group, h->frames, rows);
+            lanes_of_doubles(h->responses + first * h->frames, group, h->frames, rows);
             add_responses(rows, h, s->prefix);
         } else {
-            float *rows[LANES];
-            lanes_of_floats(cosines, first, group, h->frames, rows);
+            float *cosines, *rows[LANES];
+            status = cosines_of(b, index, s, first, &cosines);
+            if (status.code) break;
+            lanes_of_floats(cosines, group, h->frames, rows);
             const Calibrated c = calibrate_group(rows, group, h->frames, s, a.centre + at, a.scale + at);
             add_lanes(&c, h, (b->smoothing - 1) / 2, s, s->prefix);
         }
@@ -440,6 +444,7 @@ static Status history_windows(const Batch *b, int64_t index, Scratch *s, Answers
         free(s.memory);                                                                       \
         return status;                                                                        \
     }
+EVERY(all_responses, SCANS, history_responses)
 EVERY(all_windows, SCANS, history_windows)
 EVERY(all_smoothed, TABLES_OF_STATES, history_smoothed)
 EVERY(all_contrasts, ROWS_OF_STATES, history_contrast)

@@ -322,8 +322,8 @@ static Status history_states(const Batch *b, int64_t index, Scratch *s, Answers 
     const int given = h->responses && !h->features && !h->cosines;
     const int64_t apart = h->responses || step == WITH_LABELS ? h->frames : 0;
     double *responses = h->responses ? h->responses : s->state;
-    float *cosines = NULL;
-    Status status = given ? responses_of(b, index) : cosines_of(b, index, s, &cosines);
+    Status status = {OK, 0, 0};
+    if (given) status = responses_of(b, index);
     if (status.code) return status;
     Said *said = calloc((size_t)h->queries + 1, sizeof(Said));
     if (!said) return (Status){NO_MEMORY, index, 0};
@@ -337,12 +337,16 @@ static Status history_states(const Batch *b, int64_t index, Scratch *s, Answers 
     int failed = 0;
     for (int64_t q = 0; q < h->queries && !failed; q++) {
         double *row = responses + q * apart;
-        if (!given)
-            smooth_row(h, cosines + q * h->frames, s->wide, s->totals, b->least_scale, row,
-                       &said[q].centre, &said[q].scale);
+        if (!given) {
+            float *cosines;
+            status = cosines_of(b, index, s, q, &cosines);
+            if (status.code) break;
+            smooth_row(h, cosines, s->wide, s->totals, b->least_scale, row, &said[q].centre,
+                       &said[q].scale);
+        }
         if (step == WITH_CONTRAST) failed = search_row(&search, h, row, s->sums, &said[q].window);
     }
-    if (step == WITH_LABELS && !failed) {
+    if (step == WITH_LABELS && !failed && !status.code) {
         failed = label(b, h, responses, h->path ? h->path : s->path, said);
         for (int64_t q = 0; q < h->queries && !failed; q++)
             if (said[q].absent) {
@@ -352,7 +356,7 @@ static Status history_states(const Batch *b, int64_t index, Scratch *s, Answers 
     }
     free(search.near);
     if (failed) status = (Status){NO_MEMORY, index, 0};
-    else answer(h, said, a);
+    else if (!status.code) answer(h, said, a);
     free(said);
     return status;
 }

@@ -49,7 +49,9 @@ def random_history(rng: np.random.Generator, frames: int, d: int) -> History:
     return History(features.astype(rng.choice([np.float16, np.float32])), keep)
 
 
-def random_batch(seed: int, most_frames: int) -> tuple[Ragged, LengthSchedule, int]:
+def random_batch(
+    seed: int, most_frames: int, least_queries: int = 1
+) -> tuple[Ragged, LengthSchedule, int]:
     rng = np.random.default_rng(seed)
     d = int(rng.choice([1, 3, 16, 37, 64]))
     histories, tables, lengths = [], [], []
@@ -59,7 +61,7 @@ def random_batch(seed: int, most_frames: int) -> tuple[Ragged, LengthSchedule, i
         histories.append(history)
         lengths.append(fitting(PUBLISHED if rng.random() < 0.5 else Grid(), history.longest_run))
         if not (shared and tables):
-            queries = rng.normal(size=(rng.integers(1, 10), d))
+            queries = rng.normal(size=(rng.integers(least_queries, least_queries + 9), d))
             queries /= np.linalg.norm(queries, axis=1, keepdims=True)
             tables.append(queries.astype(np.float32))
     norm = str(rng.choice(["sqrt", "sum", "mean"]))
@@ -98,15 +100,16 @@ def check_all_steps(batch: Ragged, schedule: LengthSchedule, smoothing: int) -> 
             same(answers, fast.locate(batch, schedule, smoothing, cosines=cosines), build)
 
 
-def as_states(batch: Ragged, seed: int) -> tuple[Ragged, Labelling]:
+def as_states(batch: Ragged, seed: int, least: int) -> tuple[Ragged, Labelling]:
     """Return the histories with stretches, weights, shared answers and rules of labelling."""
     rng = np.random.default_rng(seed)
     irreversible, stay = bool(rng.random() < 0.3), int(rng.choice([1, 1, 2, 5]))
+    irreversible = irreversible and least < 5  # of more, only with an order
     d = batch.histories[0].dimension
     queries, cuts, labels, weights, nodes, costs = [], [], [], [], [], []
     for history in batch.histories:
         stay = min(stay, len(history))
-        count = int(rng.integers(2, 5))
+        count = int(rng.integers(least, least + 3))
         queries.append(rng.normal(size=(count, d)).astype(np.float32))
         cuts.append(stretches(history.frames, int(rng.choice([0, 1, 3, 10**6]))))
         labels.append(np.sort(rng.integers(0, count, rng.integers(1, 6))))
@@ -144,9 +147,9 @@ def state_steps(tested, states: Ragged, rules: Labelling, centres, cosines, resp
     }
 
 
-def check_states(batch: Ragged, seed: int) -> None:
+def check_states(batch: Ragged, seed: int, least_states: int = 2) -> None:
     """Compare smoothing, contrast and labelling of every build with the oracle."""
-    states, rules = as_states(batch, seed)
+    states, rules = as_states(batch, seed, least_states)
     for centres in (None, ORACLE.centres(batch)):
         cosines = ORACLE.cosines(states, centres)
         expected = state_steps(ORACLE, states, rules, centres, cosines, None)
@@ -288,6 +291,14 @@ def test_every_step_of_a_thousand_batches_gives_the_bits_of_numpy(seed) -> None:
 @pytest.mark.parametrize("seed", range(12))
 def test_histories_long_enough_to_be_pruned_give_the_same_bits(seed) -> None:
     check_all_steps(*random_batch(seed, 3000))
+
+
+@pytest.mark.parametrize("queries", [61, 126])
+def test_more_queries_than_the_kernel_takes_at_a_time_give_the_same_bits(queries) -> None:
+    for seed in range(4):
+        batch, schedule, smoothing = random_batch(seed, 60, queries)
+        check_all_steps(batch, schedule, smoothing)
+        check_states(batch, seed, queries)
 
 
 @pytest.mark.parametrize("name", [*BUILDS, "numpy"])

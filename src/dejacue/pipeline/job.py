@@ -83,6 +83,9 @@ def changed_options(options: VideoOptions | EncoderOptions | TrackerOptions) -> 
     return {n: str(v) for n, v in vars(options).items() if v != getattr(default, n)}
 
 
+ALL_FRAMES, USUAL_ENCODER = VideoOptions(), EncoderOptions()  # shared by all jobs of a manifest
+
+
 @dataclass(frozen=True, kw_only=True)
 class Job:
     """A job makes a history of each object of a video.
@@ -98,11 +101,11 @@ class Job:
     """
 
     video: StrPath | Video
-    sampling: VideoOptions = field(default_factory=VideoOptions)
+    sampling: VideoOptions = ALL_FRAMES
     where: Where = field(default_factory=ByName)
     objects: Objects = None
     encoder: Encoder | str | None = None
-    encoder_options: EncoderOptions = field(default_factory=EncoderOptions)
+    encoder_options: EncoderOptions = USUAL_ENCODER
     id: str | None = None
 
     def open(self, threads: int | None = None) -> Video:

@@ -26,6 +26,20 @@ from dejacue_paper.method.nonoverlap import NonOverlap
 WINDOWS_AT_A_TIME = 1024
 SHORT_RUN = 1024  # frames whose products with each other are worth having
 TIE_MARGIN = 1e-6  # how close to the top a score is looked at again; rough ones are good to 1e-9
+MAX_SCORES = 10_000_000  # windows × descriptions, of a readout that looks at all of them
+
+
+def check_size(readout: Readout, windows: int, queries: int) -> None:
+    """Refuse a history for which an ablation would take minutes or gigabytes."""
+    if windows * queries <= MAX_SCORES:
+        return
+    raise InputError(
+        f"{readout.name}, an ablation of the paper, looks at {windows:,} windows × {queries:,} "
+        f"descriptions here, more than {MAX_SCORES:,}",
+        field="readout",
+        value=readout.name,
+        remedy="use contrast, joint or published, or a shorter part of the video",
+    )
 
 
 @dataclass(frozen=True)
@@ -38,6 +52,7 @@ class MeanWindow(ScheduledReadout):
         offsets, frames = view.history.run_offsets, view.unit_frames
         starts, ends = s.candidate_windows(offsets, self.lengths(view.history))
         queries = view.query_directions.queries.astype(np.float64)
+        check_size(self, len(starts), len(queries))
         scores = s.score_windows(queries @ frames.T, offsets, starts, ends, "sum")
         norms, rough = _sum_norms(frames, offsets, starts, ends)
         scores /= norms
@@ -132,6 +147,9 @@ class MaxFrame(ScheduledReadout):
         lengths = self.lengths(view.history)
         bounds = view.history.run_offsets.tolist()
         runs = [r for r in pairwise(bounds) if r[1] - r[0] >= lengths[0]]
+        # one window for each length that fits a run, and a look at all frames
+        windows = len(view.history) + sum(np.searchsorted(lengths, b - a, "right") for a, b in runs)
+        check_size(self, int(windows), len(view.query_directions.queries))
         rows = view.cosines.astype(np.float64)
         start, end = np.empty((2, len(rows)), np.int64)
         score = np.empty(len(rows))

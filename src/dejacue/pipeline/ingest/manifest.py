@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from dejacue.errors import DejaCueError, InputError, SeveralProblems, in_file, shortened
-from dejacue.pipeline.job import Job, VideoOptions
+from dejacue.pipeline.job import ALL_FRAMES, Job, VideoOptions
 from dejacue.pipeline.where import ByName, InMasks, InRegion, Where
 from dejacue.records.history import COLUMNS, FRAME_STEP, LOOKED_AT, MEANINGLESS, PROBLEMS
 from dejacue.sources import remote
@@ -285,7 +285,7 @@ def _item(row: Mapping[str, Any], folder: str) -> tuple[Item | None, list[str]]:
         video=video,
         where=where,
         objects=objects,
-        sampling=VideoOptions(**numbers),
+        sampling=VideoOptions(**numbers) if numbers else ALL_FRAMES,
         **columns,
         source=source,
         extra=texts,
@@ -374,11 +374,11 @@ def video_name(path: str) -> str:
         return Path(path.rstrip("/")).stem
     place = os.path.abspath(path)
     folder, name = os.path.split(place)
-    if os.path.isdir(place):  # where Path.is_dir raises, as for names that are too long, False
-        return name
+    stem = Path(name).stem
     if glob.has_magic(path) and not os.path.exists(place):
         return os.path.basename(folder)
-    return Path(name).stem
+    # os.path.isdir is False where Path.is_dir raises, as for names that are too long
+    return name if stem != name and os.path.isdir(place) else stem
 
 
 def _missing(paths: list[tuple[str, str]]) -> Iterator[str]:
