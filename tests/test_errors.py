@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import pickle
+import re
 from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
@@ -14,6 +15,8 @@ from helpers import ROOT
 
 import dejacue
 from dejacue import DejaCueError, History, InputError
+from dejacue.cli import command as build_commands
+from dejacue.cli.options import in_options
 from dejacue.errors import (
     MAX_LETTERS,
     MissingData,
@@ -27,6 +30,7 @@ from dejacue.errors import (
 from dejacue.files import read_history, read_references, read_timelines, write_history
 
 ATTRIBUTES = ("file", "line", "field", "value", "remedy")
+OF_OTHER_PROGRAMS = ("--head", "--local-dir", "--revision", "--upgrade")  # Ray, hf, pip
 PROPER_NAMES = ("Ray ", "Holm's ", "GPUs ", "YAML ", "JPEG ", "Host ")
 
 
@@ -126,6 +130,63 @@ def test_every_message_is_one_sentence_that_goes_on_after_a_file() -> None:
         or len(text) > MAX_LETTERS // 2
     ]
     assert not wrong
+
+
+def sentences(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the texts of a source file that are no docstrings, {} for what is put in."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    holders = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    skipped = {
+        node.body[0].value
+        for node in ast.walk(tree)
+        if isinstance(node, holders) and node.body and isinstance(node.body[0], ast.Expr)
+    }
+    skipped |= {
+        part
+        for node in ast.walk(tree)
+        if isinstance(node, ast.JoinedStr)
+        for part in ast.walk(node)
+        if part is not node
+    }
+    for node in ast.walk(tree):
+        if node not in skipped and (text := "".join(pieces(node))):
+            yield node.lineno, text
+
+
+def test_only_the_command_line_speaks_in_options() -> None:
+    """Elsewhere a message names the argument; an option after the name of a command is part of a
+    command that one can type."""
+    package = ROOT / "src" / "dejacue"
+    wrong = [
+        (path.relative_to(package), line, text)
+        for path in package.rglob("*.py")
+        if path.relative_to(package).parts[0] != "cli"
+        for line, text in sentences(path)
+        for option in re.finditer(r"(?<![\w-])--[a-z][a-z-]*", text)
+        if option[0] not in OF_OTHER_PROGRAMS
+        and not re.search(r"\bdejacue [a-z]+ ", text[: option.start()])
+    ]
+    assert not wrong
+
+
+@pytest.mark.parametrize(
+    ("sentence", "typed"),
+    [
+        ("stride=1 uses all", "--stride 1 uses all"),
+        ("choose match=index", "choose --set match=index"),
+        ('name it (layout="vost")', "name it (--as vost)"),
+        ("give encoder=, or gpus_per_actor=0.5", "give --encoder, or --gpus-per-actor 0.5"),
+        ("box=1,2,3: a box is x0,y0,x1,y1", "--box 1,2,3: a box is x0,y0,x1,y1"),
+        ("was backward=True, is backward=False", "was --backward, is --no-backward"),
+        ("examples=, objects=1,2", "--example, --objects 1,2"),
+        ("as in --set precision=fp16", "as in --set precision=fp16"),
+        ('unknown state "end=3"; smth=4', 'unknown state "end=3"; smth=4'),
+    ],
+)
+def test_the_command_line_names_the_option_of_an_argument(sentence, typed) -> None:
+    build_commands()
+    assert in_options(sentence) == typed
+    assert in_options(f"end=3.csv: {sentence}", "end=3.csv") == f"end=3.csv: {typed}"
 
 
 @pytest.mark.parametrize(

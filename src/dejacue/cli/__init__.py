@@ -36,8 +36,17 @@ def command() -> Callable[..., Any]:
     from typer.main import get_command
 
     from dejacue.cli.app import app
+    from dejacue.cli.options import note_options
 
-    return get_command(app)
+    built = get_command(app)
+    note_options(built)
+    return built
+
+
+def _in_options(error: DejaCueError) -> str:
+    from dejacue.cli.options import in_options  # not before: --help is quick
+
+    return in_options(str(error), error.file)
 
 
 def main() -> None:
@@ -69,11 +78,11 @@ def main() -> None:
     except InputError as error:
         for problem in error.problems[1:] if isinstance(error, SeveralProblems) else ():
             show(problem)  # the first is in the sentence
-        code, message = 2, str(error)
+        code, message = 2, _in_options(error)
     except (Cancelled, KeyboardInterrupt) as error:
         code, message = STOPPED, str(error) or "stopped"
     except DejaCueError as error:
-        code, message = 1, str(error)
+        code, message = 1, _in_options(error)
     except SystemExit as error:
         if error.code != STOPPED:
             raise

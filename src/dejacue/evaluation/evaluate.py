@@ -178,8 +178,7 @@ def evaluate(
             listed,
             field="only_common",
             value=problems,
-            remedy="correct the files, or evaluate only what they share (only_common=True / "
-            "--only-common)",
+            remedy="correct the files, or evaluate only what they share (only_common=True)",
         )
     return _measured(windows, truth, queries, tuple(_sentences(problems)), compared)
 

@@ -74,7 +74,7 @@ SAMPLED = Note(
     "information",
 )
 NO_TIMES = Note(
-    "images have no timestamps, so there are no seconds and no .vtt; --set rate=25 adds them",
+    "images have no timestamps, so there are no seconds and no .vtt; rate=25 adds them",
     "information",
 )
 

@@ -43,7 +43,7 @@ def check_size(width: int, height: int) -> None:
             f"{width} × {height} pixels exceed the limit of {limit}",
             field="max_pixels",
             value=width * height,
-            remedy=f"make it smaller, or give --set max_pixels={width * height} (in Python: "
+            remedy=f"make it smaller, or give max_pixels={width * height} (in Python: "
             "sources.sizes.pixel_limit)",
         )
 

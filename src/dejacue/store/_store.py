@@ -475,7 +475,7 @@ class Store:
         query = "SELECT 1 FROM histories WHERE id = ? AND dead = 0"
         if now.execute(query, (id,)).fetchone() is not None:
             problem = f'already has a history "{shortened(id)}"'
-            remedy = "rename it, or replace the other one: --replace, add(…, replace=True)"
+            remedy = "rename it, or replace the other one (replace=True)"
             raise self._error(problem, remedy, "id", id)
 
     def _add(

@@ -49,14 +49,14 @@ def test_the_default_frame_is_the_one_of_at_and_else_the_first() -> None:
 
 @pytest.mark.parametrize("text", ["1,2,3", "1,2,3,4,5", "a,b,c,d", "", "1,2,3,nan", "1 2 3 4"])
 def test_what_is_no_box_is_refused_with_an_example(text) -> None:
-    with refused(field="--box", value=text) as caught:
+    with refused(field="box", value=text) as caught:
         parse([text])
     assert "120,80,300,260@0" in str(caught.value)
 
 
 @pytest.mark.parametrize("number", ["0", "255"])
 def test_objects_are_numbered_as_an_indexed_picture_can(number) -> None:
-    with refused(field="--box", value=f"{number}:1,1,9,9"):
+    with refused(field="box", value=f"{number}:1,1,9,9"):
         parse([f"{number}:1,1,9,9"])
 
 
@@ -84,7 +84,7 @@ def test_pieces_alone_are_added_to_what_was_given_before() -> None:
     ],
 )
 def test_a_piece_of_an_unknown_object_is_refused(boxes, add, remedy) -> None:
-    with refused(field="--add", value=add, remedy=remedy):
+    with refused(field="add", value=add, remedy=remedy):
         parse(boxes, adds=[add])
 
 

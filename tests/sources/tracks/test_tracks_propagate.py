@@ -199,7 +199,7 @@ def test_a_full_disk_is_named_with_a_remedy(folder, monkeypatch) -> None:
     monkeypatch.setattr(tempfile, "TemporaryFile", Full)
     with refused(DejaCueError, file=tempfile.gettempdir()) as caught:
         ReversedVideo(open_video(folder), 5)
-    assert "--no-backward" in caught.value.remedy
+    assert "backward=False" in caught.value.remedy
     assert Full.closed
 
 

@@ -73,7 +73,7 @@ def _recognised(folder: Path) -> Layout:
             file=folder,
             field="layout",
             remedy="give the folder that contains the files (docs/data.md lists them), or name the "
-            "layout (--as)",
+            "layout (layout=)",
         )
     if len(names) > 1:
         raise InputError(
@@ -81,6 +81,6 @@ def _recognised(folder: Path) -> Layout:
             file=folder,
             field="layout",
             value=names,
-            remedy=f'name the layout (--as {names[0]}; in Python: layout="{names[0]}")',
+            remedy=f"name the layout (layout={names[0]})",
         )
     return readers[names[0]]

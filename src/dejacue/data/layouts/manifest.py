@@ -71,7 +71,7 @@ def clip_rows(
             rows.append(_row(clip, path, base))
         else:
             left_out[clip.id] = reason or (
-                "no masks; create them (dejacue track) and give their folder (--masks)"
+                "no masks; create them (dejacue track) and give their folder (masks=)"
             )
     return rows, left_out
 

@@ -146,7 +146,7 @@ def _decoded(item: Item, how: Decoding) -> Iterator[Chunk | End]:
                 file=item.video,
                 field="id",
                 value=name,
-                remedy="give another id, or replace it (--replace)",
+                remedy="give another id, or replace it (replace=True)",
             )
 
     info = how.encoder
@@ -220,7 +220,7 @@ def obituary(item: Item, code: int) -> str:
         how = f"was killed by {signal.Signals(-code).name}"
     return (
         f"{item.video}: the process that decoded it {how}; there may be too little memory (use "
-        "fewer --workers), or the file is damaged (re-encode it)"
+        "fewer workers), or the file is damaged (re-encode it)"
     )
 
 

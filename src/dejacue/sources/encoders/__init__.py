@@ -157,7 +157,7 @@ def encoder_name(history: HasOrigin) -> str:
         f'history {history.id} was made with "{identity or "an unnamed encoder"}"',
         field="encoder",
         value=history.encoder,
-        remedy="name the encoder for the words with --encoder, or give an .npz vocabulary",
+        remedy="name the encoder for the words with encoder=, or give an .npz vocabulary",
     )
 
 

@@ -109,7 +109,7 @@ class ImageEncoder(Encoder):
 
 
 def _no_words(encoder: Encoder) -> InputError:
-    remedy = "show the states by examples (--example empty=120) or by other findings (--like out)"
+    remedy = "show the states by examples (examples=) or by other findings (like=)"
     problem = f"{encoder.name} has no words"
     return InputError(problem, field="encoder", value=encoder.name, remedy=remedy)
 

@@ -208,10 +208,10 @@ def placed_prompts(
         raw, lineages = parse_prompts(prompts, known)
         if not raw:
             raise InputError(
-                "show where the object is: --box x0,y0,x1,y1, --point x,y or --mask first.png, "
+                "show where the object is: box=x0,y0,x1,y1, point=x,y or mask=first.png, "
                 "with @FRAME if it is not in the first frame",
                 file=video.path,
-                field="--box",
+                field="box",
             )
         placed, lineages = drop_repeated_pieces(resolve_prompts(video, raw), lineages)
     else:
@@ -230,22 +230,21 @@ def _check_same(
     output: Path, before: Notes, video: Video, tracker: Tracker, options: TrackerOptions
 ) -> None:
     """Refuse to add pieces that would be followed in another way than the others were."""
-    ways = {True: "--backward", False: "--no-backward"}
     pairs = {
-        "tracker": (f"--tracker {before.tracker}", f"--tracker {tracker.name}"),
-        "presence": (f"--presence {before.presence:g}", f"--presence {options.presence:g}"),
-        "backward": (ways[before.backward], ways[options.backward]),
+        "tracker": (f"tracker={before.tracker}", f"tracker={tracker.name}"),
+        "presence": (f"presence={before.presence:g}", f"presence={options.presence:g}"),
+        "backward": (f"backward={before.backward}", f"backward={options.backward}"),
     }
     if before.video_key != video.key:
         sampled = _frames(before.frames, len(before.frames))
         now = _frames((frame.source for frame in video), video.length)
         pairs["video"] = (f"{before.video}, {sampled}", f"{video.path}, {now}")
-    for option, (was, now) in pairs.items():
+    for name, (was, now) in pairs.items():
         if was != now:
             raise InputError(
                 f"was made with {was}, but now it is {now}",
                 file=output,
-                field=option,
+                field=name,
                 remedy="give the same options to add to it, or all prompts to start over",
             )
 
@@ -308,7 +307,7 @@ def write_track(
         }
         if not any(noted.seen for noted in objects.values()):
             problem = "the object is not seen in any frame"
-            remedy = "mark it more precisely, or lower --presence"
+            remedy = "mark it more precisely, or lower the threshold (presence=)"
             raise InputError(problem, file=request.video.path, field="prompts", remedy=remedy)
         names = [row.name for row in rows if row.name is not None]
         times = [row.time_s for row in rows if row.time_s is not None]

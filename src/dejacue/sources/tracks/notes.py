@@ -106,9 +106,7 @@ class Notes(
                     "pixel, the lower number; .npz keeps overlapping objects whole"
                 )
             elif not noted.seen:
-                sentences.append(
-                    f"object {id} never appears; check its prompt, or lower --presence"
-                )
+                sentences.append(f"object {id} never appears; check its prompt, or lower presence=")
         return sentences
 
     def presence_of(self, objects: Iterable[int] | None = None) -> dict[int, float]:

@@ -97,12 +97,12 @@ def parse_prompts(
     at = typed.at
     if at is not None and at < 0:
         remedy = "frames count from 0"
-        raise InputError(f"--at {at} is negative", field="--at", value=at, remedy=remedy)
+        raise InputError(f"at={at} is negative", field="at", value=at, remedy=remedy)
     not_point = partial(_point, inside=False)
-    prompts = [_parse("--box", text, at, _box) for text in typed.boxes]
-    prompts += [_parse("--point", text, at, _point) for text in typed.points]
-    prompts += [_parse("--not-point", text, at, not_point) for text in typed.not_points]
-    prompts += [_parse("--mask", text, at, _mask) for text in typed.masks]
+    prompts = [_parse("box", text, at, _box) for text in typed.boxes]
+    prompts += [_parse("point", text, at, _point) for text in typed.points]
+    prompts += [_parse("not_point", text, at, not_point) for text in typed.not_points]
+    prompts += [_parse("mask", text, at, _mask) for text in typed.masks]
     lineages: dict[int, tuple[int, ...]] = {
         object: (object,) for object in sorted({prompt.object for prompt in prompts})
     }
@@ -111,10 +111,10 @@ def parse_prompts(
     known = ", ".join(map(str, lineages))
     ids = [id for pieces in lineages.values() for id in pieces]
     for number, text in enumerate(typed.adds, start=max(ids, default=0) + 1):
-        prompt = _parse("--add", text, at, _any)
-        with _in_option("--add", text):
+        prompt = _parse("add", text, at, _any)
+        with _in_argument("add", text):
             if not lineages:
-                remedy = "show it with --box, --point or --mask"
+                remedy = "show it with box=, point= or mask="
                 raise InputError("there is no object yet", remedy=remedy)
             names_object = (match := _TEXT.fullmatch(text)) is not None and match[1] is not None
             if not names_object and len(lineages) > 1:
@@ -130,23 +130,25 @@ def parse_prompts(
     return prompts, lineages
 
 
-class _in_option(named):
-    """Prepend an option and its text to an error raised inside."""
+class _in_argument(named):
+    """Prepend an argument and its text to an error raised inside."""
 
-    def __init__(self, option: str, text: str) -> None:
-        super().__init__(f"{option} {text}")
-        self.option, self.text = option, text
+    def __init__(self, argument: str, text: str) -> None:
+        super().__init__(f"{argument}={text}")
+        self.argument, self.text = argument, text
 
     def complete(self, error: DejaCueError) -> None:
         super().complete(error)
-        error.field, error.value = self.option, self.text
+        error.field, error.value = self.argument, self.text
 
 
-def _parse(option: str, text: str, at: int | None, parse: Callable[[str], RawPrompt]) -> RawPrompt:
-    """Return the prompt that an option gives; ``parse`` reads it without object and frame."""
+def _parse(
+    argument: str, text: str, at: int | None, parse: Callable[[str], RawPrompt]
+) -> RawPrompt:
+    """Return the prompt that an argument gives; ``parse`` reads it without object and frame."""
     match = _TEXT.fullmatch(text)
     assert match is not None  # anything matches
-    with _in_option(option, text):
+    with _in_argument(argument, text):
         number = int(match[1] or 1)
         if not 1 <= number <= MAX_OBJECT:
             raise InputError(f"objects have the numbers 1 to {MAX_OBJECT}")
@@ -360,7 +362,7 @@ def _read_mask(path: Path, number: int | None, size: tuple[int, int]) -> Mask:
     """Return the mask of an object in a picture, at the size of the frame."""
     with in_file(path):
         if os.path.isdir(path):
-            remedy = "--mask takes one picture of the object, --masks takes the masks of all frames"
+            remedy = "mask= takes one picture of the object, masks= takes the masks of all frames"
             raise InputError("is a folder", field="mask", remedy=remedy)
         labels = read_picture(path, binary=path.suffix.lower() in LOSSY)
         values = [int(value) for value in np.unique(labels) if value > 0]

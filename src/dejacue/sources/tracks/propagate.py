@@ -260,7 +260,7 @@ class ReversedVideo(AbstractContextManager["ReversedVideo"]):
                 f"({self._ends[-1] >> 20} MB were written)",
                 file=tempfile.gettempdir(),
                 remedy="free some, set TMPDIR to another folder, or track the object forward only "
-                "(--no-backward)",
+                "(backward=False)",
             ) from None
         except BaseException:
             self._file.close()
