@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import pickle
 import sqlite3
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -22,6 +24,7 @@ from hypothesis import strategies as st
 from dejacue import History, InputError, Store, Vocabulary, locate
 from dejacue.files import read_history, write_history, write_vocabulary
 from dejacue.pipeline.ingest import ingest, open_store
+from dejacue.sources import atomic
 from dejacue.store import Busy, Failure, StoreExists, _index, _packing, _query, _segments
 from dejacue_paper.method.joint_or_none import JointOrNone
 
@@ -177,6 +180,41 @@ def test_of_two_that_create_a_store_at_once_the_second_gets_what_the_first_made(
     with refused(StoreExists, file=tmp_path / "s"):
         Store.create(tmp_path / "s")
     assert {path.name for path in (tmp_path / "s").iterdir()} == {"index.sqlite", "segments"}
+
+
+def test_without_hard_links_the_second_does_not_replace_what_the_first_made(
+    tmp_path, monkeypatch
+) -> None:
+    """The second creator comes when the first has seen that the name is free."""
+    rename, results, waits_or_ends = os.rename, [], threading.Event()
+
+    def no_links(*_: object) -> None:
+        raise OSError(errno.EPERM, "no hard links here")
+
+    def create() -> None:
+        try:
+            Store.create(tmp_path / "s", encoder="second").close()
+            results.append("created")
+        except StoreExists:
+            results.append("exists")
+        waits_or_ends.set()
+
+    second = threading.Thread(target=create)
+
+    def late(made: Path, index: Path) -> None:
+        monkeypatch.setattr(os, "rename", rename)
+        second.start()
+        assert waits_or_ends.wait(60)
+        rename(made, index)
+
+    monkeypatch.setattr(os, "link", no_links)
+    monkeypatch.setattr(os, "rename", late)
+    monkeypatch.setattr(atomic.time, "sleep", lambda _: waits_or_ends.set())
+    with Store.create(tmp_path / "s", encoder="first") as store:
+        second.join(60)
+        assert results == ["exists"]
+        assert store.encoder == "first"
+        assert store.verify() == []
 
 
 def test_a_first_history_may_be_added_while_a_store_is_opened(store) -> None:

@@ -20,7 +20,7 @@ from dejacue.pipeline.job import Job
 from dejacue.pipeline.where import NOTHING_SAVED, Observed, StrPath
 from dejacue.progress import Progress, silent
 from dejacue.records import History, Note, Timeline
-from dejacue.records.history import FRAME_STEP, MEANINGLESS, PROBLEMS
+from dejacue.records.history import FRAME_STEP, MEANINGLESS, MINI, PROBLEMS
 from dejacue.records.note import in_order
 from dejacue.report.thumbnails import PictureAlbum, frame_and_crop
 from dejacue.sources.atomic import check_place
@@ -236,7 +236,7 @@ def _cancelled(partial: Path | None, count: int, length: int | None, objects: in
 
 def mini_warning(identity: str | None) -> list[Note]:
     """Return the warning that goes with every answer of mini; nothing for other encoders."""
-    return [MINI_ONLY_KNOWS] if (identity or "").startswith("dejacue-mini@") else []
+    return [MINI_ONLY_KNOWS] if (identity or "").startswith(MINI) else []
 
 
 def history_warnings(history: History) -> list[Note]:

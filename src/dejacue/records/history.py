@@ -22,6 +22,7 @@ FRAME_STEP = "every"  # in made_with: one of so many frames was looked at, where
 LOOKED_AT = "frames"  # in made_with: how many frames were looked at, observed or not
 COLUMNS = "columns"  # in made_with: which of its names are columns of a manifest, a line each
 PROBLEMS = "problems"  # in made_with: what was wrong with video and masks, a sentence a line
+MINI = "dejacue-mini@"  # how the identity of the encoder mini begins
 MEANINGLESS = "meaningless"  # in made_with: why nothing that is read from it has a meaning
 
 

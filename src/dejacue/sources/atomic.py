@@ -18,6 +18,7 @@ import os
 import secrets
 import shutil
 import stat
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO
@@ -31,6 +32,7 @@ except ImportError:  # Windows
 
 TEMPORARY = ".dejacue-tmp"
 MAX_NAME_BYTES = 255
+WAIT_FOR_NAME_S = 0.001  # until another has renamed its file
 _PLACE_ERRORS = (
     PermissionError,
     FileNotFoundError,
@@ -89,10 +91,27 @@ def name_new(file: Path, target: Path) -> None:
     except FileExistsError:
         raise
     except OSError:  # this drive knows no hard links
-        if os.path.lexists(target):
-            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target)) from None
-        os.rename(file, target)
+        _rename_new(file, target)
     sync_folder(target.parent)
+
+
+def _rename_new(file: Path, target: Path) -> None:
+    """Rename a file while nobody else does so in the folder: os.rename replaces what has the name.
+    Without locks (some network drives), whoever is slower by a moment still replaces it."""
+    while not os.path.lexists(target):
+        lock = None
+        try:
+            if fcntl is not None:
+                lock = _locked(os.open(target.parent, os.O_RDONLY), target.parent)
+            if not os.path.lexists(target):
+                os.rename(file, target)
+                return
+        except BlockingIOError:
+            time.sleep(WAIT_FOR_NAME_S)
+        finally:
+            if lock is not None:
+                os.close(lock)
+    raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target))
 
 
 def sync_folder(folder: Path) -> None:

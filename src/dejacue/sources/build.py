@@ -34,7 +34,7 @@ from dejacue.progress import Progress, silent
 from dejacue.records import History
 from dejacue.records.history import FRAME_STEP, LOOKED_AT, MEANINGLESS, PROBLEMS
 from dejacue.sources.crops import crop, picture
-from dejacue.sources.encoders.base import Encoder
+from dejacue.sources.encoders.base import UNKNOWN_PICTURES, Encoder
 from dejacue.sources.partial import PartialRows
 
 if TYPE_CHECKING:
@@ -49,11 +49,6 @@ Rows = NDArray[np.float32]
 Watch = Callable[["Frame", list[NDArray[np.bool_] | None]], object]
 ENCODER_FIELDS = ("identity", "dimension", "size", "details", "batch", "workers", "encode_images")
 PADDING, MINIMUM = 0.20, 4  # of the crop, as published
-UNKNOWN_PICTURES = (
-    "the encoder mini knows only the rendered scenes of this project, and these pictures are "
-    "unlike them, so its answer means nothing, not even with examples; use another encoder: "
-    "siglip2 (after dejacue weights fetch siglip2), or lite (extra lite) with examples"
-)
 CROPPERS = 2  # threads
 CROPS_PER_TASK = 8  # that a thread takes at a time
 MAX_CHUNK_CROPS = 256

@@ -47,6 +47,11 @@ Rows = NDArray[np.float32]
 FORMS = {"raw": "{}", "photo": "a photo of {}", "definite": "the {}"}
 CPU_PACE = 4.0  # images a second of siglip2 on two cores (benchmarks/cpu.py)
 TEMPLATES = ("ensemble", *FORMS)
+UNKNOWN_PICTURES = (
+    "the encoder mini knows only the rendered scenes of this project, and these pictures are "
+    "unlike them, so its answer means nothing, not even with examples; use another encoder: "
+    "siglip2 (after dejacue weights fetch siglip2), or lite (extra lite) with examples"
+)
 
 
 class Encoder(ABC):

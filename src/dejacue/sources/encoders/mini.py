@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from dejacue.errors import InputError
 from dejacue.method.suggestions import content_words
+from dejacue.records.history import MINI
 from dejacue.records.words import Spelling
 from dejacue.sources.encoders.base import Crops, Encoder, Rows, in_batches, unit
 from dejacue.sources.encoders.siglip import pixels, run, session
@@ -81,7 +82,7 @@ class Mini(Encoder):
         words = self._text.get_modelmeta().custom_metadata_map["words"]
         self.words = WordTokenizer(tuple(json.loads(words)))
         digest = hashlib.sha256(b"".join(parts.values())).hexdigest()
-        self.identity = f"dejacue-mini@{digest[:12]}"
+        self.identity = f"{MINI}{digest[:12]}"
         self.dimension = int(self._image.get_outputs()[0].shape[-1])
         self.details = {"backend": "onnx", "precision": "fp32", "sha256 mini": digest}
 
