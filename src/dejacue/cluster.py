@@ -89,7 +89,9 @@ def _try(address: str) -> None:
         raise _no_cluster(address, late) from None
     if ran.returncode:
         lines = ran.stderr.strip().splitlines() or [f"exit code {ran.returncode}"]
-        raise _no_cluster(address, RuntimeError(shortened(lines[-1], 200)))
+        # Ray says last that it could not connect, and before that why: the cluster wants a token
+        reason = next((line for line in lines if "AuthenticationError" in line), lines[-1])
+        raise _no_cluster(address, RuntimeError(shortened(reason, 200)))
 
 
 def _no_cluster(address: str, error: BaseException) -> InputError:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -178,6 +181,47 @@ def test_a_port_where_something_else_listens_is_refused_before_a_store_is_made(
     assert (ran.code, ran.out) == (2, "")
     assert "no cluster answers (something answers there, but not Ray" in " ".join(ran.err.split())
     assert not (tmp_path / "s").exists()
+
+
+@pytest.fixture
+def head(monkeypatch) -> Iterator[str]:
+    """Yield the address of a cluster that somebody else has started, on the loopback address; what
+    hangs is killed after two minutes."""
+    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")  # it is ours, and ends with this test
+    monkeypatch.setenv("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")  # or it takes another address
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    command = [sys.executable, "-m", "ray.scripts.scripts", "start", "--head", "--block"]
+    command += ["--node-ip-address=127.0.0.1", f"--port={address.rpartition(':')[2]}"]
+    command += ["--num-cpus=1", "--object-store-memory=100000000", "--include-dashboard=false"]
+    with tempfile.TemporaryDirectory(
+        prefix="r", dir="/tmp"
+    ) as folder:  # paths of sockets are short
+        process = subprocess.Popen(
+            [*command, f"--temp-dir={folder}"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        end = threading.Timer(120, os.killpg, (process.pid, signal.SIGKILL))
+        end.start()
+        try:
+            assert any("Ray runtime started" in line for line in process.stdout)
+            yield address
+        finally:
+            end.cancel()
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait(120)
+            process.stdout.close()
+
+
+@pytest.mark.long
+def test_a_cluster_that_runs_on_this_machine_is_reached(head, monkeypatch) -> None:
+    monkeypatch.setattr(cluster, "MAX_CONNECT_S", 120.0)
+    cluster._try(head)
 
 
 @pytest.mark.long
