@@ -264,3 +264,22 @@ def test_seconds_are_the_frames_that_one_frame_a_second_takes(tmp_path, footage)
         for limits in ({}, {"start_s": 1.3, "end_s": 5.1}):
             taken = [frame.source for frame in open_video(path, fps=1, **limits).late()]
             assert list(seconds_of(path, **limits).values()) == taken
+
+
+def test_a_video_may_have_a_title_that_is_not_unicode(tmp_path) -> None:
+    import av
+
+    path = tmp_path / "v.mp4"
+    with av.open(str(path), "w") as container:
+        container.metadata["title"] = "a cup in a kitchen"
+        stream = container.add_stream("libx264", rate=1)
+        stream.width = stream.height = 16
+        for at in range(3):
+            frame = av.VideoFrame(16, 16, "yuv420p")
+            frame.pts = at
+            container.mux(stream.encode(frame))
+        container.mux(stream.encode())
+    content = path.read_bytes()
+    assert content.count(b"a cup in") == 1
+    path.write_bytes(content.replace(b"a cup in", b"a \x98up in"))
+    assert list(seconds_of(path)) == [0, 1, 2]

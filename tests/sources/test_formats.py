@@ -99,6 +99,21 @@ def test_columns_of_a_table_that_unfold_are_refused_before_they_do(tmp_path) -> 
         read_references(arrow)
 
 
+def test_a_table_with_a_damaged_column_is_a_sentence(tmp_path) -> None:
+    """The column is said to have no nulls, and its statistics count them: pyarrow must not be asked
+    for its size, since that ends the process."""
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    columns = {"history": ["h"], "state": ["s"], "start": [0], "end": [1]}
+    path = tmp_path / "truth.parquet"
+    parquet.write_table(pyarrow.table(columns), path)
+    nullable = b"\x25\x02\x18\x05state"  # a field of the schema, and the beginning of the next
+    content = path.read_bytes()
+    assert content.count(nullable) == 1
+    path.write_bytes(content.replace(nullable, nullable.replace(b"\x02", b"\x00")))
+    with refused(file=path):
+        read_references(path)
+
+
 def test_a_history_without_duration_has_no_rate(tmp_path) -> None:
     example = generate(frames=12, dimension=9)
     moment = replace(example.history, times_s=5e-324 * np.arange(len(example.history)))

@@ -100,9 +100,16 @@ class Stream:
         try:
             if self._address.startswith(CAMERA):
                 kind, device = self._device
-                return av.open(device, format=kind, timeout=self._timeout_s)
+                return av.open(
+                    device, format=kind, timeout=self._timeout_s, metadata_errors="replace"
+                )
             options = {"rtsp_transport": "tcp"} if self._address.startswith("rtsp") else {}
-            return av.open(self._address, options=options, timeout=self._timeout_s)
+            return av.open(
+                self._address,
+                options=options,
+                timeout=self._timeout_s,
+                metadata_errors="replace",
+            )
         except av.error.ExitError:
             problem = f"does not answer within {self._timeout_s:g} s"
             raise InputError(problem, remedy="check the address") from None

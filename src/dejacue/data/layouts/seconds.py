@@ -77,7 +77,7 @@ def seconds_of(path: Path, start_s: float = 0.0, end_s: float | None = None) -> 
     av = need("av", extra("video"))
     with in_file(path):
         try:
-            with av.open(str(path)) as container:
+            with av.open(f"file:{path}", metadata_errors="replace") as container:
                 stream = video_stream(container)
                 stamps = sorted(
                     packet.pts

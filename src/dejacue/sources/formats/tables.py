@@ -62,9 +62,12 @@ def _parquet(path: str, needed: Sequence[str], columns: Sequence[str]) -> Iterat
         about, size = file.metadata, os.path.getsize(path)
         _check_rows(about.num_rows, size)
         groups = [about.row_group(k) for k in range(about.num_row_groups)]
-        chunks = (group.column(k) for group in groups for k in range(group.num_columns))
-        decoded = sum(c.total_uncompressed_size for c in chunks if c.path_in_schema in used)
-        if decoded > max(ALWAYS_DECODED_BYTES, MAX_PACKING * size):
+        limit, decoded = max(ALWAYS_DECODED_BYTES, MAX_PACKING * size), 0
+        # only where it matters: pyarrow ends the process when it is asked for a damaged column
+        if sum(group.total_byte_size for group in groups) > limit:
+            chunks = (group.column(k) for group in groups for k in range(group.num_columns))
+            decoded = sum(c.total_uncompressed_size for c in chunks if c.path_in_schema in used)
+        if decoded > limit:
             problem = f"would unpack {size >> 10} kB to {decoded >> 20} MB"
             raise InputError(problem, value=decoded, remedy="save it without compression")
         yield from file.iter_batches(_BATCH_ROWS, columns=used)
