@@ -290,6 +290,18 @@ def test_an_object_is_followed_from_a_box_and_nothing_is_left_on_disk(
     }
 
 
+def test_the_same_call_again_leaves_the_same_files_byte_for_byte(scene, edges, tmp_path) -> None:
+    words, how = scene / "vocabulary.yaml", {"encoder": "mini", "folder": tmp_path / "out"}
+    runs = []
+    for _ in range(3):  # two would agree if names alternated
+        find(scene / "scene.mp4", words, box=edges, tracker="box", **how)
+        files = filter(Path.is_file, (tmp_path / "out").rglob("*"))
+        runs.append({path.name: path.read_bytes() for path in files})
+    assert "scene.evidence.npz" in runs[0]
+    assert runs[0] == runs[1] == runs[2]
+    assert str(tmp_path / "out").encode() not in runs[0]["finding.json"]  # it may be moved
+
+
 def test_masks_that_a_tracker_made_earlier_come_with_its_warnings(scene, edges, tmp_path) -> None:
     words, how = scene / "vocabulary.yaml", {"encoder": "mini", "folder": tmp_path}
     tracked = find(scene / "scene.mp4", words, box=edges, tracker=Still(), **how)

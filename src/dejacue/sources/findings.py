@@ -164,7 +164,7 @@ def write_finding(folder: Path, finding: Parts) -> Path:
         "schema": f"{KIND}/{VERSION}",
         "files": files,
         "made": replace(finding.made, **_relative(finding.made, folder)),
-        "absolute": _places(finding.made),
+        "absolute": _outside(finding.made, folder),
         "warnings": [Note(text).to_dict() for text in finding.warnings],
         "doubts": finding.doubts,
         "timeline": finding.timeline.to_dict(),
@@ -231,6 +231,12 @@ def _holds(path: Path, history: History) -> bool:
 def _places(made: Made) -> dict[str, str]:
     """Return the paths of video and masks, as far as they are known."""
     return {name: path for name in ("video", "masks") if (path := getattr(made, name)) is not None}
+
+
+def _outside(made: Made, folder: Path) -> dict[str, str]:
+    """Return the paths that do not move with the folder."""
+    here = folder.absolute()
+    return {name: at for name, at in _places(made).items() if not Path(at).is_relative_to(here)}
 
 
 def _relative(made: Made, folder: Path) -> dict[str, Any]:
