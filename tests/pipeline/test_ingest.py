@@ -287,7 +287,7 @@ def test_the_same_id_of_something_else_fails_or_is_replaced(tmp_path, videos, co
     ingest([row_of(videos[0])], store, encoder=counting)
     other = [row_of(videos[0], stride=2)]
     result = ingest(other, store, encoder=counting)
-    assert "--replace" in result.failed[0].what
+    assert "replace=True" in result.failed[0].what
     assert len(stored(store)["v0"]) == FRAMES
     with Store.open(store) as now:
         assert now.failures() == []  # the history "v0" is there

@@ -290,7 +290,7 @@ def failures(
         if jsonl:
             typer.echo(as_json(failure._asdict()))
         else:
-            say(f"{failure.id}: {failure.what}")
+            say(o.in_options(f"{failure.id}: {failure.what}"))
     if not chosen and not jsonl:
         say("no failures")
 
