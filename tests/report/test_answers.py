@@ -41,7 +41,7 @@ WARNINGS = (  # in their order
     Note("words that mini does not know: xyzzy", "doubtful"),
     Note("the tracker may be wrong in frames 30 – 36 of the file: out of --> sight", "doubtful"),
     Note("masks: only 3 of 8 frames have a mask", "doubtful"),
-    Note("mini only knows the rendered scenes of this project; use encoder=siglip2"),
+    Note("mini only knows the rendered scenes of this project; use --encoder siglip2"),
 )
 MEANINGLESS = Note("all frames look the same", "meaningless")
 NOTE = '"empty" <and> "filled" & others: p 0.90'

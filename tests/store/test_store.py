@@ -106,7 +106,7 @@ def test_an_id_is_there_once_unless_it_is_replaced(store) -> None:
     store.add([history("a", 1), history("b", 2)])
     with refused(file=store.path, field="id", value="b") as caught:
         store.add([history("c", 3), history("b", 4)])
-    assert "--replace" in caught.value.remedy
+    assert "replace=True" in caught.value.remedy
     assert store.ids() == ["a", "b"]  # nothing half-added
     with refused(file=store.path, field="id", value="c"):
         store.add([history("c", 3), history("c", 3)], replace=True)
