@@ -22,6 +22,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dejacue import History, InputError, Store, Vocabulary, locate
+from dejacue.cli.options import in_options
 from dejacue.files import read_history, write_history, write_vocabulary
 from dejacue.pipeline.ingest import ingest, open_store
 from dejacue.sources import atomic
@@ -804,7 +805,7 @@ def test_words_are_encoded_with_the_encoder_of_the_store(dejacue, tmp_path) -> N
     output = tmp_path / "answers.jsonl"
     assert dejacue("store", "query", tmp_path / "s", "-v", words, "-o", output).code == 0
     for line in output.read_text(encoding="utf-8").splitlines():
-        assert json.loads(line)["notes"] == warning.removeprefix("note: ")
+        assert in_options(json.loads(line)["notes"]) == warning.removeprefix("note: ")
 
 
 def test_writers_flush_before_they_commit(store, monkeypatch, statements) -> None:
