@@ -182,7 +182,7 @@ def test_cosines_are_computed_once(cup, monkeypatch, readout) -> None:
 
         return count
 
-    for name in ("cosines", "locate", "contrast", "label"):
+    for name in ("cosines", "locate", "contrast"):
         monkeypatch.setattr(engine, name, counting(getattr(engine, name)))
     finding = cup(readout=readout, diagnostics=True)
     finding.report()
