@@ -14,6 +14,7 @@ from dejacue_paper.experiments import (
     examples,
     learned,
     like,
+    looks,
     missing,
     negatives,
     occurrences,
@@ -57,6 +58,7 @@ MODULES = (
     tracking,
     asked,
     calibrated,
+    looks,
 )
 _ALL = [entry for module in MODULES for entry in module.EXPERIMENTS]
 REGISTRY: dict[str, Experiment] = {e.name: e for e in _ALL if not e.on_request}

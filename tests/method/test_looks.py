@@ -1,0 +1,131 @@
+"""Looking at a part of the frames: which ones, and what is said of the others."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from helpers.errors import refused
+
+from dejacue import History
+from dejacue.method.looks import Looks, fill, first_looks, look_less
+from dejacue.method.plan import Plan
+from dejacue.records.history import seen_text
+from dejacue_paper import generate
+
+
+def looking(history, vocabulary, looks="auto", readout="contrast", **options):
+    """Return rows, flags and the positions in the order in which they were looked at."""
+    plan, order = Plan.of(None, readout, None, None, False, "auto"), []
+
+    def look(positions):
+        order.extend(positions.tolist())
+        return history.features[positions]
+
+    def read(rows, seen):
+        return plan.analyse(plan.view(replace(history, features=rows), vocabulary))
+
+    rows, seen = look_less(
+        history.frames, history.run_offsets, look, read, looks=Looks.of(looks), **options
+    )
+    return rows, seen, order
+
+
+def answers(history, vocabulary, readout="contrast"):
+    plan = Plan.of(None, readout, None, 1, False, "auto")
+    return [interval.window for interval in plan.answer([(history, vocabulary)])]
+
+
+@pytest.mark.parametrize(
+    "budget",
+    [0, -3, float("nan"), 2.5, True, "0", "-1", "0%", "101%", "nan", "inf", "nan%", "few", ""],
+)
+def test_a_budget_that_is_no_number_of_frames_is_refused(budget):
+    with refused(field="looks"):
+        Looks.of(budget)
+
+
+def test_budgets_are_all_as_needed_a_number_or_a_share():
+    assert Looks.of("all") is Looks.of(None) is None
+    limits = {text: Looks.of(text).limit(200) for text in ("auto", "40", 40, "25%", "0.1%", 900)}
+    assert limits == {"auto": 200, "40": 40, 40: 40, "25%": 50, "0.1%": 1, 900: 200}
+    assert [str(Looks.of(text)) for text in ("auto", 40, "25%")] == ["auto", "40", "25%"]
+
+
+def test_rows_are_filled_linearly_within_a_run_and_never_across_a_gap():
+    rows = np.array([[0.0], [9], [2], [4], [9], [9], [6]], np.float32)
+    seen = np.array([1, 0, 1, 1, 0, 0, 1], bool)
+    filled, *_ = fill(rows, seen, np.array([0, 3, 5, 7]))
+    assert filled.ravel().tolist() == [0, 1, 2, 4, 4, 6, 6]
+
+
+@pytest.mark.parametrize("readout", ["contrast", "joint"])
+def test_a_long_history_is_answered_from_a_fifth_of_its_frames(readout):
+    for seed in range(4):
+        scene = generate(seed, frames=600)
+        history, words = scene.history, scene.vocabulary
+        rows, seen, order = looking(history, words, readout=readout)
+        assert seen.mean() <= 0.2
+        assert sorted(order) == np.flatnonzero(seen).tolist()
+        full = answers(history, words, readout)
+        partly = answers(replace(history, features=rows), words, readout)
+        for window, other in zip(partly, full, strict=True):
+            assert abs(window.start - other.start) <= 6
+            assert abs(window.end - other.end) <= 6
+
+
+def test_what_was_seen_is_as_the_encoder_gave_it_and_a_second_run_sees_the_same():
+    scene = generate(3, frames=200, missing=0.1)
+    history = scene.history
+    rows, seen, order = looking(history, scene.vocabulary)
+    assert np.array_equal(rows[seen], history.features[seen])
+    again = looking(history, scene.vocabulary)
+    assert np.array_equal(rows, again[0])
+    assert order == again[2]
+
+
+@pytest.mark.parametrize("budget", [1, 2, 7, "12%"])
+def test_a_budget_is_never_exceeded(budget):
+    scene = generate(1, frames=100, missing=0.3, signal=0.1)
+    _, seen, order = looking(scene.history, scene.vocabulary, budget)
+    assert len(order) == seen.sum() <= Looks.of(budget).limit(len(scene.history))
+
+
+def test_rows_of_an_earlier_search_are_not_looked_at_again():
+    first, second = generate(4, frames=300), generate(5, frames=300)
+    rows, seen, _ = looking(first.history, first.vocabulary)
+    more_rows, more_seen, order = looking(first.history, second.vocabulary, known=(rows, seen))
+    assert not seen[order].any()
+    assert (more_seen[seen]).all()
+    assert np.array_equal(more_rows[seen], rows[seen])
+
+
+def test_frames_beside_a_mark_are_looked_at_first():
+    runs = np.array([0, 500])
+    assert {121, 122, 123} <= set(first_looks(runs, 500, [122]).tolist())
+    assert first_looks(runs, 3, [122]).tolist() == [121, 122, 123]
+    assert first_looks(np.array([0, 1]), 1).tolist() == [0]
+
+
+def test_a_history_of_many_short_runs_is_not_seen_whole():
+    frames = np.arange(400) + np.arange(400) // 2  # runs of two frames
+    scene = generate(6, frames=400)
+    history = History(scene.history.features, frames)
+    _, seen, _ = looking(history, scene.vocabulary)
+    assert seen.mean() < 0.5
+
+
+def test_a_history_knows_which_rows_were_seen():
+    seen = np.array([1, 1, 0, 0, 1, 0], bool)
+    frames = np.array([3, 4, 5, 8, 9, 10])
+    made_with = seen_text(frames, seen)
+    assert made_with == {"seen": "3:2 9:1"}
+    history = History(np.eye(6), frames, made_with=made_with)
+    assert history.seen.tolist() == seen.tolist()
+    assert History(np.eye(6)).seen.all()
+    assert seen_text(frames, seen | True) == {}
+
+
+@pytest.mark.parametrize("text", ["", "3", "3:x", "3:2:1", "9" * 30 + ":1", "3:2 9"])
+def test_a_list_of_seen_frames_that_is_none_is_refused(text):
+    with refused(field="seen"):
+        History(np.eye(2), made_with={"seen": text})
