@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from helpers.errors import refused
 
-from dejacue import History
+from dejacue import History, Vocabulary
 from dejacue.method.looks import Looks, fill, first_looks, look_less
 from dejacue.method.plan import Plan
 from dejacue.records.history import seen_text
@@ -129,3 +129,25 @@ def test_a_history_knows_which_rows_were_seen():
 def test_a_list_of_seen_frames_that_is_none_is_refused(text):
     with refused(field="seen"):
         History(np.eye(2), made_with={"seen": text})
+
+
+def test_frames_that_are_alike_share_a_look_and_are_not_called_seen():
+    rows = np.repeat(np.eye(4, dtype=np.float32), 25, axis=0)
+    history = History(rows)
+    stretch = np.repeat(np.arange(4) * 25, 25)
+    plan = Plan.of(None, "contrast", None, None, False, "auto")
+    words = Vocabulary({"a": ["a"], "b": ["b"]}, np.eye(4, dtype=np.float32)[:2])
+    asked = []
+
+    def look(positions):
+        asked.extend(positions.tolist())
+        return rows[positions]
+
+    def read(features, seen):
+        return plan.analyse(plan.view(History(features), words))
+
+    filled, seen = look_less(
+        history.frames, history.run_offsets, look, read, looks=Looks(), alike=stretch
+    )
+    assert len(asked) == seen.sum() == 4
+    assert np.array_equal(filled, rows)

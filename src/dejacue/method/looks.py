@@ -116,6 +116,8 @@ def look_less(
     looks: Looks,
     known: tuple[Rows, Flags] | None = None,
     marks: Iterable[int] = (),
+    alike: Ints | None = None,
+    show: Callable[[Rows, Flags, Timeline], object] = lambda rows, seen, timeline: None,
     settled: float = MIN_AGREEMENT,
 ) -> tuple[Rows, Flags]:
     """Look at frames until the answer is settled or the budget is used; return the rows of all
@@ -126,40 +128,58 @@ def look_less(
     read     returns the answer of rows, of which some were filled in
     known    rows of an earlier search, and which of them were seen: they cost nothing
     marks    positions that a person has named: these and the frames beside them come first
+    alike    (N,) the first position of the stretch of frames that share a look; None: none do
+    show     called with rows, flags and answer after each round
     """
     count = len(frames)
-    limit = looks.limit(count)
+    limit = left = looks.limit(count)
+    stretch = np.arange(count) if alike is None else alike
     seen = np.zeros(count, bool) if known is None else known[1].copy()
-    rows: Rows | None = None if known is None else known[0].astype(np.float32)
+    rows: Rows | None = None if known is None else np.array(known[0], np.float32)
+    if rows is not None:
+        _share(rows, stretch, np.flatnonzero(seen))
     random = np.random.default_rng(SEED)
     wanted = first_looks(runs, limit, marks)
     while True:
-        new = wanted[~seen[wanted]]
+        new = wanted[~np.isin(stretch[wanted], stretch[seen])]
+        new = new[np.sort(np.unique(stretch[new], return_index=True)[1])]
         if new.size:
             given = np.asarray(look(new), np.float32)
             rows = np.zeros((count, given.shape[1]), np.float32) if rows is None else rows
             rows[new], seen[new] = given, True
+            _share(rows, stretch, new)
+            left -= len(new)
         assert rows is not None
-        units = rows / np.linalg.norm(np.where(seen[:, None], rows, 1), axis=1, keepdims=True)
-        filled, before, after = fill(units, seen, runs)
-        filled[seen] = rows[seen]  # as the encoder gave them
-        left = max(0, limit - int(seen.sum()))
+        have = np.isin(stretch, stretch[seen])
+        units = rows / np.linalg.norm(np.where(have[:, None], rows, 1), axis=1, keepdims=True)
+        filled, before, after = fill(units, have, runs)
+        filled[have] = rows[have]  # as the encoder gave them
         timeline = read(filled, seen)
-        if not left or seen.all():
+        show(filled, seen, timeline)
+        if not left or have.all():
             return filled, seen
         claims = _claims(timeline, frames)
         votes, agreement = np.zeros(count), 0.0
-        for drawn in _draws(units, filled, seen, before, after, random):
+        for drawn in _draws(units, filled, have, before, after, random):
             other = _claims(read(drawn, seen), frames)
             votes += (claims != other).sum(axis=0)
             agreement += _overlap(claims, other) / DRAWS
-        votes[seen] = 0
+        votes[have] = 0
         if agreement < settled and votes.any():
-            wanted = _middles(votes, seen, min(left, math.ceil(ROUND * count)))
+            wanted = _middles(votes, have, min(left, math.ceil(ROUND * count)))
         else:
-            wanted = _at_edges(timeline, frames, seen)[:left]
+            wanted = _at_edges(timeline, frames, have)[:left]
             if not wanted.size:
                 return filled, seen
+
+
+def _share(rows: Rows, stretch: Ints, positions: Ints) -> None:
+    """Copy the rows of positions to the others of their stretches."""
+    source = np.full(len(rows), -1)
+    source[stretch[positions]] = positions
+    source = source[stretch]
+    source[positions] = positions
+    rows[source >= 0] = rows[source[source >= 0]]
 
 
 def _claims(timeline: Timeline, frames: Ints) -> Flags:

@@ -9,13 +9,16 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from dejacue.errors import Cancelled, InputError
+from dejacue.method.looks import ALL, Looks
 from dejacue.pipeline.job import Job
 from dejacue.pipeline.where import NOTHING_SAVED, Observed, StrPath
 from dejacue.progress import Progress, silent
@@ -37,6 +40,14 @@ from dejacue.sources.findings import (
     write_pictures,
 )
 from dejacue.sources.frames import open_frames
+from dejacue.sources.looking import (
+    LookPlan,
+    answers,
+    crops_path,
+    look_at_video,
+    look_further,
+    saw_note,
+)
 from dejacue.sources.partial import PartialRows
 from dejacue.sources.video import Frame
 
@@ -67,6 +78,7 @@ def encode(
     output: StrPath | None = None,
     pictures: bool = True,
     progress: Progress = silent,
+    plan: LookPlan | None = None,
 ) -> dict[str, Encoded]:
     """Return the histories of a job by id.
 
@@ -75,18 +87,31 @@ def encode(
              made from fewer
     output   a folder, or the .npz file of a single history: what is up to date is reused, and what
              a stopped run has encoded; None: nothing is written
+    plan     what the histories have to answer, where the encoder is to see a part of the frames
     """
+    if Looks.of(job.looks) is not None and plan is None:
+        problem = f'looks "{job.looks}": which frames are needed depends on words'
+        raise InputError(problem, field="looks", value=job.looks, remedy=f'use looks="{ALL}"')
     observed = observed or job.observe(None, output, progress)
     encoder = encoder or job.load()
     info = EncoderInfo.of(encoder)
     files = _Files.of(output, observed, info)
-    known = {name: history.made_with or {} for name, history in files.existing.items()}
-    stride = job.stride_for(observed.video, info.pace if pace else None, known.values())
+    made = {name: history.made_with or {} for name, history in files.existing.items()}
+    stride = job.stride_for(observed.video, info.pace if pace else None, made.values())
     observed = observed.thinned(stride)
-    missing = missing_objects(observed, info, known)
+    other = missing_objects(observed, info, made)  # those of which nothing can be used
+    answered = {n: m for n, m in made.items() if answers(files.existing[n], plan)}
+    missing = missing_objects(observed, info, answered)
     reused = {
         name: history for name, history in files.existing.items() if name not in missing.objects
     }
+    further: dict[str, History] = {}
+    if plan is not None:
+        for name in missing.objects.keys() - other.objects.keys():
+            further |= _looked_further(files, name, encoder, info, plan, progress)
+    missing = replace(
+        missing, objects={n: ids for n, ids in missing.objects.items() if n not in further}
+    )
     if reused:
         paths = ", ".join(str(files.paths[name]) for name in reused)
         _log.info("reused %s: made from the same video, masks and options", paths)
@@ -95,7 +120,9 @@ def encode(
     warnings: list[Note] = []
     if missing.objects:
         watch = partial(_add_to, album) if pictures else None
-        new = _new_histories(missing, encoder, info, files, bool(reused), watch, progress)
+        new = _new_histories(
+            missing, encoder, info, files, bool(reused or further), watch, progress, plan
+        )
         warnings = [
             Note(
                 f"{observed.video.path}: {name} is never visible in these frames; left out",
@@ -106,7 +133,7 @@ def encode(
         ]
     elif files.partial is not None:
         files.partial.unlink(missing_ok=True)  # of a run that was killed when all was written
-    by_name = new | reused
+    by_name = new | reused | further
     histories = {name: by_name[name] for name in observed.objects if name in by_name}
     pictures_of: dict[str, Pictures] = {}
     if pictures:
@@ -175,6 +202,13 @@ class _Files:
                     existing[name] = history
         return cls(paths, existing)
 
+    def write(self, name: str, history: History) -> None:
+        """Write the history of an object, if it has a file."""
+        if name in self.paths:
+            path = self.paths[name]
+            (path.parent / DOCUMENT).unlink(missing_ok=True)  # it speaks of another history
+            write_history(path, history)
+
     @property
     def partial(self) -> Path | None:
         first = next(iter(self.paths.values()), None)
@@ -189,6 +223,7 @@ def _new_histories(
     partly: bool,
     watch: Watch | None,
     progress: Progress,
+    plan: LookPlan | None = None,
 ) -> dict[str, History]:
     """Make the histories and, where they have files, write them."""
     place, video = files.partial, observed.video
@@ -201,27 +236,49 @@ def _new_histories(
         if before := count_saved():
             _log.info("resuming after %d encoded crops", before)
     try:
-        histories = build_histories(
-            video,
-            observed.masks,
-            encoder,
-            observed.objects,
-            partial=place,
-            progress=progress,
-            croppers=min(16, os.cpu_count() or 1),
-            required=not partly,
-            watch=watch,
-        )
+        options: dict[str, Any] = {
+            "partial": place,
+            "progress": progress,
+            "croppers": min(16, os.cpu_count() or 1),
+            "required": not partly,
+            "watch": watch,
+        }
+        inputs = video, observed.masks, encoder, observed.objects
+        if plan is None:
+            histories = build_histories(*inputs, **options)
+        else:
+            with contextlib.ExitStack() as stack:
+                crops = {name: crops_path(path) for name, path in files.paths.items()}
+                if not crops:
+                    folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+                    crops = {name: folder / f"{n}" for n, name in enumerate(observed.objects)}
+                histories = look_at_video(*inputs, plan, crops, **options)
     except (KeyboardInterrupt, Cancelled):
         raise _cancelled(place, count_saved(), video.length, len(observed.objects)) from None
     for name, history in histories.items():
-        if name in files.paths:
-            path = files.paths[name]
-            (path.parent / DOCUMENT).unlink(missing_ok=True)  # it speaks of another history
-            write_history(path, history)
+        files.write(name, history)
+        if name in files.paths and plan is None:
+            crops_path(files.paths[name]).unlink(missing_ok=True)  # of another history
     if place is not None:
         place.unlink(missing_ok=True)
     return histories
+
+
+def _looked_further(
+    files: _Files,
+    name: str,
+    encoder: Encoder,
+    info: EncoderInfo,
+    plan: LookPlan,
+    progress: Progress,
+) -> dict[str, History]:
+    """Return the history with what the plan needs, if its crops are kept; else nothing."""
+    history, path = files.existing[name], crops_path(files.paths[name])
+    further = look_further(history, path, encoder, info, plan, progress)
+    if further is None:
+        return {}
+    files.write(name, further)
+    return {name: further}
 
 
 def _cancelled(partial: Path | None, count: int, length: int | None, objects: int) -> Cancelled:
@@ -246,6 +303,7 @@ def history_warnings(history: History) -> list[Note]:
     warnings += [] if warnings else mini_warning(history.encoder)
     warnings += [Note(text, "doubtful") for text in made_with.get(PROBLEMS, "").splitlines()]
     frames = history.frames_looked_at or 0
+    warnings += saw_note(history)
     if stride := made_with.get(FRAME_STEP):
         text = (
             f"only one in {stride} frames was used ({frames} in all), so that a CPU takes about as "

@@ -23,6 +23,7 @@ from dejacue.arguments import checked
 from dejacue.errors import InputError, in_file, named
 from dejacue.method._timelines import in_frames
 from dejacue.method.coordinates import Coordinates
+from dejacue.method.looks import ALL, Looks
 from dejacue.method.readout import Readout
 from dejacue.pipeline._encode import Encoded, encode, history_warnings, with_interval_pictures
 from dejacue.pipeline._readout import (
@@ -32,6 +33,7 @@ from dejacue.pipeline._readout import (
     ReadoutOptions,
     VocabularySource,
     apply_readout,
+    look_plan,
 )
 from dejacue.pipeline.finding import Finding, Like, check_teachers, read_teachers
 from dejacue.pipeline.job import (
@@ -110,6 +112,7 @@ def find(
     stream: int | None = None,
     encoder: Encoder | str | None = None,
     encoder_options: EncoderOptions | None = None,
+    looks: str | int = ALL,
     tracker: Tracker | str | None = None,
     tracker_options: TrackerOptions | None = None,
     detector: Detector | str | None = None,
@@ -145,6 +148,8 @@ def find(
     start … stream   which frames are used, as open_video takes them; with neither stride nor fps,
                   all or, of a slow encoder, about four a second (docs/video.md)
     encoder       a name or an Encoder (siglip2; with a history: the one that it was made with)
+    looks         frames that the encoder sees: all, in order; "auto": as many as the answer needs;
+                  40 or "25%": at most so many. What lies between is filled in (docs/video.md)
     readout       contrast, joint (every occurrence), published (the paper), …, or a readout object
     smoothing     of readouts other than contrast and joint, an odd number of frames
     top           windows per description (None: as many as suit the readout)
@@ -201,6 +206,7 @@ def _search(parameters: Mapping[str, Any]) -> Search:
         objects=p.objects,
         encoder=p.encoder,
         encoder_options=p.encoder_options or EncoderOptions(),
+        looks=p.looks,
     )
     teachers = read_teachers(p.like)
     return Search(
@@ -249,6 +255,7 @@ class Search:
     def findings(self, single: bool = False) -> list[Finding]:
         """Return a finding for each object; ``single``: refuse several."""
         self.readout_options.check()  # before anything is opened
+        Looks.of(self.job.looks)
         return self._of_video(single) if self.saved is None else [self._of_saved(self.saved)]
 
     def _of_saved(self, saved: Finding) -> Finding:
@@ -258,6 +265,7 @@ class Search:
             place = in_file(source)
         unused = [*changed_options(job.sampling)]
         unused += ["object"] if job.objects not in (None, "all") else []
+        unused += ["looks"] if job.looks != ALL else []
         with place:
             if not isinstance(job.where, ByName) or job.where.names:
                 problem = "is a history, which needs no masks or boxes"
@@ -314,6 +322,7 @@ class Search:
             output=self.folder,
             pictures=self.pictures,
             progress=progress,
+            plan=look_plan(job.looks, vocabulary, self.readout_options),
         )
         made, findings = _provenance(self.job, observed, encoder), []
         names_of_files = str(video.path), words.name
@@ -326,8 +335,9 @@ class Search:
             is_path = isinstance(self.source, str | os.PathLike)
             if self.pictures and is_path and self.job.sampling.stream is None:
                 pictures = with_interval_pictures(pictures, observed, history, timeline)
+            folder = None if self.folder is None else Path(self.folder)
             findings.append(
-                Finding(history, vocabulary, timeline, *pictures, doubts, warnings, made)
+                Finding(history, vocabulary, timeline, *pictures, doubts, warnings, made, folder)
             )
             progress("read", len(findings), len(encoded), "")
         return findings

@@ -17,6 +17,7 @@ import numpy as np
 from dejacue.arguments import checked, fits
 from dejacue.errors import InputError, unknown
 from dejacue.method.contrast import Contrast
+from dejacue.method.looks import ALL
 from dejacue.method.plan import READOUTS, readout_from
 from dejacue.method.questions import Question, next_question
 from dejacue.method.readout import Readout
@@ -30,6 +31,7 @@ from dejacue.pipeline._readout import (
     ReadoutOptions,
     VocabularySource,
     apply_readout,
+    look_plan,
 )
 from dejacue.pipeline.by_name import OBJECTS_PICTURE, read_search
 from dejacue.pipeline.job import EncoderOptions
@@ -37,9 +39,25 @@ from dejacue.pipeline.where import StrPath
 from dejacue.records import History, Interval, Note, Timeline, Vocabulary, Window
 from dejacue.records.note import in_order
 from dejacue.sources.atomic import write_bytes, write_text
+from dejacue.sources.build import EncoderInfo
 from dejacue.sources.encoders import UNKNOWN_WORDS, Encoder, HasOrigin, encoder_name
-from dejacue.sources.findings import Made, Parts, Pictures, read_finding, write_finding
+from dejacue.sources.findings import (
+    Made,
+    Parts,
+    Pictures,
+    history_path,
+    read_finding,
+    write_finding,
+)
 from dejacue.sources.frames import open_frames
+from dejacue.sources.looking import (
+    ENCODER_SAW,
+    LOOKS,
+    answers,
+    crops_path,
+    look_further,
+    saw_note,
+)
 
 if TYPE_CHECKING:
     from dejacue.report.exports import Export
@@ -59,6 +77,7 @@ class Finding:
     thumbnails   frame → JPEG of the frame with the object outlined; crops: of the object alone
     doubts       (window in frames of the file, sentence): where the tracker may be wrong
     warnings     what a reader must know of how it was made, the most severe first
+    folder       where its history and the crops of it lie, if they are written
     """
 
     history: History
@@ -69,6 +88,7 @@ class Finding:
     doubts: tuple[tuple[Window, str], ...] = ()
     warnings: tuple[Note, ...] = ()
     made: Made = field(default_factory=Made)
+    folder: Path | None = None
 
     @property
     def thumbnail(self) -> bytes | None:
@@ -129,7 +149,8 @@ class Finding:
         examples: MoreExamples | None = None,
         **readout_options: Any,
     ) -> Finding:
-        """Return the finding for other words or another readout; nothing is decoded again.
+        """Return the finding for other words or another readout; nothing is decoded again. Where
+        the encoder saw a part of the frames and their crops are kept, it sees what these need.
 
         encoder           for words; default: the one that the history was made with
         name              of the history, for error messages
@@ -150,13 +171,37 @@ class Finding:
         warnings = self.warnings
         if not same_words:
             warnings = tuple(text for text in warnings if not text.startswith(UNKNOWN_WORDS))
+        history = self._looked_further(encoded, chosen, model or encoder, options)
+        if history is not self.history:
+            warnings = tuple(text for text in warnings if not text.startswith(ENCODER_SAW))
+            warnings += tuple(saw_note(history))
         return replace(
             self,
+            history=history,
             vocabulary=encoded,
-            timeline=apply_readout(self.history, encoded, chosen, names=names),
+            timeline=apply_readout(history, encoded, chosen, names=names),
             warnings=(*warnings, *new_warnings),
             made=replace(self.made, prompts=options.templates),
         )
+
+    def _looked_further(
+        self,
+        vocabulary: Vocabulary,
+        chosen: ReadoutOptions,
+        encoder: Encoder | str | None,
+        options: EncoderOptions,
+    ) -> History:
+        """Return the history, seen where other words need it, as far as its crops are kept."""
+        looks = (self.history.made_with or {}).get(LOOKS, ALL).partition(" ")[0]
+        plan = look_plan(looks, vocabulary, chosen)
+        if plan is None or self.folder is None or answers(self.history, plan):
+            return self.history
+        crops = crops_path(history_path(self.folder, self.history.id))
+        if not crops.is_file():
+            return self.history
+        model = options.load(encoder or encoder_name(self.history))
+        further = look_further(self.history, crops, model, EncoderInfo.of(model), plan)
+        return further or self.history
 
     def correct(
         self, examples: Examples | None = None, /, *, changes: Any = (), **states: Any
@@ -410,7 +455,7 @@ class Finding:
     def read(cls, folder: StrPath) -> Finding:
         """Read the folder that ``write`` has written."""
         history, words, timeline, pictures, doubts, warnings, made = read_finding(Path(folder))
-        return cls(history, words, timeline, *pictures, doubts, warnings, made)
+        return cls(history, words, timeline, *pictures, doubts, warnings, made, Path(folder))
 
     def __repr__(self) -> str:
         video = _from_here(self.made.video) or self.history.id

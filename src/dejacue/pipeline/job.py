@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from dejacue.errors import InputError
+from dejacue.method.looks import ALL
 from dejacue.pipeline.where import (
     ByName,
     InMasks,
@@ -96,6 +97,7 @@ class Job:
     objects       mask ids that are one object, a list of these for each of several, or a text as on
                   the command line ("1,2", "1+2"); "all": each is one; None: the only one
     encoder       a name or an Encoder (None: siglip2)
+    looks         frames that the encoder sees: "all", or what ``Looks.of`` takes
     id            of the history (default: the name of the video); those of several objects go on
                   with -1, -2+3 …
     """
@@ -106,6 +108,7 @@ class Job:
     objects: Objects = None
     encoder: Encoder | str | None = None
     encoder_options: EncoderOptions = USUAL_ENCODER
+    looks: str | int = ALL
     id: str | None = None
 
     def open(self, threads: int | None = None) -> Video:

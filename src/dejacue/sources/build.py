@@ -440,31 +440,41 @@ class HistoryBuilder:
 
     def histories(self, end: End) -> dict[str, History]:
         """Return the histories of the objects that were visible."""
+        histories = {}
+        for id, keys, columns in self.columns(end):
+            features = np.stack([self.known[key.tobytes()] for key in keys])
+            columns["made_with"] |= self._info.judged(features)
+            histories[id] = History(features, **columns)
+        return histories
+
+    def columns(self, end: End) -> Iterator[tuple[str, Pixels, dict[str, Any]]]:
+        """Yield the id of each visible object, the keys of its crops, and all of its history but
+        the features."""
         if not self._chunks:
-            return {}
+            return
         keys, which, frames, sources, times = (
             np.concatenate([getattr(chunk, name) for chunk in self._chunks])
             for name in ("keys", "which", "frames", "sources", "times")
         )
-        histories = {}
         for at, id in enumerate(end.ids):
             rows = np.flatnonzero(which == at)
             if not rows.size:
                 continue
             presence, seen = end.presence.get(id, {}), sources[rows].tolist()
             known = all(source in presence for source in seen)
-            features = np.stack([self.known[keys[row].tobytes()] for row in rows])
-            histories[id] = History(
-                features,
-                frames[rows],
+            yield (
                 id,
-                self._info.identity,
-                None if np.isnan(times[rows]).any() else times[rows],
-                sources[rows],
-                np.array([presence[source] for source in seen]) if known else None,
-                {**end.made[id], **self._info.judged(features)},
+                keys[rows],
+                {
+                    "frames": frames[rows],
+                    "id": id,
+                    "encoder": self._info.identity,
+                    "times_s": None if np.isnan(times[rows]).any() else times[rows],
+                    "source_frames": sources[rows],
+                    "presence": np.array([presence[s] for s in seen]) if known else None,
+                    "made_with": dict(end.made[id]),
+                },
             )
-        return histories
 
 
 class Incoming(NamedTuple):

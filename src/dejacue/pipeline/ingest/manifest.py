@@ -21,10 +21,11 @@ from typing import Any
 from dejacue.errors import DejaCueError, InputError, SeveralProblems, in_file, shortened
 from dejacue.pipeline.job import ALL_FRAMES, Job, VideoOptions
 from dejacue.pipeline.where import ByName, InMasks, InRegion, Where
-from dejacue.records.history import COLUMNS, FRAME_STEP, LOOKED_AT, MEANINGLESS, PROBLEMS
+from dejacue.records.history import COLUMNS, FRAME_STEP, LOOKED_AT, MEANINGLESS, PROBLEMS, SEEN
 from dejacue.sources import remote
 from dejacue.sources.detectors.base import check_names
 from dejacue.sources.documents import parse_json, read_text
+from dejacue.sources.looking import CROPS, LOOKS
 from dejacue.sources.masks import MATCHES, check_kind
 from dejacue.sources.masks.objects import object_groups
 from dejacue.sources.tracks.prompts import TypedPrompts, parse_prompts
@@ -49,6 +50,9 @@ TAKEN = (  # in made_with
     FRAME_STEP,
     LOOKED_AT,
     PROBLEMS,
+    SEEN,
+    LOOKS,
+    CROPS,
     MEANINGLESS,
     ADDRESS,
 )
