@@ -88,7 +88,12 @@ class MissingData(DejaCueError, FileNotFoundError):
 
 
 class Cancelled(DejaCueError):
-    """The user stopped it; the message says what is kept."""
+    """The user stopped it; the message says what is kept.
+
+    preliminary   findings of what was known then, where ``find`` was stopped
+    """
+
+    preliminary: tuple[Any, ...] = ()
 
 
 class named:

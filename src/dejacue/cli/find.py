@@ -29,7 +29,7 @@ from dejacue.cli.tables import (
     show,
     timeline_table,
 )
-from dejacue.errors import DejaCueError, InputError, MissingExtra
+from dejacue.errors import Cancelled, DejaCueError, InputError, MissingExtra
 from dejacue.sources.atomic import check_place
 
 if TYPE_CHECKING:
@@ -306,6 +306,8 @@ def find_and_show(search: Search, outputs: Outputs) -> None:
     }
     folder, file = _places(outputs, search.saved is not None)
     _check(file, folder if search.saved is not None else None, outputs, search)
+    stopped: Cancelled | None = None
+    findings: Sequence[Finding]
     if search.saved is not None:
         findings = search.findings()
         if outputs.cut and findings[0].made.video is None:
@@ -314,8 +316,8 @@ def find_and_show(search: Search, outputs: Outputs) -> None:
         folder = folder or _default_folder(source, file_name(search.job.open().name))
         if file is None:
             check_folder(folder)
-        findings = _findings_of_video(search, folder, file)
-    if outputs.strip or outputs.marks is not None:
+        findings, stopped = _findings_of_video(search, folder, file)
+    if stopped is None and (outputs.strip or outputs.marks is not None):
         place = folder or (file.parent if file is not None else None)
         place = place or (source if source.is_dir() else source.parent)
         findings = _with_marks(findings, outputs, place)
@@ -358,6 +360,8 @@ def find_and_show(search: Search, outputs: Outputs) -> None:
         notes(*sentences)
     if outputs.questions is not None:
         _show_questions([f for f in findings if f.meaningless is None], outputs.questions)
+    if stopped is not None:
+        raise stopped
     if any(finding.meaningless for finding in findings):
         raise typer.Exit(NO_ANSWER)
 
@@ -463,8 +467,11 @@ def _show_questions(findings: Sequence[Finding], count: int) -> None:
             say(f"question: which state is frame {at}{when}? {likely}; {answer}", stderr=True)
 
 
-def _findings_of_video(search: Search, folder: Path, file: Path | None) -> list[Finding]:
-    """Return the findings of a video; say where histories are if only a file is written."""
+def _findings_of_video(
+    search: Search, folder: Path, file: Path | None
+) -> tuple[Sequence[Finding], Cancelled | None]:
+    """Return the findings of a video, or preliminary ones and what stopped it; say where histories
+    are if only a file is written."""
     from dejacue.cli.video import summarise_tracking
     from dejacue.pipeline.by_name import read_search
     from dejacue.pipeline.where import ByName
@@ -473,14 +480,19 @@ def _findings_of_video(search: Search, folder: Path, file: Path | None) -> list[
 
     with Bars() as bars:
         search = replace(search, folder=folder, pictures=file is None, progress=bars)
-        findings = search.findings()
+        try:
+            findings = search.findings()
+        except Cancelled as error:
+            if not error.preliminary:
+                raise
+            return error.preliminary, error
     if search.job.locates and (tracked := read_notes(folder / "masks")):
         summarise_tracking(folder / "masks", tracked, stderr=True)
         if isinstance(search.job.where, ByName) and (objects := read_search(folder / "masks")):
             console(stderr=True).print(objects_table(objects, tracked.seen_lineages))
     for finding in findings if file else ():
         say_written(history_path(folder, finding.history.id), "history")
-    return findings
+    return findings, None
 
 
 def _default_folder(source: Path, name: str) -> Path:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import typer
 from rich.cells import cell_len
 from rich.console import Console, Group
+from rich.live import Live
 from rich.markup import escape
 from rich.padding import Padding
 from rich.progress import (
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from dejacue.sources.detectors import ObjectSearch
 
 FILE_WIDTH = 120  # letters of a line
+LINE_S = 10.0  # from one line of progress to the next, where the output is a file
 
 
 def console(stderr: bool = False) -> Console:
@@ -258,10 +260,15 @@ def diagnostics_table(timeline: Timeline) -> Table:
 
 
 class Bars:
-    """Shows a progress bar for each stage, with its note, within a ``with`` block."""
+    """Shows a progress bar for each stage, with its note, and preliminary answers, within a
+    ``with`` block.
 
-    def __init__(self) -> None:
+    clock   that says when the next line is due
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._screen = console(stderr=True)
+        self._timelines: dict[str, Timeline] = {}
         self._bar = Progress(
             TextColumn("{task.description:8}"),
             BarColumn(),
@@ -269,18 +276,24 @@ class Bars:
             TimeRemainingColumn(),
             TextColumn("{task.fields[note]}"),
             console=self._screen,
+        )
+        self._live = Live(
+            get_renderable=self._renderable,
+            console=self._screen,
             transient=True,
-            disable=not self._screen.is_terminal,
+            refresh_per_second=5,
         )
         self._tasks: dict[str, TaskID] = {}
         self._seen: dict[str, tuple[float, int, int]] = {}  # when it began, first and last count
+        self._clock, self._line_s = clock, clock() + LINE_S
 
     def __enter__(self) -> Bars:
-        self._bar.__enter__()
+        if self._screen.is_terminal:
+            self._live.start()
         return self
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
-        self._bar.__exit__(kind, error, trace)  # type: ignore[arg-type]
+        self._live.stop()
         if error is None:
             self._summarise()
 
@@ -291,6 +304,21 @@ class Bars:
         began, first, _ = self._seen.get(stage, (now, done, done))
         self._seen[stage] = began, first, done
         self._bar.update(self._tasks[stage], completed=done, total=total, note=note)
+        if not self._screen.is_terminal and self._clock() >= self._line_s:
+            self._line_s = self._clock() + LINE_S
+            of = "" if total is None else f" of {total}"
+            so_far = "".join(f"; so far {_windows(item)}" for item in self._timelines.values())
+            say(f"{stage}: {done}{of}{so_far}", stderr=True)
+
+    def answer(self, timeline: Timeline) -> None:
+        """Show a preliminary answer, in place of the one before."""
+        self._timelines[timeline.history_id] = timeline
+
+    def _renderable(self) -> Group:
+        tables = [timeline_table(timeline) for timeline in self._timelines.values()]
+        for table in tables:
+            table.caption = "preliminary"
+        return Group(self._bar, *tables)
 
     def _summarise(self) -> None:
         """Print how much was done, and how fast."""
@@ -310,3 +338,13 @@ class Bars:
     def _say(self, what: str, count: int, seconds: float) -> None:
         rate = count / max(seconds, 1e-9)
         self._screen.print(f"{what} in {seconds:.1f} s ({rate:.0f} per second)", soft_wrap=True)
+
+
+def _windows(timeline: Timeline) -> str:
+    """Return the answers of a timeline in one line."""
+    return ", ".join(
+        f"{answer.state} {seconds(answer.times_s)} s"
+        if answer.times_s is not None
+        else f"{answer.state} {span(answer.window)}"
+        for answer in timeline.answers
+    )

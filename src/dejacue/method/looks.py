@@ -117,7 +117,7 @@ def look_less(
     known: tuple[Rows, Flags] | None = None,
     marks: Iterable[int] = (),
     alike: Ints | None = None,
-    show: Callable[[Rows, Flags, Timeline], object] = lambda rows, seen, timeline: None,
+    show: Callable[[Rows, Flags], object] = lambda rows, seen: None,
     settled: float = MIN_AGREEMENT,
 ) -> tuple[Rows, Flags]:
     """Look at frames until the answer is settled or the budget is used; return the rows of all
@@ -129,7 +129,7 @@ def look_less(
     known    rows of an earlier search, and which of them were seen: they cost nothing
     marks    positions that a person has named: these and the frames beside them come first
     alike    (N,) the first position of the stretch of frames that share a look; None: none do
-    show     called with rows, flags and answer after each round
+    show     called with rows and flags after each round
     """
     count = len(frames)
     limit = left = looks.limit(count)
@@ -144,9 +144,9 @@ def look_less(
         new = wanted[~np.isin(stretch[wanted], stretch[seen])]
         new = new[np.sort(np.unique(stretch[new], return_index=True)[1])]
         if new.size:
-            given = np.asarray(look(new), np.float32)
-            rows = np.zeros((count, given.shape[1]), np.float32) if rows is None else rows
-            rows[new], seen[new] = given, True
+            encoded = np.asarray(look(new), np.float32)
+            rows = np.zeros((count, encoded.shape[1]), np.float32) if rows is None else rows
+            rows[new], seen[new] = encoded, True
             _share(rows, stretch, new)
             left -= len(new)
         assert rows is not None
@@ -155,15 +155,15 @@ def look_less(
         filled, before, after = fill(units, have, runs)
         filled[have] = rows[have]  # as the encoder gave them
         timeline = read(filled, seen)
-        show(filled, seen, timeline)
+        show(filled, seen)
         if not left or have.all():
             return filled, seen
         claims = _claims(timeline, frames)
         votes, agreement = np.zeros(count), 0.0
         for drawn in _draws(units, filled, have, before, after, random):
-            other = _claims(read(drawn, seen), frames)
-            votes += (claims != other).sum(axis=0)
-            agreement += _overlap(claims, other) / DRAWS
+            drawn_claims = _claims(read(drawn, seen), frames)
+            votes += (claims != drawn_claims).sum(axis=0)
+            agreement += _overlap(claims, drawn_claims) / DRAWS
         votes[have] = 0
         if agreement < settled and votes.any():
             wanted = _middles(votes, have, min(left, math.ceil(ROUND * count)))

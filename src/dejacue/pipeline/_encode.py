@@ -19,11 +19,12 @@ from typing import Any
 
 from dejacue.errors import Cancelled, InputError
 from dejacue.method.looks import ALL, Looks
+from dejacue.pipeline._preview import Preview
 from dejacue.pipeline.job import Job
 from dejacue.pipeline.where import NOTHING_SAVED, Observed, StrPath
 from dejacue.progress import Progress, silent
 from dejacue.records import History, Note, Timeline
-from dejacue.records.history import FRAME_STEP, MEANINGLESS, MINI, PROBLEMS
+from dejacue.records.history import FRAME_STEP, MEANINGLESS, MINI, PRELIMINARY, PROBLEMS
 from dejacue.records.note import in_order
 from dejacue.report.thumbnails import PictureAlbum, frame_and_crop
 from dejacue.sources.atomic import check_place
@@ -79,6 +80,7 @@ def encode(
     pictures: bool = True,
     progress: Progress = silent,
     plan: LookPlan | None = None,
+    preview: Preview | None = None,
 ) -> dict[str, Encoded]:
     """Return the histories of a job by id.
 
@@ -88,6 +90,7 @@ def encode(
     output   a folder, or the .npz file of a single history: what is up to date is reused, and what
              a stopped run has encoded; None: nothing is written
     plan     what the histories have to answer, where the encoder is to see a part of the frames
+    preview  is shown what is known on the way
     """
     if Looks.of(job.looks) is not None and plan is None:
         problem = f'looks "{job.looks}": which frames are needed depends on words'
@@ -99,7 +102,7 @@ def encode(
     made = {name: history.made_with or {} for name, history in files.existing.items()}
     stride = job.stride_for(observed.video, info.pace if pace else None, made.values())
     observed = observed.thinned(stride)
-    other = missing_objects(observed, info, made)  # those of which nothing can be used
+    unusable = missing_objects(observed, info, made)  # nothing of them can be used
     answered = {n: m for n, m in made.items() if answers(files.existing[n], plan)}
     missing = missing_objects(observed, info, answered)
     reused = {
@@ -107,7 +110,7 @@ def encode(
     }
     further: dict[str, History] = {}
     if plan is not None:
-        for name in missing.objects.keys() - other.objects.keys():
+        for name in missing.objects.keys() - unusable.objects.keys():
             further |= _looked_further(files, name, encoder, info, plan, progress)
     missing = replace(
         missing, objects={n: ids for n, ids in missing.objects.items() if n not in further}
@@ -121,7 +124,7 @@ def encode(
     if missing.objects:
         watch = partial(_add_to, album) if pictures else None
         new = _new_histories(
-            missing, encoder, info, files, bool(reused or further), watch, progress, plan
+            missing, encoder, info, files, bool(reused or further), watch, progress, plan, preview
         )
         warnings = [
             Note(
@@ -224,6 +227,7 @@ def _new_histories(
     watch: Watch | None,
     progress: Progress,
     plan: LookPlan | None = None,
+    preview: Preview | None = None,
 ) -> dict[str, History]:
     """Make the histories and, where they have files, write them."""
     place, video = files.partial, observed.video
@@ -245,6 +249,8 @@ def _new_histories(
         }
         inputs = video, observed.masks, encoder, observed.objects
         if plan is None:
+            if preview is not None:
+                options["preview"] = preview.see
             histories = build_histories(*inputs, **options)
         else:
             with contextlib.ExitStack() as stack:
@@ -303,6 +309,9 @@ def history_warnings(history: History) -> list[Note]:
     warnings += [] if warnings else mini_warning(history.encoder)
     warnings += [Note(text, "doubtful") for text in made_with.get(PROBLEMS, "").splitlines()]
     frames = history.frames_looked_at or 0
+    if how_far := made_with.get(PRELIMINARY):
+        text = f"preliminary: the search has not ended ({how_far})"
+        warnings.append(Note(text, "doubtful"))
     warnings += saw_note(history)
     if stride := made_with.get(FRAME_STEP):
         text = (

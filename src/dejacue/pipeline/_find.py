@@ -20,12 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.arguments import checked
-from dejacue.errors import InputError, in_file, named
+from dejacue.errors import Cancelled, InputError, in_file, named
 from dejacue.method._timelines import in_frames
 from dejacue.method.coordinates import Coordinates
 from dejacue.method.looks import ALL, Looks
 from dejacue.method.readout import Readout
 from dejacue.pipeline._encode import Encoded, encode, history_warnings, with_interval_pictures
+from dejacue.pipeline._preview import Preview
 from dejacue.pipeline._readout import (
     Examples,
     LoadedVocabulary,
@@ -52,7 +53,8 @@ from dejacue.pipeline.where import (
     where_is,
 )
 from dejacue.progress import Progress, default_progress
-from dejacue.records import History, Note
+from dejacue.records import History, Note, Timeline
+from dejacue.records.note import in_order
 from dejacue.sources.atomic import check_place
 from dejacue.sources.detectors.base import Detector
 from dejacue.sources.encoders import Encoder, encoder_name
@@ -157,7 +159,8 @@ def find(
     folder        where the finding, histories, masks, pictures and unfinished work are kept and
                   reused; None: nothing is written
     pictures      whether a few are kept for the report
-    progress      see dejacue.progress; None: a bar in a notebook, silence elsewhere
+    progress      see dejacue.progress; None: a bar in a notebook, silence elsewhere. One with a
+                  method ``answer`` is given preliminary answers, about one a second
     """
     return _search(locals()).finding()
 
@@ -314,31 +317,51 @@ class Search:
         facts = [*vocabulary.facts, *vocabulary.changes]
         if any(example.unit != "frames" for example in facts):  # of the file: all are looked at
             job = replace(job, video=video, sampling=VideoOptions())
-        encoded = encode(
-            job,
-            observed=observed,
-            encoder=encoder,
-            pace=not facts,
-            output=self.folder,
-            pictures=self.pictures,
-            progress=progress,
-            plan=look_plan(job.looks, vocabulary, self.readout_options),
-        )
-        made, findings = _provenance(self.job, observed, encoder), []
         names_of_files = str(video.path), words.name
-        for name, result in encoded.items():
-            timeline = apply_readout(
-                result.history, vocabulary, self.readout_options, names=names_of_files
-            )
+
+        def read(history: History) -> Timeline:
+            return apply_readout(history, vocabulary, self.readout_options, names=names_of_files)
+
+        def finding(result: Encoded, name: str) -> Finding:
+            history, timeline = result.history, read(result.history)
             warnings = (*_warnings(observed, result, name), *word_warnings)
-            doubts, history, pictures = observed.doubts(name), result.history, result.pictures
+            doubts, pictures = observed.doubts(name), result.pictures
             is_path = isinstance(self.source, str | os.PathLike)
             if self.pictures and is_path and self.job.sampling.stream is None:
                 pictures = with_interval_pictures(pictures, observed, history, timeline)
             folder = None if self.folder is None else Path(self.folder)
-            findings.append(
-                Finding(history, vocabulary, timeline, *pictures, doubts, warnings, made, folder)
+            return Finding(history, vocabulary, timeline, *pictures, doubts, warnings, made, folder)
+
+        def preliminary(history: History) -> Timeline:
+            notes = history_warnings(history)
+            timeline = read(history)
+            return timeline.replace(notes=in_order((*notes, *timeline.notes)))
+
+        made = _provenance(self.job, observed, encoder)
+        preview = Preview(progress, preliminary)
+        try:
+            encoded = encode(
+                job,
+                observed=observed,
+                encoder=encoder,
+                pace=not facts,
+                output=self.folder,
+                pictures=self.pictures,
+                progress=progress,
+                plan=look_plan(job.looks, vocabulary, self.readout_options, preview.show),
+                preview=preview,
             )
+        except Cancelled as error:
+            known = preview.histories.items()
+            with contextlib.suppress(InputError):  # too little for an answer
+                error.preliminary = tuple(
+                    finding(Encoded(history, warnings=tuple(history_warnings(history))), name)
+                    for name, history in known
+                )
+            raise
+        findings = []
+        for name, result in encoded.items():
+            findings.append(finding(result, name))
             progress("read", len(findings), len(encoded), "")
         return findings
 

@@ -194,7 +194,7 @@ def look_plan(
     looks: str | int,
     vocabulary: Vocabulary,
     options: ReadoutOptions,
-    show: Callable[[History, Timeline], object] = lambda history, timeline: None,
+    show: Callable[[History], object] = lambda history: None,
 ) -> LookPlan | None:
     """Return what the encoder has to see frames for; None: all of them, whatever is asked."""
     budget = Looks.of(looks)

@@ -24,6 +24,7 @@ COLUMNS = "columns"  # in made_with: which of its names are columns of a manifes
 PROBLEMS = "problems"  # in made_with: what was wrong with video and masks, a sentence a line
 MINI = "dejacue-mini@"  # how the identity of the encoder mini begins
 SEEN = "seen"  # in made_with: runs "first:count" of frames that an encoder saw, where not all were
+PRELIMINARY = "preliminary"  # in made_with: how far a search had come that did not end
 MEANINGLESS = "meaningless"  # in made_with: why nothing that is read from it has a meaning
 
 

@@ -22,7 +22,7 @@ from dejacue.method.looks import Flags, Looks, Rows, look_less
 from dejacue.progress import Progress, silent
 from dejacue.records import History, Note, Timeline
 from dejacue.records.arrays import Ints
-from dejacue.records.history import MEANINGLESS, SEEN, seen_text
+from dejacue.records.history import MEANINGLESS, PRELIMINARY, SEEN, seen_text
 from dejacue.sources.atomic import unwritten
 from dejacue.sources.build import (
     Chunk,
@@ -61,14 +61,14 @@ class LookPlan:
     read    returns the answer of a history
     marks   returns positions that a person has named in it
     key     changes with the words, the readout and the budget
-    show    called with each answer of the whole history on the way to the last one
+    show    called with the history after each round of looks
     """
 
     looks: Looks
     read: Callable[[History], Timeline]
     marks: Callable[[History], Iterable[int]]
     key: str
-    show: Callable[[History, Timeline], object] = lambda history, timeline: None
+    show: Callable[[History], object] = lambda history: None
 
     @property
     def text(self) -> str:
@@ -203,10 +203,8 @@ class Looker:
         made |= {LOOKS: self.plan.text, CROPS: key_of(records["key"])}
         runs = np.concatenate(([0], np.flatnonzero(np.diff(frames) != 1) + 1, [len(frames)]))
 
-        def of(rows: Rows, seen: Flags, judged: bool = True) -> History:
-            text = {**made, **seen_text(frames, seen)}
-            if judged:
-                text |= self.info.judged(rows[seen])
+        def of(rows: Rows, seen: Flags, **judged: str) -> History:
+            text = {**made, **seen_text(frames, seen), **judged}
             return History(**{**like, "features": rows, "made_with": text})
 
         def look(positions: Ints) -> Rows:
@@ -218,10 +216,12 @@ class Looker:
             return np.concatenate(rows)
 
         def read(rows: Rows, seen: Flags) -> Timeline:
-            return self.plan.read(of(rows, seen, judged=False))
+            return self.plan.read(of(rows, seen))
 
-        def show(rows: Rows, seen: Flags, timeline: Timeline) -> None:
-            self.plan.show(of(rows, seen), timeline)
+        def show(rows: Rows, seen: Flags) -> None:
+            saw = f"the encoder saw {int(seen.sum())} frames"
+            text = {PRELIMINARY: saw, **seen_text(frames, seen), **self.info.judged(rows[seen])}
+            self.plan.show(History(**{**like, "features": rows, "made_with": text}))
 
         marks = self.plan.marks(History(**{**like, "features": np.ones((len(frames), 1))}))
         rows, seen = look_less(
@@ -235,7 +235,7 @@ class Looker:
             alike=small.alike(runs),
             show=show,
         )
-        return of(rows, seen)
+        return of(rows, seen, **self.info.judged(rows[seen]))
 
     def _encoded(self, records: NDArray[Any]) -> Rows:
         pixels, keys = np.ascontiguousarray(records["pixels"]), records["key"]

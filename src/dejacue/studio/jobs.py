@@ -20,7 +20,7 @@ from typing import Any
 
 from dejacue.errors import Cancelled, DejaCueError, InputError, lacks_memory, one_line
 from dejacue.progress import Progress
-from dejacue.records import Note
+from dejacue.records import Note, Timeline
 from dejacue.sources.atomic import write_text
 from dejacue.studio.errors import Conflict, NotThere
 
@@ -40,6 +40,7 @@ class BackgroundTask:
     request   its body, to repeat it
     state     waiting, running, done, failed, stopped or interrupted (the studio was killed)
     doubts    of the object that is followed so far: start, end (shares of its frames) and text
+    answer    the preliminary timeline of a search, as timeline.json has it
     problem   a sentence on what went wrong
     version   grows with every change
     """
@@ -55,6 +56,7 @@ class BackgroundTask:
     total: int | None = None
     note: str = ""
     doubts: list[dict[str, Any]] = field(default_factory=list)
+    answer: dict[str, Any] | None = None
     problem: str | None = None
     result: Any = None
     version: int = 0
@@ -78,6 +80,30 @@ class BackgroundTask:
         fields = dict(vars(self))
         del fields["work"], fields["cancelled"]
         return fields
+
+
+class TaskProgress:
+    """The progress function of a task: it takes note, and stops a task that was cancelled."""
+
+    def __init__(self, task: BackgroundTask, write: Callable[[BackgroundTask], object]) -> None:
+        self._task, self._write, self._written_s = task, write, time.monotonic()
+
+    def __call__(self, stage: str, done: int, total: int | None = None, note: str = "") -> None:
+        task = self._task
+        if task.cancelled:
+            raise Cancelled("stopped")
+        task.stage, task.done, task.total, task.note = stage, done, total, note
+        if isinstance(note, Note) and note.severity == "doubtful" and total:
+            task.add_doubt((done - 1) / total, done / total, note)
+        task.version += 1
+        if time.monotonic() - self._written_s > WRITE_S:
+            self._written_s = time.monotonic()
+            self._write(task)
+
+    def answer(self, timeline: Timeline) -> None:
+        """Take a preliminary answer."""
+        self._task.answer = timeline.to_dict()
+        self._task.version += 1
 
 
 class TaskQueue:
@@ -169,25 +195,11 @@ class TaskQueue:
                 self._work(job)
 
     def _work(self, job: BackgroundTask) -> None:
-        written_s = time.monotonic()
-
-        def progress(stage: str, done: int, total: int | None = None, note: str = "") -> None:
-            nonlocal written_s
-            if job.cancelled:
-                raise Cancelled("stopped")
-            job.stage, job.done, job.total, job.note = stage, done, total, note
-            if isinstance(note, Note) and note.severity == "doubtful" and total:
-                job.add_doubt((done - 1) / total, done / total, note)
-            job.version += 1
-            if time.monotonic() - written_s > WRITE_S:
-                written_s = time.monotonic()
-                self._write(job)
-
         job.state = "running"
         job.version += 1
         try:
             assert job.work is not None
-            job.result = job.work(progress)
+            job.result = job.work(TaskProgress(job, self._write))
             self._end(job, "done")
         except Cancelled as error:
             self._end(job, "stopped", str(error))
@@ -204,7 +216,12 @@ class TaskQueue:
 
     def _end(self, job: BackgroundTask, state: str, problem: str | None = None) -> None:
         sentence = None if problem is None else one_line(problem)
-        ended = {"state": state, "problem": sentence, "version": job.version + 1}
+        ended: dict[str, Any] = {
+            "answer": None,
+            "state": state,
+            "problem": sentence,
+            "version": job.version + 1,
+        }
         with contextlib.suppress(OSError, InputError):  # a full disk: after a restart, interrupted
             self._write(job, **ended)
         vars(job).update(ended)  # all at once, for whoever reads it meanwhile
