@@ -128,6 +128,7 @@ class SceneDocument(msgspec.Struct, forbid_unknown_fields=True):
     video: str | None
     axis: Range
     observed: list[Run]
+    seen: list[Run] | None
     times: Knots | None
     source: Knots | None
     zero: str
@@ -179,6 +180,7 @@ def scene(
         video,
         Range(*axis.frames),
         [_run(run) for run in history.runs()],
+        None if history.seen.all() else _seen(history),
         _times(axis, most),
         _source(history, most),
         "median" if timeline.evidence is None else timeline.evidence.zero,
@@ -222,6 +224,14 @@ def scene(
     )
     document: dict[str, Any] = msgspec.to_builtins(drawn)
     return document
+
+
+def _seen(history: History) -> list[Run]:
+    """Return runs of frames that the encoder saw."""
+    frames = history.frames[history.seen]
+    ends = np.flatnonzero(np.diff(frames) != 1)
+    first, last = np.concatenate(([0], ends + 1)), np.concatenate((ends, [len(frames) - 1]))
+    return [(int(a), int(b)) for a, b in zip(frames[first], frames[last], strict=True)]
 
 
 def timeline_module() -> str:
