@@ -10,6 +10,7 @@ from helpers.errors import refused
 from dejacue import Finding, Store, find
 from dejacue.files import read_history
 from dejacue.pipeline import Job, encode
+from dejacue.pipeline.where import InMasks
 from dejacue.sources import looking
 from dejacue.sources.encoders.mini import Mini
 from dejacue.sources.looking import SmallPictures, crops_path
@@ -91,7 +92,8 @@ def test_a_budget_that_is_none_is_refused_before_anything_is_opened(cup, budget)
 
 
 def test_looking_needs_words_and_a_history_takes_no_budget(cup, scene, tmp_path):
-    job = Job(video=scene / "scene.mp4", masks=scene / "Annotations", looks="auto", objects=[1])
+    where = InMasks(masks=scene / "Annotations")
+    job = Job(video=scene / "scene.mp4", where=where, looks="auto", objects=[1])
     with refused(field="looks"):
         encode(job)
     cup(folder=tmp_path)
