@@ -151,7 +151,7 @@ def find(
                   all or, of a slow encoder, about four a second (docs/video.md)
     encoder       a name or an Encoder (siglip2; with a history: the one that it was made with)
     looks         frames that the encoder sees: all, in order; "auto": as many as the answer needs;
-                  40 or "25%": at most so many. What lies between is filled in (docs/video.md)
+                  40 or "25%": at most so many. What lies between is filled in
     readout       contrast, joint (every occurrence), published (the paper), …, or a readout object
     smoothing     of readouts other than contrast and joint, an odd number of frames
     top           windows per description (None: as many as suit the readout)
