@@ -101,7 +101,7 @@ def test_a_manifest_is_one_that_ingest_takes(tmp_path) -> None:
     path = tmp_path / "lists" / "all.csv"
     assert write_manifest(path, open_dataset(tmp_path / "data")) == {}
     items = read_manifest(path)
-    assert [(item.id, item.objects, item.kind) for item in items] == [
+    assert [(item.id, item.objects, item.where.kind) for item in items] == [
         ("7_peel_onion", "all", "indexed"),
         ("8_cut_tomato", "all", "indexed"),
     ]

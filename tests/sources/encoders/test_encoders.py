@@ -279,7 +279,7 @@ def test_one_sentence_names_model_and_tokenizer_files_with_their_folders(no_hub)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("precision", ["int8", "fp16"])
 def test_smaller_exports_are_near_the_whole_one(
-    offline, tmp_path, monkeypatch, dejacue, precision
+    offline, tmp_path, monkeypatch, dejacue, precision, release
 ) -> None:
     # made here of the small model, as those of the hub are of the published one
     root = tmp_path / "weights"
@@ -295,6 +295,7 @@ def test_smaller_exports_are_near_the_whole_one(
     images, texts = siglip.cosines(precision)
     assert 0.95 < images < 1
     assert 0.95 < texts < 1
+    monkeypatch.setenv("DEJACUE_DATA", str(release.folder))
     ran = dejacue("weights", "check", f"siglip2:{precision}")
     assert ran.code == 2  # it runs, but is not the model of the paper
     assert (
