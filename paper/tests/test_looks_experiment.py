@@ -20,10 +20,11 @@ def test_a_part_of_the_frames_gives_nearly_the_answer_of_all():
     corpus = Corpus(entries(4), "auto")
     for row in experiment.READOUTS:
         values = {(v.row, v.metric): v.here for v in experiment.rows("made", corpus, row)}
-        assert values[f"made: {row}, auto", "share of looks"] < 0.4
-        assert values[f"made: {row}, auto", "agreement"] > 0.9
+        by_example = row == experiment.EXAMPLES  # served less well: beyond.md
+        assert values[f"made: {row}, auto", "share of looks"] < (0.6 if by_example else 0.4)
+        assert values[f"made: {row}, auto", "agreement"] > (0.75 if by_example else 0.9)
         accuracy = [values[f"made: {row}, {kind}", "Top-1 tIoU"] for kind in ("all", "auto")]
-        assert abs(accuracy[0] - accuracy[1]) < 0.1
+        assert abs(accuracy[0] - accuracy[1]) < (0.2 if by_example else 0.02)
 
 
 def test_even_looks_are_as_many_and_rows_between_are_filled():
