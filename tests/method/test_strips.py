@@ -69,6 +69,15 @@ def test_marks_are_facts_from_the_first_picture_to_the_last():
     assert "Strip of 12 pictures" in repr(strip)
 
 
+def test_marks_of_some_pictures_keep_what_is_known_of_the_others():
+    _, finding = made()
+    strip = finding.strip(12)
+    answer = finding.mark(strip, {"filled": (4, 8), "empty": [(0, 2), (10, 11)]})
+    known = answer.mark(answer.strip(12), {"filled": (4, 7)}).named
+    assert known["empty"] == answer.named["empty"]
+    assert set(answer.named["filled"]) <= set(known["filled"])
+
+
 def test_where_all_frames_are_covered_what_is_not_marked_stays_unknown():
     _, finding = made(covers="all")
     strip = finding.strip(12)
@@ -235,12 +244,14 @@ def test_the_command_line_writes_a_strip_and_takes_marks(tmp_path, dejacue, monk
     for bad in ("full", "full=0", "full=a", "full=3-99", "full=5-3", "nothing=3"):
         assert dejacue("find", out, "--mark", bad).code == 2
     assert dejacue("find", out, "--strip", "-r", "published").code == 2
-    answers = iter(["full=9-2", "full=3-6", ""])
+    answers = iter(["full=9-2", "full=3-6 'half full'=8", ""])
     monkeypatch.setattr("dejacue.cli.find.asks", lambda: True)
     monkeypatch.setattr("typer.prompt", lambda *_, **__: next(answers))
     ran = dejacue("find", out, "--strip", "-o", tmp_path / "asked")
     assert ran.code == 0, ran.err
-    assert ran.err.count("strip: ") == 2  # of the whole, and of a border
+    assert "strip.png" in ran.err  # stays that of the whole, to which --mark refers
+    assert "border.png" in ran.err
+    assert Finding.read(tmp_path / "asked").named["half full"]
     assert Window(frames[2], frames[5]) in Finding.read(tmp_path / "asked").named["full"]
 
 

@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import os
 import re
+import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -404,10 +405,11 @@ def _with_marks(findings: Sequence[Finding], outputs: Outputs, place: Path) -> l
         raise InputError(problem, field="mark", remedy="choose one with --object")
     answers = []
     for finding in findings:
-        name = f"strip-{file_name(finding.history.id)}.png" if len(findings) > 1 else "strip.png"
+        of = f"-{file_name(finding.history.id)}" if len(findings) > 1 else ""
 
-        def written(strip: Strip, name: str = name) -> Strip:
-            say_written(write_bytes(place / name, strip_sheet(strip)), "strip")
+        def written(strip: Strip, of: str = of) -> Strip:
+            kind = "strip" if strip.border is None else "border"  # --mark is of the strip
+            say_written(write_bytes(place / f"{kind}{of}.png", strip_sheet(strip)), kind)
             if strip.missing is not None:
                 notes(strip.missing)
             return strip
@@ -423,6 +425,9 @@ def _with_marks(findings: Sequence[Finding], outputs: Outputs, place: Path) -> l
                 if not finding.borders():
                     break
                 strip = written(finding.strip(8, border=finding.borders()[0]))
+        elif finding.meaningless is None:
+            form = shlex.quote(f"{next(iter(finding.vocabulary.states))}=3-6")
+            say(f"mark its pictures with --mark, as in --mark {form}", stderr=True)
         answers.append(finding)
     return answers
 
@@ -434,7 +439,7 @@ def asks() -> bool:
 
 def _asked(finding: Finding, strip: Strip) -> Marks | None:
     """Return what is answered at the prompt: marks, or None for an empty line."""
-    states = ", ".join(finding.vocabulary.states)
+    states = ", ".join(map(shlex.quote, finding.vocabulary.states))
     where = "" if strip.border is None else f" at the {strip.border.side} of {strip.border.state}"
     question = f"pictures{where} of {states} (full=3-6 empty=8-9; Enter: no more)"
     while True:
@@ -445,9 +450,9 @@ def _asked(finding: Finding, strip: Strip) -> Marks | None:
         if not line.strip():
             return None
         try:
-            marks = _marks(line.split())
+            marks = _marks(shlex.split(line))
             finding.mark(strip, marks)
-        except InputError as error:
+        except (InputError, ValueError) as error:  # the latter: a quote that does not end
             say(str(error), stderr=True)
         else:
             return marks

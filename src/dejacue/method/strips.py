@@ -24,6 +24,7 @@ from dejacue.records.example import NONE, Example
 Side = Literal["start", "end"]
 SIDES: tuple[Side, ...] = ("start", "end")
 MAX_PICTURES = 1000
+KEPT = -2  # label of a picture that is not marked, of which something is known
 Load = Callable[[Sequence[int]], Sequence[bytes | None]]  # JPEGs of frames of the history
 
 
@@ -206,8 +207,9 @@ def marked(
     """Return the vocabulary with what a person marked on a strip of this history.
 
     marks   state → (first, last) picture, or several; pictures count from 0, both included. The
-            state None (or "none") is none of the states. Pictures that are not marked show none of
-            them, except where every frame shows a state (``covers``): then they stay unknown.
+            state None (or "none") is none of the states. Pictures that are not marked keep what
+            is known of them; else they show none of the states, except where every frame shows a
+            state (``covers``): then they stay unknown.
             At a border, if only its state is marked, they show what comes after it; where a
             state is looked for that was not marked before, they stay unknown.
 
@@ -288,9 +290,9 @@ def _labelled(vocabulary: Vocabulary, strip: Strip, marks: Any) -> list[tuple[in
         for first, last in _spans(name, spans, len(strip)):
             for k in range(first, last + 1):
                 if labels[k] >= 0:
-                    problem = f"picture {k} (counted from 0) is marked for both {name} and "
+                    both = dict.fromkeys([names[labels[k]], name])
                     raise InputError(
-                        f"{problem}{names[labels[k]]}",
+                        f"a picture is marked twice, for {' and '.join(both)}",
                         field="marks",
                         value=k,
                         remedy="give each picture to one state",
@@ -298,7 +300,14 @@ def _labelled(vocabulary: Vocabulary, strip: Strip, marks: Any) -> list[tuple[in
                 labels[k] = names.index(name)
             labelled.append((names.index(name), first, last))
     default = _unmarked(vocabulary, strip, set(labels))
+    known = known_frames_of(strip.history, vocabulary).labels
+    known = known[np.searchsorted(strip.history.frames, strip.frames)]
+    for k in np.flatnonzero(known >= 0).tolist():
+        if labels[k] < 0:
+            labels[k] = KEPT
     for label, first, last in _stretches(labels):
+        if label == KEPT:
+            continue
         if label < 0 and 0 <= default < len(vocabulary.states):
             labelled.append((default, first, last))
         elif label < 0 and default >= 0:  # between two pictures, something may be
@@ -329,8 +338,8 @@ def _spans(state: str, spans: Any, count: int) -> list[tuple[int, int]]:
     for span in several:
         first, last = (span, span) if is_count(span, 0) else span if _is_pair(span) else (None, 0)
         if first is None or not 0 <= first <= last < count:
-            problem = f"the mark {span!r:.40} of {state}"
-            remedy = f"give (first, last) with first ≤ last, from 0 to {count - 1}"
+            problem = f"a mark of {state} is not a first and a last of the {count} pictures"
+            remedy = "give two pictures of the strip, the first one first"
             raise InputError(problem, field="marks", value=span, remedy=remedy)
         pairs.append((int(first), int(last)))
     return pairs

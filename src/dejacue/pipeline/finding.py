@@ -247,9 +247,10 @@ class Finding:
         """Return the finding with what you see on a strip: ``mark(strip, {"full": (2, 5)})``.
 
         Pictures count from 0, first and last included; several stretches of a state are a list.
-        All frames between them are facts. Pictures that are not marked show none of the states
-        or, where the vocabulary covers all frames, stay unknown; at a border where its state
-        alone is marked, they show what follows it. Later marks replace earlier ones.
+        All frames between them are facts. Pictures that are not marked keep what is known of them;
+        else they show none of the states or, where the vocabulary covers all frames, stay unknown;
+        at a border where its state alone is marked, they show what follows it. Later marks replace
+        earlier ones.
         """
         return self._read_again(marked(self.history, self.vocabulary, strip, marks))
 

@@ -286,7 +286,7 @@ class ByName:
         names = [self.names] if isinstance(self.names, str) else self.names
         default = BY_EXAMPLE if is_example(names) else DEFAULT_DETECTOR
         detector = {} if self.detector is not None else {"detector": default}
-        return {**detector, **_default_models(self.tracker)}
+        return detector if self.tracker is not None else {**detector, "tracker": "sam2"}
 
     def check(self, video: Video) -> None:
         """Refuse to look for something without a name."""
