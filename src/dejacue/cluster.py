@@ -158,9 +158,10 @@ def _private_folder() -> Iterator[str]:
     for left in glob.glob(os.path.join(place, f"{_FOLDER}*")):
         lock = _locked(left)
         if lock is not None:
-            shutil.rmtree(left, ignore_errors=True)
+            if _is_of_a_dead_process(left):
+                shutil.rmtree(left, ignore_errors=True)
             os.close(lock)
-    folder = tempfile.mkdtemp(prefix=_FOLDER, dir=place)
+    folder = tempfile.mkdtemp(prefix=f"{_FOLDER}{os.getpid()}-", dir=place)
     lock = _locked(folder)
     try:
         yield folder
@@ -168,6 +169,18 @@ def _private_folder() -> Iterator[str]:
         shutil.rmtree(folder, ignore_errors=True)
         if lock is not None:
             os.close(lock)
+
+
+def _is_of_a_dead_process(folder: str) -> bool:
+    """Look at the process in the name, too: between its making and its lock a folder is in use."""
+    process, _, _ = os.path.basename(folder).removeprefix(_FOLDER).partition("-")
+    try:
+        os.kill(int(process), 0)
+    except ProcessLookupError:
+        return True
+    except (OSError, ValueError, OverflowError):  # somebody else's, or not a name of ours
+        pass
+    return False
 
 
 def _locked(folder: str) -> int | None:

@@ -202,11 +202,14 @@ def axe(chromium):
 
     def check(page: Any) -> list[str]:
         page.evaluate(source)
-        result = page.evaluate("axe.run()")
-        return [
-            f"{rule['id']}: {rule['help']} {[node['html'][:120] for node in rule['nodes']]}"
-            for rule in result["violations"]
-        ]
+        # all that is right would be much to bring over
+        return page.evaluate(
+            """async () => {
+              const { violations } = await axe.run({ resultTypes: ["violations"] });
+              return violations.map(({ id, help, nodes }) =>
+                `${id}: ${help} ${nodes.map(({ html }) => html.slice(0, 120)).join(", ")}`);
+            }"""
+        )
 
     return check
 

@@ -248,15 +248,20 @@ def test_ray_on_this_machine_listens_to_this_machine_only(ray) -> None:
 
 
 def test_the_folder_of_a_killed_run_is_removed_by_the_next_one() -> None:
-    left = Path(tempfile.mkdtemp(prefix="dejacue-ray-", dir="/tmp"))  # nobody holds its lock
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    left, used = (Path(f"/tmp/dejacue-ray-{pid}-test") for pid in (ended.pid, os.getpid()))
     try:
-        (left / "r").mkdir()
+        for folder in (left, used):
+            (folder / "r").mkdir(parents=True)
         with cluster._private_folder() as first, cluster._private_folder() as second:
             assert not left.exists()
+            assert used.exists()  # of a process that is alive
             assert {os.stat(folder).st_mode & 0o777 for folder in (first, second)} == {0o700}
         assert not os.path.exists(first)
     finally:
-        shutil.rmtree(left, ignore_errors=True)
+        for folder in (left, used):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def test_engines_that_cannot_be_used_are_refused_at_once(tmp_path, monkeypatch) -> None:

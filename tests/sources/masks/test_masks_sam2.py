@@ -299,7 +299,7 @@ def test_every_way_says_the_same_of_objects(scene, tmp_path, dejacue) -> None:
     assert (tmp_path / "findings" / "scene-2" / "report.html").is_file()
     ran = dejacue("live", *video, *words, "--objects", "1,2")
     assert ran.code == 2
-    assert "--objects 1" in ran.err
+    assert "--object 1" in ran.err
     for column, ids in (("1+2", ["scene"]), ('"1,2"', ["scene-1", "scene-2"])):
         manifest = tmp_path / "all.csv"
         line = f"{folder / 'scene.mp4'},{folder / 'halves'},{column}"
