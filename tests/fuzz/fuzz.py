@@ -139,12 +139,21 @@ class Worker:
         arguments = (self.inputs, self.seed, self.corpus, self.folder, self.now, self.failures)
         self.process = self.context.Process(target=work, args=arguments)
         self.process.start()
+        self.idle_since = time.monotonic()
 
     def watch(self) -> list[Failure]:
         """Return what has failed since; kill what hangs, and go on after what has died."""
         failures = []
         started = self.now[1]
+        if started:
+            self.idle_since = time.monotonic()
         if self.process.is_alive():
+            if time.monotonic() - self.idle_since > 3 * MAX_SECONDS and self.now[0] < len(
+                self.inputs
+            ):  # a thread held a lock at the fork, which nobody releases there
+                self.process.kill()
+                self.process.join()
+                self.start()
             late = bool(started) and (
                 computed(self.process.pid) - self.now[2] > MAX_SECONDS
                 or time.monotonic() - started > 3 * MAX_SECONDS  # others may want the machine
