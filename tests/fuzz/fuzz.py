@@ -268,7 +268,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--replay", metavar="TARGET:NUMBER")
     parser.add_argument("--list", action="store_true", help="the targets and their shares")
-    parser.add_argument("--sizes", action="store_true", help="all files of sizes.py, measured")
+    parser.add_argument("--sizes", action="store_true", help="the files of sizes.py, measured")
     options = parser.parse_args()
     unknown = [name for name in options.targets if name not in TARGETS]
     if unknown:
@@ -277,7 +277,7 @@ def main() -> int:
         print("\n".join(f"{target.share:5d} {name}" for name, target in TARGETS.items()))
         return 0
     if options.sizes:
-        return sizes.measure_all()
+        return sizes.measure_all(options.targets)
     with tempfile.TemporaryDirectory(prefix="dejacue-fuzz-") as place:
         commands.alone(Path(place))
         if options.replay:

@@ -153,12 +153,13 @@ def test_where_no_thread_can_be_started_the_command_says_so(dejacue, question, m
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the limit is that of Linux")
 def test_under_a_limit_of_memory_there_is_a_sentence_and_no_traceback(question, tmp_path) -> None:
-    import resource
-
     limit = 250 << 20  # less than the libraries take
+    start = (
+        f"import resource, runpy; resource.setrlimit(resource.RLIMIT_AS, ({limit}, {limit})); "
+        "runpy.run_module('dejacue', run_name='__main__', alter_sys=True)"
+    )
     ran = subprocess.run(
-        [sys.executable, "-m", "dejacue", *map(str, question)],
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)),
+        [sys.executable, "-c", start, *map(str, question)],
         capture_output=True,
         text=True,
         cwd=tmp_path,

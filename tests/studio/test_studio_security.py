@@ -8,7 +8,6 @@ import logging
 import os
 import re
 import shutil
-import signal
 import socket
 import subprocess
 import sys
@@ -386,27 +385,19 @@ def test_web_sockets_are_not_spoken(studio) -> None:
 @contextmanager
 def running(root: Path, *options: str):
     """Run the command in a process of its own; yield it, the address with the token, its output."""
-    command = [
-        sys.executable,
-        "-m",
-        "dejacue",
-        "studio",
-        str(root),
-        "--no-browser",
-        "--port",
-        "0",
-        "--encoder",
-        "mini",
-        *options,
-    ]
+    # a shell that starts tests in the background has them ignore Ctrl-C
+    start = (
+        "import runpy, signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+        "runpy.run_module('dejacue', run_name='__main__', alter_sys=True)"
+    )
+    choices = ["--no-browser", "--port", "0", "--encoder", "mini", *options]
+    command = [sys.executable, "-c", start, "studio", str(root), *choices]
     process = subprocess.Popen(
         command,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         env={**os.environ, "COLUMNS": "400", "TERM": "dumb"},
-        # a shell that starts tests in the background has them ignore Ctrl-C
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     try:
         lines = []
