@@ -40,6 +40,15 @@ def test_no_name_leaves_open_what_it_names(trees):
     ] == []
 
 
+def test_a_class_name_is_used_once(trees):
+    places: dict[str, list[str]] = {}
+    for path, tree in trees.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef):
+                places.setdefault(node.name, []).append(f"{path.relative_to(ROOT)}:{node.lineno}")
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}
+
+
 def test_docstrings_of_functions_open_with_a_verb(trees):
     assert [
         f"{path.relative_to(ROOT)}:{node.lineno}: {text}"

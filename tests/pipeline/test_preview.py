@@ -13,7 +13,7 @@ from dejacue import Finding, find, locate
 from dejacue.cli import main, tables
 from dejacue.errors import Cancelled
 from dejacue.pipeline import _preview
-from dejacue.pipeline._preview import Preview
+from dejacue.pipeline._preview import PreliminaryAnswers
 from dejacue.progress import silent
 from dejacue.sources.encoders.mini import Mini
 from dejacue_paper import generate
@@ -57,12 +57,12 @@ def cup(scene, monkeypatch):
 
 def test_answers_come_about_once_a_second_and_not_to_a_plain_function():
     now, scene, watcher = 0.0, generate(1), Watcher()
-    preview = Preview(watcher, lambda history: history, lambda: now)
+    preview = PreliminaryAnswers(watcher, lambda history: history, lambda: now)
     for tenth in range(35):
         now = tenth / 10
         preview.see(lambda: {"cup": scene.history})
     assert len(watcher.answers) == 3
-    plain = Preview(silent, lambda history: pytest.fail("read"), lambda: now)
+    plain = PreliminaryAnswers(silent, lambda history: pytest.fail("read"), lambda: now)
     now = 99.0
     plain.see(lambda: {"cup": scene.history})
     assert list(plain.histories) == ["cup"]
@@ -76,7 +76,7 @@ def test_reading_answers_takes_a_small_share_of_the_time():
         now += 2.0
         return history
 
-    preview = Preview(watcher, slow, lambda: now)
+    preview = PreliminaryAnswers(watcher, slow, lambda: now)
     for _ in range(50):
         now += 1.0
         preview.see(lambda: {"cup": scene.history})

@@ -59,7 +59,7 @@ def main() -> None:
 
         note(str(message))
 
-    class Notes(logging.Handler):
+    class MessageHandler(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
             show(record.getMessage())
 
@@ -68,7 +68,7 @@ def main() -> None:
             stream.reconfigure(errors="replace")
     warnings.showwarning = show  # a sentence, without the place in our code
     log = logging.getLogger("dejacue")
-    log.handlers = [Notes()]
+    log.handlers = [MessageHandler()]
     log.setLevel(logging.INFO)
     try:
         try:

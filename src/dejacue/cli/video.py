@@ -16,7 +16,7 @@ from dejacue.errors import InputError, counted
 from dejacue.sources.atomic import check_place
 
 if TYPE_CHECKING:
-    from dejacue.sources.tracks import Notes
+    from dejacue.sources.tracks import TrackNotes
 
 MAX_LISTED_DOUBTS = 10
 TRACK_SETTINGS = {**o.VIDEO_SETTINGS, **o.PRECISION}
@@ -93,7 +93,7 @@ def track(
         say(f"next, run dejacue find with {' or '.join(choices)}")
 
 
-def summarise_tracking(output: Path, tracked: Notes, stderr: bool = False) -> None:
+def summarise_tracking(output: Path, tracked: TrackNotes, stderr: bool = False) -> None:
     """Say in how many frames each object is seen, and where the tracker may be wrong."""
     from dejacue.report.track_sheet import sheet_path
 

@@ -143,7 +143,7 @@ class Ordered(StateReadout):
                 row[facts.barred(state)] -= IMPOSSIBLE * count
             boundaries[facts.marks] = IMPOSSIBLE * count
             edges_of_facts = np.union1d(np.flatnonzero(np.diff(facts.labels)) + 1, facts.marks)
-        parts = _Parts(rows, boundaries, reduced(view.history), self.change, self.place)
+        parts = _Division(rows, boundaries, reduced(view.history), self.change, self.place)
         edges = parts.best(edges_of_facts[:MAX_BOUNDARIES])  # more of them fit no order
         if parts.score(edges) < (np.sum(boundaries > 0) - HALF) * IMPOSSIBLE:
             names = list(view.vocabulary.states)
@@ -186,7 +186,7 @@ class Ordered(StateReadout):
         return notes
 
 
-class _Parts:
+class _Division:
     """The score of dividing N frames into K consecutive parts."""
 
     def __init__(

@@ -142,12 +142,12 @@ def _even(count: int, size: int) -> Ints:
     return np.clip(at, 0, size - 1).astype(np.int64)
 
 
-def _nearest(positions: Ints, kept: Ints) -> Ints:
-    """Return for each position the nearest kept one in its range, each once."""
-    kept = kept[(kept >= positions[0]) & (kept <= positions[-1])]
-    if not len(kept):
+def _nearest(positions: Ints, allowed: Ints) -> Ints:
+    """Return for each position the nearest allowed one in its range, each once."""
+    allowed = allowed[(allowed >= positions[0]) & (allowed <= positions[-1])]
+    if not len(allowed):
         return positions
-    nearest: Ints = np.unique(kept[np.abs(positions[:, None] - kept[None, :]).argmin(axis=1)])
+    nearest: Ints = np.unique(allowed[np.abs(positions[:, None] - allowed[None, :]).argmin(axis=1)])
     return nearest
 
 
@@ -222,12 +222,14 @@ def marked(
         Example(names[label], (frames[first], frames[last]))
         for label, first, last in _labelled(vocabulary, strip, marks)
     ]
-    held = np.full(len(history), -1)
+    new_labels = np.full(len(history), -1)
     for example in added:
         first, end = example.positions(history)
-        held[first:end] = names.index(example.state)
-    kept = [part for e in vocabulary.examples for part in _kept(history, e, held, names)]
-    return replace(vocabulary, examples=kept).with_examples(_by_state(added))
+        new_labels[first:end] = names.index(example.state)
+    consistent = [
+        part for e in vocabulary.examples for part in _consistent(history, e, new_labels, names)
+    ]
+    return replace(vocabulary, examples=consistent).with_examples(_by_state(added))
 
 
 def _by_state(examples: Sequence[Example]) -> dict[str | None, list[Example]]:
@@ -237,15 +239,15 @@ def _by_state(examples: Sequence[Example]) -> dict[str | None, list[Example]]:
     return by_state
 
 
-def _kept(
-    history: History, example: Example, held: Ints, names: Sequence[str | None]
+def _consistent(
+    history: History, example: Example, new_labels: Ints, names: Sequence[str | None]
 ) -> Iterator[Example]:
     """Return the parts of an earlier example that later marks do not contradict."""
     if example.span is None:
         yield example
         return
     first, end = example.positions(history)
-    agrees = (held[first:end] < 0) | (held[first:end] == names.index(example.state))
+    agrees = (new_labels[first:end] < 0) | (new_labels[first:end] == names.index(example.state))
     if agrees.all():
         yield example
         return

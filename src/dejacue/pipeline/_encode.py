@@ -19,7 +19,7 @@ from typing import Any
 
 from dejacue.errors import Cancelled, InputError
 from dejacue.method.looks import ALL, Looks
-from dejacue.pipeline._preview import Preview
+from dejacue.pipeline._preview import PreliminaryAnswers
 from dejacue.pipeline.job import Job
 from dejacue.pipeline.where import NOTHING_SAVED, Observed, StrPath
 from dejacue.progress import Progress, silent
@@ -80,7 +80,7 @@ def encode(
     pictures: bool = True,
     progress: Progress = silent,
     plan: LookPlan | None = None,
-    preview: Preview | None = None,
+    preview: PreliminaryAnswers | None = None,
 ) -> dict[str, Encoded]:
     """Return the histories of a job by id.
 
@@ -227,7 +227,7 @@ def _new_histories(
     watch: Watch | None,
     progress: Progress,
     plan: LookPlan | None = None,
-    preview: Preview | None = None,
+    preview: PreliminaryAnswers | None = None,
 ) -> dict[str, History]:
     """Make the histories and, where they have files, write them."""
     place, video = files.partial, observed.video

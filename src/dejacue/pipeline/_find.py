@@ -26,7 +26,7 @@ from dejacue.method.coordinates import Coordinates
 from dejacue.method.looks import ALL, Looks
 from dejacue.method.readout import Readout
 from dejacue.pipeline._encode import Encoded, encode, history_warnings, with_interval_pictures
-from dejacue.pipeline._preview import Preview
+from dejacue.pipeline._preview import PreliminaryAnswers
 from dejacue.pipeline._readout import (
     Examples,
     LoadedVocabulary,
@@ -338,7 +338,7 @@ class Search:
             return timeline.replace(notes=in_order((*notes, *timeline.notes)))
 
         made = _provenance(self.job, observed, encoder)
-        preview = Preview(progress, preliminary)
+        preview = PreliminaryAnswers(progress, preliminary)
         try:
             encoded = encode(
                 job,

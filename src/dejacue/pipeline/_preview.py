@@ -22,7 +22,7 @@ class TakesAnswers(Protocol):
     def answer(self, timeline: Timeline) -> object: ...
 
 
-class Preview:
+class PreliminaryAnswers:
     """Gives the answer so far to a progress function that takes answers, about once a second.
 
     read    returns the answer of a history

@@ -44,8 +44,8 @@ from dejacue.sources.masks import (
 from dejacue.sources.masks._region import FIXED
 from dejacue.sources.masks.objects import object_groups, object_name
 from dejacue.sources.tracks import (
-    Notes,
     Tracker,
+    TrackNotes,
     check_target,
     default_tracker,
     open_written,
@@ -80,7 +80,7 @@ class Observed:
     video: Video
     masks: Masks
     objects: Mapping[str, Lineage]
-    notes: Notes | None = None
+    notes: TrackNotes | None = None
     warnings: tuple[str, ...] = ()
     temporary: bool = False  # the masks go when this goes
 

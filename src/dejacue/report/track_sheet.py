@@ -22,7 +22,7 @@ from dejacue.records._html import COLOURS, clock
 from dejacue.report.thumbnails import covered, grown, small_size
 from dejacue.sources.atomic import write_bytes
 from dejacue.sources.masks import Masks
-from dejacue.sources.tracks import Notes, open_written, read_notes
+from dejacue.sources.tracks import TrackNotes, open_written, read_notes
 from dejacue.sources.tracks.notes import notes_path
 from dejacue.sources.video import Frame, Video
 
@@ -54,7 +54,7 @@ def check_sheet(output: Path, video: Video) -> Path:
     return sheet
 
 
-def update_sheet(sheet: Path, output: Path, video: Video, notes: Notes) -> None:
+def update_sheet(sheet: Path, output: Path, video: Video, notes: TrackNotes) -> None:
     """Draw the sheet of masks that have been written, unless it is there: it holds the hash of the
     notes that it shows, so that masks which a killed run replaced are drawn by the next."""
     digest = hashlib.sha256(notes_path(output).read_bytes()).hexdigest()
@@ -75,7 +75,7 @@ def _notes_shown(sheet: Path) -> str | None:
         return None
 
 
-def _sheet_of(video: Video, masks: Masks, notes: Notes, texts: dict[str, str]) -> bytes:
+def _sheet_of(video: Video, masks: Masks, notes: TrackNotes, texts: dict[str, str]) -> bytes:
     positions = {frame: at for at, frame in enumerate(notes.frames)}
     doubtful = [
         positions[doubt.first] for _, doubt in notes.doubts_of() if doubt.first in positions
@@ -107,7 +107,7 @@ class Shot:
     doubts: tuple[str, ...] = ()
 
 
-def _shot(frame: Frame, picture: NDArray[np.uint8], at: int, notes: Notes) -> Shot:
+def _shot(frame: Frame, picture: NDArray[np.uint8], at: int, notes: TrackNotes) -> Shot:
     values = [track.presence[at] for track in notes.objects.values()]
     presence = " ".join("-" if value is None else f"{value:.2f}" for value in values)
     doubts = [

@@ -45,7 +45,7 @@ class Traits(NamedTuple):
 
 
 @dataclass(eq=False, slots=True)
-class Segment:
+class PacketGroup:
     """The packets from one start to the next, in the order of decoding."""
 
     number: int
@@ -66,8 +66,8 @@ class Stamp(NamedTuple):
 
     time_s: float | None
     pts: int
-    segment: Segment
-    before: Segment | None  # the segment before, to which leading pictures refer
+    segment: PacketGroup
+    before: PacketGroup | None  # the segment before, to which leading pictures refer
 
 
 class SparseDecoder:
@@ -110,7 +110,7 @@ class SparseDecoder:
             before, segment = segment, following
         self.reached_end = True
 
-    def _segments(self) -> Iterator[Segment]:
+    def _segments(self) -> Iterator[PacketGroup]:
         segment = None
         for packet in self._end.packets():
             if not packet.size:
@@ -127,7 +127,7 @@ class SparseDecoder:
             if traits.start:
                 if segment is not None:
                     yield segment
-                segment = Segment(0 if segment is None else segment.number + 1)
+                segment = PacketGroup(0 if segment is None else segment.number + 1)
             elif segment is None or (traits.leading and not segment.number):
                 raise Undecidable("it begins with pictures that refer to others")
             segment.packets.append((packet, traits))

@@ -442,11 +442,11 @@ class Store:
             raise self._error(problem, "every history needs its own id", "id", id)
         expected = meta.get("encoder")
         if history.encoder != expected and (expected is not None or "dimension" in meta):
-            its, that = (
+            encoder, stored = (
                 "an unnamed encoder" if name is None else f'"{name}"'
                 for name in (history.encoder, expected)
             )
-            problem = f"{which} was encoded with {its}, but the store contains {that}"
+            problem = f"{which} was encoded with {encoder}, but the store contains {stored}"
             raise self._error(problem, "use one store per encoder", "encoder", history.encoder)
         if history.dimension != int(meta.get("dimension", history.dimension)):
             raise self._error(

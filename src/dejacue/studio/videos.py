@@ -76,7 +76,7 @@ Number = Annotated[int, InPath(ge=0, le=MAX_FRAME)]
 Width = Annotated[int, Query(ge=16, le=4096)]
 
 
-class Preview(RequestModel):
+class PreviewRequest(RequestModel):
     """A box (x0, y0, x1, y1) around the object in a frame of the file, or points (x, y, whether it
     lies on the object), in pixels."""
 
@@ -153,7 +153,7 @@ def frame(id: Id, number: Number, studio: StudioDep, width: Width | None = None)
 
 
 @router.post("/api/videos/{id:path}/preview", dependencies=[Owner])
-def preview(id: Id, body: Preview, studio: StudioDep) -> Json:
+def preview(id: Id, body: PreviewRequest, studio: StudioDep) -> Json:
     """Return the outline of the object that a tracker sees in one frame."""
     frames = studio.frames(studio.workspace.video(id))
     _check(frames, body.frame)

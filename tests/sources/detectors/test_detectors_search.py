@@ -13,7 +13,7 @@ from dejacue import plugins
 from dejacue.errors import Cancelled, InputError
 from dejacue.sources.detectors import Detection, find_objects, load_detector
 from dejacue.sources.detectors.base import merged
-from dejacue.sources.detectors.looks import MAX_LOOKS, FramePlace, LookPlan, PictureReader
+from dejacue.sources.detectors.looks import MAX_LOOKS, FramePlace, PictureReader, SearchPlan
 from dejacue.sources.video import open_video, write_video
 
 HEIGHT, WIDTH, RATE = 48, 80, 10
@@ -215,7 +215,7 @@ def plan_looks(seconds: float, cuts=(), *, rate=30.0, found=lambda position: Fal
     count = round(seconds * rate)
     places = [FramePlace(at, at, at / rate, None) for at in range(count)]
     edges = [0, *(round(cut * rate) for cut in cuts), count]
-    plan = LookPlan(places, [(start, end - 1) for start, end in pairwise(edges)], **options)
+    plan = SearchPlan(places, [(start, end - 1) for start, end in pairwise(edges)], **options)
     rounds = []
     while positions := plan.next_round():
         rounds.append(positions)

@@ -26,7 +26,7 @@ from dejacue.report.track_sheet import (
 from dejacue.sources.masks import open_masks
 from dejacue.sources.tracks import follow, propagate, read_notes
 from dejacue.sources.tracks.doubts import Doubt
-from dejacue.sources.tracks.notes import Notes, TrackedObject
+from dejacue.sources.tracks.notes import TrackedObject, TrackNotes
 from dejacue.sources.video import open_video, write_video
 from dejacue_paper.data.rendered import render, write_scene
 
@@ -500,7 +500,7 @@ def test_of_many_doubts_ten_are_shown_and_the_others_counted(capsys, tmp_path, c
     noted = TrackedObject("key", 20, 0, (1.0,) * 20, doubts)
     summarise_tracking(
         tmp_path / "masks",
-        Notes(
+        TrackNotes(
             tracker="box",
             approximate=True,
             details={},

@@ -259,7 +259,7 @@ def _buffers(block: Any) -> Iterator[dict[str, Any]]:
 
 
 @dataclass
-class _Parts:
+class _ItemBatches:
     item: Item
     known: PartialRows
     batches: dict[int, tuple[Chunk, Rows | None]] = field(default_factory=dict)
@@ -272,13 +272,13 @@ class _Joined:
     """Collect the batches of items until all of an item have arrived."""
 
     def __init__(self, run: IngestRun) -> None:
-        self._run, self._open = run, dict[str, _Parts]()
+        self._run, self._open = run, dict[str, _ItemBatches]()
         self._info = run.decoding.encoder
 
     def begin(self, item: Item) -> dict[str, Any]:
         """Return a row of the dataset: the item, and which crops have been encoded before."""
         known = PartialRows(self._run.writer.partial(item), self._info.key)
-        self._open[item.id] = _Parts(item, known)
+        self._open[item.id] = _ItemBatches(item, known)
         here = item.moved(_absolute)
         return {"item": pickle.dumps(here), "known": b"".join(known)}
 
@@ -305,7 +305,7 @@ class _Joined:
         if len(parts.batches) == parts.count:
             self._finish(self._open.pop(item))
 
-    def _finish(self, parts: _Parts) -> None:
+    def _finish(self, parts: _ItemBatches) -> None:
         """Build histories in the order of the frames: rows are those of the local engine."""
         if isinstance(parts.end, Failed):
             self._run.writer.failed(parts.item, parts.end.what)

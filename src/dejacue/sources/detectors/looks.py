@@ -51,7 +51,7 @@ class Stretch:
 
 
 @dataclass
-class LookPlan:
+class SearchPlan:
     """Decides, round by round, which positions are looked at.
 
     places   all frames of the video

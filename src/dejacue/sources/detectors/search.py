@@ -27,7 +27,7 @@ from dejacue.sources.detectors.base import (
     merged,
 )
 from dejacue.sources.detectors.loading import load_detector
-from dejacue.sources.detectors.looks import MAX_LOOKS, FramePlace, LookPlan, PictureReader
+from dejacue.sources.detectors.looks import MAX_LOOKS, FramePlace, PictureReader, SearchPlan
 from dejacue.sources.detectors.shots import ShotDetector
 from dejacue.sources.tracks.base import Box, Prompt
 from dejacue.sources.video import Video, open_video
@@ -248,7 +248,7 @@ def _look(
         )
         for shot in shots
     ]
-    plan = LookPlan(places, bounds, max_looks)
+    plan = SearchPlan(places, bounds, max_looks)
     looks: list[Look] = []
     with PictureReader(video) as reader:
         while positions := plan.next_round():

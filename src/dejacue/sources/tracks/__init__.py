@@ -13,12 +13,12 @@ What people write becomes prompts in prompts.py; doubts.py says where to look.
 from dejacue.sources.tracks.base import Prompt, Tracker
 from dejacue.sources.tracks.follow import check_target, open_written, write_track
 from dejacue.sources.tracks.loading import check_tracker, default_tracker, load_tracker
-from dejacue.sources.tracks.notes import Notes, match_of, read_notes
+from dejacue.sources.tracks.notes import TrackNotes, match_of, read_notes
 from dejacue.sources.tracks.prompts import RawPrompt
 from dejacue.sources.tracks.propagate import TrackRequest, track
 
 __all__ = [
-    "Notes",
+    "TrackNotes",
     "Prompt",
     "RawPrompt",
     "TrackRequest",

@@ -39,8 +39,8 @@ from dejacue.sources.tracks.base import Mask, Prompt, Tracker
 from dejacue.sources.tracks.doubts import KINDS, PAST_FRAMES, Series, find_doubts
 from dejacue.sources.tracks.loading import load_tracker
 from dejacue.sources.tracks.notes import (
-    Notes,
     TrackedObject,
+    TrackNotes,
     has_notes,
     notes_path,
     raw_prompts,
@@ -142,7 +142,7 @@ class TrackerOptions:
 class Followed:
     """The notes of the masks that were written or reused, and warnings for the user."""
 
-    notes: Notes
+    notes: TrackNotes
     warnings: tuple[str, ...]
 
 
@@ -197,10 +197,10 @@ def _request(
 
 def placed_prompts(
     video: Video, prompts: Prompts, output: Path | None = None
-) -> tuple[list[Prompt], Lineages, Notes | None]:
+) -> tuple[list[Prompt], Lineages, TrackNotes | None]:
     """Return the prompts at their positions, which ids are pieces of one object, and the notes of
     the masks in ``output`` to which the prompts add pieces."""
-    before: Notes | None = None
+    before: TrackNotes | None = None
     if isinstance(prompts, TypedPrompts):
         if prompts.adds and not prompts.first and output is not None and output.exists():
             before = read_notes(output)
@@ -227,7 +227,7 @@ def placed_prompts(
 
 
 def _check_same(
-    output: Path, before: Notes, video: Video, tracker: Tracker, options: TrackerOptions
+    output: Path, before: TrackNotes, video: Video, tracker: Tracker, options: TrackerOptions
 ) -> None:
     """Refuse to add pieces that would be followed in another way than the others were."""
     pairs = {
@@ -260,7 +260,7 @@ def write_track(
     *,
     lineages: Lineages | None = None,
     progress: Progress = silent,
-) -> Notes:
+) -> TrackNotes:
     """Follow the objects and write their masks, with notes: into a folder of PNG, .npz or .json.
 
     Masks that were made from the same video, prompts and tracker are kept; where objects were
@@ -312,7 +312,7 @@ def write_track(
         names = [row.name for row in rows if row.name is not None]
         times = [row.time_s for row in rows if row.time_s is not None]
         stems = len(set(names)) == len(rows)
-        notes = Notes(
+        notes = TrackNotes(
             request.tracker.name,
             request.tracker.approximate,
             dict(request.tracker.details),
@@ -382,12 +382,12 @@ def _objection(target: Path) -> str | None:
     return None
 
 
-def open_written(path: str | os.PathLike[str], notes: Notes) -> Masks:
+def open_written(path: str | os.PathLike[str], notes: TrackNotes) -> Masks:
     """Open the masks that these notes are about."""
     return open_masks(path, kind=WRITTEN_AS.get(Path(path).suffix.lower()), match=notes.match)
 
 
-def _before(target: Path) -> Notes | None:
+def _before(target: Path) -> TrackNotes | None:
     """Return the notes of an earlier run, if all that it has written is there and can be read."""
     try:
         notes = read_notes(target) if target.exists() else None
@@ -397,7 +397,7 @@ def _before(target: Path) -> Notes | None:
     return notes if whole else None
 
 
-def _without_objects(notes: Notes) -> list[FrameRecord]:
+def _without_objects(notes: TrackNotes) -> list[FrameRecord]:
     times: Sequence[float | None] = notes.times_s or [None] * len(notes.frames)
     names: Sequence[str | None] = notes.names or [None] * len(notes.frames)
     frames = zip(notes.frames, times, names, strict=True)
@@ -478,7 +478,7 @@ class _MaskRows:
     rows: Sequence[FrameRecord]
     masks: Masks | None
     old: Sequence[int]
-    notes: Notes
+    notes: TrackNotes
     exclusive: bool
     seen: Counter[int] = field(default_factory=Counter)
     cut: Counter[int] = field(default_factory=Counter)
@@ -510,7 +510,7 @@ class _MaskRows:
                 written[id] = mask
         return written
 
-    def counted_notes(self) -> Notes:
+    def counted_notes(self) -> TrackNotes:
         """Return the notes with the counts of what has been yielded."""
         objects = {
             id: msgspec.structs.replace(noted, seen=self.seen[id], cut=self.cut[id])
@@ -524,7 +524,7 @@ def _real(target: Path) -> Path:
     return resolved(target) if target.is_symlink() else target
 
 
-def _write(target: Path, rows: _MaskRows, checkpoint: Checkpoint) -> Notes:
+def _write(target: Path, rows: _MaskRows, checkpoint: Checkpoint) -> TrackNotes:
     """Write masks and notes together: what was there is replaced only when the new is whole."""
     with temporary_folder(_real(target)) as folder:
         write_masks(folder / target.name, rows, kind=WRITTEN_AS[target.suffix.lower()])

@@ -44,7 +44,7 @@ class TrackedObject(msgspec.Struct, frozen=True, eq=False, forbid_unknown_fields
     doubts: tuple[Doubt, ...]
 
 
-class Notes(
+class TrackNotes(
     msgspec.Struct,
     frozen=True,
     eq=False,
@@ -152,7 +152,7 @@ def match_of(masks: str | os.PathLike[str]) -> str | None:
     return None if notes is None else notes.match
 
 
-def read_notes(masks: str | os.PathLike[str]) -> Notes | None:
+def read_notes(masks: str | os.PathLike[str]) -> TrackNotes | None:
     """Read the notes of a file or folder of masks; None where there are none of dejacue."""
     if not has_notes(masks):
         return None
@@ -160,7 +160,7 @@ def read_notes(masks: str | os.PathLike[str]) -> Notes | None:
     try:
         return msgspec.json.decode(
             path.read_bytes(),
-            type=Notes,
+            type=TrackNotes,
             dec_hook=lambda _, mask: decode_rle(mask),  # that of a prompt, kept as run lengths
         )
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -168,7 +168,7 @@ def read_notes(masks: str | os.PathLike[str]) -> Notes | None:
         raise InputError(problem, file=path, remedy="remove it, or track again") from None
 
 
-def write_notes(masks: str | os.PathLike[str], notes: Notes) -> Path:
+def write_notes(masks: str | os.PathLike[str], notes: TrackNotes) -> Path:
     """Write the notes of a file or folder of masks, which is there; a line for each object."""
     head = msgspec.to_builtins(notes, str_keys=True, enc_hook=pack)
     objects = head.pop("objects")
