@@ -78,6 +78,7 @@ def test_every_argument_of_every_public_name_is_refused_by_its_name(fuzz, tmp_pa
     assert called > 5000
 
 
+@pytest.mark.long
 def test_files_of_a_megabyte_are_read_within_seconds_and_300_mb(tmp_path) -> None:
     readers = ["size-annotation", "size-finding"]  # make fuzz tries the others, too
     ran = run("fuzz.py", "--sizes", *readers, cwd=tmp_path)
