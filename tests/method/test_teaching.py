@@ -14,6 +14,7 @@ from dejacue.files import read_vocabulary, write_history, write_vocabulary
 from dejacue.method import Joint, Window
 from dejacue.method.coordinates import COORDINATES, WORDS, query_directions
 from dejacue.method.teaching import Teacher, looks, taught
+from dejacue.pipeline.finding import TAUGHT_BY, teacher_notes
 from dejacue.sources.encoders import ImageEncoder
 from dejacue_paper.data.rendered import render, write_scene
 
@@ -418,3 +419,23 @@ def test_a_video_is_encoded_as_its_teachers_were(film, tmp_path):
     finding = find(film / "scene.mp4", words, like=by_colour, encoder=Colours(), **options)
     assert finding.vocabulary.features is None
     assert any("has no words" in note for note in finding.warnings)
+
+
+def test_teachers_that_show_more_or_less_of_the_picture_are_named(film):
+    states = list(read_vocabulary(film / "vocabulary.yaml").states)
+    examples = dict(zip(states, ("0", "23"), strict=True))
+    options = {"encoder": Colours(), "pictures": False}
+    masks = {"masks": film / "Annotations", "objects": 1}
+    cut_out = find(film / "scene.mp4", examples=examples, **masks, **options)
+    whole = find(film / "scene.mp4", examples=examples, whole=True, **options)
+    for teacher, how in ((whole, masks), (cut_out, {"whole": True})):
+        finding = find(film / "scene.mp4", like=[teacher], **how, **options)
+        (note,) = (note for note in finding.warnings if note.startswith(TAUGHT_BY))
+        assert note.severity == "doubtful"
+        assert note in finding.timeline.notes
+        assert note in finding.correct({states[0]: 0}).warnings
+        assert note not in finding.with_words(teacher.vocabulary).warnings
+        assert note in teacher_notes([teacher], finding.history)
+    alike = find(cut_out, like=[cut_out])
+    assert not any(note.startswith(TAUGHT_BY) for note in alike.warnings)
+    assert teacher_notes([corrected(1)], cut_out.history) == []  # nobody knows what it shows

@@ -147,8 +147,8 @@ class Plan:
         if not self.readout.takes_examples or self.readout.query_pooling != 1:
             what = "this pooling" if self.readout.takes_examples else self.readout.name
             raise InputError(
-                f"{what} reads only words; examples need the contrast or joint readout with "
-                "pooling 1",
+                f"{what} reads only words; examples need the readout contrast, joint or ordered "
+                "with pooling 1",
                 field="readout",
                 value=self.readout.name,
             )

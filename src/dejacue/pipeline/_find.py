@@ -36,7 +36,7 @@ from dejacue.pipeline._readout import (
     apply_readout,
     look_plan,
 )
-from dejacue.pipeline.finding import Finding, Like, check_teachers, read_teachers
+from dejacue.pipeline.finding import Finding, Like, check_teachers, read_teachers, teacher_notes
 from dejacue.pipeline.job import (
     EncoderOptions,
     Job,
@@ -306,7 +306,8 @@ class Search:
         # what is wrong with the input is said before a model is loaded and an object followed
         observed = None if job.locates else job.observe(video)
         encoder = job.load()
-        check_teachers(self.examples.like if self.examples else (), encoder)
+        teachers = self.examples.like if self.examples else ()
+        check_teachers(teachers, encoder)
         vocabulary, word_warnings = words.encoded(encoder, str(video.path))
         observed = observed or job.observe(video, self.folder, progress, encoder)
         if single and len(observed.objects) > 1:
@@ -324,7 +325,11 @@ class Search:
 
         def finding(result: Encoded, name: str) -> Finding:
             history, timeline = result.history, read(result.history)
-            warnings = (*_warnings(observed, result, name), *word_warnings)
+            warnings = (
+                *_warnings(observed, result, name),
+                *word_warnings,
+                *teacher_notes(teachers, history),
+            )
             doubts, pictures = observed.doubts(name), result.pictures
             is_path = isinstance(self.source, str | os.PathLike)
             if self.pictures and is_path and self.job.sampling.stream is None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from dejacue.arguments import checked, fits
-from dejacue.errors import InputError, unknown
+from dejacue.errors import InputError, shortened, unknown
 from dejacue.method.contrast import Contrast
 from dejacue.method.looks import ALL
 from dejacue.method.plan import READOUTS, readout_from
@@ -58,10 +58,12 @@ from dejacue.sources.looking import (
     look_further,
     saw_note,
 )
+from dejacue.sources.masks import sees_whole_picture
 
 if TYPE_CHECKING:
     from dejacue.report.exports import Export
 
+TAUGHT_BY = "taught by "
 References = Mapping[str, Sequence[Window]]  # state → its true windows, in frames of the file
 Like = Confirmed | StrPath  # a Finding or a Teacher, or where a finding was written
 
@@ -168,9 +170,10 @@ class Finding:
         model = words.encoder_for(self.history, encoder)
         encoded, new_warnings = words.encoded(model, self.made.video)
         names = name or f"history {self.history.id}", words.name
-        warnings = self.warnings
-        if not same_words:
-            warnings = tuple(text for text in warnings if not text.startswith(UNKNOWN_WORDS))
+        outdated = [] if same_words else [UNKNOWN_WORDS]
+        outdated += [] if encoded.elsewhere else [TAUGHT_BY]
+        warnings = tuple(text for text in self.warnings if not text.startswith(tuple(outdated)))
+        warnings += tuple(teacher_notes(examples.like if examples else (), self.history))
         history = self._looked_further(encoded, chosen, model or encoder, options)
         if history is not self.history:
             warnings = tuple(text for text in warnings if not text.startswith(ENCODER_SAW))
@@ -515,6 +518,24 @@ def check_teachers(teachers: Iterable[Confirmed], history: HasOrigin | Encoder) 
             value=before,
             remedy=remedy,
         )
+
+
+def teacher_notes(teachers: Iterable[Confirmed], history: History) -> list[Note]:
+    """Return a note on teachers that show the whole picture where the history shows an object cut
+    out of it, or the reverse."""
+    whole = sees_whole_picture(history)
+    unlike = [
+        shortened(teacher.history.id)
+        for teacher in teachers
+        if None not in (whole, seen := sees_whole_picture(teacher.history)) and seen is not whole
+    ]
+    if not unlike:
+        return []
+    names = ", ".join(unlike)
+    text = f"the whole picture of {names}, but here the object is cut out"
+    if whole:
+        text = f"an object cut out of {names}, but here every frame is looked at as a whole"
+    return [Note(f"{TAUGHT_BY}{text}", "doubtful")]
 
 
 def _command(teacher: Finding, encoder: str) -> str:

@@ -11,7 +11,7 @@ object), _arrays.py, _coco.py and _boxes.py. objects.py says which ids are one o
 
 from dejacue.sources.masks._masks import MATCHES, Masks
 from dejacue.sources.masks._open import KINDS, check_kind, check_path, open_masks
-from dejacue.sources.masks._region import Region, RegionMasks, write_region
+from dejacue.sources.masks._region import Region, RegionMasks, sees_whole_picture, write_region
 from dejacue.sources.masks.write import write_masks
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "check_kind",
     "check_path",
     "open_masks",
+    "sees_whole_picture",
     "write_masks",
     "write_region",
 ]

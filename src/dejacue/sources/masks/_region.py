@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 
 from dejacue.errors import InputError, first_line
+from dejacue.records import History
 from dejacue.sources.atomic import write_text
 from dejacue.sources.documents import as_json, read_text
 from dejacue.sources.masks._boxes import box_mask
@@ -109,6 +110,12 @@ class RegionMasks(Masks):
 
 def _undrawn(source: object, shape: tuple[int, int]) -> Mask:
     raise AssertionError("regions are drawn for a frame")
+
+
+def sees_whole_picture(history: History) -> bool | None:
+    """Return whether every frame of a history is a whole picture; None: nobody knows."""
+    key = (history.made_with or {}).get("masks")
+    return None if key is None else key == RegionMasks(Region(), Path()).key
 
 
 def is_region(path: Path) -> bool:
