@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import random
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
@@ -13,6 +14,7 @@ import av
 import numpy as np
 import pytest
 from helpers.errors import refused
+from helpers.scheduling import scheduling_restored
 from PIL import Image
 
 from dejacue.errors import InputError
@@ -58,7 +60,7 @@ def written(
         pytest.skip(f"this build of PyAV has no encoder {codec}")
     rng = np.random.default_rng(seed)
     pixels = "yuvj420p" if codec == "mjpeg" else "yuv420p"
-    with av.open(str(path), "w") as container:
+    with scheduling_restored(), av.open(str(path), "w") as container:
         stream: Any = container.add_stream(codec, rate=25, options=options)
         stream.width, stream.height, stream.pix_fmt = WIDTH, HEIGHT, pixels
         stream.codec_context.time_base = Fraction(1, 1000)
@@ -89,6 +91,13 @@ def clip(tmp_path_factory):
         return path if path.exists() else written(path, codec, options, even())
 
     return made
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getscheduler"), reason="scheduling is Linux's")
+def test_writing_a_clip_leaves_this_process_as_it_was_scheduled(clip) -> None:
+    before = os.sched_getscheduler(0)
+    clip("av1")
+    assert os.sched_getscheduler(0) == before == os.SCHED_OTHER
 
 
 Facts = list[tuple[int, int, float | None, int]]
