@@ -1,7 +1,7 @@
 """How well a box that stays where it is fits: ``python benchmarks/boxes.py [FOLDER]``.
 
 FOLDER is in VOST's layout (``JPEGImages``, ``Annotations``; default: ../shared/footage). Each
-sequence is followed from the box around its masks in frame ``--first``, by the tracker ``box`` and,
+sequence is followed from the box around its masks in frame ``--first``, by a box that stays and,
 where OpenCV is installed (``pip install opencv-contrib-python-headless``; dejacue does not need
 it), by those of its trackers that need no weights. The table has the mean overlap (IoU) with the
 box around the masks, over the later frames in which there are any, over the first ten of them, and
@@ -10,6 +10,7 @@ the frames per second.
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,7 +21,6 @@ from rich.console import Console
 from rich.table import Table
 
 from dejacue.sources.masks import open_masks
-from dejacue.sources.tracks import Prompt, load_tracker
 from dejacue.sources.video import open_video
 
 Box = tuple[float, float, float, float]
@@ -45,11 +45,8 @@ def overlap(first: Box | None, other: Box) -> float:
     return common / (sum(areas) - common)
 
 
-def ours(images: list[np.ndarray], box: Box) -> Iterator[Box | None]:
-    session = load_tracker("box").session()
-    for at, image in enumerate(images):
-        tracked = session.step(image, [Prompt(box=box)] if at == 0 else ())
-        yield around(tracked[1].mask)
+def fixed(images: list[np.ndarray], box: Box) -> Iterator[Box | None]:
+    yield from itertools.repeat(box, len(images))
 
 
 def opencv(name: str) -> Follow:
@@ -68,11 +65,11 @@ def opencv(name: str) -> Follow:
 
 
 def methods() -> dict[str, Follow]:
-    trackers: dict[str, Follow] = {"box": ours}
+    trackers: dict[str, Follow] = {"fixed box": fixed}
     try:
         trackers |= {f"OpenCV {name}": opencv(name) for name in OPENCV}
     except ImportError:
-        print("OpenCV is not installed: measuring only the box tracker")
+        print("OpenCV is not installed: measuring only the box that stays")
     return trackers
 
 

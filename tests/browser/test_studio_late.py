@@ -132,7 +132,7 @@ def test_the_words_of_a_finding_are_not_replaced_while_they_are_edited(slow) -> 
 def test_a_form_for_tracking_is_there_again_after_a_look_at_another_view(slow, seed) -> None:
     user = slow(seed)
     page = track(user)
-    page.get_by_label("Tracker").select_option("box")
+    page.get_by_label("Tracker").select_option("fixed region")
     page.get_by_label("Folder of the finding").fill("elsewhere")
     page.get_by_label("name of state 1").fill("warm")
     stage = page.locator(".stage").bounding_box()
@@ -142,7 +142,7 @@ def test_a_form_for_tracking_is_there_again_after_a_look_at_another_view(slow, s
     page.locator("td .bars").first.wait_for()
     page.evaluate("location.hash = '#/track/scene%2Fscene.mp4'")
     user.shows(0)
-    assert page.get_by_label("Tracker").input_value() == "box"
+    assert page.get_by_label("Tracker").input_value() == "fixed region"
     assert page.get_by_label("Folder of the finding").input_value() == "elsewhere"
     assert page.get_by_label("name of state 1").input_value() == "warm"
     assert page.locator(".marks li").count() == 1

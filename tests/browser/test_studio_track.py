@@ -56,17 +56,17 @@ def polygons(user) -> str:
     )
 
 
-def test_a_box_is_followed_corrected_and_found(address, desk, workspace) -> None:
+def test_a_box_that_stays_is_corrected_and_found(address, desk, workspace) -> None:
     user = desk(address)
     user.open(SCENE)
     user.shows(0)
     page = user.page
     start = page.get_by_role("button", name="Track and find")
     assert "Mark the object first" in page.locator(".foot").inner_text()
-    page.get_by_label("Tracker").select_option("box")
+    page.get_by_label("Tracker").select_option("fixed region")
     at = stage_at(user, 192)
     user.drag(at(40, 30), at(150, 130))
-    user.until("() => document.querySelectorAll('.outline.preview').length > 0")
+    page.locator(".marks li").first.wait_for()
     assert page.locator(".marks li").first.inner_text().startswith("frame 0: box 40, 30, 150, 130")
     assert start.is_disabled()  # nothing to look for yet
     assert "Name at least two states" in page.locator(".foot").inner_text()
@@ -86,7 +86,7 @@ def test_a_box_is_followed_corrected_and_found(address, desk, workspace) -> None
     page.get_by_role("link", name="Track it again").click()
     page.get_by_text("Correct made/boxed").wait_for()
     user.shows(0)
-    assert page.get_by_label("Tracker").input_value() == "box"  # as it was followed
+    assert page.get_by_label("Tracker").input_value() == "fixed region"
     user.until("() => document.querySelectorAll('.stage .outline').length > 0")
     go_to(user, 20)
     user.until("() => document.querySelectorAll('.stage .outline').length > 0")
@@ -114,7 +114,7 @@ def test_boxes_and_clicks_are_moved_by_hand_and_by_key(address, desk, axe) -> No
     user.open(SCENE)
     user.shows(0)
     page, mark = user.page, user.page.locator(".marks li").first
-    page.get_by_label("Tracker").select_option("box")
+    page.get_by_label("Tracker").select_option("fixed region")
     page.locator("h1").click()
     page.keyboard.press("m")  # without a pointer: in the middle
     user.until("() => document.activeElement.matches('.handle')")
@@ -130,7 +130,6 @@ def test_boxes_and_clicks_are_moved_by_hand_and_by_key(address, desk, axe) -> No
     at = stage_at(user, 192)
     user.drag((corner["x"] + 8, corner["y"] + 8), at(230, 170))  # it stays in the picture
     user.until("() => document.querySelector('.marks').innerText.includes('box 39, 46, 192, 144')")
-    user.until("() => document.querySelectorAll('.outline.preview').length > 0")
     page.keyboard.press("i")
     page.keyboard.press("m")
     user.until("() => document.activeElement.matches('.spot')")
@@ -156,14 +155,7 @@ def test_where_weights_lack_one_click_goes_on_without_them(address, desk, monkey
         "request", lambda request: urls.append(request.url) if "preview" in request.url else None
     )
     lacking = {"status": 503, "json": {"detail": "the weights of sam2 are not on this machine"}}
-
-    def answer(route) -> None:
-        if route.request.post_data_json["tracker"] == "box":
-            route.continue_()
-        else:
-            route.fulfill(**lacking)
-
-    user.page.route("**/preview", answer)
+    user.page.route("**/preview", lambda route: route.fulfill(**lacking))
     user.open(SCENE)
     user.shows(0)
     at = stage_at(user, 192)
@@ -173,10 +165,10 @@ def test_where_weights_lack_one_click_goes_on_without_them(address, desk, monkey
     user.until("() => document.querySelector('.marks li').innerText.includes('box 50')")
     user.page.get_by_text("the weights of sam2 are not on this machine").wait_for()
     assert len(urls) == 1  # what lacks is not urls for again
-    user.page.get_by_role("button", name="Continue with the box tracker").click()
-    user.until("() => document.querySelectorAll('.outline.preview').length > 0")
-    assert user.page.get_by_label("Tracker").input_value() == "box"
-    user.page.get_by_text("box sees this").wait_for()
+    user.page.get_by_role("button", name="Continue with a fixed region").click()
+    assert user.page.get_by_label("Tracker").input_value() == "fixed region"
+    user.page.get_by_text("the weights of sam2").wait_for(state="detached")
+    assert len(urls) == 1
 
 
 @pytest.mark.long
@@ -218,12 +210,13 @@ def test_a_finding_that_is_there_is_not_replaced_unawares(address, desk, workspa
 
 @pytest.mark.long
 def test_the_finding_of_the_workspace_itself_is_followed_again(workspace, desk) -> None:
-    with served(workspace / "cup", tracker="box") as address:
+    with served(workspace / "cup") as address:
         (workspace / "scene" / "scene.mp4").rename(workspace / "cup" / "scene.mp4")
         user = desk(address)
         user.open("#/track/scene.mp4/finding.json")
         user.page.get_by_role("heading", name="Correct cup").wait_for()
         user.shows(0)
+        user.page.get_by_label("Tracker").select_option("fixed region")
         at = stage_at(user, 192)
         user.drag(at(40, 30), at(150, 130))
         user.page.get_by_role("button", name="Track").click()

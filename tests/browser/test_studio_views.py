@@ -114,7 +114,7 @@ def test_a_job_that_fails_says_why(address, desk, workspace) -> None:
     user = desk(address)
     user.open("#/track/scene%2Fscene.mp4")
     user.shows(0)
-    user.page.get_by_label("Tracker").select_option("box")
+    user.page.get_by_label("Tracker").select_option("fixed region")
     stage = user.page.locator(".stage").bounding_box()
     user.drag((stage["x"] + 90, stage["y"] + 90), (stage["x"] + 300, stage["y"] + 300))
     user.page.get_by_label("Words from").select_option("scene/vocabulary.yaml")

@@ -329,7 +329,7 @@ def test_sources_that_cannot_be_used(live, monkeypatch, source, more, sentence):
         ((*BOX, "--masks", "x"), "either --box"),
         (("--box", "1,2,3"), "1,2,3"),
         (("--box", "1,2,30,40@9"), "leave @FRAME out"),
-        ((*BOX, "--tracker", "bax"), 'did you mean "box"'),
+        ((*BOX, "--tracker", "sma2"), 'did you mean "sam2"'),
         ((*BOX, "--delay", "-1"), "delay must be 0 or more"),
         ((*BOX, "--horizon", "0"), "horizon must be more than 0"),
         ((*BOX, "--readout", "joint", "--like", "no.npz"), "no.npz"),

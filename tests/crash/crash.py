@@ -76,8 +76,8 @@ FEW = f"{VIDEO} --stride 7"  # where each frame is a file
 MASKS = "--masks ../scene/Annotations"
 MINI = "--encoder mini"
 WORDS = f"-v ../scene/vocabulary.yaml {MINI}"
-BOX, TWO = "--tracker box --box {target}", "--box 2:{other}"
-OTHER = "--tracker box --box {other}"
+BOX, TWO = "--tracker still --box {target}", "--box 2:{other}"
+OTHER = "--tracker still --box {other}"
 STORED = ("store add s", "store add s ../x.npz")
 SCENARIOS = (
     Scenario("encode", f"encode {VIDEO} {MASKS} --object 1 {MINI} -o x.npz"),
@@ -279,6 +279,8 @@ def load() -> None:
     """Import all that commands import, so that their processes need not."""
     for name in LOADED:
         importlib.import_module(name)
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # helpers
+    importlib.import_module("helpers.still_tracker").register()
 
 
 def prepare(work: Path) -> dict[str, str]:

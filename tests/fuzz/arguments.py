@@ -78,9 +78,9 @@ def calls(folder: Path) -> dict[str, tuple[Callable[..., Any], dict[str, Any]]]:
         ),
         "track": (
             lambda **options: list(dejacue.track(**options)),
-            {"video": video, "prompts": values["prompt"], "tracker": "box"},
+            {"video": video, "prompts": values["prompt"], "tracker": "still"},
         ),
-        "load_tracker": (dejacue.load_tracker, {"name": "box"}),
+        "load_tracker": (dejacue.load_tracker, {"name": "still"}),
         "Prompt": (dejacue.Prompt, {"frame": 0, "object": 1, "box": (1, 1, 9, 9)}),
         "Store.open": (dejacue.Store.open, {"path": folder / "nothing"}),
         "Store.create": (dejacue.Store.create, {"path": folder / "store"}),

@@ -36,7 +36,7 @@ LIKELY: dict[str, list[str]] = {
     "masks": ["masks.csv"],
     "output": ["out", "out.json", "out.csv", "out.npz", "a/b.vtt", "x.npz", "finding", "."],
     "encoder": ["mini"],
-    "tracker": ["box"],
+    "tracker": ["still"],
     "box": ["4,4,30,30", "2:4,4,30,30@2"],
     "point": ["9,9"],
     "mask": ["mask.png"],

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import mutate
 import numpy as np
 from helpers.release import FakeRelease
+from helpers.still_tracker import Still, register
 from PIL import Image
 
 from dejacue import Finding, History, Reference, find
@@ -37,6 +38,7 @@ from dejacue_paper import generate
 from dejacue_paper.data.release import load_release
 
 COUNT, HEIGHT, WIDTH = 6, 48, 64
+register()  # the tracker "still"
 
 
 class Target(NamedTuple):
@@ -251,7 +253,7 @@ def small_video(path: Path) -> Path:
 
 def track(folder: Path, **options: Any) -> Any:
     video, place = open_video(folder.parent / "clip.mkv"), folder / "masks"
-    return follow(video, first_prompts(box=(4, 4, 30, 30)), place, tracker="box", **options)
+    return follow(video, first_prompts(box=(4, 4, 30, 30)), place, tracker=Still(), **options)
 
 
 def tracked(folder: Path) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from dejacue.sources.tracks.base import Observation
-from dejacue.sources.tracks.loading import TRACKERS, box_mask
+from dejacue.sources.tracks.base import Observation, box_mask
+from dejacue.sources.tracks.loading import TRACKERS
 from dejacue.sources.tracks.prompts import box_of
 
 NOTE = "the box stays in place in every frame until another prompt moves it"

@@ -11,7 +11,7 @@ from dejacue.studio.serve import bound
 SERVE = """
 import sys
 from dejacue.studio.serve import serve
-serve([sys.argv[1]], port=int(sys.argv[2]), browser=False, encoder="mini", tracker="box")
+serve([sys.argv[1]], port=int(sys.argv[2]), browser=False, encoder="mini")
 """
 
 

@@ -12,6 +12,7 @@ import weakref
 import numpy as np
 import pytest
 from helpers.errors import refused
+from helpers.still_tracker import register
 from PIL import Image
 
 from dejacue import InputError
@@ -83,8 +84,9 @@ def test_the_limit_of_pillow_is_left_to_others(tmp_path, monkeypatch) -> None:
 
 
 def test_commands_take_the_limit(dejacue, tmp_path) -> None:
+    register()
     path = frames_in(tmp_path, "video")
-    command = ("track", path, "--tracker", "box", "--box", "1,1,9,9", "-o", tmp_path / "masks")
+    command = ("track", path, "--tracker", "still", "--box", "1,1,9,9", "-o", tmp_path / "masks")
     ran = dejacue(*command, "--set", "max_pixels=1000")
     assert ran.code == 2
     assert "exceed the limit of 1000" in ran.err

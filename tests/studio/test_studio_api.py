@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import schemathesis
 from helpers import ROOT, TESTS
+from helpers.still_tracker import register
 from helpers.studio_client import TOKEN, Sessions, Studio, Workspace, copied, create_app, studio_of
 from hypothesis import HealthCheck, given, settings
 from hypothesis.errors import Unsatisfiable
@@ -32,7 +33,8 @@ IDS = {
 @pytest.fixture(scope="module")
 def api(made_workspace, tmp_path_factory):
     root = copied(made_workspace, tmp_path_factory.mktemp("api") / "workspace")
-    studio = studio_of(root, tracker="box")
+    register()
+    studio = studio_of(root, tracker="still")
     app = create_app(studio)
     yield schemathesis.openapi.from_asgi("/api/openapi.json", app, headers=HEADERS)
     studio.close()

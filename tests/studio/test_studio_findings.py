@@ -12,6 +12,7 @@ import av
 import numpy as np
 import pytest
 from helpers.errors import refused
+from helpers.still_tracker import register
 from helpers.studio_client import client_of, studio_of
 from PIL import Image
 
@@ -449,7 +450,8 @@ def test_outlines_of_a_sampled_history_are_found_by_either_number(studio, client
 
 
 def test_a_box_is_previewed(client) -> None:
-    body = {"frame": 3, "box": [20, 20, 60, 50], "tracker": "box"}
+    register()
+    body = {"frame": 3, "box": [20, 20, 60, 50], "tracker": "still"}
     preview = client.post("/api/videos/scene/scene.mp4/preview", json=body).json()
     points = np.array(preview["outline"][0])
     assert [*points.min(axis=0), *points.max(axis=0)] == [20, 20, 60, 50]
@@ -460,7 +462,7 @@ def test_a_box_is_previewed(client) -> None:
         ({"frame": 3, "box": [1, 1, 9, 9], "tracker": "magic"}, 'unknown tracker "magic"'),
     ):
         answer = client.post(
-            "/api/videos/scene/scene.mp4/preview", json={"tracker": "box", **wrong}
+            "/api/videos/scene/scene.mp4/preview", json={"tracker": "still", **wrong}
         )
         assert answer.status_code in (400, 404)
         assert sentence in answer.json()["detail"]

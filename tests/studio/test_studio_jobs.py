@@ -9,6 +9,7 @@ import time
 
 import numpy as np
 import pytest
+from helpers.still_tracker import register
 from helpers.studio_client import client_of
 
 from dejacue import Finding, Reference, open_video
@@ -54,12 +55,12 @@ def test_masks_and_words_become_a_finding(studio, client) -> None:
     assert {"id": "made/one"} in client.get("/api/findings").json()
 
 
-def test_a_box_is_followed_and_becomes_a_finding(studio, client) -> None:
+def test_a_box_that_stays_becomes_a_finding(studio, client) -> None:
     body = {
         "kind": "find",
         "video": VIDEO,
         "prompts": BOX,
-        "tracker": "box",
+        "fixed": True,
         "stride": 2,
         "states": {"empty": ["drained cup"], "full": ["filled up cup"]},
     }
@@ -74,16 +75,22 @@ def test_a_box_is_followed_and_becomes_a_finding(studio, client) -> None:
     corrected = [*BOX, {"frame": 20, "box": [60, 30, 170, 130]}]
     again = run_job(client, **{**body, "prompts": corrected}, folder="boxed")
     assert again["state"] == "done"
-    assert len(client.get("/api/findings/boxed/info").json()["prompts"]) == 2
+    about = client.get("/api/findings/boxed/info").json()
+    assert (len(about["prompts"]), about["tracker"]) == (2, "boxes drawn by a person")
+    between = client.get("/api/findings/boxed/outline/5").json()["outline"][0]
+    assert min(x for x, _ in between) == 50  # frame 10 of the file: halfway
+    clicked = {**body, "prompts": [{"frame": 0, "point": [90, 80, True]}]}
+    assert "not clicks" in run_job(client, **clicked, folder="clicked")["problem"]
 
 
 @pytest.mark.long
 def test_what_was_shown_stays_when_the_object_is_followed_again(studio, client) -> None:
+    register()
     body = {
         "kind": "find",
         "video": VIDEO,
         "prompts": BOX,
-        "tracker": "box",
+        "tracker": "still",
         "folder": "boxed",
         "states": {"empty": ["drained cup"], "full": ["filled up cup"]},
         "examples": [{"state": "full", "start": 50, "end": 55}],
@@ -118,7 +125,8 @@ def test_a_slow_encoder_is_paced_as_in_find(studio, client, monkeypatch) -> None
 
 @pytest.mark.long
 def test_an_object_is_followed_alone(studio, client) -> None:
-    body = {"kind": "track", "video": VIDEO, "prompts": BOX, "tracker": "box"}
+    register()
+    body = {"kind": "track", "video": VIDEO, "prompts": BOX, "tracker": "still"}
     job = run_job(client, **body, folder="followed")
     assert job["state"] == "done"
     assert (studio.workspace.root / "followed" / "track.json").is_file()

@@ -574,7 +574,7 @@ SERVE_WITH_FEW_DESCRIPTORS = """
 import resource, sys
 resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
 from dejacue.studio.serve import serve
-serve([sys.argv[1]], port=0, browser=False, encoder="mini", tracker="box")
+serve([sys.argv[1]], port=0, browser=False, encoder="mini")
 """
 
 
@@ -639,6 +639,6 @@ def test_an_unknown_encoder_is_refused_before_anything_is_served(
     answer = dejacue("studio", *options, "minni")
     assert answer.code == 2
     assert 'unknown encoder "minni"; did you mean "mini"?' in answer.err
-    answer = dejacue("studio", *options, "mini", "--tracker", "boks")
+    answer = dejacue("studio", *options, "mini", "--tracker", "sma2")
     assert answer.code == 2
-    assert 'unknown tracker "boks"; did you mean "box"?' in answer.err
+    assert 'unknown tracker "sma2"; did you mean "sam2"?' in answer.err

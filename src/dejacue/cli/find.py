@@ -197,7 +197,7 @@ def find(
     values = {key: o.setting_value(key, texts.pop(key)) for key in SETTINGS if key in texts}
     chosen, width = readout_from(readout, texts, SETTINGS)
     tracked = masks is None and not whole and not fixed
-    learned_tracker = tracked and (tracker or default_tracker()) != "box"
+    learned_tracker = tracked and (tracker or default_tracker()) is not None
     tracker_options = TrackerOptions()
     if learned_tracker:  # device and precision are for whoever has them
         tracker_options = TrackerOptions(device, values.get("precision"))

@@ -46,7 +46,9 @@ def live(
     box: Annotated[
         str | None, o.option("Box x0,y0,x1,y1 around the object in the first frame.")
     ] = None,
-    tracker: Annotated[str, o.option("Tracker: box (does not move), sam2, …")] = "box",
+    tracker: Annotated[
+        str | None, o.option("Tracker: sam2, … (default: the box stays where it is).")
+    ] = None,
     masks: o.Masks = None,
     objects: o.Objects = None,
     fps: o.Fps = None,
@@ -70,6 +72,7 @@ def live(
     from dejacue.cli.find import NO_ANSWER, check_folder, write_folder
     from dejacue.cli.readouts import readout_named
     from dejacue.pipeline import Made
+    from dejacue.sources.masks._region import FIXED
     from dejacue.sources.stream import is_stream, open_stream
 
     values = o.settings(settings, SETTINGS)
@@ -94,7 +97,7 @@ def live(
     if masks is not None:
         mask_of = masks_from_files(video, masks, values.get("match", "auto"), objects)
     else:
-        mask_of = masks_from_tracker(video, box or "", tracker)
+        mask_of = masks_from_box(video, box or "", tracker)
     reading = dejacue.Live(
         vocabulary,
         encoder=encoder,
@@ -126,7 +129,7 @@ def live(
         made = Made(
             None if stream else str(Path(source).absolute()),
             None if masks is None else str(masks.absolute()),
-            None if box is None else tracker,
+            None if box is None else tracker or FIXED,
             options={name: str(value) for name, value in sampling.items() if value},
         )
         finding = reading.finish(made, [*video.problems, *problems])
@@ -142,8 +145,10 @@ def live(
         raise typer.Exit(NO_ANSWER)
 
 
-def masks_from_tracker(video: Video, box: str, tracker: str) -> Callable[[Frame], Mask]:
-    """Return a function that gives the mask of each frame, one after the other."""
+def masks_from_box(video: Video, box: str, tracker: str | None) -> Callable[[Frame], Mask]:
+    """Return a function that gives the mask of each frame, one after the other; without a tracker,
+    the box stays where it is."""
+    from dejacue.sources.tracks.base import box_mask
     from dejacue.sources.tracks.prompts import TypedPrompts, parse_prompts, united
     from dejacue.sources.tracks.propagate import PRESENCE
 
@@ -151,12 +156,15 @@ def masks_from_tracker(video: Video, box: str, tracker: str) -> Callable[[Frame]
     if prompt.frame not in (None, 0):
         problem = f"--box {box}: a live reading starts at the first frame"
         raise InputError(problem, field="box", value=box, remedy="leave @FRAME out")
-    session = dejacue.load_tracker(tracker).session()
     prompts = [dejacue.Prompt(box=prompt.box)]
+    session = None if tracker is None else dejacue.load_tracker(tracker).session()
 
     def mask_of(frame: Frame) -> Mask:
         with named(f"{video.path}, frame {frame.source}"):
             checked = [united(prompts, frame.shape)] if prompts else []
+            if session is None:
+                assert checked[0].box is not None
+                return box_mask(checked[0].box, frame.image)
             tracked = session.step(frame.image, checked)[1]
         prompts.clear()
         return tracked.mask if tracked.presence >= PRESENCE and tracked.mask.any() else None

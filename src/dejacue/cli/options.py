@@ -85,7 +85,7 @@ def _readouts() -> list[str]:
 def _trackers() -> list[str]:
     from dejacue.sources.tracks.sam2 import REPOSITORIES
 
-    return ["box", "sam2", *REPOSITORIES]
+    return ["sam2", *REPOSITORIES]
 
 
 def encoders() -> list[str]:
@@ -292,7 +292,7 @@ FirstMask = Annotated[Texts, object_option("Mask of the object: PICTURE#ID@FRAME
 TrackerName = Annotated[
     str | None,
     object_option(
-        "box, sam2, sam2-tiny, sam2-large, edgetam, … (default: the best installed).",
+        "sam2, sam2-tiny, sam2-large, edgetam, … (default: sam2, if it is installed).",
         "--tracker",
         values=_trackers,
     ),

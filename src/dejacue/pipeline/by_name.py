@@ -35,8 +35,7 @@ from dejacue.sources.detectors.search import MAX_INSTANCES, Instance, detection_
 from dejacue.sources.detectors.zero_shot import DEFAULT
 from dejacue.sources.encoders import Encoder
 from dejacue.sources.images import is_image, read_rgb
-from dejacue.sources.tracks.base import Tracker
-from dejacue.sources.tracks.loading import box_mask
+from dejacue.sources.tracks.base import Tracker, box_mask
 from dejacue.sources.video import Video
 
 SEARCH_FILE, OBJECTS_PICTURE = "objects.json", "objects.png"  # beside the masks

@@ -30,7 +30,7 @@ from dejacue.sources.encoders import Encoder
 from dejacue.sources.files import read_history
 from dejacue.sources.findings import Made, Pictures
 from dejacue.sources.masks.reader import MIN_NOTED_OUTSIDE, share_outside
-from dejacue.sources.tracks.loading import box_mask
+from dejacue.sources.tracks.base import box_mask
 
 JUDGED_ROWS = 64  # the last ones: does the encoder know such pictures?
 

@@ -41,7 +41,7 @@ from dejacue.sources.masks import (
     open_masks,
     write_region,
 )
-from dejacue.sources.masks._region import FIXED
+from dejacue.sources.masks._region import FIXED, REGION_FILE
 from dejacue.sources.masks.objects import object_groups, object_name
 from dejacue.sources.tracks import (
     Tracker,
@@ -90,7 +90,7 @@ class Observed:
             return self.masks.region.label
         if self.notes is None:
             return None
-        if self.notes.tracker == "box":
+        if self.notes.was_still:
             return FIXED
         return f"{self.notes.tracker}{', approximate' if self.notes.approximate else ''}"
 
@@ -239,7 +239,7 @@ class InRegion:
             region = Region(file_boxes(video, placed_prompts(video, self.prompts)[0]))
         masks = RegionMasks(region, Path(video.path))
         if sight.folder is not None:
-            path = Path(sight.folder) / "region.json"
+            path = Path(sight.folder) / REGION_FILE
             write_region(path, region)
             masks = RegionMasks(region, path, on_disk=True)
         if sight.objects is None and len(region.boxes) > 1:
@@ -364,7 +364,7 @@ def where_is(
 def _default_models(tracker: Tracker | str | None) -> dict[str, str]:
     """Return the tracker that is taken where none is named, if one is installed."""
     name = default_tracker()
-    return {} if tracker is not None or name == "box" else {"tracker": name}
+    return {} if tracker is not None or name is None else {"tracker": name}
 
 
 def track(

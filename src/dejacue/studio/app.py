@@ -26,6 +26,7 @@ from dejacue.report.exports import EXPORTS
 from dejacue.sources.atomic import write_text
 from dejacue.sources.encoders import BUILT_IN, EXAMPLES, SIZES
 from dejacue.sources.files import read_vocabulary, vocabulary_yaml
+from dejacue.sources.masks._region import FIXED
 from dejacue.sources.tracks import default_tracker
 from dejacue.sources.tracks.sam2 import REPOSITORIES
 from dejacue.studio import annotations as annotation
@@ -184,9 +185,9 @@ def workspace(studio: StudioDep, session: SessionDep) -> Json:
         "vocabularies": [] if blind else contents.vocabularies,
         "references": [] if blind else contents.references,
         "encoder": studio.encoder_name or "siglip2",
-        "tracker": studio.tracker_name or default_tracker(),
+        "tracker": studio.tracker_name or default_tracker() or FIXED,
         "encoders": [*BUILT_IN, *SIZES, *EXAMPLES],
-        "trackers": ["box", *REPOSITORIES],
+        "trackers": [FIXED, *REPOSITORIES],
         "readouts": [*READOUTS, *PRESETS],
         "coordinates": list(COORDINATES),
         "exports": list(EXPORTS),

@@ -21,6 +21,7 @@ from dejacue.pipeline import EncoderOptions, Finding
 from dejacue.records import Example, Vocabulary
 from dejacue.report.exports import EXPORTS
 from dejacue.sources.files import file_name
+from dejacue.sources.masks._region import is_region, open_region
 from dejacue.sources.tracks import read_notes
 from dejacue.studio.annotations import check_readable
 from dejacue.studio.errors import NotThere, check_revision
@@ -421,8 +422,14 @@ def objects_of(finding: Finding) -> list[int] | None:
 
 
 def _prompts(studio: Studio, finding: Finding) -> list[Json]:
-    """Return the boxes and clicks that the tracker was given, in frames of the file."""
+    """Return the boxes and clicks that a person has made, in frames of the file."""
     masks = studio.masks_path(finding)
+    if masks is not None and is_region(masks):
+        return [
+            {"object": object, "frame": frame, "box": box, "point": None}
+            for object, boxes in open_region(masks).region.boxes.items()
+            for frame, box in sorted(boxes.items())
+        ]
     notes = None if masks is None else read_notes(masks)
     return [
         {"object": prompt.object, "frame": prompt.frame, "box": prompt.box, "point": prompt.point}

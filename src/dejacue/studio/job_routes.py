@@ -24,7 +24,8 @@ from dejacue.sources.detectors.base import check_names
 from dejacue.sources.detectors.zero_shot import DEFAULT
 from dejacue.sources.findings import DOCUMENT
 from dejacue.sources.masks import open_masks
-from dejacue.sources.tracks import RawPrompt, default_tracker
+from dejacue.sources.masks._region import REGION_FILE
+from dejacue.sources.tracks import RawPrompt
 from dejacue.studio.corpus import evaluate_findings
 from dejacue.studio.errors import check_revision
 from dejacue.studio.findings import ReadingSettings, WordsModel, vocabulary
@@ -97,8 +98,8 @@ class TrackBody(SamplingModel):
 class FindBody(SamplingModel, WordsModel, ReadingSettings):
     """Make a finding of a video from prompts (or masks in the workspace, names of the object, or
     the whole picture), words (states, or a word list) and examples; a stopped job continues where
-    it was. objects: numbers in the masks, or of what was found by name. revision: of the
-    finding that is replaced."""
+    it was. fixed: boxes of the prompts stay, or move evenly between frames. objects: numbers in the
+    masks, or of what was found by name. revision: of the finding that is replaced."""
 
     kind: Literal["find"]
     video: Place
@@ -107,6 +108,7 @@ class FindBody(SamplingModel, WordsModel, ReadingSettings):
     prompts: Annotated[list[PromptModel], Field(max_length=1000)] = Field(default_factory=list)
     names: Names = Field(default_factory=list)
     whole: bool = False
+    fixed: bool = False
     masks: Place | None = None
     objects: Annotated[list[int], Field(min_length=1, max_length=254)] | None = None
     encoder: Text | None = None
@@ -137,14 +139,17 @@ class FindBody(SamplingModel, WordsModel, ReadingSettings):
             raise InputError(problem, field="states")
         reading = self.model_dump(include=set(ReadingSettings.model_fields), exclude_none=True)
 
+        tracked = bool(self.names or (prompts and not self.fixed))
+
         def work(progress: Progress) -> Json:
             where = where_is(
                 masks=masks,
                 prompts=prompts,
+                fixed=self.fixed,
                 whole=self.whole,
                 names=self.names,
                 detector=studio.detector() if self.names else None,
-                tracker=studio.tracker(self.tracker) if prompts or self.names else None,
+                tracker=studio.tracker(self.tracker) if tracked else None,
             )
             job = Job(
                 video=path,
@@ -236,7 +241,7 @@ def _folder(studio: Studio, id: str) -> Path:
     problem = f'"{id}" is a file; give a folder' if folder.is_file() else None
     names = [name for name in os.listdir(folder) if name[0] != "."] if folder.is_dir() else []
     if names:
-        ours = (DOCUMENT, SEARCH_FILE, "masks", "track.json")
+        ours = (DOCUMENT, SEARCH_FILE, REGION_FILE, "masks", "track.json")
         if not any(n in ours or n.endswith((".npz", ".partial")) for n in names):
             problem = f'"{id}" contains other files; give a new folder'
     if problem is not None:
@@ -266,13 +271,15 @@ def missing(
     encoder: Text | None = None,
     tracker: Text | None = None,
     by_name: bool = False,
+    tracked: bool = True,
 ) -> list[Json]:
-    """List the models that a job would need and that are not on this machine."""
-    chosen = {
-        "encoder": encoder or studio.encoder_name or default_encoder(),
-        "tracker": tracker or studio.tracker_name or default_tracker(),
-        **({"detector": DEFAULT} if by_name else {}),
-    }
+    """List the models that a job would need and that are not on this machine. tracked: whether a
+    tracker follows the object"""
+    chosen = {"encoder": encoder or studio.encoder_name or default_encoder()}
+    if tracked:
+        chosen["tracker"] = tracker or studio.tracker_name or "sam2"
+    if by_name:
+        chosen["detector"] = DEFAULT
     return [
         {"name": m.name, "kind": kind, "size": m.size(), "licence": m.licence}
         for kind, m in missing_models(**chosen).items()

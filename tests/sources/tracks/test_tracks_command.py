@@ -10,10 +10,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from helpers.colour_tracker import FRAMES, GONE, Colour, box, picture, truth
+from helpers.still_tracker import register
 from PIL import Image, ImageFont
 
 from dejacue.cli.video import summarise_tracking
-from dejacue.errors import extra
 from dejacue.files import read_history
 from dejacue.report import track_sheet
 from dejacue.report.track_sheet import (
@@ -30,7 +30,8 @@ from dejacue.sources.tracks.notes import TrackedObject, TrackNotes
 from dejacue.sources.video import open_video, write_video
 from dejacue_paper.data.rendered import render, write_scene
 
-BOX_OF_THE_CUP = ("--box", "65,35,128,119", "--tracker", "box")
+register()
+BOX_OF_THE_CUP = ("--box", "65,35,128,119", "--tracker", "still")
 
 
 @pytest.fixture
@@ -311,7 +312,7 @@ def test_a_stopped_run_says_how_to_go_on(folder, tmp_path, monkeypatch, run, dej
     assert again.steps == FRAMES - 8
 
 
-def test_a_box_that_stays_is_called_approximate(tmp_path, run) -> None:
+def test_masks_of_a_tracker_that_calls_them_approximate_are_called_so(tmp_path, run) -> None:
     scene = render(7, family="cup", topology="three", frames=24)
     write_scene(tmp_path / "scene", scene, video=False)
     masks = tmp_path / "masks"
@@ -319,22 +320,17 @@ def test_a_box_that_stays_is_called_approximate(tmp_path, run) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         out = run(*words)
-    assert "doubtful: box: the object is not tracked" in out
+    assert "doubtful: still: the box stays in place" in out
     assert "object 1: seen in 24 of 24 frames" in out
     notes = read_notes(masks)
     assert notes.approximate
     assert notes.objects[1].presence == (1.0,) * 24
 
 
-def test_without_a_name_the_tracker_is_what_is_installed(
-    folder, tmp_path, run, refusal, monkeypatch
-) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    run(folder, "--box", text(1, 0), "-o", tmp_path / "masks")
-    assert read_notes(tmp_path / "masks").tracker == "box"
-    sentence = refusal(folder, "--point", "5,5", "-o", tmp_path / "other")
-    assert "needs a box or a mask, not clicks" in sentence
-    assert extra("track") in sentence
+def test_the_former_tracker_box_is_refused_with_what_replaces_it(folder, tmp_path, refusal) -> None:
+    sentence = refusal(folder, "--box", text(1, 0), "--tracker", "box", "-o", tmp_path / "masks")
+    assert "--fixed" in sentence
+    assert not list(tmp_path.iterdir())
 
 
 # Tracked, then found
@@ -361,7 +357,7 @@ def find(dejacue, cup, tmp_path, monkeypatch):
     )
 
     def find(*arguments: object):
-        words = [folder / "scene.mp4", "--box", edges, "--tracker", "box", "--encoder", "mini"]
+        words = [folder / "scene.mp4", "--box", edges, "--tracker", "still", "--encoder", "mini"]
         words += ["-v", folder / "vocabulary.yaml", "-o", tmp_path / "out"]
         ran = dejacue("find", *words, *arguments)
         assert ran.code == 0, ran.err
@@ -372,7 +368,7 @@ def find(dejacue, cup, tmp_path, monkeypatch):
 
 def test_find_tracks_the_object_from_a_box_and_reuses_the_masks(find, tmp_path) -> None:
     first = find()
-    assert "doubtful: box: the object is not tracked: the box stays in place" in first
+    assert "doubtful: still: the box stays in place" in first
     assert "30 frames in" in first
     notes = read_notes(tmp_path / "out" / "masks")
     assert notes.objects[1].seen == 30
@@ -501,7 +497,7 @@ def test_of_many_doubts_ten_are_shown_and_the_others_counted(capsys, tmp_path, c
     summarise_tracking(
         tmp_path / "masks",
         TrackNotes(
-            tracker="box",
+            tracker="still",
             approximate=True,
             details={},
             video="v.mp4",

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from helpers.colour_tracker import FRAMES, GONE, HEIGHT, WIDTH, Colour, box, picture, truth
 from helpers.errors import refused
+from helpers.still_tracker import Still
 from PIL import Image
 
 from dejacue.errors import Cancelled, DejaCueError
@@ -488,6 +489,6 @@ def test_what_the_tracker_refuses_names_the_frame_of_the_file_once(folder) -> No
     video = open_video(folder, start=3, stride=4)
     click = Prompt(2, 1, points=((58, 38, True),))  # in frame 11
     with refused(field="box") as caught:
-        list(track(video, click, "box"))
+        list(track(video, click, Still()))
     assert "frame 11: object 1" in str(caught.value)
     assert "frame 2" not in str(caught.value)

@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.sources.crops import picture
-from dejacue.sources.tracks.base import Prompt, TrackerSession, bounding_box
+from dejacue.sources.tracks.base import Box, bounding_box, box_mask
 from dejacue.sources.tracks.doubts import Series, colour_signature, find_doubts
-from dejacue.sources.tracks.loading import load_tracker
 from dejacue_paper.data.release import ReleaseEntry
 from dejacue_paper.data.rendered import MaskNoise, RenderedScene, render
 from dejacue_paper.experiments import rendered
@@ -59,16 +58,14 @@ def film(number: int) -> Filmed:
     encoder = rendered.encoder()
     frames_of: dict[str, tuple[list[int], list[Any]]] = {name: ([], []) for name in CONDITIONS}
     fits: list[float] = []
-    session: TrackerSession | None = None
+    first: Box | None = None
     for frame, (image, labels) in enumerate(scene):
         true: Mask = labels == 1
         masks = {TRUE: true, **{name: noise(labels, frame) == 1 for name, noise in noises.items()}}
         edges = bounding_box(true)
-        prompts = [Prompt(box=edges)] if session is None else []
-        if edges is not None:
-            session = session or load_tracker("box").session()
-        if session is not None:  # from the frame on in which the object is first seen
-            masks[BOX] = session.step(image, prompts)[1].mask
+        first = first or edges
+        if first is not None:  # from the frame on in which the object is first seen
+            masks[BOX] = box_mask(first, image)
             if edges is not None:
                 fits.append(_overlap(masks[BOX], edges))
         for name, mask in masks.items():

@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.sources.detectors.base import Detection, overlaps
-from dejacue.sources.tracks.base import Observation, Prompt, Tracker, bounding_box
+from dejacue.sources.tracks.base import Observation, Prompt, Tracker, bounding_box, box_mask
 from dejacue.sources.tracks.doubts import colour_signature
-from dejacue.sources.tracks.loading import box_mask
 from dejacue.sources.tracks.propagate import PRESENCE
 
 MAX_WAIT = 60  # times the patience, between two looks for an object that does not come back

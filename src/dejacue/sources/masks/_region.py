@@ -24,7 +24,7 @@ from dejacue.sources.masks.reader import Keys, ListedRows, Mask
 if TYPE_CHECKING:
     from dejacue.sources.video import Frame
 
-SUFFIX = "region.json"
+REGION_FILE = "region.json"
 SCHEMA = "dejacue.region/1"
 Box = tuple[float, float, float, float]  # x0, y0, x1, y1 in pixels
 WHOLE = "the whole picture"
@@ -119,7 +119,7 @@ def sees_whole_picture(history: History) -> bool | None:
 
 
 def is_region(path: Path) -> bool:
-    return path.name.endswith(SUFFIX)
+    return path.name.endswith(REGION_FILE)
 
 
 def open_region(path: Path) -> RegionMasks:

@@ -1,7 +1,7 @@
 """Following an object through a video from a click, a box or a mask.
 
     Prompt         where an object is, in one frame                       base.py
-    load_tracker   a name → a Tracker (base.py): box or sam2             loading.py
+    load_tracker   a name → a Tracker (base.py), such as sam2            loading.py
     track          a video and prompts → the masks of each frame          propagate.py
     write_track    the same into files; goes on, and redoes only what changed   follow.py
     read_notes     what is known of such masks: presence, doubts          notes.py

@@ -6,6 +6,7 @@ the next one, so it runs forward and backward alike and holds no more than it ne
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -65,7 +66,7 @@ class TrackerSession(Protocol):
 class Tracker(Protocol):
     """Makes sessions.
 
-    name          as ``load_tracker`` takes it: "box", "sam2", "sam2-tiny", "edgetam", …
+    name          as ``load_tracker`` takes it: "sam2", "sam2-tiny", "edgetam", …
     approximate   whether its masks must be called so
     independent   whether the masks of an object are the same whichever others are followed with
                   it; if not, all are followed again when one is added
@@ -86,3 +87,14 @@ def bounding_box(mask: Mask) -> tuple[int, int, int, int] | None:
     if not len(rows):
         return None
     return int(columns[0]), int(rows[0]), int(columns[-1]) + 1, int(rows[-1]) + 1
+
+
+def box_mask(box: Box, image: NDArray[np.uint8]) -> Mask:
+    """Return the pixels of a frame that a box touches; it may stick out."""
+    rows, columns = (
+        slice(max(math.floor(start), 0), max(math.ceil(end), 0))
+        for start, end in ((box[1], box[3]), (box[0], box[2]))
+    )
+    mask = np.zeros(image.shape[:2], dtype=bool)
+    mask[rows, columns] = True
+    return mask

@@ -318,9 +318,9 @@ def box_of(prompt: Prompt) -> Box:
     box = None if prompt.mask is None else bounding_box(prompt.mask)
     if box is None:
         raise InputError(
-            f"object {prompt.object}: the tracker box needs a box or a mask, not clicks",
+            f"object {prompt.object}: a fixed region needs a box or a mask, not clicks",
             field="box",
-            remedy=f"give one, or track the object with sam2 ({extra('track')})",
+            remedy=f"give one, or track the object with SAM 2 ({extra('track')})",
         )
     return box
 

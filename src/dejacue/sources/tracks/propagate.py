@@ -323,7 +323,7 @@ def track(
 
     video      as open_video gives it (where frames are sampled), or a path
     prompts    where the objects are; frames count the sampled ones
-    tracker    as load_tracker gives it, or a name; None: SAM 2 if it is installed, else box
+    tracker    as load_tracker gives it, or a name; None: SAM 2
     backward   whether an object that is shown later is also followed back to the first frame
     presence   an object of which the tracker is less sure is not seen: its mask is empty
     progress   called with the stages "read" and "follow backward", for an object that is shown

@@ -1,6 +1,7 @@
 // Where the object is, without drawing: found by its name, or the whole picture; and the weights that are missing for it.
 
 import { Job } from "./jobs.js";
+import { FIXED } from "./show.js";
 import { Problem, html, tell, useEffect, useFetch } from "./ui.js";
 
 const NAMES = /\s*,\s*/;
@@ -45,7 +46,7 @@ export const FoundBoxes = ({ form, frame, video, take }) => (form.found?.instanc
 // Weights that a job with this form would lack, with a button that fetches them.
 export function Missing({ form, set, jobs, needs }) {
   const query = new URLSearchParams({ ...(form.encoder.trim() && { encoder: form.encoder.trim() }),
-    ...(needs.tracker ? form.tracker && { tracker: form.tracker } : { tracker: "box" }), by_name: needs.detector });
+    ...(needs.tracker && form.tracker && form.tracker !== FIXED && { tracker: form.tracker }), by_name: needs.detector, tracked: needs.tracker });
   const job = jobs.all.find((each) => each.kind === "weights"), { value: models = [], problem } =
     useFetch(`jobs/missing?${query}&of=${job ? job.id + job.state : ""}`);
   if (problem || (!models.length && !isOpen(job))) return html`<${Problem}>${problem}</${Problem}>`;

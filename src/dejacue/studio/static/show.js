@@ -43,7 +43,8 @@ export function Show({ words, film, act, questions, inside, problem }) {
   </div>`;
 }
 
-export const STILL = ["box", "fixed region", "boxes drawn by a person", "the whole picture"];  // nothing was followed
+export const FIXED = "fixed region";
+export const STILL = ["box", FIXED, "boxes drawn by a person", "the whole picture"];  // nothing was followed
 
 // tracker: which followed the object ("box, approximate"); nothing where its masks were given
 export function Doubts({ doubts, film, correct, tracker }) {

@@ -11,7 +11,7 @@ import { Handles, SMALL } from "./handles.js";
 import { Job } from "./jobs.js";
 import { Found, FoundBoxes, FindField, Missing } from "./lookup.js";
 import { Outline } from "./outline.js";
-import { Doubts, STILL } from "./show.js";
+import { Doubts, FIXED, STILL } from "./show.js";
 import { Divider, Problem, Side, Tabs, Timeline, clamp, free, html, link, nameOf, titleOf, useFetch, useEffect, useKeys,
   useMemo, useRef, useState } from "./ui.js";
 import { States, WordLists, sampling } from "./words.js";
@@ -34,10 +34,10 @@ export function Track({ id: video, of: finding = null, about, jobs, again }) {
   return html`<${Pick} video=${media.video} info=${info.value} about=${about} jobs=${jobs} refresh=${again} />`;
 }
 
-// "box, approximate" and a region that a person has drawn are the tracker box
+// "box, approximate" of earlier versions and boxes that a person has drawn: nothing is followed
 const trackerOf = (info) => {
   const name = info?.tracker?.split(",")[0] || "";
-  return STILL.includes(name) ? "box" : name;
+  return STILL.includes(name) ? FIXED : name;
 };
 
 const initialForm = (info, video, about) => ({
@@ -53,7 +53,8 @@ const statesOf = (form) => Object.fromEntries(form.states.filter((state) => stat
   [state.name.trim(), state.text.split("\n").map((line) => line.trim()).filter(Boolean)]));
 
 // Where the object is, in one way.
-const whereOf = ({ whole, found, taken, prompts }) => (whole ? { whole } : found ? { names: found.names, objects: [taken] } : { prompts });
+const whereOf = ({ whole, found, taken, prompts }, fixed) => (whole ? { whole } : found ? { names: found.names, objects: [taken] } : { prompts, fixed });
+const isFixed = (form, about) => (form.tracker || about.tracker) === FIXED;
 
 // Frames that show a state, in frames of the history that is made.
 const framesShown = (form) => form.states.flatMap(({ name, frames = [] }) => frames.map((frame) => Math.floor(frame / (Number(form.stride) || 1)))
@@ -61,27 +62,27 @@ const framesShown = (form) => form.states.flatMap(({ name, frames = [] }) => fra
 
 // The job. Words, examples and settings of a finding that is corrected stay, as far as its frames do. revision: of
 // the finding that is replaced
-function request(video, info, form, revision) {
+function request(video, info, form, fixed, revision) {
   const { options = {}, settings = {} } = info || {}, stride = Number(form.stride) || null;
   const unchanged = info && form.folder.trim() === info.id && stride === (Number(options.stride) || null)
     ? { examples: info.examples, changes: info.changes } : { examples: framesShown(form) };
   return {
-    kind: "find", video: video.id, folder: form.folder.trim(), ...whereOf(form), states: statesOf(form),
-    object: form.object.trim() || null, tracker: form.tracker || null, encoder: form.encoder.trim() || null, ...sampling(info), stride,
+    kind: "find", video: video.id, folder: form.folder.trim(), ...whereOf(form, fixed), states: statesOf(form),
+    object: form.object.trim() || null, tracker: (form.tracker !== FIXED && form.tracker) || null, encoder: form.encoder.trim() || null, ...sampling(info), stride,
     readout: settings.readout?.name ?? null, coordinates: settings.coordinates ?? null, top: settings.top ?? null,
     revision, ...unchanged,
   };
 }
 
 // Requests the outline that the tracker sees, whenever the prompts in this frame change. One
-// whose weights are not there is not tried again.
+// whose weights are not there is not tried again; where the box stays, there is nothing to see.
 function usePreview(video, prompts, frame, tracker) {
   const [preview, setPreview] = useState({}), here = prompts.filter((prompt) => prompt.frame === frame);
   const lacking = useRef({}), key = JSON.stringify([here, tracker]);
   useEffect(() => {
     const box = here.findLast((prompt) => prompt.box)?.box || null,
       points = here.filter((prompt) => prompt.point).map((prompt) => prompt.point);
-    if (!box && !points.some((point) => point[2])) { setPreview({}); return undefined; }
+    if (tracker === FIXED || (!box && !points.some((point) => point[2]))) { setPreview({}); return undefined; }
     if (lacking.current[tracker]) { setPreview({ lacks: true, problem: lacking.current[tracker] }); return undefined; }
     const stop = new AbortController(), body = { frame, box, points, tracker: tracker || null };
     setPreview((old) => ({ ...old, busy: true }));
@@ -121,7 +122,7 @@ function useDrawing(mode, video, add) {
 const Box = ({ box }) => html`<rect class="box" x=${box[0]} y=${box[1]} width=${box[2] - box[0]}
   height=${box[3] - box[1]} />`;
 
-// The box between those that were drawn before and after this frame, as a tracker "box" takes it.
+// The box between those that were drawn before and after this frame, as a fixed region takes it.
 function between(prompts, frame) {
   const boxes = prompts.filter((prompt) => prompt.box).sort((a, b) => a.frame - b.frame);
   const after = boxes.find((prompt) => prompt.frame >= frame) ?? boxes.at(-1), before = boxes.findLast((prompt) => prompt.frame <= frame) ?? boxes[0];
@@ -196,7 +197,7 @@ function Pick({ video, info, about, jobs, refresh }) {
     setTimeout(() => document.querySelector(mode === "Box" ? ".handle:not(.spot)" : ".spot:last-of-type")?.focus());
   };
   const [drag, onPoint] = useDrawing(mode, video, add),
-    preview = usePreview(video, prompts, film.frame, form.tracker);
+    preview = usePreview(video, prompts, film.frame, isFixed(form, about) ? FIXED : form.tracker);
   // the latest: what is stopped goes on as another job
   const latest = (kind) => jobs.all.find((each) => each.kind === kind && each.request.video === video.id
     && each.request.folder === form.folder.trim());
@@ -218,7 +219,7 @@ function Pick({ video, info, about, jobs, refresh }) {
   const start = async (of = chosen ?? tracked ?? info) => {
     if (lacks || busy) return;
     setProblem("");
-    try { await jobs.begin(request(video, of, form, revision(of))); fields.sent(); setChosen(null); } catch (error) {
+    try { await jobs.begin(request(video, of, form, isFixed(form, about), revision(of))); fields.sent(); setChosen(null); } catch (error) {
       const saved = error.revision && await fetchJson(`findings/${place(form.folder.trim())}/info`).catch(() => null);
       if (saved) setTheirs(saved); else setProblem(error.message);
     }
@@ -251,7 +252,7 @@ function Pick({ video, info, about, jobs, refresh }) {
     <div class="halves">
       <div class="column"><${Film} film=${film} video=${video} first=${0} last=${video.frames - 1} finding=${finding} ofFile=${true}
         fresh=${done ? job.id : null} onPoint=${film.how && !film.playing ? onPoint : undefined}
-          draw=${html`<${Drawn} prompts=${here} drag=${drag ?? (form.tracker === "box" ? between(prompts, film.frame) : null)} outline=${seen} size=${video.width / 90} />`}
+          draw=${html`<${Drawn} prompts=${here} drag=${drag ?? (isFixed(form, about) ? between(prompts, film.frame) : null)} outline=${seen} size=${video.width / 90} />`}
           over=${film.how && !film.playing && html`<${Handles} video=${video} change=${change}
             marks=${prompts.map((prompt, n) => [n, prompt]).filter(([, prompt]) => prompt.frame === film.frame)} />
             <${FoundBoxes} form=${form} frame=${film.frame} video=${video} take=${(taken) => set({ taken })} />`}
@@ -265,11 +266,11 @@ function Pick({ video, info, about, jobs, refresh }) {
           <span class="soft">${preview.busy ? "the tracker is looking … · "
             : seen ? `${preview.tracker} sees this · ` : ""}${MODES[mode]}</span></div></div>
       <${Side} name="What to find">${title}<div class="panel" tabindex="0" role="region" aria-label="what to find">
-        <${Missing} form=${form} set=${set} jobs=${jobs} needs=${{ detector: Boolean(form.find.trim()), tracker: !form.whole && form.tracker !== "box" }} />
+        <${Missing} form=${form} set=${set} jobs=${jobs} needs=${{ detector: Boolean(form.find.trim()), tracker: !form.whole && (Boolean(form.found || form.find.trim()) || !isFixed(form, about)) }} />
         <${Problem}>${preview.problem}</${Problem}>
-        ${preview.lacks && html`<p><button type="button" onClick=${() => set({ tracker: "box" })}>
-          Continue with the box tracker</button>
-          <span class="soft"> It needs no weights: the box moves evenly between those that you draw.</span></p>`}
+        ${preview.lacks && html`<p><button type="button" onClick=${() => set({ tracker: FIXED })}>
+          Continue with a fixed region</button>
+          <span class="soft"> It needs no weights: the box stays, or moves evenly between those that you draw.</span></p>`}
         <${Form} fields=${fields} about=${about} setPrompts=${setPrompts} film=${film} jobs=${jobs} look=${look} fixed=${Boolean(info)} />
         ${finding && html`<h2>Doubts</h2><${Doubts} doubts=${doubts} film=${film} tracker=${(done ? job.result : info).tracker} />
           ${doubts.length > 0 && html`<p class="soft">
@@ -334,7 +335,7 @@ function Form({ fields, about, setPrompts, film, jobs, look, fixed }) {
       <label>Folder of the finding<input ...${field("folder")} /></label>
       <label>Tracker<select value=${form.tracker} onChange=${(event) => set({ tracker: event.target.value })}>
         <option value="">default (${about.tracker})</option>${trackers.map((name) =>
-        html`<option value=${name}>${name === "box" ? "box: moves evenly between your boxes" : name}</option>`)}</select></label>
+        html`<option value=${name}>${name === FIXED ? `${FIXED}: stays, or moves evenly between your boxes` : name}</option>`)}</select></label>
       <label>Encoder<input list="encoders" ...${field("encoder")} placeholder=${about.encoder} />
         <datalist id="encoders">${about.encoders.map((name) => html`<option value=${name} />`)}</datalist></label>
       <label>Use every nth frame<input type="number" min="1" ...${field("stride")} placeholder="automatic" /></label>
