@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import threading
 
 import av
 import numpy as np
 import pytest
+from helpers.slow_encoder import Slow
 from helpers.studio_page import served
 
 from dejacue import Finding
+from dejacue.pipeline import _preview
 from dejacue.studio.jobs import TaskQueue
+from dejacue.studio.state import Studio
 
 SCENE = "#/track/scene%2Fscene.mp4"
 LONG = 60  # frames
@@ -105,6 +109,47 @@ def test_a_box_that_stays_is_corrected_and_found(address, desk, workspace) -> No
     assert [mark["state"] for mark in info["examples"]] == ["full"]
     user.open("#/jobs")
     user.until("() => document.querySelectorAll('.job.done').length === 2")
+
+
+@pytest.mark.long
+def test_fewer_looks_are_chosen_and_windows_are_seen_while_the_encoder_looks(
+    workspace, desk, monkeypatch
+) -> None:
+    monkeypatch.setattr(_preview, "EVERY_S", 0.0)
+    monkeypatch.setattr(_preview, "MAX_SHARE", math.inf)
+    slow = Slow(after=9)
+    with served(workspace) as address:
+        user = desk(address)
+        page, user.expected = user.page, "503"  # the words of siglip2 cannot be checked here
+        user.open(SCENE)
+        user.shows(0)
+        looks = page.get_by_label("Looks of the encoder")
+        encoder = page.get_by_label("Encoder", exact=True)
+        auto = "[...document.querySelectorAll('select')].some((list) => list.value === 'auto')"
+        assert looks.input_value() == "all"  # mini is quick
+        encoder.fill("siglip2:int8")
+        user.until(f"() => {auto}")
+        name_states(user, ("empty", "drained cup"), ("full", "filled up cup"))
+        page.get_by_role("button", name="This frame shows empty").click()
+        user.until(f"() => !{auto}")  # all, with a frame that shows a state
+        page.get_by_label("Tracker").select_option("box")
+        at = stage_at(user, 192)
+        user.drag(at(40, 30), at(150, 130))
+        encoder.fill("")
+        looks.select_option("auto")
+        monkeypatch.setattr(Studio, "encoder", lambda self, name=None: slow)
+        page.get_by_role("button", name="Track and find").click()
+        page.locator(".strip .note", has_text="preliminary").wait_for()
+        page.locator(".foot .job", has_text="preliminary: empty").wait_for()
+        assert user.windows()["full"]
+        slow.go_on.set()
+        user.until("() => document.querySelector('.foot .job.done') !== null")
+        user.until("() => !document.querySelector('.strip .note')")
+        finding = Finding.read(workspace / "findings" / "scene")
+        expected = [f"{interval.start} – {interval.end}" for interval in finding.timeline["full"]]
+        user.has("full", *expected[:1])
+        page.context.close()
+    assert 0 < finding.history.seen.sum() < 60
 
 
 @pytest.mark.long

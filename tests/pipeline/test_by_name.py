@@ -92,8 +92,9 @@ def test_an_object_is_found_by_name_and_followed_through_all_shots(path, tmp_pat
     assert finding.history.source_frames.tolist() == [
         at for at, places in enumerate(film.places) if 0 in places
     ]
-    said = " ".join(map(str, finding.warnings))
-    assert "found" in said
+    assert {note.severity for note in finding.warnings} == {"information"}
+    said = " ".join(finding.warnings)
+    assert "found 4 instances" in said
     assert "2 objects were found" in said
     again = CupDetector()
     assert (search(path, tmp_path, again).history.features == finding.history.features).all()

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 import threading
 import time
 
 import numpy as np
 import pytest
+from helpers.slow_encoder import Slow
 from helpers.still_tracker import register
 from helpers.studio_client import client_of
 
 from dejacue import Finding, Reference, open_video
 from dejacue.errors import InputError
 from dejacue.method import Window
+from dejacue.pipeline import _preview
 from dejacue.records import Note
 from dejacue.sources.encoders.mini import Mini
 from dejacue.sources.results import read_references, write_references
@@ -176,23 +179,6 @@ def test_findings_of_one_name_are_measured_each_for_itself(studio, client) -> No
     assert len(job["result"]["components"]) == 2
 
 
-class Slow(Mini):
-    """An encoder that waits at its second batch until it may go on."""
-
-    batch = 8
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.at_work, self.go_on, self.images = threading.Event(), threading.Event(), 0
-
-    def encode_images(self, crops):
-        if self.images:
-            self.at_work.set()
-            assert self.go_on.wait(600)
-        self.images += len(crops)
-        return super().encode_images(crops)
-
-
 def test_a_cancelled_job_keeps_what_it_did_and_goes_on(studio, client, monkeypatch) -> None:
     slow = Slow()
     monkeypatch.setattr(studio, "encoder", lambda name=None: slow)
@@ -218,6 +204,39 @@ def test_a_cancelled_job_keeps_what_it_did_and_goes_on(studio, client, monkeypat
     assert not (studio.workspace.root / "never").exists()
     states = [job["state"] for job in client.get("/api/jobs").json()]
     assert states == ["done", "stopped"]  # the one that went on is not listed twice
+
+
+def test_fewer_looks_are_offered_of_encoders_that_are_slow_on_a_cpu(client, monkeypatch) -> None:
+    def offered(name: str) -> str:
+        return client.get("/api/jobs/looks", params={"encoder": name}).json()["looks"]
+
+    monkeypatch.setattr("dejacue.pipeline.job.may_be_accelerated", lambda: True)
+    slow = "siglip2:int8", "siglip2-large", "hf:openai/clip-vit-base-patch32"
+    for there in (False, True):
+        monkeypatch.setattr("dejacue.pipeline.job.accelerated", lambda there=there: there)
+        assert [offered(name) for name in ("mini", "lite", "what is typ")] == ["all"] * 3
+        assert [offered(name) for name in slow] == ["auto", *["all" if there else "auto"] * 2]
+
+
+@pytest.mark.parametrize("looks", ["all", "auto"])
+def test_a_job_shows_an_answer_before_the_encoder_has_seen_all(
+    studio, client, monkeypatch, looks
+) -> None:
+    monkeypatch.setattr(_preview, "EVERY_S", 0.0)
+    monkeypatch.setattr(_preview, "MAX_SHARE", math.inf)
+    slow = Slow(after=9)  # more than a first batch, and no less than the coarse grid
+    monkeypatch.setattr(studio, "encoder", lambda name=None: slow)
+    job = start_job(client, **FIND, folder="made", looks=looks)
+    assert slow.at_work.wait(600)
+    answer = client.get(f"/api/jobs/{job['id']}").json()["answer"]
+    assert answer["notes"][0]["text"].startswith("preliminary")
+    assert {interval["state"] for interval in answer["intervals"]} == set(answer["states"])
+    slow.go_on.set()
+    done = wait_for_end(client, job)
+    assert (done["state"], done["answer"]) == ("done", None)
+    history = Finding.read(studio.workspace.root / "made").history
+    assert (slow.images == int(history.seen.sum()) < 60) is (looks == "auto")
+    assert client.get("/api/findings/made/info").json()["looks"] == looks
 
 
 def test_progress_comes_as_events_that_end_with_the_job(studio, client) -> None:
@@ -246,6 +265,7 @@ def test_progress_comes_as_events_that_end_with_the_job(studio, client) -> None:
         ({"vocabulary": None}, "give the states"),
         ({"vocabulary": None, "states": {"one": ["cup"]}}, "at least two alternatives"),
         ({"vocabulary": "no.yaml"}, 'no vocabulary "no.yaml"'),
+        ({"looks": "0"}, "no number of frames to look at"),
         ({"masks": None, "prompts": [{"frame": 0}]}, "a prompt needs either a box or a point"),
     ],
 )

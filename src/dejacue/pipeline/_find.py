@@ -372,7 +372,7 @@ class Search:
 
 
 def _warnings(observed: Observed, encoded: Encoded, name: str) -> list[Note]:
-    warnings = [Note(text, "doubtful") for text in observed.warnings] + [*encoded.warnings]
+    warnings = [*observed.warnings, *encoded.warnings]
     if doubts := observed.doubts(name):
         window, text = doubts[0]
         further = f", and {len(doubts) - 1} more" if len(doubts) > 1 else ""

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from dejacue.errors import InputError, counted, first_line
 from dejacue.method._timelines import in_frames
 from dejacue.progress import Progress
+from dejacue.records import Note
 from dejacue.records._html import clock
 from dejacue.report.track_sheet import Shot, contact_sheet, with_boxes
 from dejacue.sources._sampling import Unreadable
@@ -202,13 +203,14 @@ def linked(search: ObjectSearch, rows: NDArray[np.float64]) -> ObjectSearch:
     return replace(search, instances=kept, left_out=left_out)
 
 
-def others_found(search: ObjectSearch, numbers: Sequence[int]) -> str:
-    """Return a sentence that names all objects, the first of which is taken."""
+def others_found(search: ObjectSearch, numbers: Sequence[int]) -> Note:
+    """Return a note that names all objects, the first of which is taken."""
     listed = "; ".join(describe(search, number) for number in numbers)
-    return (
+    text = (
         f"{len(numbers)} objects were found: {listed}. This is object {numbers[0]}; "
         f"objects={numbers[1]} takes another, find_each all of them"
     )
+    return Note(text, "information")
 
 
 def describe(search: ObjectSearch, number: int) -> str:

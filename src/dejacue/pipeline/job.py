@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from dejacue.errors import InputError
-from dejacue.method.looks import ALL
+from dejacue.method.looks import ALL, AUTO
 from dejacue.pipeline.where import (
     ByName,
     InMasks,
@@ -20,8 +20,15 @@ from dejacue.pipeline.where import (
 )
 from dejacue.progress import Progress, silent
 from dejacue.records.history import FRAME_STEP
-from dejacue.sources.catalogue import check_models, default_encoder
-from dejacue.sources.encoders import Encoder, load_encoder
+from dejacue.sources.catalogue import check_models, default_encoder, may_be_accelerated
+from dejacue.sources.encoders import (
+    FAMILIES,
+    SIZES,
+    VARIANTS,
+    Encoder,
+    accelerated,
+    load_encoder,
+)
 from dejacue.sources.tracks.follow import TrackerOptions
 from dejacue.sources.video import Video, open_video
 
@@ -58,6 +65,17 @@ class EncoderOptions:
     def default_name(self) -> str:
         """Return which encoder is taken where none is named."""
         return default_encoder(self.backend, self.precision, self.device)
+
+    def offered_looks(self, encoder: str | None) -> str:
+        """Return what a person is offered first of an encoder: "auto" where it is given fewer
+        frames because it runs on a CPU, as far as its name tells; nothing is loaded."""
+        name = self.default_name if encoder in (None, "siglip2") else encoder
+        through_torch = name == "siglip2:torch" or name in SIZES or name.startswith(FAMILIES)
+        if not through_torch:
+            return AUTO if name == "siglip2" or name in VARIANTS else ALL
+        if self.device is not None:
+            return AUTO if self.device == "cpu" else ALL
+        return ALL if may_be_accelerated() and accelerated() else AUTO
 
     def check(self, encoder: Encoder | str | None) -> None:
         """Refuse, before anything is decoded, a default encoder whose weights are not here."""

@@ -27,7 +27,7 @@ from dejacue.pipeline.by_name import (
     others_found,
 )
 from dejacue.progress import Progress, silent
-from dejacue.records import Window
+from dejacue.records import Note, Window
 from dejacue.report.track_sheet import check_sheet, update_sheet
 from dejacue.sources.build import Lineage
 from dejacue.sources.detectors.base import Detector, check_names
@@ -81,7 +81,7 @@ class Observed:
     masks: Masks
     objects: Mapping[str, Lineage]
     notes: TrackNotes | None = None
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[Note, ...] = ()
     temporary: bool = False  # the masks go when this goes
 
     @property
@@ -146,7 +146,7 @@ class Sight:
         tracker: Tracker | str | None,
         options: TrackerOptions,
         shots: Sequence[Window] = (),
-        warnings: Sequence[str] = (),
+        warnings: Sequence[Note] = (),
     ) -> Observed:
         """Return the masks that a tracker makes from prompts."""
         followed = (follow if self.folder is None else track)(
@@ -170,8 +170,8 @@ class Sight:
             }
         else:
             named = self.named(masks)
-        sentences = (*warnings, *followed.warnings)
-        return Observed(self.video, masks, named, followed.notes, sentences, self.folder is None)
+        notes = (*warnings, *_doubtful(followed.warnings))
+        return Observed(self.video, masks, named, followed.notes, notes, self.folder is None)
 
     def with_masks(self, run: Callable[[Path], Observed]) -> Observed:
         """Return what ``run`` makes of masks that it writes below the folder; without one: of
@@ -214,7 +214,7 @@ class InMasks:
             notes = None if isinstance(masks, Mapping) else read_notes(masks)
             match = notes.match if notes is not None and match == "auto" else match
             masks = open_masks(masks, kind=self.kind, match=match, frames=sight.video.length)
-        warnings = () if notes is None else tuple(notes.problems)
+        warnings = () if notes is None else _doubtful(notes.problems)
         return Observed(sight.video, masks, sight.named(masks), notes, warnings)
 
 
@@ -244,7 +244,8 @@ class InRegion:
             masks = RegionMasks(region, path, on_disk=True)
         if sight.objects is None and len(region.boxes) > 1:
             sight = replace(sight, objects="all")
-        return Observed(video, masks, sight.named(masks), None, (region.note, *self.warnings))
+        warnings = _doubtful((region.note, *self.warnings))
+        return Observed(video, masks, sight.named(masks), None, warnings)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -307,8 +308,9 @@ class ByName:
             file = output.with_name(SEARCH_FILE)
             search = by_name.search(file, sight.encoder(), sight.progress)
             tracker = by_name.tracker(search, self.options.load(self.tracker))
+            summary = Note(search.summary, "information")
             observed = sight.track(
-                output, search.prompts(), tracker, self.options, search.shots, [search.summary]
+                output, search.prompts(), tracker, self.options, search.shots, [summary]
             )
             if sight.objects is not None or len(observed.objects) == 1:
                 return observed
@@ -325,6 +327,10 @@ class ByName:
 
 
 Where = InMasks | InRegion | AtPrompts | ByName
+
+
+def _doubtful(sentences: Iterable[str]) -> tuple[Note, ...]:
+    return tuple(Note(text, "doubtful") for text in sentences)
 
 
 def where_is(

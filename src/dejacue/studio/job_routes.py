@@ -15,6 +15,7 @@ from fastapi.responses import StreamingResponse
 from pydantic import Field, TypeAdapter
 
 from dejacue.errors import InputError
+from dejacue.method.looks import ALL, Looks
 from dejacue.pipeline import Job, ReadoutOptions, Search, VideoOptions, track, where_is
 from dejacue.pipeline.by_name import SEARCH_FILE, SearchByName, describe
 from dejacue.progress import Progress
@@ -99,7 +100,8 @@ class FindBody(SamplingModel, WordsModel, ReadingSettings):
     """Make a finding of a video from prompts (or masks in the workspace, names of the object, or
     the whole picture), words (states, or a word list) and examples; a stopped job continues where
     it was. fixed: boxes of the prompts stay, or move evenly between frames. objects: numbers in the
-    masks, or of what was found by name. revision: of the finding that is replaced."""
+    masks, or of what was found by name. revision: of the finding that is
+    replaced. looks: all, auto, a number or a share of the frames."""
 
     kind: Literal["find"]
     video: Place
@@ -113,11 +115,13 @@ class FindBody(SamplingModel, WordsModel, ReadingSettings):
     objects: Annotated[list[int], Field(min_length=1, max_length=254)] | None = None
     encoder: Text | None = None
     tracker: Text | None = None
+    looks: Text = ALL
     revision: Revision = None
 
     def work(self, studio: Studio) -> Work:
         path = studio.workspace.video(self.video)
         prompts = [prompt.as_raw() for prompt in self.prompts]
+        Looks.of(self.looks)
         folder, masks = _folder(studio, self.folder), None
         check_revision(self.revision, studio.revision(folder), self.folder)
         if self.masks is not None:
@@ -157,6 +161,7 @@ class FindBody(SamplingModel, WordsModel, ReadingSettings):
                 where=where,
                 objects=self.objects,
                 encoder=studio.encoder(self.encoder),
+                looks=self.looks,
             )
             options = ReadoutOptions(**reading)
             search = Search(path, words, job, options, None, folder, progress=progress)
@@ -284,6 +289,13 @@ def missing(
         {"name": m.name, "kind": kind, "size": m.size(), "licence": m.licence}
         for kind, m in missing_models(**chosen).items()
     ]
+
+
+@router.get("/looks")
+def looks(studio: StudioDep, encoder: Text | None = None) -> Json:
+    """Say which looks to offer first: auto of an encoder that is slow on this machine."""
+    chosen = encoder or studio.encoder_name
+    return {"looks": studio.encoder_options.offered_looks(chosen)}
 
 
 @router.get("/{job}")

@@ -6,6 +6,12 @@ import { Problem, html, tell, useEffect, useFetch } from "./ui.js";
 
 const NAMES = /\s*,\s*/;
 export const namesOf = (text) => text.split(NAMES).map((name) => name.trim()).filter(Boolean);
+// How much the encoder looks at where the person does not say: fewer frames of a slow one; with frames that show a state, all.
+export function useLooks(encoder, shown) {
+  const name = encoder.trim(), { value } = useFetch(`jobs/looks${name && `?encoder=${encodeURIComponent(name)}`}`);
+  return (!shown && value?.looks) || "all";
+}
+
 const isOpen = (job) => ["running", "waiting"].includes(job?.state);
 
 // The instances that were found by name, of which one is taken with a click. form.taken: its number

@@ -9,7 +9,7 @@ import { initialWords, mapping } from "./finding.js";
 import { Offers, useForm, useLate } from "./forms.js";
 import { Handles, SMALL } from "./handles.js";
 import { Job } from "./jobs.js";
-import { Found, FoundBoxes, FindField, Missing } from "./lookup.js";
+import { Found, FoundBoxes, FindField, Missing, useLooks } from "./lookup.js";
 import { Outline } from "./outline.js";
 import { Doubts, FIXED, STILL } from "./show.js";
 import { Divider, Problem, Side, Tabs, Timeline, clamp, free, html, link, nameOf, titleOf, useFetch, useEffect, useKeys,
@@ -21,6 +21,7 @@ const PICTURES = 16;  // in the strip below the player
 const MODES = { Box: "draw a box around the object", "Click +": "click on the object",
   "Click −": "click on something that is not the object" };
 const WORDS = [["empty", "an empty cup"], ["full", "a cup filled to the brim"]];  // in grey, until some are written
+const LOOKS = { all: "all frames", auto: "auto: as many as the answer needs" };
 const WHOLE = "the whole picture";  // as a finding calls it
 const same = { to: (frame) => frame, from: (frame) => frame };
 
@@ -43,7 +44,7 @@ const trackerOf = (info) => {
 const initialForm = (info, video, about) => ({
   object: info?.object || "",
   folder: info?.id || free(`findings/${nameOf(video.id).replace(/\.[^.]+$/, "")}`, about.findings),
-  tracker: trackerOf(info), encoder: "", stride: info?.options.stride || "",
+  tracker: trackerOf(info), encoder: "", stride: info?.options.stride || "", looks: info?.looks || "",
   states: info ? Object.entries(info.states).map(([name, texts]) => ({ name, text: texts.join("\n") }))
     : WORDS.map(() => ({ name: "", text: "" })),
   prompts: info?.prompts || [], find: "", found: null, taken: null, whole: info?.tracker === WHOLE,
@@ -155,24 +156,34 @@ function Filmstrip({ video, job, doubts, film }) {
   })}</div>`;
 }
 
-// Jumps to doubts and prompts: a timeline of the file.
-function marksScene(video, doubts, prompts) {
+// The answer of a job so far, or of a finding: its states and their windows, in frames of the file.
+const spanOf = ({ source_start, source_end, start, end }) => ({ start: source_start ?? start, end: source_end ?? end });
+const answerSoFar = ({ states, intervals }, colours) => ({
+  states: Object.entries(states).map(([name, descriptions], n) => ({ name, descriptions, colour: colours[n % colours.length] })),
+  rows: Object.keys(states).map((state) => ({ state,
+    windows: intervals.filter((interval) => interval.state === state && interval.kind !== "alternative").map(spanOf) })),
+});
+const NOTHING = { states: [], rows: [] };
+
+// Jumps to doubts and prompts, and the answer: a timeline of the file.
+function marksScene(video, doubts, prompts, answer) {
   const last = video.frames - 1,
     windows = [...new Set(prompts.map((prompt) => prompt.frame))].sort((a, b) => a - b).map((frame) =>
     ({ start: frame, end: frame }));
   return {
     schema: "dejacue.scene/1", id: video.id, object: null, axis: { first: 0, last }, observed: [[0, last]], doubts,
-    states: [{ name: "shown", colour: "#56B4E9", descriptions: ["frames in which you marked the object"] }],
-    rows: [{ state: "shown", windows }],
+    states: [...answer.states, { name: "shown", colour: "#56B4E9", descriptions: ["frames in which you marked the object"] }],
+    rows: [...answer.rows, { state: "shown", windows }],
   };
 }
 
-// The doubts of a finding in frames of the file; job: the one that made it anew
-function useDoubts(id, job) {
+// Doubts and answer of a finding, in frames of the file; job: the one that made it anew
+function useAnswer(id, job) {
   const { value: scene } = useFetch(id && `findings/${place(id)}/scene?most=1000&of=${job ?? ""}`);
   return useMemo(() => {
-    const map = scene && mapping(scene);
-    return (scene?.doubts || []).map((doubt) => ({ ...doubt, start: map.to(doubt.start), end: map.to(doubt.end) }));
+    const map = scene && mapping(scene), inFile = (span) => ({ ...span, start: map.to(span.start), end: map.to(span.end) });
+    return { doubts: (scene?.doubts || []).map(inFile), states: scene?.states || [],
+      rows: (scene?.rows || []).map(({ state, windows }) => ({ state, windows: windows.map(inFile) })) };
   }, [scene]);
 }
 
@@ -203,8 +214,11 @@ function Pick({ video, info, about, jobs, refresh }) {
     && each.request.folder === form.folder.trim());
   const job = latest("find"), look = latest("look"), located = form.whole || form.found || prompts.length > 0;
   const done = job?.state === "done", busy = ["running", "waiting"].includes(job?.state);
-  const finding = done ? job.result.finding : info?.masks ? info.id : null, known = useDoubts(finding, done ? job.id : null);
-  const doubts = useMemo(() => (busy ? doubtsSoFar(job, video) : known), [busy, known, job?.doubts.length, job?.doubts.at(-1)?.end]);
+  const finding = done ? job.result.finding : info?.masks ? info.id : null, known = useAnswer(finding, done ? job.id : null);
+  const doubts = useMemo(() => (busy ? doubtsSoFar(job, video) : known.doubts), [busy, known, job?.doubts.length, job?.doubts.at(-1)?.end]);
+  const soFar = busy ? JSON.stringify(job.answer) : null;  // the same answer comes with every step
+  const answer = useMemo(() => (!busy ? known : job.answer ? answerSoFar(job.answer, about.colours) : NOTHING), [busy, known, soFar]);
+  const offered = useLooks(form.encoder, info ? info.examples.length > 0 : framesShown(form).length > 0), looks = form.looks || offered;
   useEffect(() => { view?.playhead(film.frame, true); }, [film.frame, view]);
   useEffect(() => { if (done) refresh(); }, [done]);
   const doubt = () => { const later = doubts.find(({ start }) => start > film.frame) || doubts[0];
@@ -219,7 +233,7 @@ function Pick({ video, info, about, jobs, refresh }) {
   const start = async (of = chosen ?? tracked ?? info) => {
     if (lacks || busy) return;
     setProblem("");
-    try { await jobs.begin(request(video, of, form, isFixed(form, about), revision(of))); fields.sent(); setChosen(null); } catch (error) {
+    try { await jobs.begin({ ...request(video, of, form, isFixed(form, about), revision(of)), looks }); fields.sent(); setChosen(null); } catch (error) {
       const saved = error.revision && await fetchJson(`findings/${place(form.folder.trim())}/info`).catch(() => null);
       if (saved) setTheirs(saved); else setProblem(error.message);
     }
@@ -239,7 +253,7 @@ function Pick({ video, info, about, jobs, refresh }) {
     { keys: ["Backspace"], does: "remove the last box or click", act: () => setPrompts(prompts.slice(0, -1)) },
     { keys: ["Ctrl+Enter"], does: "start", act: () => start(), also: true }], view);
   const here = prompts.filter((prompt) => prompt.frame === film.frame),
-    drawn = useMemo(() => marksScene(video, doubts, prompts), [video, doubts, prompts]);
+    drawn = useMemo(() => marksScene(video, doubts, prompts, answer), [video, doubts, prompts, answer]);
   const seen = preview.frame === film.frame ? preview.outline : null;
   const title = html`<header class="title">
     <h1>${info ? `Correct ${titleOf(info.id, about)}` : nameOf(video.id)}</h1>
@@ -271,7 +285,7 @@ function Pick({ video, info, about, jobs, refresh }) {
         ${preview.lacks && html`<p><button type="button" onClick=${() => set({ tracker: FIXED })}>
           Continue with a fixed region</button>
           <span class="soft"> It needs no weights: the box stays, or moves evenly between those that you draw.</span></p>`}
-        <${Form} fields=${fields} about=${about} setPrompts=${setPrompts} film=${film} jobs=${jobs} look=${look} fixed=${Boolean(info)} />
+        <${Form} fields=${fields} about=${about} setPrompts=${setPrompts} film=${film} jobs=${jobs} look=${look} looks=${looks} fixed=${Boolean(info)} />
         ${finding && html`<h2>Doubts</h2><${Doubts} doubts=${doubts} film=${film} tracker=${(done ? job.result : info).tracker} />
           ${doubts.length > 0 && html`<p class="soft">
             If the outline is wrong, draw or click again there, then track again.</p>`}`}
@@ -286,6 +300,7 @@ function Pick({ video, info, about, jobs, refresh }) {
       </div></${Side}></div>
     <${Divider} />
     <section class="strip" aria-label="timeline">
+      ${busy && job.answer && html`<p class="note">${job.answer.notes.find(({ text }) => text.startsWith("preliminary"))?.text}</p>`}
       <${Timeline} scene=${drawn} options=${{ wheel: "focus", on: { seek: film.seek, look: film.skim } }} hold=${setView} /></section>
     ${theirs && html`<${Conflict} what=${titleOf(theirs.id, about)} mine=${linesOfWords(plain(form))} keep=${keep}
       theirs=${linesOfWords(plain(initialWords(theirs)))} onClose=${() => setTheirs(null)} />`}
@@ -295,7 +310,7 @@ function Pick({ video, info, about, jobs, refresh }) {
 const OFFERED = { object: "name", states: "words", prompts: "boxes and clicks" };
 
 // fixed: the finding that is corrected has its own examples
-function Form({ fields, about, setPrompts, film, jobs, look, fixed }) {
+function Form({ fields, about, setPrompts, film, jobs, look, looks, fixed }) {
   const { values: form, set, field } = fields, { prompts } = form, late = useLate();
   const edit = (edits) => { late.touch(); set(edits); };
   const offers = fields.offers.filter((offer) => offer.field in OFFERED);
@@ -338,6 +353,8 @@ function Form({ fields, about, setPrompts, film, jobs, look, fixed }) {
         html`<option value=${name}>${name === FIXED ? `${FIXED}: stays, or moves evenly between your boxes` : name}</option>`)}</select></label>
       <label>Encoder<input list="encoders" ...${field("encoder")} placeholder=${about.encoder} />
         <datalist id="encoders">${about.encoders.map((name) => html`<option value=${name} />`)}</datalist></label>
+      <label>Looks of the encoder<select value=${looks} onChange=${(event) => set({ looks: event.target.value })}>${
+        [...new Set([...Object.keys(LOOKS), looks])].map((name) => html`<option value=${name}>${LOOKS[name] ?? name}</option>`)}</select></label>
       <label>Use every nth frame<input type="number" min="1" ...${field("stride")} placeholder="automatic" /></label>
     </div>`;
 }
