@@ -89,6 +89,7 @@ def test_the_documentation_lists_every_note_with_its_severity() -> None:
         *literals,
         ("meaningless", UNKNOWN_PICTURES, ""),
         ("doubtful", UNKNOWN_WORDS, ""),
+        ("doubtful", "taught by the whole picture of", ""),
         ("information", ": looked at", ""),  # ObjectSearch.summary
     ]
     of_files = "what was wrong with the video, the masks or the tracking"
