@@ -132,7 +132,7 @@ def test_fewer_looks_are_chosen_and_windows_are_seen_while_the_encoder_looks(
         name_states(user, ("empty", "drained cup"), ("full", "filled up cup"))
         page.get_by_role("button", name="This frame shows empty").click()
         user.until(f"() => !{auto}")  # all, with a frame that shows a state
-        page.get_by_label("Tracker").select_option("box")
+        page.get_by_label("Tracker").select_option("fixed region")
         at = stage_at(user, 192)
         user.drag(at(40, 30), at(150, 130))
         encoder.fill("")
