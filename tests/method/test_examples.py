@@ -241,8 +241,12 @@ def test_a_history_with_gaps_and_times():
         filled=Example("filled", (300, 300), "source"), empty=Example("empty", (60, 60), "source")
     )
     by_frame = sample.vocabulary.with_examples(filled=100, empty=20)
-    windows = [[m.window for m in locate(history, words)] for words in (by_time, by_file, by_frame)]
+    timelines = [locate(history, words) for words in (by_time, by_file, by_frame)]
+    windows = [[m.window for m in timeline] for timeline in timelines]
     assert windows[0] == windows[1] == windows[2]
+    said = [next(n for n in timeline.notes if "examples" in n) for timeline in timelines]
+    assert said[1] == said[2]  # one count, that of the file, and it is named
+    assert "(frames of the file): filled 300; empty 60" in said[2]
 
 
 @pytest.mark.parametrize(

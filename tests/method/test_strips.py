@@ -255,6 +255,31 @@ def test_the_command_line_writes_a_strip_and_takes_marks(tmp_path, dejacue, monk
     assert Window(frames[2], frames[5]) in Finding.read(tmp_path / "asked").named["full"]
 
 
+def test_without_words_marks_name_the_states(tmp_path, dejacue, monkeypatch):
+    cup, out = write_demo(tmp_path / "cup"), tmp_path / "out"
+    scene = ("find", cup / "scene.mp4", "--masks", cup / "Annotations", "--encoder", "mini")
+    ran = dejacue(*scene, "--mark", "full=3-5", "--mark", "none=12", "-o", out)
+    assert (ran.code, out.exists()) == (2, False)  # a single state, refused before the work
+    ran = dejacue(*scene, "--strip", "-o", out)
+    assert (ran.code, (out / "strip.png").is_file()) == (0, True), ran.err
+    assert not (out / "finding.json").exists()
+    marks = ("--mark", "full=3-5", "--mark", "empty=1,9-12")
+    assert dejacue(*scene, *marks, "-r", "joint", "-o", out).code == 0
+    finding = Finding.read(out)
+    frames = finding.strip(12).frames
+    assert list(finding.vocabulary.states) == ["full", "empty"]
+    assert finding.named["full"] == [Window(frames[2], frames[4])]
+    assert finding.timeline.settings["readout"]["name"] == "joint"
+    history = out / f"{finding.history.id}.history.npz"
+    (out / "finding.json").unlink()
+    assert dejacue("find", history, *marks).code == 2  # its strip may be another one
+    answers = iter(["full=3-5", "full=3-5 empty=1,9-12", ""])
+    monkeypatch.setattr("dejacue.cli.find.asks", lambda: True)
+    monkeypatch.setattr("typer.prompt", lambda *_, **__: next(answers))
+    assert dejacue(*scene, "--strip", "-o", out).code == 0
+    assert Finding.read(out).named["full"] == [Window(frames[2], frames[4])]
+
+
 def test_the_smallest_histories_have_strips():
     sample = generate(1, frames=40)
     for count in (1, 2, 3):

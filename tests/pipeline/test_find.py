@@ -229,6 +229,12 @@ def test_sampling_reaches_the_video_and_is_noted(cup) -> None:
     assert tuple(full.source) == (10 + 2 * full.start, 10 + 2 * full.end)
 
 
+@pytest.mark.parametrize("way", [{"masks": None, "whole": True}, {}])
+def test_a_name_beside_another_way_to_say_where_it_is_is_refused(cup, way) -> None:
+    with refused(field="whole" if way else "masks"):
+        cup(object_name="cup", **way)
+
+
 def test_each_object_is_found_in_one_pass(scene, monkeypatch) -> None:
     passes = counted(monkeypatch, Video, "_frames")
     findings = find_each(

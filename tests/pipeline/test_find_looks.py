@@ -142,6 +142,13 @@ def test_other_words_look_further_from_kept_crops_without_the_video(cup, tmp_pat
     assert said == looking.saw_note(other.history)
 
 
+def test_looks_of_an_earlier_run_are_kept_and_the_note_says_so(cup, tmp_path):
+    assert "earlier" not in str(cup(folder=tmp_path, looks=12).warnings)
+    again = cup(OTHER, folder=tmp_path, looks=5)
+    assert again.history.seen.sum() > 5
+    assert "(looks=5, and what an earlier run saw)" in str(again.warnings)
+
+
 def test_without_kept_crops_other_words_are_answered_from_what_was_seen(cup, tmp_path):
     first = cup(folder=tmp_path)
     crops_path(next(tmp_path.glob("*.history.npz"))).unlink()

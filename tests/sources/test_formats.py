@@ -87,7 +87,19 @@ def test_columns_of_a_table_that_unfold_are_refused_before_they_do(tmp_path) -> 
     plain = {"compression": "zstd", "use_dictionary": False}
     parquet.write_table(pyarrow.table(columns | {"notes": texts}), path, **plain)
     assert len(read_references(path)) == 1  # nobody reads this column
+    damage_nulls(path)
+    with refused(file=path):
+        read_references(path)
     parquet.write_table(pyarrow.table(columns | {"component": texts}), path, **plain)
+    with refused(file=path, remedy="save it without compression"):
+        read_references(path)
+    group = parquet.read_metadata(path).row_group(0)
+    content = path.read_bytes()
+    for size in {group.total_byte_size, group.column(4).total_uncompressed_size}:
+        told = varint(2 * size)
+        assert told in content
+        content = content.replace(told, b"\x80" * (len(told) - 1) + b"\x00")
+    path.write_bytes(content)  # the footer says that nothing is unpacked
     with refused(file=path, remedy="save it without compression"):
         read_references(path)
     arrow = tmp_path / "truth.arrow"
@@ -99,17 +111,26 @@ def test_columns_of_a_table_that_unfold_are_refused_before_they_do(tmp_path) -> 
         read_references(arrow)
 
 
-def test_a_table_with_a_damaged_column_is_a_sentence(tmp_path) -> None:
-    """The column is said to have no nulls, and its statistics count them: pyarrow must not be asked
+def varint(value: int) -> bytes:
+    digits = [value >> shift & 127 for shift in range(0, value.bit_length(), 7)]
+    return bytes([*(digit | 128 for digit in digits[:-1]), digits[-1]])
+
+
+def damage_nulls(path) -> None:
+    """Say that a column has no nulls, while its statistics count them: pyarrow must not be asked
     for its size, since that ends the process."""
-    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    columns = {"history": ["h"], "state": ["s"], "start": [0], "end": [1]}
-    path = tmp_path / "truth.parquet"
-    parquet.write_table(pyarrow.table(columns), path)
     nullable = b"\x25\x02\x18\x05state"  # a field of the schema, and the beginning of the next
     content = path.read_bytes()
     assert content.count(nullable) == 1
     path.write_bytes(content.replace(nullable, nullable.replace(b"\x02", b"\x00")))
+
+
+def test_a_table_with_a_damaged_column_is_a_sentence(tmp_path) -> None:
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    columns = {"history": ["h"], "state": ["s"], "start": [0], "end": [1]}
+    path = tmp_path / "truth.parquet"
+    parquet.write_table(pyarrow.table(columns), path)
+    damage_nulls(path)
     with refused(file=path):
         read_references(path)
 

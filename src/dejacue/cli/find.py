@@ -233,8 +233,10 @@ def find(
         values.get("diagnostics", False),
         values.get("kernel", "auto"),
     )
-    search = Search(source, vocabulary, job, reading, _more_examples(example, change, like))
     marks = None if mark is None else _marks(mark)
+    examples = _more_examples(example, change, like)
+    marking = strip or marks is not None
+    search = Search(source, vocabulary, job, reading, examples, marking=marking)
     outputs = Outputs(
         format and format.value, output, plot, references, cut, questions, strip, marks
     )
@@ -318,10 +320,14 @@ def find_and_show(search: Search, outputs: Outputs) -> None:
         if file is None:
             check_folder(folder)
         findings, stopped = _findings_of_video(search, folder, file)
-    if stopped is None and (outputs.strip or outputs.marks is not None):
+    if stopped is None and search.marking:
         place = folder or (file.parent if file is not None else None)
         place = place or (source if source.is_dir() else source.parent)
-        findings = _with_marks(findings, outputs, place)
+        findings = _with_marks(findings, search, outputs, place)
+        if any(finding.timeline is None for finding in findings):  # nothing is marked yet
+            for finding in findings:
+                notes(*finding.warnings)
+            raise typer.Exit(NO_ANSWER if any(f.meaningless for f in findings) else 0)
     tables: list[Table] = []
     for finding in findings:
         name = file_name(finding.history.id) if len(findings) > 1 else ""
@@ -393,7 +399,9 @@ def _marks(texts: Sequence[str]) -> Marks:
     return marks
 
 
-def _with_marks(findings: Sequence[Finding], outputs: Outputs, place: Path) -> list[Finding]:
+def _with_marks(
+    findings: Sequence[Finding], search: Search, outputs: Outputs, place: Path
+) -> list[Finding]:
     """Write the strip of each finding, and return the findings with what was marked on them."""
     from dejacue.report.strip_sheet import strip_sheet
     from dejacue.sources.atomic import write_bytes
@@ -418,16 +426,19 @@ def _with_marks(findings: Sequence[Finding], outputs: Outputs, place: Path) -> l
         if outputs.strip and finding.meaningless is None:
             written(strip)
         if outputs.marks is not None:
-            finding = finding.mark(strip, outputs.marks)
+            finding = search.marked(finding, strip, outputs.marks)
         elif asks() and finding.meaningless is None:
-            while (marks := _asked(finding, strip)) is not None:
-                finding = finding.mark(strip, marks)
+            while (marked := _asked(search, finding, strip)) is not None:
+                finding = marked
                 if not finding.borders():
                     break
                 strip = written(finding.strip(8, border=finding.borders()[0]))
         elif finding.meaningless is None:
-            form = shlex.quote(f"{next(iter(finding.vocabulary.states))}=3-6")
-            say(f"mark its pictures with --mark, as in --mark {form}", stderr=True)
+            examples = ["open=3-6", "closed=8-12"]
+            if finding.vocabulary is not None:
+                examples = [f"{next(iter(finding.vocabulary.states))}=3-6"]
+            form = " ".join(f"--mark {shlex.quote(text)}" for text in examples)
+            say(f"mark its pictures: give the same command with {form}", stderr=True)
         answers.append(finding)
     return answers
 
@@ -437,9 +448,11 @@ def asks() -> bool:
     return sys.stdin is not None and sys.stdin.isatty()
 
 
-def _asked(finding: Finding, strip: Strip) -> Marks | None:
-    """Return what is answered at the prompt: marks, or None for an empty line."""
-    states = ", ".join(map(shlex.quote, finding.vocabulary.states))
+def _asked(search: Search, finding: Finding, strip: Strip) -> Finding | None:
+    """Return the finding with the marks that are given at the prompt; None for an empty line."""
+    states = "each state"
+    if finding.vocabulary is not None:
+        states = ", ".join(map(shlex.quote, finding.vocabulary.states))
     where = "" if strip.border is None else f" at the {strip.border.side} of {strip.border.state}"
     question = f"pictures{where} of {states} (full=3-6 empty=8-9; Enter: no more)"
     while True:
@@ -450,12 +463,9 @@ def _asked(finding: Finding, strip: Strip) -> Marks | None:
         if not line.strip():
             return None
         try:
-            marks = _marks(shlex.split(line))
-            finding.mark(strip, marks)
+            return search.marked(finding, strip, _marks(shlex.split(line)))
         except (InputError, ValueError) as error:  # the latter: a quote that does not end
             say(str(error), stderr=True)
-        else:
-            return marks
 
 
 def _show_questions(findings: Sequence[Finding], count: int) -> None:
@@ -518,6 +528,7 @@ def _default_folder(source: Path, name: str) -> Path:
 def _check(file: Path | None, folder: Path | None, outputs: Outputs, search: Search) -> None:
     """Refuse, before the work, outputs that cannot be written or that are read here."""
     from dejacue.method.plan import as_readout
+    from dejacue.method.strips import marked_states
     from dejacue.sources.findings import DOCUMENT, holds_finding
 
     if outputs.questions is not None and outputs.questions < 1:
@@ -529,8 +540,9 @@ def _check(file: Path | None, folder: Path | None, outputs: Outputs, search: Sea
     ):
         problem = "--questions works only with the readouts contrast and joint"
         raise InputError(f"{problem}, which use the answers", field="readout")
-    marking = outputs.strip or outputs.marks is not None
-    if marking and not as_readout(search.readout_options.readout).takes_examples:
+    if outputs.marks is not None and search.unnamed:
+        marked_states(outputs.marks)
+    if search.marking and not as_readout(search.readout_options.readout).takes_examples:
         problem = "a strip works only with the readouts contrast and joint"
         raise InputError(f"{problem}, which use the marks", field="readout")
     inputs = [search.source, search.vocabulary, search.job.masks, outputs.references]

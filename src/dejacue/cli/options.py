@@ -313,7 +313,8 @@ ReplaceOther = Annotated[
 EncoderName = Annotated[
     str | None,
     method_option(
-        "siglip2 (default), siglip2:int8, siglip2-large, siglip2-so400m, mini, hf:NAME, "
+        "siglip2 (default), siglip2:int8, siglip2-large, siglip2-so400m; lite (small, knows no "
+        "words: show the states by examples or marks); mini (only for the demo); hf:NAME, "
         "openclip:NAME, timm:NAME, or a plug-in.",
         "--encoder",
         values=encoders,

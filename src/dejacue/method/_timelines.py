@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from dejacue.method.kernel import Answers
 from dejacue.method.scan import ScoredWindow
 from dejacue.records import Diagnostics, History, Note, Timeline, Vocabulary, Window
 from dejacue.records.arrays import Ints
-from dejacue.records.example import NONE
+from dejacue.records.example import NONE, Example
 from dejacue.records.history import MEANINGLESS
 from dejacue.records.note import in_order
 from dejacue.records.timeline import (
@@ -245,7 +246,7 @@ def _ranked_columns(
 def _notes(
     readout: Readout, history: History, vocabulary: Vocabulary, directions: Directions
 ) -> tuple[Note, ...]:
-    notes = [*readout.notes(history), *_example_notes(vocabulary)]
+    notes = [*readout.notes(history), *_example_notes(history, vocabulary)]
     if history.made_with is not None and (reason := history.made_with.get(MEANINGLESS)):
         notes.append(Note(reason, "meaningless"))
     elif history.still:
@@ -262,21 +263,33 @@ def _notes(
     return in_order(notes) if notes else ()
 
 
-def _example_notes(vocabulary: Vocabulary) -> list[Note]:
-    """Name the examples that were given, since an answer that keeps them is no independent one."""
+def _example_notes(history: History, vocabulary: Vocabulary) -> list[Note]:
+    """Name the examples that were given, since an answer that keeps them is no independent one;
+    where frames are sampled, all of them as frames of the file."""
     if not vocabulary.examples and not vocabulary.changes:
         return []
     by_state: dict[str, list[str]] = {}
     for example in vocabulary.examples:
-        by_state.setdefault(example.state or NONE, []).append(example.name)
+        by_state.setdefault(example.state or NONE, []).append(_source_name(example, history))
     if vocabulary.changes:
-        by_state["changes at"] = [change.name for change in vocabulary.changes]
+        by_state["changes at"] = [_source_name(change, history) for change in vocabulary.changes]
     listed = "; ".join(
         f"{state} {', '.join(names[:MAX_NAMED_EXAMPLES])}"
         + (f" and {len(names) - MAX_NAMED_EXAMPLES} more" if names[MAX_NAMED_EXAMPLES:] else "")
         for state, names in by_state.items()
     )
-    return [Note(f"read with examples: {listed}", "information")]
+    counted = " (frames of the file)" if history.sampled and vocabulary.facts else ""
+    return [Note(f"read with examples{counted}: {listed}", "information")]
+
+
+def _source_name(example: Example, history: History) -> str:
+    """Return how an example is written, in frames of the file where they have other numbers."""
+    source = history.source_frames
+    if source is None or not history.sampled or example.span is None or example.unit != "frames":
+        return example.name
+    at = np.searchsorted(history.frames, example.span).clip(max=len(source) - 1)
+    first, last = source[at].tolist()
+    return replace(example, span=(first, last)).name
 
 
 def _same_windows(vocabulary: Vocabulary, answers: Answers) -> list[Note]:

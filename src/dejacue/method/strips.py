@@ -99,7 +99,7 @@ class Strip:
 def strip_of(
     history: History,
     vocabulary: Vocabulary,
-    timeline: Timeline,
+    timeline: Timeline | None,
     count: int,
     *,
     border: Border | Sequence[str] | None = None,
@@ -132,7 +132,7 @@ def strip_of(
     if stored is not None:
         positions = _nearest(positions, np.searchsorted(history.frames, sorted(stored)))
     frames = history.frames[positions].tolist()
-    believed = tuple(timeline.at(frame=frame) for frame in frames)
+    believed = tuple(timeline.at(frame=f) if timeline is not None else None for f in frames)
     return Strip(history, tuple(frames), believed, chosen, load)
 
 
@@ -232,6 +232,35 @@ def marked(
     return replace(vocabulary, examples=consistent).with_examples(_by_state(added))
 
 
+def states_of(strip: Strip, marks: Mapping[str | None, Any]) -> Vocabulary:
+    """Return a vocabulary without words of the states that are marked, each with a mark as its
+    example; refuse fewer than two."""
+    frames, states = strip.frames, marked_states(marks)
+    examples = [
+        Example(state, (frames[first], frames[last]))
+        for state in states
+        for first, last in _spans(state, marks[state], len(strip))[:1]
+    ]
+    return Vocabulary(dict.fromkeys(states, ()), examples=examples)
+
+
+def marked_states(marks: Mapping[str | None, Any]) -> list[str]:
+    """Return the states that marks name; refuse fewer than two."""
+    _check_mapping(marks)
+    states = [state for state in marks if state is not None and state != NONE]
+    if len(states) < 2:
+        problem = f"marks name {counted(len(states), 'state')}"
+        remedy = "mark pictures of at least two, or give a vocabulary"
+        raise InputError(problem, field="marks", value=states, remedy=remedy)
+    return states
+
+
+def _check_mapping(marks: Any) -> None:
+    if not isinstance(marks, Mapping):
+        problem = "marks: give {state: (first, last)}, pictures counted from 0"
+        raise InputError(problem, field="marks", value=marks)
+
+
 def _by_state(examples: Sequence[Example]) -> dict[str | None, list[Example]]:
     by_state: dict[str | None, list[Example]] = {}
     for example in examples:
@@ -280,9 +309,7 @@ def _check_strip(history: History, strip: Strip) -> None:
 
 def _labelled(vocabulary: Vocabulary, strip: Strip, marks: Any) -> list[tuple[int, int, int]]:
     """Return the spans of pictures of which something is said: number of the state, first, last."""
-    if not isinstance(marks, Mapping):
-        problem = "marks: give {state: (first, last)}, pictures counted from 0"
-        raise InputError(problem, field="marks", value=marks)
+    _check_mapping(marks)
     names = [*vocabulary.states, NONE]
     labels, labelled = [-1] * len(strip), []
     for state, spans in marks.items():

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,8 @@ from dejacue.method._timelines import in_frames
 from dejacue.method.coordinates import Coordinates
 from dejacue.method.looks import ALL, Looks
 from dejacue.method.readout import Readout
+from dejacue.method.strips import Strip, states_of
+from dejacue.method.strips import marked as with_marks
 from dejacue.pipeline._encode import Encoded, encode, history_warnings, with_interval_pictures
 from dejacue.pipeline._preview import PreliminaryAnswers
 from dejacue.pipeline._readout import (
@@ -232,6 +234,8 @@ class Search:
 
     job        how a history is made from a video; unused if the source is a history or a finding
     examples   of states, beside the words
+    marking    states may be named on a strip instead (``marked``): without a vocabulary and
+               examples, the findings of a video have no vocabulary and no timeline yet
     """
 
     source: Source
@@ -242,6 +246,7 @@ class Search:
     folder: StrPath | None = None
     pictures: bool = True
     progress: Progress | None = None
+    marking: bool = False
 
     @cached_property
     def saved(self) -> Finding | None:
@@ -259,7 +264,21 @@ class Search:
         """Return a finding for each object; ``single``: refuse several."""
         self.readout_options.check()  # before anything is opened
         Looks.of(self.job.looks)
-        return self._of_video(single) if self.saved is None else [self._of_saved(self.saved)]
+        if self.saved is not None:
+            return [self._of_saved(self.saved)]
+        return self._without_states() if self.unnamed else self._of_video(single)
+
+    def marked(self, finding: Finding, strip: Strip, marks: Mapping[str | None, Any]) -> Finding:
+        """Return the finding with marks, which name the states where there are none yet."""
+        if finding.timeline is not None:
+            return finding.mark(strip, marks)
+        vocabulary = with_marks(finding.history, states_of(strip, marks), strip, marks)
+        return finding.with_words(vocabulary, **vars(self.readout_options))
+
+    @property
+    def unnamed(self) -> bool:
+        """Return whether the states are still to be named on a strip."""
+        return self.marking and self.vocabulary is None and self.examples is None
 
     def _of_saved(self, saved: Finding) -> Finding:
         job, source = self.job, self.source
@@ -276,6 +295,10 @@ class Search:
             if self.vocabulary is None and self.examples is None and job.encoder is not None:
                 problem = "without other words nothing is encoded, so encoder has no effect"
                 raise InputError(problem, field="encoder", remedy="leave it out, or give words")
+            if self.unnamed and saved.vocabulary is None:
+                problem = "has no states yet, and on a history alone none can be marked"
+                remedy = "give the video instead, or a vocabulary"
+                raise InputError(problem, field="marks", remedy=remedy)
             if unused:
                 problem = f"is a history, so {unused[0]} has no effect"
                 remedy = "leave it out, or give the video instead"
@@ -288,6 +311,39 @@ class Search:
             examples=self.examples,
             **vars(self.readout_options),
         )
+
+    def _without_states(self) -> list[Finding]:
+        """Return findings of a video that have no states and no timeline yet."""
+        job, progress = self.job, self.progress or default_progress()
+        video, nothing = job.open(), cast(Any, None)
+        if isinstance(job.where, ByName):
+            job.where.check(video)
+        job.check_weights()
+        encoder = job.load()
+        folder = None if self.folder is None else Path(self.folder)
+        observed = job.observe(video, folder, progress, encoder)
+        encoded = encode(
+            job,
+            observed=observed,
+            encoder=encoder,
+            output=folder,
+            pictures=self.pictures,
+            progress=progress,
+        )
+        made = _provenance(job, observed, encoder)
+        return [
+            Finding(
+                result.history,
+                nothing,
+                nothing,
+                *result.pictures,
+                observed.doubts(name),
+                tuple(_warnings(observed, result, name)),
+                made,
+                folder,
+            )
+            for name, result in encoded.items()
+        ]
 
     def _of_video(self, single: bool) -> list[Finding]:
         job, progress = self.job, self.progress or default_progress()

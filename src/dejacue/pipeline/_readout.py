@@ -82,7 +82,8 @@ class MoreExamples:
         states = [state for state in examples if state not in (None, NONE)]
         if len(states) < 2:
             raise InputError(
-                "give a vocabulary, or examples of at least two states, or a finding to learn from",
+                "give a vocabulary, examples of at least two states, marks on a strip, or a "
+                "finding to learn from",
                 field="vocabulary",
             )
         vocabulary = Vocabulary(

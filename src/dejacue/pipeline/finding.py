@@ -114,7 +114,8 @@ class Finding:
     @property
     def meaningless(self) -> Note | None:
         """Return the note that says why there is no answer; None where there is one."""
-        return self.timeline.meaningless
+        notes = self.warnings if self.timeline is None else self.timeline.notes
+        return next((note for note in notes if note.severity == "meaningless"), None)
 
     @overload
     def __getitem__(self, key: str) -> list[Interval]: ...

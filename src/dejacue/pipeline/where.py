@@ -348,7 +348,12 @@ def where_is(
 ) -> Where:
     """Return what these say of where the object is; refuse several ways to say it. With none it is
     the name in the vocabulary."""
-    ways = {"masks": masks is not None, "a box, point or mask": bool(prompts), "whole": whole}
+    ways = {
+        "masks": masks is not None,
+        "a box, point or mask": bool(prompts),
+        "whole": whole,
+        "an object name": bool(names),
+    }
     chosen = [way for way, is_given in ways.items() if is_given]
     if len(chosen) > 1:
         first, second, *_ = chosen

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError
-from dejacue.method.looks import Flags, Looks, Rows, look_less
+from dejacue.method.looks import ALL, Flags, Looks, Rows, look_less
 from dejacue.progress import Progress, silent
 from dejacue.records import History, Note, Timeline
 from dejacue.records.arrays import Ints
@@ -317,7 +317,10 @@ def saw_note(history: History) -> list[Note]:
     """Return what a reader must know of a history of which the encoder saw a part."""
     if history.seen.all():
         return []
-    saw = f"{ENCODER_SAW} {int(history.seen.sum())} of {len(history)} frames"
+    count, asked = int(history.seen.sum()), (history.made_with or {}).get(LOOKS, ALL)
+    saw, budget = f"{ENCODER_SAW} {count} of {len(history)} frames", Looks.of(asked.split()[0])
+    if budget is not None and count > budget.limit(len(history)):
+        saw += f" (looks={budget}, and what an earlier run saw)"
     return [Note(f"{saw}; what lies between is filled in", "information")]
 
 

@@ -8,6 +8,7 @@ hold depends on its size.
 from __future__ import annotations
 
 import io
+import mmap
 import os
 import struct
 from collections.abc import Iterator, Mapping, Sequence
@@ -59,18 +60,101 @@ def _parquet(path: str, needed: Sequence[str], columns: Sequence[str]) -> Iterat
     used = _used(schema, needed, columns)
     texts = [name for name in used if _is_text(schema.field(name).type)]
     with parquet.ParquetFile(path, read_dictionary=texts) as file:
-        about, size = file.metadata, os.path.getsize(path)
-        _check_rows(about.num_rows, size)
-        groups = [about.row_group(k) for k in range(about.num_row_groups)]
-        limit, decoded = max(ALWAYS_DECODED_BYTES, MAX_PACKING * size), 0
-        # only where it matters: pyarrow ends the process when it is asked for a damaged column
-        if sum(group.total_byte_size for group in groups) > limit:
-            chunks = (group.column(k) for group in groups for k in range(group.num_columns))
-            decoded = sum(c.total_uncompressed_size for c in chunks if c.path_in_schema in used)
-        if decoded > limit:
+        size = os.path.getsize(path)
+        _check_rows(file.metadata.num_rows, size)
+        decoded = _decoded_bytes(path, used)
+        if decoded > max(ALWAYS_DECODED_BYTES, MAX_PACKING * size):
             problem = f"would unpack {size >> 10} kB to {decoded >> 20} MB"
             raise InputError(problem, value=decoded, remedy="save it without compression")
         yield from file.iter_batches(_BATCH_ROWS, columns=used)
+
+
+def _decoded_bytes(path: str, used: Sequence[str]) -> int:
+    """Return what the pages of these columns unpack to, as their headers say.
+
+    pyarrow takes memory by these headers; sizes in the footer may be others, and pyarrow ends the
+    process when it is asked for a damaged column there.
+    """
+    total = 0
+    with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        try:
+            length = int.from_bytes(data[-8:-4], "little")
+            footer = _Thrift(data, len(data) - 8 - length).struct()
+            chunks = (chunk for group in footer[4] for chunk in group[1])
+            for about in (chunk[3] for chunk in chunks):
+                if b".".join(about[3]).decode() not in used:
+                    continue
+                offsets = [offset for key in (9, 11) if (offset := about.get(key))]
+                reader = _Thrift(data, min(offsets))
+                end = reader.at + about[7]
+                while reader.at < end:
+                    page = reader.struct()
+                    if min(page[2], page[3]) < 0:
+                        raise ValueError
+                    total += page[2]
+                    reader.at += page[3]
+        except (IndexError, KeyError, TypeError, ValueError, AttributeError):
+            raise InputError("cannot be read as a table (its metadata is damaged)") from None
+    return total
+
+
+class _Thrift:
+    """Reads structs of Thrift's compact protocol, in which the metadata of Parquet is written.
+
+    A struct is returned as {number of the field: value}.
+    """
+
+    MAX_DEPTH = 16
+
+    def __init__(self, data: mmap.mmap, at: int) -> None:
+        if at < 0:
+            raise ValueError
+        self._data, self.at = data, at
+
+    def struct(self, depth: int = 0) -> dict[int, Any]:
+        fields: dict[int, Any] = {}
+        number = 0
+        while head := self._byte():
+            number = number + (head >> 4) if head >> 4 else self._integer()
+            kind = head & 15
+            fields[number] = kind == 1 if kind in (1, 2) else self._value(kind, depth)
+        return fields
+
+    def _value(self, kind: int, depth: int) -> Any:
+        if depth > self.MAX_DEPTH:
+            raise ValueError
+        if kind in (1, 2, 3):
+            return self._byte()
+        if kind in (4, 5, 6):
+            return self._integer()
+        if kind in (7, 8):
+            length = 8 if kind == 7 else self._varint()
+            self.at += length
+            if self.at > len(self._data):
+                raise ValueError
+            return self._data[self.at - length : self.at]
+        if kind in (9, 10):
+            head = self._byte()
+            count = head >> 4 if head >> 4 < 15 else self._varint()
+            return [self._value(head & 15, depth + 1) for _ in range(count)]
+        if kind == 12:
+            return self.struct(depth + 1)
+        raise ValueError
+
+    def _byte(self) -> int:
+        self.at += 1
+        return self._data[self.at - 1]
+
+    def _varint(self) -> int:
+        value = shift = 0
+        while (byte := self._byte()) & 128 and shift < 63:
+            value |= (byte & 127) << shift
+            shift += 7
+        return value | byte << shift
+
+    def _integer(self) -> int:
+        value = self._varint()
+        return value >> 1 ^ -(value & 1)
 
 
 def _arrow(path: str, needed: Sequence[str], columns: Sequence[str]) -> Iterator[Any]:
