@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from pathlib import Path
 from typing import Any
 
@@ -63,3 +64,23 @@ def browser_of(studio: Studio, token: str = TOKEN) -> TestClient:
     assert client.get("/", params={"token": token}, follow_redirects=False).status_code == 303
     client.headers["origin"] = HOST
     return client
+
+
+def wait_for_end(client: TestClient, job: dict[str, Any], seconds: float = 600) -> Any:
+    """Return the job once it has ended."""
+    until = time.monotonic() + seconds
+    while job["state"] in ("waiting", "running"):
+        assert time.monotonic() < until, job
+        time.sleep(0.02)
+        job = client.get(f"/api/jobs/{job['id']}").json()
+    return job
+
+
+def start_job(client: TestClient, **body: Any) -> Any:
+    answer = client.post("/api/jobs", json=body)
+    assert answer.status_code == 202, answer.text
+    return answer.json()
+
+
+def run_job(client: TestClient, **body: Any) -> Any:
+    return wait_for_end(client, start_job(client, **body))

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from helpers.slow_encoder import Slow
 from helpers.still_tracker import register
-from helpers.studio_client import client_of
+from helpers.studio_client import client_of, run_job, start_job, wait_for_end
 
 from dejacue import Finding, Reference, open_video
 from dejacue.errors import InputError
@@ -26,26 +26,6 @@ from dejacue.studio.jobs import TaskQueue
 VIDEO, MASKS, WORDS = "scene/scene.mp4", "scene/Annotations", "scene/vocabulary.yaml"
 BOX = [{"frame": 0, "box": [40, 30, 150, 130]}]
 FIND = {"kind": "find", "video": VIDEO, "masks": MASKS, "objects": [1], "vocabulary": WORDS}
-
-
-def wait_for_end(client, job: dict, seconds: float = 600) -> dict:
-    """Return the job once it has ended."""
-    until = time.monotonic() + seconds
-    while job["state"] in ("waiting", "running"):
-        assert time.monotonic() < until, job
-        time.sleep(0.02)
-        job = client.get(f"/api/jobs/{job['id']}").json()
-    return job
-
-
-def start_job(client, **body) -> dict:
-    answer = client.post("/api/jobs", json=body)
-    assert answer.status_code == 202, answer.text
-    return answer.json()
-
-
-def run_job(client, **body) -> dict:
-    return wait_for_end(client, start_job(client, **body))
 
 
 def test_masks_and_words_become_a_finding(studio, client) -> None:

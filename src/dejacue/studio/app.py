@@ -31,7 +31,7 @@ from dejacue.sources.masks._region import FIXED
 from dejacue.sources.tracks import default_tracker
 from dejacue.sources.tracks.sam2 import REPOSITORIES
 from dejacue.studio import annotations as annotation
-from dejacue.studio import corpus, drafts, findings, job_routes, videos
+from dejacue.studio import corpus, drafts, findings, job_routes, teaching, videos
 from dejacue.studio.errors import Changed, check_revision, revision_of, status_of
 from dejacue.studio.models import (
     Id,
@@ -81,7 +81,7 @@ def create_app(studio: Studio, host: str = "127.0.0.1") -> Any:
         lifespan=lifespan,
     )
     app.state.studio = studio
-    topics = (annotation, corpus, drafts, findings, job_routes, videos)
+    topics = (annotation, corpus, drafts, findings, job_routes, teaching, videos)
     for routes in (router, *(topic.router for topic in topics)):
         app.include_router(routes, responses={code: {"model": ErrorResponse} for code in STATUSES})
     app.add_api_route("/", lambda: FileResponse(STATIC / "index.html"), include_in_schema=False)
@@ -185,6 +185,7 @@ def workspace(studio: StudioDep, session: SessionDep) -> Json:
         "findings": [] if blind else contents.findings,
         "vocabularies": [] if blind else contents.vocabularies,
         "references": [] if blind else contents.references,
+        "stores": [] if blind else contents.stores,
         "encoder": studio.encoder_name or "siglip2",
         "tracker": studio.tracker_name or default_tracker() or FIXED,
         "encoders": [*BUILT_IN, *SIZES, *EXAMPLES],

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
@@ -23,20 +22,27 @@ from dejacue.records import Note, Vocabulary
 from dejacue.sources.catalogue import default_encoder, missing_models, model_named
 from dejacue.sources.detectors.base import check_names
 from dejacue.sources.detectors.zero_shot import DEFAULT
-from dejacue.sources.findings import DOCUMENT
 from dejacue.sources.masks import open_masks
-from dejacue.sources.masks._region import REGION_FILE
 from dejacue.sources.tracks import RawPrompt
 from dejacue.studio.corpus import evaluate_findings
 from dejacue.studio.errors import check_revision
 from dejacue.studio.findings import ReadingSettings, WordsModel, vocabulary
 from dejacue.studio.jobs import ENDED, BackgroundTask, Work
-from dejacue.studio.models import Frame, Json, Owner, RequestModel, Revision, StudioDep, Text
+from dejacue.studio.models import (
+    Frame,
+    Json,
+    Owner,
+    Place,
+    RequestModel,
+    Revision,
+    StudioDep,
+    Text,
+)
 from dejacue.studio.state import Studio
+from dejacue.studio.teaching import apply_to_store, apply_to_videos, confirmed_teachers
 
 router = APIRouter(prefix="/api/jobs", tags=["jobs"], dependencies=[Owner])
 POLL_S, KEEPALIVE_S = 0.1, 15.0
-Place = Annotated[str, Field(min_length=1, max_length=1024)]
 Names = Annotated[list[Text], Field(max_length=50)]
 
 
@@ -80,7 +86,7 @@ class TrackBody(SamplingModel):
     def work(self, studio: Studio) -> Work:
         prompts = [prompt.as_raw() for prompt in self.prompts]
         video = Job(video=studio.workspace.video(self.video), sampling=self.sampling())
-        folder = _folder(studio, self.folder)
+        folder = studio.output_folder(self.folder)
 
         def work(progress: Progress) -> Json:
             tracker = studio.tracker(self.tracker)
@@ -122,7 +128,7 @@ class FindBody(SamplingModel, WordsModel, ReadingSettings):
         path = studio.workspace.video(self.video)
         prompts = [prompt.as_raw() for prompt in self.prompts]
         Looks.of(self.looks)
-        folder, masks = _folder(studio, self.folder), None
+        folder, masks = studio.output_folder(self.folder), None
         check_revision(self.revision, studio.revision(folder), self.folder)
         if self.masks is not None:
             masks = studio.workspace.existing(self.masks, "masks")
@@ -191,7 +197,7 @@ class LookBody(SamplingModel):
 
     def work(self, studio: Studio) -> Work:
         job = Job(video=studio.workspace.video(self.video), sampling=self.sampling())
-        names, folder = check_names(self.names), _folder(studio, self.folder)
+        names, folder = check_names(self.names), studio.output_folder(self.folder)
 
         def work(progress: Progress) -> Json:
             encoder = studio.encoder(self.encoder)
@@ -240,21 +246,30 @@ class EvaluateBody(RequestModel):
         return partial(evaluate_findings, studio, self.methods, self.references)
 
 
-def _folder(studio: Studio, id: str) -> Path:
-    """Return a folder that is new, empty, or of an earlier run; finding.json: the workspace."""
-    folder = studio.workspace.root if id == DOCUMENT else studio.workspace.place(id)
-    problem = f'"{id}" is a file; give a folder' if folder.is_file() else None
-    names = [name for name in os.listdir(folder) if name[0] != "."] if folder.is_dir() else []
-    if names:
-        ours = (DOCUMENT, SEARCH_FILE, REGION_FILE, "masks", "track.json")
-        if not any(n in ours or n.endswith((".npz", ".partial")) for n in names):
-            problem = f'"{id}" contains other files; give a new folder'
-    if problem is not None:
-        raise InputError(problem, field="folder", value=id)
-    return folder
+class ApplyBody(RequestModel):
+    """Apply what a person confirmed in findings, the teachers, to other videos (default: all others
+    of the workspace), or to the count histories of a store that look most like their objects.
+    Each becomes a finding below the folder; one in which frames are named stays as it is."""
+
+    kind: Literal["apply"]
+    teachers: Annotated[list[Place], Field(min_length=1, max_length=100)]
+    folder: Place
+    videos: Annotated[list[Place], Field(min_length=1, max_length=100_000)] | None = None
+    store: Place | None = None
+    count: Annotated[int, Field(ge=1, le=10_000)] = 50
+
+    def work(self, studio: Studio) -> Work:
+        lesson = confirmed_teachers(studio, self.teachers)
+        studio.workspace.place(self.folder)
+        if self.store is None:
+            return apply_to_videos(studio, lesson, self.folder, self.videos)
+        if self.videos is not None:
+            problem = "videos are given as well as a store; leave one of them out"
+            raise InputError(problem, field="store")
+        return apply_to_store(studio, lesson, self.folder, self.store, self.count)
 
 
-AnyBody = TrackBody | FindBody | LookBody | WeightsBody | EvaluateBody
+AnyBody = TrackBody | FindBody | LookBody | WeightsBody | EvaluateBody | ApplyBody
 JobBody = Annotated[AnyBody, Field(discriminator="kind")]
 
 

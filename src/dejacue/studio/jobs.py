@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 from dejacue.errors import Cancelled, DejaCueError, InputError, lacks_memory, one_line
-from dejacue.progress import Progress
 from dejacue.records import Note, Timeline
 from dejacue.sources.atomic import write_text
 from dejacue.studio.errors import Conflict, NotThere
@@ -30,7 +29,6 @@ MAX_WAITING_JOBS = 50
 MAX_DOUBTS = 500  # that are sent while an object is followed
 WRITE_S = 1.0  # after which the progress of a job is written again
 ENDED = ("done", "failed", "stopped", "interrupted")
-Work = Callable[[Progress], Any]
 
 
 @dataclass
@@ -104,6 +102,14 @@ class TaskProgress:
         """Take a preliminary answer."""
         self._task.answer = timeline.to_dict()
         self._task.version += 1
+
+    def partial(self, result: Any) -> None:
+        """Take the result so far, which is kept if the task is stopped."""
+        self._task.result = result
+        self._task.version += 1
+
+
+Work = Callable[[TaskProgress], Any]
 
 
 class TaskQueue:

@@ -14,6 +14,7 @@ from dejacue.studio.state import Studio
 MAX_FRAME = 1 << 53
 Frame = Annotated[int, Field(ge=0, le=MAX_FRAME)]
 Text = Annotated[str, Field(min_length=1, max_length=500)]
+Place = Annotated[str, Field(min_length=1, max_length=1024)]  # a path in the workspace
 Id = Annotated[str, Path(min_length=1, max_length=1024, description="A path in the workspace.")]
 Revision = Annotated[
     str | None,

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from dejacue.errors import InputError
 from dejacue.pipeline import EncoderOptions, Finding
+from dejacue.pipeline.by_name import SEARCH_FILE
 from dejacue.records import History, Note, Reference, Window
 from dejacue.records.words import Spelling
 from dejacue.sources.detectors import Detector, load_detector
@@ -22,6 +23,7 @@ from dejacue.sources.encoders.base import Crops, Rows
 from dejacue.sources.findings import DOCUMENT, Made, read_document
 from dejacue.sources.frames import Frames, open_frames
 from dejacue.sources.masks import Masks, open_masks
+from dejacue.sources.masks._region import REGION_FILE
 from dejacue.sources.results import read_references
 from dejacue.sources.tracks import Tracker, check_tracker, match_of
 from dejacue.sources.tracks.follow import TrackerOptions
@@ -157,6 +159,19 @@ class Studio:
         """Return the folder of a finding."""
         with self.saving:  # while one is written its document is not there
             return self.workspace.finding(id)
+
+    def output_folder(self, id: str) -> Path:
+        """Return a folder that is new, empty, or of an earlier run; finding.json: the workspace."""
+        folder = self.workspace.root if id == DOCUMENT else self.workspace.place(id)
+        problem = f'"{id}" is a file; give a folder' if folder.is_file() else None
+        names = [name for name in os.listdir(folder) if name[0] != "."] if folder.is_dir() else []
+        if names:
+            ours = (DOCUMENT, SEARCH_FILE, REGION_FILE, "masks", "track.json")
+            if not any(n in ours or n.endswith((".npz", ".partial")) for n in names):
+                problem = f'"{id}" contains other files; give a new folder'
+        if problem is not None:
+            raise InputError(problem, field="folder", value=id)
+        return folder
 
     def finding(self, id: str) -> Finding:
         return self.summary(id, Finding.read, self._findings)

@@ -17,6 +17,7 @@ from dejacue.errors import InputError, shortened
 from dejacue.sources.atomic import check_place, is_temporary
 from dejacue.sources.findings import DOCUMENT
 from dejacue.sources.images import is_image
+from dejacue.store._index import NAME as STORE_INDEX
 from dejacue.studio.errors import NotThere
 
 try:
@@ -61,6 +62,7 @@ class Contents:
     findings: list[str] = field(default_factory=list)
     vocabularies: list[str] = field(default_factory=list)
     references: list[str] = field(default_factory=list)
+    stores: list[str] = field(default_factory=list)
     whole: bool = True
 
 
@@ -213,6 +215,8 @@ class Workspace:
                 contents.findings.append(self.finding_id(here))
             parts = {part.lower() for part in here.relative_to(self.root).parts}
             id = self.id_of(here)
+            if STORE_INDEX in names and id:
+                contents.stores.append(id)
             if listing.pictures and id and DOCUMENT not in names and not parts & NO_VIDEOS:
                 contents.videos.append(id)
             for name in names:
@@ -243,7 +247,7 @@ class Workspace:
                         below.append(entry.name)
                 elif is_image(entry.name):
                     pictures += 1
-                elif _kind(Contents(), entry.name) is not None:
+                elif entry.name == STORE_INDEX or _kind(Contents(), entry.name) is not None:
                     names.append(entry.name)
         return Listing(stamp, sorted(below), sorted(names), pictures > 1)
 

@@ -248,7 +248,7 @@ function Desk({ id, about, again, info, first, media, jobs }) {
           <${Kept} name=${`finding ${id}`} take=${restore} />
           ${tab === "Words" && html`<${Words} id=${id} words=${words} change=${change} scene=${scene} about=${about}
             problem=${read.problem} busy=${Boolean(read.busy)} request=${() => request(words)} again=${again} />`}
-          ${tab === "Show it" && html`<${Show} words=${words} film=${film} act=${act} questions=${questions}
+          ${tab === "Show it" && html`<${Show} id=${id} words=${words} film=${film} act=${act} questions=${questions}
             inside=${marks.inside(film.frame)} problem=${read.problem} />`}
           ${tab === "Compare" && body &&
             html`<${Compare} id=${id} info=${info} request=${body} change=${change} scene=${scene} about=${about}

@@ -4,7 +4,7 @@ import { ENDED, fetchJson, follow } from "./api.js";
 import { Problem, go, html, link, tell, titleOf, useCallback, useEffect, useRef, useState } from "./ui.js";
 
 const WHAT = { find: "Find states", look: "Look for an object", track: "Track an object", evaluate: "Measure",
-  weights: "Fetch weights" };
+  weights: "Fetch weights", apply: "Apply to other videos" };
 
 // All jobs, kept up to date; begin(request) → the job
 export function useJobs(on) {
@@ -59,6 +59,7 @@ export function Job({ job, jobs, small, about }) {
       ${["failed", "stopped", "interrupted"].includes(job.state) &&
         html`<button type="button" onClick=${() => jobs.again(job.id).catch(tell)}>Continue</button>`}
       ${finding && html`<button type="button" class="main" onClick=${() => go("finding", finding)}>Open</button>`}
+      ${job.kind === "apply" && !small && html`<a class="button" href=${link("apply", job.request.teachers[0])}>Answers</a>`}
     </span>
     ${open && job.answer && html`<p class="soft">preliminary: ${windowsOf(job.answer)}</p>`}
     ${job.state === "failed" && html`<${Problem}>${job.problem}</${Problem}>`}

@@ -2,6 +2,7 @@
 
 import { Annotate } from "./annotate.js";
 import { fetchJson, watchConnection } from "./api.js";
+import { Apply } from "./apply.js";
 import { Corpus } from "./corpus.js";
 import { Finding } from "./finding.js";
 import { saveAll } from "./forms.js";
@@ -12,9 +13,9 @@ import { Component, Problem, Sentences, Sheet, go, html, link, render, say, tell
 import { Workspace } from "./workspace.js";
 
 const VIEWS = { workspace: Workspace, finding: Finding, track: Track, annotate: Annotate, corpus: Corpus,
-  jobs: Jobs };
+  jobs: Jobs, apply: Apply };
 const FOR_ALL = ["workspace", "annotate"];  // annotators see their own pass alone
-const OF_ONE = ["finding", "track"];  // views of one thing
+const OF_ONE = ["finding", "track", "apply"];  // views of one thing
 const THEMES = { auto: "light or dark, as the system", light: "light", dark: "dark" };
 
 // #/finding/out%2Fcup → ["finding", "out/cup"]; of: a finding of the video that is shown

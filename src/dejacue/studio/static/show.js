@@ -1,6 +1,6 @@
 // Show it: name the frame on the screen, mark a change, answer the question that tells most.
 
-import { Problem, html } from "./ui.js";
+import { Problem, html, link } from "./ui.js";
 
 const span = (mark) => (mark.source ? mark.source : mark.start === mark.end ? `frame ${mark.start}`
   : `frames ${mark.start} – ${mark.end}`);
@@ -10,7 +10,7 @@ const expected = (question) => question.expects.filter(([, share]) => share > .0
 
 // questions: frames worth an answer, best first; null until they are known. inside: whether the object
 // is seen in the frame on the screen
-export function Show({ words, film, act, questions, inside, problem }) {
+export function Show({ id, words, film, act, questions, inside, problem }) {
   const { states } = words, empty = !words.examples.length && !words.changes.length;
   const current = questions?.find((question) => question.frame === film.frame), first = questions?.[0];
   return html`<div class="show"><${Problem}>${problem}</${Problem}>
@@ -30,6 +30,7 @@ export function Show({ words, film, act, questions, inside, problem }) {
       <span class="soft"><kbd>q</kbd> goes to the frame whose answer would tell most about the rest</span></div>
     <h2>Your examples</h2>
     ${empty && html`<p class="soft">None yet. One example per state helps more than any change of words. You can also drag the edges of a window: frames inside show its state, frames just outside do not.</p>`}
+    ${!empty && html`<p><a class="button" href=${link("apply", id)}>Apply to other videos</a></p>`}
     <ul class="marks">${words.examples.map((mark, n) =>
       html`<li><button type="button" class="quiet text" onClick=${() => mark.start !== null && film.seek(mark.start)}>
         ${mark.state ?? "none of them"}: ${span(mark)}</button>

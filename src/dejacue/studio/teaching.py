@@ -1,0 +1,330 @@
+"""Apply what a person confirmed in findings to other videos; list the answers by how unsure they
+are."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+from fastapi import APIRouter, Query
+
+from dejacue.errors import Cancelled, DejaCueError, InputError, one_line
+from dejacue.method.plan import READOUTS, readout_from
+from dejacue.method.teaching import taught
+from dejacue.pipeline import Finding, Job, ReadoutOptions, Search, Where, where_is
+from dejacue.pipeline._readout import MoreExamples
+from dejacue.pipeline.by_name import read_search
+from dejacue.progress import Progress, silent
+from dejacue.records import Vocabulary
+from dejacue.sources.files import file_name, read_vocabulary
+from dejacue.sources.findings import Made, read_document
+from dejacue.sources.masks import sees_whole_picture
+from dejacue.store import Store
+from dejacue.studio.corpus import row as corpus_row
+from dejacue.studio.errors import NEW
+from dejacue.studio.findings import objects_of
+from dejacue.studio.jobs import TaskProgress, Work
+from dejacue.studio.models import Id, Json, Owner, Place, StudioDep
+from dejacue.studio.state import Studio
+
+router = APIRouter(tags=["teaching"], dependencies=[Owner])
+MIN_STATES = 2  # with confirmed frames, in a teacher
+
+
+@dataclass(frozen=True, eq=False)
+class Teachers:
+    """Findings in which a person confirmed states, the words of the first one, and how it was
+    read."""
+
+    findings: Sequence[Finding]
+    words: Vocabulary
+    options: ReadoutOptions
+
+    def search(
+        self,
+        source: Any,
+        job: Job | None = None,
+        folder: Path | None = None,
+        progress: Progress = silent,
+    ) -> Finding:
+        """Return what they tell of a video or a history; the finding is not written."""
+        like = MoreExamples(like=self.findings)
+        job = job or Job(video="")
+        search = Search(source, self.words, job, self.options, like, folder, progress=progress)
+        (finding,) = search.findings(single=True)
+        return finding
+
+
+class KnownObject(NamedTuple):
+    """Where the object is in a video, which mask numbers are its pieces, and how that is known."""
+
+    where: Where
+    objects: list[int] | None
+    text: str
+
+
+class Target(NamedTuple):
+    """A video or history that teachers are applied to; find: returns its finding and how the object
+    in it is known."""
+
+    name: str
+    finding: str  # the id that its finding gets
+    find: Callable[[Progress], tuple[Finding, str]]
+
+
+def confirmed_teachers(studio: Studio, ids: Sequence[str]) -> Teachers:
+    """Return findings as teachers; refuse one in which fewer than two states are confirmed, those
+    of several encoders, and those without common states."""
+    findings = [studio.finding(id) for id in dict.fromkeys(ids)]
+    first = findings[0]
+    words = first.vocabulary
+    if words.features is not None:
+        words = replace(words, examples=(), changes=())
+        taught(words, findings)
+    else:  # the teachers alone show the states
+        bare = taught(None, findings)
+        words = replace(bare, object=words.object, covers=words.covers)
+    readout = readout_from(first.timeline.settings.get("readout", {}))
+    if readout is None or not readout.takes_examples:
+        readout = READOUTS["contrast"]
+    return Teachers(findings, words, ReadoutOptions(readout))
+
+
+def apply_to_videos(
+    studio: Studio, teachers: Teachers, folder: str, videos: Sequence[str] | None
+) -> Work:
+    """Return the work of a job that makes a finding of each video; those of the teachers are left
+    out."""
+    known = {studio.video_of(teacher.made) for teacher in teachers.findings}
+    listed = studio.workspace.contents().videos if videos is None else dict.fromkeys(videos)
+    chosen = [id for id in listed if id not in known]
+    if not chosen:
+        problem = "there is no other video to apply this to"
+        remedy = "copy some into the workspace, or choose a store"
+        raise InputError(problem, field="videos", remedy=remedy)
+    for id in chosen if videos is not None else ():
+        studio.workspace.video(id)
+
+    def target(id: str, name: str) -> Target:
+        finding = f"{folder}/{name}"
+
+        def find(progress: Progress) -> tuple[Finding, str]:
+            path, place = studio.workspace.video(id), studio.output_folder(finding)
+            Job(video=path).open()  # a video that cannot be read says so first
+            known = _known_object(studio, teachers.findings[0], id, finding)
+            encoder = studio.encoder_of(teachers.findings[0].history)
+            job = Job(video=path, where=known.where, objects=known.objects, encoder=encoder)
+            return teachers.search(path, job, place, progress), known.text
+
+        return Target(id, finding, find)
+
+    names = _finding_names(chosen)
+    targets = [target(id, name) for id, name in zip(chosen, names, strict=True)]
+    return lambda progress: _apply(studio, targets, progress)
+
+
+def apply_to_store(studio: Studio, teachers: Teachers, folder: str, store: str, count: int) -> Work:
+    """Return the work of a job that makes findings of the histories that look most like the objects
+    of the teachers."""
+    path = studio.workspace.existing(store, "store")
+    if not Store.is_at(path):
+        raise InputError(f'"{store}" contains no store', field="store", value=store)
+    with Store.open(path) as opened:
+        opened.query(teachers.words, like=teachers.findings, top=1)  # refuses another encoder
+
+    def target(opened: Store, id: str) -> Target:
+        def find(progress: Progress) -> tuple[Finding, str]:
+            finding, source = teachers.search(opened[id]), opened.labels(id)["source"]
+            video = studio.video_of(Made(video=source))
+            made = finding.made
+            if video is not None:
+                made = replace(made, video=str(studio.workspace.root / video))
+            return replace(finding, made=made), f"a history of {store}"
+
+        return Target(id, f"{folder}/{file_name(id)}", find)
+
+    def work(progress: TaskProgress) -> Json:
+        with Store.open(path) as opened:
+            matches = opened.query(teachers.words, like=teachers.findings, top=count)
+            ids = dict.fromkeys(match.history for match in matches)
+            return _apply(studio, [target(opened, id) for id in ids], progress)
+
+    return work
+
+
+def _apply(studio: Studio, targets: Sequence[Target], progress: TaskProgress) -> Json:
+    """Make and write the finding of each target; what is wrong with one is a sentence, and the
+    others follow."""
+    rows: list[Json] = []
+
+    def report(stage: str, done: int, total: int | None = None, note: str = "") -> None:
+        at = f"{len(rows) + 1} of {len(targets)}, {targets[len(rows)].name}"
+        progress(f"{at}: {stage}", done, total)
+
+    for target in targets:
+        row: Json = {"name": target.name, "finding": None, "object": None, "problem": None}
+        report("open", 0)
+        try:
+            row["object"] = _find_and_write(studio, target, report)
+            row["finding"] = target.finding
+        except Cancelled:
+            raise
+        except (DejaCueError, OSError) as error:
+            sentence = one_line(studio.workspace.as_ids(str(error)))
+            row["problem"] = sentence.removeprefix(f"{target.name}: ")
+        rows.append(row)
+        progress.partial({"rows": list(rows)})
+    studio.workspace.changed()
+    return {"rows": rows}
+
+
+def _find_and_write(studio: Studio, target: Target, progress: Progress) -> str | None:
+    """Return how the object is known; None: a person has named frames of it, which stay."""
+    folder = studio.workspace.place(target.finding)
+    before = studio.revision(folder)
+    if before != NEW and studio.finding(target.finding).named:
+        return None
+    finding, text = target.find(progress)
+    with studio.saving:
+        if studio.revision(folder) != before:
+            return None  # a person has saved it since
+        finding.write(folder)
+    studio.workspace.changed()
+    return text
+
+
+def _finding_names(videos: Sequence[str]) -> Iterator[str]:
+    """Yield the name of each finding: that of its video without the suffix, if no other has it."""
+    stems = [os.path.splitext(id)[0] for id in videos]
+    for id, stem in zip(videos, stems, strict=True):
+        yield stem if stems.count(stem) == 1 else id
+
+
+def _known_object(studio: Studio, teacher: Finding, id: str, finding: str) -> KnownObject:
+    """Return where the object of a video is: as in the teacher the whole picture; else as in a
+    finding of this video, in masks that lie beside it as the teacher's do, or by the name that the
+    teacher's was found by. Refuse a video of which nothing is known.
+
+    finding   the id of the one that is made, which knows best where it was before
+    """
+    if sees_whole_picture(teacher.history):
+        return KnownObject(where_is(whole=True), None, "the whole picture")
+    for known_id in _findings_of(studio, teacher, id, finding):
+        known = studio.finding(known_id)
+        masks = studio.masks_path(known)
+        if masks is not None and not sees_whole_picture(known.history):
+            text = "as before" if known_id == finding else f"the object of {known_id}"
+            return KnownObject(where_is(masks=masks), objects_of(known), text)
+    path, of_teacher = studio.workspace.video(id), studio.masks_path(teacher)
+    if of_teacher is not None and (masks := _masks_beside(studio, teacher, of_teacher, path)):
+        text = f"masks in {studio.workspace.id_of(masks)}"
+        return KnownObject(where_is(masks=masks), objects_of(teacher), text)
+    search = None if of_teacher is None else read_search(of_teacher)
+    if search is not None and search.names:
+        by_name = where_is(names=search.names, detector=studio.detector(), tracker=studio.tracker())
+        return KnownObject(by_name, None, f"found by name: {', '.join(search.names)}")
+    raise InputError(
+        "nobody has said where the object is in it",
+        file=path,
+        field="masks",
+        remedy="open it, draw a box around the object or find it by its name, and apply again",
+    )
+
+
+def _findings_of(studio: Studio, teacher: Finding, video: str, first: str) -> list[str]:
+    """Return the findings of a video: ``first``, those of an object of the same name, others."""
+    ids = [
+        id
+        for id in studio.workspace.contents().findings
+        if studio.video_of(studio.made(id)) == video
+    ]
+    name = teacher.vocabulary.object
+
+    def order(id: str) -> tuple[bool, bool]:
+        return id != first, name is None or corpus_row(studio, id)["object"] != name
+
+    return sorted(ids, key=order)
+
+
+def _masks_beside(studio: Studio, teacher: Finding, masks: Path, path: Path) -> Path | None:
+    """Return the masks that lie beside a video as those of the teacher lie beside its video: in a
+    place that has the name of the video, or in its folder if that has no other video."""
+    own = studio.video_of(teacher.made)
+    if own is None:
+        return None
+    before = studio.workspace.root / own
+    name, new_name = (p.stem if p.is_file() else p.name for p in (before, path))
+    parts = Path(os.path.relpath(masks, before.parent)).parts
+    renamed = [new_name + part[len(name) :] if part.startswith(name) else part for part in parts]
+    place = Path(os.path.normpath(path.parent.joinpath(*renamed)))
+    ids = studio.workspace.contents().videos
+    alone = sum((studio.workspace.root / id).parent == path.parent for id in ids) == 1
+    is_of_video = alone or renamed != list(parts)
+    inside = place.exists() and studio.workspace.id_of(place) is not None
+    return place if is_of_video and inside and place != masks else None
+
+
+@router.get("/api/teaching/{id:path}")
+def teaching(id: Id, studio: StudioDep, folder: Annotated[Place | None, Query()] = None) -> Json:
+    """Return what is confirmed in a finding, which findings can teach with it, and the findings
+    below a folder, the most unsure first, confirmed ones last.
+
+    unsure   the share of the frames whose doubt the best question settles
+    """
+    ids = studio.workspace.contents().findings
+    teacher = _summary(studio, id)
+    rows = [
+        {**corpus_row(studio, below), **_summary(studio, below)}
+        for below in ids
+        if folder is not None and below.startswith(f"{folder}/")
+    ]
+    able = [_summary(studio, other) for other in ids if _may_teach(studio, other)]
+    return {
+        **teacher,
+        "teachers": [
+            other
+            for other in able
+            if len(other["confirmed"]) >= MIN_STATES and other["encoder"] == teacher["encoder"]
+        ],
+        "rows": sorted(rows, key=_by_doubt),
+    }
+
+
+def _by_doubt(row: Json) -> tuple[bool, float]:
+    return len(row["confirmed"]) >= MIN_STATES, -(row["unsure"] or 0.0)
+
+
+def _summary(studio: Studio, id: str) -> Json:
+    """Return what is confirmed in a finding and how unsure the rest is."""
+    return {"id": id, **studio.summary(id, _read_summary)}
+
+
+def _read_summary(folder: Path) -> Json:
+    summary: Json = {"confirmed": [], "encoder": None, "whole": None, "unsure": None}
+    try:
+        finding = Finding.read(folder)
+        questions = () if finding.meaningless else finding.next_question()
+    except InputError:
+        return summary  # the corpus says what is wrong with it
+    return {
+        "confirmed": [state for state, windows in finding.confirmed.items() if windows],
+        "encoder": finding.history.encoder,
+        "whole": sees_whole_picture(finding.history),
+        "unsure": questions[0].gain if questions else 0.0,
+    }
+
+
+def _may_teach(studio: Studio, id: str) -> bool:
+    """Return whether frames are named in a finding, from its words alone."""
+    return studio.summary(id, _has_facts)
+
+
+def _has_facts(folder: Path) -> bool:
+    try:
+        words = read_document(folder).files.get("vocabulary", "")
+        return bool(read_vocabulary(folder / words).facts)
+    except (InputError, OSError):
+        return False
