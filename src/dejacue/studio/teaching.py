@@ -252,10 +252,10 @@ def _findings_of(studio: Studio, teacher: Finding, video: str, first: str) -> li
 def _masks_beside(studio: Studio, teacher: Finding, masks: Path, path: Path) -> Path | None:
     """Return the masks that lie beside a video as those of the teacher lie beside its video: in a
     place that has the name of the video, or in its folder if that has no other video."""
-    own = studio.video_of(teacher.made)
-    if own is None:
+    video = studio.video_of(teacher.made)
+    if video is None:
         return None
-    before = studio.workspace.root / own
+    before = studio.workspace.root / video
     name, new_name = (p.stem if p.is_file() else p.name for p in (before, path))
     parts = Path(os.path.relpath(masks, before.parent)).parts
     renamed = [new_name + part[len(name) :] if part.startswith(name) else part for part in parts]
@@ -281,13 +281,13 @@ def teaching(id: Id, studio: StudioDep, folder: Annotated[Place | None, Query()]
         for below in ids
         if folder is not None and below.startswith(f"{folder}/")
     ]
-    able = [_summary(studio, other) for other in ids if _may_teach(studio, other)]
+    able = [_summary(studio, id) for id in ids if _may_teach(studio, id)]
     return {
         **teacher,
         "teachers": [
-            other
-            for other in able
-            if len(other["confirmed"]) >= MIN_STATES and other["encoder"] == teacher["encoder"]
+            summary
+            for summary in able
+            if len(summary["confirmed"]) >= MIN_STATES and summary["encoder"] == teacher["encoder"]
         ],
         "rows": sorted(rows, key=_by_doubt),
     }
