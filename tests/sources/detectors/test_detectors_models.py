@@ -172,8 +172,7 @@ def test_owlv2_sees_the_picture_in_a_square_of_grey(size) -> None:
 
 
 @pytest.mark.parametrize("size", [UPRIGHT, LYING, pytest.param(UHD, marks=pytest.mark.long)])
-def test_owlv2_sees_the_pixels_of_transformers_where_scipy_is_there(folders, detectors, size):
-    pytest.importorskip("scipy")
+def test_owlv2_sees_the_pixels_of_transformers(folders, detectors, size):
     picture = noise(size)
     _, inputs = transformers_results(folders["owlv2"], picture, NAMES)
     height, width = (SIDE * side // max(size) for side in size)
