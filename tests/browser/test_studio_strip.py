@@ -37,6 +37,14 @@ def test_a_new_finding_has_a_strip_that_is_marked_by_key_and_by_hand(
     page.set_viewport_size({"width": width, "height": height})
     user.open("#/finding/cup")
     user.shows(0)
+    if height < 800:  # folded, so that the picture is large
+        before = page.locator(".stage").bounding_box()
+        assert page.locator(".marker").count() == 0
+        page.get_by_role("button", name="mark states on a strip (t)").click()
+        user.until(f"() => ({PICTURES})() === 12")
+        box, strip = (page.locator(name).bounding_box() for name in (".stage", ".marker"))
+        assert before["height"] >= 430 > box["height"] > 300
+        assert box["y"] + box["height"] <= strip["y"]  # nothing of the picture is covered
     user.until(f"() => ({PICTURES})() === 12")  # open: nothing was shown yet
     proposed = marked(user)
     assert set(proposed) <= {"empty", "half full", "full", *map(str, range(1, 13))}

@@ -7,7 +7,7 @@ import { Film, NoFilm, shapeOf, useFilm, useVideo } from "./film.js";
 import { denied, dragged, toggled, withMark } from "./marks.js";
 import { line, unpack } from "./report/timeline.js";
 import { Doubts, Show } from "./show.js";
-import { FindingStrip, stripKey } from "./strip.js";
+import { FindingStrip, opensAtFirst, stripKey } from "./strip.js";
 import {
   Dialog, Divider, Problem, Side, Tabs, Timeline, free, go, html, link, noAnswer, say, tell, titleOf, useFetch, useEffect,
     useKeys, useMemo, useReducer, useRef, useState,
@@ -154,7 +154,7 @@ function Desk({ id, about, again, info, first, media, jobs }) {
   const words = all.now, read = useReading(id, words, first, Boolean(draft.current)), { scene } = read;
   const { value: segments } = useFetch(`findings/${place(id)}/segments`);  // of a long history they take a while
   const [view, setView] = useState(null), [selected, setSelected] = useState(null);
-  const [strip, setStrip] = useState(() => !info.examples.length);  // open until something was shown
+  const [strip, setStrip] = useState(() => !info.examples.length && opensAtFirst());  // open until something was shown
   const map = useMemo(() => mapping(first), [first]);
   const span = selected && [selected.start, selected.end];
   const film = useFilm({ first: scene.axis.first, last: scene.axis.last, map, span });

@@ -105,6 +105,9 @@ export function FindingStrip({ id, video, map, states, body, change, film, close
     caption=${caption} film=${film} close=${close} missing=${strip.missing} focused=${focused} />`;
 }
 
+// In a small window it is folded until somebody opens it: then the picture makes room for it.
+export const opensAtFirst = () => matchMedia("(min-height: 801px) and (min-width: 901px)").matches;
+
 // The key that opens a strip, or goes to the open one.
 export const stripKey = (set) => ({ keys: ["t"], does: "strip of pictures: arrows move, digits mark, Enter goes to the next border",
   act: () => { set("focused"); document.querySelector(".pictures")?.focus(); } });
