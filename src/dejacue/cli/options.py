@@ -292,7 +292,7 @@ FirstMask = Annotated[Texts, object_option("Mask of the object: PICTURE#ID@FRAME
 TrackerName = Annotated[
     str | None,
     object_option(
-        "sam2, sam2-tiny, sam2-large, edgetam, … (default: sam2, if it is installed).",
+        "sam2, sam2-tiny, edgetam, …; sam3:FOLDER, by name (default: sam2, if installed).",
         "--tracker",
         values=_trackers,
     ),

@@ -12,9 +12,10 @@ import re
 import numpy as np
 import pytest
 from helpers.errors import refused
+from PIL import Image
 
 from dejacue.errors import InputError, MissingData, MissingExtra, extra
-from dejacue.sources.tracks import load_tracker
+from dejacue.sources.tracks import load_tracker, track
 from dejacue.sources.tracks.base import Prompt
 
 torch = pytest.importorskip("torch")
@@ -307,6 +308,21 @@ def test_frames_fed_backwards_are_a_pass_like_any_other() -> None:
     ]
     expected = unpruned(random_model(), images[::-1], {0: CLICK})
     assert all(np.array_equal(a.mask, b[0]) for a, b in zip(seen, expected, strict=True))
+
+
+def test_from_a_frame_in_the_middle_no_direction_sees_the_memory_of_the_other(tmp_path) -> None:
+    images, seed = frames(14), 6
+    for at, image in enumerate(images):
+        Image.fromarray(image).save(tmp_path / f"{at:02d}.png")
+    both = list(track(tmp_path, Prompt(seed, points=CLICK.points, box=CLICK.box), tracker()))
+    for way in (images[seed:], images[seed::-1]):  # each alone, in a session of its own
+        alone = tracker().session()
+        for step, image in enumerate(way):
+            seen = alone.step(image, [CLICK] if step == 0 else [])[1]
+            at = seed + step if way[-1] is images[-1] else seed - step
+            there = both[at].objects[1]
+            assert np.array_equal(there.mask, seen.mask) or seen.presence < 0.5
+            assert there.presence == pytest.approx(seen.presence, abs=1e-4)
 
 
 def test_the_whole_video_iterator_of_transformers_gives_the_same_masks() -> None:

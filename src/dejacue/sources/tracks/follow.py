@@ -69,6 +69,7 @@ from dejacue.sources.tracks.propagate import (
     check_presence,
     propagate,
 )
+from dejacue.sources.tracks.sam3 import finds_by_name, refuse_prompts
 from dejacue.sources.video import Frame, Video
 
 _log = logging.getLogger("dejacue")
@@ -188,6 +189,8 @@ def _request(
     output: Path,
 ) -> tuple[TrackRequest, Lineages]:
     """Check the input before a model is loaded."""
+    if finds_by_name(tracker):
+        refuse_prompts(tracker)
     placed, lineages, before = placed_prompts(video, prompts, output)
     loaded = options.load(before.tracker if before and tracker is None else tracker)
     if before:

@@ -23,15 +23,17 @@ def default_tracker() -> str | None:
 
 def check_tracker(name: str) -> None:
     """Refuse a name that no tracker has; load nothing."""
-    from dejacue.sources.tracks import sam2
+    from dejacue.sources.tracks import sam2, sam3
 
-    models = ("sam2", "sam3", *sam2.REPOSITORIES)
+    models = ("sam2", sam3.KIND, *sam2.REPOSITORIES)
     if name in TRACKERS or name.partition(":")[0] in models:
         return
     if name == "box":  # of earlier versions
         problem = "there is no tracker box any more: a box that stays where it is was never tracked"
         raise InputError(problem, field="tracker", value=name, remedy="give the box and fixed=True")
-    raise unknown("tracker", name, ["sam2", *sam2.REPOSITORIES, "sam2:FOLDER", *TRACKERS])
+    raise unknown(
+        "tracker", name, ["sam2", *sam2.REPOSITORIES, "sam2:FOLDER", "sam3:FOLDER", *TRACKERS]
+    )
 
 
 @checked
@@ -45,6 +47,7 @@ def load_tracker(
     """Load a tracker by its name; None: sam2, whose weights are not downloaded unasked.
 
     sam2, sam2-tiny, edgetam, …   SAM 2.1 and others through transformers (dejacue[track])
+    sam3:FOLDER                   SAM 3, which starts from the name of an object
     others                        plug-ins (dejacue.trackers)
     """
     if name is None:
@@ -53,9 +56,10 @@ def load_tracker(
             from dejacue.sources.catalogue import check_models  # which knows the trackers
 
             check_models(tracker=name)
-    from dejacue.sources.tracks import sam2
+    from dejacue.sources.tracks import sam2, sam3
 
     if name in TRACKERS:
         return TRACKERS[name](device=device, precision=precision, **options)
     check_tracker(name)
-    return sam2.load(name, device=device, precision=precision, **options)
+    load: Callable[..., Tracker] = sam3.load if sam3.finds_by_name(name) else sam2.load
+    return load(name, device=device, precision=precision, **options)

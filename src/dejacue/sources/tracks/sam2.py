@@ -37,7 +37,7 @@ from __future__ import annotations
 import io
 import json
 import pickle
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -63,10 +63,6 @@ REPOSITORIES = {
 }
 FILES: dict[str, str | None] = {"config.json": None, "model.safetensors": None}
 REVISION = "main"
-SAM3 = (
-    "sam3 is not offered: its weights are gated and under the SAM License, which restricts their "
-    "use, so they cannot be downloaded for you; track the object from a box or a click with sam2"
-)
 REMEDY = extra("track")
 MEAN = (0.485, 0.456, 0.406)  # of ImageNet, as the models were trained
 DEVIATION = (0.229, 0.224, 0.225)
@@ -96,8 +92,6 @@ def load(
     fallback    falls back to the CPU when the memory of the device is full, instead of failing
     """
     kind, _, folder = name.partition(":")
-    if kind == "sam3":
-        raise InputError(SAM3, field="tracker", value=name)
     need("torch", REMEDY)
     transformers = need("transformers", REMEDY)
     device = choose_device(device)
@@ -106,11 +100,13 @@ def load(
     repository = REPOSITORIES[DEFAULT if kind == "sam2" else kind]
     weights = Weights(repository, REVISION, FILES)
     files = files_in(Path(folder), FILES) if folder else fetch(weights)
-    classes = _classes(files["config.json"])
+    classes = CLASSES[model_type(files["config.json"], CLASSES)]
     if not hasattr(transformers, classes[0]):
         problem = f"this transformers has no {classes[0]}"
         raise InputError(problem, field="tracker", value=name, remedy=f"{REMEDY} --upgrade")
-    model = _model(getattr(transformers, classes[0]), files["model.safetensors"].parent, dtype)
+    model = load_weights(
+        getattr(transformers, classes[0]), files["model.safetensors"].parent, dtype
+    )
     digest = sha256(files["model.safetensors"])
     details = {
         "model": folder or repository,
@@ -129,24 +125,24 @@ def load(
     )
 
 
-def _classes(path: Path) -> tuple[str, str]:
-    """Return the names of the model's class and of its session's."""
+def model_type(path: Path, known: Collection[str]) -> str:
+    """Return the kind of model that a configuration describes; refuse one that is not known."""
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
         kind = config["model_type"]
     except (OSError, ValueError, TypeError, LookupError, RecursionError):
         problem = "is not the configuration of a model"
         raise InputError(problem, file=path, remedy="download it again") from None
-    if str(kind) not in CLASSES:
+    if str(kind) not in known:
         problem = f'describes a "{brief(kind)}"'
-        remedy = f"a tracker must be one of {', '.join(CLASSES)}"
+        remedy = f"a tracker must be one of {', '.join(known)}"
         raise InputError(problem, file=path, field="model_type", value=kind, remedy=remedy)
     if '"timm_wrapper"' in json.dumps(config):
         need("timm", f"EdgeTAM also needs it: {REMEDY} timm")
-    return CLASSES[str(kind)]
+    return str(kind)
 
 
-def _model(kind: Any, folder: Path, dtype: Any) -> Any:
+def load_weights(kind: Any, folder: Path, dtype: Any) -> Any:
     path = folder / "model.safetensors"
     try:
         model, loaded = kind.from_pretrained(
@@ -164,7 +160,14 @@ def _model(kind: Any, folder: Path, dtype: Any) -> Any:
     return model
 
 
-def frame_input(image: NDArray[np.uint8], size: int, device: str, dtype: Any) -> Any:
+def frame_input(
+    image: NDArray[np.uint8],
+    size: int,
+    device: str,
+    dtype: Any,
+    mean: tuple[float, ...] = MEAN,
+    deviation: tuple[float, ...] = DEVIATION,
+) -> Any:
     """Return a frame of (H, W, 3) bytes as (3, size, size), normalised."""
     torch = need("torch", REMEDY)
     if image.ndim != 3 or image.shape[2] != 3 or image.dtype != np.uint8 or not image.size:
@@ -181,7 +184,7 @@ def frame_input(image: NDArray[np.uint8], size: int, device: str, dtype: Any) ->
         picture = _resized(torch, picture if on_cpu else picture.float(), size)
         picture = picture if on_cpu else picture.round_().clamp_(0, 255)
     picture = picture.to(device).float()
-    return ((picture - _channels(MEAN, device)) / _channels(DEVIATION, device))[0].to(dtype)
+    return ((picture - _channels(mean, device)) / _channels(deviation, device))[0].to(dtype)
 
 
 def point_input(prompt: Prompt, height: int, width: int, size: int) -> tuple[Any, Any]:
