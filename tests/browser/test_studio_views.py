@@ -19,6 +19,7 @@ VIEWS = {
     "annotate": ("#/annotate", "td"),
     "start": ("#/annotate/cup", "textarea"),
     "jobs": ("#/jobs", ".empty"),
+    "apply": ("#/apply/cup", ".note"),
 }
 
 

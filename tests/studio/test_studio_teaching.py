@@ -12,6 +12,7 @@ from helpers.studio_client import client_of, run_job, start_job, studio_of, wait
 
 from dejacue import Finding, Store, find
 from dejacue.sources.video import write_video
+from dejacue.studio import teaching
 from dejacue.studio.jobs import TaskProgress
 from dejacue.studio.state import Studio
 
@@ -101,15 +102,13 @@ def test_the_most_unsure_comes_first_and_what_was_confirmed_last_and_teaches(
 def test_what_a_person_saves_while_it_is_found_stays(root, client, monkeypatch) -> None:
     confirm(client)
     assert run_job(client, **APPLY, videos=["second/scene.mp4"])["state"] == "done"
-    at, saved, load = "like-cup/second/scene", [], Studio.encoder_of
+    at, known_object = "like-cup/second/scene", teaching._known_object
 
-    def encoder_of(self, history):
-        if not saved:  # while the job is at work
-            saved.append(at)
-            confirm(client, at)
-        return load(self, history)
+    def slow(*about):
+        confirm(client, at)  # while the job is at work
+        return known_object(*about)
 
-    monkeypatch.setattr(Studio, "encoder_of", encoder_of)
+    monkeypatch.setattr(teaching, "_known_object", slow)
     job = run_job(client, **APPLY, videos=["second/scene.mp4"])
     assert job["state"] == "done", job["problem"]
     assert job["result"]["rows"][0]["object"] is None

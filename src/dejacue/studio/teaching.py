@@ -98,7 +98,7 @@ def apply_to_videos(
 ) -> Work:
     """Return the work of a job that makes a finding of each video; those of the teachers are left
     out."""
-    known = {studio.video_of(teacher.made) for teacher in teachers.findings}
+    first, known = teachers.findings[0], {studio.video_of(t.made) for t in teachers.findings}
     listed = studio.workspace.contents().videos if videos is None else dict.fromkeys(videos)
     chosen = [id for id in listed if id not in known]
     if not chosen:
@@ -114,8 +114,8 @@ def apply_to_videos(
         def find(progress: Progress) -> tuple[Finding, str]:
             path, place = studio.workspace.video(id), studio.output_folder(finding)
             Job(video=path).open()  # a video that cannot be read says so first
-            known = _known_object(studio, teachers.findings[0], id, finding)
-            encoder = studio.encoder_of(teachers.findings[0].history)
+            known = _known_object(studio, first, id, finding)
+            encoder = studio.encoder_of(first.history)
             job = Job(video=path, where=known.where, objects=known.objects, encoder=encoder)
             return teachers.search(path, job, place, progress), known.text
 
@@ -123,7 +123,12 @@ def apply_to_videos(
 
     names = _finding_names(chosen)
     targets = [target(id, name) for id, name in zip(chosen, names, strict=True)]
-    return lambda progress: _apply(studio, targets, progress)
+
+    def work(progress: TaskProgress) -> Json:
+        studio.encoder_of(first.history)  # without its weights, no video is begun
+        return _apply(studio, targets, progress)
+
+    return work
 
 
 def apply_to_store(studio: Studio, teachers: Teachers, folder: str, store: str, count: int) -> Work:

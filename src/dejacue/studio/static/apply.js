@@ -53,20 +53,21 @@ function Form({ id, about, teaching, form, set, job, jobs }) {
     <div><button class="main" disabled=${busy}>Apply</button></div></form>`;
 }
 
-function Answers({ rows, folder }) {
+function Answers({ rows, folder, objects }) {
   const next = rows.find((row) => !isConfirmed(row));
   return html`<section><h2>Answers <span class="soft">${rows.length}</span></h2>
     <p class="soft">The most unsure first. Unsure: the share of the frames whose doubt your answer to the best question (Show it) would
       settle. What you confirm moves to the end and can teach, too.</p>
     ${next && html`<p><a class="button" href=${link("finding", next.id)}>Look at the next one</a></p>`}
-    <div class="scroll"><table><thead><tr><th scope="col">Finding</th><th scope="col" class="number">Unsure</th>
+    <div class="scroll"><table class="wraps"><thead><tr><th scope="col">Finding</th><th scope="col" class="number">Unsure</th>
       <th scope="col">States</th></tr></thead>
       <tbody>${rows.map((row) => html`<tr key=${row.id}>
         <th scope="row"><a href=${link("finding", row.id)}>${row.id.slice(folder.length + 1)}</a></th>
         <td class="number">${isConfirmed(row) ? "confirmed" : row.unsure === null ? "" : `${(100 * row.unsure).toFixed(0)} %`}</td>
         <td>${row.states.join(", ")}${row.problem || noAnswer(row.notes) ? html`<div class="problem">${row.problem || noAnswer(row.notes)}</div>`
           : html`<${Bars} answers=${answersOf(row)} />${row.notes.filter(({ severity }) => severity === "doubtful")
-            .map(({ text }) => html`<div class="soft">${text}</div>`)}`}</td>
+            .map(({ text }) => html`<div class="soft">${text}</div>`)}`}
+          ${objects[row.id] && html`<div class="soft">Object: ${objects[row.id]}</div>`}</td>
       </tr>`)}</tbody></table></div></section>`;
 }
 
@@ -96,7 +97,8 @@ export function Apply({ id, about, again, jobs }) {
     <${Problem}>${problem}</${Problem}>
     <${Form} id=${id} about=${about} teaching=${teaching} form=${{ ...form, folder }} set=${set} job=${job} jobs=${jobs} />
     ${job && job.state !== "done" && html`<${Job} job=${job} jobs=${jobs} small=${true} />`}
-    ${teaching.rows.length > 0 && html`<${Answers} rows=${teaching.rows} folder=${folder} />`}
+    ${teaching.rows.length > 0 && html`<${Answers} rows=${teaching.rows} folder=${folder}
+      objects=${Object.fromEntries(rows.map((row) => [row.finding, row.object]))} />`}
     ${missing.length > 0 && html`<${Unanswered} rows=${missing} videos=${about.videos} />`}
   </main>`;
 }
