@@ -129,6 +129,7 @@ def test_annotators_see_neither_each_other_nor_a_score(studio, pair) -> None:
         "/api/findings/cup/export/json",
         "/api/findings/cup/questions",
         "/api/jobs",
+        "/api/teaching/cup",
         "/api/findings/cup/segments",
         "/api/findings/cup/export/report",
         "/api/vocabularies",

@@ -4,19 +4,19 @@ import { place } from "./api.js";
 import { useDraftNames } from "./drafts.js";
 import { useDraft } from "./forms.js";
 import { Job } from "./jobs.js";
-import { Problem, html, link, noAnswer, titleOf, useEffect, useFetch, useState } from "./ui.js";
+import { Problem, html, link, noAnswer, titleOf, useEffect, useFetch, useRest, useState } from "./ui.js";
 import { Bars, answersOf } from "./workspace.js";
 
-const MIN_STATES = 2, ALL = "all";
+const MIN_STATES = 2, ALL = "all", REST_MS = 300;
 const isConfirmed = (row) => row.confirmed.length >= MIN_STATES;
 const folderOf = (id) => id.split("/").slice(0, -1).join("/");
 
 // What the choice of the form means: {videos}, {store} or, for all videos, nothing.
 function targetOf(to, videos) {
+  if (to === ALL) return {};
   const [kind, id] = [to.slice(0, to.indexOf(" ")), to.slice(to.indexOf(" ") + 1)];
   if (kind === "store") return { store: id };
-  if (kind === "video") return { videos: [id] };
-  return kind === "folder" ? { videos: videos.filter((video) => folderOf(video) === id) } : {};
+  return { videos: kind === "video" ? [id] : videos.filter((video) => folderOf(video) === id) };
 }
 
 function Form({ id, about, teaching, form, set, job, jobs }) {
@@ -80,22 +80,24 @@ function Unanswered({ rows, videos }) {
 }
 
 export function Apply({ id, about, again, jobs }) {
-  const [form, setForm] = useDraft(`apply ${id}`, () => ({ to: ALL, folder: "", teachers: null }));
+  const [form, setForm] = useDraft(`apply ${id}`, () => ({ to: ALL, folder: null, teachers: null }));
   const set = (edits) => setForm((now) => ({ ...now, ...edits }));
   const earlier = jobs.all.find((job) => job.kind === "apply" && job.request.teachers.includes(id));
-  const folder = form.folder || earlier?.request.folder || `like-${titleOf(id, about).replaceAll("/", "-")}`;
+  const usual = earlier?.request.folder ?? `like-${titleOf(id, about).replaceAll("/", "-")}`, typed = form.folder ?? usual;
+  const folder = typed.trim() || usual;
   const job = jobs.all.find((each) => each.kind === "apply" && each.request.folder === folder);
   const { value, problem, again: reload } = useFetch(`teaching/${place(id)}?folder=${encodeURIComponent(folder)}`);
+  const rest = useRest(() => { reload(); again(); }, REST_MS);
   const [latest, setLatest] = useState(null), teaching = value ?? latest, rows = job?.result?.rows ?? [];
   useEffect(() => { if (value) setLatest(value); }, [value]);
-  useEffect(() => { reload(); again(); }, [rows.length, job?.state]);
+  useEffect(rest, [rows.length, job?.state]);
   const edited = useDraftNames().includes(`finding ${id}`), missing = rows.filter((row) => row.problem);
   if (!teaching) return html`<main class="narrow"><h1>Apply to other videos</h1><${Problem}>${problem}</${Problem}></main>`;
   return html`<main class="narrow"><header class="title"><h1>Apply to other videos</h1>
       <a href=${link("finding", id)}>${titleOf(id, about)}</a></header>
     ${edited && html`<p class="note">There are edits of ${titleOf(id, about)} that are not saved; what is saved is applied.</p>`}
     <${Problem}>${problem}</${Problem}>
-    <${Form} id=${id} about=${about} teaching=${teaching} form=${{ ...form, folder }} set=${set} job=${job} jobs=${jobs} />
+    <${Form} id=${id} about=${about} teaching=${teaching} form=${{ ...form, folder: typed }} set=${set} job=${job} jobs=${jobs} />
     ${job && job.state !== "done" && html`<${Job} job=${job} jobs=${jobs} small=${true} />`}
     ${teaching.rows.length > 0 && html`<${Answers} rows=${teaching.rows} folder=${folder}
       objects=${Object.fromEntries(rows.map((row) => [row.finding, row.object]))} />`}
