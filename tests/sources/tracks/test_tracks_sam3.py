@@ -15,7 +15,7 @@ from dejacue.pipeline import Job, where_is
 from dejacue.pipeline.by_name import read_search
 from dejacue.sources.masks import open_masks
 from dejacue.sources.tracks import Prompt, load_tracker, read_notes
-from dejacue.sources.tracks.base import NameTracker, Sighting
+from dejacue.sources.tracks.base import NameTracker, Sighting, bounding_box
 from dejacue.sources.tracks.follow import TrackerOptions
 from dejacue.sources.video import open_video, write_video
 
@@ -41,7 +41,7 @@ class Namer:
             for cup in range(len(CUPS)):
                 mask = cup_pixels(picture, cup)
                 if "cup" in names and mask.any():
-                    seen[10 + cup] = Sighting(mask, 0.9, 0.8 + cup / 100, "cup")
+                    seen[10 + cup] = Sighting(mask, 0.9, 0.8 - cup / 100, "cup")
                     if cup in self.twice:
                         seen[20 + cup] = Sighting(mask, 0.9, 0.75, "cup")
             yield seen
@@ -49,7 +49,7 @@ class Namer:
 
 @pytest.fixture
 def path(tmp_path):
-    film = Film().shot(COUNT, (0, 10, 30, 10), (1, 60, 50, 30))
+    film = Film().shot(COUNT, (0, 10, 30, 10), (1, -30, 50, 30))  # which comes in later
     return write_video(tmp_path / "film.mp4", film.frames, RATE)
 
 
@@ -66,17 +66,39 @@ def test_a_tracker_that_finds_objects_itself_needs_no_detector(path, tmp_path) -
     assert (finding.made.tracker, tracker.passes) == ("namer", 1)
     found = read_search(tmp_path / "out" / "masks")
     assert [(one.object, one.name, one.score) for one in found.instances] == [
-        (1, "cup", 0.81),
-        (2, "cup", 0.8),
+        (1, "cup", 0.8),
+        (2, "cup", 0.79),
     ]  # the best first, and what lies on another is the same thing
     notes = read_notes(tmp_path / "out" / "masks")
     masks = open_masks(tmp_path / "out" / "masks", match=notes.match)
+    first = found.instances[1]
     for frame in open_video(path):
-        for number, cup in ((1, 1), (2, 0)):
+        for number, cup in ((1, 0), (2, 1)):
             (mask,) = masks.unions(frame, [frozenset([number])])
-            assert (mask == cup_pixels(frame.image, cup)).all()
+            assert np.array_equal(cup_pixels(frame.image, cup), mask) or mask is None
+            assert (mask is None) == (number == 2 and frame.index < first.frame)
+        if frame.index == first.frame:
+            assert first.box == bounding_box(cup_pixels(frame.image, 1))
+    assert first.frame > 0
     search(path, tmp_path / "out", tracker)
     assert tracker.passes == 1  # all of it is there
+
+
+def test_of_many_objects_those_with_the_best_scores_are_kept(path, tmp_path) -> None:
+    class Many(Namer):
+        def find(self, pictures, names, count=None):
+            for picture in pictures:
+                seen = {}
+                for at in range(12):
+                    mask = np.zeros(picture.shape[:2], bool)
+                    mask[4:10, 8 * at : 8 * at + 6] = True
+                    seen[at] = Sighting(mask, 0.9, 0.5 + at / 100, "cup")
+                yield seen
+
+    search(path, tmp_path, Many())
+    found = read_search(tmp_path / "masks")
+    assert [one.box[0] // 8 for one in found.instances] == [11, 10, 9, 8, 7, 6, 5, 4]
+    assert found.left_out == 4
 
 
 def test_a_stopped_run_ends_with_the_same_bytes(path, tmp_path) -> None:
@@ -121,7 +143,8 @@ def noise(count: int, size=(40, 60)) -> list[np.ndarray]:
 
 
 @pytest.mark.long
-def test_sam3_sees_what_the_iterator_of_transformers_sees(folder) -> None:
+@pytest.mark.parametrize("delay", [15, 0])  # frames after which objects are no longer taken back
+def test_sam3_sees_what_the_iterator_of_transformers_sees(folder, delay) -> None:
     """Also where frames and outputs that are no longer read are dropped."""
     import torch
     import transformers
@@ -129,6 +152,7 @@ def test_sam3_sees_what_the_iterator_of_transformers_sees(folder) -> None:
     from dejacue.sources.tracks.sam2 import frame_input, output_masks
 
     tracker = load_tracker(f"sam3:{folder}", device="cpu")
+    tracker.model.hotstart_delay = delay
     pictures, names = noise(12), ("cup", "jar")
     frames = [frame_input(image, 56, "cpu", torch.float32, *tracker.scale) for image in pictures]
     session = transformers.Sam3VideoInferenceSession(

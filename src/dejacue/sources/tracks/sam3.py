@@ -201,7 +201,7 @@ class Sam3Tracker:
             self._forget(session, at)
             removed |= output.removed_obj_ids
             late.append(((picture.shape[0], picture.shape[1]), output))
-            if len(late) >= max(1, self.model.config.hotstart_delay):
+            if len(late) >= max(1, self.model.hotstart_delay):
                 yield self._sightings(session, *late.popleft(), removed)
         for size, output in late:
             yield self._sightings(session, size, output, removed)
