@@ -64,8 +64,9 @@ def test_one_example_does_more_than_words_on_every_set(benchmark):
         words = value(result, f"{name}: words", "top1_tiou")
         single = value(result, f"{name}: words and examples, 1 a state", "top1_tiou")
         three = value(result, f"{name}: words and examples, 3 a state", "top1_tiou")
-        assert single > words + 0.04
-        assert three > single or name == "development"  # four histories
+        least = 0.03 if name == "seven" else 0.04  # seven histories, one draw: of five, 0.05
+        assert single > words + least
+        assert three > single + 0.04 or name == "development"  # four histories
     gain = "half B: words and examples, 1 a state − words"
     assert value(result, gain, "r1_05", "low") > 0
 

@@ -501,16 +501,7 @@ def test_the_window_around_named_frames_is_the_best_of_all():
         known[rng.integers(count)] = True
         first, last, score = constrained.window_around(lead, known, [(0, count)])
         at = int(np.flatnonzero(known)[0])
-        limit = constrained.SWITCH * np.log(count)
-
-        def reached(beyond, limit=limit):
-            """Return the ends before the sum has fallen by more than a switch costs."""
-            sums = np.concatenate([[0.0], np.cumsum(beyond)])
-            fallen = np.flatnonzero(np.maximum.accumulate(sums) - sums > limit)
-            return range(fallen[0] if len(fallen) else len(sums))
-
-        before, after = reached(lead[:at][::-1]), reached(lead[at + 1 :])
-        best = max(lead[at - a : at + b + 1].sum() for a in before for b in after)
+        best = max(lead[a : b + 1].sum() for a in range(at + 1) for b in range(at, count))
         assert score == pytest.approx(best)
         assert score == pytest.approx(lead[first : last + 1].sum())
 
@@ -581,10 +572,9 @@ def test_membership_is_that_of_the_whole_covariance():
     every = np.arange(len(sample.history))
     narrowed = f.looks_smoothing(sample.history, smoothing)
     x = f.moments_of(sample.history, every.tolist(), narrowed)
-    scale = (x * x).sum(axis=1).mean() * f.ALIKE * (2 - f._coherence(sample.history))
-    apart = ((x[[3, 77, 150], None] - x[None]) ** 2).sum(axis=2)
+    scale = (x * x).sum(axis=1).mean()
     np.testing.assert_allclose(
-        f.likeness(view, every[[3, 77, 150]], smoothing), np.exp(-apart / 2 / scale), atol=2e-3
+        f.likeness(view, every[[3, 77, 150]], smoothing), x[[3, 77, 150]] @ x.T / scale, atol=2e-4
     )
 
 
@@ -705,14 +695,14 @@ def test_answers_lead_to_the_truth():
     for seed in range(6):
         sample = generate(seed, episodes=[("empty", 70), ("filled", 50), ("empty", 60)], signal=0.7)
         noise = np.random.default_rng(seed).standard_normal(sample.vocabulary.features.shape)
-        words = Vocabulary(sample.vocabulary.states, noise.astype(np.float32), covers="all")
+        words = Vocabulary(sample.vocabulary.states, noise.astype(np.float32))
         truth = sample.references["filled"][0]
         for _ in range(4):
             frame = next_question(sample.history, words)[0].frame
             state = "filled" if truth.start <= frame <= truth.end else "empty"
             words = words.with_examples({state: frame})
         hits += overlap(locate(sample.history, words)["filled"][0].window, truth) >= 0.5
-    assert hits >= 4
+    assert hits >= 5
 
 
 def test_nothing_is_left_to_ask_where_everything_is_known():

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from dejacue.method import _labelling as labelling
@@ -37,19 +35,12 @@ def window_around(lead: Floats, known: Flags, parts: list[tuple[int, int]]) -> S
             continue
         low, high = int(named[0]), int(named[-1])
         prefix = np.concatenate(([0.0], np.cumsum(lead[first:end])))
-        start = low - _reach(-prefix[low::-1], len(lead))  # of equal ones the nearest
-        stop = high + 1 + _reach(prefix[high + 1 :], len(lead))
+        start = low - int(prefix[low::-1].argmin())  # of equal ones the nearest
+        stop = high + 1 + int(prefix[high + 1 :].argmax())
         score = float(prefix[stop] - prefix[start])
         if best is None or score > best[2]:
             best = first + start, first + stop - 1, score
     return best
-
-
-def _reach(total: Floats, count: int) -> int:
-    """Return how far a window goes on: to the highest total before it falls by more than a switch
-    of states costs, since beyond that lies another stretch."""
-    fallen = np.flatnonzero(np.maximum.accumulate(total) - total > SWITCH * math.log(count))
-    return int(total[: fallen[0]].argmax() if len(fallen) else total.argmax())
 
 
 def window_of(lead: Floats, first: int, end: int) -> ScoredWindow | None:

@@ -41,8 +41,7 @@ if TYPE_CHECKING:
 Smoothing = tuple[Ints, Floats]  # where stretches begin, and weights by distance
 ROUNDS = 4  # of labelling; more change next to nothing
 TIME, CONSTANT = 1.0, 0.5  # prior variances of the parts of f; that of looks: ``looks_weight``
-MIN_COHERENCE, MAX_LOOKS = 0.1, 20.0  # below the first, as chance gives it, looks say nothing
-ALIKE = 0.7  # squared distance at which looks differ, in mean squares of all frames
+MIN_COHERENCE = 0.1  # below, as chance gives it, looks say nothing
 WORDS, TRUST = 1.0, 0.1  # prior variance and mean of a
 NOISE = 0.1  # variance of what a person says, which need not be true of the frame's looks
 REACH = 0.15  # of the observed frames: how far time carries
@@ -178,13 +177,13 @@ def membership(
     smoothing   cuts and weights, as evidence is smoothed: looks are those of a moment
     """
     at = facts.looked
-    words_weight = min(1.0, looks_weight(view.history))
+    looks = looks_weight(view.history)  # words are read from the same rows, so they count as much
     if evidence is None:
         expected = np.zeros((facts.states, len(view.history)))
     else:
         unseen = HALF + (evidence - _levels(view, evidence, smoothing[0])[:, None]) / 2
         named = np.array(facts.named_states)[:, None]
-        expected = np.where(named, words_weight * TRUST * evidence, unseen)
+        expected = np.where(named, looks * TRUST * evidence, unseen)
     if not len(at):
         return expected
     columns = covariances(view, at, smoothing)
@@ -194,7 +193,7 @@ def membership(
     if evidence is None:
         return np.linalg.solve(square, residual.T).T @ columns
     words = evidence[:, at]  # what they say of the named frames
-    variance = words_weight * WORDS
+    variance = looks * WORDS
     squares = square + variance * words[:, :, None] * words[:, None, :]
     weights = np.linalg.solve(squares, residual[:, :, None])[:, :, 0]
     trust = variance * np.einsum("se,se->s", weights, words)
@@ -227,6 +226,20 @@ def membership_by_time(history: History, facts: KnownFrames) -> Floats:
     return f
 
 
+def variance_given(view: View, at: Ints, smoothing: Smoothing) -> Floats:
+    """Return (N,) the variance that frames known at these positions leave of g, if all looks vary
+    as much."""
+    history = view.history
+    prior = np.full(len(history), TIME + CONSTANT + looks_weight(history))
+    if not len(at):
+        return prior
+    columns = covariances(view, at, smoothing)
+    square = columns[:, at] + NOISE * np.eye(len(at))
+    settled = np.einsum("en,en->n", columns, np.linalg.solve(square, columns))
+    variance: Floats = np.maximum(prior - settled, 1e-9)
+    return variance
+
+
 def covariances(view: View, at: Ints, smoothing: Smoothing) -> Floats:
     """Return (E, N) covariances of frames at these positions with all: looks, time, constant."""
     weight = looks_weight(view.history)
@@ -244,11 +257,12 @@ def covariances_in_time(history: History, at: Ints) -> Floats:
 
 
 def looks_weight(history: History) -> float:
-    """Return the prior variance of looks: signal over noise, by the coherence of the rows."""
+    """Return the prior variance of looks: signal over noise, by the coherence of the rows, at most
+    that of time."""
     coherence = _coherence(history)
     if coherence < MIN_COHERENCE:
         return 0.0
-    return min(MAX_LOOKS, coherence / max(1 - coherence, 1e-9))
+    return min(TIME, coherence / max(1 - coherence, 1e-9))
 
 
 def _coherence(history: History) -> float:
@@ -256,18 +270,17 @@ def _coherence(history: History) -> float:
     all frames around their mean: 0 for noise, near 1 for looks that change rarely."""
     known: float | None = history.derived.get("coherence")
     if known is None:
-        near = np.flatnonzero(np.diff(history.frames) == 1)
+        is_next = np.diff(history.frames) == 1
         total = 1.0 - float(history.mean_direction @ history.mean_direction)
         known = 0.0
-        if len(near) and total > 1e-9:
-            rows, chunk, squares = history.features, 1024, 0.0
-            for first in range(0, len(near), chunk):
-                at = near[first : first + chunk]
-                pair = [rows[k].astype(np.float32) for k in (at, at + 1)]
-                norms = [np.sqrt(np.einsum("td,td->t", part, part)) for part in pair]
-                cosines = np.einsum("td,td->t", *pair) / (norms[0] * norms[1])
-                squares += float((2 - 2 * cosines).sum())
-            known = 1 - squares / len(near) / 2 / total
+        if is_next.any() and total > 1e-9:
+            chunk, squares = 1024, 0.0
+            for first in range(0, len(is_next), chunk):
+                rows = history.features[first : first + chunk + 1].astype(np.float32, copy=False)
+                norms = np.sqrt(np.einsum("td,td->t", rows, rows))
+                cosines = np.einsum("td,td->t", rows[:-1], rows[1:]) / (norms[:-1] * norms[1:])
+                squares += float((2 - 2 * cosines)[is_next[first : first + chunk]].sum())
+            known = 1 - squares / int(is_next.sum()) / 2 / total
         history.derived["coherence"] = known
     return known
 
@@ -281,8 +294,8 @@ def looks_smoothing(history: History, smoothing: Smoothing) -> Smoothing:
 
 
 def likeness(view: View, at: Ints, smoothing: Smoothing) -> Floats:
-    """Return (E, N) exp(−|x_e − x_t|² / 2ℓ²); x: unit frames, smoothed; ℓ²: about ALIKE of the
-    mean square of x around its mean.
+    """Return (E, N) products x_e · x_t over their mean square; x: unit frames, smoothed, less their
+    mean.
 
     Only what is new is computed: the columns of frames that were named before are cached.
     """
@@ -304,37 +317,8 @@ def likeness(view: View, at: Ints, smoothing: Smoothing) -> Floats:
     scale = known["scale"]
     if scale < 1e-9:  # a still picture: nothing looks different
         return np.zeros((len(at), len(history)))
-    if "squares" not in known:
-        known["squares"] = _squares(history, smoothing)
-    squares = known["squares"]
-    products = np.stack([known[e] for e in at.tolist()])
-    apart = np.maximum(squares[at][:, None] + squares[None, :] - 2 * products, 0.0)
-    noisy = 2 - _coherence(history)  # part of the distance is noise
-    table: Floats = np.exp(-apart / (2 * ALIKE * noisy * scale))
+    table: Floats = np.stack([known[e] for e in at.tolist()]) / scale
     return table
-
-
-def _squares(history: History, smoothing: Smoothing) -> Floats:
-    """Return |x_t|² of all frames, (N,), a block of frames at a time."""
-    cuts, weights = smoothing
-    frames, reach, block = history.frames, len(weights), 64
-    squares = np.empty(len(frames))
-    mean = history.mean_direction.astype(np.float32)
-    taps = np.append(weights, 0.0).astype(np.float32)
-    for first, end in pairwise(cuts.tolist()):
-        for low in range(first, end, block):
-            high = min(low + block, end)
-            around = np.searchsorted(
-                frames[first:end], [frames[low] - reach + 1, frames[high - 1] + reach]
-            )
-            near = slice(first + int(around[0]), first + int(around[1]))
-            rows = history.features[near].astype(np.float32)
-            rows /= np.sqrt(np.einsum("td,td->t", rows, rows))[:, None]
-            apart = np.abs(frames[low:high, None] - frames[None, near])
-            shares = taps[np.minimum(apart, reach)]
-            moments = shares @ rows / shares.sum(axis=1)[:, None] - mean
-            squares[low:high] = np.einsum("td,td->t", moments, moments)
-    return squares
 
 
 def moments_of(history: History, at: Sequence[int], smoothing: Smoothing) -> Floats:
@@ -348,10 +332,10 @@ def moments_of(history: History, at: Sequence[int], smoothing: Smoothing) -> Flo
             [frames[e] - len(weights) + 1, frames[e] + len(weights)],
         )
         near = slice(cuts[stretch - 1] + first, cuts[stretch - 1] + last)
-        rows = history.features[near].astype(np.float64)
-        rows /= np.linalg.norm(rows, axis=1)[:, None]
+        rows = history.features[near].astype(np.float32, copy=False)
         share = weights[np.abs(frames[near] - frames[e])]
-        moments[row] = share @ rows / share.sum() - history.mean_direction
+        at_unit_length = (share / np.sqrt(np.einsum("td,td->t", rows, rows))).astype(np.float32)
+        moments[row] = at_unit_length @ rows / share.sum() - history.mean_direction
     return moments
 
 

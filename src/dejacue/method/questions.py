@@ -1,15 +1,14 @@
-"""The next question: the frame whose label, given by a person, settles most of what is in doubt.
+"""The next question: a frame whose label, given by a person, settles most of what is in doubt.
 
-A frame is in doubt as far as f (known_frames.py) may lie on the other side: by how far the best
-label leads, and by the variance that the named frames leave. A question settles doubt around it,
-in time and in looks, by the squared correlation of the frames with it.
+Frames that a person has named divide the history into gaps; the one with the most doubt is divided
+next, so that questions spread over what is visible, as the pictures of a strip do, and then close
+in on the borders of states. A frame is in doubt by the variance that the named frames leave
+(known_frames.py), and half as much where it seems to show what the frames named around it show.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 
@@ -19,13 +18,14 @@ from dejacue.method.contrast import Contrast
 from dejacue.method.coordinates import check_pair
 from dejacue.method.known_frames import HALF, KnownFrames
 from dejacue.method.plan import Plan
-from dejacue.method.readout import View
 from dejacue.method.state_readout import is_count
 from dejacue.records import History, Vocabulary
 from dejacue.records.arrays import Floats, Ints
 from dejacue.records.example import NONE
 
-MAX_CANDIDATES = 48  # evenly spaced frames, of which some are asked about
+AGREED = 0.5  # doubt of a frame that seems to show what is known around it
+AT_AN_END = 3.0  # weight of a gap at an end of the history, where only one side is known
+NEAR_AN_END = 0.4  # of the doubt of such a gap lies between the end and the question
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Question:
 
     frame     of the history; source: of the file, time_s: in seconds, where they are known
     expects   the answers by how likely each is, likeliest first; None: none of the states
-    gain      the share of the frames whose doubt the answer settles
+    gain      the share of the frames that lie in the gap which it divides
     """
 
     frame: int
@@ -57,7 +57,7 @@ def next_question(
     readout: Contrast | None = None,
     kernel: str = "auto",
 ) -> tuple[Question, ...]:
-    """Return the frames that a person should label next, together the most telling; best first."""
+    """Return the frames that a person should label next, the most telling first."""
     if not is_count(count, 1):
         problem = f"{count!r} frames to ask about: give a number, 1 or more"
         raise InputError(problem, field="count", value=count)
@@ -71,66 +71,46 @@ def next_question(
         f = process.membership(view, facts, readout.seen(view)[1].responses[0], smoothing)
     else:
         facts, f = known.facts, known.f
-    candidates = _candidates(history, facts)
-    if not len(candidates):
-        return ()
-    chances = partial(_chances, f, facts)
-    chosen = _most_telling(view, facts, smoothing, candidates, count, chances)
     names: list[str | None] = [*vocabulary.states, None]
-    return tuple(_question(history, names, at, share, gain) for at, share, gain in chosen)
+    labels, looked, questions = facts.labels.copy(), facts.looked, []
+    for _ in range(min(count, int((labels < 0).sum()))):
+        variance = process.variance_given(view, looked, smoothing)
+        shares = _chances(f, facts, variance)
+        at, gain = _divided(labels, variance, shares.argmax(axis=0))
+        questions.append(_question(history, names, at, shares[:, at], gain))
+        labels[at] = shares[:, at].argmax()  # as if that had been the answer
+        looked = np.append(looked, at)
+    return tuple(questions)
 
 
-def _candidates(history: History, facts: KnownFrames) -> Ints:
-    """Return evenly spaced positions that nobody has named."""
-    open_at = np.flatnonzero(facts.labels < 0)
-    count = min(MAX_CANDIDATES, len(open_at))
-    return open_at[((np.arange(count) + 0.5) / max(count, 1) * len(open_at)).astype(np.int64)]
+def _divided(labels: Ints, variance: Floats, believed: Ints) -> tuple[int, float]:
+    """Return the position that divides the gap with the most doubt, and that gap's share.
+
+    labels     (N,) −1 where nothing is known
+    believed   (N,) the likeliest labels
+    """
+    known = np.flatnonzero(labels >= 0)
+    gaps = np.searchsorted(known, np.arange(len(labels)), side="right")
+    doubt, weights, middles = variance.copy(), np.ones(len(known) + 1), np.full(len(known) + 1, 0.5)
+    if len(known):
+        around = labels[known[[0, *range(len(known)), -1]]]  # beyond the outermost, the same
+        doubt[(believed == around[gaps]) & (believed == around[gaps + 1])] *= AGREED
+        doubt[known] = 0.0
+        weights[[0, -1]], middles[0], middles[-1] = AT_AN_END, NEAR_AN_END, 1 - NEAR_AN_END
+    totals = np.bincount(gaps, doubt, len(weights))
+    widest = int((weights * totals).argmax())
+    before = np.cumsum(np.where(gaps == widest, doubt, 0.0))
+    at = int(np.searchsorted(before, middles[widest] * before[-1]))
+    return at, float(((gaps == widest) & (labels < 0)).mean())
 
 
 def _chances(f: Floats, facts: KnownFrames, variance: Floats) -> Floats:
     """Return (S + 1, N) how likely each label is, the last for none of the states."""
-    deviation = np.sqrt(np.maximum(variance, 1e-9))
     none = np.full(f.shape[1], -np.inf if facts.covers_all else HALF)
     labels = np.concatenate([f, none[None, :]])
-    powers = np.exp((labels - labels.max(axis=0)) / deviation)
+    powers = np.exp((labels - labels.max(axis=0)) / np.sqrt(variance))
     chances: Floats = powers / powers.sum(axis=0)
     return chances
-
-
-def _most_telling(
-    view: View,
-    facts: KnownFrames,
-    smoothing: process.Smoothing,
-    candidates: Ints,
-    count: int,
-    chances: partial[Floats],
-) -> list[tuple[int, Floats, float]]:
-    """Return positions to ask about, what is expected there, and what each settles, given those
-    before it."""
-    history, named = view.history, facts.looked
-    both = np.concatenate([candidates, named])
-    columns = process.covariances(view, both, smoothing)
-    ours, theirs = columns[: len(candidates)], columns[len(candidates) :]
-    variance = np.full(len(history), process.TIME + process.CONSTANT)
-    variance += process.looks_weight(history)
-    if len(named):  # what the named frames leave of it
-        square = theirs[:, named] + process.NOISE * np.eye(len(named))
-        weights = np.linalg.solve(square, theirs)
-        variance -= np.einsum("en,en->n", theirs, weights)
-        ours = ours - theirs[:, candidates].T @ weights
-    questions: list[tuple[int, Floats, float]] = []
-    for _ in range(min(count, len(candidates))):
-        shares = chances(variance)
-        doubt = np.where(facts.labels < 0, 1 - shares.max(axis=0), 0.0)
-        noisy = np.maximum(variance[candidates], 1e-9) + process.NOISE
-        settled = (ours**2 / np.maximum(variance, 1e-9) / noisy[:, None]) @ doubt
-        settled[np.isin(candidates, [at for at, _, _ in questions])] = -math.inf
-        best = int(settled.argmax())
-        at = int(candidates[best])
-        questions.append((at, shares[:, at], max(0.0, float(settled[best])) / len(history)))
-        variance = variance - ours[best] ** 2 / noisy[best]
-        ours = ours - np.outer(ours[:, at], ours[best]) / noisy[best]
-    return questions
 
 
 def _question(
