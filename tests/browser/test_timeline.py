@@ -13,6 +13,10 @@ from dejacue.method import Evidence
 from dejacue.report.scene import scene
 
 EDIT = {"editable": True}
+DRAWN_SINCE = """(before) => new Promise((go) => {
+  const look = () => chart.stats.draws > before ? go() : requestAnimationFrame(look);
+  look();
+})"""
 BLUE, ORANGE = (0, 114, 178), (213, 94, 0)
 
 
@@ -39,6 +43,30 @@ def long_scene(count: int, rows: int, spike: int, most: int | None = None) -> di
 
 
 # ---- drawing
+
+
+@pytest.mark.long
+def test_labels_of_windows_are_whole_where_there_is_little_room(stage) -> None:
+    history = History(np.ones((900, 2)), times_s=20.0 * np.arange(900))
+    intervals = [
+        Interval("open", start, start + 249, 1.0, 20.0 * start, 20.0 * start + 5000, rank, kind)
+        for rank, (start, kind) in enumerate(
+            ((0, "answer"), (300, "occurrence"), (600, "occurrence")), 1
+        )
+    ]
+    timeline = Timeline.of(intervals, {"open": ["open"], "shut": ["shut"]})
+    chart = stage(scene(history, timeline), {"clock": "seconds"})
+    chart.drawn()
+    row = chart.page.locator(".tl-windows").first
+    assert row.inner_text().split("\n")[-1] == "+ 2"
+    assert row.evaluate("(list) => list.scrollWidth <= list.clientWidth")
+    before = chart.js("chart.stats.draws")
+    chart.page.set_viewport_size({"width": 1200, "height": 900})
+    chart.js(DRAWN_SINCE, before)
+    first = chart.pixels()  # in the bars, texts stand where they will stand when drawn again
+    chart.js("chart.view(10, 500)")
+    chart.js("chart.view(0, 899)")
+    assert chart.pixels() == first
 
 
 @pytest.mark.long

@@ -584,10 +584,23 @@ class Timeline {
         });
         if (held && on) button.focus();
       });
-      if (row.windows.length > 2) make("li", "", label.list, `+ ${row.windows.length - 2}`);
+      label.rest = make("li", "", label.list);
       const none = this.reason.textContent ? "no answer" : row.curve ? "not found" : "no window";
       if (!row.windows.length) make("li", "", label.list, none);
     });
+    this.fitLists();
+  }
+
+  // Where there is no room for the second window, it is counted with the others that are not listed.
+  fitLists() {
+    const write = ({ at, rest, list }, most) => {
+      const count = this.rows[at].windows.length;
+      if (count > 1) list.children[1].hidden = most < 2;
+      rest.textContent = count > most ? `+ ${count - most}` : "";
+    };
+    const labels = this.labels.filter((label) => label.list);
+    labels.forEach((label) => write(label, 2));
+    labels.filter(({ list }) => list.scrollWidth > list.clientWidth).forEach((label) => write(label, 1));
   }
 
   // Seconds go from the start of the first frame to the end of the last one.
@@ -660,6 +673,7 @@ class Timeline {
       this.lanes.push(lane);
       y += above + high + (fill ? heights.gap : small(own) ? 5 : 7);
     }
+    this.fitLists();
     this.scrolled();
     const content = y;
     y = fill ? Math.min(y, room) : y;
@@ -783,6 +797,7 @@ class Timeline {
     this.grid = null;
     pen.clearRect(0, 0, this.wide + this.scale, this.high);
     pen.font = FONT;
+    pen.textBaseline = "middle";
     this.ticks = this.placedTicks();
     this.holes = this.placedGaps();
     for (const lane of this.lanes) if (this.seen(lane)) this.drawLane(pen, lane);
@@ -823,7 +838,6 @@ class Timeline {
     pen.fillStyle = this.ink.soft;
     pen.strokeStyle = this.ink.edge;
     pen.lineWidth = 1;
-    pen.textBaseline = "middle";
     pen.beginPath();
     for (const { x, text } of this.ticks) {
       pen.textAlign = x < 24 ? "left" : x > this.wide - 24 ? "right" : "center";
