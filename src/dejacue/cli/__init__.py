@@ -36,10 +36,10 @@ def command() -> Callable[..., Any]:
     from typer.main import get_command
 
     from dejacue.cli.app import app
-    from dejacue.cli.options import note_options
+    from dejacue.cli.options import prepare_options
 
     built = get_command(app)
-    note_options(built)
+    prepare_options(built)
     return built
 
 

@@ -27,7 +27,7 @@ annotate = typer.Typer(
     help="Annotate a history: two independent passes, their consensus and its events.",
     no_args_is_help=True,
 )
-Force = Annotated[bool, o.flag("Replace an existing output.", "--force")]
+Force = Annotated[bool, o.option("Replace an existing output.", "--force")]
 
 
 @annotate.command()
@@ -252,7 +252,7 @@ def events(
         str | None, o.option("Source (video) that all files come from (default: each its own).")
     ] = None,
     minimum: Annotated[int, o.option("Minimum number of frames of a stable side.")] = 5,
-    skip: Annotated[bool, o.flag("Skip files without an event.", "--skip")] = False,
+    skip: Annotated[bool, o.option("Skip files without an event.", "--skip")] = False,
     force: Force = False,
 ) -> None:
     """List the qualifying events; the earliest of each history gives the references."""

@@ -46,9 +46,7 @@ def _version(show: bool) -> None:
 def _options(
     version: Annotated[
         bool,
-        typer.Option(
-            "--version", callback=_version, is_eager=True, help="Show the version.", metavar=" "
-        ),
+        typer.Option("--version", callback=_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
     pass
@@ -65,9 +63,9 @@ def studio(
         str, o.option("Address to listen on; take care with any other than localhost.")
     ] = "127.0.0.1",
     port: Annotated[int, o.option("Port; 0 picks a free one.")] = 8765,
-    no_browser: Annotated[bool, o.flag("Do not open a browser.", "--no-browser")] = False,
+    no_browser: Annotated[bool, o.option("Do not open a browser.", "--no-browser")] = False,
     new_token: Annotated[
-        bool, o.flag("Make a new token; earlier addresses and invitations end.", "--new-token")
+        bool, o.option("Make a new token; earlier addresses and invitations end.", "--new-token")
     ] = False,
     tracker: o.TrackerName = None,
     encoder: o.EncoderName = None,

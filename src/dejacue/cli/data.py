@@ -61,7 +61,7 @@ def open_folder(
         Path | None,
         o.option("Write the words of each clip to ID.json in this folder."),
     ] = None,
-    json: Annotated[bool, o.flag("Print the contents as JSON.", "--json")] = False,
+    json: Annotated[bool, o.option("Print the contents as JSON.", "--json")] = False,
 ) -> None:
     """Recognise the folder of a data set (VOST, DAVIS, ChangeIt …) and show its contents."""
     from dejacue.data import layouts

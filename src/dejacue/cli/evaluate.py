@@ -34,7 +34,7 @@ def evaluate(
         ),
     ],
     only_common: Annotated[
-        bool, o.flag("Compare only what all files share.", "--only-common")
+        bool, o.option("Compare only what all files share.", "--only-common")
     ] = False,
     times: o.Times = None,
     format: o.OutputFormat = None,

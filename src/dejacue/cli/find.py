@@ -77,7 +77,7 @@ def find(
         Path | None,
         o.states_option(
             "Descriptions of each state: words (.yaml, .json) or features (.npz); optional if "
-            "examples or other findings show every state.",
+            "examples, marks or other results show the states.",
             "--vocabulary",
             "-v",
         ),
@@ -104,13 +104,13 @@ def find(
         o.states_option(
             "Also write strip.png: pictures side by side; a terminal asks which show which state.",
             "--strip",
-            metavar=" ",
         ),
     ] = False,
     mark: Annotated[
         o.Texts,
         o.states_option(
-            "STATE=PICTURES of the strip: full=3-6, empty=8-9,12; the others show no state."
+            "STATE=PICTURES of the strip, from 1: full=3-6, empty=8-9,12; unmarked ones show no "
+            "state."
         ),
     ] = None,
     masks: o.Masks = None,
@@ -125,14 +125,10 @@ def find(
             "vocabulary)."
         ),
     ] = None,
-    whole: Annotated[
-        bool, o.object_option("Every frame is the object.", "--whole", metavar=" ")
-    ] = False,
+    whole: Annotated[bool, o.object_option("Every frame is the object.", "--whole")] = False,
     fixed: Annotated[
         bool,
-        o.object_option(
-            "The box stays where it is, or moves evenly between boxes.", "--fixed", metavar=" "
-        ),
+        o.object_option("The box stays where it is, or moves evenly between boxes.", "--fixed"),
     ] = False,
     tracker: o.TrackerName = None,
     start: o.Start = None,
@@ -181,13 +177,17 @@ def find(
     ] = None,
     plot: Annotated[Path | None, o.results_option("Also plot the evidence to this PNG.")] = None,
     cut: Annotated[
-        bool, o.results_option("Also cut the windows found into video clips.", "--cut", metavar=" ")
+        bool, o.results_option("Also cut the windows found into video clips.", "--cut")
     ] = False,
 ) -> None:
-    """Find the frames in which each state holds. Where the answer of an object would be
-    meaningless, none is given: all files say why, and the exit code is 3.
+    """Find the frames in which each state holds.
 
-    Example: dejacue find kitchen.mp4 -v cup.yaml -o out
+    Where the answer of an object would be meaningless, none is given: all files say why, and the
+    exit code is 3.
+
+    With words: dejacue find kitchen.mp4 --box 120,80,300,260@0 -v cup.yaml -o out
+
+    Without: dejacue find kitchen.mp4 --whole --encoder lite --strip -o out
     """
     from dejacue.cli.readouts import readout_from
     from dejacue.pipeline import ReadoutOptions, Search, TrackerOptions, where_is

@@ -60,12 +60,12 @@ def live(
         Path | None, o.option("x.history.npz of a similar object, to start the calibration from.")
     ] = None,
     timeout: Annotated[float, o.option("Seconds without a frame that end a stream.")] = 10.0,
-    realtime: Annotated[bool, o.flag("Play a file at its own frame rate.", "--realtime")] = False,
+    realtime: Annotated[bool, o.option("Play a file at its own frame rate.", "--realtime")] = False,
     encoder: o.EncoderName = None,
     device: o.Device = None,
     settings: Annotated[o.Texts, o.setting(SETTINGS)] = None,
     readout: o.ReadoutName = "contrast",
-    jsonl: Annotated[bool, o.flag("Print a JSON object per frame and line.", "--jsonl")] = False,
+    jsonl: Annotated[bool, o.option("Print a JSON object per frame and line.", "--jsonl")] = False,
     output: Annotated[Path | None, o.output("Folder for the files that find writes.")] = None,
 ) -> None:
     """Show which state the object is in while it is being filmed; Ctrl-C stops."""

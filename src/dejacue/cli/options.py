@@ -67,7 +67,6 @@ def output(help: str, panel: str | None = None) -> Any:
     return option(help, "--output", "-o", panel=panel)
 
 
-flag = partial(option, metavar=" ")  # without the word bool in the help
 METHOD = "Method"
 states_option = partial(option, panel="States")
 object_option = partial(option, panel="Object")
@@ -141,12 +140,20 @@ Choices = Mapping[str, Sequence[str]]
 _options: set[str] = set()  # of all commands
 
 
-def note_options(command: Any) -> None:
-    """Note the options of a command and of those below it, for ``in_options``."""
+def prepare_options(command: Any) -> None:
+    """Note the options of a command and of those below it, for ``in_options``; say in their help
+    what they take, in words and not in types of Python."""
     for parameter in command.params:
         _options.update(parameter.opts, parameter.secondary_opts)
+        if parameter.param_type_name != "option":
+            continue
+        if parameter.is_flag:
+            parameter.metavar = " "
+        if parameter.multiple:
+            parameter.metavar = parameter.metavar or "<text>"
+            parameter.help = f"{parameter.help} Repeatable."
     for inner in getattr(command, "commands", {}).values():
-        note_options(inner)
+        prepare_options(inner)
 
 
 def in_options(sentence: str, file: str | None = None) -> str:
@@ -262,7 +269,7 @@ RayAddress = Annotated[
 Like = Annotated[
     list[Path] | None,
     states_option(
-        "The folder of a finding of another video, in which you named frames: it shows the states.",
+        "The folder of an earlier result, in which you named frames: it shows the states.",
         "--like",
     ),
 ]
@@ -300,27 +307,27 @@ TrackerName = Annotated[
 Start = Annotated[str | None, frames_option("First frame (120), second (4.5s) or time (1:30).")]
 End = Annotated[str | None, frames_option("Last frame, second or time, included.")]
 Stride = Annotated[
-    int | None, frames_option("Take every n-th frame (default: all; on a CPU, about 4 per second).")
+    int | None,
+    frames_option("Take every n-th frame (default: all; slow encoders, about 4 per second)."),
 ]
 Fps = Annotated[float | None, frames_option("Take this many frames per second.")]
 Stream = Annotated[
     int | None, frames_option("Video stream, as ffprobe counts (default: the largest).")
 ]
-Replace = Annotated[bool, flag("Replace histories with the same id.", "--replace")]
+Replace = Annotated[bool, option("Replace histories with the same id.", "--replace")]
 ReplaceOther = Annotated[
-    bool, flag("Redo histories that were made from other inputs or options.", "--replace")
+    bool, option("Redo histories that were made from other inputs or options.", "--replace")
 ]
 EncoderName = Annotated[
     str | None,
     method_option(
-        "siglip2 (default), siglip2:int8, siglip2-large, siglip2-so400m; lite (small, knows no "
-        "words: show the states by examples or marks); mini (only for the demo); hf:NAME, "
-        "openclip:NAME, timm:NAME, or a plug-in.",
+        "siglip2 (default), siglip2:int8, siglip2-large, siglip2-so400m, lite (small, knows no "
+        "words), mini (knows only the demo), hf:NAME, openclip:NAME, timm:NAME, or a plug-in.",
         "--encoder",
         values=encoders,
     ),
 ]
-Device = Annotated[str | None, method_option("cuda, mps or cpu, with torch.")]
+Device = Annotated[str | None, method_option("Where models of torch run: cuda, mps or cpu.")]
 EncoderSettings = Annotated[Texts, setting(ENCODER_SETTINGS)]
 ReadoutName = Annotated[
     str,

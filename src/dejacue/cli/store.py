@@ -46,7 +46,7 @@ Where = Annotated[
         "--where",
     ),
 ]
-Jsonl = Annotated[bool, o.flag("Print one JSON object per line.", "--jsonl")]
+Jsonl = Annotated[bool, o.option("Print one JSON object per line.", "--jsonl")]
 
 
 def ingest(
@@ -65,7 +65,7 @@ def ingest(
         o.option("GPUs per model, or a fraction of one (default: 1 if there are any)."),
     ] = None,
     workers: o.Decoders = None,
-    retry: Annotated[bool, o.flag("Only retry what failed before.", "--retry")] = False,
+    retry: Annotated[bool, o.option("Only retry what failed before.", "--retry")] = False,
     replace: o.ReplaceOther = False,
     root: Annotated[
         str | None,
@@ -270,7 +270,7 @@ def failures(
     ids: Ids = None,
     jsonl: Jsonl = False,
     clear: Annotated[
-        bool, o.flag("Clear the failures instead of listing them.", "--clear")
+        bool, o.option("Clear the failures instead of listing them.", "--clear")
     ] = False,
 ) -> None:
     """List what ingest could not add, and why."""
@@ -360,7 +360,9 @@ def query(
     where: Where = None,
     jsonl: Annotated[
         bool,
-        o.flag("Print one JSON object per answer, one per line, as answers are found.", "--jsonl"),
+        o.option(
+            "Print one JSON object per answer, one per line, as answers are found.", "--jsonl"
+        ),
     ] = False,
     output: Annotated[
         Path | None, o.output("Write the answers to a .parquet, .csv, .jsonl or .json file.")

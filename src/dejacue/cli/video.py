@@ -48,15 +48,13 @@ def track(
     backward: Annotated[
         bool,
         o.object_option(
-            "Also track the object back to the first frame.",
-            "--backward/--no-backward",
-            metavar=" ",
+            "Also track the object back to the first frame.", "--backward/--no-backward"
         ),
     ] = True,
     fallback: Annotated[
         bool,
         o.object_option(
-            "sam2: fall back to the CPU when the GPU runs out of memory.", "--fallback", metavar=" "
+            "sam2: fall back to the CPU when the GPU runs out of memory.", "--fallback"
         ),
     ] = False,
     start: o.Start = None,

@@ -26,7 +26,7 @@ EXTRAS = ("fastapi", "uvicorn", "pyarrow", "pandas", "polars", "fsspec")
 FAMILIES = {"hf:": "transformers", "openclip:": "open_clip_torch", "timm:": "timm"}
 
 weights = typer.Typer(
-    help="Model files of encoders and trackers: list, download and check them.",
+    help="Model files of encoders, trackers and detectors: list, download and check them.",
     no_args_is_help=True,
 )
 
@@ -41,7 +41,7 @@ Names = Annotated[
     list[str],
     typer.Argument(
         metavar="NAME",
-        help="Names as in --encoder and --tracker.",
+        help="Names, as weights ls lists them.",
         show_default=False,
         autocompletion=_names,
     ),
@@ -65,9 +65,9 @@ def ls(
             autocompletion=_names,
         ),
     ] = None,
-    json: Annotated[bool, o.flag("Print JSON instead of tables.", "--json")] = False,
+    json: Annotated[bool, o.option("Print JSON instead of tables.", "--json")] = False,
     paths: Annotated[
-        bool, o.flag("Only print the paths of the files, one per line.", "--paths")
+        bool, o.option("Only print the paths of the files, one per line.", "--paths")
     ] = False,
 ) -> None:
     """List the models: size, licence, revision, and whether they are installed."""

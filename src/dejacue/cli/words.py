@@ -48,9 +48,9 @@ def words(
     device: o.Device = None,
     settings: Annotated[o.Texts, o.setting(SETTINGS)] = None,
     suggest: Annotated[
-        bool, o.flag("Only print suggested descriptions as YAML, for you to edit.", "--suggest")
+        bool, o.option("Only print suggested descriptions as YAML, for you to edit.", "--suggest")
     ] = False,
-    json: Annotated[bool, o.flag("Print JSON instead of tables.", "--json")] = False,
+    json: Annotated[bool, o.option("Print JSON instead of tables.", "--json")] = False,
 ) -> None:
     """Check the words: which ones disagree, look alike to the encoder, or are unknown to it."""
     if suggest:

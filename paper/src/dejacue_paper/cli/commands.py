@@ -55,14 +55,14 @@ def reproduce(
     data: Release = None,
     out: Annotated[Path | None, o.option("Write JSON, CSV and Markdown into this folder.")] = None,
     figures: Annotated[
-        bool, o.flag("Also draw the figures (default folder: out/reproduce).", "--figures")
+        bool, o.option("Also draw the figures (default folder: out/reproduce).", "--figures")
     ] = False,
     windows: Annotated[
         Path | None, o.option("Write every selected window to this JSON file.")
     ] = None,
     engine: o.Engine = "auto",
     list_: Annotated[
-        bool, o.flag("List the tables, and those whose data are not released.", "--list")
+        bool, o.option("List the tables, and those whose data are not released.", "--list")
     ] = False,
 ) -> None:
     """Recompute published tables and show them beside the published figures."""
@@ -120,10 +120,10 @@ def train(
     epochs: Annotated[int, o.option("Passes over the training records.")] = 200,
     rate: Annotated[float, o.option("Learning rate.")] = 1e-4,
     as_published: Annotated[
-        bool, o.flag("Use the batches, masks and losses of the published code.", "--as-published")
+        bool, o.option("Use the batches, masks and losses of the published code.", "--as-published")
     ] = False,
-    cut: Annotated[bool, o.flag("Cut moments that cross a gap.", "--cut")] = False,
-    resume: Annotated[bool, o.flag("Resume an interrupted training.", "--resume")] = False,
+    cut: Annotated[bool, o.option("Cut moments that cross a gap.", "--cut")] = False,
+    resume: Annotated[bool, o.option("Resume an interrupted training.", "--resume")] = False,
     device: Annotated[str | None, o.option("cuda or cpu.")] = None,
 ) -> None:
     """Train one of the eight decoders."""
