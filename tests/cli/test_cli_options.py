@@ -44,3 +44,12 @@ def test_a_plain_number_is_a_frame_and_colons_separate_hours_minutes_and_seconds
 def test_a_text_that_is_neither_frame_nor_time_is_refused(text) -> None:
     with refused(field="start", value=text):
         sampling(text, None)
+
+
+def test_the_help_of_options_speaks_of_no_types_of_python(dejacue, monkeypatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    for command in ("find", "track", "store query"):
+        told = dejacue(*command.split(), "--help").out
+        assert "list[" not in told
+        assert "Repeatable." in told
+    assert "lite (small, knows no words)" in dejacue("find", "--help").out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import json
@@ -14,8 +15,10 @@ from helpers.errors import refused
 from helpers.peers import PEER, need
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console
 
-from dejacue import History, InputError, Interval, Timeline
+from dejacue import Finding, History, InputError, Interval, Timeline, Vocabulary
+from dejacue.cli.tables import timeline_table
 from dejacue.errors import MissingExtra
 from dejacue.method import Window
 from dejacue.report.exports import (
@@ -70,6 +73,32 @@ def of(*intervals: Interval, **states) -> Timeline:
 
 def test_a_frame_ends_where_the_next_one_begins() -> None:
     assert frame_ends_s(cup()).tolist() == [0.5, 1.0, 1.5, 2.0, 3.5, 4.0, 4.5]
+
+
+@pytest.mark.parametrize("rate", [2.5, 10.0, 25.0])
+def test_no_second_has_the_noise_of_its_last_bits(rate, tmp_path) -> None:
+    frames = np.flatnonzero(np.arange(90) % 5 < 3)  # before a gap, the end of a frame is a sum
+    history = History(np.ones((54, 2)), frames, "cup", times_s=(frames / rate).round(9))
+    ends = history.ends_s
+    assert ends is not None
+    spans = zip(frames[::3], frames[2::3], history.times_s[::3], ends[2::3], strict=True)
+    intervals = [Interval("on", int(a), int(b), 1.0, s, e) for a, b, s, e in spans]
+    finding = Finding(history, Vocabulary({"on": "on", "off": "off"}), of(*intervals, off=["off"]))
+    for kind, export in EXPORTS.items():
+        with contextlib.suppress(MissingExtra):
+            finding.export(kind, tmp_path / f"timeline{export.suffix}")
+    finding.report(tmp_path / "report.html")
+    table = io.StringIO()
+    Console(file=table, width=200).print(timeline_table(finding.timeline))
+    texts = {
+        p.name: p.read_bytes()
+        for p in tmp_path.iterdir()
+        if p.suffix not in (".npz", ".parquet", ".arrow")
+    }
+    texts |= {"table": table.getvalue().encode(), "repr": repr(finding).encode()}
+    assert len(texts) > 12
+    for name, text in texts.items():
+        assert not re.findall(rb"\d\.\d*?(?:0{7,}|9{7,})\d+", text), name
 
 
 def test_frames_of_varying_length_end_as_documented() -> None:

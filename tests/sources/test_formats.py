@@ -220,7 +220,7 @@ def test_pympi_reads_the_tiers(tmp_path) -> None:
     document = elan.Eaf(str(path))
     assert sorted(document.get_tier_names()) == ["empty", "half full"]
     spans = [row[:3] for row in document.get_annotation_data_for_tier("empty")]
-    assert spans == [(0, 150, "empty cup"), (1735, 1769, "empty cup")]
+    assert spans == [(0, 150, "empty cup"), (1735, 1768, "empty cup")]
     assert document.get_parameters_for_tier("empty")["PARTICIPANT"] == "cup"
     (media,) = document.get_linked_files()
     assert media["MEDIA_URL"].endswith("/a%20b.mp4")

@@ -28,6 +28,12 @@ PRELIMINARY = "preliminary"  # in made_with: how far a search had come that did 
 MEANINGLESS = "meaningless"  # in made_with: why nothing that is read from it has a meaning
 
 
+def _without_noise(seconds: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return sums of seconds without the noise of their last bits: 0.8, not 0.7999999999999999."""
+    decimal = np.round(seconds, 9)
+    return np.where(np.abs(decimal - seconds) <= 4 * np.spacing(seconds), decimal, seconds)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class History:
     """One object seen over time: one embedding per *observed* frame.
@@ -166,10 +172,12 @@ class History:
             return None
         last = len(self) - 1
         first = np.minimum(rows, last - 1)
-        lasting = (times[first + 1] - times[first]) / (frames[first + 1] - frames[first])
+        apart = frames[first + 1] - frames[first]
+        lasting = (times[first + 1] - times[first]) / apart
         if last in rows:
             lasting[rows == last] = self._median_frame_s
-        return frozen(times[rows] + lasting)
+        ends = _without_noise(times[rows] + lasting)
+        return frozen(np.where((apart == 1) & (rows < last), times[first + 1], ends))
 
     @cached_property
     def _median_frame_s(self) -> float:

@@ -158,7 +158,7 @@ def write_finding(folder: Path, finding: Parts) -> Path:
     evidence = finding.timeline.evidence
     if evidence is None:
         problem = "the timeline has no evidence, which a finding keeps"
-        remedy = "make it with read(…) instead of locate(…)"
+        remedy = "make it with find instead of locate"
         raise InputError(problem, file=path, field="timeline", remedy=remedy)
     document = {
         "schema": f"{KIND}/{VERSION}",
