@@ -476,7 +476,7 @@ def test_the_help_begins_with_what_to_start_with(dejacue):
     text = dejacue("--help").out
     panels = ("Start here", "One video", "Many videos", "Evaluation", "This machine")
     assert sorted(panels, key=text.index) == list(panels)
-    assert "Example: dejacue find kitchen.mp4" in dejacue("find", "--help").out
+    assert "dejacue find kitchen.mp4 --whole --encoder lite" in dejacue("find", "--help").out
 
 
 @pytest.mark.parametrize(
