@@ -57,6 +57,18 @@ def test_a_square_video_is_large_and_never_scrolls_away(many, width, height, sha
     assert after == {**before, "rows": after["rows"]}  # the video stands, the axis sticks
 
 
+@pytest.mark.long
+def test_a_square_video_is_as_large_where_its_object_is_marked(address, desk) -> None:
+    user = desk(address)
+    user.page.set_viewport_size({"width": 1280, "height": 720})
+    user.open("#/track/scene%2Fscene.mp4/cup")
+    user.shows(0)
+    user.page.evaluate("() => document.querySelector('.stage').style.setProperty('--shape', 1)")
+    user.until(f"() => ({MEASURE})().rows >= 3")  # its states
+    seen = user.page.evaluate(MEASURE)
+    assert (seen["share"] >= 0.2, seen["inside"], seen["scrolls"]) == (True, True, False)
+
+
 def test_an_opened_row_leaves_the_others_in_sight(address, desk) -> None:
     user = desk(address)
     user.page.set_viewport_size({"width": 1280, "height": 720})

@@ -94,6 +94,9 @@ def test_with_an_encoder_without_words_a_frame_of_each_state_is_enough(
         page.get_by_role("button", name="This frame shows green").click()
         page.get_by_role("button", name="Track and find").click()
         user.until("() => document.querySelector('.foot .job.done') !== null")
+        user.open("#/track/film.mp4/findings%2Ffilm")  # its frames are shown already
+        user.shows(0)
+        user.until("() => !document.querySelector('.foot .main').disabled")
         page.context.close()
     finding = Finding.read(root / "findings" / "film")
     assert [tuple(window) for window in finding.named["green"]] == [(19, 19)]

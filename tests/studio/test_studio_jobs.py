@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from helpers.slow_encoder import Slow
 from helpers.still_tracker import register
-from helpers.studio_client import client_of, run_job, start_job, wait_for_end
+from helpers.studio_client import client_of, run_job, start_job, studio_of, wait_for_end
 
 from dejacue import Finding, Reference, open_video
 from dejacue.errors import InputError
@@ -101,6 +101,8 @@ def test_a_slow_encoder_is_paced_as_in_find(studio, client, monkeypatch) -> None
         for note in few["result"]["warnings"]
     )
     root = studio.workspace.root
+    after = client_of(studio_of(root)).get("/api/jobs").json()  # of a studio that is started anew
+    assert after[-1]["result"]["warnings"] == few["result"]["warnings"]
     histories = [Finding.read(root / folder).history for folder in ("few", "every")]
     assert 3 * histories[0].frames_looked_at == histories[1].frames_looked_at
     assert unpaced["state"] == "done"

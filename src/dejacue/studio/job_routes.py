@@ -96,7 +96,7 @@ class TrackBody(SamplingModel):
                 {"object": object, "start": doubt.first, "end": doubt.last, "text": doubt.text}
                 for object, doubt in tracked.notes.doubts_of()
             ]
-            warnings = [Note(text, "doubtful") for text in tracked.warnings]
+            warnings = [Note(text, "doubtful").to_dict() for text in tracked.warnings]
             return {"masks": self.folder, "doubts": doubts, "warnings": warnings}
 
         return work
@@ -179,7 +179,7 @@ class FindBody(SamplingModel, WordsModel, ReadingSettings):
                 "revision": studio.revision(folder),
                 "tracker": finding.made.tracker,
                 "doubts": doubts,
-                "warnings": list(finding.warnings),
+                "warnings": [note.to_dict() for note in finding.warnings],
             }
 
         return work
@@ -363,8 +363,9 @@ def _document(studio: Studio, job: BackgroundTask) -> Json:
         document["problem"] = studio.workspace.as_ids(job.problem)
     if isinstance(job.result, dict) and "warnings" in job.result:
         warnings = [
-            Note(studio.workspace.as_ids(note), note.severity).to_dict()
+            {**note, "text": studio.workspace.as_ids(note["text"])}
             for note in job.result["warnings"]
+            if isinstance(note, dict)  # in a file of an earlier version it is a text
         ]
         document["result"] = {**job.result, "warnings": warnings}
     return document

@@ -186,7 +186,7 @@ const STYLE = `
 .dejacue-timeline .tl-thin .tl-name { flex: 1; min-width: 0; height: 100%; }
 .dejacue-timeline .tl-thin .tl-badge { line-height: 13px; min-width: 18px; }
 .dejacue-timeline .tl-thin .tl-windows button { min-height: 18px; line-height: 16px; padding: 0 .3rem; }
-.dejacue-timeline.tl-slim .tl-thin :is(output, .tl-windows) { display: none; }
+.dejacue-timeline.tl-slim :is(.tl-name output, .tl-thin .tl-windows) { display: none; }
 .dejacue-timeline.tl-slim .tl-top > :not(.tl-tools) { display: none; }
 .dejacue-timeline .tl-legend { position: relative; flex: none; }
 .dejacue-timeline .tl-legend > ul { position: absolute; left: 0; top: 26px; z-index: 4; background: var(--tl-page);

@@ -18,6 +18,7 @@ import { States, WordLists, sampling } from "./words.js";
 
 const PREVIEW_MS = 80;  // after the last move of a box
 const PICTURES = 16;  // in the strip below the player
+const TIMELINE_PX = 160;  // it has fewer rows than a finding, and the player more below it
 const MODES = { Box: "draw a box around the object", "Click +": "click on the object",
   "Click −": "click on something that is not the object" };
 const WORDS = [["empty", "an empty cup"], ["full", "a cup filled to the brim"]];  // in grey, until some are written
@@ -223,7 +224,9 @@ function Pick({ video, info, about, jobs, refresh }) {
   useEffect(() => { if (done) refresh(); }, [done]);
   const doubt = () => { const later = doubts.find(({ start }) => start > film.frame) || doubts[0];
     if (later) film.seek(later.start); };
-  const named = form.states.filter(({ name, text, frames }) => name.trim() && (text.trim() || frames?.length)).length;
+  const kept = info?.examples ?? [];  // of the finding that is corrected
+  const named = form.states.filter(({ name, text, frames }) => name.trim()
+    && (text.trim() || frames?.length || kept.some(({ state }) => state === name.trim()))).length;
   const lacks = !located ? `Mark the object first: ${MODES[mode]}, or find it by its name.`
     : named < 2 ? "Name at least two states, and describe them or show a frame of each." : "";
   const replaces = !finding && about.findings.includes(form.folder.trim());
@@ -298,7 +301,7 @@ function Pick({ video, info, about, jobs, refresh }) {
             ${replaces && html`<span class="soft">The finding in ${form.folder.trim()} will be replaced.</span>`}
             </div>
       </div></${Side}></div>
-    <${Divider} />
+    <${Divider} usual=${TIMELINE_PX} />
     <section class="strip" aria-label="timeline">
       ${busy && job.answer && html`<p class="note">${job.answer.notes.find(({ text }) => text.startsWith("preliminary"))?.text}</p>`}
       <${Timeline} scene=${drawn} options=${{ wheel: "focus", on: { seek: film.seek, look: film.skim } }} hold=${setView} /></section>

@@ -177,8 +177,9 @@ export function useRest(act, ms) {
 const TIMELINE_PX = 208;  // a square video has a fifth of a small window then
 
 // Between the video and the timeline: dragged, or moved with the arrow keys, it gives room to one of them.
-export function Divider() {
-  const kept = Number(localStorage.getItem("dejacue-timeline")) || TIMELINE_PX;
+// usual: height of the timeline at first, in pixels
+export function Divider({ usual = TIMELINE_PX }) {
+  const kept = Number(localStorage.getItem("dejacue-timeline")) || usual;
   const [height, setHeight] = useState(kept), line = useRef(), from = useRef(null);
   const most = () => Math.round(.75 * innerHeight);
   const set = (wanted) => {
@@ -187,7 +188,7 @@ export function Divider() {
     localStorage.setItem("dejacue-timeline", next);
   };
   useLayoutEffect(() => { line.current.parentElement.style.setProperty("--timeline", `${height}px`); }, [height]);
-  const keys = { ArrowUp: height + 24, ArrowDown: height - 24, Home: 0, End: most(), Enter: TIMELINE_PX };
+  const keys = { ArrowUp: height + 24, ArrowDown: height - 24, Home: 0, End: most(), Enter: usual };
   const down = (event) => {
     event.currentTarget.setPointerCapture(event.pointerId);
     from.current = event.clientY + height;
@@ -201,7 +202,7 @@ export function Divider() {
     aria-label="height of the timeline" aria-valuenow=${height} aria-valuemin="90" aria-valuemax=${most()}
     title="drag, or use the arrow keys; a double click resets it" onKeyDown=${press} onPointerDown=${down}
     onPointerMove=${(event) => from.current !== null && set(from.current - event.clientY)}
-    onLostPointerCapture=${() => { from.current = null; }} onDblClick=${() => set(TIMELINE_PX)}></div>`;
+    onLostPointerCapture=${() => { from.current = null; }} onDblClick=${() => set(usual)}></div>`;
 }
 
 // What stands beside the video; on a phone, a sheet under the timeline.
