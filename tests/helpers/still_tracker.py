@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from dejacue.errors import InputError
 from dejacue.sources.tracks.base import Observation, box_mask
 from dejacue.sources.tracks.loading import TRACKERS
 from dejacue.sources.tracks.prompts import box_of
@@ -17,7 +18,9 @@ class Still:
     name, approximate, independent = "still", True, True
 
     def __init__(self, **options: object) -> None:
-        assert not any(options.values())
+        for name, value in options.items():
+            if value:
+                raise InputError("still has no model to set", field=name, value=value)
         self.details = {"note": NOTE}
 
     def session(self):
