@@ -3,6 +3,7 @@ are."""
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -274,62 +275,38 @@ def _masks_beside(studio: Studio, teacher: Finding, masks: Path, path: Path) -> 
 
 @router.get("/api/teaching/{id:path}")
 def teaching(id: Id, studio: StudioDep, folder: Annotated[Place | None, Query()] = None) -> Json:
-    """Return what is confirmed in a finding, which findings can teach with it, and the findings
-    below a folder, the most unsure first, confirmed ones last.
-
-    unsure   the share of the frames whose doubt the best question settles
-    """
-    ids = studio.workspace.contents().findings
-    teacher = _summary(studio, id)
-    rows = [
-        {**corpus_row(studio, below), **_summary(studio, below)}
-        for below in ids
-        if folder is not None and below.startswith(f"{folder}/")
+    """Return the states that are confirmed in a finding, which findings can teach with it, and
+    those below a folder, the most unsure first: with the lowest score of an answer. Confirmed ones
+    come last."""
+    ids, encoder = studio.workspace.contents().findings, corpus_row(studio, id)["encoder"]
+    confirmed = {known: studio.summary(known, _read_confirmed) for known in (*ids, id)}
+    teachers = [
+        {"id": known, "confirmed": states}
+        for known, states in confirmed.items()
+        if len(states) >= MIN_STATES and corpus_row(studio, known)["encoder"] == encoder
     ]
-    able = [_summary(studio, id) for id in ids if _may_teach(studio, id)]
-    return {
-        **teacher,
-        "teachers": [
-            summary
-            for summary in able
-            if len(summary["confirmed"]) >= MIN_STATES and summary["encoder"] == teacher["encoder"]
-        ],
-        "rows": sorted(rows, key=_by_doubt),
-    }
+    rows = []
+    for below in ids:
+        if folder is not None and below.startswith(f"{folder}/"):
+            row = corpus_row(studio, below) | {"confirmed": confirmed[below]}
+            scores = (interval["score"] for interval in row["intervals"])
+            rows.append(row | {"lowest": min(scores, default=None)})
+    rows.sort(key=_by_doubt)
+    return {"id": id, "confirmed": confirmed[id], "teachers": teachers, "rows": rows}
 
 
 def _by_doubt(row: Json) -> tuple[bool, float]:
-    return len(row["confirmed"]) >= MIN_STATES, -(row["unsure"] or 0.0)
+    lowest = row["lowest"]
+    return len(row["confirmed"]) >= MIN_STATES, -math.inf if lowest is None else lowest
 
 
-def _summary(studio: Studio, id: str) -> Json:
-    """Return what is confirmed in a finding and how unsure the rest is."""
-    return {"id": id, **studio.summary(id, _read_summary)}
-
-
-def _read_summary(folder: Path) -> Json:
-    summary: Json = {"confirmed": [], "encoder": None, "whole": None, "unsure": None}
-    try:
-        finding = Finding.read(folder)
-        questions = () if finding.meaningless else finding.next_question()
-    except InputError:
-        return summary  # the corpus says what is wrong with it
-    return {
-        "confirmed": [state for state, windows in finding.confirmed.items() if windows],
-        "encoder": finding.history.encoder,
-        "whole": sees_whole_picture(finding.history),
-        "unsure": questions[0].gain if questions else 0.0,
-    }
-
-
-def _may_teach(studio: Studio, id: str) -> bool:
-    """Return whether frames are named in a finding, from its words alone."""
-    return studio.summary(id, _has_facts)
-
-
-def _has_facts(folder: Path) -> bool:
+def _read_confirmed(folder: Path) -> list[str]:
+    """Return the states that a person has confirmed in a finding; only one in which frames are
+    named is read as a whole."""
     try:
         words = read_document(folder).files.get("vocabulary", "")
-        return bool(read_vocabulary(folder / words).facts)
+        if not read_vocabulary(folder / words).facts:
+            return []
+        return list(Finding.read(folder).confirmed)
     except (InputError, OSError):
-        return False
+        return []  # the corpus says what is wrong with it

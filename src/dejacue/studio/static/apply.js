@@ -56,14 +56,14 @@ function Form({ id, about, teaching, form, set, job, jobs }) {
 function Answers({ rows, folder, objects }) {
   const next = rows.find((row) => !isConfirmed(row));
   return html`<section><h2>Answers <span class="soft">${rows.length}</span></h2>
-    <p class="soft">The most unsure first. Unsure: the share of the frames whose doubt your answer to the best question (Show it) would
-      settle. What you confirm moves to the end and can teach, too.</p>
+    <p class="soft">The most unsure first: those in which the answer for some state has the lowest score, which means that it
+      hardly stands out. What you confirm moves to the end and can teach, too.</p>
     ${next && html`<p><a class="button" href=${link("finding", next.id)}>Look at the next one</a></p>`}
-    <div class="scroll"><table class="wraps"><thead><tr><th scope="col">Finding</th><th scope="col" class="number">Unsure</th>
+    <div class="scroll"><table class="wraps"><thead><tr><th scope="col">Finding</th><th scope="col" class="number">Lowest score</th>
       <th scope="col">States</th></tr></thead>
       <tbody>${rows.map((row) => html`<tr key=${row.id}>
         <th scope="row"><a href=${link("finding", row.id)}>${row.id.slice(folder.length + 1)}</a></th>
-        <td class="number">${isConfirmed(row) ? "confirmed" : row.unsure === null ? "" : `${(100 * row.unsure).toFixed(0)} %`}</td>
+        <td class="number">${isConfirmed(row) ? "confirmed" : row.lowest?.toFixed(2) ?? ""}</td>
         <td>${row.states.join(", ")}${row.problem || noAnswer(row.notes) ? html`<div class="problem">${row.problem || noAnswer(row.notes)}</div>`
           : html`<${Bars} answers=${answersOf(row)} />${row.notes.filter(({ severity }) => severity === "doubtful")
             .map(({ text }) => html`<div class="soft">${text}</div>`)}`}
