@@ -94,6 +94,17 @@ def test_questions_are_answered_and_read(benchmark, monkeypatch):
     assert "few: 1 answers, at random" in rows
 
 
+def test_the_frames_asked_for_are_at_least_as_good_as_a_grid(benchmark, monkeypatch):
+    """They were chosen here; paper/docs/beyond.md has the half on which nothing was."""
+    monkeypatch.setattr(examples, "ANSWERS", (4,))
+    monkeypatch.setattr(examples, "DRAWS", 3)
+    result = examples.asked({"half A": sets(benchmark)["half A"]})
+    for metric in ("r1_05", "top1_tiou"):
+        rows = (f"half A: 4 answers, {kind}" for kind in ("asked for", "grid"))
+        questions, grid = (value(result, row, metric) for row in rows)
+        assert questions >= grid
+
+
 def test_histories_of_a_kind_teach_each_other(benchmark):
     pairs = examples._kin(benchmark.vost)
     assert len(pairs) == 59

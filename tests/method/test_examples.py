@@ -689,6 +689,19 @@ def test_questions_are_about_states_also_where_descriptions_speak_for_themselves
     assert asked == next_question(sample.history, sample.vocabulary, 2)
 
 
+def test_questions_spread_over_the_history_at_first_and_then_go_to_a_border():
+    rng = np.random.default_rng(0)
+    history = History(rng.normal(size=(120, 16)).astype(np.float32))
+    words = Vocabulary({"empty": ("empty",), "full": ("full",)}, rng.normal(size=(2, 16)))
+    asked = []
+    for _ in range(4):
+        asked.append(next_question(history, words)[0].frame)
+        words = words.with_examples({"empty" if asked[-1] < 75 else "full": asked[-1]})
+    assert sorted(frame // 40 for frame in asked[:3]) == [0, 1, 2]
+    border = min(frame for frame in asked if frame >= 75) - max(f for f in asked if f < 75)
+    assert border <= 24  # a grid of four: 30
+
+
 def test_answers_lead_to_the_truth():
     """A person answers four questions, and the words say nothing."""
     hits = 0

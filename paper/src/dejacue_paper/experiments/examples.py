@@ -360,7 +360,7 @@ def _curve_figure(lines: Mapping[str, Mapping[str, list[tuple[float, float, floa
     from dejacue_paper.experiments._robustness_figures import levels_figure
 
     panels = {
-        f"{name}, R@1 .5": {
+        f"{name}\nR@1 .5": {
             row: values for row, values in rows.items() if not row.startswith("no pixels, at")
         }
         for name, rows in lines.items()
