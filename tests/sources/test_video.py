@@ -733,9 +733,11 @@ def test_a_playlist_of_a_live_stream_is_refused_at_once(tmp_path, ends):
     ("name", "hint"), [("https://example.com/v.mp4", "download"), ("0", "camera:0")]
 )
 def test_an_address_and_a_camera_are_told_from_a_wrong_path(name, hint):
-    with refused(file=name) as caught:
-        open_video(name)
-    assert hint in caught.value.remedy
+    for path in (name, Path(name)):
+        with refused(file=name) as caught:
+            open_video(path)
+        assert str(caught.value).startswith(f"{name}: ")
+        assert hint in caught.value.remedy
 
 
 def test_folders_without_images_are_refused(tmp_path):

@@ -355,7 +355,10 @@ def read_document(folder: Path) -> Document:
         schema = document.get("schema") if isinstance(document, dict) else None
         kind, _, version = str(schema).partition("/")
         if kind != KIND or not (version.isascii() and version.isdecimal()):
-            raise InputError(f'is "{kind:.40}", not a finding', field="schema", value=schema)
+            problem = (
+                "is not a finding" if schema is None else f'is "{schema!s:.40}", not a finding'
+            )
+            raise InputError(problem, field="schema", value=schema)
         if len(version) > 9 or int(version) > VERSION:
             raise InputError(
                 f"was written by a newer dejacue (format version {version:.9}; this one reads "

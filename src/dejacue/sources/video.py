@@ -39,6 +39,7 @@ _FORMATS = {".mp4": "mp4", ".mov": "mov", ".mkv": "matroska"}
 # mbtree, x264's look ahead, gives other bits each time (its AVX code does), even with one thread
 _QUALITY = {"libx264": {"crf": "18", "mbtree": "0"}, "mpeg4": {"qmin": "2", "qmax": "4"}}
 _TICKS = 60_000  # a second of a variable rate; MPEG-4 allows no more than 65 535
+_ADDRESS = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]+:)/+")  # a Path has a single slash
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,7 +252,7 @@ def open_video(
     the video stream of a file, as ffprobe counts; by default the largest.
     """
     name = os.fspath(path)
-    with in_file(name):
+    with in_file(_ADDRESS.sub(r"\1//", name)):
         if decoder not in DECODERS:
             raise unknown("decoder", decoder, DECODERS)
         if errors not in ERRORS:
@@ -324,7 +325,7 @@ def _source(
             return Images(files[0].absolute().parent.name, files, rate)
         remedy = "check it, and quote it in the shell"
         raise InputError("no image matches this pattern", remedy=remedy)
-    if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", name):
+    if _ADDRESS.match(name):
         remedy = "download it first; dejacue live plays addresses as they come"
         raise InputError("is an address, not a file", remedy=remedy)
     remedy = "check the path"
