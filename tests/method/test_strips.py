@@ -270,6 +270,7 @@ def test_without_words_marks_name_the_states(tmp_path, dejacue, monkeypatch):
     assert list(finding.vocabulary.states) == ["full", "empty"]
     assert finding.named["full"] == [Window(frames[2], frames[4])]
     assert finding.timeline.settings["readout"]["name"] == "joint"
+    assert dejacue("find", out, "--mark", "full=3-4").code == 0  # states have names now
     history = out / f"{finding.history.id}.history.npz"
     (out / "finding.json").unlink()
     assert dejacue("find", history, *marks).code == 2  # its strip may be another one

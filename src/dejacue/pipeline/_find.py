@@ -278,7 +278,10 @@ class Search:
     @property
     def unnamed(self) -> bool:
         """Return whether the states are still to be named on a strip."""
-        return self.marking and self.vocabulary is None and self.examples is None
+        has_states = self.saved is not None and self.saved.vocabulary is not None
+        if has_states or self.vocabulary is not None or self.examples is not None:
+            return False
+        return self.marking
 
     def _of_saved(self, saved: Finding) -> Finding:
         job, source = self.job, self.source
@@ -295,7 +298,7 @@ class Search:
             if self.vocabulary is None and self.examples is None and job.encoder is not None:
                 problem = "without other words nothing is encoded, so encoder has no effect"
                 raise InputError(problem, field="encoder", remedy="leave it out, or give words")
-            if self.unnamed and saved.vocabulary is None:
+            if self.unnamed:
                 problem = "has no states yet, and on a history alone none can be marked"
                 remedy = "give the video instead, or a vocabulary"
                 raise InputError(problem, field="marks", remedy=remedy)
