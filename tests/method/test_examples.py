@@ -247,6 +247,10 @@ def test_a_history_with_gaps_and_times():
     said = [next(n for n in timeline.notes if "examples" in n) for timeline in timelines]
     assert said[1] == said[2]  # one count, that of the file, and it is named
     assert "(frames of the file): filled 300; empty 60" in said[2]
+    beyond = sample.vocabulary.with_examples(empty=Example("empty", (9999, 9999), "source"))
+    with refused(field="examples") as refusal:
+        locate(history, beyond)
+    refusal.match("in frames of the file 0-117, 135-357, 363-537")
 
 
 @pytest.mark.parametrize(

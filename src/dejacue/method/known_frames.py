@@ -33,7 +33,7 @@ from dejacue.method import _labelling as labelling
 from dejacue.method.kernel import Labelling, Ragged
 from dejacue.records import History, Vocabulary
 from dejacue.records.arrays import Flags, Floats, Ints
-from dejacue.records.example import NONE
+from dejacue.records.example import NONE, Example
 
 if TYPE_CHECKING:
     from dejacue.method.readout import View
@@ -112,7 +112,8 @@ def known_frames_of(history: History, vocabulary: Vocabulary, width: int = 1) ->
         name, label = example.name, example.state or NONE
         first, last = example.positions(history)
         if first >= last:
-            problem = f"the example {name} of {label} shows no observed frame; {_where(history)}"
+            observed = _where(history, example)
+            problem = f"the example {name} of {label} shows no observed frame; {observed}"
             raise InputError(problem, field="examples", value=name)
         state = len(names) if example.state is None else names.index(example.state)
         span = labels[first:last]
@@ -155,17 +156,22 @@ def _marks(history: History, vocabulary: Vocabulary) -> Ints:
         if not 0 < at < len(history):
             problem = f"nothing is observed {'before' if at == 0 else 'after'} it"
             raise InputError(
-                f"a change at {change.name}: {problem}; {_where(history)}",
+                f"a change at {change.name}: {problem}; {_where(history, change)}",
                 field="changes",
                 value=change.name,
             )
     return np.unique(np.array(positions, np.int64))
 
 
-def _where(history: History) -> str:
-    runs = [f"{run.start}-{run.end}" for run in history.runs()]
+def _where(history: History, example: Example) -> str:
+    """Return where the object is observed, in the frames in which the example is counted."""
+    frames, count = history.frames, "frames"
+    if example.unit == "source" and history.sampled and history.source_frames is not None:
+        frames, count = history.source_frames, "frames of the file"
+    ends = (history.rows_of(run) for run in history.runs())
+    runs = [f"{frames[first]}-{frames[last]}" for first, last in ends]
     listed = ", ".join([*runs[:3], f"… {runs[-1]}"] if len(runs) > 3 else runs)
-    return f"the object is observed in frames {listed}"
+    return f"the object is observed in {count} {listed}"
 
 
 def membership(
