@@ -9,7 +9,7 @@ import { line, unpack } from "./report/timeline.js";
 import { Doubts, Show } from "./show.js";
 import { FindingStrip, opensAtFirst, stripKey } from "./strip.js";
 import {
-  Dialog, Divider, Problem, Side, Tabs, Timeline, free, go, html, link, noAnswer, say, tell, titleOf, useFetch, useEffect,
+  Dialog, Divider, Problem, Side, Tabs, Timeline, free, go, html, link, say, tell, titleOf, useFetch, useEffect,
     useKeys, useMemo, useReducer, useRef, useState,
 } from "./ui.js";
 import { Compare, Words } from "./words.js";
@@ -260,7 +260,6 @@ function Desk({ id, about, again, info, first, media, jobs }) {
     <${Divider} />
     <section class="strip" aria-label="timeline">${tab !== "Words" && tab !== "Show it" && read.problem &&
       html`<${Problem}>${read.problem}</${Problem}>`}
-      <${Problem}>${noAnswer(scene.notes)}</${Problem}>
       ${notes.length > 0 && html`<details class="notes"><summary>${notes[0]}${notes.length > 1
         && ` (and ${notes.length - 1} more)`}</summary>
         <ul>${notes.map((note) => html`<li>${note}</li>`)}</ul></details>`}
