@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
 
-from dejacue import Finding
+from dejacue import Finding, find
 
 MANY = 30  # states
 
@@ -80,6 +82,26 @@ def test_an_opened_row_leaves_the_others_in_sight(address, desk) -> None:
     labels.last.get_by_role("button").first.click()  # its window is selected
     user.until("() => document.querySelectorAll('.tl-open').length === 1")
     assert user.page.evaluate(MEASURE)["rows"] == count
+
+
+@pytest.mark.long
+def test_why_there_is_no_answer_stands_in_place_of_windows(
+    address, desk, workspace, footage
+) -> None:
+    clip = shutil.copy(footage / "clips" / "sam2_coffee.mp4", workspace)
+    words, made = {"empty": "cup", "full": "mug"}, workspace / "coffee"
+    find(
+        clip, words, whole=True, stride=40, encoder="mini", folder=made
+    )  # it knows no such picture
+    user = desk(address)
+    user.page.set_viewport_size({"width": 1280, "height": 720})
+    user.open("#/finding/coffee")
+    user.shows(0)
+    reason = user.page.locator(".tl-reason", has_text="its answer means nothing")
+    reason.wait_for()
+    box, strip = reason.bounding_box(), user.page.locator(".strip").bounding_box()
+    assert box["y"] + box["height"] <= strip["y"] + strip["height"]
+    assert user.windows() == {"empty": [], "full": []}
 
 
 def test_the_divider_gives_room_rows_open_and_the_pointer_shows_its_frame(many) -> None:
