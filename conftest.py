@@ -5,6 +5,7 @@ They are shared by tests/ and paper/tests/.
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import shutil
@@ -95,6 +96,8 @@ def dejacue(monkeypatch, capsys):
     monkeypatch.setenv("TERM", "dumb")
     for name in ("FORCE_COLOR", "GITHUB_ACTIONS", "PY_COLORS"):
         monkeypatch.delenv(name, raising=False)
+    # a busy machine prints no lines of progress beside what the tests look at
+    monkeypatch.setattr("dejacue.cli.tables.LINE_S", math.inf)
 
     def run(*words: object) -> Ran:
         monkeypatch.setattr(sys, "argv", ["dejacue", *map(str, words)])
