@@ -34,6 +34,7 @@ from dejacue_paper.experiments.table import (
 
 Marks = dict[str | None, list[tuple[int, int]]]
 PICTURES, FINER, SEEDS = (8, 12, 16), 8, 5
+CLOSED = (12, 16)  # with finer strips at the borders, too
 WRONG = 0.3  # of first and last pictures that are one picture off
 
 
@@ -47,7 +48,7 @@ class Marked:
 
 
 def strips(benchmark: Benchmark) -> Result:
-    """Measure strips of 8, 12 and 16 pictures, and 12 with finer strips at the borders."""
+    """Measure strips of 8, 12 and 16 pictures, the latter two with finer strips at the borders."""
     return marked_strips({**sets(benchmark), "rendered": rendered_corpus(benchmark)})
 
 
@@ -56,8 +57,9 @@ def marked_strips(corpora: Mapping[str, Corpus], seeds: int = SEEDS) -> Result:
     for name, corpus in corpora.items():
         for count in PICTURES:
             kinds = {f"{count} pictures": (False, 0.0), f"{count}, marks off": (False, WRONG)}
-            if count == 12:
-                kinds |= {"12, then borders": (True, 0.0), "12, then borders, off": (True, WRONG)}
+            if count in CLOSED:
+                row = f"{count}, then borders"
+                kinds |= {row: (True, 0.0), f"{row}, off": (True, WRONG)}
             for row, (borders, wrong) in kinds.items():
                 values += _rows(corpus, f"{name}: {row}", count, borders, wrong, seeds)
     note = (
