@@ -246,7 +246,8 @@ class InRegion:
             masks = RegionMasks(region, path, on_disk=True)
         if sight.objects is None and len(region.boxes) > 1:
             sight = replace(sight, objects="all")
-        warnings = _doubtful((region.note, *self.warnings))
+        chosen = Note(region.note, "information")
+        warnings = (chosen, *_doubtful(self.warnings))
         return Observed(video, masks, sight.named(masks), None, warnings)
 
 
