@@ -95,7 +95,7 @@ def load(
             remedy="give the folder that you have them in, sam3:FOLDER",
         )
     if fallback:
-        problem = "SAM 3 does not fall back to another device"
+        problem = f"{name} does not fall back to another device"
         raise InputError(problem, field="fallback", remedy="leave it out")
     need("torch", REMEDY)
     transformers = need("transformers", REMEDY)
