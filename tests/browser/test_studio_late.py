@@ -61,6 +61,19 @@ def test_states_that_were_typed_before_those_of_the_finding_arrive_are_sent(slow
     assert sent(user, "/passes/Anna")[0] == {"states": ["full", "empty"]}
 
 
+def test_a_pass_is_not_begun_before_its_states_have_arrived(slow) -> None:
+    user = slow(3)
+    user.page.add_init_script("hold('/info')")
+    user.open("#/annotate/cup")
+    user.page.get_by_label("Name of the annotator").fill("Anna")
+    button = user.page.get_by_role("button", name="Label as Anna")
+    assert button.is_disabled()
+    user.page.evaluate("release()")
+    button.click()
+    user.page.get_by_text("your pass ·").wait_for()
+    assert sent(user, "/passes/Anna")[0] == {"states": ["empty", "half full", "full"]}
+
+
 def test_what_arrives_for_a_field_with_the_cursor_is_offered(slow) -> None:
     user = slow(9)
     user.page.add_init_script("hold('/info')")

@@ -57,6 +57,8 @@ function Start({ target, again, reload, about }) {
   const form = useForm(`annotate ${target.id}`,
     { name: "", preset: false, states: Object.keys(finding.value?.states || {}).join("\n") });
   const { name, preset, states } = form.values, first = !target.passes.length;
+  const arriving = first && target.kind === "finding" && !finding.value && !finding.problem
+    && !preset && !linesOf(states).length;
   const [problem, setProblem] = useState(""), [invited, setInvited] = useState(null);
   const begin = async (who) => {
     setProblem("");
@@ -96,7 +98,7 @@ function Start({ target, again, reload, about }) {
       ${first && html`<${StatesOfPass} form=${form} />
         <${Kept} name=${form.name} take=${form.take} />
         <${Offers} offers=${form.offers} text=${({ value }) => `The finding has the states ${linesOf(value).join(", ")}.`} />`}
-      <div class="line wrap"><button class="main" disabled=${!name.trim()}>Label as ${name.trim() || "…"}</button>
+      <div class="line wrap"><button class="main" disabled=${!name.trim() || arriving}>Label as ${name.trim() || "…"}</button>
         <button type="button" disabled=${!name.trim()} onClick=${invite}>Invite with a link</button></div></form>
       <${Problem}>${problem}</${Problem}>
       <p class="soft">While you label, this browser sees only the video and your own pass: the server hides every score. "Stop" at the top ends it.</p></section>
@@ -111,7 +113,7 @@ const linesOf = (text) => text.split("\n").map((line) => line.trim()).filter(Boo
 
 function StatesOfPass({ form }) {
   const { preset } = form.values, fixed = preset && { value: "pre\ntransition\npost" };
-  return html`<label>States, one per line<textarea rows="4" disabled=${preset} ...${form.field("states")} ...${fixed}>
+  return html`<label>States, one per line<textarea rows="4" required disabled=${preset} ...${form.field("states")} ...${fixed}>
       </textarea></label>
     <label class="check"><input type="checkbox" checked=${preset}
       onChange=${(event) => form.set({ preset: event.target.checked })} />the VOST protocol: pre, transition, post</label>`;
