@@ -46,7 +46,7 @@ def test_a_class_name_is_used_once(trees):
         for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef):
                 places.setdefault(node.name, []).append(f"{path.relative_to(ROOT)}:{node.lineno}")
-    assert {name: found for name, found in places.items() if len(found) > 1} == {}
+    assert {name: lines for name, lines in places.items() if len(lines) > 1} == {}
 
 
 def test_docstrings_of_functions_open_with_a_verb(trees):

@@ -110,7 +110,7 @@ class Observed:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Sight:
-    """What the objects of a job are looked for in.
+    """Holds what the objects of a job are looked for in.
 
     name      of the history; those of several objects go on with -1, -2+3 …
     objects   as in ``Job``

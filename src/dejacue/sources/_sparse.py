@@ -29,7 +29,7 @@ class Undecidable(Exception):
 
 
 class Traits(NamedTuple):
-    """What a packet says of its picture.
+    """Tells what a packet says of its picture.
 
     start     the decoder can start here
     resets    … and nothing behind it refers to anything before it
@@ -71,7 +71,7 @@ class Stamp(NamedTuple):
 
 
 class SparseDecoder:
-    """One pass over a stream; ``reached_end`` says whether it was read to its end."""
+    """Passes over a stream once; ``reached_end`` says whether it was read to its end."""
 
     def __init__(
         self, container: Any, stream: Any, end: StreamEnd, converter: DisplayConverter

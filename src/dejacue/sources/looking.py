@@ -56,7 +56,7 @@ NOISE_LEVELS = (0.5, 2.0)  # grey levels of 255: what counts as noise at least, 
 
 @dataclass(frozen=True, eq=False)
 class LookPlan:
-    """What histories have to answer while they are made, which decides what is looked at.
+    """Says what histories have to answer while they are made: that decides what is looked at.
 
     read    returns the answer of a history
     marks   returns positions that a person has named in it

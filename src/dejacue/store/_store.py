@@ -99,7 +99,7 @@ class Origin(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """What could not be added: the id that it would have had, its source, and why."""
+    """Names what could not be added: the id that it would have had, its source, and why."""
 
     id: str
     source: str | None

@@ -77,7 +77,7 @@ class WordsModel(RequestModel):
 
 
 class ReadBody(WordsModel, ReadingSettings):
-    """What to read, and what to return beside it.
+    """Says what to read, and what to return beside it.
 
     segments    also return stretches that look alike
     questions   the number of frames worth an answer to return
@@ -97,7 +97,7 @@ class CompareBody(WordsModel):
 
 
 class SaveBody(WordsModel, ReadingSettings):
-    """What to read, and the folder to write it to (default: that of the finding itself).
+    """Says what to read, and the folder to write it to (default: that of the finding itself).
 
     revision   of the finding that is replaced
     """

@@ -62,7 +62,7 @@ class PromptModel(RequestModel):
 
 
 class SamplingModel(RequestModel):
-    """Which frames of a video are used, as ``open_video`` takes them."""
+    """Says which frames of a video are used, as ``open_video`` takes them."""
 
     start: Frame | None = None
     end: Frame | None = None

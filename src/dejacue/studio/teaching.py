@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -60,7 +61,7 @@ class Teachers:
 
 
 class KnownObject(NamedTuple):
-    """Where the object is in a video, which mask numbers are its pieces, and how that is known."""
+    """Says where the object is in a video, which masks are its pieces, and how that is known."""
 
     where: Where
     objects: list[int] | None
@@ -183,7 +184,6 @@ def _apply(studio: Studio, targets: Sequence[Target], progress: TaskProgress) ->
             row["problem"] = sentence.removeprefix(f"{target.name}: ")
         rows.append(row)
         progress.partial({"rows": list(rows)})
-    studio.workspace.changed()
     return {"rows": rows}
 
 
@@ -205,8 +205,9 @@ def _find_and_write(studio: Studio, target: Target, progress: Progress) -> str |
 def _finding_names(videos: Sequence[str]) -> Iterator[str]:
     """Yield the name of each finding: that of its video without the suffix, if no other has it."""
     stems = [os.path.splitext(id)[0] for id in videos]
+    counts = Counter(stems)
     for id, stem in zip(videos, stems, strict=True):
-        yield stem if stems.count(stem) == 1 else id
+        yield stem if counts[stem] == 1 else id
 
 
 def _known_object(studio: Studio, teacher: Finding, id: str, finding: str) -> KnownObject:

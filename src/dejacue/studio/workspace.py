@@ -67,7 +67,7 @@ class Contents:
 
 
 class Listing(NamedTuple):
-    """What a folder holds: folders, files that matter, whether it has several pictures."""
+    """Lists what a folder holds: folders, files that matter, whether it has several pictures."""
 
     stamp: int
     below: list[str]

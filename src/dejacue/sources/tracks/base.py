@@ -20,7 +20,7 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Prompt:
-    """Where an object is, in one frame: a box, points, or a mask; box and points may go together.
+    """Shows an object in one frame: by a box, points, or a mask; box and points may go together.
 
     frame    position in the sampled sequence
     object   its id, from 1 on
@@ -47,7 +47,7 @@ class Observation:
 
 
 class TrackerSession(Protocol):
-    """One pass over consecutive frames. An object joins at its first prompt."""
+    """Passes over consecutive frames. An object joins at its first prompt."""
 
     def step(
         self, image: NDArray[np.uint8], prompts: Sequence[Prompt] = ()

@@ -29,7 +29,7 @@ Share = Annotated[float, Meta(ge=0, le=1)]
 
 
 class TrackedObject(msgspec.Struct, frozen=True, eq=False, forbid_unknown_fields=True):
-    """What is noted of one object. ``key`` changes with all that its masks depend on.
+    """Notes what is known of one object. ``key`` changes with all that its masks depend on.
 
     seen       in how many frames it is, in the masks as they were written
     cut        in how many frames others cover some of it, in a folder: one object a pixel
@@ -52,7 +52,7 @@ class TrackNotes(
     tag_field="schema",
     tag=SCHEMA,
 ):
-    """All that is noted of one file or folder of masks.
+    """Notes all that is known of one file or folder of masks.
 
     video_key        changes with the video and with which of its frames are looked at
     match            how open_masks finds the mask of a frame: "source" or "stem"

@@ -48,7 +48,7 @@ _PICTURE_ID = re.compile(r"(.+)#(\d{1,9})", re.DOTALL)
 class RawPrompt(
     msgspec.Struct, frozen=True, eq=False, omit_defaults=True, forbid_unknown_fields=True
 ):
-    """One prompt as it was written.
+    """Holds a prompt as it was written.
 
     frame     of the file; None: the first one that is looked at
     picture   the path of one with the mask of the object, and which number in it is the object
@@ -66,7 +66,7 @@ class RawPrompt(
 
 @dataclass(frozen=True)
 class TypedPrompts:
-    """Where the object is, as it is typed on the command line.
+    """Says where the object is, as it is typed on the command line.
 
     box ``2:120,80,300,260@15``; point ``2:200,150@15``; mask ``2:first.png#3@15``: object and frame
     may be left out (object 1; frame ``at``, or the first); an add is any of them, and its number is

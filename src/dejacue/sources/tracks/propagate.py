@@ -479,7 +479,7 @@ def _reversed(
 
 @dataclass(frozen=True, eq=False)
 class _Pass:
-    """One pass over ``total`` frames (None: not known) with these of the prompts."""
+    """Passes over ``total`` frames (None: not known) with these of the prompts."""
 
     direction: Direction
     request: TrackRequest
