@@ -68,6 +68,11 @@ def test_what_breaks_the_rule_is_printed_with_its_input(tmp_path, kind, message)
     assert (tmp_path / "out" / "fuzz" / f"{kind}-5-1" / "problem.txt").is_file()
 
 
+@pytest.mark.long
+def test_an_input_that_waits_for_a_processor_is_not_called_slow(tmp_path) -> None:
+    assert run("bad_targets.py", "starved", cwd=tmp_path).stdout == "failed: {}\n"
+
+
 def test_every_argument_of_every_public_name_is_refused_by_its_name(fuzz, tmp_path) -> None:
     fuzz.arguments.prepared(tmp_path)
     called = 0

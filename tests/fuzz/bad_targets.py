@@ -21,11 +21,17 @@ def break_rule(rng: Random, valid: Path, folder: Path) -> None:
         (folder / ".x.json.dejacue-tmp").write_bytes(b"half")
     if KIND == "hang":
         time.sleep(600)
+    if KIND == "starved":
+        until = time.monotonic() + 2
+        while time.monotonic() < until:
+            pass
 
 
 if __name__ == "__main__":
     KIND = sys.argv[1]
     fuzz.TARGETS = {KIND: fuzz.Target(KIND, 1, lambda folder: None, break_rule)}
-    fuzz.MAX_SECONDS = 0.3 if KIND == "hang" else 600
+    fuzz.MAX_SECONDS = 0.3 if KIND in ("hang", "starved") else 600
+    if KIND == "starved":  # it wants to compute, and other programs have the processors
+        fuzz.computed = lambda pid: 0.0
     failed = fuzz.run([(KIND, 0), (KIND, 1)], 5, 1, Path("scratch").absolute())
     print(f"failed: {dict(failed)}")

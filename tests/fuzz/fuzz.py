@@ -7,7 +7,7 @@
 
 Each input is a small valid one with something changed, made by its target, the seed and its
 number alone. It must be answered, or refused in one line of less than 2,000 letters, within 10 s
-and 2 GB, with no temporary file left. Inputs run in forks of this process, which another watches:
+and 2 GB, with no temporary file left. Inputs run in forks of this process, which watches them:
 what hangs, dies or eats the memory is told with its input as well. The files of an input that
 breaks the rule are kept, and the command that runs it again is printed.
 """
@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import gc
 import multiprocessing
 import os
 import random
@@ -111,6 +112,9 @@ def work(
 
 def clear(folder: Path) -> None:
     os.chdir("/")
+    with contextlib.suppress(FileNotFoundError):
+        if not any(folder.iterdir()):
+            return
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
 
@@ -139,16 +143,22 @@ class Worker:
         arguments = (self.inputs, self.seed, self.corpus, self.folder, self.now, self.failures)
         self.process = self.context.Process(target=work, args=arguments)
         self.process.start()
-        self.idle_since = time.monotonic()
+        self.idle_since = self.looked_at = time.monotonic()
+        self.slept_s = 0.0
 
     def watch(self) -> list[Failure]:
         """Return what has failed since; kill what hangs, and go on after what has died."""
         failures = []
-        started = self.now[1]
+        started, now = self.now[1], time.monotonic()
         if started:
-            self.idle_since = time.monotonic()
+            self.idle_since = now
+        if started > self.looked_at:
+            self.slept_s = 0.0
+        elif sleeps(self.process.pid):
+            self.slept_s += now - self.looked_at
+        self.looked_at = now
         if self.process.is_alive():
-            if time.monotonic() - self.idle_since > 3 * MAX_SECONDS and self.now[0] < len(
+            if now - self.idle_since > 3 * MAX_SECONDS and self.now[0] < len(
                 self.inputs
             ):  # a thread held a lock at the fork, which nobody releases there
                 self.process.kill()
@@ -156,7 +166,7 @@ class Worker:
                 self.start()
             late = bool(started) and (
                 computed(self.process.pid) - self.now[2] > MAX_SECONDS
-                or time.monotonic() - started > 3 * MAX_SECONDS  # others may want the machine
+                or self.slept_s > 3 * MAX_SECONDS  # it waits for something, not for a processor
             )
             large = resident(self.process.pid) > MAX_BYTES
             if late or large:
@@ -204,6 +214,17 @@ def computed(pid: int | None) -> float:
     return 0.0
 
 
+def sleeps(pid: int | None) -> bool:
+    """Return whether no thread of a process runs, wants a processor or waits for a disk."""
+    with contextlib.suppress(OSError, IndexError):
+        states = [
+            path.read_text().rpartition(")")[2].split()[0]
+            for path in Path(f"/proc/{pid}/task").glob("*/stat")
+        ]
+        return not {"R", "D"}.intersection(states)
+    return False
+
+
 def schedule(names: Sequence[str], count: int) -> list[Input]:
     """Return so many inputs by the shares of the targets, mixed: a stopped run has seen all."""
     total = sum(TARGETS[name].share for name in names)
@@ -222,6 +243,7 @@ def run(inputs: list[Input], seed: int, jobs: int, scratch: Path) -> Counter[str
     for name in {name for name, _ in inputs}:
         (corpus / name / "valid").mkdir(parents=True)
         TARGETS[name].make(corpus / name / "valid")
+    gc.freeze()  # what is imported by now need not be looked at in each fork again
     workers = [Worker(inputs[k::jobs], seed, corpus, scratch / f"worker-{k}") for k in range(jobs)]
     failed: Counter[str] = Counter()
     reported = time.monotonic()
@@ -243,6 +265,13 @@ def run(inputs: list[Input], seed: int, jobs: int, scratch: Path) -> Counter[str
             worker.process.kill()
             worker.process.join()
     return failed
+
+
+def roomy_memory() -> str | None:
+    """Return a folder in memory if there is room: most of what is tried is synced to disk."""
+    memory = "/dev/shm"
+    roomy = os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > MAX_BYTES
+    return memory if roomy else None
 
 
 def replay(name: str, number: int, seed: int, scratch: Path) -> int:
@@ -267,23 +296,24 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--replay", metavar="TARGET:NUMBER")
-    parser.add_argument("--list", action="store_true", help="the targets and their shares")
+    parser.add_argument("--list", action="store_true", help="how many inputs each target gets")
     parser.add_argument("--sizes", action="store_true", help="the files of sizes.py, measured")
     options = parser.parse_args()
     unknown = [name for name in options.targets if name not in TARGETS]
     if unknown:
         parser.error(f"no target {', '.join(unknown)}; there are {', '.join(TARGETS)}")
+    inputs = schedule(options.targets or list(TARGETS), options.inputs)
     if options.list:
-        print("\n".join(f"{target.share:5d} {name}" for name, target in TARGETS.items()))
+        counts = Counter(name for name, _ in inputs)
+        print("\n".join(f"{count:6d} {name}" for name, count in counts.most_common()))
         return 0
     if options.sizes:
         return sizes.measure_all(options.targets)
-    with tempfile.TemporaryDirectory(prefix="dejacue-fuzz-") as place:
+    with tempfile.TemporaryDirectory(prefix="dejacue-fuzz-", dir=roomy_memory()) as place:
         commands.alone(Path(place))
         if options.replay:
             name, _, number = options.replay.rpartition(":")
             return replay(name, int(number), options.seed, Path(place))
-        inputs = schedule(options.targets or list(TARGETS), options.inputs)
         began = time.monotonic()
         failed = run(inputs, options.seed, options.jobs, Path(place))
         os.chdir("/")
