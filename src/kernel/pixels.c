@@ -369,16 +369,19 @@ static PyObject *box(PyObject *self, PyObject *args) {
 
 static PyObject *labels(PyObject *self, PyObject *args) {
     (void)self;
-    Py_buffer stream, out;
+    Py_buffer stream, out, room;
     int height, width, depth, failed = 1;
-    if (!PyArg_ParseTuple(args, "y*w*iii", &stream, &out, &height, &width, &depth)) return NULL;
+    if (!PyArg_ParseTuple(args, "y*w*w*iii", &stream, &out, &room, &height, &width, &depth))
+        return NULL;
     const int fits = height > 0 && width > 0 && out.len == (int64_t)height * width &&
-                     (depth == 1 || depth == 2 || depth == 4 || depth == 8);
+                     (depth == 1 || depth == 2 || depth == 4 || depth == 8) &&
+                     room.len >= png_room(height, width, depth);
     Py_BEGIN_ALLOW_THREADS
-    if (fits) failed = png_labels(stream.buf, stream.len, out.buf, height, width, depth);
+    if (fits) failed = png_labels(stream.buf, stream.len, out.buf, room.buf, height, width, depth);
     Py_END_ALLOW_THREADS
     PyBuffer_Release(&stream);
     PyBuffer_Release(&out);
+    PyBuffer_Release(&room);
     if (!fits) return PyErr_SetString(PyExc_ValueError, "the buffers do not fit the sizes"), NULL;
     return PyBool_FromLong(!failed);
 }

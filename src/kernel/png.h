@@ -172,7 +172,10 @@ FAST static uint32_t adler(const uint8_t *p, int64_t n) {
     while (n > 0) {
         const int some = n < 4096 ? (int)n : 4096; /* so many do not overflow 32 bits */
         uint32_t sum = 0, weighted = 0;
-        for (int k = 0; k < some; k++) sum += p[k], weighted += (uint32_t)(some - k) * p[k];
+        uint8_t any = 0; /* most of a mask is not the object */
+        for (int k = 0; k < some; k++) any |= p[k];
+        if (any)
+            for (int k = 0; k < some; k++) sum += p[k], weighted += (uint32_t)(some - k) * p[k];
         b = (b + (uint32_t)some * a % 65521 + weighted % 65521) % 65521;
         a = (a + sum) % 65521;
         p += some, n -= some;
@@ -247,12 +250,16 @@ static int unfilter(int kind, uint8_t *restrict row, const uint8_t *restrict abo
     }
 }
 
-/* (height, width) numbers of a zlib stream of PNG rows with 1, 2, 4 or 8 bits a pixel. */
-static int png_labels(const uint8_t *in, int64_t length, uint8_t *out, int64_t height,
-                      int64_t width, int depth) {
+/* Bytes of memory that png_labels() works in. */
+static int64_t png_room(int64_t height, int64_t width, int depth) {
     const int64_t step = (width * depth + 7) / 8;
-    uint8_t *raw = malloc((size_t)((step + 1) * height + step));
-    if (!raw) return -1;
+    return (step + 1) * height + step;
+}
+
+/* (height, width) numbers of a zlib stream of PNG rows with 1, 2, 4 or 8 bits a pixel. */
+static int png_labels(const uint8_t *in, int64_t length, uint8_t *out, uint8_t *raw,
+                      int64_t height, int64_t width, int depth) {
+    const int64_t step = (width * depth + 7) / 8;
     const uint8_t *above = memset(raw + (step + 1) * height, 0, (size_t)step);
     int failed = inflate_whole(in, length, raw, (step + 1) * height);
     for (int64_t y = 0; y < height && !failed; y++, out += width) {
@@ -266,7 +273,6 @@ static int png_labels(const uint8_t *in, int64_t length, uint8_t *out, int64_t h
                 out[x] = (uint8_t)(row[x * depth / 8] >> shift & ((1 << depth) - 1));
             }
     }
-    free(raw);
     return failed;
 }
 #endif

@@ -66,7 +66,8 @@ def png(rng: Random, valid: Path, folder: Path) -> None:
         stream = stream[:2] + body
     if kind == 2:
         sizes = [rng.choice((height, width, rng.choice(mutate.NUMBERS))) for _ in range(2)]
-        _pixels.labels(stream, np.zeros(height * width, np.uint8), *sizes, depth)
+        room = np.zeros(rng.choice((0, (height + 1) * (width + 1))), np.uint8)
+        _pixels.labels(stream, np.zeros(height * width, np.uint8), room, *sizes, depth)
     head = struct.pack(">IIBBBBB", width, height, depth, 3, 0, 0, 0)
     parts = ((b"IHDR", head), (b"PLTE", bytes(768)), (b"IDAT", stream), (b"IEND", b""))
     path = folder / "x.png"

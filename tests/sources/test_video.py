@@ -1171,3 +1171,22 @@ def test_without_a_gpu_the_hardware_decoder_is_refused(source_file) -> None:
         pass
     with refused(file=path, field="decoder", remedy="use the software decoder"):
         open_video(path, decoder="hardware")
+
+
+def test_a_file_is_opened_once_for_its_first_pass_and_only_the_last_is_kept(tmp_path, monkeypatch):
+    paths = [write_video(tmp_path / f"{k}.mp4", pictures(), 10) for k in range(2)]
+    opened: list[str] = []
+    real = av.open
+
+    def counted(path: str, **options: Any) -> Any:
+        opened.append(Path(path).stem)
+        return real(path, **options)
+
+    monkeypatch.setattr(av, "open", counted)
+    first, second = map(open_video, paths)
+    assert [frame.index for frame in second] == list(range(COUNT))
+    assert opened == ["0", "1"]
+    assert [frame.index for frame in first] == list(range(COUNT))
+    assert opened == ["0", "1", "0"]
+    assert [frame.index for frame in second] == list(range(COUNT))
+    assert opened == ["0", "1", "0", "1"]

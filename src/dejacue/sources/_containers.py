@@ -17,8 +17,9 @@ import itertools
 import math
 import os
 import re
+from collections import deque
 from collections.abc import Callable, Generator, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,9 @@ _LISTED = re.compile(r"^(?!#)(.+)$", re.MULTILINE)
 _LISTED_URI = re.compile(r'URI="([^"]+)"')
 _DYNAMIC = re.compile(rb"""<MPD[^>]*\stype=["']dynamic""")
 _SLACK_S = 0.5  # headers round; a stream that ends this much early is not called truncated
+
+
+_KEPT: deque[Container] = deque()  # whose files are open
 
 
 class _Damage(Exception):
@@ -63,7 +67,8 @@ class Container:
             raise InputError("is empty (0 bytes)", remedy="copy or record it again")
         self.identity = [(path.name, stat.st_size, stat.st_mtime_ns)]
         _check_ends(path)
-        with self.opened() as container:
+        container = self.opened()
+        try:
             stream = video_stream(container, number)
             check_size(stream.codec_context.width, stream.codec_context.height)
             self.number = stream.index
@@ -79,8 +84,26 @@ class Container:
             self._count = stream.frames  # 0 where the format has no such field
             if "mp4" in container.format.name:  # its index knows of fragments and edit lists
                 self._count = sum(not entry.is_discard for entry in stream.index_entries)
+        except BaseException:
+            container.close()
+            raise
+        self._keep(container)
         if hardware:
             self._try_hardware()
+
+    def _keep(self, container: Any) -> None:
+        """Keep the file open for the pass that usually follows: FFmpeg has decoded frames of it to
+        know its order, which takes as long as some twenty frames. Only the last one is kept."""
+        self._ready = container
+        _KEPT.append(self)
+        while len(_KEPT) > 1:
+            with suppress(IndexError):  # another thread was faster
+                _KEPT.popleft().close()
+
+    def close(self) -> None:
+        """Close what is kept open; a later pass opens the file again."""
+        if (container := self.__dict__.pop("_ready", None)) is not None:
+            container.close()
 
     def expected(self, sampling: Sampling) -> int | None:
         """Return how many frames will be taken, as far as the header says."""
@@ -192,9 +215,13 @@ class Container:
             raise InputError(problem, field="decoder", remedy="use the software decoder")
 
     def opened(self) -> Any:
+        """Return the file as FFmpeg opens it, for one pass."""
         import av
         from av.codec.hwaccel import HWAccel
 
+        ready = self.__dict__.pop("_ready", None)  # at once, in any thread
+        if ready is not None and not self._hardware:
+            return ready
         gpu = HWAccel("cuda", allow_software_fallback=False) if self._hardware else None
         try:
             # a colon in a name is not a protocol; titles may be in any encoding, and are not read

@@ -56,8 +56,10 @@ def read_flat_png(path: Path, pool: BufferPool | None = None) -> NDArray[np.uint
     if depth not in DEPTHS.get(kind, ()) or any(rest) or not 0 < width < 1 << 31 or not height:
         return None
     check_size(width, height)
-    array = (pool or BufferPool()).empty((height, width))
-    return array if compiled.labels(stream, array, height, width, depth) else None
+    pool = pool or BufferPool()
+    rows, room = (pool.empty(((height + 1) * (width + 1),)) for _ in range(2))  # of one size
+    array = rows[: height * width].reshape(height, width)
+    return array if compiled.labels(stream, array, room, height, width, depth) else None
 
 
 def _parts(content: bytes) -> tuple[bytes, Any] | None:
@@ -129,6 +131,8 @@ class LabelRows(Rows):
                     )
             return dict.fromkeys(self._known or (), np.not_equal(array, 0, self._mask_like(array)))
         if ids is None:
+            if array.dtype == np.uint8 and self._row_values(row) <= {1}:
+                return {0: array.view(np.bool_)}
             mask = self._mask_like(array)
             if array.dtype == np.uint8:  # neither 0 nor void, in two passes over the same bytes
                 np.subtract(array, np.uint8(1), mask.view(np.uint8))
@@ -262,7 +266,8 @@ def refuse_photograph(array: NDArray[Any]) -> None:
     lines = array[:: max(1, len(array) // INSPECTED_LINES)]
     lines = lines if lines.ndim == 2 else lines[..., :3].max(axis=-1)
     differ = lines[:, 1:] != lines[:, :-1]
-    if differ.size and differ.mean() > PHOTOGRAPH_SHARE and len(np.unique(lines)) > MAX_LABELS:
+    share = np.count_nonzero(differ) / max(1, differ.size)
+    if share > PHOTOGRAPH_SHARE and len(np.unique(lines)) > MAX_LABELS:
         raise InputError("is a photograph, not a mask", remedy=A_MASK)
 
 
