@@ -4,60 +4,21 @@ overlap → averages and resampling; agreement; evaluate() puts the first two to
 and references.
 """
 
-from dejacue.evaluation.agreement import (
-    Agreement,
-    PassAgreement,
-    Scope,
-    agreement,
-    boundary_sensitivity,
-    cohen_kappa,
-)
-from dejacue.evaluation.evaluate import Estimate, Evaluation, evaluate
-from dejacue.evaluation.overlap import (
-    METRICS,
-    best_tiou,
-    metrics,
-    oracle_tiou,
-    paired_tiou,
-    recall_at,
-    tiou,
-)
-from dejacue.evaluation.resampling import (
-    Paired,
-    bootstrap_interval,
-    compare,
-    group_means,
-    holm,
-    nested_mean,
-    sign_flip,
-    sign_flip_exact,
-    stratified_interval,
-)
-
-__all__ = [
-    "METRICS",
-    "Agreement",
-    "Estimate",
-    "Evaluation",
-    "Paired",
-    "PassAgreement",
-    "Scope",
-    "agreement",
-    "best_tiou",
-    "bootstrap_interval",
-    "boundary_sensitivity",
-    "cohen_kappa",
-    "compare",
-    "evaluate",
-    "group_means",
-    "holm",
-    "metrics",
-    "nested_mean",
-    "oracle_tiou",
-    "paired_tiou",
-    "recall_at",
-    "sign_flip",
-    "sign_flip_exact",
-    "stratified_interval",
-    "tiou",
-]
+from dejacue.evaluation.agreement import cohen_kappa as cohen_kappa
+from dejacue.evaluation.evaluate import Estimate as Estimate
+from dejacue.evaluation.evaluate import Evaluation as Evaluation
+from dejacue.evaluation.evaluate import evaluate as evaluate
+from dejacue.evaluation.overlap import METRICS as METRICS
+from dejacue.evaluation.overlap import best_tiou as best_tiou
+from dejacue.evaluation.overlap import metrics as metrics
+from dejacue.evaluation.overlap import recall_at as recall_at
+from dejacue.evaluation.overlap import tiou as tiou
+from dejacue.evaluation.resampling import Paired as Paired
+from dejacue.evaluation.resampling import bootstrap_interval as bootstrap_interval
+from dejacue.evaluation.resampling import compare as compare
+from dejacue.evaluation.resampling import group_means as group_means
+from dejacue.evaluation.resampling import holm as holm
+from dejacue.evaluation.resampling import nested_mean as nested_mean
+from dejacue.evaluation.resampling import sign_flip as sign_flip
+from dejacue.evaluation.resampling import sign_flip_exact as sign_flip_exact
+from dejacue.evaluation.resampling import stratified_interval as stratified_interval

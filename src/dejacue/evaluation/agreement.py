@@ -1,21 +1,12 @@
-"""How far two annotation passes agree, and how much scores depend on whose boundaries count (§7).
-
-Labels are anything that can be compared; every pass has one label per frame.
-"""
+"""How far two annotation passes agree (§7); every pass has one label per frame."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from itertools import compress
 
-import numpy as np
-from numpy.typing import ArrayLike
-
-from dejacue.errors import InputError, named, unknown
-from dejacue.evaluation.overlap import METRICS, best_tiou, metrics
-from dejacue.evaluation.resampling import Levels, group_means
+from dejacue.errors import InputError
 
 Labels = Sequence[Hashable]
 
@@ -36,22 +27,6 @@ class Agreement:
     kappa: float
 
 
-@dataclass(frozen=True)
-class Scope:
-    """Says how far passes agree over some frames; macro averages the exact rates of histories."""
-
-    pooled: Agreement
-    macro: float
-
-
-@dataclass(frozen=True)
-class PassAgreement:
-    """Says how far passes agree over all frames and, if these are given, over stable frames."""
-
-    all_frames: Scope
-    stable_frames: Scope | None = None
-
-
 def cohen_kappa(first: Labels, second: Labels) -> Agreement:
     """Return exact rate and Cohen's κ of two label sequences of one length.
 
@@ -60,11 +35,9 @@ def cohen_kappa(first: Labels, second: Labels) -> Agreement:
     """
     a, b = list(first), list(second)
     if len(a) != len(b):
-        raise InputError(
-            f"one pass has {len(a)} labels, the other {len(b)}; both must label the same frames",
-            field="second",
-            value=len(b),
-        )
+        problem = f"one pass has {len(a)} labels, the other {len(b)}"
+        remedy = "both must label the same frames"
+        raise InputError(problem, field="second", value=len(b), remedy=remedy)
     if not a:
         raise InputError("nothing to compare: both passes are empty", field="first")
     if None in a or None in b:
@@ -77,83 +50,3 @@ def cohen_kappa(first: Labels, second: Labels) -> Agreement:
     observed, chance = agreed / len(a), pairs / len(a) ** 2
     kappa = (observed - chance) / (1 - chance) if pairs < len(a) ** 2 else 1.0
     return Agreement(len(a), agreed, observed, chance, kappa)
-
-
-def agreement(
-    passes: Mapping[str, tuple[Labels, Labels]], stable: Mapping[str, Sequence[bool]] | None = None
-) -> PassAgreement:
-    """Return agreement over several histories, pooled over frames and as a mean over histories.
-
-    passes   history → labels of the first pass, labels of the second
-    stable   history → for each of its frames, whether it is stable; every history needs one mask,
-             and at least one stable frame
-    """
-    if not passes:
-        problem = "nothing to compare: give the two passes of at least one history"
-        raise InputError(problem, field="passes")
-    everything = _scope(passes)
-    if stable is None:
-        return PassAgreement(everything)
-    for history in stable:
-        if history not in passes:
-            raise unknown("history in the stable frames", history, passes)
-    for history in passes:
-        if history not in stable:
-            problem = f"history {history}: no mask of stable frames; give one"
-            raise InputError(problem, field="stable", value=history)
-    masked = {history: _masked(history, *passes[history], stable[history]) for history in passes}
-    return PassAgreement(everything, _scope(masked))
-
-
-def _masked(
-    history: str, first: Labels, second: Labels, mask: Sequence[bool]
-) -> tuple[Labels, ...]:
-    stable = np.asarray(list(mask))
-    problem = None
-    if stable.dtype != np.bool_ or stable.shape != (len(first),):
-        problem = (
-            f"the mask of stable frames must contain {len(first)} booleans, not {stable.dtype} of "
-            f"shape {stable.shape}"
-        )
-    elif not stable.any():
-        problem = "no stable frame to compare; leave this history out"
-    if problem is not None:
-        raise InputError(f"history {history}: {problem}", field="stable", value=history)
-    return tuple(list(compress(labels, stable)) for labels in (first, second))
-
-
-def _scope(passes: Mapping[str, Sequence[Labels]]) -> Scope:
-    rates = []
-    pooled: tuple[list[Hashable], list[Hashable]] = ([], [])
-    for history, pair in passes.items():
-        if len(pair) != 2:
-            problem = f"history {history}: {len(pair)} passes; give exactly two"
-            raise InputError(problem, field="passes", value=len(pair))
-        with named(f"history {history}"):
-            rates.append(cohen_kappa(*pair).observed)
-        for labels, added in zip(pooled, pair, strict=True):
-            labels.extend(added)
-    return Scope(cohen_kappa(*pooled), sum(rates) / len(rates))
-
-
-def boundary_sensitivity(
-    retrieved: ArrayLike, reference_sets: Mapping[str, Sequence[ArrayLike]], levels: Levels
-) -> dict[str, dict[str, float]]:
-    """Score the same retrieved windows against the references of several annotators.
-
-    retrieved        (R, 2) windows
-    reference_sets   name → for each retrieved window, its reference windows
-    levels           as in group_means, from fine to coarse
-
-    Returns name → r1_03, r1_05 and top1_tiou: uniform means over the groups of the last level.
-    """
-    if not reference_sets:
-        problem = "nothing to score against: give at least one set of references"
-        raise InputError(problem, field="reference_sets")
-    scores = {}
-    for name, references in reference_sets.items():
-        with named(f'references "{name}"'):
-            overlaps = best_tiou(retrieved, references)
-        _, means = group_means(metrics(overlaps), levels)
-        scores[name] = dict(zip(METRICS, means.mean(axis=0).tolist(), strict=True))
-    return scores

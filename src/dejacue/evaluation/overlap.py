@@ -43,24 +43,16 @@ def tiou(retrieved: ArrayLike, references: ArrayLike) -> Floats:
     """Return (R, K) overlaps of R retrieved with K reference windows, |∩| / |∪| in frames."""
     a = as_windows(retrieved, "retrieved windows")[:, None, :]
     b = as_windows(references, "reference windows")[None, :, :]
-    return _overlap(a, b)
+    return overlap(a, b)
 
 
-def paired_tiou(first: ArrayLike, second: ArrayLike) -> Floats:
-    """Return the overlap (n,) of each window with the one in the same row of the other table."""
-    a, b = as_windows(first, "first windows"), as_windows(second, "second windows")
-    if len(a) != len(b):
-        problem = f"{len(a)} windows cannot be paired with {len(b)}"
-        raise InputError(problem, field="second", value=len(b))
-    return _overlap(a, b)
-
-
-def _overlap(a: Ints, b: Ints) -> Floats:
+def overlap(a: Ints, b: Ints) -> Floats:
+    """Return |∩| / |∪| in frames of windows (…, 2), row by row."""
     common = np.minimum(a[..., 1], b[..., 1]) - np.maximum(a[..., 0], b[..., 0]) + 1
     common = np.maximum(common, 0)
     lengths = (a[..., 1] - a[..., 0] + 1) + (b[..., 1] - b[..., 0] + 1)
-    overlap: Floats = common / (lengths - common)
-    return overlap
+    shares: Floats = common / (lengths - common)
+    return shares
 
 
 def best_tiou(retrieved: ArrayLike, references: Sequence[ArrayLike]) -> Floats:
@@ -82,7 +74,7 @@ def best_tiou(retrieved: ArrayLike, references: Sequence[ArrayLike]) -> Floats:
     if not counts:
         return np.empty(0)
     flat = as_windows(np.concatenate(tables), "reference windows")
-    overlaps = _overlap(np.repeat(windows, counts, axis=0), flat)
+    overlaps = overlap(np.repeat(windows, counts, axis=0), flat)
     return np.maximum.reduceat(overlaps, np.cumsum([0, *counts[:-1]]))
 
 
@@ -99,36 +91,3 @@ def metrics(overlaps: ArrayLike) -> Floats:
     """Return (n, 3): the METRICS of every overlap."""
     values = np.asarray(overlaps, dtype=np.float64)
     return np.stack([recall_at(0.3, values), recall_at(0.5, values), values], axis=1)
-
-
-def oracle_tiou(windows: ArrayLike, references: Sequence[ArrayLike]) -> Floats:
-    """Return (R,) overlap of the best of all windows with each list of references.
-
-    Among windows of one length the overlap with a reference rises, stays and falls with the
-    start, so the two starts beside the beginning of the plateau decide: C windows are sorted,
-    not compared.
-    """
-    rows = as_windows(windows, "candidates")
-    tables = [as_windows(table, "reference windows") for table in references]
-    if not len(rows) or not all(map(len, tables)):
-        problem = "the best overlap needs candidates, and at least one reference in every list"
-        raise InputError(problem, field="references" if len(rows) else "windows")
-    if not tables:
-        return np.empty(0)
-    low, high = int(rows[:, 0].min()), int(rows[:, 0].max())
-    room = high - low + 2
-    lengths = rows[:, 1] - rows[:, 0] + 1
-    keys = lengths * room + (rows[:, 0] - low)  # by length, then by start
-    if (keys[1:] < keys[:-1]).any():
-        keys = np.sort(keys)
-        lengths = keys // room
-    known = lengths[np.flatnonzero(np.diff(lengths, prepend=0))][:, None]
-    flat = np.concatenate(tables)
-    plateau = np.minimum(flat[:, 0], flat[:, 1] - known + 1)  # (lengths, references)
-    at = np.searchsorted(keys, known * room + np.clip(plateau - low, 0, room - 1))
-    best = np.zeros(len(flat))
-    for beside in (np.maximum(at - 1, 0), np.minimum(at, len(keys) - 1)):
-        length, start = np.divmod(keys[beside], room)
-        nearest = np.stack([start + low, start + low + length - 1], axis=-1)
-        np.maximum(best, _overlap(nearest, flat).max(axis=0), out=best)
-    return np.maximum.reduceat(best, np.cumsum([0, *map(len, tables[:-1])]))

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dejacue.errors import InputError
-from dejacue.evaluation.overlap import as_windows, paired_tiou
+from dejacue.evaluation.overlap import as_windows
 from dejacue.records.arrays import Floats, Ints
+from dejacue_paper.evaluation.overlap import paired_tiou
 
 
 def paraphrase_pairs(windows: ArrayLike, groups: Sequence[Hashable]) -> tuple[Ints, Floats, Floats]:

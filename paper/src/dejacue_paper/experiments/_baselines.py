@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.evaluation import oracle_tiou
 from dejacue.method.durations import PUBLISHED
 from dejacue.method.scan import candidate_windows
 from dejacue_paper.data.release import ReleaseEntry
+from dejacue_paper.evaluation.overlap import oracle_tiou
 from dejacue_paper.experiments.corpus import Corpus, Table
 from dejacue_paper.experiments.table import Value, with_intervals
 

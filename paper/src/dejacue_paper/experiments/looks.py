@@ -11,13 +11,13 @@ from functools import partial
 
 import numpy as np
 
-from dejacue.evaluation.overlap import paired_tiou
 from dejacue.method.localization import description_windows
 from dejacue.method.looks import AUTO, Flags, Looks, Rows, fill, look_less
 from dejacue.method.plan import Plan
 from dejacue.records import History, Timeline, Vocabulary
 from dejacue.records.history import seen_text
 from dejacue_paper.data.release import ReleaseEntry
+from dejacue_paper.evaluation.overlap import paired_tiou
 from dejacue_paper.experiments.beyond import HALVES, sets
 from dejacue_paper.experiments.corpus import Benchmark, Corpus
 from dejacue_paper.experiments.examples import inside, rendered_corpus, with_frames

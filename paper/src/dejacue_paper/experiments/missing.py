@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.evaluation import oracle_tiou
 from dejacue.evaluation.overlap import METRICS
 from dejacue.method.plan import Plan
 from dejacue.method.scan import candidate_windows, select
 from dejacue.method.scan_readout import Scan, schedule_of
 from dejacue_paper.data.release import ReleaseEntry
+from dejacue_paper.evaluation.overlap import oracle_tiou
 from dejacue_paper.experiments import perturb
 from dejacue_paper.experiments._identity import edge_hits
 from dejacue_paper.experiments.corpus import SCAN, Benchmark, Corpus, Table

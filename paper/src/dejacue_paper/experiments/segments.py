@@ -7,11 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.evaluation import metrics, oracle_tiou
+from dejacue.evaluation import metrics
 from dejacue.method.contrast import Contrast
 from dejacue.method.segmentation import segments
 from dejacue.records import History
 from dejacue_paper.data.release import ReleaseEntry
+from dejacue_paper.evaluation.overlap import oracle_tiou
 from dejacue_paper.experiments.beyond import HALVES, sets
 from dejacue_paper.experiments.corpus import Benchmark, Corpus, Table
 from dejacue_paper.experiments.table import Experiment, Result, Value

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError
-from dejacue.evaluation import paired_tiou
 from dejacue.method.coordinates import as_coordinates, check_pair, query_directions, unit_rows
 from dejacue.records import History, Vocabulary, Window
+from dejacue_paper.evaluation.overlap import paired_tiou
 
 Rows = NDArray[np.float32]
 EVENT_KERNEL = 2  # frames on each side of a change
