@@ -63,18 +63,14 @@ def template(
         raise InputError(problem, field="frames")
     for before, after in pairwise(observed):
         if after <= before:
-            raise InputError(
+            problem = (
                 f"history {history}: frames are not in order ({before} is followed by {after}); "
-                "sort them and keep one of each",
-                field="frames",
-                value=after,
+                "sort them and keep one of each"
             )
+            raise InputError(problem, field="frames", value=after)
     if annotator_key(annotator) == CONSENSUS:
-        raise InputError(
-            f'"{annotator}" is reserved for what two annotators agree on; choose another name',
-            field="annotator",
-            value=annotator,
-        )
+        problem = f'"{annotator}" is reserved for what two annotators agree on; choose another name'
+        raise InputError(problem, field="annotator", value=annotator)
     window = Window(observed[0], observed[-1])
     check_frames(window)
     labels: list[str | None] = ["unobserved"] * window.length
@@ -119,21 +115,15 @@ def disagreements(first: Pass, second: Pass) -> list[Disagreement]:
             field="states",
         )
     if annotator_key(first.annotator) == annotator_key(second.annotator):
-        raise InputError(
-            f'history {first.history}: both passes are by "{first.annotator.strip()}"; two '
-            "annotators must work independently",
-            field="annotator",
-            value=second.annotator,
-        )
+        problem = f'history {first.history}: both passes are by "{first.annotator.strip()}"'
+        remedy = "two annotators must work independently"
+        raise InputError(problem, field="annotator", value=second.annotator, remedy=remedy)
     for pass_ in (first, second):
         pass_.check_complete()
         if annotator_key(pass_.annotator) == CONSENSUS:
-            raise InputError(
-                f"history {pass_.history}: one of the passes is already a consensus; "
-                "give the two passes it was made from",
-                field="annotator",
-                value=pass_.annotator,
-            )
+            problem = f"history {pass_.history}: one of the passes is already a consensus"
+            remedy = "give the two passes it was made from"
+            raise InputError(problem, field="annotator", value=pass_.annotator, remedy=remedy)
     pairs = list(zip(first.labels, second.labels, strict=True))
     return [
         Disagreement(window, a, b)
@@ -187,12 +177,11 @@ def consensus(first: Pass, second: Pass, decisions: Decisions | None = None) -> 
     }
     missing = sorted(choices.keys() - decided.keys())
     if missing:
-        raise InputError(
+        problem = (
             f"frame {missing[0]} is not decided ({' or '.join(choices[missing[0]])}), one of "
-            f"{len(missing)} undecided frames on which the passes differ; decide all of them",
-            field="frame",
-            value=missing[0],
+            f"{len(missing)} undecided frames on which the passes differ; decide all of them"
         )
+        raise InputError(problem, field="frame", value=missing[0])
     frames = zip(frames_of(first.frames), first.labels, strict=True)
     labels = tuple(decided.get(frame, label) for frame, label in frames)
     return Pass(first.history, CONSENSUS, first.frames, labels, first.states)
@@ -210,19 +199,15 @@ def _check_decision(row: Disagreement, first: Pass, second: Pass) -> None:
             problem = f"frames {window}: both passes say {a} there, so there is nothing to decide"
             raise InputError(problem, field="frames", value=window)
         if (a, b) != (row.first, row.second):
-            raise InputError(
+            problem = (
                 f"frames {window} are decided between {row.first} and {row.second}, but the "
-                f"passes say {a} and {b}; decide them again",
-                field="frames",
-                value=window,
+                f"passes say {a} and {b}; decide them again"
             )
+            raise InputError(problem, field="frames", value=window)
     if row.label is None:
-        raise InputError(
-            f"frame {row.window.start} is not decided yet ({row.first} or {row.second}); replace "
-            f"null with one of {', '.join(first.known)}",
-            field="frame",
-            value=row.window.start,
-        )
+        problem = f"frame {row.window.start} is not decided yet ({row.first} or {row.second})"
+        remedy = f"replace null with one of {', '.join(first.known)}"
+        raise InputError(problem, field="frame", value=row.window.start, remedy=remedy)
 
 
 def events(pass_: Pass, minimum: int = MINIMUM) -> list[Event]:
@@ -285,12 +270,11 @@ def stable_reference(
         if (runs := tuple(_stable_runs(pass_, state, minimum)))
     }
     if not windows:
-        raise InputError(
+        problem = (
             f"history {pass_.history}: no state lasts {counted(minimum, 'frame')} or more, so "
-            "there is no reference; give a smaller minimum",
-            field="minimum",
-            value=minimum,
+            "there is no reference; give a smaller minimum"
         )
+        raise InputError(problem, field="minimum", value=minimum)
     return Reference(pass_.history, windows, component, pass_.frames)  # type: ignore[arg-type]
 
 

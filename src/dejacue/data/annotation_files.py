@@ -75,13 +75,12 @@ class Pass:
         """Refuse a pass with a frame that is not labelled."""
         if None in self.labels:
             frame = self.frames.start + self.labels.index(None)
-            raise InputError(
+            problem = (
                 f"frame {frame} is not labelled yet (pass of {self.annotator} over history "
                 f"{self.history}); replace every null with {', '.join(self.known[:-1])} or "
-                f"{self.known[-1]}",
-                field="frame",
-                value=frame,
+                f"{self.known[-1]}"
             )
+            raise InputError(problem, field="frame", value=frame)
 
 
 @dataclass(frozen=True)
@@ -203,19 +202,15 @@ def _with_states(
 
 def _check_adjacent(number: int, before: Window, after: Window) -> None:
     if after.start <= before.end:
-        raise InputError(
+        problem = (
             f"runs[{number}] starts at frame {after.start}, but runs[{number - 1}] covers "
-            f"{before}; runs must be in order and share no frame",
-            field="runs",
-            value=after.start,
+            f"{before}; runs must be in order and share no frame"
         )
+        raise InputError(problem, field="runs", value=after.start)
     if after.start > before.end + 1:
-        raise InputError(
-            f"no run covers the frames {Window(before.end + 1, after.start - 1)}; label them, as "
-            '"unobserved" where the object is not visible',
-            field="runs",
-            value=before.end + 1,
-        )
+        problem = f"no run covers the frames {Window(before.end + 1, after.start - 1)}"
+        remedy = 'label them, as "unobserved" where the object is not visible'
+        raise InputError(problem, field="runs", value=before.end + 1, remedy=remedy)
 
 
 def write_pass(path: str | os.PathLike[str], pass_: Pass, durable: bool = False) -> Path:
@@ -347,12 +342,9 @@ def filled(
             for frame in inside:
                 at = frame - blank.frames.start
                 if labels[at] not in (None, label):
-                    raise InputError(
-                        f'frame {frame} is marked both "{labels[at]}" and "{label}"; a frame has '
-                        "one label: shorten one of the spans",
-                        field="frame",
-                        value=frame,
-                    )
+                    problem = f'frame {frame} is marked both "{labels[at]}" and "{label}"'
+                    remedy = "a frame has one label: shorten one of the spans"
+                    raise InputError(problem, field="frame", value=frame, remedy=remedy)
                 labels[at] = label
     filled_in = (
         UNOBSERVED if before == UNOBSERVED else label or rest

@@ -161,12 +161,9 @@ def evaluate(
     )
     outside = _outside(windows, truth)
     if outside:
-        raise InputError(
-            f"windows outside the frames of the reference: {_shortened(outside)}",
-            field="frames",
-            value=outside,
-            remedy="correct the timelines, or the frames of the references",
-        )
+        problem = f"windows outside the frames of the reference: {_shortened(outside)}"
+        remedy = "correct the timelines, or the frames of the references"
+        raise InputError(problem, field="frames", value=outside, remedy=remedy)
     problems = _mismatches(windows, truth)
     queries = _common(windows, truth)
     listed = "; ".join(_sentences(problems, MAX_LISTED_NAMES))
@@ -174,12 +171,8 @@ def evaluate(
         problem = "the timelines and the references have nothing in common, so there is nothing to"
         raise InputError(f"{problem} evaluate; {listed}", field="references", value=problems)
     if problems and not only_common:
-        raise InputError(
-            listed,
-            field="only_common",
-            value=problems,
-            remedy="correct the files, or evaluate only what they share (only_common=True)",
-        )
+        remedy = "correct the files, or evaluate only what they share (only_common=True)"
+        raise InputError(listed, field="only_common", value=problems, remedy=remedy)
     return _measured(windows, truth, queries, tuple(_sentences(problems)), compared)
 
 
@@ -228,12 +221,9 @@ def _estimates(values: Floats) -> dict[str, Estimate]:
 def _comparisons(values: Mapping[str, Floats]) -> dict[str, dict[str, Paired]]:
     (first, base), *later = values.items()
     if later and len(base) < 2:
-        raise InputError(
-            "all histories come from one component, but comparing methods takes two or more",
-            field="component",
-            value=len(base),
-            remedy="evaluate each method alone, or name the components in the references",
-        )
+        problem = "all histories come from one component, but comparing methods takes two or more"
+        remedy = "evaluate each method alone, or name the components in the references"
+        raise InputError(problem, field="component", value=len(base), remedy=remedy)
     return {
         f"{name} - {first}": dict(zip(METRICS, compare(table, base), strict=True))
         for name, table in later

@@ -69,13 +69,12 @@ def _siblings(view: View, rows: Table) -> list[Table]:
     labels = view.vocabulary.labels
     states = np.stack([rows[labels == state].mean(axis=0) for state in range(labels.max() + 1)])
     if len(states) < 2:
-        raise InputError(
+        problem = (
             f"history {view.history.id}: its vocabulary has only one state, but sibling evidence "
-            "needs two",
-            field="states",
-            value=len(states),
-            remedy="add a state, or fit with the features vocabulary, absolute, dual",
+            "needs two"
         )
+        remedy = "add a state, or fit with the features vocabulary, absolute, dual"
+        raise InputError(problem, field="states", value=len(states), remedy=remedy)
     return [np.delete(states, label, axis=0) for label in labels]
 
 
@@ -222,13 +221,12 @@ class Calibrated(Readout):
     def _check(self, view: View) -> None:
         history = view.history
         if None not in (history.encoder, self.encoder) and history.encoder != self.encoder:
-            raise InputError(
+            problem = (
                 f'the model was fitted to features of "{self.encoder}", but history {history.id} '
-                f'has features of "{history.encoder}"',
-                field="encoder",
-                value=history.encoder,
-                remedy="encode with the same encoder, or fit again",
+                f'has features of "{history.encoder}"'
             )
+            remedy = "encode with the same encoder, or fit again"
+            raise InputError(problem, field="encoder", value=history.encoder, remedy=remedy)
         name = view.coordinates.name
         if name != DEFAULT_COORDINATES:
             problem = f"a calibrated readout has its own coordinates; leave out {name} coordinates"

@@ -111,13 +111,12 @@ def fit(
     known, notes = _labelled(_pairs(labelled, vocabulary, names), true, kernel)
     groups = {history.reference.component for history in known}
     if len(groups) < MIN_COMPONENTS:
-        raise InputError(
+        problem = (
             f"the labels come from {counted(len(groups), 'source video')}, but cross-validation "
-            f"needs {MIN_COMPONENTS} or more",
-            field="component",
-            value=len(groups),
-            remedy="label others, or name the components in the references",
+            f"needs {MIN_COMPONENTS} or more"
         )
+        remedy = "label others, or name the components in the references"
+        raise InputError(problem, field="component", value=len(groups), remedy=remedy)
     # Each fold, with the model that was chosen and fitted without it.
     unseen = [(out, _best(rest, _tried(rest, chosen, ridge), ridge)) for out, rest in _folds(known)]
     tried = _tried(known, chosen, ridge)
@@ -151,12 +150,11 @@ def _pairs(labelled: Any, vocabulary: Vocabulary | None, names: Sequence[str]) -
         elif isinstance(item, tuple) and len(item) == 2:
             pair = item
         else:
-            raise InputError(
+            problem = (
                 f"{brief(repr(item))}: give findings, pairs of a History and a Vocabulary, or "
-                "histories or a store with vocabulary=…",
-                field="labelled",
-                value=item,
+                "histories or a store with vocabulary=…"
             )
+            raise InputError(problem, field="labelled", value=item)
         check_pair(*pair)
         pairs.append(pair)
     return pairs
@@ -177,12 +175,9 @@ def _check_references(references: Sequence[Reference]) -> None:
         problem = f"history {twice} has two references; put its windows into one"
         raise InputError(problem, field="references", value=twice)
     if len({state for reference in references for state in reference.states}) < 2:
-        raise InputError(
-            "the labels cover only one state; label moments of two or more states, so that there "
-            "is something to tell apart",
-            field="states",
-            value=1,
-        )
+        problem = "the labels cover only one state"
+        remedy = "label moments of two or more states, so that there is something to tell apart"
+        raise InputError(problem, field="states", value=1, remedy=remedy)
 
 
 def _labelled(
@@ -197,20 +192,16 @@ def _labelled(
         by_name[history.id] = history, vocabulary
     lost = [r.history_id for r in references if r.history_id not in by_name]
     if lost:
-        raise InputError(
-            f"the references label history {lost[0]}, which is not among the histories given; add "
-            "it, or remove its labels",
-            field="references",
-            value=lost[0],
-        )
+        problem = f"the references label history {lost[0]}, which is not among the histories given"
+        remedy = "add it, or remove its labels"
+        raise InputError(problem, field="references", value=lost[0], remedy=remedy)
     encoders = {by_name[r.history_id][0].encoder for r in references} - {None}
     if len(encoders) > 1:
-        raise InputError(
+        problem = (
             "the histories were encoded with different encoders "
-            f"({', '.join(sorted(map(str, encoders)))}); fit one model per encoder",
-            field="encoder",
-            value=encoders,
+            f"({', '.join(sorted(map(str, encoders)))}); fit one model per encoder"
         )
+        raise InputError(problem, field="encoder", value=encoders)
     ordered = sorted(references, key=lambda reference: reference.history_id)
     with_notes = [_with_labels(*by_name[r.history_id], r, kernel) for r in ordered]
     labelled = [history for history, _ in with_notes if history is not None]
@@ -227,20 +218,18 @@ def _with_labels(
     history: History, vocabulary: Vocabulary, reference: Reference, kernel: str
 ) -> tuple[LabelledHistory | None, list[str]]:
     if vocabulary.examples or vocabulary.changes:
-        raise InputError(
+        problem = (
             f"history {history.id}: its vocabulary has examples, which a calibrated readout does "
-            "not read; fit on words alone",
-            field="examples",
-            value=history.id,
+            "not read; fit on words alone"
         )
+        raise InputError(problem, field="examples", value=history.id)
     for state in reference.states:
         if state not in vocabulary.states:
-            raise InputError(
+            problem = (
                 f'the references label state "{state}" of history {history.id}, which is not in '
-                f"its vocabulary ({', '.join(vocabulary.states)}); use the same words",
-                field="state",
-                value=state,
+                f"its vocabulary ({', '.join(vocabulary.states)}); use the same words"
             )
+            raise InputError(problem, field="state", value=state)
     frames = history.frames if history.source_frames is None else history.source_frames
     notes, masks = [], {}
     for state, windows in reference.states.items():
@@ -248,12 +237,11 @@ def _with_labels(
         for window in windows:
             within = (frames >= window.start) & (frames <= window.end)
             if not within.any():
-                raise InputError(
+                problem = (
                     f"reference {history.id}: the object is never observed in window {window} of "
-                    f'state "{state}"; correct the window, or remove it',
-                    field="window",
-                    value=window,
+                    f'state "{state}"; correct the window, or remove it'
                 )
+                raise InputError(problem, field="window", value=window)
             masks[state] |= within
             if np.any(np.diff(history.frames[within]) > 1):
                 notes.append(

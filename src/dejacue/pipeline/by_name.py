@@ -32,7 +32,6 @@ from dejacue.sources.build import EncoderInfo
 from dejacue.sources.catalogue import check_models
 from dejacue.sources.detectors import Detection, Detector, ObjectSearch, find_objects, load_detector
 from dejacue.sources.detectors.base import MAX_OVERLAP, merged, overlaps
-from dejacue.sources.detectors.looks import FramePlace, PictureReader
 from dejacue.sources.detectors.lost import LookingAgain
 from dejacue.sources.detectors.search import LOOKS, MAX_INSTANCES, Instance, Look, detection_of
 from dejacue.sources.detectors.zero_shot import DEFAULT
@@ -202,7 +201,7 @@ class RecordedTracker:
     @cached_property
     def passed(self) -> tuple[ObjectSearch, RecordedRows]:
         """Return what was found, and the masks of each frame."""
-        places: list[FramePlace] = []
+        places: list[tuple[int, int, float | None]] = []
         looks: list[Look] = []
         boxes: list[dict[int, Box]] = []
         rows: RecordedRows = []
@@ -210,7 +209,7 @@ class RecordedTracker:
 
         def pictures() -> Iterator[NDArray[np.uint8]]:
             for frame in self._video:
-                places.append(FramePlace(frame.index, frame.source, frame.time_s, frame.name))
+                places.append((frame.index, frame.source, frame.time_s))
                 yield frame.image
 
         length = self._video.length
@@ -221,8 +220,7 @@ class RecordedTracker:
                 Detection(box, seen[id].score, seen[id].name) for id, box in boxes[-1].items()
             ]
             detections.sort(key=lambda detection: -detection.score)
-            place = places[at]
-            looks.append(Look(place.index, place.source, place.time_s, 0, tuple(detections)))
+            looks.append(Look(*places[at], 0, tuple(detections)))
             rows.append({id: (pack(seen[id].mask), seen[id].presence) for id in boxes[-1]})
             for id in boxes[-1]:
                 best, _ = scores.get(id, (0.0, ""))
@@ -309,15 +307,10 @@ def _rows(video: Video, instances: Sequence[Instance], encoder: Encoder) -> NDAr
     by_frame: dict[int, list[int]] = defaultdict(list)
     for at, instance in enumerate(instances):
         by_frame[instance.frame].append(at)
-    places = [
-        FramePlace(frame, instances[first].source, instances[first].time_s, None)
-        for frame, (first, *_) in sorted(by_frame.items())
-    ]
     crops: dict[int, NDArray[np.uint8]] = {}
-    with PictureReader(video) as reader:
-        for place, picture in reader.pictures(places):
-            for at in by_frame[place.index]:
-                crops[at] = info.pixels(picture, box_mask(instances[at].box, picture))
+    for frame in video.frames_at(by_frame):
+        for at in by_frame[frame.index]:
+            crops[at] = info.pixels(frame.image, box_mask(instances[at].box, frame.image))
     rows = encoder.encode_images([crops[at] for at in range(len(instances))]).astype(np.float64)
     unit: NDArray[np.float64] = rows / np.linalg.norm(rows, axis=1, keepdims=True)
     return unit
@@ -407,16 +400,13 @@ def draw_objects(video: Video, search: ObjectSearch) -> bytes:
     by_frame: dict[int, list[Instance]] = defaultdict(list)
     for instance in search.instances:
         by_frame[instance.frame].append(instance)
-    first = [several[0] for _, several in sorted(by_frame.items())][:MAX_DRAWN]
-    places = [FramePlace(seed.frame, seed.source, seed.time_s, None) for seed in first]
     shots: list[Shot] = []
-    with PictureReader(video) as reader:
-        for place, picture in reader.pictures(places):
-            several = sorted(by_frame[place.index], key=lambda instance: instance.object)
-            boxes = {instance.object: instance.box for instance in several}
-            words = ", ".join(f"{near.object} {_place(search, near)}" for near in several)
-            time = "" if place.time_s is None else f" · {clock(place.time_s)}"
-            shots.append(Shot(with_boxes(picture, boxes), f"{place.source}{time} · {words}"))
+    for frame in video.frames_at(sorted(by_frame)[:MAX_DRAWN]):
+        several = sorted(by_frame[frame.index], key=lambda instance: instance.object)
+        boxes = {instance.object: instance.box for instance in several}
+        words = ", ".join(f"{near.object} {_place(search, near)}" for near in several)
+        time = "" if frame.time_s is None else f" · {clock(frame.time_s)}"
+        shots.append(Shot(with_boxes(frame.image, boxes), f"{frame.source}{time} · {words}"))
     objects = counted(len({instance.object for instance in search.instances}), "object")
     names = " or ".join(f'"{name}"' for name in search.names) or "in the example"
     return contact_sheet(shots, f"{objects} found as {names}; frame · time · numbers")

@@ -229,10 +229,8 @@ class Container:
         except av.FFmpegError as error:
             if self._hardware:
                 raise
-            raise InputError(
-                f"is not a video, or is truncated before its index ({error.strerror})",
-                remedy="try it in a player, or copy it again",
-            ) from None
+            problem = f"is not a video, or is truncated before its index ({error.strerror})"
+            raise InputError(problem, remedy="try it in a player, or copy it again") from None
         if container.format.name == "tty":  # FFmpeg renders any text file as video
             container.close()
             raise InputError("is text, not a video")

@@ -54,9 +54,8 @@ def write_whole(
     absolute = os.path.abspath(path)  # /dev/stdout leads to whatever file the screen was sent to
     special = os.path.dirname(absolute) in ("/dev", "/dev/fd") or absolute.startswith("/proc/")
     if special or (os.path.exists(target) and not os.path.isfile(target)):
-        raise InputError(
-            "is a folder or a device, not a file", file=path, remedy="give another name"
-        )
+        remedy = "give another name"
+        raise InputError("is a folder or a device, not a file", file=path, remedy=remedy)
     temporary, lock = None, None
     try:
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -198,14 +198,12 @@ def check_models(**names: str) -> None:
     else:
         listed = (f"{model.name} ({model.size()})" for model in missing.values())
         problem, size = f"{', '.join(listed)} are not all on this machine", ""
-    raise MissingData(
-        problem,
-        field=kind,
-        value=first.name,
-        remedy=f"download {'it' if len(missing) == 1 else 'them'} with dejacue weights fetch "
+    remedy = (
+        f"download {'it' if len(missing) == 1 else 'them'} with dejacue weights fetch "
         f"{names_to_fetch}{size}, or see dejacue weights ls {names_to_fetch} if there is no "
-        f"connection; {_instead(missing)}",
+        f"connection; {_instead(missing)}"
     )
+    raise MissingData(problem, field=kind, value=first.name, remedy=remedy)
 
 
 def _what_is_wrong(model: CatalogueEntry) -> str:

@@ -103,9 +103,8 @@ def _picture(path: Path, frame: int | None) -> NDArray[np.uint8]:
             return picture.image
         raise InputError(f"{path} has no frame {frame}", field="example", value=frame)
     if not is_image(path):
-        raise InputError(
-            f"{path} is not a picture", field="example", remedy=f"an example is {KINDS}"
-        )
+        remedy = f"an example is {KINDS}"
+        raise InputError(f"{path} is not a picture", field="example", remedy=remedy)
     try:
         return read_rgb(path)
     except Unreadable as error:

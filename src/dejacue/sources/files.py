@@ -333,12 +333,9 @@ def _template_variant(
 ) -> NDArray[Any]:
     if "variant_names" not in arrays:
         if templates is not None:
-            raise InputError(
-                "holds one form of each description, so there are no templates to choose from",
-                field="templates",
-                value=templates,
-                remedy="leave templates out",
-            )
+            problem = "holds one form of each description, so there are no templates to choose from"
+            remedy = "leave templates out"
+            raise InputError(problem, field="templates", value=templates, remedy=remedy)
         return features
     known = [str(variant) for variant in arrays["variant_names"].ravel().tolist()]
     if features.ndim != 3 or len(features) != len(known):

@@ -271,12 +271,9 @@ def read_finding(folder: Path) -> Parts:
     for what in ("history", "vocabulary", "evidence", "pictures"):
         name = document.files.get(what, "")
         if not name or Path(name).name != name:
-            raise InputError(
-                f"names no file for its {what}",
-                file=folder / DOCUMENT,
-                field="files",
-                remedy="write the finding again",
-            )
+            problem = f"names no file for its {what}"
+            remedy = "write the finding again"
+            raise InputError(problem, file=folder / DOCUMENT, field="files", remedy=remedy)
         files[what] = folder / name
     history, vocabulary = read_history(files["history"]), read_vocabulary(files["vocabulary"])
     arrays = read_npz(files["evidence"], _EVIDENCE)
@@ -360,13 +357,12 @@ def read_document(folder: Path) -> Document:
             )
             raise InputError(problem, field="schema", value=schema)
         if len(version) > 9 or int(version) > VERSION:
-            raise InputError(
+            problem = (
                 f"was written by a newer dejacue (format version {version:.9}; this one reads "
-                f"{VERSION})",
-                field="schema",
-                value=schema,
-                remedy="update dejacue to read it",
+                f"{VERSION})"
             )
+            remedy = "update dejacue to read it"
+            raise InputError(problem, field="schema", value=schema, remedy=remedy)
         common: _Common
         if int(version) < VERSION:
             common = first = declared(document, _Version1)

@@ -383,13 +383,12 @@ def write_references(
         return write_document(path, {"schema": REFERENCES_SCHEMA}, "histories", lines)
     for record in records:
         if record.frames is not None or record.descriptions is not None:
-            raise InputError(
+            problem = (
                 f"a {'CSV' if _is_csv(path) else 'table'} cannot hold the frames and descriptions "
-                f'of history "{record.history_id}"',
-                file=path,
-                value=record.history_id,
-                remedy="give a name that ends in .json",
+                f'of history "{record.history_id}"'
             )
+            remedy = "give a name that ends in .json"
+            raise InputError(problem, file=path, value=record.history_id, remedy=remedy)
     rows = [row for record in records for row in record.to_rows()]
     if is_table(path):
         columns = {name: [row[name] for row in rows] for name in _REFERENCE_COLUMNS}
@@ -497,13 +496,12 @@ def _references_from_rows(rows: Cells) -> list[Reference]:
             windows.append(Window(row.start, row.end))
             known = components.get(row.history, row.component)
             if row.component not in (None, known):
-                raise InputError(
+                problem = (
                     f'history "{row.history}" has the component "{row.component}" here, but '
-                    f'"{known}" above',
-                    field="component",
-                    value=row.component,
-                    remedy="a history has one",
+                    f'"{known}" above'
                 )
+                remedy = "a history has one"
+                raise InputError(problem, field="component", value=row.component, remedy=remedy)
             if row.component is not None:
                 components[row.history] = row.component
     return [
@@ -627,12 +625,10 @@ def _rows(
         columns = [column.strip() for column in next(reader)]
         missing = [column for column in needed if column not in columns]
         if missing:
-            raise InputError(
-                f"no column {', '.join(missing)}",
-                field=missing[0],
-                remedy=f"the first line must name the columns {', '.join(needed)}, separated by "
-                "commas",
+            remedy = (
+                f"the first line must name the columns {', '.join(needed)}, separated by commas"
             )
+            raise InputError(f"no column {', '.join(missing)}", field=missing[0], remedy=remedy)
         repeated = [column for column, times in Counter(columns).items() if times > 1]
         if repeated:
             raise InputError("two columns have the same name", field=repeated[0])

@@ -39,13 +39,12 @@ def check_size(width: int, height: int) -> None:
     """Refuse a picture of more pixels than may be read."""
     limit = _limit.get()
     if width * height > limit:
-        raise InputError(
-            f"{width} × {height} pixels exceed the limit of {limit}",
-            field="max_pixels",
-            value=width * height,
-            remedy=f"make it smaller, or give max_pixels={width * height} (in Python: "
-            "sources.sizes.pixel_limit)",
+        problem = f"{width} × {height} pixels exceed the limit of {limit}"
+        remedy = (
+            f"make it smaller, or give max_pixels={width * height} (in Python: "
+            "sources.sizes.pixel_limit)"
         )
+        raise InputError(problem, field="max_pixels", value=width * height, remedy=remedy)
 
 
 @contextmanager

@@ -201,13 +201,12 @@ class Video:
                     continue
                 first = first or (source, frame.shape)
                 if frame.shape != first[1]:
-                    raise InputError(
+                    problem = (
                         f"frame {first[0]} has {_size(first[1])} pixels, but frame {source} has "
-                        f"{_size(frame.shape)}",
-                        field="frame",
-                        value=source,
-                        remedy="resize all frames to one size",
+                        f"{_size(frame.shape)}"
                     )
+                    remedy = "resize all frames to one size"
+                    raise InputError(problem, field="frame", value=source, remedy=remedy)
                 del picture, decoded  # while the next is decoded, the taker decides what is kept
                 yield frame
                 del frame

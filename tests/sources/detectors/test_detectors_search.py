@@ -13,7 +13,7 @@ from dejacue import plugins
 from dejacue.errors import Cancelled, InputError
 from dejacue.sources.detectors import Detection, find_objects, load_detector
 from dejacue.sources.detectors.base import merged
-from dejacue.sources.detectors.looks import MAX_LOOKS, FramePlace, PictureReader, SearchPlan
+from dejacue.sources.detectors.search import MAX_LOOKS, SearchPlan
 from dejacue.sources.video import open_video, write_video
 
 HEIGHT, WIDTH, RATE = 48, 80, 10
@@ -147,16 +147,6 @@ def test_pictures_of_a_turned_video_are_upright(tmp_path) -> None:
     assert (x1 - x0, y1 - y0) == pytest.approx((16, 20), abs=2)
 
 
-def test_a_video_that_cannot_be_read_at_any_place_is_passed_over_again(film, monkeypatch) -> None:
-    expected = find_objects(film, "cup", ColourDetector())
-    monkeypatch.setattr(PictureReader, "__init__", _without_frames)
-    assert find_objects(film, "cup", ColourDetector()) == expected
-
-
-def _without_frames(self, video) -> None:
-    self._video, self._frames = video, None
-
-
 def test_a_folder_of_images_without_times_is_searched(tmp_path) -> None:
     from PIL import Image
 
@@ -213,9 +203,9 @@ def test_of_frames_that_are_about_as_good_the_one_that_shows_most_is_the_start(t
 def plan_looks(seconds: float, cuts=(), *, rate=30.0, found=lambda position: False, **options):
     """Return the positions that are looked at, round by round."""
     count = round(seconds * rate)
-    places = [FramePlace(at, at, at / rate, None) for at in range(count)]
+    times_s = [at / rate for at in range(count)]
     edges = [0, *(round(cut * rate) for cut in cuts), count]
-    plan = SearchPlan(places, [(start, end - 1) for start, end in pairwise(edges)], **options)
+    plan = SearchPlan(times_s, [(start, end - 1) for start, end in pairwise(edges)], **options)
     rounds = []
     while positions := plan.next_round():
         rounds.append(positions)

@@ -53,12 +53,8 @@ def open_dataset(
         if reader is None:
             reader = _recognised(place)
         elif not reader.recognise(place):
-            raise InputError(
-                f"does not have the layout {layout}, which needs {reader.NEEDS}",
-                file=place,
-                field="layout",
-                value=layout,
-            )
+            problem = f"does not have the layout {layout}, which needs {reader.NEEDS}"
+            raise InputError(problem, file=place, field="layout", value=layout)
         return seconds.counted_in_frames(reader.read(place), progress or default_progress())
     except OSError as error:
         raise InputError(f"cannot be read ({error.strerror})", file=error.filename) from None
@@ -68,19 +64,14 @@ def _recognised(folder: Path) -> Layout:
     readers = READERS.loaded()
     names = [name for name, reader in readers.items() if reader.recognise(folder)]
     if not names:
-        raise InputError(
-            f"has none of the layouts {', '.join(READERS)}",
-            file=folder,
-            field="layout",
-            remedy="give the folder that contains the files (docs/data.md lists them), or name the "
-            "layout (layout=)",
+        problem = f"has none of the layouts {', '.join(READERS)}"
+        remedy = (
+            "give the folder that contains the files (docs/data.md lists them), or name the "
+            "layout (layout=)"
         )
+        raise InputError(problem, file=folder, field="layout", remedy=remedy)
     if len(names) > 1:
-        raise InputError(
-            f"could be {' or '.join(names)}",
-            file=folder,
-            field="layout",
-            value=names,
-            remedy=f"name the layout (layout={names[0]})",
-        )
+        problem = f"could be {' or '.join(names)}"
+        remedy = f"name the layout (layout={names[0]})"
+        raise InputError(problem, file=folder, field="layout", value=names, remedy=remedy)
     return readers[names[0]]

@@ -59,9 +59,8 @@ def clip_rows(
     and id → why not, of the others."""
     folder = None if masks is None else Path(masks)
     if folder is not None and not folder.is_dir():
-        raise InputError(
-            "no such folder of masks", file=folder, remedy="give the folder that contains ID.csv …"
-        )
+        remedy = "give the folder that contains ID.csv …"
+        raise InputError("no such folder of masks", file=folder, remedy=remedy)
     left_out: dict[str, str] = {}
     rows = []
     for clip in dataset.clips:
@@ -133,9 +132,7 @@ def vocabulary_documents(dataset: Dataset) -> dict[str, dict[str, Any]]:
         if clip.vocabulary is not None
     }
     if not documents:
-        raise InputError(
-            f"{dataset.layout} has no words for its states here",
-            file=dataset.folder,
-            remedy="write your own list with the states that it names",
-        )
+        problem = f"{dataset.layout} has no words for its states here"
+        remedy = "write your own list with the states that it names"
+        raise InputError(problem, file=dataset.folder, remedy=remedy)
     return documents

@@ -73,9 +73,8 @@ class Clip:
                 self.images, name=self.id, times_s=times, on_white=self.transparent, **chosen
             )
         if self.video is None:
-            raise InputError(
-                f'"{self.id}": its video is missing', field="video", remedy="download it first"
-            )
+            remedy = "download it first"
+            raise InputError(f'"{self.id}": its video is missing', field="video", remedy=remedy)
         return open_video(self.video, **chosen)
 
 
@@ -101,11 +100,8 @@ class Dataset:
         ]
         check(self.folder, twice)
         if not ids:
-            raise InputError(
-                f"contains nothing of {self.layout}",
-                file=self.folder,
-                remedy="is it the right folder?",
-            )
+            remedy = "is it the right folder?"
+            raise InputError(f"contains nothing of {self.layout}", file=self.folder, remedy=remedy)
 
     def __iter__(self) -> Iterator[Clip]:
         return iter(self.clips)
@@ -159,12 +155,8 @@ def check_plain(names: Iterable[str]) -> None:
     """Refuse names of files or folders that lead elsewhere."""
     for name in names:
         if not name or name in (".", "..") or set(name) & set("/\\\0"):
-            raise InputError(
-                f'"{shortened(name)}" is not a file name',
-                field="name",
-                value=name,
-                remedy="is the list damaged?",
-            )
+            problem = f'"{shortened(name)}" is not a file name'
+            raise InputError(problem, field="name", value=name, remedy="is the list damaged?")
 
 
 def folders_in(folder: Path) -> list[Path]:

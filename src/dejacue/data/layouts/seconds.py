@@ -344,12 +344,8 @@ def _read_howtochange(folder: Path) -> Dataset:
     rows = csv.DictReader(io.StringIO(read_text(path), newline=""))
     lacking = [column for column in COLUMNS if column not in (rows.fieldnames or ())]
     if lacking:
-        raise InputError(
-            f"has no column {', '.join(lacking)}",
-            file=path,
-            field=lacking[0],
-            remedy="is it the file of the set?",
-        )
+        problem = f"has no column {', '.join(lacking)}"
+        raise InputError(problem, file=path, field=lacking[0], remedy="is it the file of the set?")
     videos = videos_in(folder)
     words, problems = _vocabularies_in(folder, HOWTOCHANGE_STATES)
     clips: list[Clip] = []

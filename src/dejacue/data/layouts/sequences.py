@@ -167,12 +167,8 @@ def _read_vost_tas(folder: Path) -> Dataset:
     document = read_json(path)
     annotations = document.get("annotations") if isinstance(document, dict) else None
     if not isinstance(annotations, dict):
-        raise InputError(
-            'has no "annotations"',
-            file=path,
-            field="annotations",
-            remedy="is it the file of VOST-TAS?",
-        )
+        remedy = "is it the file of VOST-TAS?"
+        raise InputError('has no "annotations"', file=path, field="annotations", remedy=remedy)
     listed = document.get("frames")
     listed = listed if isinstance(listed, dict) else {}
     names = {name: name.rpartition("_")[0] for name in annotations}
@@ -210,9 +206,8 @@ def _tas_clip(name: str, instance: _Instance, sequence: Clip, frames: int | None
             )
         last = frames - 1
     if frames is not None and last >= frames:
-        raise InputError(
-            f"is annotated up to frame {last}, but has {frames} frames, counted from 0"
-        )
+        problem = f"is annotated up to frame {last}, but has {frames} frames, counted from 0"
+        raise InputError(problem)
     noun = _noun(sequence.id) or sequence.id
     states = _tas_states(instance, last, noun)
     words = None
@@ -263,9 +258,8 @@ def _result_in_words(change: _Transformation) -> str:
     )
     texts.pop("", None)
     if not texts:
-        raise InputError(
-            f"the transformation that starts at frame {change.start_frame} has no results"
-        )
+        problem = f"the transformation that starts at frame {change.start_frame} has no results"
+        raise InputError(problem)
     return " and ".join(texts)
 
 

@@ -78,32 +78,22 @@ def check_names(names: str | Sequence[str]) -> tuple[str, ...]:
     cleaned: dict[str, str] = {}
     for name in several:
         if not isinstance(name, str):
-            raise InputError(
-                f"the name {shortened(repr(name))} is not a text", field="names", value=name
-            )
+            problem = f"the name {shortened(repr(name))} is not a text"
+            raise InputError(problem, field="names", value=name)
         words = " ".join(name.split())
         if not any(letter.isalpha() for letter in words):
-            raise InputError(
-                f'the name "{shortened(words)}" has no letters',
-                field="names",
-                value=name,
-                remedy='name the object, such as "cup"',
-            )
+            problem = f'the name "{shortened(words)}" has no letters'
+            remedy = 'name the object, such as "cup"'
+            raise InputError(problem, field="names", value=name, remedy=remedy)
         if len(words) > MAX_NAME_LETTERS:
-            raise InputError(
-                f'the name "{shortened(words, 40)}" has {len(words)} letters',
-                field="names",
-                value=name,
-                remedy=f'use a few words, such as "glass cup" (at most {MAX_NAME_LETTERS} letters)',
-            )
+            problem = f'the name "{shortened(words, 40)}" has {len(words)} letters'
+            remedy = f'use a few words, such as "glass cup" (at most {MAX_NAME_LETTERS} letters)'
+            raise InputError(problem, field="names", value=name, remedy=remedy)
         cleaned.setdefault(words.lower(), words)
     if len(cleaned) > MAX_NAMES:
-        raise InputError(
-            f"{counted(len(cleaned), 'name')} are too many for one search",
-            field="names",
-            value=len(cleaned),
-            remedy=f"give at most {MAX_NAMES}",
-        )
+        problem = f"{counted(len(cleaned), 'name')} are too many for one search"
+        remedy = f"give at most {MAX_NAMES}"
+        raise InputError(problem, field="names", value=len(cleaned), remedy=remedy)
     return tuple(cleaned.values())
 
 
@@ -112,9 +102,8 @@ def check_picture(picture: NDArray[np.uint8], field: str = "picture") -> tuple[i
     fits = isinstance(picture, np.ndarray) and picture.dtype == np.uint8
     if not fits or picture.ndim != 3 or picture.shape[2] != 3 or not picture.size:
         what = f"{picture.dtype} of shape {picture.shape}" if hasattr(picture, "dtype") else "not"
-        raise InputError(
-            f"the {field} must be uint8 of shape (height, width, 3), but is {what}", field=field
-        )
+        problem = f"the {field} must be uint8 of shape (height, width, 3), but is {what}"
+        raise InputError(problem, field=field)
     return picture.shape[0], picture.shape[1]
 
 

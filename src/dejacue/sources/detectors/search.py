@@ -1,6 +1,6 @@
 """find_objects(): a video and names → where to start following each object.
 
-    all frames ─▶ shots (shots.py) ─▶ a few frames of each (looks.py) ─▶ detector ─▶ instances
+    all frames ─▶ shots (shots.py) ─▶ a few frames of each ─▶ detector ─▶ instances
 
 An instance is one thing in one shot, with the frame and the box that a tracker can start from. That
 two instances in different shots are the same object is not decided here.
@@ -8,16 +8,21 @@ two instances in different shots are the same object is not decided here.
 
 from __future__ import annotations
 
+import itertools
 import os
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.errors import InputError, counted
+from dejacue.errors import InputError, counted, unknown
+from dejacue.plugins import Registry
 from dejacue.progress import Progress, silent
 from dejacue.records import Window
+from dejacue.sources.detectors import zero_shot
 from dejacue.sources.detectors.base import (
     Detection,
     Detector,
@@ -26,8 +31,6 @@ from dejacue.sources.detectors.base import (
     check_picture,
     merged,
 )
-from dejacue.sources.detectors.loading import load_detector
-from dejacue.sources.detectors.looks import MAX_LOOKS, FramePlace, PictureReader, SearchPlan
 from dejacue.sources.detectors.shots import ShotDetector
 from dejacue.sources.tracks.base import Box, Prompt
 from dejacue.sources.video import Video, open_video
@@ -36,7 +39,50 @@ MAX_INSTANCES = 8  # of one shot
 NEAR_BEST = 0.9  # of the best score: frames as good as the best one, of which the fullest is taken
 SHOTS, LOOKS = "find shots", "look for the object"  # stages of progress
 
+MAX_LOOKS = 240
+FEW_LOOKS = 3  # of a shot, where something was found, too
+MAX_STRETCH_S, MAX_STRETCH_FRAMES = 60.0, 1500  # seconds, or frames where times are not known
+ALWAYS_ROUNDS = 3  # whatever the distance between looks; later ones keep …
+MIN_SPACING_S, MIN_SPACING_FRAMES = 1.0, 10  # … at least this
+
 Detect = Callable[[NDArray[np.uint8]], list[Detection]]
+DETECTORS: Registry[Callable[..., Detector]] = Registry("detectors", {})
+
+
+def load_detector(
+    name: str | os.PathLike[str] | None = None, *, device: str | None = None, **options: Any
+) -> Detector:
+    """Load a detector by its name, or from the folder of a model.
+
+    None             llmdet, which is not downloaded unasked
+    llmdet, grounding-dino, owlv2, …   through transformers (dejacue[track])
+    FOLDER, OWNER/REPOSITORY   another model of these kinds, on this machine or on the hub
+    others           plug-ins (dejacue.detectors)
+    """
+    if name is None:
+        from dejacue.sources.catalogue import check_models  # which knows the detectors
+
+        name = zero_shot.DEFAULT
+        check_models(detector=name)
+    name = os.fspath(name)
+    if name in zero_shot.REPOSITORIES or _is_model(name):
+        if options:
+            problem = f"{name} has no option {', '.join(options)}"
+            raise InputError(problem, field="options", remedy="leave it out")
+        return zero_shot.load(name, device=device)
+    if name not in DETECTORS:
+        raise unknown("detector", name, [*zero_shot.REPOSITORIES, "FOLDER", *DETECTORS])
+    detector = DETECTORS[name](device=device, **options)
+    if not isinstance(detector, Detector):
+        problem = f'the plug-in "{name}" returned a {type(detector).__name__}, not a Detector'
+        raise InputError(problem, field="detector", value=name)
+    return detector
+
+
+def _is_model(name: str) -> bool:
+    if name in DETECTORS:
+        return False
+    return "/" in name or os.sep in name or Path(name).expanduser().is_dir()
 
 
 @dataclass(frozen=True)
@@ -164,11 +210,9 @@ def find_objects(
     """
     _check_limits(threshold, max_looks, max_instances)
     if (example is None) == (not names):
-        raise InputError(
-            "give either names or an example",
-            field="names" if example is None else "example",
-            remedy='name the object, such as "cup"',
-        )
+        problem = "give either names or an example"
+        remedy = 'name the object, such as "cup"'
+        raise InputError(problem, field="names" if example is None else "example", remedy=remedy)
     names = check_names(names) if example is None else ()
     if example is not None:
         check_picture(example, "example")
@@ -178,40 +222,35 @@ def find_objects(
     threshold = usual if threshold is None else threshold
     if not isinstance(video, Video):
         video = open_video(video)
-    places, shots = find_shots(video, progress)
-    looks = _look(video, places, shots, detect, threshold, max_looks, progress)
+    times_s, shots = find_shots(video, progress)
+    looks = _look(video, times_s, shots, detect, threshold, max_looks, progress)
     instances, left_out = _instances(looks, threshold, max_instances)
     return ObjectSearch(
-        names, detector.identity, threshold, len(places), shots, looks, instances, left_out
+        names, detector.identity, threshold, len(times_s), shots, looks, instances, left_out
     )
 
 
 def find_shots(
     video: Video, progress: Progress = silent
-) -> tuple[list[FramePlace], tuple[Window, ...]]:
-    """Return all frames of a video, without their pixels, and its shots, in one pass."""
-    places: list[FramePlace] = []
+) -> tuple[dict[int, float | None], tuple[Window, ...]]:
+    """Return the times of all frames of a video by index, and its shots, in one pass."""
+    times_s: dict[int, float | None] = {}
     detector = ShotDetector()
     for frame in video.late():
         detector.add(frame.index, frame.time_s, frame.image)
-        places.append(FramePlace(frame.index, frame.source, frame.time_s, frame.name))
-        progress(SHOTS, len(places), video.length)
-    return places, tuple(detector.shots())
+        times_s[frame.index] = frame.time_s
+        progress(SHOTS, len(times_s), video.length)
+    return times_s, tuple(detector.shots())
 
 
 def _check_limits(threshold: float | None, max_looks: int, max_instances: int) -> None:
     if threshold is not None and not 0 <= threshold <= 1:
-        raise InputError(
-            f"threshold {threshold} is invalid",
-            field="threshold",
-            value=threshold,
-            remedy="give 0 to 1",
-        )
-    for field, value in (("max_looks", max_looks), ("max_instances", max_instances)):
+        problem = f"threshold {threshold} is invalid"
+        raise InputError(problem, field="threshold", value=threshold, remedy="give 0 to 1")
+    for name, value in (("max_looks", max_looks), ("max_instances", max_instances)):
         if value < 1:
-            raise InputError(
-                f"{field} {value} is invalid", field=field, value=value, remedy="give 1 or more"
-            )
+            problem = f"{name} {value} is invalid"
+            raise InputError(problem, field=name, value=value, remedy="give 1 or more")
 
 
 def detection_of(
@@ -221,47 +260,134 @@ def detection_of(
     if example is None:
         return lambda picture: detector.detect(picture, names), detector.threshold
     if not isinstance(detector, ExampleDetector):
-        raise InputError(
-            f"{detector.name} finds objects by their names, not by an example",
-            field="detector",
-            value=detector.name,
-            remedy="use owlv2, or a name",
-        )
+        problem = f"{detector.name} finds objects by their names, not by an example"
+        remedy = "use owlv2, or a name"
+        raise InputError(problem, field="detector", value=detector.name, remedy=remedy)
     guided = detector  # which mypy then knows inside the function
     return lambda picture: guided.detect_like(picture, example), detector.example_threshold
 
 
+@dataclass
+class Stretch:
+    """A part of a shot: positions ``first`` to ``last`` of all frames, both included."""
+
+    shot: int
+    first: int
+    last: int
+
+    @property
+    def length(self) -> int:
+        return self.last - self.first + 1
+
+
+@dataclass
+class SearchPlan:
+    """Decides, round by round, which positions are looked at.
+
+    times_s   of all frames of the video
+    shots     first and last position of each shot
+    limit     of all looks together
+
+    A detector is slow, so few frames are looked at: the middle of each shot (of each minute of a
+    long one), then two more, then ever more between these in shots where nothing was found. Where
+    the limit does not suffice, the longest stretches come first.
+    """
+
+    times_s: Sequence[float | None]
+    shots: Sequence[tuple[int, int]]
+    limit: int = MAX_LOOKS
+    looked: dict[int, int] = field(default_factory=dict)  # position → shot
+    with_objects: set[int] = field(default_factory=set)  # shots
+    rounds: int = 0
+
+    def __post_init__(self) -> None:
+        self.stretches = [
+            stretch
+            for shot, (first, last) in enumerate(self.shots)
+            for stretch in self._stretches(shot, first, last)
+        ]
+
+    def next_round(self) -> list[int]:
+        """Return the positions to look at next, in order; none: the search is over."""
+        while len(self.looked) < self.limit:
+            several = [stretch for stretch in self.stretches if self._deserves_more(stretch)]
+            if not several:
+                break
+            several.sort(key=lambda stretch: (stretch.shot in self.with_objects, -stretch.length))
+            positions: dict[int, int] = {}
+            for stretch in several:
+                for position in _spread(stretch, self.rounds):
+                    room = len(self.looked) + len(positions) < self.limit
+                    if room and position not in self.looked:
+                        positions[position] = stretch.shot
+            self.rounds += 1
+            if positions:
+                self.looked |= positions
+                return sorted(positions)
+        return []
+
+    def mark_found(self, position: int) -> None:
+        self.with_objects.add(self.looked[position])
+
+    def _deserves_more(self, stretch: Stretch) -> bool:
+        if self.rounds == 0:
+            return True
+        if stretch.shot in self.with_objects:
+            looks = sum(shot == stretch.shot for shot in self.looked.values())
+            return self.rounds == 1 and looks < FEW_LOOKS
+        if self.rounds < ALWAYS_ROUNDS:
+            return True
+        parts = 3 << self.rounds  # neighbouring looks are at least one apart, after this round
+        seconds = self._seconds(stretch.first, stretch.last)
+        if seconds is None:
+            return stretch.length / parts >= MIN_SPACING_FRAMES
+        return seconds / parts >= MIN_SPACING_S
+
+    def _stretches(self, shot: int, first: int, last: int) -> Iterator[Stretch]:
+        """Divide a shot into parts of about equal length, none longer than a stretch may be."""
+        seconds, count = self._seconds(first, last), last - first + 1
+        parts = count / MAX_STRETCH_FRAMES if seconds is None else seconds / MAX_STRETCH_S
+        edges = np.linspace(0, count, min(count, max(1, int(np.ceil(parts)))) + 1).astype(int)
+        for start, end in itertools.pairwise(edges):
+            yield Stretch(shot, first + int(start), first + int(end) - 1)
+
+    def _seconds(self, first: int, last: int) -> float | None:
+        start_s, end_s = self.times_s[first], self.times_s[last]
+        return None if start_s is None or end_s is None else end_s - start_s
+
+
+def _spread(stretch: Stretch, round: int) -> list[int]:
+    """Return positions: the middle, then the odd sixths, the odd twelfths, and so on."""
+    parts = 2 if round == 0 else 3 * 2**round
+    steps = range(1, parts, 2)
+    return sorted({stretch.first + stretch.length * step // parts for step in steps})
+
+
 def _look(
     video: Video,
-    places: Sequence[FramePlace],
+    times_s: Mapping[int, float | None],
     shots: Sequence[Window],
     detect: Detect,
     threshold: float,
     max_looks: int,
     progress: Progress,
 ) -> tuple[Look, ...]:
-    indices = np.array([place.index for place in places])
-    bounds = [
-        (
-            int(np.searchsorted(indices, shot.start)),
-            int(np.searchsorted(indices, shot.end, side="right")) - 1,
-        )
-        for shot in shots
-    ]
-    plan = SearchPlan(places, bounds, max_looks)
+    indices = np.array(list(times_s))
+    starts = np.searchsorted(indices, [shot.start for shot in shots]).tolist()
+    ends = np.searchsorted(indices, [shot.end for shot in shots], side="right").tolist()
+    bounds = [(start, end - 1) for start, end in zip(starts, ends, strict=True)]
+    plan = SearchPlan(list(times_s.values()), bounds, max_looks)
     looks: list[Look] = []
-    with PictureReader(video) as reader:
-        while positions := plan.next_round():
-            by_index = {places[position].index: position for position in positions}
-            for place, picture in reader.pictures([places[position] for position in positions]):
-                position = by_index[place.index]
-                size = (picture.shape[0], picture.shape[1])
-                detections = tuple(merged(detect(picture), size))
-                shot = plan.looked[position]
-                looks.append(Look(place.index, place.source, place.time_s, shot, detections))
-                if _counted(detections, threshold):
-                    plan.mark_found(position)
-                progress(LOOKS, len(looks), len(plan.looked))
+    while positions := plan.next_round():
+        by_index = {int(indices[position]): position for position in positions}
+        for frame in video.frames_at(by_index):
+            position = by_index[frame.index]
+            detections = tuple(merged(detect(frame.image), frame.shape))
+            shot = plan.looked[position]
+            looks.append(Look(frame.index, frame.source, frame.time_s, shot, detections))
+            if _counted(detections, threshold):
+                plan.mark_found(position)
+            progress(LOOKS, len(looks), len(plan.looked))
     return tuple(sorted(looks, key=lambda look: look.frame))
 
 

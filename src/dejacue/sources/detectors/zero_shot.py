@@ -121,12 +121,9 @@ class ZeroShotDetector(ABC):
     ) -> list[Detection]:
         corners, values = boxes.float().cpu().numpy(), scores.float().cpu().numpy()
         if not (np.isfinite(values).all() and np.isfinite(corners).all()):
-            raise InputError(
-                f"{self.name} gave boxes that are not finite",
-                field="detector",
-                value=self.name,
-                remedy="its weights are damaged: download them again",
-            )
+            problem = f"{self.name} gave boxes that are not finite"
+            remedy = "its weights are damaged: download them again"
+            raise InputError(problem, field="detector", value=self.name, remedy=remedy)
         clipped, kept = distinct(corners, values, size)
         return [Detection(as_box(clipped[at]), float(values[at]), names[at]) for at in kept]
 
@@ -165,12 +162,9 @@ class ZeroShotDetector(ABC):
         except RuntimeError as error:
             if not isinstance(error, torch.OutOfMemoryError) and "out of memory" not in str(error):
                 raise
-            raise InputError(
-                f"{self.name}: the device {self.device} is out of memory",
-                field="device",
-                value=self.device,
-                remedy="close other programs that use it, or use the device cpu",
-            ) from error
+            problem = f"{self.name}: the device {self.device} is out of memory"
+            remedy = "close other programs that use it, or use the device cpu"
+            raise InputError(problem, field="device", value=self.device, remedy=remedy) from error
 
 
 class GroundingDino(ZeroShotDetector):
@@ -351,13 +345,9 @@ def _kind(files: ModelFiles) -> tuple[type[ZeroShotDetector], str]:
     config = read_json(path)
     kind = config.get("model_type") if isinstance(config, dict) else None
     if str(kind) not in KINDS:
-        raise InputError(
-            f'describes a "{brief(kind)}", not a detector',
-            file=path,
-            field="model_type",
-            value=kind,
-            remedy=f"give the folder of a model of the kind {', '.join(KINDS)}",
-        )
+        problem = f'describes a "{brief(kind)}", not a detector'
+        remedy = f"give the folder of a model of the kind {', '.join(KINDS)}"
+        raise InputError(problem, file=path, field="model_type", value=kind, remedy=remedy)
     return KINDS[str(kind)]
 
 
@@ -374,13 +364,12 @@ def _load(
     )
     lacking = sorted(map(str, [*info["missing_keys"], *info["mismatched_keys"]]))
     if lacking:
-        raise InputError(
+        problem = (
             f"does not hold all weights of the model ({lacking[0]} and {len(lacking) - 1} more are "
-            "missing)",
-            file=files.weights[0],
-            field="weights",
-            remedy="download it again",
+            "missing)"
         )
+        remedy = "download it again"
+        raise InputError(problem, file=files.weights[0], field="weights", remedy=remedy)
     images = _image_processor(family)
     processor = getattr(transformers, f"{family}Processor")(
         image_processor=images.from_pretrained(files.folder, local_files_only=True),
@@ -406,16 +395,12 @@ def _loaded(files: ModelFiles, load: Callable[[], ZeroShotDetector]) -> ZeroShot
         raise
     except Exception as error:  # transformers, safetensors and tokenizers raise their own kinds
         if "torchvision" in (reasons := _reasons(error)):
-            raise MissingExtra(
-                f"transformers cannot be used beside this torchvision ({reasons})",
-                remedy="install versions that fit each other, or uninstall torchvision",
-            ) from error
-        raise InputError(
-            f"cannot be loaded ({first_line(error)})",
-            file=files.folder,
-            field="detector",
-            remedy="download its files again, or upgrade transformers",
-        ) from error
+            problem = f"transformers cannot be used beside this torchvision ({reasons})"
+            remedy = "install versions that fit each other, or uninstall torchvision"
+            raise MissingExtra(problem, remedy=remedy) from error
+        problem = f"cannot be loaded ({first_line(error)})"
+        remedy = "download its files again, or upgrade transformers"
+        raise InputError(problem, file=files.folder, field="detector", remedy=remedy) from error
 
 
 def _reasons(error: BaseException) -> str:

@@ -153,12 +153,9 @@ def encoder_name(history: HasOrigin) -> str:
         return "lite"
     if model.startswith(("openclip:", "timm:")):
         return model
-    raise InputError(
-        f'history {history.id} was made with "{identity or "an unnamed encoder"}"',
-        field="encoder",
-        value=history.encoder,
-        remedy="name the encoder for the words with encoder=, or give an .npz vocabulary",
-    )
+    problem = f'history {history.id} was made with "{identity or "an unnamed encoder"}"'
+    remedy = "name the encoder for the words with encoder=, or give an .npz vocabulary"
+    raise InputError(problem, field="encoder", value=history.encoder, remedy=remedy)
 
 
 def _loader(family: str) -> Callable[..., Encoder]:

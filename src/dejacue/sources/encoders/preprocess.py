@@ -135,12 +135,9 @@ def of_transformers(folder: Path, called: str) -> Preprocessing:
         config = read_json(path)
         config = config.get("image_processor") if isinstance(config, dict) else None
     else:
-        raise InputError(
-            f"{called} has no preprocessor_config.json, which defines how images are scaled",
-            field="encoder",
-            value=called,
-            remedy=f"copy the authors' file to {folder}, or use another model",
-        )
+        problem = f"{called} has no preprocessor_config.json, which defines how images are scaled"
+        remedy = f"copy the authors' file to {folder}, or use another model"
+        raise InputError(problem, field="encoder", value=called, remedy=remedy)
     with in_file(path):
         if not isinstance(config, dict):
             raise InputError("does not state how images are scaled")

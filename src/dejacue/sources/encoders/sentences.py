@@ -111,12 +111,9 @@ def read_sentences(folder: Path | None = None) -> tuple[str, ...]:
         texts[history] = read_npz(path, ["state_texts"]).get("state_texts", np.array([]))
     sentences = tuple(str(texts[history][at]) for history, at in PLACES if at < texts[history].size)
     if hashlib.sha256("\n".join(sentences).encode()).hexdigest() != SHA256:
-        raise InputError(
-            "does not have the sentences of the paper's release",
-            file=features,
-            field="state_texts",
-            remedy="fetch the release again",
-        )
+        problem = "does not have the sentences of the paper's release"
+        remedy = "fetch the release again"
+        raise InputError(problem, file=features, field="state_texts", remedy=remedy)
     return sentences
 
 

@@ -206,14 +206,12 @@ def obtain(
         return
     problem = f" could not be downloaded ({reason})" if reason else f": has no {', '.join(absent)}"
     then = "" if os.environ.get(FOLDER) else f" and set {FOLDER} to it"
-    raise MissingData(
-        f"{name}{problem}",
-        field="model",
-        value=name,
-        remedy="on a machine with a connection, run: "
+    remedy = (
+        "on a machine with a connection, run: "
         f"{' && '.join(weights.line() for weights in models)}; then copy "
-        f"{os.environ.get(FOLDER) or 'FOLDER'} here{then}",
+        f"{os.environ.get(FOLDER) or 'FOLDER'} here{then}"
     )
+    raise MissingData(f"{name}{problem}", field="model", value=name, remedy=remedy)
 
 
 def files_in(folder: Path, names: Iterable[str]) -> dict[str, Path]:

@@ -64,9 +64,8 @@ class _StoredArray:
             remedy = "save np.ascontiguousarray of it"
             raise InputError("is in column-major order", field=name, remedy=remedy)
         if size - self._start != math.prod(self.shape) * self.dtype.itemsize:
-            raise InputError(
-                "is truncated or damaged: its size differs from its header", field=name
-            )
+            problem = "is truncated or damaged: its size differs from its header"
+            raise InputError(problem, field=name)
 
     def row(self, row: int) -> NDArray[Any]:
         shape = self.shape[1:]
@@ -88,9 +87,8 @@ class _StoredArray:
             data = self._stream.read(math.prod(shape) * self.dtype.itemsize)
             return np.frombuffer(data, self.dtype).reshape(shape)
         except Exception as error:  # zip and its codecs raise many kinds of errors
-            raise InputError(
-                f"cannot be read; the file is damaged ({first_line(error)})", field=self._name
-            ) from None
+            problem = f"cannot be read; the file is damaged ({first_line(error)})"
+            raise InputError(problem, field=self._name) from None
 
 
 def open_stack(path: Path, kind: str | None, threshold: float | None = None) -> tuple[str, Rows]:
@@ -165,9 +163,8 @@ def _planes(
         first = firsts.setdefault(frame, row)
         if first != row:
             if objects[row].keys() & objects[first].keys():
-                raise InputError(
-                    f"rows {first} and {row} are the same object in the same frame", field="frames"
-                )
+                problem = f"rows {first} and {row} are the same object in the same frame"
+                raise InputError(problem, field="frames")
             objects[first] |= objects[row]
     rows = list(firsts.values())
     names = None if keys.names is None else tuple(keys.names[row] for row in rows)

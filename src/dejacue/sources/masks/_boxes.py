@@ -111,11 +111,9 @@ def _by_frame(rows: Sequence[_BoxRow]) -> dict[int, dict[int, list[Outline]]]:
         objects = frames.setdefault(row.frame, {})
         if not tracked and objects:
             with row.where:
-                raise InputError(
-                    "is a second box in the same frame, without an id",
-                    field="id",
-                    remedy="give every box an id, or keep one box per frame",
-                )
+                problem = "is a second box in the same frame, without an id"
+                remedy = "give every box an id, or keep one box per frame"
+                raise InputError(problem, field="id", remedy=remedy)
         objects.setdefault(1 if row.id is None else row.id, []).append(row.box)
     if not frames:
         raise InputError("contains no boxes", field="frame")

@@ -114,13 +114,12 @@ def check_path(masks: Any) -> None:
         return
     shape = getattr(masks, "shape", None)
     what = type(masks).__name__ if shape is None else f"an array of shape {shape}"
-    raise InputError(
-        f"masks are given as a path, not as {what}",
-        field="masks",
-        remedy='np.savez("masks.npz", masks=array) saves an array (N, H, W), one mask for each of '
+    remedy = (
+        'np.savez("masks.npz", masks=array) saves an array (N, H, W), one mask for each of '
         "N frames, and open_masks reads it; the mask of the first frame alone, (H, W), is the "
-        "option mask",
+        "option mask"
     )
+    raise InputError(f"masks are given as a path, not as {what}", field="masks", remedy=remedy)
 
 
 def _plug_in(path: Path, kind: str | None) -> str | None:

@@ -124,11 +124,8 @@ class LabelRows(Rows):
                 others = sorted(self._row_values(row) - {VOID})
                 numbers = ", ".join(map(str, others[:4]))
                 with self._place(row):
-                    raise InputError(
-                        f"holds {numbers} but other masks hold only 0 and 255",
-                        field="kind",
-                        remedy=CHOOSE_VOID,
-                    )
+                    problem = f"holds {numbers} but other masks hold only 0 and 255"
+                    raise InputError(problem, field="kind", remedy=CHOOSE_VOID)
             return dict.fromkeys(self._known or (), np.not_equal(array, 0, self._mask_like(array)))
         if ids is None:
             if array.dtype == np.uint8 and self._row_values(row) <= {1}:
@@ -183,12 +180,11 @@ class LabelRows(Rows):
             values = self._row_values(row)
             if len(values) > MAX_LABELS and VOID in values:
                 with self._place(row):
-                    raise InputError(
+                    problem = (
                         f"holds {len(values)} different values, which may be object labels or the "
-                        "soft edge of one object",
-                        field="kind",
-                        remedy=CHOOSE_KIND,
+                        "soft edge of one object"
                     )
+                    raise InputError(problem, field="kind", remedy=CHOOSE_KIND)
             if values - {VOID}:
                 return False
             seen = seen or bool(values)

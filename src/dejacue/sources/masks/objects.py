@@ -27,12 +27,11 @@ def object_groups(objects: Any) -> list[list[int]]:
         groups = [list(value) if isinstance(value, Iterable) else [value] for value in values]
     ids = [id for group in groups for id in group]
     if not ids or not all(groups) or not all(map(is_id, ids)):
-        raise InputError(
+        problem = (
             f"objects {quoted}: give at least one mask id: one (1), several (1,2), the pieces of "
-            'one (1+2), or "all"',
-            field="objects",
-            value=objects,
+            'one (1+2), or "all"'
         )
+        raise InputError(problem, field="objects", value=objects)
     if len(set(ids)) < len(ids):
         problem = f"objects {quoted}: an id appears twice"
         remedy = "each id belongs to one object"

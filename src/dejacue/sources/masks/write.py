@@ -97,11 +97,9 @@ class _CheckedFrames:
                 self._size = self._size or (mask.shape[0], mask.shape[1])
                 if mask.shape != self._size or mask.dtype != bool:
                     with named(f"frame {key}, object {id}"):
-                        raise InputError(
-                            f"the mask has type {mask.dtype} and shape {mask.shape}",
-                            field="mask",
-                            remedy=f"give bool masks, all of size {self._size}",
-                        )
+                        problem = f"the mask has type {mask.dtype} and shape {mask.shape}"
+                        remedy = f"give bool masks, all of size {self._size}"
+                        raise InputError(problem, field="mask", remedy=remedy)
             if key in seen or (seen and type(key) is not type(next(iter(seen)))):
                 problem = "frames are given twice, or some by number and some by name"
                 raise InputError(problem, field="frame", value=key)

@@ -210,12 +210,11 @@ def placed_prompts(
         known = (before.prompts, before.lineages) if before else ((), {})
         raw, lineages = parse_prompts(prompts, known)
         if not raw:
-            raise InputError(
+            problem = (
                 "show where the object is: box=x0,y0,x1,y1, point=x,y or mask=first.png, "
-                "with @FRAME if it is not in the first frame",
-                file=video.path,
-                field="box",
+                "with @FRAME if it is not in the first frame"
             )
+            raise InputError(problem, file=video.path, field="box")
         placed, lineages = drop_repeated_pieces(resolve_prompts(video, raw), lineages)
     else:
         if isinstance(prompts, str) or not isinstance(prompts, Iterable):
@@ -244,12 +243,9 @@ def _check_same(
         pairs["video"] = (f"{before.video}, {sampled}", f"{video.path}, {now}")
     for name, (was, now) in pairs.items():
         if was != now:
-            raise InputError(
-                f"was made with {was}, but now it is {now}",
-                file=output,
-                field=name,
-                remedy="give the same options to add to it, or all prompts to start over",
-            )
+            problem = f"was made with {was}, but now it is {now}"
+            remedy = "give the same options to add to it, or all prompts to start over"
+            raise InputError(problem, file=output, field=name, remedy=remedy)
 
 
 def _frames(sources: Iterable[int], count: int | None) -> str:

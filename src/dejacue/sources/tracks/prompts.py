@@ -317,11 +317,9 @@ def box_of(prompt: Prompt) -> Box:
         return prompt.box
     box = None if prompt.mask is None else bounding_box(prompt.mask)
     if box is None:
-        raise InputError(
-            f"object {prompt.object}: a fixed region needs a box or a mask, not clicks",
-            field="box",
-            remedy=f"give one, or track the object with SAM 2 ({extra('track')})",
-        )
+        problem = f"object {prompt.object}: a fixed region needs a box or a mask, not clicks"
+        remedy = f"give one, or track the object with SAM 2 ({extra('track')})"
+        raise InputError(problem, field="box", remedy=remedy)
     return box
 
 
@@ -415,9 +413,8 @@ def _combined(video: Video, prompts: Iterable[Prompt], frames: Iterable[Frame]) 
             clicked = any(inside for *_, inside in prompt.points)
             if object not in known and not (prompt.box or prompt.mask is not None or clicked):
                 remedy = "show where it is with a box or a point"
-                raise InputError(
-                    "only clicks outside the object are given", field="points", remedy=remedy
-                )
+                problem = "only clicks outside the object are given"
+                raise InputError(problem, field="points", remedy=remedy)
         known.add(object)
         combined.append(prompt)
     return combined

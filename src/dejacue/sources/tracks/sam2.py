@@ -498,13 +498,12 @@ class Sam2Tracker:
         if not isinstance(error, torch.OutOfMemoryError) and "out of memory" not in str(error):
             raise error
         if self.device == "cpu" or not self._fallback:
-            raise InputError(
-                f"{self.name}: the device {self.device} is out of memory",
-                field="device",
-                value=self.device,
-                remedy="close other programs that use it, choose a smaller model (sam2-tiny), "
-                "track fewer objects, or use the device cpu",
-            ) from error
+            problem = f"{self.name}: the device {self.device} is out of memory"
+            remedy = (
+                "close other programs that use it, choose a smaller model (sam2-tiny), "
+                "track fewer objects, or use the device cpu"
+            )
+            raise InputError(problem, field="device", value=self.device, remedy=remedy) from error
         lost = self.device
         self.dtype, self.precision = dtype_of("fp32"), "fp32"
         self._move("cpu", self.dtype)

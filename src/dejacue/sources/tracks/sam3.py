@@ -65,12 +65,8 @@ def finds_by_name(tracker: Tracker | str | None) -> bool:
 
 def refuse_prompts(tracker: Tracker | str | None) -> NoReturn:
     name = getattr(tracker, "name", tracker)
-    raise InputError(
-        f"{name} starts from the name of an object, not from a box, click or mask",
-        field="tracker",
-        value=name,
-        remedy="name the object, or choose sam2",
-    )
+    problem = f"{name} starts from the name of an object, not from a box, click or mask"
+    raise InputError(problem, field="tracker", value=name, remedy="name the object, or choose sam2")
 
 
 def load(
