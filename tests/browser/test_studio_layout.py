@@ -30,9 +30,11 @@ def many(address, desk, workspace):
     states = {f"state {n} of a long list": [f"cup filled {n}"] for n in range(MANY - 1)}
     finding.with_words({**states, "x" * 80: ["cup with nothing"]}).write(workspace / "many")
 
-    def sit(width: int, height: int):
+    def sit(width: int, height: int, shape: float | None = None):
         user = desk(address, width)
         user.page.set_viewport_size({"width": width, "height": height})
+        if shape is not None:
+            shape_video(user, shape)
         user.open("#/finding/many")
         user.until(f"() => document.querySelectorAll('.tl-windows').length >= {MANY}")
         user.shows(0)
@@ -41,13 +43,35 @@ def many(address, desk, workspace):
     return sit
 
 
-@pytest.mark.parametrize(
-    ("width", "height", "share", "rows"), [(1280, 720, 0.20, 3), (1920, 1080, 0.30, 5)]
-)
+SIZES = [(1280, 720, 0.20, 3), (1920, 1080, 0.30, 5)]
+
+
+def shape_video(user, shape: float) -> None:
+    """Let the page see a video of another shape: its pixels are not square."""
+
+    def answer(route) -> None:
+        response = route.fetch()
+        video = response.json()
+        video["pixel_aspect"] = shape * video["height"] / video["width"]
+        route.fulfill(response=response, json=video)
+
+    user.page.route("**/api/videos/**/info", answer)
+
+
+def apart(user, first: str, second: str) -> bool:
+    """Return whether two elements cover nothing of each other."""
+    a, b = (user.page.locator(name).bounding_box() for name in (first, second))
+    beside = a["x"] + a["width"] <= b["x"] or b["x"] + b["width"] <= a["x"]
+    return beside or a["y"] + a["height"] <= b["y"] or b["y"] + b["height"] <= a["y"]
+
+
+@pytest.mark.parametrize(("width", "height", "share", "rows"), SIZES)
 def test_a_square_video_is_large_and_never_scrolls_away(many, width, height, share, rows) -> None:
-    user = many(width, height)
-    square = "() => { document.querySelector('.stage').style.setProperty('--shape', 1); }"
-    user.page.evaluate(square)
+    user = many(width, height, shape=1)
+    if not user.page.locator(".marker").count():
+        user.page.keyboard.press("t")
+    user.until("() => document.querySelectorAll('.pictures [role=option]').length === 12")
+    assert apart(user, ".stage", ".marker")  # beside it, where the window is wider than the video
     before = user.page.evaluate(MEASURE)
     assert before["share"] >= share
     assert before["rows"] >= rows
@@ -60,15 +84,46 @@ def test_a_square_video_is_large_and_never_scrolls_away(many, width, height, sha
 
 
 @pytest.mark.long
-def test_a_square_video_is_as_large_where_its_object_is_marked(address, desk) -> None:
+@pytest.mark.parametrize(("width", "height", "share", "rows"), SIZES)
+def test_a_video_is_as_large_where_its_object_is_marked(
+    address, desk, workspace, width, height, share, rows
+) -> None:
+    states = {f"state {n}": [f"cup filled {n}"] for n in range(rows)}
+    Finding.read(workspace / "cup").with_words(states).write(workspace / "cup")
     user = desk(address)
-    user.page.set_viewport_size({"width": 1280, "height": 720})
+    user.page.set_viewport_size({"width": width, "height": height})
+    shape_video(user, 1)
     user.open("#/track/scene%2Fscene.mp4/cup")
     user.shows(0)
-    user.page.evaluate("() => document.querySelector('.stage').style.setProperty('--shape', 1)")
-    user.until(f"() => ({MEASURE})().rows >= 3")  # its states
+    user.until(f"() => ({MEASURE})().rows >= {rows}")
     seen = user.page.evaluate(MEASURE)
-    assert (seen["share"] >= 0.2, seen["inside"], seen["scrolls"]) == (True, True, False)
+    assert (seen["share"] >= share, seen["inside"], seen["scrolls"]) == (True, True, False)
+    pictures = user.page.locator(".filmstrip button")
+    assert apart(user, ".stage", ".filmstrip")
+    assert pictures.first.bounding_box()["height"] > 40
+    shape_video(user, 16 / 9)  # it has no room beside it
+    user.page.reload()
+    user.shows(0)
+    assert user.page.evaluate(MEASURE)["share"] > 1.5 * share
+    assert apart(user, ".stage", ".filmstrip")
+    assert (pictures.first.bounding_box()["height"] > 40) == (height > 800)  # else it is folded
+    pictures.nth(8).focus()
+    assert pictures.first.bounding_box()["height"] > 40
+
+
+@pytest.mark.long
+def test_an_open_strip_covers_nothing_of_a_wide_video(many) -> None:
+    user = many(1920, 1080, shape=16 / 9)
+    user.until("() => document.querySelectorAll('.pictures [role=option]').length === 12")
+    assert apart(user, ".stage", ".marker")
+    seen = user.page.evaluate(MEASURE)
+    assert seen["share"] > 0.35
+    assert seen["rows"] >= 5
+    user.page.set_viewport_size({"width": 390, "height": 844})
+    user.stands_still(".stage")
+    assert apart(user, ".stage", ".marker")
+    widths = "[...document.querySelectorAll('.pictures > div')].map((box) => box.clientWidth)"
+    assert min(user.page.evaluate(widths)) > 44  # for a finger
 
 
 def test_an_opened_row_leaves_the_others_in_sight(address, desk) -> None:

@@ -7,6 +7,8 @@ import { Problem, clamp, html, say, useEffect, useLayoutEffect, useRef, useState
 
 const RATES = [.25, .5, 1, 2, 4, 8], RATE_NAMES = { .25: "¼×", .5: "½×", 1: "1×", 2: "2×", 4: "4×", 8: "8×" };
 
+const WIDE = 1.4;  // a picture of this shape or wider has its strip below it, others beside it, where there is room
+
 // Width by height on the screen: pixels need not be square.
 export const shapeOf = (video) => video.width * (video.pixel_aspect ?? 1) / video.height;
 
@@ -101,8 +103,8 @@ function Shown({ film, first, last }) {
 // file, not of its history; fresh: changes when the object was followed again; draw: what else lies
 // over the picture; onPoint(kind, x, y): a pointer on it, in pixels of the video; edge(by): to the
 // edge of a window before (−1) or after (1)
-// over: what lies over the picture and can be grasped; under: a row of pictures below the player; strip: [whether that
-// is open, set]
+// over: what lies over the picture and can be grasped; under: a row of pictures below the player, or beside it; strip:
+// [whether that is open, set]
 export function Film({ film, video, first, last, finding, ofFile, fresh, draw, onPoint, edge, over, under, strip }) {
   const stage = useRef(), [marked, setMarked] = useState(true);
   useLayoutEffect(() => {
@@ -124,10 +126,10 @@ export function Film({ film, video, first, last, finding, ofFile, fresh, draw, o
     onPointerCancel: at("cancel") };
   const button = (text, name, act, more) =>
     html`<button type="button" title=${name} aria-label=${name} onClick=${act} ...${more}>${text}</button>`;
-  return html`<div class="film">
+  const shape = shapeOf(video);
+  return html`<div class="film ${shape < WIDE ? "narrow" : ""}" style=${{ "--shape": shape }}>
     <div class="screen">
-      <div class="stage ${onPoint ? "pointed" : ""}" ref=${stage}
-        style=${{ "--shape": shapeOf(video) }}>
+      <div class="stage ${onPoint ? "pointed" : ""}" ref=${stage}>
         <svg viewBox="0 0 ${video.width} ${video.height}" preserveAspectRatio="none" aria-hidden="true" ...${pointed}>
           ${marked && outline && html`<${Outline} polygons=${outline} />`}${draw}</svg>
         ${over}

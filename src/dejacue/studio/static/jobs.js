@@ -9,8 +9,10 @@ const WHAT = { find: "Find states", look: "Look for an object", track: "Track an
 // All jobs, kept up to date; begin(request) → the job
 export function useJobs(on) {
   const [all, setAll] = useState([]), streams = useRef(new Map());
+  // what has ended stays so: an answer that was sent before may come after it
+  const latest = (known, job) => (ENDED.includes(known.state) && !ENDED.includes(job.state) ? known : job);
   const put = useCallback((job) => {
-    setAll((now) => (now.some((other) => other.id === job.id) ? now.map((other) => (other.id === job.id ? job : other))
+    setAll((now) => (now.some((other) => other.id === job.id) ? now.map((other) => (other.id === job.id ? latest(other, job) : other))
       : [job, ...now]));
     if (!ENDED.includes(job.state) && !streams.current.has(job.id)) streams.current.set(job.id, follow(job.id, put));
   }, []);

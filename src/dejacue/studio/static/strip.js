@@ -5,7 +5,7 @@ import { fetchJson, frameAddress, place } from "./api.js";
 import { html, say, tell, useEffect, useRef, useState } from "./ui.js";
 
 const PICTURES = 12, AT_A_BORDER = 8;
-const CURSORS = { ArrowLeft: -1, ArrowRight: 1, Home: -Infinity, End: Infinity };
+const CURSORS = { ArrowLeft: -1, ArrowRight: 1, Home: -Infinity, End: Infinity }, LINES = { ArrowUp: -1, ArrowDown: 1 };
 
 // Stretches of pictures with one label: {state: [[first, last], …]}; null is none of the states, undefined nothing.
 export function marksOf(labels) {
@@ -17,6 +17,9 @@ export function marksOf(labels) {
   });
   return marks;
 }
+
+// How many pictures stand side by side.
+const across = ({ children: [first, ...rest] }) => 1 + rest.filter(({ offsetTop }) => offsetTop === first.offsetTop).length;
 
 // frames: of the pictures; proposed: what is believed of each (null: nothing), which Enter confirms; states: names;
 // picture(frame) → its address; enter(labels): what was marked; caption: what the strip shows;
@@ -42,6 +45,7 @@ export function Strip({ frames, proposed, states, picture, enter, caption, film,
     const { key, shiftKey } = event, number = Number(key);
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     if (key in CURSORS) go(cursor + CURSORS[key], shiftKey);
+    else if (key in LINES) go(cursor + LINES[key] * across(list.current), shiftKey);
     else if (number >= 1 && number <= states.length) mark(states[number - 1]);
     else if (key === "x" || key === "0") mark(null);
     else if (key === "Backspace" || key === "Delete") mark(undefined);

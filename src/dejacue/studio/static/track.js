@@ -18,7 +18,7 @@ import { States, WordLists, sampling } from "./words.js";
 
 const PREVIEW_MS = 80;  // after the last move of a box
 const PICTURES = 16;  // in the strip below the player
-const TIMELINE_PX = 160;  // it has fewer rows than a finding, and the player more below it
+const TIMELINE_PX = 168;  // five rows: it has fewer than a finding, and the player more below it
 const MODES = { Box: "draw a box around the object", "Click +": "click on the object",
   "Click −": "click on something that is not the object" };
 const WORDS = [["empty", "an empty cup"], ["full", "a cup filled to the brim"]];  // in grey, until some are written
