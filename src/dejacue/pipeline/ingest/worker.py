@@ -60,8 +60,6 @@ MAX_WAITING = 8  # chunks of all workers, of 32 MB at most, unless one batch is 
 MAX_THREAD_ENDING_S = 5.0  # for a thread that is fetching a file, when all is stopped
 IDLE_S = 0.25  # after which encoded rows move on, though nothing comes after them
 MAX_ENDING_S = 2.0
-# glibc gives large arrays back at once, and taking their pages anew costs more than filling them
-_KEEP_PAGES = {"MALLOC_MMAP_THRESHOLD_": str(32 << 20), "MALLOC_TRIM_THRESHOLD_": str(128 << 20)}
 
 
 @dataclass(frozen=True)
@@ -234,7 +232,6 @@ class Worker:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             start_new_session=True,  # Ctrl-C is for the one that reads
-            env={**_KEEP_PAGES, **os.environ},
         )
         assert self._process.stdin is not None
         assert self._process.stdout is not None
