@@ -48,13 +48,17 @@ def main() -> None:
     print(
         f"{'which frame to ask about':34}{1e3 * timed(lambda: next_question(history, named)):8.0f}"
     )
-    finding = Finding(history, vocabulary, analyse(history, vocabulary))
-    strip = finding.strip(12)
-    marks = {f"state {k}": (k, k) for k in range(min(STATES, len(strip)))}
-    finding.mark(strip, marks)  # the looks of its frames are cached with the history
-    marked = median(1e3 * timed(lambda: finding.mark(strip, marks)) for _ in range(clicks))
-    ratio = f"{marked / median(by_words):.2f} × words alone"
-    print(f"{'a strip of 12 pictures, marked':34}{marked:8.2f}   {ratio}")
+    first, again = [], []
+    for _ in range(clicks):
+        history = History(rows)  # of which nothing has been computed
+        finding = Finding(history, vocabulary, analyse(history, vocabulary))
+        strip = finding.strip(12)
+        marks = {f"state {k}": (k, k) for k in range(min(STATES, len(strip)))}
+        for times in (first, again):  # the looks of its frames are cached with the history
+            times.append(1e3 * timed(lambda: finding.mark(strip, marks)))
+    for row, times in (("marked first", first), ("marked again", again)):
+        ratio = f"{median(times) / median(by_words):.2f} × words alone"
+        print(f"{'strip of 12 pictures, ' + row:34}{median(times):8.2f}   {ratio}")
 
 
 def fresh(vocabulary: Vocabulary) -> Vocabulary:

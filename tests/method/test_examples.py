@@ -501,10 +501,8 @@ def test_the_window_around_named_frames_is_the_best_of_all():
     for _ in range(200):
         count = int(rng.integers(1, 12))
         lead = rng.standard_normal(count)
-        known = np.zeros(count, bool)
-        known[rng.integers(count)] = True
-        first, last, score = constrained.window_around(lead, known, [(0, count)])
-        at = int(np.flatnonzero(known)[0])
+        at = int(rng.integers(count))
+        ((first, last, score),) = constrained.windows_around(lead, np.array([at]), [(0, count)])
         best = max(lead[a : b + 1].sum() for a in range(at + 1) for b in range(at, count))
         assert score == pytest.approx(best)
         assert score == pytest.approx(lead[first : last + 1].sum())

@@ -8,7 +8,7 @@ from dejacue.method import _labelling as labelling
 from dejacue.method.kernel import Engine, Labelling
 from dejacue.method.known_frames import HALF, KnownFrames
 from dejacue.method.scan import ScoredWindow
-from dejacue.records.arrays import Flags, Floats, Ints
+from dejacue.records.arrays import Floats, Ints
 
 SWITCH = 0.5  # cost of a switch in units of log n, where f says what is inside
 
@@ -22,25 +22,26 @@ def leads(f: Floats, facts: KnownFrames) -> Floats:
     return labelling.leads(with_half)[:-1]
 
 
-def window_around(lead: Floats, known: Flags, parts: list[tuple[int, int]]) -> ScoredWindow | None:
-    """Return the window with the highest sum of leads around the known frames of a part, of all
-    parts the best; None where no frame is known.
+def windows_around(
+    lead: Floats, named: Ints, parts: list[tuple[int, int]]
+) -> list[ScoredWindow | None]:
+    """Return, for each part, the window with the highest sum of leads around its named frames;
+    None where no frame is named.
 
-    known   (N,) which frames are known to be in the state
+    named   positions of frames that are known to be in the state, ascending
     """
-    best: ScoredWindow | None = None
-    for first, end in parts:
-        named = np.flatnonzero(known[first:end])
-        if not len(named):
+    windows: list[ScoredWindow | None] = []
+    bounds = np.searchsorted(named, np.array(parts, np.int64).reshape(-1, 2)).tolist()
+    for (first, end), (before, after) in zip(parts, bounds, strict=True):
+        if before == after:
+            windows.append(None)
             continue
-        low, high = int(named[0]), int(named[-1])
+        low, high = int(named[before]) - first, int(named[after - 1]) - first
         prefix = np.concatenate(([0.0], np.cumsum(lead[first:end])))
         start = low - int(prefix[low::-1].argmin())  # of equal ones the nearest
         stop = high + 1 + int(prefix[high + 1 :].argmax())
-        score = float(prefix[stop] - prefix[start])
-        if best is None or score > best[2]:
-            best = first + start, first + stop - 1, score
-    return best
+        windows.append((first + start, first + stop - 1, float(prefix[stop] - prefix[start])))
+    return windows
 
 
 def window_of(lead: Floats, first: int, end: int) -> ScoredWindow | None:
@@ -72,11 +73,12 @@ def windows(
     engine: Engine, f: Floats, facts: KnownFrames, cuts: Ints, evidence: Floats | None
 ) -> list[ScoredWindow | None]:
     """Return the window of each state: around its known frames, else the best of words."""
-    lead, windows = leads(f, facts), []
+    lead, windows = leads(f, facts), list[ScoredWindow | None]()
     for state, has_named_frame in enumerate(facts.named_states):
         parts = facts.open_parts(state, cuts)
         if has_named_frame:
-            windows.append(window_around(lead[state], facts.labels == state, parts))
+            around = windows_around(lead[state], facts.named(state), parts)
+            windows.append(max((w for w in around if w), key=lambda window: window[2]))
         elif evidence is not None:
             windows.append(window_of_words(engine, evidence[state], parts))
         else:

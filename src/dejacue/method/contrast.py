@@ -79,10 +79,10 @@ class Contrast(StateReadout):
         rest += [p for p in ((whole[0], chosen[0]), (chosen[1] + 1, whole[1])) if p[0] < p[1]]
         if facts.named_states[row]:
             lead = view.once(("leads", self), lambda: constrained.leads(known.f, facts))[row]
-            named = facts.labels == row
+            around = constrained.windows_around(lead, facts.named(row), rest)
             windows = [
-                constrained.window_around(lead, named, [part]) or constrained.window_of(lead, *part)
-                for part in rest
+                window or constrained.window_of(lead, *part)
+                for part, window in zip(rest, around, strict=True)
             ]
         else:
             assert evidence is not None

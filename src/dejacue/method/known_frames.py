@@ -23,10 +23,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dejacue.errors import InputError
 from dejacue.method import _labelling as labelling
@@ -38,6 +40,7 @@ from dejacue.records.example import NONE, Example
 if TYPE_CHECKING:
     from dejacue.method.readout import View
 
+Rows = NDArray[np.float32]
 Smoothing = tuple[Ints, Floats]  # where stretches begin, and weights by distance
 ROUNDS = 4  # of labelling; more change next to nothing
 TIME, CONSTANT = 1.0, 0.5  # prior variances of the parts of f; that of looks: ``looks_weight``
@@ -69,10 +72,15 @@ class KnownFrames:
     covers_all: bool = False
     _parts: dict[int, tuple[Ints, list[tuple[int, int]]]] = field(default_factory=dict, init=False)
 
-    @property
+    @cached_property
     def named_states(self) -> list[bool]:
         """Return one flag per state: does it have a known frame?"""
-        return [bool((self.labels == state).any()) for state in range(self.states)]
+        counts = np.bincount(self.labels + 1, minlength=self.states + 2)[1:-1]
+        return [count > 0 for count in counts.tolist()]
+
+    def named(self, state: int) -> Ints:
+        """Return the positions that are known to be in a state."""
+        return np.flatnonzero(self.labels == state)
 
     def shows(self, state: int, window: tuple[int, int]) -> bool:
         """Return whether a frame of a window, by positions, is known to be in the state."""
@@ -187,9 +195,11 @@ def membership(
     if evidence is None:
         expected = np.zeros((facts.states, len(view.history)))
     else:
-        unseen = HALF + (evidence - _levels(view, evidence, smoothing[0])[:, None]) / 2
-        named = np.array(facts.named_states)[:, None]
-        expected = np.where(named, looks * TRUST * evidence, unseen)
+        expected = looks * TRUST * evidence
+        unnamed = ~np.array(facts.named_states)
+        if unnamed.any():
+            levels = _levels(view, evidence, smoothing[0])[unnamed, None]
+            expected[unnamed] = HALF + (evidence[unnamed] - levels) / 2
     if not len(at):
         return expected
     columns = covariances(view, at, smoothing)
@@ -283,12 +293,29 @@ def _coherence(history: History) -> float:
             chunk, squares = 1024, 0.0
             for first in range(0, len(is_next), chunk):
                 rows = history.features[first : first + chunk + 1].astype(np.float32, copy=False)
-                norms = np.sqrt(np.einsum("td,td->t", rows, rows))
-                cosines = np.einsum("td,td->t", rows[:-1], rows[1:]) / (norms[:-1] * norms[1:])
+                near = _lengths(history)[first : first + chunk + 1]
+                cosines = _dots(rows[:-1], rows[1:]) / (near[:-1] * near[1:])
                 squares += float((2 - 2 * cosines)[is_next[first : first + chunk]].sum())
             known = 1 - squares / int(is_next.sum()) / 2 / total
         history.derived["coherence"] = known
     return known
+
+
+def _lengths(history: History) -> Rows:
+    """Return (N,) the lengths of the rows, cached with the history."""
+    known: Rows | None = history.derived.get("lengths")
+    if known is None:
+        blocks = (history.features[first : first + 1024] for first in range(0, len(history), 1024))
+        rows = (block.astype(np.float32, copy=False) for block in blocks)
+        known = np.concatenate([np.sqrt(_dots(block, block)) for block in rows])
+        history.derived["lengths"] = known
+    return known
+
+
+def _dots(a: Rows, b: Rows) -> Rows:
+    """Return the product of each row of a with that of b."""
+    dots: Rows = (a[:, None, :] @ b[:, :, None]).ravel()
+    return dots
 
 
 def looks_smoothing(history: History, smoothing: Smoothing) -> Smoothing:
@@ -330,18 +357,18 @@ def likeness(view: View, at: Ints, smoothing: Smoothing) -> Floats:
 def moments_of(history: History, at: Sequence[int], smoothing: Smoothing) -> Floats:
     """Return x of these positions, (E, d)."""
     cuts, weights = smoothing
-    frames, moments = history.frames, np.empty((len(at), history.dimension))
-    for row, e in enumerate(at):
-        stretch = int(np.searchsorted(cuts, e, side="right"))
-        first, last = np.searchsorted(
-            frames[cuts[stretch - 1] : cuts[stretch]],
-            [frames[e] - len(weights) + 1, frames[e] + len(weights)],
-        )
-        near = slice(cuts[stretch - 1] + first, cuts[stretch - 1] + last)
-        rows = history.features[near].astype(np.float32, copy=False)
-        share = weights[np.abs(frames[near] - frames[e])]
-        at_unit_length = (share / np.sqrt(np.einsum("td,td->t", rows, rows))).astype(np.float32)
-        moments[row] = at_unit_length @ rows / share.sum() - history.mean_direction
+    frames, positions, width = history.frames, np.asarray(at), len(weights)
+    stretch = np.searchsorted(cuts, positions, side="right")
+    first = np.searchsorted(frames, frames[positions] - width + 1)
+    end = np.searchsorted(frames, frames[positions] + width)
+    bounds = zip(np.maximum(first, cuts[stretch - 1]), np.minimum(end, cuts[stretch]), strict=True)
+    moments, lengths = np.empty((len(at), history.dimension)), _lengths(history)
+    for row, (low, high) in enumerate(bounds):
+        rows = history.features[low:high].astype(np.float32, copy=False)
+        share = weights[np.abs(frames[low:high] - frames[at[row]])]
+        at_unit_length = (share / lengths[low:high]).astype(np.float32)
+        moments[row] = at_unit_length @ rows / share.sum()
+    moments -= history.mean_direction
     return moments
 
 

@@ -256,7 +256,12 @@ class History:
     @cached_property
     def mean_direction(self) -> NDArray[np.float64]:
         """Return the mean of its features at unit length, (d,)."""
-        return frozen(sum(rows.sum(axis=0) for rows in self.unit_blocks()) / len(self))
+        total, block = np.zeros(self.dimension), 128  # rows at a time, which stay in the cache
+        for first in range(0, len(self), block):
+            rows = self.features[first : first + block].astype(np.float64)
+            squares = (rows[:, None, :] @ rows[:, :, None]).ravel()
+            total += (1 / np.sqrt(squares)) @ rows
+        return frozen(total / len(self))
 
     @cached_property
     def still(self) -> bool:
