@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -15,10 +16,126 @@ from hypothesis import strategies as st
 from dejacue import Finding, History, Interval, Timeline, locate
 from dejacue.method import Contrast, Evidence, Window
 from dejacue.method.localization import analyse
-from dejacue.report.scene import SceneDocument, packed, scene, unpacked
+from dejacue.records.note import Severity
+from dejacue.report.scene import packed, scene, unpacked
 from dejacue_paper import generate
 
 JPEG = b"\xff\xd8\xff\xe0 a picture"
+Packed = dict[str, str]
+Run = tuple[int, int]
+
+
+class Range(msgspec.Struct, forbid_unknown_fields=True):
+    first: int
+    last: int
+
+
+class Knots(msgspec.Struct, forbid_unknown_fields=True):
+    """Frames and their values, to interpolate between; both grow."""
+
+    frames: Packed
+    values: Packed
+
+
+class Curve(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """A packed value for each observed frame or, thinned, the least and the greatest one in each
+    of equal parts of the axis; NaN: none observed."""
+
+    f32: str | None = None
+    low: Packed | None = None
+    high: Packed | None = None
+
+
+class State(msgspec.Struct, forbid_unknown_fields=True):
+    name: str
+    colour: str
+    descriptions: list[str]
+
+
+class SceneSpan(msgspec.Struct, forbid_unknown_fields=True):
+    """An interval of a row. times: [start_s, end_s), source: frames of the file, where they are
+    known."""
+
+    start: int
+    end: int
+    score: float | None
+    rank: int
+    times: tuple[float, float] | None = None
+    source: Run | None = None
+
+
+class SceneRow(msgspec.Struct, forbid_unknown_fields=True):
+    """One answer. description: None where it stands for all descriptions of its state; windows:
+    what is claimed, empty where the state was not found; evidence: a value for each observed frame,
+    or thinned; None: without a curve."""
+
+    state: str
+    description: str | None
+    windows: list[SceneSpan]
+    alternatives: list[SceneSpan]
+    evidence: Curve | None
+
+
+class SceneDoubt(msgspec.Struct, forbid_unknown_fields=True):
+    start: int
+    end: int
+    text: str
+
+
+class Named(msgspec.Struct, forbid_unknown_fields=True):
+    """Frames of which a person says that they show a state; None: none of the states."""
+
+    state: str | None
+    start: int
+    end: int
+
+
+class SceneQuestion(msgspec.Struct, forbid_unknown_fields=True):
+    """A frame worth an answer; expects: (state or None, its share), likeliest first."""
+
+    frame: int
+    expects: list[tuple[str | None, float]]
+    gain: float
+    source: int | None = None
+    time: float | None = None
+
+
+class Thumbnail(msgspec.Struct, forbid_unknown_fields=True):
+    frame: int
+    url: str
+    crop: str | None = None  # of the object alone
+
+
+class SceneNote(msgspec.Struct, forbid_unknown_fields=True):
+    severity: Severity
+    text: str
+
+
+class SceneDocument(msgspec.Struct, forbid_unknown_fields=True):
+    """A timeline for drawing, as docs/timeline.md describes it field by field."""
+
+    schema: str
+    id: str
+    object: str | None
+    video: str | None
+    axis: Range
+    observed: list[Run]
+    seen: list[Run] | None
+    times: Knots | None
+    source: Knots | None
+    zero: str
+    states: list[State]
+    rows: list[SceneRow]
+    presence: Curve | None
+    doubts: list[SceneDoubt]
+    references: dict[str, list[Run]] | None
+    named: list[Named]
+    changes: list[int]
+    segments: list[Run] | None
+    questions: list[SceneQuestion] | None
+    thumbnails: list[Thumbnail]
+    notes: list[SceneNote]
+    settings: dict[str, Any]
 
 
 def checked(document: dict) -> dict:
