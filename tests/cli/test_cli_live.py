@@ -18,7 +18,7 @@ from rich.console import Console
 
 from dejacue import Finding, open_video
 from dejacue.cli import live as command
-from dejacue.method.live import Update
+from dejacue.method._online_labelling import Update
 from dejacue.records import Interval
 from dejacue.sources import stream
 from dejacue.sources.encoders import Encoder

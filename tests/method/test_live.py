@@ -13,8 +13,7 @@ from dejacue import History, Live, Vocabulary, find, locate
 from dejacue.errors import InputError
 from dejacue.method import Contrast, Joint, LiveReading
 from dejacue.method import _labelling as labelling
-from dejacue.method._online_labelling import Calibration, Survivors
-from dejacue.method.live import Update
+from dejacue.method._online_labelling import Calibration, Survivors, Update
 from dejacue.method.localization import analyse
 from dejacue.pipeline.live import _mask
 from dejacue_paper import generate
@@ -395,8 +394,8 @@ def test_the_surviving_path_is_the_best_one(seed, order):
     nodes = labelling.nodes_for(3, order, order is not None)
     paths = Survivors(nodes)
     settled = []
-    for at, gains in enumerate(responses.T):
-        paths.step(at, gains[nodes.state], 2.0)
+    for gains in responses.T:
+        paths.step(gains[nodes.state], 2.0)
         settled.append(paths.settle(-1))
     best = labelling.best_path(responses, nodes, 2.0, 1)
     starts = paths.path(int(paths.score.argmax()))

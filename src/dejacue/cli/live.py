@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from dejacue.method.live import Update
+    from dejacue.method._online_labelling import Update
     from dejacue.records import Interval
     from dejacue.sources.video import Frame, Video
 

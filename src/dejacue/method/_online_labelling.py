@@ -1,4 +1,4 @@
-"""LabelUpdate of observed frames as they come: smoothing, paths, what is settled, what has changed.
+"""Labels of observed frames as they come: smoothing, paths, what is settled, what has changed.
 
 Positions count observed frames. A frame is smoothed when ``lag`` further ones have come; then the
 paths reach it; it is settled when all of them agree on it, or after ``delay`` frames.
@@ -8,18 +8,67 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from itertools import islice, pairwise, takewhile
+from typing import Any
 
 import numpy as np
 
 from dejacue.method._labelling import Nodes
 from dejacue.method.states import MIN_SCALE, gaussian
-from dejacue.records.arrays import Floats
+from dejacue.records import Interval, Window
+from dejacue.records.arrays import Floats, Ints
 
 NOTHING = -1  # in place of a state: it was unknown so far
 Path = list[tuple[int, int]]  # first position and state of each visit, in order
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """Frames whose state was another one before; was None: it was unknown."""
+
+    window: Window
+    was: str | None
+    now: str
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**asdict(self.window), "was": self.was, "now": self.now}
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """The state of an object now, and what changed with the latest frame.
+
+    state      that the object is in now; None: it is not seen, or too little of it was so far
+    since      the frame from which on it is, as far as is known now
+    evidence   by state, in deviations from its mean so far; empty where the object is not seen
+    closed     windows that have ended; they change no more
+    revised    frames whose state was another one before
+    waits      frames that have to come before the first state is named
+    """
+
+    frame: int
+    time_s: float | None = None
+    state: str | None = None
+    since: int | None = None
+    evidence: Mapping[str, float] = field(default_factory=dict)
+    closed: tuple[Interval, ...] = ()
+    revised: tuple[Revision, ...] = ()
+    waits: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON; what is unknown or empty is left out, except the state."""
+        values = {
+            "time_s": self.time_s,
+            "since": self.since,
+            "evidence": {name: round(value, 4) for name, value in self.evidence.items()},
+            "closed": [interval.to_dict() for interval in self.closed],
+            "revised": [revision.to_dict() for revision in self.revised],
+            "waits": self.waits or None,
+        }
+        known = {name: value for name, value in values.items() if value not in (None, {}, [])}
+        return {"frame": self.frame, "state": self.state, **known}
 
 
 class Calibration:
@@ -87,48 +136,35 @@ class Calibration:
         return levels
 
 
-@dataclass(slots=True, eq=False)
-class Visit:
-    """A visit stays in one node from position ``start`` on and links to the visit before."""
-
-    node: int
-    start: int
-    before: Visit | None
-
-
 class Survivors:
     """The best path into each node, extended by one observed frame at a time.
 
     Paths that differ lately are mostly one path further back: what all survivors share can change
-    no more, and is forgotten.
+    no more, and is forgotten but for its last position.
     """
 
     def __init__(self, nodes: Nodes) -> None:
         self.nodes = nodes
         self.score: Floats = np.where(nodes.first > 0, 0.0, -np.inf)
-        self._last: list[Visit] = []
         self._barred = np.where(nodes.follows > 0, 0.0, -np.inf)
         self._every = np.arange(len(nodes.state))
-        self._position = -1
+        self._first = 0  # the position of the first column of …
+        self._paths = np.empty((len(nodes.state), 0), np.int64)  # … the nodes of each path
 
-    def step(self, position: int, gains: Floats, cost: float) -> None:
+    def step(self, gains: Floats, cost: float) -> None:
         """Extend the paths by one frame: what each node earns, and what a switch costs."""
-        self._position = position
-        if not self._last:
-            self._last = [Visit(node, position, None) for node in self._every.tolist()]
+        paths = self._paths
+        if not paths.shape[1]:
             self.score = self.score + gains
-            return
-        arriving = self.score[:, None] + self._barred
-        origin = arriving.argmax(axis=0)
-        entering = arriving[origin, self._every] - cost
-        better = entering > self.score
-        self.score = np.where(better, entering, self.score) + gains
-        self.score -= self.score.max()
-        before = self._last
-        self._last = [
-            Visit(node, position, before[origin[node]]) if new else before[node]
-            for node, new in enumerate(better.tolist())
-        ]
+        else:
+            arriving = self.score[:, None] + self._barred
+            origin = arriving.argmax(axis=0)
+            entering = arriving[origin, self._every] - cost
+            better = entering > self.score
+            self.score = np.where(better, entering, self.score) + gains
+            self.score -= self.score.max()
+            paths = paths[np.where(better, origin, self._every)]
+        self._paths = np.concatenate([paths, self._every[:, None]], axis=1)
 
     def ahead(self, gains: Floats, cost: float) -> tuple[int, int | None, int]:
         """Return the best way on over a few frames (F, K) that are not settled yet, with one
@@ -147,11 +183,11 @@ class Survivors:
             return node, None, node
         return int(arriving[at, :, end].argmax()), at, end
 
-    def path(self, node: int) -> list[tuple[int, int]]:
-        """Return (first position, state) of each visit on the path into a node, in order, as far
-        as it is not forgotten."""
-        visits = _back(self._last[node]) if self._last else [Visit(node, 0, None)]
-        return [(visit.start, int(self.nodes.state[visit.node])) for visit in visits][::-1]
+    def path(self, node: int) -> Path:
+        """Return the best path that goes on in a node, as far as it is not forgotten."""
+        nodes = np.append(self._paths[node], node)
+        starts = [0, *(np.flatnonzero(nodes[1:] != nodes[:-1]) + 1).tolist()]
+        return [(self._first + at, int(self.nodes.state[nodes[at]])) for at in starts]
 
     def settle(self, due: int) -> int:
         """Return the last position up to which all survivors agree; −1 where they agree nowhere.
@@ -160,67 +196,40 @@ class Survivors:
         path, and keep what they have earned, so that a change may win even where it has to take
         longer than there is time to wait.
         """
-        if not self._last:
+        if not self._paths.shape[1]:
             return -1
-        best = list(_back(self._last[int(self.score.argmax())]))
-        place = {id(visit): at for at, visit in enumerate(best)}
-        due_visit = _at(best, due)
-        agreed: float = np.inf
-        for node, last in enumerate(self._last):
-            if self.score[node] == -np.inf:
-                continue
-            if due_visit is not None:
-                last = self._last[node] = self._spliced(last, due, due_visit)
-                if self.score[node] == -np.inf:
-                    continue
-            parted, shared = None, last
-            while id(shared) not in place:
-                if shared.before is None:
-                    return -1
-                parted, shared = shared, shared.before
-            if parted is not None:
-                agreed = min(agreed, parted.start - 1)
-            if at := place[id(shared)]:
-                agreed = min(agreed, best[at - 1].start - 1)
-        return self._position if agreed == np.inf else int(agreed)
+        best = self._paths[self.score.argmax()].copy()
+        agreed = self._agreed(best)
+        if agreed < due:
+            for node in np.flatnonzero(self.score > -np.inf).tolist():
+                self._splice(node, best, due - self._first)
+            agreed = self._agreed(best)
+        return agreed
 
-    def _spliced(self, last: Visit, position: int, onto: Visit) -> Visit:
-        """Return the same path after a position, and up to it the one that leads to ``onto``; it
-        is dropped where nothing leads from there to it."""
-        after: Visit | None = None
-        for visit in _back(last):
-            if visit.start <= position:
-                if visit is onto:
-                    return last
-                break
-            after = visit
-        node = last.node if after is None else after.node
-        if node != onto.node and self._barred[onto.node, node] < 0:
-            self.score[last.node] = -np.inf
-        elif after is None:
-            return Visit(node, position + 1, onto)
-        else:
-            after.before = onto
-        return last
+    def _agreed(self, best: Ints) -> int:
+        """Return the last position up to which all survivors are as the best one."""
+        differs = (self._paths[self.score > -np.inf] != best).any(axis=0)
+        at = int(differs.argmax())
+        return self._first + (at if differs[at] else len(best)) - 1
+
+    def _splice(self, node: int, best: Ints, at: int) -> None:
+        """Let the path into a node begin as the best one up to a place. Where it is in another node
+        there, it goes on from its next switch; it is dropped where nothing leads on to it."""
+        path = self._paths[node]
+        if path[at] != best[at]:
+            switches = at + np.flatnonzero(path[at:] != path[at])[:1]
+            after = path[switches[0] if len(switches) else at]
+            if after != best[at] and self._barred[best[at], after] < 0:
+                self.score[node] = -np.inf
+                return
+            if len(switches):
+                path[at + 1 : switches[0]] = best[at]
+        path[: at + 1] = best[: at + 1]
 
     def forget(self, position: int) -> None:
-        """Drop what came before the visit that holds a position on which all survivors agree."""
-        if self._last:
-            visit = _at(_back(self._last[int(self.score.argmax())]), position)
-            if visit is not None:
-                visit.before = None
-
-
-def _at(visits: Iterable[Visit], position: int) -> Visit | None:
-    """Return the visit on the way back that holds a position."""
-    return next((visit for visit in visits if visit.start <= position), None)
-
-
-def _back(visit: Visit | None) -> Iterator[Visit]:
-    """Give a visit and those before it, the last one first."""
-    while visit is not None:
-        yield visit
-        visit = visit.before
+        """Drop what came before a position on which all survivors agree."""
+        before = max(0, position - self._first)
+        self._paths, self._first = self._paths[:, before:], self._first + before
 
 
 @dataclass(slots=True, eq=False)
@@ -239,30 +248,18 @@ class ObservedFrame:
 class StateWindow:
     """Consecutive frames that are in one state."""
 
-    state: int
+    state: str
     first: ObservedFrame
     last: ObservedFrame
     score: float
 
-
-@dataclass(frozen=True, slots=True)
-class LabelChange:
-    """Frames, first to last, and their state as it was announced before and as it is now."""
-
-    first: int
-    last: int
-    was: int
-    now: int
-
-
-@dataclass(frozen=True, slots=True)
-class LabelUpdate:
-    """What one more frame has changed: the state now, windows that ended, labels revised."""
-
-    state: int
-    since: int
-    closed: list[StateWindow]
-    changes: list[LabelChange]
+    @property
+    def interval(self) -> Interval:
+        first, last = self.first, self.last
+        times_s = first.time_s, last.end_s
+        return Interval(
+            self.state, first.frame, last.frame, self.score, *times_s, kind="occurrence"
+        )
 
 
 class Labeller:
@@ -275,6 +272,7 @@ class Labeller:
 
     def __init__(
         self,
+        names: Sequence[str],
         nodes: Nodes,
         calibration: Calibration,
         *,
@@ -286,7 +284,7 @@ class Labeller:
         self.calibration, self.delay, self.bridge, self.switch = calibration, delay, bridge, switch
         self.lag = min(round(width), delay)
         self._weights, self._rows = _smoothing(width, self.lag, len(calibration.mean))
-        self._states = nodes.state
+        self._names, self._states = names, nodes.state
         self._survivors = Survivors(nodes)
         self._pending: deque[ObservedFrame] = deque()  # observed, not settled
         self._settled, self._smoothed, self._reached = 0, 0, 0  # positions
@@ -339,8 +337,13 @@ class Labeller:
         row: Floats = sums[:-1] / sums[-1]
         return (row - self.calibration.mean) / self.calibration.scale
 
-    def conclude(self, ending: bool = False) -> LabelUpdate:
-        """Return what is known after the last tick; ``ending``: nothing more will come."""
+    def conclude(
+        self, frame: int, time_s: float | None, seen: bool, ending: bool = False
+    ) -> Update:
+        """Return what is known after the last tick; ``ending``: nothing more will come.
+
+        frame, time_s, seen   of the last frame, and whether the object is seen in it
+        """
         if ending:
             self._smooth(self.frame)
             if self._newest is not None and self._newest.time_s is not None and self._lasting_s:
@@ -352,12 +355,20 @@ class Labeller:
         path = self._path()
         if self._announced[0][1] == NOTHING:  # all that came before the first state, too
             self._announced_count = len(self._pending) - (not ending)
-        changes = self._changes(path)
+        revised = self._revised(path)
         closed = self._settle(agreed, path)
         if self._open is not None and not self._pending and (self.away or ending):
             closed.append(self._open)
             self._open = None
-        return LabelUpdate(path[-1][1], self._since(path), closed, changes)
+        return Update(
+            frame,
+            time_s,
+            self._names[path[-1][1]] if seen else None,
+            self._since(path) if seen else None,
+            dict(zip(self._names, self.evidence().tolist(), strict=True)) if seen else {},
+            tuple(window.interval for window in closed),
+            tuple(revised),
+        )
 
     def _smooth(self, until: int) -> None:
         """Smooth the frames up to this one that are not smoothed yet."""
@@ -379,7 +390,7 @@ class Labeller:
         for seen in islice(self._pending, first, last):
             assert seen.row is not None
             seen.gains = (seen.row - self.calibration.levels()) / self.calibration.scale
-            self._survivors.step(self._reached, seen.gains[self._states], self._cost())
+            self._survivors.step(seen.gains[self._states], self._cost())
             self._reached += 1
 
     def _cost(self) -> float:
@@ -396,36 +407,38 @@ class Labeller:
             path.append((self._reached + left, int(self._states[end])))
         return path
 
-    def _changes(self, path: Path) -> list[LabelChange]:
+    def _revised(self, path: Path) -> list[Revision]:
         """Return where the path is not as announced; from now on it is."""
-        changes: list[LabelChange] = []
+        revised: list[Revision] = []
         if path != self._announced:
             count = self._announced_count
             starts = {max(start, self._settled) for start, _ in (*self._announced, *path)}
             for first, end in pairwise([*sorted(at for at in starts if at < count), count]):
                 was, now = _state_at(self._announced, first), _state_at(path, first)
                 if was != now:
-                    a, b = self._frame_of(first), self._frame_of(end - 1)
-                    changes.append(LabelChange(a, b, was, now))
+                    window = Window(self._frame_of(first), self._frame_of(end - 1))
+                    before = None if was == NOTHING else self._names[was]
+                    revised.append(Revision(window, before, self._names[now]))
         self._announced, self._announced_count = path, self._settled + len(self._pending)
-        return changes
+        return revised
 
     def _settle(self, agreed: int, path: Path) -> list[StateWindow]:
         """Return windows that have ended by the frames that are settled now."""
         closed = []
         while self._settled <= agreed:
             seen, state = self._pending.popleft(), _state_at(path, self._settled)
+            name = self._names[state]
             self._settled += 1
             assert seen.row is not None
             assert seen.gains is not None
             self.calibration.label(seen.row, state)
             lead = float(seen.gains[state] - np.delete(seen.gains, state).max())
             window = self._open
-            if window is not None and window.state == state and not seen.begins:
+            if window is not None and window.state == name and not seen.begins:
                 window.last, window.score = seen, window.score + lead
                 continue
             closed += [] if window is None else [window]
-            self._open = StateWindow(state, seen, seen, lead)
+            self._open = StateWindow(name, seen, seen, lead)
         self._survivors.forget(self._settled - 1)
         return closed
 

@@ -236,12 +236,9 @@ def _without_words(
         named = {example.state for example in vocabulary.facts}
         for state in vocabulary.states:
             if state not in named:
-                raise InputError(
-                    f'no frame of the history shows "{state}", and not every state has words',
-                    field="examples",
-                    value=state,
-                    remedy="add an example of it, or words for every state",
-                )
+                problem = f'no frame of the history shows "{state}", and not every state has words'
+                remedy = "add an example of it, or words for every state"
+                raise InputError(problem, field="examples", value=state, remedy=remedy)
     nothing = np.zeros(len(queries), bool)
     firsts = np.searchsorted(vocabulary.labels, np.arange(len(vocabulary.states)))
     return Directions(queries, np.ones(len(queries)), nothing, firsts)

@@ -162,11 +162,9 @@ class Joint(StateReadout):
         if self.has_none and not facts.covers_all:
             return and_none(rows), self._nodes_and_none(view.vocabulary), constrained.SWITCH * cost
         if (facts.labels == facts.states).any():
-            raise InputError(
-                'an example of "none of the states" does not fit a known order',
-                field="order",
-                remedy="leave out the order or the example",
-            )
+            problem = 'an example of "none of the states" does not fit a known order'
+            remedy = "leave out the order or the example"
+            raise InputError(problem, field="order", remedy=remedy)
         return rows, self.nodes(view.vocabulary), constrained.SWITCH * cost
 
     def occurrences(self, view: View) -> list[list[ScoredWindow]]:

@@ -16,21 +16,13 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dejacue.errors import InputError
-from dejacue.method._online_labelling import (
-    NOTHING,
-    Calibration,
-    Labeller,
-    LabelUpdate,
-    StateWindow,
-)
+from dejacue.method._online_labelling import Calibration, Labeller, Update
 from dejacue.method.coordinates import Coordinates, check_pair, query_directions
 from dejacue.method.joint import Joint
 from dejacue.method.kernel import engine
@@ -44,7 +36,7 @@ from dejacue.method.state_readout import (
     is_count,
     is_number,
 )
-from dejacue.records import History, Interval, Note, Timeline, Vocabulary, Window
+from dejacue.records import History, Note, Timeline, Vocabulary
 from dejacue.records.arrays import NORM_RANGE, Floats, as_array
 from dejacue.records.history import MAX_FRAME
 
@@ -53,53 +45,6 @@ INTERVAL_S = SMOOTHING_S / FRAMES_WITHOUT_TIMES  # what a frame is taken to last
 MAX_WIDTH_FRAMES = 250.0  # deviation of the smoothing: 0.8 s at more than 300 frames a second
 MIN_DEVIATIONS = 2  # of the smoothing that are observed before a state is named
 MIN_RATE_FRAMES = 5  # that tell the rate, where the calibration is known
-
-
-@dataclass(frozen=True, slots=True)
-class Revision:
-    """Frames whose state was another one before; was None: it was unknown."""
-
-    window: Window
-    was: str | None
-    now: str
-
-    def to_dict(self) -> dict[str, Any]:
-        return {**asdict(self.window), "was": self.was, "now": self.now}
-
-
-@dataclass(frozen=True, slots=True)
-class Update:
-    """The state of an object now, and what changed with the latest frame.
-
-    state      that the object is in now; None: it is not seen, or too little of it was so far
-    since      the frame from which on it is, as far as is known now
-    evidence   by state, in deviations from its mean so far; empty where the object is not seen
-    closed     windows that have ended; they change no more
-    revised    frames whose state was another one before
-    waits      frames that have to come before the first state is named
-    """
-
-    frame: int
-    time_s: float | None = None
-    state: str | None = None
-    since: int | None = None
-    evidence: Mapping[str, float] = field(default_factory=dict)
-    closed: tuple[Interval, ...] = ()
-    revised: tuple[Revision, ...] = ()
-    waits: int = 0
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON; what is unknown or empty is left out, except the state."""
-        values = {
-            "time_s": self.time_s,
-            "since": self.since,
-            "evidence": {name: round(value, 4) for name, value in self.evidence.items()},
-            "closed": [interval.to_dict() for interval in self.closed],
-            "revised": [revision.to_dict() for revision in self.revised],
-            "waits": self.waits or None,
-        }
-        known = {name: value for name, value in values.items() if value not in (None, {}, [])}
-        return {"frame": self.frame, "state": self.state, **known}
 
 
 class LiveReading:
@@ -198,8 +143,8 @@ class LiveReading:
         frame, time_s = self._now or (0, None)
         if not self.observed:
             return Update(frame, time_s)
-        labels = (self._labeller or self._begin()).conclude(ending=True)
-        return self._update(labels, frame, time_s, seen=self._rows[-1][0] == frame)
+        seen = self._rows[-1][0] == frame
+        return (self._labeller or self._begin()).conclude(frame, time_s, seen, ending=True)
 
     def history(self, id: str = "live", **details: Any) -> History:
         """Return what was observed, as far as it is kept; ``more`` as History takes it."""
@@ -302,7 +247,7 @@ class LiveReading:
             if not self._early or (waits := self._waits()):
                 return Update(frame, time_s, waits=waits if self._early else 0)
             labeller = self._begin()
-        return self._update(labeller.conclude(), frame, time_s, cosines is not None)
+        return labeller.conclude(frame, time_s, seen=cosines is not None)
 
     def _waits(self) -> int:
         """Return how many more observed frames the calibration needs."""
@@ -343,6 +288,7 @@ class LiveReading:
             calibration.suppose(first, math.ceil(MIN_DEVIATIONS * width) or 1)
         bridge = self._rules.bridge
         self._labeller = Labeller(
+            self._names,
             self._nodes,
             calibration,
             width=width,
@@ -367,31 +313,6 @@ class LiveReading:
             cosines = row * scale + centre
             calibration.add(cosines)
             calibration.label(cosines, state)
-
-    def _update(self, labels: LabelUpdate, frame: int, time_s: float | None, seen: bool) -> Update:
-        assert self._labeller is not None
-        evidence = self._labeller.evidence().tolist() if seen else []
-        return Update(
-            frame,
-            time_s,
-            self._names[labels.state] if seen else None,
-            labels.since if seen else None,
-            dict(zip(self._names, evidence, strict=False)),
-            tuple(map(self._interval, labels.closed)),
-            tuple(
-                Revision(
-                    Window(change.first, change.last),
-                    None if change.was == NOTHING else self._names[change.was],
-                    self._names[change.now],
-                )
-                for change in labels.changes
-            ),
-        )
-
-    def _interval(self, window: StateWindow) -> Interval:
-        first, last, state = window.first, window.last, self._names[window.state]
-        times_s = first.time_s, last.end_s
-        return Interval(state, first.frame, last.frame, window.score, *times_s, kind="occurrence")
 
 
 def _feed(labeller: Labeller, frame: int, time_s: float | None, cosines: Floats | None) -> None:

@@ -134,11 +134,9 @@ class Ordered(StateReadout):
         if known is not None:
             facts = known.facts
             if (facts.labels == facts.states).any():
-                raise InputError(
-                    'an example of "none of the states" does not fit a known order',
-                    field="order",
-                    remedy="leave out the order or the example",
-                )
+                problem = 'an example of "none of the states" does not fit a known order'
+                remedy = "leave out the order or the example"
+                raise InputError(problem, field="order", remedy=remedy)
             for row, state in zip(rows, states, strict=True):
                 row[facts.barred(state)] -= IMPOSSIBLE * count
             boundaries[facts.marks] = IMPOSSIBLE * count

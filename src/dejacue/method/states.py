@@ -67,12 +67,9 @@ def gaussian(deviation: float, span: int) -> Floats:
         return _weights(1.0, 0)  # not even a neighbour
     reach = span - 1 if REACH * deviation >= span - 1 else math.ceil(REACH * deviation)
     if reach > MAX_REACH_FRAMES:
-        raise InputError(
-            f"smoothing over {reach} frames is too wide",
-            field="smoothing",
-            value=reach,
-            remedy="smooth less, or bridge shorter gaps",
-        )
+        problem = f"smoothing over {reach} frames is too wide"
+        remedy = "smooth less, or bridge shorter gaps"
+        raise InputError(problem, field="smoothing", value=reach, remedy=remedy)
     return _weights(deviation, reach)
 
 

@@ -513,12 +513,9 @@ def check_teachers(teachers: Iterable[Confirmed], history: HasOrigin | Encoder) 
         if isinstance(teacher, Finding) and teacher.made.video is not None:
             name = history.name if isinstance(history, Encoder) else encoder_name(history)
             remedy = f"encode it again: {_command(teacher, name)}"
-        raise InputError(
-            f'teacher {teacher.history.id} was encoded with "{before}", not with "{identity}"',
-            field="like",
-            value=before,
-            remedy=remedy,
-        )
+        problem = f'teacher {teacher.history.id} was encoded with "{before}", not with "{identity}"'
+        remedy = remedy
+        raise InputError(problem, field="like", value=before, remedy=remedy)
 
 
 def teacher_notes(teachers: Iterable[Confirmed], history: History) -> list[Note]:

@@ -15,8 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from dejacue.arguments import checked
 from dejacue.errors import InputError, counted
+from dejacue.method._online_labelling import Update
 from dejacue.method.coordinates import Coordinates
-from dejacue.method.live import DELAY_S, LiveReading, Update
+from dejacue.method.live import DELAY_S, LiveReading
 from dejacue.method.readout import Readout
 from dejacue.pipeline._encode import history_warnings
 from dejacue.pipeline._readout import LoadedVocabulary, VocabularySource

@@ -60,11 +60,8 @@ class History:
         check_names("history", id=self.id, encoder="" if self.encoder is None else self.encoder)
         array = as_array(self.features, f"history {self.id}: features")
         if array.ndim == 2 and len(array) == 0:
-            raise InputError(
-                f"history {self.id}: no observed frame; the object is never visible",
-                field="features",
-                value=array.shape,
-            )
+            problem = f"history {self.id}: no observed frame; the object is never visible"
+            raise InputError(problem, field="features", value=array.shape)
         features = feature_rows(array, f"history {self.id}: features")
         frames = self._checked_frames(len(features))
         breaks = np.flatnonzero(np.diff(frames) != 1) + 1
@@ -191,12 +188,9 @@ class History:
         """Return the rows of the first and the last frame of a window; both must be observed."""
         first, last = np.searchsorted(self.frames, tuple(window)).tolist()
         if last >= len(self) or tuple(self.frames[[first, last]].tolist()) != tuple(window):
-            raise InputError(
-                f'history "{self.id}" does not observe both ends of the window {window}',
-                field="window",
-                value=window,
-                remedy="give the history that the timeline was made from",
-            )
+            problem = f'history "{self.id}" does not observe both ends of the window {window}'
+            remedy = "give the history that the timeline was made from"
+            raise InputError(problem, field="window", value=window, remedy=remedy)
         return first, last
 
     def to_source(self, window: Window) -> Window:

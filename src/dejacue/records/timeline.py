@@ -250,12 +250,9 @@ class Timeline:
     @property
     def _subject(self) -> Subject:
         if len(self.subjects) != 1:
-            raise InputError(
-                f"this timeline holds {len(self.subjects)} histories",
-                field="subjects",
-                value=len(self.subjects),
-                remedy="iterate over timeline.split() for one after the other",
-            )
+            problem = f"this timeline holds {len(self.subjects)} histories"
+            remedy = "iterate over timeline.split() for one after the other"
+            raise InputError(problem, field="subjects", value=len(self.subjects), remedy=remedy)
         return self.subjects[0]
 
     @property
@@ -370,11 +367,9 @@ class Timeline:
         if (time_s is None) == (frame is None):
             raise InputError("give a time in seconds, or a frame", field="time_s", value=time_s)
         if time_s is not None and self and all(i.times_s is None for i in self.intervals):
-            raise InputError(
-                f'history "{self.history_id}" has no times',
-                field="times_s",
-                remedy="give at(frame=…)",
-            )
+            problem = f'history "{self.history_id}" has no times'
+            remedy = "give at(frame=…)"
+            raise InputError(problem, field="times_s", remedy=remedy)
         there: list[Interval] = []
         if frame is not None:
             there = [interval for interval in self.claimed if frame in interval]
@@ -541,11 +536,9 @@ class Timelines(Iterator[Timeline]):
 
     def _check_unread(self) -> None:
         if self._read:
-            raise InputError(
-                "these timelines have already been read and are not kept",
-                field="timelines",
-                remedy="call locate_many again, or keep them: timelines = list(locate_many(…))",
-            )
+            problem = "these timelines have already been read and are not kept"
+            remedy = "call locate_many again, or keep them: timelines = list(locate_many(…))"
+            raise InputError(problem, field="timelines", remedy=remedy)
 
     def __next__(self) -> Timeline:
         while True:
