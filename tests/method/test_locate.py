@@ -17,6 +17,7 @@ from dejacue.method import localization as locating
 from dejacue.method._timelines import STILL
 from dejacue.method.kernel import compiled
 from dejacue_paper import generate
+from dejacue_paper.method.windows import description_windows
 
 # These tests are about the published method.
 locate = partial(dejacue.locate, readout="scan")
@@ -97,7 +98,7 @@ def test_equal_frames_are_tied_however_many_descriptions_there_are(name) -> None
     frozen = History(np.tile(rng.normal(size=(1, 96)), (282, 1)))
     texts = {"a": [f"a{i}" for i in range(40)], "b": "b"}
     v = Vocabulary(texts, rng.normal(size=(41, 96)))
-    windows, _ = locating.description_windows([frozen], v, readout="published", kernel=name)
+    windows, _ = description_windows([frozen], v, readout="published", kernel=name)
     assert (windows == 0).all()
     timeline = locate(frozen, v, kernel=name)  # which gives no arbitrary answer
     assert (list(timeline), timeline.meaningless) == ([], STILL)

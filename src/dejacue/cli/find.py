@@ -403,7 +403,7 @@ def _with_marks(
     findings: Sequence[Finding], search: Search, outputs: Outputs, place: Path
 ) -> list[Finding]:
     """Write the strip of each finding, and return the findings with what was marked on them."""
-    from dejacue.report.strip_sheet import strip_sheet
+    from dejacue.report.track_sheet import strip_sheet
     from dejacue.sources.atomic import write_bytes
     from dejacue.sources.files import file_name
 

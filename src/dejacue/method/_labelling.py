@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -9,11 +10,33 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.errors import InputError
+from dejacue.errors import InputError, unknown
 from dejacue.method.scan import ScoredWindow
 from dejacue.records.arrays import Flags, Floats, Ints
 
 MAX_STATES = 7  # of an irreversible change in unknown order: the solver looks at every subset
+
+
+Order = tuple[str, ...] | None  # of states, by name
+
+
+def checked_order(order: object) -> Order:
+    """Return an order as a tuple of names; refuse fewer than two, and a name given twice."""
+    if order is None:
+        return None
+    names = (order,) if isinstance(order, str) else tuple(order)  # type: ignore[arg-type]
+    if len(set(names)) != len(names) or len(names) < 2:
+        problem = "an order names at least two states, each of them once"
+        raise InputError(problem, field="order", value=names)
+    return names
+
+
+def numbers_of(order: tuple[str, ...], states: Sequence[str]) -> tuple[int, ...]:
+    """Return the numbers of the states that an order names; refuse other names."""
+    for name in order:
+        if name not in states:
+            raise unknown("state in the order", name, states)
+    return tuple(map(states.index, order))
 
 
 @dataclass(frozen=True, eq=False)

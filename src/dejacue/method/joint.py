@@ -21,7 +21,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from dejacue.errors import InputError, unknown
+from dejacue.errors import InputError
 from dejacue.method import _labelling as labelling
 from dejacue.method import constrained
 from dejacue.method._timelines import quoted
@@ -54,7 +54,7 @@ class Joint(StateReadout):
 
     switch: float = 1.0
     stay: int = 1
-    order: tuple[str, ...] | None = None
+    order: labelling.Order = None
     irreversible: bool = False
     name: ClassVar[str] = "joint"
     usual_windows: ClassVar[int] = MAX_OCCURRENCES
@@ -74,12 +74,7 @@ class Joint(StateReadout):
         if not isinstance(self.irreversible, bool):
             problem = f"irreversible must be true or false, not {self.irreversible!r}"
             raise InputError(problem, field="irreversible", value=self.irreversible)
-        if self.order is not None:
-            order = (self.order,) if isinstance(self.order, str) else tuple(self.order)
-            object.__setattr__(self, "order", order)
-            if len(set(order)) != len(order) or len(order) < 2:
-                problem = "an order names at least two states, each of them once"
-                raise InputError(problem, field="order", value=order)
+        object.__setattr__(self, "order", labelling.checked_order(self.order))
 
     @property
     def has_none(self) -> bool:
@@ -116,16 +111,13 @@ class Joint(StateReadout):
     def nodes(self, vocabulary: Vocabulary) -> labelling.Nodes:
         """Return the graph of states: which there are, and what may follow what."""
         names = list(vocabulary.states)
-        for name in self.order or ():
-            if name not in names:
-                raise unknown("state in the order", name, names)
-        order = None if self.order is None else tuple(names.index(name) for name in self.order)
+        order = None if self.order is None else labelling.numbers_of(self.order, names)
         return labelling.nodes_for(len(names), order, self.irreversible)
 
     def _nodes_and_none(self, vocabulary: Vocabulary) -> labelling.Nodes:
         """Return the nodes where the last row of responses is none of the states."""
         count = len(vocabulary.states)
-        if self.order is None and not self.irreversible:
+        if self.has_none:
             return labelling.nodes_for(count + 1, None, False)
         return labelling.with_none(self.nodes(vocabulary), count, not self.irreversible)
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import pairwise, repeat
+from typing import Unpack
 
 import numpy as np
 
 from dejacue.arguments import checked
 from dejacue.errors import InputError
 from dejacue.method.coordinates import Coordinates, check_pair
-from dejacue.method.plan import DEFAULT_READOUT, Pair, Plan
+from dejacue.method.plan import DEFAULT_READOUT, Pair, Plan, ReadingOptions
 from dejacue.method.readout import Readout
 from dejacue.method.scan_readout import Scan
 from dejacue.records import Evidence, History, Timeline, Timelines, Vocabulary
@@ -52,51 +53,39 @@ def locate(
 
 
 def analyse(
-    history: History,
-    vocabulary: Vocabulary,
-    *,
-    coordinates: str | Coordinates | None = None,
-    readout: str | Readout = DEFAULT_READOUT,
-    smoothing: int | None = None,
-    top: int | None = None,
-    diagnostics: bool = False,
-    kernel: str = "auto",
+    history: History, vocabulary: Vocabulary, **options: Unpack[ReadingOptions]
 ) -> Timeline:
     """Return all that a readout says of a history: windows, evidence, occurrences, hints.
 
-    top   None: as many windows as suit the readout; the other options are those of ``locate``
+    options   those of ``locate``, but for top None: as many windows as suit the readout
     """
-    plan = Plan.of(coordinates, readout, smoothing, top, diagnostics, kernel)
+    options.setdefault("top", None)
+    plan = Plan.of(**options)
     check_pair(history, vocabulary)
     return plan.analyse(plan.view(history, vocabulary), hints=True)
 
 
 def evidence(
-    history: History,
-    vocabulary: Vocabulary,
-    *,
-    coordinates: str | Coordinates | None = None,
-    readout: str | Readout = DEFAULT_READOUT,
-    smoothing: int | None = None,
-    kernel: str = "auto",
+    history: History, vocabulary: Vocabulary, **options: Unpack[ReadingOptions]
 ) -> Evidence:
-    """Return what a readout sees: cosines, their calibration, and the smoothed responses."""
-    plan = Plan.of(coordinates, readout, smoothing, 1, False, kernel)
+    """Return what a readout sees: cosines, their calibration, and the smoothed responses.
+
+    options   those of ``locate``
+    """
+    plan = Plan.of(**options)
     check_pair(history, vocabulary)
     return plan.readout.evidence(plan.view(history, vocabulary))
 
 
 def candidates(
-    history: History,
-    vocabulary: Vocabulary,
-    *,
-    coordinates: str | Coordinates | None = None,
-    readout: str | Readout = "scan",
-    smoothing: int | None = None,
-    kernel: str = "auto",
+    history: History, vocabulary: Vocabulary, **options: Unpack[ReadingOptions]
 ) -> tuple[Ints, Floats]:
-    """Return every window of a scan, (C, 2) frames length by length, and its scores (Q, C)."""
-    plan = Plan.of(coordinates, readout, smoothing, 1, False, kernel)
+    """Return every window of a scan, (C, 2) frames length by length, and its scores (Q, C).
+
+    options   those of ``locate``; the readout is a scan
+    """
+    options.setdefault("readout", "scan")
+    plan = Plan.of(**options)
     check_pair(history, vocabulary)
     if not isinstance(plan.readout, Scan):
         problem = f"only a scan has candidates, not {plan.readout.name}"
@@ -132,30 +121,7 @@ def locate_many(
     if isinstance(histories, History):
         problem = "locate_many takes several histories; use locate for one"
         raise InputError(problem, field="histories")
-    return Timelines(_run(plan, _chunks(_pairs(histories, vocabularies)), threads))
-
-
-def description_windows(
-    histories: Iterable[History],
-    vocabularies: Vocabulary | Iterable[Vocabulary],
-    *,
-    coordinates: str | Coordinates | None = None,
-    readout: str | Readout = DEFAULT_READOUT,
-    kernel: str = "auto",
-) -> tuple[Ints, Floats]:
-    """Return the window (n, 2) and the score (n,) of every description, history after history.
-
-    This is what the paper evaluates; a state that a readout does not find has some window, too.
-    """
-    plan = Plan.of(coordinates, readout, None, 1, False, kernel)
-    chunks = _chunks(_pairs(histories, vocabularies))
-    tables = [plan.readout.find(plan.batch(chunk)) for chunk in chunks]
-    windows = [np.stack([table.first, table.last], axis=1) for table in tables]
-    scores = [table.score for table in tables]
-    return (
-        np.concatenate([np.empty((0, 2), np.int64), *windows]),
-        np.concatenate([np.empty(0), *scores]),
-    )
+    return Timelines(_run(plan, chunks(histories, vocabularies), threads))
 
 
 def _run(plan: Plan, chunks: Iterator[list[Pair]], threads: int) -> Iterator[Timeline]:
@@ -185,11 +151,13 @@ def _pairs(
         raise InputError("there are more vocabularies than histories", field="histories")
 
 
-def _chunks(pairs: Iterable[Pair]) -> Iterator[list[Pair]]:
-    """Return consecutive pairs that one kernel call can take, up to CHUNK_BYTES of features."""
+def chunks(
+    histories: Iterable[History], vocabularies: Vocabulary | Iterable[Vocabulary]
+) -> Iterator[list[Pair]]:
+    """Yield consecutive pairs that one kernel call can take, up to CHUNK_BYTES of features."""
     chunk: list[Pair] = []
     total = 0
-    for pair in pairs:
+    for pair in _pairs(histories, vocabularies):
         size = pair[0].features.nbytes
         full = total + size > CHUNK_BYTES or len(chunk) == CHUNK_HISTORIES
         if chunk and (full or pair[0].dimension != chunk[0][0].dimension):

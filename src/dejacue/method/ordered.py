@@ -20,8 +20,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from dejacue.errors import InputError, counted, unknown
+from dejacue.errors import InputError, counted
 from dejacue.method import _labelling as labelling
+from dejacue.method._labelling import Order
 from dejacue.method._timelines import in_frames, quoted
 from dejacue.method.kernel import Answers, EvidenceTables, Ragged
 from dejacue.method.known_frames import HALF
@@ -36,27 +37,11 @@ MAX_BOUNDARIES = 1024  # places that are tried together
 ROUNDS = 3  # of moving boundaries to the best frame near by
 IMPOSSIBLE = 1e3  # far more than a score can be
 
-Order = tuple[str, ...] | None
 
-
-def checked_order(order: object) -> Order:
-    """Return an order as a tuple of names; refuse fewer than two, and a name given twice."""
-    if order is None:
-        return None
-    names = (order,) if isinstance(order, str) else tuple(order)  # type: ignore[arg-type]
-    if len(set(names)) != len(names) or len(names) < 2:
-        problem = "an order names at least two states, each of them once"
-        raise InputError(problem, field="order", value=names)
-    return names
-
-
-def order_of(order: Order, history: History, vocabulary: Vocabulary) -> list[int]:
+def order_of(order: Order, history: History, vocabulary: Vocabulary) -> tuple[int, ...]:
     """Return the numbers of the states in their order; None: as the vocabulary lists them."""
     names = list(vocabulary.states)
-    for name in order or ():
-        if name not in names:
-            raise unknown("state in the order", name, names)
-    numbers = [names.index(name) for name in order or names]
+    numbers = labelling.numbers_of(order or tuple(names), names)
     if len(history) < len(numbers):
         frames = counted(len(history), "observed frame")
         problem = f"history {history.id} has {frames} for {len(numbers)} states in order"
@@ -95,7 +80,7 @@ class Ordered(StateReadout):
                 problem = f"the weight of {name} must be 0 or more"
                 raise InputError(problem, field=name, value=getattr(self, name))
             object.__setattr__(self, name, float(getattr(self, name)))
-        object.__setattr__(self, "order", checked_order(self.order))
+        object.__setattr__(self, "order", labelling.checked_order(self.order))
 
     @property
     def in_one_call(self) -> bool:
@@ -268,7 +253,7 @@ class EqualParts(Readout):
     takes_examples: ClassVar[bool] = True  # and ignores them, as it does words
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "order", checked_order(self.order))
+        object.__setattr__(self, "order", labelling.checked_order(self.order))
 
     @property
     def query_pooling(self) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
+from typing import TypedDict
 
 import msgspec
 
@@ -102,6 +103,17 @@ def _with_smoothing(readout: Readout, smoothing: int, name: str) -> Readout:
     return replace(readout, smoothing=smoothing)  # type: ignore[call-arg]
 
 
+class ReadingOptions(TypedDict, total=False):
+    """The options of every reading; ``locate`` explains them."""
+
+    coordinates: str | Coordinates | None
+    readout: str | Readout
+    smoothing: int | None
+    top: int | None
+    diagnostics: bool
+    kernel: str
+
+
 @dataclass(frozen=True, eq=False)
 class Plan:
     """Checked settings, shared by every history of a call. top None: what suits the readout."""
@@ -115,12 +127,12 @@ class Plan:
     @staticmethod
     @lru_cache(maxsize=64)
     def of(
-        coordinates: str | Coordinates | None,
-        readout: str | Readout,
-        smoothing: int | None,
-        top: int | None,
-        diagnostics: bool,
-        kernel: str,
+        coordinates: str | Coordinates | None = None,
+        readout: str | Readout = DEFAULT_READOUT,
+        smoothing: int | None = None,
+        top: int | None = 1,
+        diagnostics: bool = False,
+        kernel: str = "auto",
     ) -> Plan:
         """Return the plan of these settings; plans are immutable, so equal settings share one."""
         name = readout if isinstance(readout, str) else readout.name

@@ -124,13 +124,6 @@ class View(HistoryBatch):
 
         return self.once(("respond", smoothing), compute)
 
-    @cached_property
-    def unit_frames(self) -> Floats:
-        """Return the frames at unit length in the view's coordinates, (N, d)."""
-        centre = None if self.centre_rows is None else self.centre_rows[0]
-        rows, norms = plain.measured_from(self.history.features, centre)
-        return np.asarray(rows / norms[:, None])
-
 
 @dataclass(frozen=True)
 class Readout(ABC):

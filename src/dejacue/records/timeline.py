@@ -24,23 +24,12 @@ from dejacue.records.note import Note, in_order
 TIMELINE_SCHEMA = "dejacue.timeline/1"
 ANSWER, ALTERNATIVE, OCCURRENCE = range(len(KINDS))
 NO_FRAME = -(1 << 62)  # in columns of frames of the file: not known
-_COLUMNS: dict[str, type] = {
-    "subject": np.int64,
-    "state": np.int64,
-    "description": np.int64,
-    "start": np.int64,
-    "end": np.int64,
-    "start_s": np.float64,
-    "end_s": np.float64,
-    "source_start": np.int64,
-    "source_end": np.int64,
-    "score": np.float64,
-    "rank": np.int64,
-    "kind": np.int64,
-}
-_MISSING = {
+_COLUMNS: dict[str, float | None] = {  # each with its value where it is left out
     "subject": 0,
+    "state": None,
     "description": -1,
+    "start": None,
+    "end": None,
     "start_s": np.nan,
     "end_s": np.nan,
     "source_start": NO_FRAME,
@@ -72,6 +61,10 @@ def dataframe(make: Callable[[], Any], library: str | None) -> Any:
         raise unknown("library", library, known)
     name = library or next((n for n in known if importlib.util.find_spec(n)), known[0])
     return need(name, "pip install pandas, or pip install polars").DataFrame(make())
+
+
+def _dtype(missing: float | None) -> type:
+    return np.float64 if isinstance(missing, float) else np.int64
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,11 +201,11 @@ class Timeline:
             "kind": [KINDS.index(row.kind) for row in rows],
         }
         columns: dict[str, NDArray[Any]] = {}
-        for name, dtype in _COLUMNS.items():
-            missing = _MISSING.get(name)
+        for name, missing in _COLUMNS.items():
             values = numbered[name] if name in numbered else [getattr(row, name) for row in rows]
-            if name not in _MISSING or not {None, missing}.issuperset(values):
-                columns[name] = np.array([missing if v is None else v for v in values], dtype)
+            if missing is None or not {None, missing}.issuperset(values):
+                known = [missing if value is None else value for value in values]
+                columns[name] = np.array(known, _dtype(missing))
         why = [row.diagnostics for row in rows]
         return cls(
             [Subject(history_id, encoder, states, in_order(notes))],
@@ -229,8 +222,8 @@ class Timeline:
             return parts[0]
         before = np.cumsum([0, *(len(part.subjects) for part in parts)])
         columns = {
-            name: np.concatenate([part._column(name) for part in parts] or [np.empty(0, dtype)])
-            for name, dtype in _COLUMNS.items()
+            name: np.concatenate([np.empty(0, _dtype(missing)), *(p._column(name) for p in parts)])
+            for name, missing in _COLUMNS.items()
         }
         columns["subject"] += np.repeat(before[:-1], [len(part) for part in parts])
         why = [row for part in parts for row in part._diagnostics or [None] * len(part)]
@@ -245,7 +238,8 @@ class Timeline:
     def _column(self, name: str) -> NDArray[Any]:
         if name in self._columns:
             return self._columns[name]
-        return np.full(len(self), _MISSING[name], _COLUMNS[name])
+        missing: Any = _COLUMNS[name]
+        return np.full(len(self), missing, _dtype(missing))
 
     @property
     def _subject(self) -> Subject:

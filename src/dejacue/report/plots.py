@@ -148,11 +148,3 @@ def save_png(path: str | os.PathLike[str], figure: Any, dpi: int = 150) -> Path:
     dpi = min(dpi, int(MAX_PIXELS / max(figure.get_size_inches())))
     with _without_glyph_warnings():
         return write_whole(path, lambda stream: figure.savefig(stream, format="png", dpi=dpi))
-
-
-def save_pdf(path: str | os.PathLike[str], figure: Any) -> Path:
-    from matplotlib.backends.backend_pdf import FigureCanvasPdf
-
-    FigureCanvasPdf(figure)
-    still = {"CreationDate": None}  # the same picture gives the same file
-    return write_whole(path, lambda stream: figure.savefig(stream, format="pdf", metadata=still))

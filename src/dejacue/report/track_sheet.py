@@ -1,7 +1,8 @@
-"""The contact sheet beside the masks of a tracker: a few frames with the masks on them, to see at a
-glance whether the right object was followed.
+"""Contact sheets: pictures side by side, with words below each.
 
-Frames evenly over the video, and those with a doubt, which are framed and say why.
+Beside the masks of a tracker: frames evenly over the video with the masks on them, to see at a
+glance whether the right object was followed, and those with a doubt, which are framed and say why.
+Of a strip: numbered pictures, with what is believed of each.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError
+from dejacue.method.strips import Strip
 from dejacue.records._html import COLOURS, clock
+from dejacue.records.example import NONE
 from dejacue.report.thumbnails import covered, grown, small_size
 from dejacue.sources.atomic import write_bytes
 from dejacue.sources.masks import Masks
@@ -30,6 +33,7 @@ NOTES_KEY = "dejacue.track notes"  # of the text in the PNG
 MAX_EVEN, MAX_DOUBTFUL = 24, 12  # pictures
 COLUMNS, WIDTH, GAP, LINE_HEIGHT = 6, 240, 8, 16  # pixels, but for the columns
 PAPER, INK, WARNING = (255, 255, 255), (34, 34, 34), (200, 30, 30)
+NO_PICTURE = 200  # grey
 
 
 def sheet_path(output: Path) -> Path:
@@ -234,3 +238,31 @@ def _lines(text: str, font: Any, room: float) -> list[str]:
             word = word[fits:]
         lines.append(word)
     return lines
+
+
+def strip_sheet(strip: Strip) -> bytes:
+    """Return a PNG of the pictures of a strip, numbered from 1; a missing one is grey."""
+    images = [None if data is None else _pixels(data) for data in strip.pictures]
+    shape = next((image.shape for image in images if image is not None), (WIDTH, WIDTH, 3))
+    blank = np.full((*shape[:2], 3), NO_PICTURE, np.uint8)
+    shots = [
+        Shot(
+            image if image is not None and image.shape == shape else blank,
+            f"{number}  {state or NONE}",
+            (),
+        )
+        for number, (image, state) in enumerate(zip(images, strip.believed, strict=True), start=1)
+    ]
+    where = "evenly over what is visible"
+    if strip.border is not None:
+        where = f"at the {strip.border.side} of {strip.border.state}"
+    title = f"{strip.history.id}: {where}; below each picture what is believed"
+    return contact_sheet(shots, title)
+
+
+def _pixels(data: bytes) -> NDArray[np.uint8]:
+    from PIL import Image
+
+    with Image.open(io.BytesIO(data)) as picture:
+        size = small_size((picture.height, picture.width), WIDTH)
+        return np.asarray(picture.convert("RGB").resize(size))

@@ -12,13 +12,14 @@ from rich.table import Table
 
 from dejacue.cli.tables import Bars, note, say_written, show, show_tables, timeline_table
 from dejacue.errors import Cancelled, InputError, counted, need, unknown
-from dejacue.method.localization import description_windows, locate
+from dejacue.method.localization import locate
 from dejacue.records import History, Vocabulary, Window
 from dejacue.sources.atomic import check_place
 from dejacue.sources.files import read_history, read_vocabulary
 from dejacue.sources.results import read_references, write_timelines
 from dejacue_paper.data.release import load_release
 from dejacue_paper.learn.decoders import DECODERS, REMEDY
+from dejacue_paper.method.windows import description_windows
 
 if TYPE_CHECKING:
     from dejacue_paper.learn.decoders.training import Training

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import typer
 from rich.box import SIMPLE_HEAD
@@ -13,7 +14,7 @@ from rich.table import Table
 
 from dejacue.cli.tables import console, show_tables
 from dejacue.errors import InputError, MissingData
-from dejacue.sources.atomic import check_place, write_text
+from dejacue.sources.atomic import check_place, write_text, write_whole
 from dejacue_paper.experiments import ON_REQUEST, REGISTRY, experiment
 from dejacue_paper.experiments.captions import CAPTIONS, LEGEND
 from dejacue_paper.experiments.corpus import Benchmark
@@ -163,16 +164,24 @@ def _write(
     """Write the page, and the figures if asked for; return the names of the figures."""
     drawn: list[str] = []
     if figures:
-        from dejacue.report.plots import save_pdf, save_png
+        from dejacue.report.plots import save_png
 
         for result in results.values():
             for name, draw in result.figures.items():
                 picture = draw()
                 save_png(folder / "figures" / f"{name}.png", picture)
-                save_pdf(folder / "figures" / f"{name}.pdf", picture)
+                _save_pdf(folder / "figures" / f"{name}.pdf", picture)
                 drawn.append(name)
     write_text(folder / "reproduce.json", as_json(results, absent))
     write_text(folder / "reproduce.csv", as_csv(results))
     captioned = [name for name in drawn if name in CAPTIONS]
     write_text(folder / "reproduce.md", as_markdown(chosen, results, absent, captioned, names))
     return drawn
+
+
+def _save_pdf(path: Path, figure: Any) -> Path:
+    from matplotlib.backends.backend_pdf import FigureCanvasPdf
+
+    FigureCanvasPdf(figure)
+    still = {"CreationDate": None}  # the same picture gives the same file
+    return write_whole(path, lambda stream: figure.savefig(stream, format="pdf", metadata=still))

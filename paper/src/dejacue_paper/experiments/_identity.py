@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.method.localization import description_windows
 from dejacue.method.plan import as_readout
 from dejacue.method.readout import Readout, ScheduledReadout
 from dejacue.records import History
 from dejacue_paper.data.release import ReleaseEntry
 from dejacue_paper.evaluation.identity import identity_correct
 from dejacue_paper.experiments.corpus import SCAN, Corpus, Table
+from dejacue_paper.method.windows import description_windows
 
 
 def _track_scores(

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from dejacue.evaluation import METRICS, best_tiou, compare, group_means, metrics
 from dejacue.evaluation.resampling import Paired
-from dejacue.method.localization import description_windows
 from dejacue.method.plan import PUBLISHED_SCAN, as_readout
 from dejacue.method.readout import Readout
 from dejacue.records import History, Vocabulary
 from dejacue_paper.data.release import Release, ReleaseEntry, load_release
 from dejacue_paper.evaluation.groups import paraphrase_pairs
+from dejacue_paper.method.windows import description_windows
 
 T = TypeVar("T")
 SCAN = PUBLISHED_SCAN  # in whatever coordinates a table asks for

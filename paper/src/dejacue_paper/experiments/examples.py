@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.evaluation import METRICS, compare
-from dejacue.method.localization import description_windows, locate
+from dejacue.method.localization import locate
 from dejacue.method.questions import next_question
 from dejacue.records import Vocabulary
 from dejacue_paper.data.release import ReleaseEntry
@@ -35,6 +35,7 @@ from dejacue_paper.experiments.table import (
     paired_values,
     with_intervals,
 )
+from dejacue_paper.method.windows import description_windows
 
 Named = list[tuple[int, int]]  # frames by position, and the number of the state; S: none of them
 Windows = NDArray[np.int64]

@@ -11,7 +11,6 @@ from functools import partial
 
 import numpy as np
 
-from dejacue.method.localization import description_windows
 from dejacue.method.looks import AUTO, Flags, Looks, Rows, fill, look_less
 from dejacue.method.plan import Plan
 from dejacue.records import History, Timeline, Vocabulary
@@ -22,6 +21,7 @@ from dejacue_paper.experiments.beyond import HALVES, sets
 from dejacue_paper.experiments.corpus import Benchmark, Corpus
 from dejacue_paper.experiments.examples import inside, rendered_corpus, with_frames
 from dejacue_paper.experiments.table import Experiment, Result, Value
+from dejacue_paper.method.windows import description_windows
 
 EXAMPLES = "contrast, an example a state"
 READOUTS = {"contrast": "contrast", "joint": "joint", EXAMPLES: "contrast"}

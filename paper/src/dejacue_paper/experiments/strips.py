@@ -16,7 +16,7 @@ import numpy as np
 
 from dejacue.evaluation import METRICS, compare
 from dejacue.method.known_frames import known_frames_of
-from dejacue.method.localization import analyse, description_windows
+from dejacue.method.localization import analyse
 from dejacue.method.strips import Strip, marked, open_borders, strip_of
 from dejacue.records import Timeline, Vocabulary
 from dejacue_paper.data.release import ReleaseEntry
@@ -31,6 +31,7 @@ from dejacue_paper.experiments.table import (
     paired_values,
     with_intervals,
 )
+from dejacue_paper.method.windows import description_windows
 
 Marks = dict[str | None, list[tuple[int, int]]]
 PICTURES, FINER, SEEDS = (8, 12, 16), 8, 5

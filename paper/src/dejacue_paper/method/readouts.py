@@ -18,6 +18,7 @@ from dejacue.errors import InputError
 from dejacue.method import calibration as plain
 from dejacue.method import durations as d
 from dejacue.method import scan as s
+from dejacue.method.calibration import measured_from
 from dejacue.method.kernel import Answers
 from dejacue.method.readout import PUBLISHED_WIDTH, Readout, ScheduledReadout, View, check_width
 from dejacue.method.scan_readout import Scan, schedule_of
@@ -42,6 +43,13 @@ def check_size(readout: Readout, windows: int, queries: int) -> None:
     )
 
 
+def _unit_frames(view: View) -> NDArray[np.float64]:
+    """Return the frames at unit length in the view's coordinates, (N, d)."""
+    centre = None if view.centre_rows is None else view.centre_rows[0]
+    rows, norms = measured_from(view.history.features, centre)
+    return np.asarray(rows / norms[:, None])
+
+
 @dataclass(frozen=True)
 class MeanWindow(ScheduledReadout):
     """Scores a window by the cosine between a description and the mean of its unit frames."""
@@ -49,7 +57,7 @@ class MeanWindow(ScheduledReadout):
     name: ClassVar[str] = "mean-window"
 
     def find_one(self, view: View) -> Answers:
-        offsets, frames = view.history.run_offsets, view.unit_frames
+        offsets, frames = view.history.run_offsets, _unit_frames(view)
         starts, ends = s.candidate_windows(offsets, self.lengths(view.history))
         queries = view.query_directions.queries.astype(np.float64)
         check_size(self, len(starts), len(queries))

@@ -27,13 +27,13 @@ import numpy as np
 import torch
 
 from dejacue.errors import Cancelled, DejaCueError, InputError, first_line
-from dejacue.method.localization import description_windows
 from dejacue_paper.data.synthetic import generate
 from dejacue_paper.learn.decoders import DECODERS
 from dejacue_paper.learn.decoders.pack import read_pack
 from dejacue_paper.learn.decoders.reading import frames_of, predict, scores_of
 from dejacue_paper.learn.decoders.records import DecoderExample
 from dejacue_paper.learn.decoders.training import SEEDS, Settings, Training
+from dejacue_paper.method.windows import description_windows
 
 Groups = dict[str, list[Any]]
 FOLDS = 5
