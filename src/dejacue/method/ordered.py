@@ -38,10 +38,10 @@ ROUNDS = 3  # of moving boundaries to the best frame near by
 IMPOSSIBLE = 1e3  # far more than a score can be
 
 
-def order_of(order: Order, history: History, vocabulary: Vocabulary) -> tuple[int, ...]:
+def order_of(order: Order, history: History, vocabulary: Vocabulary) -> list[int]:
     """Return the numbers of the states in their order; None: as the vocabulary lists them."""
     names = list(vocabulary.states)
-    numbers = labelling.numbers_of(order or tuple(names), names)
+    numbers = list(labelling.numbers_of(order or tuple(names), names))
     if len(history) < len(numbers):
         frames = counted(len(history), "observed frame")
         problem = f"history {history.id} has {frames} for {len(numbers)} states in order"
