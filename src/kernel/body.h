@@ -9,7 +9,7 @@
 #define QUERIES_AT_A_TIME 64 /* whose cosines are there at once: all of them would leave the cache */
 #define HUGE_PAGE ((size_t)2 << 20)
 #define RESIDUAL_FLOOR 1e-12
-#define SEARCH_ROWS 7  /* of frames + 1 values, that a search of contrast.h works with */
+#define SEARCH_ROWS 8  /* of frames + 1 values, that a search of contrast.h works with */
 
 #include "select.h"
 

@@ -4,7 +4,8 @@
  * responses, which have mean zero. Half its square is the largest value of
  * (a − b)·D − (a² − b²)·ℓ/2 − b²·n/2  over the levels a inside and b outside. For fixed levels that
  * is linear in (position, prefix sum), so
- *   - only starts on the lower convex hull of the prefix sums can win;
+ *   - only starts on the lower convex hull of the prefix sums before the end can win;
+ *   - only ends on the upper convex hull of the prefix sums after the start can;
  *   - a window begins where the response does not fall and ends where it does not rise;
  *   - it does both at the level (a + b)/2, so the response crosses the same level at both of its ends.
  * All are applied with a tolerance that keeps every window the tie rule may look at. Where the
@@ -33,6 +34,7 @@ typedef struct {
     double loose;        /* by how much a window within the tie may deviate */
     int64_t total, size; /* observed frames of the history; starts on the hull */
     int64_t *hull;       /* starts */
+    int64_t *since;      /* of each end, the first start that it may belong to */
     double *low;         /* the lowest prefix sum from the first of its GROUP on … */
     double *lowest;      /* … and of its GROUP · GROUP */
     double *before;      /* the lowest response before a start, of its GROUP … */
@@ -135,25 +137,50 @@ static int try_starts(Search *s, int64_t from, int64_t to, int64_t t) {
     return 0;
 }
 
+/* Of each end of a stretch, the first start that it may belong to: where it leaves the upper hull
+ * of the prefix sums from there on. The hull is that of push, seen from the other end of time. */
+static void bound_starts(Search *s, int64_t first, int64_t last) {
+    const double *row = s->row, *prefix = s->prefix;
+    int64_t *hull = s->hull, size = 0;
+    for (int64_t t = last + 1; t > first; t--) {
+        s->since[t] = first;
+        if (t <= last && row[t - 1] < row[t] - s->loose) continue;
+        while (size >= 2) {
+            const int64_t a = hull[size - 2], b = hull[size - 1];
+            const double below = (prefix[a] - prefix[b]) * (double)(a - t) -
+                                 (prefix[a] - prefix[t]) * (double)(a - b);
+            if (below <= s->loose * (double)(a - t)) break;
+            s->since[b] = t, size--;
+        }
+        hull[size++] = t;
+    }
+}
+
 /* The windows that end at t, the last frame of its stretch or not. The first start has no response
  * before it, and may give the window of all frames, which has a norm of its own: it is always
  * tried. A level is that of a window with a positive score. */
 static int try_end(Search *s, int64_t t, int last) {
-    const int64_t wide = GROUP * GROUP;
-    if (s->size <= GROUP) return try_starts(s, 0, s->size, t);
-    if (try_starts(s, 0, 1, t)) return -1;
+    const int64_t wide = GROUP * GROUP, since = s->since[t + 1];
+    if (s->size <= GROUP) {
+        int64_t from = s->size;
+        while (from && s->hull[from - 1] >= since) from--;
+        return try_starts(s, from, s->size, t);
+    }
+    if (s->hull[0] >= since && try_starts(s, 0, 1, t)) return -1;
     const int positive = tie_threshold(s->best) > s->best / 2.0;
     const double most = positive ? s->row[t] + 2.0 * s->loose : INFINITY;
     const double least = positive && !last ? s->row[t + 1] - 2.0 * s->loose : -INFINITY;
     for (int64_t first = (s->size - 1) / wide * wide; first >= 0; first -= wide) {
         const int64_t end = first + wide < s->size ? first + wide : s->size;
-        if (s->reached[end - 1] < least) break;
+        if (s->hull[end - 1] < since || s->reached[end - 1] < least) break;
         if (s->before_all[end - 1] > most || beaten(s, first, end, s->lowest[end - 1], t)) continue;
         for (int64_t k = (end - 1) / GROUP * GROUP; k >= first; k -= GROUP) {
             const int64_t stop = k + GROUP < end ? k + GROUP : end;
-            if (s->reached[stop - 1] < least) break;
+            if (s->hull[stop - 1] < since || s->reached[stop - 1] < least) break;
             if (s->before[stop - 1] > most || beaten(s, k, stop, s->low[stop - 1], t)) continue;
-            if (try_starts(s, k ? k : 1, stop, t)) return -1;
+            int64_t from = stop;
+            while (from > (k ? k : 1) && s->hull[from - 1] >= since) from--;
+            if (try_starts(s, from, stop, t)) return -1;
         }
     }
     return 0;
@@ -181,6 +208,7 @@ static int search_row(Search *s, const History *h, const double *row, double *pr
     s->top = (Window){0, 0, -INFINITY};
     for (int64_t r = 0; r < h->runs; r++) {
         const int64_t first = h->offsets[r], last = h->offsets[r + 1] - 1;
+        bound_starts(s, first, last);
         s->size = 0;
         for (int64_t t = first; t <= last; t++) {
             if (t == first || row[t] >= row[t - 1] - loose) {
@@ -219,7 +247,8 @@ static Search new_search(int64_t total, int64_t frames, double *memory) {
                     .lowest = memory + 3 * room,
                     .before = memory + 4 * room,
                     .before_all = memory + 5 * room,
-                    .reached = memory + 6 * room};
+                    .reached = memory + 6 * room,
+                    .since = (int64_t *)(memory + 7 * room)};
 }
 
 /* ── further windows of a row ──────────────────────────────────────────────────────────────── */

@@ -86,6 +86,8 @@ def test_where_all_frames_are_covered_what_is_not_marked_stays_unknown():
     assert answer.at(frame=strip.frames[3]) is not None
     with refused(field="covers", value="5"):
         finding.correct(none=5)
+    with refused(field="covers"):
+        made(covers=np.zeros((2, 2)))
 
 
 def test_later_marks_replace_what_they_contradict_and_nothing_else():

@@ -299,6 +299,7 @@ def test_fps_by_hand():
     times = [at / 10 for at in range(12)]
     # ticks 0, .25, .5, .75, 1: a tick in the middle goes to the earlier frame
     assert [at for at, _ in Sampling(fps=4).select(fake(times))] == [0, 2, 5, 7, 10]
+    assert [at for at, _ in Sampling(fps=np.float32(4)).select(fake(times))] == [0, 2, 5, 7, 10]
     assert [at for at, _ in Sampling(fps=1e300).select(fake(times))] == list(range(12))
     assert [at for at, _ in Sampling(fps=1e-300).select(fake(times))] == [0]
 

@@ -140,7 +140,7 @@ class Vocabulary:
                 )
 
     def _check_covers(self) -> None:
-        if self.covers not in COVERS:
+        if not isinstance(self.covers, str) or self.covers not in COVERS:
             problem = f"covers {reprlib.repr(self.covers)}"
             remedy = '"all" (every frame shows one of the states) or "some"'
             raise _refusal(problem, "covers", self.covers, remedy)

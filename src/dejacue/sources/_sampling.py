@@ -182,7 +182,8 @@ def _refusal(name: str, value: object, problem: str, remedy: str) -> InputError:
 def is_between(value: object, low: float, high: float) -> bool:
     """Return whether a value is a number, and neither outside nor NaN."""
     try:
-        return bool(low <= value <= high)  # type: ignore[operator]
+        number = value.item() if isinstance(value, np.generic) else value  # bounds overflow float32
+        return bool(low <= number <= high)  # type: ignore[operator]
     except TypeError:
         return False
 
