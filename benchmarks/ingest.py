@@ -33,9 +33,8 @@ import numpy as np
 from _common import Parser, timed
 
 from dejacue import Store, build_history, cluster, ingest, load_encoder
-from dejacue.pipeline.ingest import Decoding, Item, decode
-from dejacue.pipeline.ingest.manifest import as_items
-from dejacue.pipeline.ingest.worker import Worker
+from dejacue.pipeline.ingest.manifest import Item, as_items
+from dejacue.pipeline.ingest.worker import Decoding, Worker, decode
 from dejacue.sources.build import Chunk
 from dejacue.sources.encoders.base import ImageEncoder
 from dejacue_paper.data.rendered import render, write_scene

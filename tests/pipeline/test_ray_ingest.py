@@ -22,17 +22,10 @@ from helpers.ingest import FRAMES, Counting, features_by_id, make_video
 import dejacue
 from dejacue import DejaCueError, InputError, Store, cluster, ingest
 from dejacue.pipeline import EncoderOptions
-from dejacue.pipeline.ingest import (
-    Decoding,
-    Ingested,
-    IngestRun,
-    RayOptions,
-    Writer,
-    on_ray,
-    writer,
-)
+from dejacue.pipeline.ingest import on_ray, writer
 from dejacue.pipeline.ingest.manifest import as_items
-from dejacue.pipeline.ingest.worker import Worker
+from dejacue.pipeline.ingest.worker import Decoding, Worker
+from dejacue.pipeline.ingest.writer import Ingested, IngestRun, RayOptions, Writer
 from dejacue.sources.video import write_video
 
 pytestmark = [

@@ -473,13 +473,9 @@ def _show_questions(findings: Sequence[Finding], count: int) -> None:
     for finding in findings:
         for question in finding.next_question(count):
             at = question.frame if question.source is None else question.source
-            likely = ", ".join(
-                f"{state or 'none'} {100 * share:.0f} %"
-                for state, share in question.expects.items()
-            )
             when = "" if question.time_s is None else f" ({question.time_s:.2f} s)"
-            answer = f"answer with --example STATE={at}"
-            say(f"question: which state is frame {at}{when}? {likely}; {answer}", stderr=True)
+            asked = f"question: which state is frame {at}{when}? {question.likely}"
+            say(f"{asked}; answer with --example STATE={at}", stderr=True)
 
 
 def _findings_of_video(
@@ -534,15 +530,13 @@ def _check(file: Path | None, folder: Path | None, outputs: Outputs, search: Sea
     if outputs.questions is not None and outputs.questions < 1:
         problem = f"--questions {outputs.questions}: give a number of frames, 1 or more"
         raise InputError(problem, field="questions", value=outputs.questions)
-    if (
-        outputs.questions is not None
-        and not as_readout(search.readout_options.readout).takes_examples
-    ):
+    takes_examples = as_readout(search.readout_options.readout).takes_examples
+    if outputs.questions is not None and not takes_examples:
         problem = "--questions works only with the readouts contrast and joint"
         raise InputError(f"{problem}, which use the answers", field="readout")
     if outputs.marks is not None and search.unnamed:
         marked_states(outputs.marks)
-    if search.marking and not as_readout(search.readout_options.readout).takes_examples:
+    if search.marking and not takes_examples:
         problem = "a strip works only with the readouts contrast and joint"
         raise InputError(f"{problem}, which use the marks", field="readout")
     inputs = [search.source, search.vocabulary, search.job.masks, outputs.references]

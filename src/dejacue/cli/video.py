@@ -139,7 +139,7 @@ def encode(
     """Turn a video and the masks of an object into a history of features."""
     from dejacue.pipeline import encode as encode_objects
     from dejacue.pipeline import where_is
-    from dejacue.pipeline.ingest import check_room, open_store
+    from dejacue.pipeline.ingest.writer import check_room, open_store
 
     values = o.settings(settings, ENCODE_SETTINGS)
     sampling = o.sampling(start, end, stride, fps, stream)

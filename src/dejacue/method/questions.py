@@ -45,8 +45,12 @@ class Question:
 
     def __str__(self) -> str:
         when = "" if self.time_s is None else f" ({self.time_s:.2f} s)"
-        words = ", ".join(f"{state or NONE} {100 * p:.0f} %" for state, p in self.expects.items())
-        return f"frame {self.frame}{when}: {words}"
+        return f"frame {self.frame}{when}: {self.likely}"
+
+    @property
+    def likely(self) -> str:
+        """Return the answers in words: "full 80 %, none 20 %"."""
+        return ", ".join(f"{state or NONE} {100 * p:.0f} %" for state, p in self.expects.items())
 
 
 def next_question(

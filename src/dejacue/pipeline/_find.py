@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -266,7 +266,7 @@ class Search:
         Looks.of(self.job.looks)
         if self.saved is not None:
             return [self._of_saved(self.saved)]
-        return self._without_states() if self.unnamed else self._of_video(single)
+        return self._of_video(single)
 
     def marked(self, finding: Finding, strip: Strip, marks: Mapping[str | None, Any]) -> Finding:
         """Return the finding with marks, which name the states where there are none yet."""
@@ -315,49 +315,19 @@ class Search:
             **vars(self.readout_options),
         )
 
-    def _without_states(self) -> list[Finding]:
-        """Return findings of a video that have no states and no timeline yet."""
-        job, progress = self.job, self.progress or default_progress()
-        video, nothing = job.open(), cast(Any, None)
-        if isinstance(job.where, ByName):
-            job.where.check(video)
-        job.check_weights()
-        encoder = job.load()
-        folder = None if self.folder is None else Path(self.folder)
-        observed = job.observe(video, folder, progress, encoder)
-        encoded = encode(
-            job,
-            observed=observed,
-            encoder=encoder,
-            output=folder,
-            pictures=self.pictures,
-            progress=progress,
-        )
-        made = _provenance(job, observed, encoder)
-        return [
-            Finding(
-                result.history,
-                nothing,
-                nothing,
-                *result.pictures,
-                observed.doubts(name),
-                tuple(_warnings(observed, result, name)),
-                made,
-                folder,
-            )
-            for name, result in encoded.items()
-        ]
-
     def _of_video(self, single: bool) -> list[Finding]:
+        """Return the findings of a video; while the states are to be named, they have none."""
         job, progress = self.job, self.progress or default_progress()
         if job.encoder is None and self.examples is not None and self.examples.like:
             job = replace(job, encoder=encoder_name(self.examples.like[0].history))
         video = job.open()
         if self.folder is not None:
             check_place(self.folder, folder=True)
-        words = LoadedVocabulary.load(self.vocabulary, job.encoder_options, self.examples)
+        words: LoadedVocabulary | None = None
+        if not self.unnamed:
+            words = LoadedVocabulary.load(self.vocabulary, job.encoder_options, self.examples)
         if isinstance(job.where, ByName):
-            names = job.where.names or words.vocabulary.object or ()
+            names = job.where.names or (words and words.vocabulary.object) or ()
             where = replace(job.where, names=names)
             where.check(video)
             job = replace(job, where=where)
@@ -367,20 +337,25 @@ class Search:
         encoder = job.load()
         teachers = self.examples.like if self.examples else ()
         check_teachers(teachers, encoder)
-        vocabulary, word_warnings = words.encoded(encoder, str(video.path))
+        vocabulary: Any = None  # and no warnings of its words
+        word_warnings: tuple[Note, ...] = ()
+        if words is not None:
+            vocabulary, word_warnings = words.encoded(encoder, str(video.path))
         observed = observed or job.observe(video, self.folder, progress, encoder)
         if single and len(observed.objects) > 1:
             names = ", ".join(observed.objects)
             problem = f"holds {names}, but find returns one"
             remedy = "use find_each for all"
             raise InputError(problem, file=video.path, field="objects", remedy=remedy)
-        facts = [*vocabulary.facts, *vocabulary.changes]
+        facts = [*vocabulary.facts, *vocabulary.changes] if words else []
         if any(example.unit != "frames" for example in facts):  # of the file: all are looked at
             job = replace(job, video=video, sampling=VideoOptions())
-        names_of_files = str(video.path), words.name
 
-        def read(history: History) -> Timeline:
-            return apply_readout(history, vocabulary, self.readout_options, names=names_of_files)
+        def read(history: History) -> Any:
+            if words is None:
+                return None
+            names = str(video.path), words.name
+            return apply_readout(history, vocabulary, self.readout_options, names=names)
 
         def finding(result: Encoded, name: str) -> Finding:
             history, timeline = result.history, read(result.history)
@@ -391,18 +366,21 @@ class Search:
             )
             doubts, pictures = observed.doubts(name), result.pictures
             is_path = isinstance(self.source, str | os.PathLike)
-            if self.pictures and is_path and self.job.sampling.stream is None:
+            if words and self.pictures and is_path and self.job.sampling.stream is None:
                 pictures = with_interval_pictures(pictures, observed, history, timeline)
             folder = None if self.folder is None else Path(self.folder)
             return Finding(history, vocabulary, timeline, *pictures, doubts, warnings, made, folder)
 
         def preliminary(history: History) -> Timeline:
             notes = history_warnings(history)
-            timeline = read(history)
+            timeline: Timeline = read(history)
             return timeline.replace(notes=in_order((*notes, *timeline.notes)))
 
         made = _provenance(self.job, observed, encoder)
         preview = PreliminaryAnswers(progress, preliminary)
+        plan = None
+        if words is not None:
+            plan = look_plan(job.looks, vocabulary, self.readout_options, preview.show)
         try:
             encoded = encode(
                 job,
@@ -412,8 +390,8 @@ class Search:
                 output=self.folder,
                 pictures=self.pictures,
                 progress=progress,
-                plan=look_plan(job.looks, vocabulary, self.readout_options, preview.show),
-                preview=preview,
+                plan=plan,
+                preview=preview if words else None,
             )
         except Cancelled as error:
             known = preview.histories.items()

@@ -167,13 +167,13 @@ class SearchByName:
         return LookingAgain(tracker, detect, patience, details)
 
 
-def _read_saved(file: Path, key: str) -> ObjectSearch | None:
-    """Return the search of an earlier run, if it is of the same video, names and model."""
+def _read_saved(file: Path, key: str | None = None) -> ObjectSearch | None:
+    """Return the search of an earlier run; with a key, if it has this one."""
     try:
         saved = msgspec.json.decode(file.read_bytes(), type=SavedSearch)
     except (OSError, msgspec.DecodeError, ValueError, RecursionError):
         return None
-    return saved.search if saved.key == key else None
+    return saved.search if key in (None, saved.key) else None
 
 
 RecordedRows = list[dict[int, tuple[dict[str, Any], float]]]  # number → run lengths, presence
@@ -388,11 +388,7 @@ def _place(search: ObjectSearch, instance: Instance) -> str:
 
 def read_search(masks: Path) -> ObjectSearch | None:
     """Return the search whose objects are in these masks; None where none lies beside them."""
-    try:
-        file = masks.with_name(SEARCH_FILE)
-        return msgspec.json.decode(file.read_bytes(), type=SavedSearch).search
-    except (OSError, msgspec.DecodeError, ValueError, RecursionError):
-        return None
+    return _read_saved(masks.with_name(SEARCH_FILE)) if masks.name else None
 
 
 def draw_objects(video: Video, search: ObjectSearch) -> bytes:

@@ -18,7 +18,8 @@ from dejacue.evaluation.evaluate import Evaluation, evaluate
 from dejacue.method.localization import locate_many
 from dejacue.method.readout import Readout
 from dejacue.pipeline._readout import LoadedVocabulary, ReadoutOptions
-from dejacue.pipeline.ingest import Ingested, check_encoder_of, encoder_of, ingest
+from dejacue.pipeline.ingest import ingest
+from dejacue.pipeline.ingest.writer import Ingested, check_encoder_of, encoder_of
 from dejacue.pipeline.job import EncoderOptions
 from dejacue.pipeline.where import StrPath
 from dejacue.progress import Progress, default_progress

@@ -221,7 +221,7 @@ class Finding:
     def _read_again(self, vocabulary: Vocabulary) -> Finding:
         """Return the finding with other examples, by the same readout."""
         top = self.timeline.settings.get("top")
-        return replace(self, vocabulary=vocabulary).with_words(readout=self._readout(), top=top)
+        return replace(self, vocabulary=vocabulary).with_words(readout=self.readout, top=top)
 
     @checked
     def strip(self, count: int = 12, *, border: Border | tuple[str, str] | None = None) -> Strip:
@@ -270,7 +270,7 @@ class Finding:
     @checked
     def next_question(self, count: int = 1) -> tuple[Question, ...]:
         """Return the frames whose names would tell most about the rest, best first."""
-        readout = self._readout()
+        readout = self.readout
         contrast = readout if isinstance(readout, Contrast) else None
         return next_question(self.history, self.vocabulary, count, readout=contrast)
 
@@ -302,7 +302,8 @@ class Finding:
         """Return stretches of frames that look alike, which may be named in ``correct``."""
         return segments(self.history, count)
 
-    def _readout(self) -> Readout:
+    @property
+    def readout(self) -> Readout:
         """Return the readout it was read with; contrast, where that one takes no examples."""
         readout = readout_from(self.timeline.settings.get("readout", {}))
         return readout if readout is not None and readout.takes_examples else READOUTS["contrast"]
@@ -337,7 +338,7 @@ class Finding:
     def _objects_picture(self) -> bytes | None:
         """Return the picture of the objects among which this one was found by its name."""
         masks = Path(self.made.masks or "")
-        if masks.name and read_search(masks) is not None:
+        if read_search(masks) is not None:
             with contextlib.suppress(OSError):
                 return masks.with_name(OBJECTS_PICTURE).read_bytes()
         return None

@@ -19,7 +19,7 @@ from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
-from dejacue.errors import InputError, need, unknown
+from dejacue.errors import InputError, need
 from dejacue.records import History, Interval, Note, Timeline
 from dejacue.records.note import in_order
 from dejacue.sources.documents import as_json as json_line
@@ -258,14 +258,10 @@ EXPORTS: dict[str, Export] = {
 }
 
 
-def export_for(path: str | os.PathLike[str], format: str | None = None) -> Export:
-    """Return the format of that name, or else the one of the suffix of the path."""
+def export_for(path: str | os.PathLike[str]) -> Export:
+    """Return the format of the suffix of a path."""
     plug_ins = [name for name in FORMATS.loaded() if name not in FORMATS.built_in]
     known = {**EXPORTS, **{name: _export(name, on_request=True) for name in plug_ins}}
-    if format is not None:
-        if format not in known:
-            raise unknown("format", format, known)
-        return known[format]
     suffixes = {export.suffix: export for export in known.values()}
     every_suffix = suffixes | {alias: export for export in known.values() for alias in export.also}
     for suffix in sorted(every_suffix, key=len, reverse=True):  # .cvat.xml before .xml

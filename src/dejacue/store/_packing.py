@@ -42,6 +42,10 @@ NAMES = ", ".join(PackedHistory._fields)
 
 
 def packed(history: History, object: str | None, source: str | None) -> PackedHistory:
+    """Pack a history; what an export has put into made_with is a column again."""
+    made_with = dict(history.made_with or {})
+    exported = made_with.pop("object", None), made_with.pop("source", None)
+    as_it_was = exported == (None, None) and history.made_with is not None
     source_frames = _bytes(history.source_frames, "<i8")
     if history.source_frames is not None and (history.source_frames == history.frames).all():
         source_frames = SAME_AS_FRAMES
@@ -49,10 +53,10 @@ def packed(history: History, object: str | None, source: str | None) -> PackedHi
     runs = np.stack([starts, np.diff(history.run_offsets)], axis=1)
     return PackedHistory(
         history.id,
-        object,
-        source,
+        exported[0] if object is None else object,
+        exported[1] if source is None else source,
         history.frame_interval_s,
-        None if history.made_with is None else json.dumps(dict(history.made_with)),
+        json.dumps(made_with) if made_with or as_it_was else None,
         runs.astype("<i8", copy=False).tobytes(),
         _bytes(history.times_s, "<f8"),
         source_frames,

@@ -412,7 +412,7 @@ class Store:
                 if "dimension" not in meta:
                     meta = self._add_meta(writer.transaction, meta, history)
                 self._make_room(writer.transaction, history.id, replace)
-                columns = _packed(history, _of(object, history.id), _of(source, history.id))
+                columns = packed(history, _of(object, history.id), _of(source, history.id))
                 number = self._add(writer, history.features, columns)
                 if (picture := pictures.get(history.id)) is not None:
                     jpeg = self._small_jpeg(history.id, picture)
@@ -878,19 +878,6 @@ def _is_unicode(text: str) -> bool:
 
 def _of(texts: Text, id: str) -> str | None:
     return texts.get(id) if isinstance(texts, Mapping) else texts
-
-
-def _packed(history: History, object: str | None, source: str | None) -> PackedHistory:
-    """Pack a history; what an export has put into made_with is a column again."""
-    made_with = dict(history.made_with or {})
-    exported = made_with.pop("object", None), made_with.pop("source", None)
-    if exported != (None, None):
-        history = replaced(history, made_with=made_with or None)
-    return packed(
-        history,
-        exported[0] if object is None else object,
-        exported[1] if source is None else source,
-    )
 
 
 def _settle(now: sqlite3.Connection, ids: Iterable[str]) -> None:

@@ -14,7 +14,6 @@ from typing import Annotated, Any, NamedTuple
 from fastapi import APIRouter, Query
 
 from dejacue.errors import Cancelled, DejaCueError, InputError, one_line
-from dejacue.method.plan import READOUTS, readout_from
 from dejacue.method.teaching import taught
 from dejacue.pipeline import Finding, Job, ReadoutOptions, Search, Where, where_is
 from dejacue.pipeline._readout import MoreExamples
@@ -89,10 +88,7 @@ def confirmed_teachers(studio: Studio, ids: Sequence[str]) -> Teachers:
     else:  # the teachers alone show the states
         bare = taught(None, findings)
         words = replace(bare, object=words.object, covers=words.covers)
-    readout = readout_from(first.timeline.settings.get("readout", {}))
-    if readout is None or not readout.takes_examples:
-        readout = READOUTS["contrast"]
-    return Teachers(findings, words, ReadoutOptions(readout))
+    return Teachers(findings, words, ReadoutOptions(first.readout))
 
 
 def apply_to_videos(

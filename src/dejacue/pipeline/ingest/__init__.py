@@ -32,14 +32,13 @@ from dejacue.pipeline.ingest.manifest import (
     read_manifest,
 )
 from dejacue.pipeline.ingest.on_ray import run_ray
-from dejacue.pipeline.ingest.worker import Decoding, decode, run_local
+from dejacue.pipeline.ingest.worker import Decoding, run_local
 from dejacue.pipeline.ingest.writer import (
     Ingested,
     IngestRun,
     RayOptions,
     Writer,
     check_encoder_of,
-    check_room,
     encoder_of,
     open_store,
 )
@@ -54,22 +53,6 @@ from dejacue.sources.tracks import Tracker
 from dejacue.sources.video import DECODERS
 from dejacue.store import Store
 
-__all__ = [
-    "ENGINES",
-    "Decoding",
-    "Ingested",
-    "Item",
-    "RayOptions",
-    "IngestRun",
-    "Writer",
-    "check_encoder_of",
-    "check_room",
-    "decode",
-    "encoder_of",
-    "ingest",
-    "open_store",
-    "read_manifest",
-]
 _log = logging.getLogger("dejacue")
 ENGINES: dict[str, Callable[[IngestRun], None]] = {"local": run_local, "ray": run_ray}
 
