@@ -10,6 +10,7 @@ import contextlib
 import functools
 import inspect
 import numbers
+import os
 import reprlib
 import sys
 import types
@@ -19,6 +20,7 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 from dejacue.errors import DejaCueError, InputError
 
 F = TypeVar("F", bound=Callable[..., Any])
+StrPath = str | os.PathLike[str]
 _NUMBERS: dict[Any, type] = {int: numbers.Integral, float: numbers.Real}
 _SEVERAL = (Sequence, Iterable, Collection)
 

@@ -12,7 +12,7 @@ from helpers.slow_encoder import Slow
 from helpers.studio_page import DRAWN, served
 
 from dejacue import Finding
-from dejacue.pipeline import _preview
+from dejacue.pipeline import _encode
 from dejacue.studio.jobs import TaskQueue
 from dejacue.studio.state import Studio
 
@@ -115,8 +115,8 @@ def test_a_box_that_stays_is_corrected_and_found(address, desk, workspace) -> No
 def test_fewer_looks_are_chosen_and_windows_are_seen_while_the_encoder_looks(
     workspace, desk, monkeypatch
 ) -> None:
-    monkeypatch.setattr(_preview, "EVERY_S", 0.0)
-    monkeypatch.setattr(_preview, "MAX_SHARE", math.inf)
+    monkeypatch.setattr(_encode, "EVERY_S", 0.0)
+    monkeypatch.setattr(_encode, "MAX_SHARE", math.inf)
     slow = Slow(after=9)
     with served(workspace) as address:
         user = desk(address)

@@ -12,8 +12,8 @@ from rich.console import Console
 from dejacue import Finding, find, locate
 from dejacue.cli import main, tables
 from dejacue.errors import Cancelled
-from dejacue.pipeline import _preview
-from dejacue.pipeline._preview import PreliminaryAnswers
+from dejacue.pipeline import _encode
+from dejacue.pipeline._encode import PreliminaryAnswers
 from dejacue.progress import silent
 from dejacue.sources.encoders.mini import Mini
 from dejacue_paper import generate
@@ -44,8 +44,8 @@ def scene(tmp_path_factory):
 
 @pytest.fixture
 def cup(scene, monkeypatch):
-    monkeypatch.setattr(_preview, "EVERY_S", 0.0)
-    monkeypatch.setattr(_preview, "MAX_SHARE", math.inf)
+    monkeypatch.setattr(_encode, "EVERY_S", 0.0)
+    monkeypatch.setattr(_encode, "MAX_SHARE", math.inf)
     monkeypatch.setattr(Mini, "batch", 8)
 
     def run(**options):

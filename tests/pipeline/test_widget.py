@@ -11,9 +11,7 @@ from helpers.errors import refused
 from dejacue import Finding
 from dejacue.errors import MissingExtra, extra
 from dejacue.method.localization import analyse
-from dejacue.pipeline import widget
-from dejacue.pipeline import widget as module
-from dejacue.report.scene import timeline_module
+from dejacue.report.scene import timeline_module, widget_class
 from dejacue_paper import generate
 
 
@@ -25,10 +23,10 @@ def finding() -> Finding:
 
 def test_without_anywidget_one_sentence_says_what_to_install(finding, monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "anywidget", None)
-    module._widget_class.cache_clear()
+    widget_class.cache_clear()
     with refused(MissingExtra, remedy=extra("notebook")):
-        widget.widget(finding)
-    module._widget_class.cache_clear()
+        finding.widget()
+    widget_class.cache_clear()
 
 
 def test_a_widget_holds_the_scene_and_gives_back_what_is_done_in_it(finding) -> None:

@@ -17,7 +17,7 @@ from helpers.studio_client import client_of, run_job, start_job, studio_of, wait
 from dejacue import Finding, Reference, open_video
 from dejacue.errors import InputError
 from dejacue.method import Window
-from dejacue.pipeline import _preview
+from dejacue.pipeline import _encode
 from dejacue.records import Note
 from dejacue.sources.encoders.mini import Mini
 from dejacue.sources.results import read_references, write_references
@@ -204,8 +204,8 @@ def test_fewer_looks_are_offered_of_encoders_that_are_slow_on_a_cpu(client, monk
 def test_a_job_shows_an_answer_before_the_encoder_has_seen_all(
     studio, client, monkeypatch, looks
 ) -> None:
-    monkeypatch.setattr(_preview, "EVERY_S", 0.0)
-    monkeypatch.setattr(_preview, "MAX_SHARE", math.inf)
+    monkeypatch.setattr(_encode, "EVERY_S", 0.0)
+    monkeypatch.setattr(_encode, "MAX_SHARE", math.inf)
     slow = Slow(after=9)  # more than a first batch, and no less than the coarse grid
     monkeypatch.setattr(studio, "encoder", lambda name=None: slow)
     job = start_job(client, **FIND, folder="made", looks=looks)

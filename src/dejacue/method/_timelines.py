@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dejacue.method.coordinates import Directions
 from dejacue.method.kernel import Answers
-from dejacue.method.scan import ScoredWindow
+from dejacue.method.scan import Further
 from dejacue.records import Diagnostics, History, Note, Timeline, Vocabulary, Window
 from dejacue.records.arrays import Ints
 from dejacue.records.example import NONE, Example
@@ -184,7 +184,7 @@ def view_timeline(
     alternatives = (readout.usual_windows if top is None else top) - 1
     share = readout.usual_share if top is None else None
     least = None if share is None else share * answers.score
-    further: Sequence[Sequence[ScoredWindow]] = [()] * len(answers.start)
+    further: Further = [()] * len(answers.start)
     if alternatives:
         further = readout.alternatives(view, answers, alternatives, least)
     if least is not None and any(further):
@@ -206,7 +206,7 @@ def _ranked_columns(
     readout: Readout,
     view: View,
     answers: Answers,
-    further: Sequence[Sequence[ScoredWindow]],
+    further: Further,
     why: Sequence[Diagnostics] | None,
 ) -> tuple[dict[str, NDArray[Any]], list[Diagnostics | None] | None]:
     """Return the answers, each followed by its further windows, and the diagnostics of each row."""

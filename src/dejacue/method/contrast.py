@@ -13,7 +13,7 @@ from dejacue.method import constrained
 from dejacue.method._timelines import in_frames, quoted
 from dejacue.method.kernel import Answers, EvidenceTables, Ragged
 from dejacue.method.readout import HistoryBatch, View
-from dejacue.method.scan import ScoredWindow
+from dejacue.method.scan import Further, ScoredWindow
 from dejacue.method.state_readout import Known, StateReadout
 from dejacue.records import Note
 from dejacue.records.arrays import Floats, Ints
@@ -100,9 +100,7 @@ class Contrast(StateReadout):
         state = int(view.vocabulary.labels[description])
         return known is not None and known.facts.shows(state, window[:2])
 
-    def hints(
-        self, view: View, answers: Answers, further: Sequence[Sequence[ScoredWindow]]
-    ) -> tuple[Note, ...]:
+    def hints(self, view: View, answers: Answers, further: Further) -> tuple[Note, ...]:
         """Return where states claim the same frames, and which states may occur again."""
         if self.pooling != 1:
             return ()

@@ -24,11 +24,12 @@ import numpy as np
 from dejacue.errors import InputError
 from dejacue.method import _labelling as labelling
 from dejacue.method import constrained
+from dejacue.method._labelling import Nodes, Order
 from dejacue.method._timelines import quoted
 from dejacue.method.kernel import Answers, EvidenceTables, Labelling, Ragged
 from dejacue.method.known_frames import HALF, ROUNDS
 from dejacue.method.readout import HistoryBatch, View
-from dejacue.method.scan import ScoredWindow
+from dejacue.method.scan import Further, ScoredWindow
 from dejacue.method.state_readout import Known, StateReadout, is_count, is_number
 from dejacue.records import History, Note, Vocabulary
 from dejacue.records.arrays import Floats, Ints
@@ -54,7 +55,7 @@ class Joint(StateReadout):
 
     switch: float = 1.0
     stay: int = 1
-    order: labelling.Order = None
+    order: Order = None
     irreversible: bool = False
     name: ClassVar[str] = "joint"
     usual_windows: ClassVar[int] = MAX_OCCURRENCES
@@ -108,13 +109,13 @@ class Joint(StateReadout):
     def _cost(self, history: History) -> float:
         return self.switch * math.log(len(history))
 
-    def nodes(self, vocabulary: Vocabulary) -> labelling.Nodes:
+    def nodes(self, vocabulary: Vocabulary) -> Nodes:
         """Return the graph of states: which there are, and what may follow what."""
         names = list(vocabulary.states)
         order = None if self.order is None else labelling.numbers_of(self.order, names)
         return labelling.nodes_for(len(names), order, self.irreversible)
 
-    def _nodes_and_none(self, vocabulary: Vocabulary) -> labelling.Nodes:
+    def _nodes_and_none(self, vocabulary: Vocabulary) -> Nodes:
         """Return the nodes where the last row of responses is none of the states."""
         count = len(vocabulary.states)
         if self.has_none:
@@ -135,13 +136,11 @@ class Joint(StateReadout):
             windows.append(window and (*window[:2], 0.0))  # it is none of the labelling's
         return self.answers(view, windows, [not stretches for stretches in occurrences])
 
-    def _rows(
-        self, view: View, responses: Floats, levels: Floats
-    ) -> tuple[Floats, labelling.Nodes]:
+    def _rows(self, view: View, responses: Floats, levels: Floats) -> tuple[Floats, Nodes]:
         """Return the rows that a labelling sums, and its nodes."""
         return responses - levels[:, None], self.nodes(view.vocabulary)
 
-    def _known_rows(self, view: View, known: Known) -> tuple[Floats, labelling.Nodes, float]:
+    def _known_rows(self, view: View, known: Known) -> tuple[Floats, Nodes, float]:
         """Return rows, nodes and the cost of a switch for a history of which frames are known.
 
         The last row is none of the states, except where an order has no room for it.
@@ -189,9 +188,7 @@ class Joint(StateReadout):
         rows = self._rows(view, responses, levels)[0]
         return labelling.stretches(rows, path, self.bounds(view.history))
 
-    def hints(
-        self, view: View, answers: Answers, further: Sequence[Sequence[ScoredWindow]]
-    ) -> tuple[Note, ...]:
+    def hints(self, view: View, answers: Answers, further: Further) -> tuple[Note, ...]:
         """Name the states that get no frame, which formats of other tools leave out."""
         pairs = zip(view.vocabulary.states, self.occurrences(view), strict=True)
         left_out = [state for state, stretches in pairs if not stretches]

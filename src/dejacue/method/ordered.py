@@ -13,7 +13,6 @@ histories the boundaries are then moved, one after the other, to the best frame 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import ClassVar
@@ -27,7 +26,7 @@ from dejacue.method._timelines import in_frames, quoted
 from dejacue.method.kernel import Answers, EvidenceTables, Ragged
 from dejacue.method.known_frames import HALF
 from dejacue.method.readout import HistoryBatch, Readout, View
-from dejacue.method.scan import ScoredWindow
+from dejacue.method.scan import Further, ScoredWindow
 from dejacue.method.segmentation import STILL, reduced
 from dejacue.method.state_readout import Known, StateReadout, is_number
 from dejacue.records import History, Note, Vocabulary, Window
@@ -146,9 +145,7 @@ class Ordered(StateReadout):
             return self.words_seen(view).responses[0].copy()
         return 2 * (known.f - HALF)
 
-    def hints(
-        self, view: View, answers: Answers, further: Sequence[Sequence[ScoredWindow]]
-    ) -> tuple[Note, ...]:
+    def hints(self, view: View, answers: Answers, further: Further) -> tuple[Note, ...]:
         """Say what the order alone would have given, and name states that are not in it."""
         names, frames = list(view.vocabulary.states), view.history.frames
         states = order_of(self.order, view.history, view.vocabulary)

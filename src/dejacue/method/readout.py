@@ -22,7 +22,7 @@ from dejacue.method import durations as d
 from dejacue.method._timelines import view_timeline
 from dejacue.method.coordinates import Coordinates, Directions, query_directions
 from dejacue.method.kernel import Answers, Engine, Ragged
-from dejacue.method.scan import ScoredWindow
+from dejacue.method.scan import Further, ScoredWindow
 from dejacue.records import Evidence, History, Note, Timeline, Vocabulary
 from dejacue.records.arrays import Floats, Ints
 
@@ -186,7 +186,7 @@ class Readout(ABC):
 
     def alternatives(
         self, view: View, answers: Answers, count: int, least: Floats | None = None
-    ) -> Sequence[Sequence[ScoredWindow]]:
+    ) -> Further:
         """Return further windows of each description, none overlapping, best first.
 
         least   score of each description that a window must reach; None: any will do
@@ -205,9 +205,7 @@ class Readout(ABC):
         """Return what a reader should know of the part that named frames have in its answer."""
         return ()
 
-    def hints(
-        self, view: View, answers: Answers, further: Sequence[Sequence[ScoredWindow]]
-    ) -> tuple[Note, ...]:
+    def hints(self, view: View, answers: Answers, further: Further) -> tuple[Note, ...]:
         """Return what else may be worth a look, given the windows of each description."""
         return ()
 

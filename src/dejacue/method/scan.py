@@ -21,6 +21,7 @@ from dejacue.records.arrays import Floats, Ints
 TIE = 1e-9
 Part = tuple[int, int, int]  # of a row: its number, first position and end (exclusive)
 ScoredWindow = tuple[int, int, float]  # first and last position, score
+Further = Sequence[Sequence[ScoredWindow]]  # windows beside the best one of each row
 
 # what a window's sum is divided by, from its number of (observed) frames
 NORMS: dict[str, Callable[[NDArray[Any]], Floats]] = {

@@ -10,18 +10,19 @@ import contextlib
 import logging
 import os
 import tempfile
+import time
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
+from dejacue.arguments import StrPath
 from dejacue.errors import Cancelled, InputError
 from dejacue.method.looks import ALL, Looks
-from dejacue.pipeline._preview import PreliminaryAnswers
 from dejacue.pipeline.job import Job
-from dejacue.pipeline.where import NOTHING_SAVED, Observed, StrPath
+from dejacue.pipeline.where import NOTHING_SAVED, Observed
 from dejacue.progress import Progress, silent
 from dejacue.records import History, Note, Timeline
 from dejacue.records.history import FRAME_STEP, MEANINGLESS, MINI, PRELIMINARY, PROBLEMS
@@ -54,6 +55,8 @@ from dejacue.sources.video import Frame
 
 _log = logging.getLogger("dejacue")
 MAX_INTERVAL_PICTURES = 24
+EVERY_S = 1.0  # a preliminary answer
+MAX_SHARE = 0.1  # of the time, for reading preliminary answers
 MINI_ONLY_KNOWS = Note(
     "mini only knows the rendered scenes of this project; for real footage use encoder=siglip2",
     "information",
@@ -68,6 +71,58 @@ class Encoded:
     file: Path | None = None
     pictures: Pictures = field(default_factory=lambda: Pictures({}, {}))
     warnings: tuple[Note, ...] = ()
+
+
+@runtime_checkable
+class TakesAnswers(Protocol):
+    """A progress function that also takes preliminary answers."""
+
+    def answer(self, timeline: Timeline) -> object: ...
+
+
+class PreliminaryAnswers:
+    """Gives the answer so far to a progress function that takes answers, about once a second.
+
+    read    returns the answer of a history
+    clock   of which the seconds are counted
+    """
+
+    def __init__(
+        self,
+        progress: Progress,
+        read: Callable[[History], Timeline],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._progress, self._read, self._clock = progress, read, clock
+        self._next_s = clock() + EVERY_S
+        self._histories: dict[str, History] = {}
+        self._so_far: Callable[[], Mapping[str, History]] | None = None
+
+    def see(self, so_far: Callable[[], Mapping[str, History]]) -> None:
+        """Take note that more is encoded; ``so_far`` returns the histories of that."""
+        self._so_far = so_far
+        self._tell(so_far)
+
+    def show(self, history: History) -> None:
+        """Take a history of which the encoder saw a part."""
+        self._histories[history.id] = history
+        self._tell(lambda: {history.id: history})
+
+    @property
+    def histories(self) -> dict[str, History]:
+        """Return the histories of all that is known now."""
+        return {**({} if self._so_far is None else self._so_far()), **self._histories}
+
+    def _tell(self, histories: Callable[[], Mapping[str, History]]) -> None:
+        """Give the answers, if the last ones were given a while ago."""
+        began = self._clock()
+        if not isinstance(self._progress, TakesAnswers) or began < self._next_s:
+            return
+        for history in histories().values():
+            with contextlib.suppress(InputError):  # too short, or a frame that was named is to come
+                self._progress.answer(self._read(history))
+        now = self._clock()
+        self._next_s = now + max(EVERY_S, (now - began) / MAX_SHARE)
 
 
 def encode(
@@ -111,7 +166,11 @@ def encode(
     further: dict[str, History] = {}
     if plan is not None:
         for name in missing.objects.keys() - unusable.objects.keys():
-            further |= _looked_further(files, name, encoder, info, plan, progress)
+            before, crops = files.existing[name], crops_path(files.paths[name])
+            history = look_further(before, crops, encoder, info, plan, progress)
+            if history is not None:  # its crops are kept
+                files.write(name, history)
+                further[name] = history
     missing = replace(
         missing, objects={n: ids for n, ids in missing.objects.items() if n not in further}
     )
@@ -268,23 +327,6 @@ def _new_histories(
     if place is not None:
         place.unlink(missing_ok=True)
     return histories
-
-
-def _looked_further(
-    files: _Files,
-    name: str,
-    encoder: Encoder,
-    info: EncoderInfo,
-    plan: LookPlan,
-    progress: Progress,
-) -> dict[str, History]:
-    """Return the history with what the plan needs, if its crops are kept; else nothing."""
-    history, path = files.existing[name], crops_path(files.paths[name])
-    further = look_further(history, path, encoder, info, plan, progress)
-    if further is None:
-        return {}
-    files.write(name, further)
-    return {name: further}
 
 
 def _cancelled(partial: Path | None, count: int, length: int | None, objects: int) -> Cancelled:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.arguments import checked
+from dejacue.arguments import StrPath, checked
 from dejacue.errors import Cancelled, InputError, in_file, named
 from dejacue.method._timelines import in_frames
 from dejacue.method.coordinates import Coordinates
@@ -27,8 +27,13 @@ from dejacue.method.looks import ALL, Looks
 from dejacue.method.readout import Readout
 from dejacue.method.strips import Strip, states_of
 from dejacue.method.strips import marked as with_marks
-from dejacue.pipeline._encode import Encoded, encode, history_warnings, with_interval_pictures
-from dejacue.pipeline._preview import PreliminaryAnswers
+from dejacue.pipeline._encode import (
+    Encoded,
+    PreliminaryAnswers,
+    encode,
+    history_warnings,
+    with_interval_pictures,
+)
 from dejacue.pipeline._readout import (
     Examples,
     LoadedVocabulary,
@@ -51,7 +56,6 @@ from dejacue.pipeline.where import (
     MaskSource,
     Objects,
     Observed,
-    StrPath,
     where_is,
 )
 from dejacue.progress import Progress, default_progress

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from dejacue.arguments import StrPath
 from dejacue.errors import InputError, in_file, named
 from dejacue.method.coordinates import Coordinates, check_pair
 from dejacue.method.localization import analyse
@@ -35,7 +36,7 @@ from dejacue.sources.files import by_file, read_vocabulary
 from dejacue.sources.looking import LookPlan
 
 Examples = Mapping[str | None, Any]
-VocabularySource = Vocabulary | Mapping[str, Any] | Sequence[str] | str | os.PathLike[str]
+VocabularySource = Vocabulary | Mapping[str, Any] | Sequence[str] | StrPath
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from dataclasses import replace as changed
 from fnmatch import fnmatchcase
 from typing import Any
 
-from dejacue.arguments import checked
+from dejacue.arguments import StrPath, checked
 from dejacue.data.layouts import Clip, Dataset, clip_rows, open_dataset
 from dejacue.errors import InputError, named, unknown
 from dejacue.evaluation.evaluate import Evaluation, evaluate
@@ -21,7 +21,6 @@ from dejacue.pipeline._readout import LoadedVocabulary, ReadoutOptions
 from dejacue.pipeline.ingest import ingest
 from dejacue.pipeline.ingest.writer import Ingested, check_encoder_of, encoder_of
 from dejacue.pipeline.job import EncoderOptions
-from dejacue.pipeline.where import StrPath
 from dejacue.progress import Progress, default_progress
 from dejacue.records import Timeline, Vocabulary
 from dejacue.records.history import MEANINGLESS

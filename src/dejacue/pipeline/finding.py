@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from dejacue.arguments import checked, fits
+from dejacue.arguments import StrPath, checked, fits
 from dejacue.errors import InputError, shortened, unknown
 from dejacue.method.contrast import Contrast
 from dejacue.method.looks import ALL
@@ -35,7 +35,6 @@ from dejacue.pipeline._readout import (
 )
 from dejacue.pipeline.by_name import OBJECTS_PICTURE, read_search
 from dejacue.pipeline.job import EncoderOptions
-from dejacue.pipeline.where import StrPath
 from dejacue.records import History, Interval, Note, Timeline, Vocabulary, Window
 from dejacue.records.note import in_order
 from dejacue.sources.atomic import write_bytes, write_text
@@ -392,11 +391,33 @@ class Finding:
             most=most,
         )
 
-    def widget(self, **options: Any) -> Any:
-        """Return a timeline for a notebook; options are those of ``dejacue.pipeline.widget``."""
-        from dejacue.pipeline.widget import widget
+    def widget(
+        self,
+        *,
+        editable: bool = True,
+        clock: str = "seconds",
+        references: References | None = None,
+        segments: bool = True,
+    ) -> Any:
+        """Return a timeline for a notebook (Jupyter, VS Code, Colab).
 
-        return widget(self, **options)
+        What is done in it can be observed as traits of the widget:
+        frame        where the playhead is; setting it moves it
+        selection    the selected window: state, index, start, end, …; None without one
+        windows      of every row, once one was edited: {"state", "description", "windows":
+                     [[0, 9], …]}
+        scene        what is drawn; set it to ``other.scene()`` to draw another finding
+
+        editable   whether windows can be moved, added and deleted; the finding itself stays
+        clock      what the axis counts: "seconds" (where they are known), "frames" or "source"
+        segments   whether edges snap to stretches of frames that look alike
+        """
+        from dejacue.report.scene import widget_class
+
+        options = {"editable": editable, "clock": clock}
+        make = widget_class()
+        scene = self.scene(references=references, segments=segments)
+        return make(scene=scene, options=options, frame=scene["axis"]["first"])
 
     @checked
     def export(self, kind: str, path: StrPath) -> Path:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from dejacue.arguments import StrPath
 from dejacue.errors import InputError
 from dejacue.method.looks import ALL, AUTO
 from dejacue.pipeline.where import (
@@ -15,7 +16,6 @@ from dejacue.pipeline.where import (
     Objects,
     Observed,
     Sight,
-    StrPath,
     Where,
 )
 from dejacue.progress import Progress, silent

@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dejacue.arguments import checked
+from dejacue.arguments import StrPath, checked
 from dejacue.errors import InputError, counted
 from dejacue.method._online_labelling import Update
 from dejacue.method.coordinates import Coordinates
@@ -60,7 +60,7 @@ class Live:
         coordinates: str | Coordinates | None = None,
         delay_s: float = DELAY_S,
         horizon_s: float | None = None,
-        like: History | str | os.PathLike[str] | None = None,
+        like: History | StrPath | None = None,
         on_update: Callable[[Update], object] | None = None,
         id: str = "live",
         pictures: bool = False,

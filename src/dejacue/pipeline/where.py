@@ -8,7 +8,6 @@ ByName      what the object is called: a detector finds it, a tracker follows it
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 import weakref
@@ -18,6 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from dejacue.arguments import StrPath
 from dejacue.errors import Cancelled, InputError
 from dejacue.pipeline.by_name import (
     BY_EXAMPLE,
@@ -63,8 +63,7 @@ from dejacue.sources.tracks.prompts import file_boxes
 from dejacue.sources.tracks.sam3 import finds_by_name
 from dejacue.sources.video import Video
 
-StrPath = str | os.PathLike[str]
-MaskSource = Masks | str | os.PathLike[str] | Mapping[int, Mapping[int, Any]]
+MaskSource = Masks | StrPath | Mapping[int, Mapping[int, Any]]
 Objects = int | Iterable[int] | Iterable[Iterable[int]] | str | None
 TO_TRACK = "to track the object with SAM 2, pip install 'dejacue[track]'"
 NOTHING_SAVED = "stopped; without a folder, nothing is kept"

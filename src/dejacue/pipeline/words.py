@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 
-from dejacue.arguments import checked
+from dejacue.arguments import StrPath, checked
 from dejacue.errors import InputError, named
 from dejacue.method.coordinates import check_pair
 from dejacue.method.wording import left_out, only_words, words_report
@@ -14,7 +14,6 @@ from dejacue.pipeline._find import saved_finding
 from dejacue.pipeline._readout import LoadedVocabulary, VocabularySource
 from dejacue.pipeline.finding import Finding
 from dejacue.pipeline.job import EncoderOptions
-from dejacue.pipeline.where import StrPath
 from dejacue.records import History, Vocabulary
 from dejacue.records.note import in_order
 from dejacue.records.words import Spelling, WordsReport

@@ -19,6 +19,7 @@ from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
+from dejacue.arguments import StrPath
 from dejacue.errors import InputError, need
 from dejacue.records import History, Interval, Note, Timeline
 from dejacue.records.note import in_order
@@ -258,7 +259,7 @@ EXPORTS: dict[str, Export] = {
 }
 
 
-def export_for(path: str | os.PathLike[str]) -> Export:
+def export_for(path: StrPath) -> Export:
     """Return the format of the suffix of a path."""
     plug_ins = [name for name in FORMATS.loaded() if name not in FORMATS.built_in]
     known = {**EXPORTS, **{name: _export(name, on_request=True) for name in plug_ins}}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import textwrap
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from dejacue.arguments import StrPath
 from dejacue.errors import InputError
 from dejacue.records import History, Interval, Timeline, Window
 from dejacue.records._html import COLOURS as COLOURS
@@ -141,7 +141,7 @@ def _without_glyph_warnings() -> Iterator[None]:
             warnings.warn_explicit(w.message, w.category, w.filename, w.lineno)
 
 
-def save_png(path: str | os.PathLike[str], figure: Any, dpi: int = 150) -> Path:
+def save_png(path: StrPath, figure: Any, dpi: int = 150) -> Path:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     FigureCanvasAgg(figure)

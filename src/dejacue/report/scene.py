@@ -8,6 +8,7 @@ numbers under the name of their type, {"f32": "…"}.
 from __future__ import annotations
 
 import base64
+import functools
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.errors import InputError
+from dejacue.errors import InputError, extra, need
 from dejacue.method.questions import Question
 from dejacue.records import History, Interval, Timeline, Vocabulary, Window
 from dejacue.records._html import COLOURS
@@ -124,6 +125,23 @@ def _seen(history: History) -> list[Run]:
 def timeline_module() -> str:
     """Return the source of the module that draws scenes: one ES module without imports."""
     return resources.files("dejacue.report").joinpath("static/timeline.js").read_text("utf-8")
+
+
+@functools.cache
+def widget_class() -> Any:
+    """Return the class of the widget of a notebook: a scene, and what is done in it."""
+    anywidget = need("anywidget", extra("notebook"))
+    import traitlets
+
+    class TimelineWidget(anywidget.AnyWidget):  # type: ignore[misc, name-defined]
+        _esm = timeline_module()
+        scene = traitlets.Dict().tag(sync=True)
+        options = traitlets.Dict().tag(sync=True)
+        frame = traitlets.Int().tag(sync=True)
+        selection = traitlets.Dict(allow_none=True, default_value=None).tag(sync=True)
+        windows = traitlets.List().tag(sync=True)
+
+    return TimelineWidget
 
 
 def packed(values: NDArray[Any], kind: str) -> Packed:

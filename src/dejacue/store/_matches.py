@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import os
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, groupby, islice
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dejacue.arguments import StrPath
 from dejacue.errors import InputError, need
 from dejacue.records import Interval, Note, Timeline
 from dejacue.records.note import in_order
@@ -192,7 +192,7 @@ class Matches(Iterator[Match]):
         """Return a pyarrow table."""
         return need("pyarrow", "pip install pyarrow").table(self.columns())
 
-    def write(self, path: str | os.PathLike[str], notes: Sequence[str] = ()) -> int:
+    def write(self, path: StrPath, notes: Sequence[str] = ()) -> int:
         """Write ``rows`` to a .parquet, .csv, .jsonl or .json file while they are computed, so that
         memory stays flat, and return how many there were; the file is there whole, or not at all.
         """
@@ -210,7 +210,7 @@ class Matches(Iterator[Match]):
         return count
 
 
-def check_output(path: str | os.PathLike[str]) -> None:
+def check_output(path: StrPath) -> None:
     """Refuse, before a store is queried, a file that could not be written."""
     suffix = Path(path).suffix.lower()
     if suffix not in WRITERS:

@@ -49,6 +49,7 @@ MAX_PARTS = 16  # of what a kernel call takes: smaller ones are not worth sendin
 SLOT_BITS = 32  # of a segment and a slot in one number
 Places = NDArray[np.int64]  # (H, 2): segment and slot
 VocabularyAndReadout = tuple[Vocabulary, str | Readout]
+Pending = Callable[[], RankedTimeline]  # waits for the answers of a part
 Ranked = tuple[Sequence[History], Sequence[str | None], NDArray[np.float64], int]
 _MADE_WITH = f"CASE WHEN instr(made_with, '\"{MEANINGLESS}\"') THEN made_with END"
 _PACKED = (
@@ -143,7 +144,7 @@ class Query:
         with contextlib.ExitStack() as stack:
             self._open(stack)
             self._rank()
-            submitted: Iterator[Callable[[], RankedTimeline]]
+            submitted: Iterator[Pending]
             if engine == "ray":
                 ray = stack.enter_context(connected(ray_address))
                 cores = max(1, int(ray.cluster_resources().get("CPU", 1)))
@@ -158,7 +159,7 @@ class Query:
                 yield chunk
                 progress("query", chunk.before + len(chunk.sources), len(self._places))
 
-    def _on_ray(self, ray: Any, cores: int) -> Iterator[Callable[[], RankedTimeline]]:
+    def _on_ray(self, ray: Any, cores: int) -> Iterator[Pending]:
         """Submit all parts. Tasks that nobody waits for any more run to their end, a few at most:
         ray.cancel (2.60) ends this process where the task has just failed."""
         task, words = ray.remote(read_part), ray.put(self._words)
@@ -170,9 +171,7 @@ class Query:
         for part in self._parts(min(cores, MAX_PARTS)):
             yield partial(received, part, task.remote(words, self._part(part)))
 
-    def _in_threads(
-        self, pool: ThreadPoolExecutor, threads: int
-    ) -> Iterator[Callable[[], RankedTimeline]]:
+    def _in_threads(self, pool: ThreadPoolExecutor, threads: int) -> Iterator[Pending]:
         """Submit all parts: this thread reads the index while others work on earlier parts."""
         for part in self._parts(threads):
             yield pool.submit(answer, self._words, self._histories(part)).result
@@ -315,11 +314,9 @@ class Query:
             yield IndexEntry(segment, slot, first, length, PackedHistory(*columns))
 
 
-def _in_order(
-    submitted: Iterable[Callable[[], RankedTimeline]], ahead: int
-) -> Generator[RankedTimeline, None, None]:
+def _in_order(submitted: Iterable[Pending], ahead: int) -> Generator[RankedTimeline, None, None]:
     """Yield the results of all tasks, in order, while up to ``ahead`` others run or wait."""
-    waiting: deque[Callable[[], RankedTimeline]] = deque()
+    waiting: deque[Pending] = deque()
     for result in submitted:
         waiting.append(result)
         if len(waiting) > ahead:

@@ -17,7 +17,7 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.arguments import checked
+from dejacue.arguments import StrPath, checked
 from dejacue.cluster import check_engine
 from dejacue.errors import InputError, need, shortened, unknown
 from dejacue.method.plan import DEFAULT_READOUT, Plan
@@ -126,7 +126,7 @@ class Store:
     they hold stays as it was. A writer that is killed loses nothing that was in the store before.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: StrPath) -> None:
         self.path = Path(path)
         self._reader = index.connect(self.path)
         with index.sqlite_errors(self.path):
@@ -141,9 +141,7 @@ class Store:
 
     @classmethod
     @checked
-    def create(
-        cls, path: str | os.PathLike[str], *, encoder: str | None = None, dtype: str = "float16"
-    ) -> Store:
+    def create(cls, path: StrPath, *, encoder: str | None = None, dtype: str = "float16") -> Store:
         """Create an empty store in a folder that is new or empty.
 
         encoder   the identity that all its histories must have; None: that of the first one
@@ -181,7 +179,7 @@ class Store:
         return cls(folder)
 
     @staticmethod
-    def check_new(path: str | os.PathLike[str]) -> None:
+    def check_new(path: StrPath) -> None:
         """Refuse a folder that is no store and cannot become one."""
         folder = Path(path)
         check_place(folder, folder=True)
@@ -197,7 +195,7 @@ class Store:
         return InputError(problem, file=self.path, field=field, value=value, remedy=remedy)
 
     @staticmethod
-    def is_at(path: str | os.PathLike[str]) -> bool:
+    def is_at(path: StrPath) -> bool:
         return Path(path, index.NAME).exists()
 
     def check_writable(self) -> None:
@@ -206,7 +204,7 @@ class Store:
 
     @classmethod
     @checked
-    def open(cls, path: str | os.PathLike[str]) -> Store:
+    def open(cls, path: StrPath) -> Store:
         """Open an existing store; quick, however many histories it holds."""
         return cls(path)
 
@@ -654,7 +652,7 @@ class Store:
 
     def export(
         self,
-        path: str | os.PathLike[str],
+        path: StrPath,
         kind: str = "npz",
         *,
         where: Where | None = None,

@@ -21,7 +21,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
-from dejacue.arguments import checked
+from dejacue.arguments import StrPath, checked
 from dejacue.errors import Cancelled, DejaCueError, InputError, SeveralProblems, unknown
 from dejacue.pipeline._encode import mini_warning
 from dejacue.pipeline.ingest.manifest import (
@@ -43,7 +43,7 @@ from dejacue.pipeline.ingest.writer import (
     open_store,
 )
 from dejacue.pipeline.job import EncoderOptions
-from dejacue.pipeline.where import ByName, InMasks, StrPath
+from dejacue.pipeline.where import ByName, InMasks
 from dejacue.progress import Progress, default_progress
 from dejacue.sources.atomic import knows_locks, lock_folder
 from dejacue.sources.detectors import Detector

@@ -18,6 +18,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
+from dejacue.arguments import StrPath
 from dejacue.errors import DejaCueError, InputError, SeveralProblems, in_file, shortened
 from dejacue.pipeline.job import ALL_FRAMES, Job, VideoOptions
 from dejacue.pipeline.where import ByName, InMasks, InRegion, Where
@@ -99,9 +100,7 @@ class Item(Job):
         return replace(self, video=move(self.video), where=where)
 
 
-def read_manifest(
-    path: str | os.PathLike[str], root: str | os.PathLike[str] | None = None
-) -> list[Item]:
+def read_manifest(path: StrPath, root: StrPath | None = None) -> list[Item]:
     """Return the items of a .csv or .jsonl file; paths in it are relative to its folder.
 
     One that is fetched from a URL may only name what lies below its own address, or below ``root``.

@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from dejacue.arguments import StrPath
 from dejacue.cluster import check_engine
 from dejacue.errors import InputError, shortened
 from dejacue.pipeline.ingest.manifest import Item
 from dejacue.pipeline.job import EncoderOptions
-from dejacue.pipeline.where import StrPath
 from dejacue.progress import Progress, silent
 from dejacue.records import History
 from dejacue.records.history import MEANINGLESS, PROBLEMS
