@@ -18,14 +18,7 @@ from dejacue.records.arrays import Ints
 from dejacue.records.example import NONE, Example
 from dejacue.records.history import MEANINGLESS
 from dejacue.records.note import in_order
-from dejacue.records.timeline import (
-    ALTERNATIVE,
-    ANSWER,
-    NO_FRAME,
-    OCCURRENCE,
-    Subject,
-    read_only,
-)
+from dejacue.records.timeline import ALTERNATIVE, ANSWER, NO_FRAME, OCCURRENCE, Subject, read_only
 
 if TYPE_CHECKING:
     from dejacue.method.readout import HistoryBatch, Readout, View

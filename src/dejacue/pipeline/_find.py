@@ -44,20 +44,8 @@ from dejacue.pipeline._readout import (
     look_plan,
 )
 from dejacue.pipeline.finding import Finding, Like, check_teachers, read_teachers, teacher_notes
-from dejacue.pipeline.job import (
-    EncoderOptions,
-    Job,
-    VideoOptions,
-    changed_options,
-)
-from dejacue.pipeline.where import (
-    AtPrompts,
-    ByName,
-    MaskSource,
-    Objects,
-    Observed,
-    where_is,
-)
+from dejacue.pipeline.job import EncoderOptions, Job, VideoOptions, changed_options
+from dejacue.pipeline.where import AtPrompts, ByName, MaskSource, Objects, Observed, where_is
 from dejacue.progress import Progress, default_progress
 from dejacue.records import History, Note, Timeline
 from dejacue.records.note import in_order

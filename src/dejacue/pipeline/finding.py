@@ -49,14 +49,7 @@ from dejacue.sources.findings import (
     write_finding,
 )
 from dejacue.sources.frames import open_frames
-from dejacue.sources.looking import (
-    ENCODER_SAW,
-    LOOKS,
-    answers,
-    crops_path,
-    look_further,
-    saw_note,
-)
+from dejacue.sources.looking import ENCODER_SAW, LOOKS, answers, crops_path, look_further, saw_note
 from dejacue.sources.masks import sees_whole_picture
 
 if TYPE_CHECKING:

@@ -9,26 +9,11 @@ from dataclasses import dataclass, field
 from dejacue.arguments import StrPath
 from dejacue.errors import InputError
 from dejacue.method.looks import ALL, AUTO
-from dejacue.pipeline.where import (
-    ByName,
-    InMasks,
-    MaskSource,
-    Objects,
-    Observed,
-    Sight,
-    Where,
-)
+from dejacue.pipeline.where import ByName, InMasks, MaskSource, Objects, Observed, Sight, Where
 from dejacue.progress import Progress, silent
 from dejacue.records.history import FRAME_STEP
 from dejacue.sources.catalogue import check_models, default_encoder, may_be_accelerated
-from dejacue.sources.encoders import (
-    FAMILIES,
-    SIZES,
-    VARIANTS,
-    Encoder,
-    accelerated,
-    load_encoder,
-)
+from dejacue.sources.encoders import FAMILIES, SIZES, VARIANTS, Encoder, accelerated, load_encoder
 from dejacue.sources.tracks.follow import TrackerOptions
 from dejacue.sources.video import Video, open_video
 

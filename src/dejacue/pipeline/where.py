@@ -19,13 +19,7 @@ from typing import Any
 
 from dejacue.arguments import StrPath
 from dejacue.errors import Cancelled, InputError
-from dejacue.pipeline.by_name import (
-    BY_EXAMPLE,
-    SEARCH_FILE,
-    SearchByName,
-    is_example,
-    others_found,
-)
+from dejacue.pipeline.by_name import BY_EXAMPLE, SEARCH_FILE, SearchByName, is_example, others_found
 from dejacue.progress import Progress, silent
 from dejacue.records import Note, Window
 from dejacue.report.track_sheet import check_sheet, update_sheet
@@ -33,14 +27,7 @@ from dejacue.sources.build import Lineage
 from dejacue.sources.detectors.base import Detector, check_names
 from dejacue.sources.detectors.zero_shot import DEFAULT as DEFAULT_DETECTOR
 from dejacue.sources.encoders import Encoder
-from dejacue.sources.masks import (
-    Masks,
-    Region,
-    RegionMasks,
-    check_path,
-    open_masks,
-    write_region,
-)
+from dejacue.sources.masks import Masks, Region, RegionMasks, check_path, open_masks, write_region
 from dejacue.sources.masks._region import FIXED, REGION_FILE
 from dejacue.sources.masks.objects import object_groups, object_name
 from dejacue.sources.tracks import (
@@ -52,13 +39,7 @@ from dejacue.sources.tracks import (
     read_notes,
 )
 from dejacue.sources.tracks.base import NameTracker
-from dejacue.sources.tracks.follow import (
-    Followed,
-    Prompts,
-    TrackerOptions,
-    follow,
-    placed_prompts,
-)
+from dejacue.sources.tracks.follow import Followed, Prompts, TrackerOptions, follow, placed_prompts
 from dejacue.sources.tracks.prompts import file_boxes
 from dejacue.sources.tracks.sam3 import finds_by_name
 from dejacue.sources.video import Video

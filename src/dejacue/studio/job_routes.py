@@ -28,16 +28,7 @@ from dejacue.studio.corpus import evaluate_findings
 from dejacue.studio.errors import check_revision
 from dejacue.studio.findings import ReadingSettings, WordsModel, vocabulary
 from dejacue.studio.jobs import ENDED, BackgroundTask, Work
-from dejacue.studio.models import (
-    Frame,
-    Json,
-    Owner,
-    Place,
-    RequestModel,
-    Revision,
-    StudioDep,
-    Text,
-)
+from dejacue.studio.models import Frame, Json, Owner, Place, RequestModel, Revision, StudioDep, Text
 from dejacue.studio.state import Studio
 from dejacue.studio.teaching import apply_to_store, apply_to_videos, confirmed_teachers
 

@@ -24,13 +24,7 @@ from typing import Any
 from dejacue.arguments import StrPath, checked
 from dejacue.errors import Cancelled, DejaCueError, InputError, SeveralProblems, unknown
 from dejacue.pipeline._encode import mini_warning
-from dejacue.pipeline.ingest.manifest import (
-    Item,
-    as_items,
-    column_is_taken,
-    fetched,
-    read_manifest,
-)
+from dejacue.pipeline.ingest.manifest import Item, as_items, column_is_taken, fetched, read_manifest
 from dejacue.pipeline.ingest.on_ray import run_ray
 from dejacue.pipeline.ingest.worker import Decoding, run_local
 from dejacue.pipeline.ingest.writer import (
