@@ -1,11 +1,6 @@
 """Read and write histories, vocabularies, timelines and references."""
 
-from dejacue.sources.files import (
-    read_history,
-    read_vocabulary,
-    write_history,
-    write_vocabulary,
-)
+from dejacue.sources.files import read_history, read_vocabulary, write_history, write_vocabulary
 from dejacue.sources.results import (
     read_references,
     read_timelines,

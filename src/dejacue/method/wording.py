@@ -336,11 +336,7 @@ def _description_pairs(
 
 
 def _description(
-    rows: _Rows,
-    seen: _Seen | None,
-    agreement: float | None,
-    q: int,
-    spelling: Spelling | None,
+    rows: _Rows, seen: _Seen | None, agreement: float | None, q: int, spelling: Spelling | None
 ) -> DescriptionWords:
     words = rows.words
     direction = _cosine(*rows.turned(q)) if len(rows.rest(q)) else None

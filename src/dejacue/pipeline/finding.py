@@ -485,11 +485,7 @@ class Finding:
     def _repr_html_(self) -> str:
         from dejacue.report.page import finding_html
 
-        return finding_html(
-            self.history,
-            self.timeline,
-            thumbnails=list(self.thumbnails.items()),
-        )
+        return finding_html(self.history, self.timeline, thumbnails=list(self.thumbnails.items()))
 
 
 def strip_pictures(

@@ -419,10 +419,7 @@ class Timeline:
         """
         states, texts = self._names()
         subject = self._column("subject").tolist()
-        table: dict[str, Any] = {
-            "history": [self.subjects[h].id for h in subject],
-            "state": states,
-        }
+        table: dict[str, Any] = {"history": [self.subjects[h].id for h in subject], "state": states}
         if any(text is not None for text in texts):
             table["description"] = texts
         for name in ("start", "end", "start_s", "end_s"):
