@@ -12,11 +12,13 @@
 
 typedef struct {
     int64_t width;               /* dimensions, filled up with zeros to whole STRANDS */
+    int64_t room;                /* for starts */
     double *sums;                /* (frames + 1, width): prefix sums, and some rows more */
     double *squares, *lengths;   /* (frames + 1): Σ‖x‖², ‖Σx‖² */
-    int64_t *left;               /* starts that may still win … */
-    double *best, *square, *length, *until; /* … and of each of them what is asked for */
-    double *products;            /* (ENDS, frames + 1) */
+    int64_t *left;               /* (room): starts that may still win … */
+    double *best, *square, *length, *until; /* … and of each of them what is asked for, … */
+    double *rows;                /* (room, width): … and its prefix sums, side by side */
+    double *products;            /* (ENDS, room) */
     void *memory;
 } Cut;
 
@@ -45,14 +47,19 @@ static double square_of(const double *row, int64_t d) {
 
 static int lay_cut(Cut *c, int64_t frames, int64_t d) {
     c->width = (d + STRANDS - 1) / STRANDS * STRANDS;
-    const size_t n = (size_t)frames + 1, rows = n + TOGETHER;
-    c->memory = calloc(rows * (size_t)c->width + n * (7 + ENDS), 8);
+    c->room = (frames < STARTS ? frames : STARTS) + ENDS + 1;
+    const size_t n = (size_t)frames + 1, rows = n + TOGETHER, room = (size_t)c->room;
+    const size_t width = (size_t)c->width;
+    c->memory = calloc((rows + room) * width + 2 * n + room * (5 + ENDS), 8);
     if (!c->memory) return -1;
     double *at = c->memory;
-    c->sums = at, at += rows * (size_t)c->width;
-    double **all[] = {&c->squares, &c->lengths, &c->best, &c->square, &c->length, &c->until};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) *all[i] = at, at += n;
-    c->products = at, at += n * ENDS;
+    c->sums = at, at += rows * width;
+    c->rows = at, at += room * width;
+    c->squares = at, at += n;
+    c->lengths = at, at += n;
+    double **all[] = {&c->best, &c->square, &c->length, &c->until};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) *all[i] = at, at += room;
+    c->products = at, at += room * ENDS;
     c->left = (int64_t *)at;
     return 0;
 }
@@ -60,6 +67,12 @@ static int lay_cut(Cut *c, int64_t frames, int64_t d) {
 static void add_start(Cut *c, int64_t at, int64_t t, double best) {
     c->left[at] = t, c->best[at] = best;
     c->square[at] = c->squares[t], c->length[at] = c->lengths[t];
+    memcpy(c->rows + at * c->width, c->sums + t * c->width, (size_t)c->width * sizeof(double));
+}
+
+/* Keep the start at `from` in an earlier place. */
+static void move_start(Cut *c, int64_t from, int64_t to) {
+    if (from != to) add_start(c, to, c->left[from], c->best[from]);
 }
 
 /* The cost of the first t frames by each of the first `count` starts; the index of the least. */
@@ -80,7 +93,7 @@ static int64_t thin_out(Cut *c, int64_t known, int64_t winner) {
     int64_t kept = 0;
     for (int64_t i = 0; i < known; i++)
         if (i >= known / 2 || i % 2 == 0 || c->left[i] == winner)
-            add_start(c, kept++, c->left[i], c->best[i]);
+            move_start(c, i, kept++);
     return kept;
 }
 
@@ -100,26 +113,25 @@ static void cut_stretch(Cut *c, const double *rows, int64_t n, int64_t d, double
     add_start(c, 0, 0, -penalty);
     for (int64_t low = 1; low <= n; low += ENDS) {
         const int64_t ends = low + ENDS <= n + 1 ? ENDS : n + 1 - low;
-        for (int64_t i = 0; i < ends; i++) c->left[known + i] = low + i;
+        for (int64_t i = 0; i < ends; i++) add_start(c, known + i, low + i, 0.0);
         for (int64_t i = 0; i < known + ends; i++)
             for (int64_t e = 0; e < ends; e += TOGETHER) {
                 double found[TOGETHER];
-                products_of(c->sums + c->left[i] * c->width, c->sums + (low + e) * c->width,
-                            c->width, found);
+                products_of(c->rows + i * c->width, c->sums + (low + e) * c->width, c->width, found);
                 for (int64_t k = 0; k < TOGETHER && e + k < ends; k++)
-                    c->products[(e + k) * (n + 1) + i] = found[k];
+                    c->products[(e + k) * c->room + i] = found[k];
             }
         for (int64_t e = 0; e < ends; e++) {
             const int64_t t = low + e;
-            const int64_t chosen = try_cuts(c, c->products + e * (n + 1), known + e, t);
+            const int64_t chosen = try_cuts(c, c->products + e * c->room, known + e, t);
             start[t - 1] = c->left[chosen];
-            add_start(c, known + e, t, c->until[chosen] + penalty);
+            c->best[known + e] = c->until[chosen] + penalty;
         }
         const int64_t last = known + ends - 1;
         int64_t kept = 0;
         for (int64_t i = 0; i < last; i++) /* to cut never costs more than not to */
-            if (c->until[i] <= c->best[last]) add_start(c, kept++, c->left[i], c->best[i]);
-        add_start(c, kept, c->left[last], c->best[last]);
+            if (c->until[i] <= c->best[last]) move_start(c, i, kept++);
+        move_start(c, last, kept);
         known = kept + 1;
         if (known > STARTS) known = thin_out(c, known, start[low + ends - 2]);
     }
