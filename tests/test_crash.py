@@ -141,7 +141,7 @@ def test_errors_still_name_the_file_and_leave_nothing(tmp_path) -> None:
     with pytest.raises(InputError, match="is a file, not a folder"):
         write_bytes(tmp_path / "file" / "x.json", b"new")
     with pytest.raises(ZeroDivisionError):
-        write_whole(tmp_path / "x.json", lambda _: 1 // 0)
+        write_whole(tmp_path / "new" / "folder" / "x.json", lambda _: 1 // 0)
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 

@@ -137,6 +137,7 @@ def full(scenario: Scenario, work: Path, names: dict[str, str], sizes: int) -> I
     for part in range(sizes):
         with disk(work / "disk", LARGE) as folder:
             began(folder, scenario, names)
+            there = set(folder.rglob("*"))
             shrink(folder, used(folder) + needed * part // sizes)
             ran, problems = run(folder, command), []
             sentence = ran.output.strip().splitlines()[-1:] or [""]
@@ -146,6 +147,8 @@ def full(scenario: Scenario, work: Path, names: dict[str, str], sizes: int) -> I
                 problems.append(ran.output[-600:])
             left = [path.name for path in folder.rglob("*") if is_temporary(path)]
             problems += [f"left over: {name}" for name in left]
+            new = set(folder.rglob("*")) - there if ran.code else ()
+            problems += [f"empty: {p.name}" for p in new if p.is_dir() and not any(p.iterdir())]
             remount(folder, f"size={LARGE}")
             again = run(folder, command) if ran.code else ran
             if again.code and (scenario.done is None or scenario.done not in again.output):

@@ -20,6 +20,7 @@ import shutil
 import stat
 import time
 from collections.abc import Callable, Iterator
+from itertools import takewhile
 from pathlib import Path
 from typing import IO
 
@@ -56,7 +57,7 @@ def write_whole(
     if special or (os.path.exists(target) and not os.path.isfile(target)):
         remedy = "give another name"
         raise InputError("is a folder or a device, not a file", file=path, remedy=remedy)
-    temporary, lock = None, None
+    temporary, lock, made = None, None, missing_folders(target.parent)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         stream, lock = _open_temporary(target)
@@ -73,6 +74,7 @@ def write_whole(
         if temporary is not None:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
+        remove_empty(made)
         if isinstance(error, OSError):  # name the file that was asked for, not the temporary one
             raise unwritten(error, path, created=temporary is not None) from None
         raise
@@ -128,6 +130,7 @@ def temporary_folder(target: Path) -> Iterator[Path]:
     in the end, and the one that a killed process has left."""
     with left_folder(target):
         pass
+    made = missing_folders(target.parent)
     target.parent.mkdir(parents=True, exist_ok=True)
     folder = _usual_name(target)
     try:
@@ -144,6 +147,19 @@ def temporary_folder(target: Path) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
         if lock is not None:
             os.close(lock)
+        remove_empty(made)
+
+
+def missing_folders(folder: Path) -> list[Path]:
+    """Return a folder and those above it that are not there, the lowest first."""
+    return list(takewhile(lambda place: not os.path.exists(place), (folder, *folder.parents)))
+
+
+def remove_empty(folders: list[Path]) -> None:
+    """Remove folders that were made for a file which then could not be written."""
+    with contextlib.suppress(OSError):  # something lies there by now
+        for folder in folders:
+            folder.rmdir()
 
 
 @contextlib.contextmanager

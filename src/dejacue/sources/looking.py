@@ -23,7 +23,7 @@ from dejacue.progress import Progress, silent
 from dejacue.records import History, Note, Timeline
 from dejacue.records.arrays import Ints
 from dejacue.records.history import MEANINGLESS, PRELIMINARY, SEEN, seen_text
-from dejacue.sources.atomic import unwritten
+from dejacue.sources.atomic import missing_folders, remove_empty, unwritten
 from dejacue.sources.build import (
     Chunk,
     EncoderInfo,
@@ -84,6 +84,7 @@ class KeptCrops:
         self._unfinished = path.with_name(f".{path.name}.partial")
         self._stream: IO[bytes] | None = None
         self._bytes = 0
+        self._made: list[Path] = []  # folders
 
     @property
     def _record(self) -> np.dtype[Any]:
@@ -99,6 +100,7 @@ class KeptCrops:
             raise InputError(problem, file=self.path, field="looks", remedy=remedy)
         try:
             if self._stream is None:
+                self._made = missing_folders(self.path.parent)
                 self.path.parent.mkdir(parents=True, exist_ok=True)
                 self._unfinished.unlink(missing_ok=True)
                 self._stream = open(self._unfinished, "xb")  # noqa: SIM115 (finish, remove)
@@ -127,6 +129,7 @@ class KeptCrops:
         for path in (self.path, self._unfinished):
             with contextlib.suppress(OSError):
                 path.unlink(missing_ok=True)
+        remove_empty(self._made)
 
     def records(self) -> NDArray[Any]:
         """Return (N,) keys and pixels, which are read from the file when they are used."""

@@ -97,7 +97,6 @@ def converted() -> Path:
     beside = path.with_suffix(".sha256")
     if not (path.is_file() and beside.is_file() and beside.read_bytes() == _digest(path)):
         model = to_onnx(read_weights(weights_file(), SHA256))
-        path.parent.mkdir(parents=True, exist_ok=True)
         write_bytes(path, model)
         write_bytes(beside, _digest(path))
     return path
