@@ -68,7 +68,7 @@ LOADED = (
     "dejacue.pipeline.ingest",
     *(f"dejacue.report.{name}" for name in ("page", "plots", "exports", "clips")),
     "dejacue.sources.encoders.mini",
-    "dejacue.sources.tracks.loading",
+    "dejacue.sources.tracks.propagate",
 )
 VIDEO = "../scene/scene.mp4"  # 70 frames: more than a batch of crops, and than a checkpoint
 SOME = f"{VIDEO} --end 39"
@@ -287,8 +287,7 @@ def prepare(work: Path) -> dict[str, str]:
     """Write what the commands read to ``work``; return boxes of two objects, and a history's id."""
     import numpy as np
 
-    from dejacue.data.annotation import consensus, open_decisions
-    from dejacue.data.annotation_files import write_decisions, write_pass
+    from dejacue.data.annotation import consensus, open_decisions, write_decisions, write_pass
     from dejacue.files import read_history
     from dejacue_paper.data.rendered import render, write_scene
 
@@ -313,7 +312,7 @@ def prepare(work: Path) -> dict[str, str]:
 
 
 def _pass(annotator: str, letters: str) -> Any:
-    from dejacue.data.annotation_files import Pass
+    from dejacue.data.annotation import Pass
     from dejacue.method import Window
 
     names = {"p": "pre", "t": "transition", "q": "post"}

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import uvicorn
 
-from dejacue.data.annotation_files import read_pass
+from dejacue.data.annotation import read_pass
 from dejacue.studio.annotations import target
 from dejacue.studio.app import create_app
 from dejacue.studio.security import Sessions

@@ -16,7 +16,10 @@ from hypothesis import strategies as st
 from dejacue import History, InputError, Reference
 from dejacue.cli import annotate as annotating
 from dejacue.data.annotation import (
+    Decisions,
+    Disagreement,
     Event,
+    Pass,
     StateChange,
     changes,
     consensus,
@@ -26,16 +29,11 @@ from dejacue.data.annotation import (
     observed,
     open_decisions,
     other_runs,
+    read_decisions,
+    read_pass,
     reference,
     stable_reference,
     template,
-)
-from dejacue.data.annotation_files import (
-    Decisions,
-    Disagreement,
-    Pass,
-    read_decisions,
-    read_pass,
     write_decisions,
     write_pass,
 )

@@ -13,8 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dejacue import History, Reference
-from dejacue.data.annotation import template
-from dejacue.data.annotation_files import Pass, filled, marks_of, read_pass, states_in, write_pass
+from dejacue.data.annotation import (
+    Pass,
+    filled,
+    marks_of,
+    read_pass,
+    states_in,
+    template,
+    write_pass,
+)
 from dejacue.files import write_history, write_references
 from dejacue.method import Window
 from dejacue.sources.formats.registry import FORMATS

@@ -20,7 +20,7 @@ from PIL import Image
 
 from dejacue import Finding, History, Reference, find
 from dejacue.data import annotation
-from dejacue.data import annotation_files as passes
+from dejacue.data import annotation as passes
 from dejacue.errors import Cancelled
 from dejacue.files import read_history, read_vocabulary, write_history, write_vocabulary
 from dejacue.method import Window

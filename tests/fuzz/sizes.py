@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from readers import Target, clock
 
-from dejacue.data import annotation_files as passes
+from dejacue.data import annotation as passes
 from dejacue.errors import DejaCueError
 from dejacue.files import read_vocabulary
 from dejacue.pipeline.ingest.manifest import read_manifest

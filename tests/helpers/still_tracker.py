@@ -6,8 +6,8 @@ import json
 
 from dejacue.errors import InputError
 from dejacue.sources.tracks.base import Observation, box_mask
-from dejacue.sources.tracks.loading import TRACKERS
 from dejacue.sources.tracks.prompts import box_of
+from dejacue.sources.tracks.propagate import TRACKERS
 
 NOTE = "the box stays in place in every frame until another prompt moves it"
 

@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from dejacue.sources import buffers
-from dejacue.sources.buffers import BufferPool
+from dejacue.sources.masks import labels as buffers
+from dejacue.sources.masks.labels import BufferPool
 
 
 def address(array: np.ndarray) -> int:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from dejacue import InputError, open_masks
-from dejacue.data.annotation_files import read_decisions, read_pass
+from dejacue.data.annotation import read_decisions, read_pass
 from dejacue.errors import Cancelled, MissingData, MissingExtra, in_file
 from dejacue.files import read_references, read_vocabulary
 from dejacue.sources.documents import (

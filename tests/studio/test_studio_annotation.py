@@ -9,8 +9,7 @@ import pytest
 from helpers.studio_client import browser_of, client_of
 
 from dejacue import Finding
-from dejacue.data.annotation import seen
-from dejacue.data.annotation_files import read_decisions, read_pass
+from dejacue.data.annotation import read_decisions, read_pass, seen
 from dejacue.evaluation.agreement import cohen_kappa
 from dejacue.files import read_references
 

@@ -19,8 +19,7 @@ from dejacue.cli.tables import make_table, note, say, show_tables, span
 from dejacue.errors import DejaCueError, InputError, counted, in_file, named
 
 if TYPE_CHECKING:
-    from dejacue.data.annotation import Event
-    from dejacue.data.annotation_files import Pass
+    from dejacue.data.annotation import Event, Pass
     from dejacue.records import Reference, Window
 
 annotate = typer.Typer(
@@ -65,7 +64,7 @@ def start(
 
     It goes from the first to the last observed frame.
     """
-    from dejacue.data import annotation_files as passes
+    from dejacue.data import annotation
 
     if marks is None and (rest is not None or times):
         problem = "--rest and --times are for annotations of another tool"
@@ -76,7 +75,7 @@ def start(
     if marks is not None:
         _import(marks, history, blank, names, output, rest, times)
         return
-    passes.write_pass(output, blank)
+    annotation.write_pass(output, blank)
     say(
         f"{output}: {blank.frames.length} frames of {blank.history} for {blank.annotator}; split "
         f"the runs where the state changes and replace every null with one of "
@@ -109,7 +108,7 @@ def _blank(
 
 
 def _frames(text: str) -> Window:
-    from dejacue.data.annotation_files import MAX_FRAMES
+    from dejacue.data.annotation import MAX_FRAMES
 
     match = re.fullmatch(r"([0-9]{1,9}):([0-9]{1,9})", text.strip())
     if not match:
@@ -133,13 +132,13 @@ def _import(
     times: list[Path] | None,
 ) -> None:
     """Write a pass from a file of another tool."""
-    from dejacue.data import annotation_files as passes
+    from dejacue.data import annotation
 
     timed = history is not None and dejacue.files.read_history(history).times_s is not None
     references = dejacue.files.read_references(
         marks,
         times=times or ([history] if history is not None and timed else None),
-        states=None if states is None else passes.labels_of(states),
+        states=None if states is None else annotation.labels_of(states),
         history=blank.history,
     )
     labels = next((r.states for r in references if r.history_id == blank.history), None)
@@ -150,9 +149,9 @@ def _import(
         raise InputError(problem, file=marks, field="id", value=blank.history, remedy=remedy)
     with in_file(marks):
         if states is None:
-            blank = replace(blank, states=passes.states_in(labels))
-        filled, outside = passes.filled(blank, labels, rest)
-    passes.write_pass(output, filled)
+            blank = replace(blank, states=annotation.states_in(labels))
+        filled, outside = annotation.filled(blank, labels, rest)
+    annotation.write_pass(output, filled)
     used = ", ".join(dict.fromkeys(filter(None, filled.labels)))
     say(
         f"{output}: the pass of {filled.annotator} over {filled.frames.length} frames of "
@@ -180,13 +179,13 @@ def export_pass(
     force: Force = False,
 ) -> None:
     """Export a pass for another tool, as spans of each label."""
-    from dejacue.data import annotation_files as passes
+    from dejacue.data import annotation
 
     check_suffix(output)
     check_output(output, force, path)
-    pass_ = passes.read_pass(path, complete=False)
+    pass_ = annotation.read_pass(path, complete=False)
     with in_file(path):
-        marks = passes.marks_of(pass_)
+        marks = annotation.marks_of(pass_)
     written = dejacue.files.write_references(output, [marks], times=times)
     say(f"{written}: the pass of {pass_.annotator} over {pass_.history}")
     if None in pass_.labels:
@@ -205,23 +204,22 @@ def consensus(
 ) -> None:
     """Compare two passes; write their disagreements or, with decisions, the consensus."""
     from dejacue.data import annotation
-    from dejacue.data import annotation_files as passes
 
     check_output(output, force, first, second, decisions)
-    a, b = passes.read_pass(first), passes.read_pass(second)
+    a, b = annotation.read_pass(first), annotation.read_pass(second)
     with named(f"{first} and {second}"):
         to_decide = annotation.open_decisions(a, b)
     if to_decide.rows and decisions is None:
-        passes.write_decisions(output, to_decide)
+        annotation.write_decisions(output, to_decide)
         done = (
             f"{output}: runs to decide: {len(to_decide.rows)}; replace every null, splitting runs "
             f"where needed, then run again with --decisions {output} and another output"
         )
     else:
-        decided = passes.read_decisions(decisions) if decisions else None
+        decided = annotation.read_decisions(decisions) if decisions else None
         with in_file(decisions or output):
             agreed = annotation.consensus(a, b, decided)
-        passes.write_pass(output, agreed)
+        annotation.write_pass(output, agreed)
         done = (
             f"{output}: the consensus on {agreed.history};"
             if to_decide.rows
@@ -337,7 +335,7 @@ def _stable(
 
 
 def _note_single_pass(path: Path, pass_: Pass) -> None:
-    from dejacue.data.annotation_files import CONSENSUS
+    from dejacue.data.annotation import CONSENSUS
 
     if pass_.annotator != CONSENSUS:
         note(f"{path}: is the pass of {pass_.annotator} only, not a consensus")
@@ -352,7 +350,7 @@ def _say_references(output: Path | None, references: Sequence[Reference], which:
 
 def _passes(files: list[Path]) -> dict[Path, Pass]:
     """Read the pass in each file; two of the same history are refused."""
-    from dejacue.data.annotation_files import read_pass
+    from dejacue.data.annotation import read_pass
 
     passes: dict[Path, Pass] = {}
     file_of: dict[str, Path] = {}

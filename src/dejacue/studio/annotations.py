@@ -22,7 +22,7 @@ from fastapi.responses import FileResponse
 from pydantic import Field
 
 from dejacue.data import annotation
-from dejacue.data.annotation_files import (
+from dejacue.data.annotation import (
     CONSENSUS,
     LABELS,
     Decisions,

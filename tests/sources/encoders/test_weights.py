@@ -30,7 +30,7 @@ from dejacue.sources.catalogue import catalogue, model_named, try_model
 from dejacue.sources.encoders import encode_vocabulary, encoder_name, sentences, siglip, weights
 from dejacue.sources.encoders.siglip import ONNX_REPOSITORY
 from dejacue.sources.encoders.weights import Weights
-from dejacue.sources.tracks import loading as trackers
+from dejacue.sources.tracks import propagate as trackers
 
 COMMIT = "c" * 40
 

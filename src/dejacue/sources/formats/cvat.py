@@ -12,8 +12,7 @@ from xml.etree.ElementTree import Element
 
 from dejacue.errors import DejaCueError, InputError, named
 from dejacue.records._html import printable
-from dejacue.sources.formats.markup import add, add_texts, as_xml, parse_xml
-from dejacue.sources.formats.spans import Marks, Span, frames
+from dejacue.sources.formats.spans import Marks, Span, add, add_texts, as_xml, frames, parse_xml
 from dejacue.sources.video import open_video
 
 ATTRIBUTE = "state"

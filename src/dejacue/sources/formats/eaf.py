@@ -14,8 +14,7 @@ from xml.etree.ElementTree import Element
 
 from dejacue.errors import InputError, named
 from dejacue.records._html import printable
-from dejacue.sources.formats.markup import add, as_xml, parse_xml
-from dejacue.sources.formats.spans import Marks, Span, local, times
+from dejacue.sources.formats.spans import Marks, Span, add, as_xml, local, parse_xml, times
 
 _SCHEMA = "http://www.mpi.nl/tools/elan/EAFv2.8.xsd"
 _XSI = "http://www.w3.org/2001/XMLSchema-instance"

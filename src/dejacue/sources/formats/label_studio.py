@@ -12,8 +12,7 @@ from xml.etree.ElementTree import Element
 from dejacue.errors import InputError, named
 from dejacue.records._html import printable
 from dejacue.sources.documents import as_json, parse_json
-from dejacue.sources.formats.markup import add, as_xml
-from dejacue.sources.formats.spans import Marks, Span, frames, member, squashed
+from dejacue.sources.formats.spans import Marks, Span, add, as_xml, frames, member, squashed
 
 _KIND = "timelinelabels"
 _MAX_SPANS = 10_000  # of one region, which usually has one

@@ -9,21 +9,14 @@ The readers (reader.py says what one is): labels.py (one number per pixel), _ope
 object), _arrays.py, _coco.py and _boxes.py. objects.py says which ids are one object.
 """
 
-from dejacue.sources.masks._masks import MATCHES, Masks
-from dejacue.sources.masks._open import KINDS, check_kind, check_path, open_masks
-from dejacue.sources.masks._region import Region, RegionMasks, sees_whole_picture, write_region
-from dejacue.sources.masks.write import write_masks
-
-__all__ = [
-    "KINDS",
-    "MATCHES",
-    "Masks",
-    "Region",
-    "RegionMasks",
-    "check_kind",
-    "check_path",
-    "open_masks",
-    "sees_whole_picture",
-    "write_masks",
-    "write_region",
-]
+from dejacue.sources.masks._masks import MATCHES as MATCHES
+from dejacue.sources.masks._masks import Masks as Masks
+from dejacue.sources.masks._open import KINDS as KINDS
+from dejacue.sources.masks._open import check_kind as check_kind
+from dejacue.sources.masks._open import check_path as check_path
+from dejacue.sources.masks._open import open_masks as open_masks
+from dejacue.sources.masks._region import Region as Region
+from dejacue.sources.masks._region import RegionMasks as RegionMasks
+from dejacue.sources.masks._region import sees_whole_picture as sees_whole_picture
+from dejacue.sources.masks._region import write_region as write_region
+from dejacue.sources.masks.write import write_masks as write_masks

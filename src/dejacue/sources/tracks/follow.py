@@ -37,7 +37,6 @@ from dejacue.sources.masks import Masks, open_masks, write_masks
 from dejacue.sources.masks.write import WRITTEN_AS, unwritable
 from dejacue.sources.tracks.base import Mask, Prompt, Tracker
 from dejacue.sources.tracks.doubts import KINDS, PAST_FRAMES, Series, find_doubts
-from dejacue.sources.tracks.loading import load_tracker
 from dejacue.sources.tracks.notes import (
     TrackedObject,
     TrackNotes,
@@ -67,6 +66,7 @@ from dejacue.sources.tracks.propagate import (
     PackedObservation,
     TrackRequest,
     check_presence,
+    load_tracker,
     propagate,
 )
 from dejacue.sources.tracks.sam3 import finds_by_name, refuse_prompts

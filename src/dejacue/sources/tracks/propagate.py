@@ -18,17 +18,18 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import importlib.util
 import json
 import math
 import os
 import tempfile
 import time
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import IO, Annotated, Literal, NamedTuple
+from typing import IO, Annotated, Any, Literal, NamedTuple
 
 import msgspec
 import numpy as np
@@ -36,11 +37,13 @@ from msgspec import Meta
 from numpy.typing import NDArray
 
 from dejacue.arguments import checked
-from dejacue.errors import Cancelled, DejaCueError, InputError, first_line, named
+from dejacue.errors import Cancelled, DejaCueError, InputError, first_line, named, unknown
+from dejacue.plugins import Registry
 from dejacue.progress import Progress, silent
 from dejacue.records import Window
 from dejacue.sources.masks.rle import decode_rle, pack
 from dejacue.sources.partial import PartialFile
+from dejacue.sources.tracks import sam2, sam3
 from dejacue.sources.tracks.base import (
     Mask,
     Observation,
@@ -50,7 +53,6 @@ from dejacue.sources.tracks.base import (
     bounding_box,
 )
 from dejacue.sources.tracks.doubts import colour_signature
-from dejacue.sources.tracks.loading import load_tracker
 from dejacue.sources.tracks.prompts import check_prompts, prompt_content
 from dejacue.sources.video import Frame, Video, open_video
 
@@ -529,3 +531,53 @@ def _visible(seen: Observation, frame: Frame, presence: float) -> Observation:
         raise DejaCueError(problem, field="tracker", value=shape)
     sure = seen.presence >= presence
     return Observation(seen.mask if sure else np.zeros_like(seen.mask), seen.presence)
+
+
+TRACKERS: Registry[Callable[..., Tracker]] = Registry("trackers", {})
+
+
+def default_tracker() -> str | None:
+    """Return the name of the tracker that is taken where none is named: sam2 if what the extra
+    ``track`` brings is installed, otherwise None."""
+    installed = all(importlib.util.find_spec(name) for name in ("torch", "transformers"))
+    return "sam2" if installed else None
+
+
+def check_tracker(name: str) -> None:
+    """Refuse a name that no tracker has; load nothing."""
+    models = ("sam2", sam3.KIND, *sam2.REPOSITORIES)
+    if name in TRACKERS or name.partition(":")[0] in models:
+        return
+    if name == "box":  # of earlier versions
+        problem = "there is no tracker box any more: a box that stays where it is was never tracked"
+        raise InputError(problem, field="tracker", value=name, remedy="give the box and fixed=True")
+    raise unknown(
+        "tracker", name, ["sam2", *sam2.REPOSITORIES, "sam2:FOLDER", "sam3:FOLDER", *TRACKERS]
+    )
+
+
+@checked
+def load_tracker(
+    name: str | None = None,
+    *,
+    device: str | None = None,
+    precision: str | None = None,
+    **options: Any,
+) -> Tracker:
+    """Load a tracker by its name; None: sam2, whose weights are not downloaded unasked.
+
+    sam2, sam2-tiny, edgetam, …   SAM 2.1 and others through transformers (dejacue[track])
+    sam3:FOLDER                   SAM 3, which starts from the name of an object
+    others                        plug-ins (dejacue.trackers)
+    """
+    if name is None:
+        name = "sam2"
+        if default_tracker() is not None:  # otherwise it is the extra that is missing
+            from dejacue.sources.catalogue import check_models  # which knows the trackers
+
+            check_models(tracker=name)
+    if name in TRACKERS:
+        return TRACKERS[name](device=device, precision=precision, **options)
+    check_tracker(name)
+    load: Callable[..., Tracker] = sam3.load if sam3.finds_by_name(name) else sam2.load
+    return load(name, device=device, precision=precision, **options)
