@@ -60,8 +60,7 @@ def _responses(coordinates: str) -> Callable[[View], Table]:
 def _contrast(view: View) -> Table:
     """Return the evidence of contrast: for each description, that of its state."""
     pooled = in_coordinates(view, "vocabulary", 1.0)
-    rows: Table = CONTRAST.seen(pooled)[1].responses[0][view.vocabulary.labels]
-    return rows
+    return CONTRAST.seen(pooled)[1].responses[0][view.vocabulary.labels]
 
 
 def _siblings(view: View, rows: Table) -> list[Table]:

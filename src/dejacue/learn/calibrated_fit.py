@@ -67,8 +67,7 @@ class LabelledHistory:
         return [names[row] for row in self.rows]
 
     def features(self, names: Sequence[str]) -> NDArray[np.float64]:
-        values: NDArray[np.float64] = features_of(self.view, names)[self.rows]
-        return values
+        return features_of(self.view, names)[self.rows]
 
     def windows(self, readout: Readout) -> list[Window]:
         """Return its window for each of the rows; what a model computes is not cached."""

@@ -347,8 +347,7 @@ def _template_variant(
         raise InputError(problem, field="templates", remedy=remedy)
     if templates not in known:
         raise unknown("templates", templates, known)
-    chosen: NDArray[Any] = features[known.index(templates)]
-    return chosen
+    return features[known.index(templates)]
 
 
 def _first(

@@ -164,7 +164,11 @@ def write_finding(folder: Path, finding: Parts) -> Path:
         "schema": f"{KIND}/{VERSION}",
         "files": files,
         "made": replace(finding.made, **_relative(finding.made, folder)),
-        "absolute": _outside(finding.made, folder),
+        "absolute": {
+            name: path
+            for name, path in _places(finding.made).items()
+            if not Path(path).is_relative_to(folder.absolute())  # it does not move with the folder
+        },
         "warnings": [Note(text).to_dict() for text in finding.warnings],
         "doubts": finding.doubts,
         "timeline": finding.timeline.to_dict(),
@@ -173,7 +177,9 @@ def write_finding(folder: Path, finding: Parts) -> Path:
         plain = msgspec.to_builtins(document)
         as_json(plain)  # msgspec writes null for NaN and infinity
         declared(plain, _Version2)  # what could not be read again
-    used = _named_files(folder)
+    used: set[str] = set()  # what the finding that is there names
+    with contextlib.suppress(InputError):
+        used = set(read_document(folder).files.values())
     if not used or not _holds(place, history):
         path.unlink(missing_ok=True)
         used = set()
@@ -204,14 +210,6 @@ def write_finding(folder: Path, finding: Parts) -> Path:
     return path
 
 
-def _named_files(folder: Path) -> set[str]:
-    """Return the files that the finding in a folder names; none where it cannot be read."""
-    try:
-        return set(read_document(folder).files.values())
-    except InputError:
-        return set()
-
-
 def _holds(path: Path, history: History) -> bool:
     """Return whether the file is this history."""
     try:
@@ -231,12 +229,6 @@ def _holds(path: Path, history: History) -> bool:
 def _places(made: Made) -> dict[str, str]:
     """Return the paths of video and masks, as far as they are known."""
     return {name: path for name in ("video", "masks") if (path := getattr(made, name)) is not None}
-
-
-def _outside(made: Made, folder: Path) -> dict[str, str]:
-    """Return the paths that do not move with the folder."""
-    here = folder.absolute()
-    return {name: at for name, at in _places(made).items() if not Path(at).is_relative_to(here)}
 
 
 def _relative(made: Made, folder: Path) -> dict[str, Any]:

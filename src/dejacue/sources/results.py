@@ -10,10 +10,7 @@ history can repair, so they become timelines without seconds.
 
 from __future__ import annotations
 
-import csv
-import io
 import os
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -34,13 +31,12 @@ from dejacue.records import (
 )
 from dejacue.records.interval import KINDS, Kind
 from dejacue.records.note import Severity, in_order
-from dejacue.sources.atomic import write_bytes, write_text, write_whole
+from dejacue.sources.atomic import write_bytes, write_whole
 from dejacue.sources.documents import (
     Finite,
     FrameNumber,
     Name,
     as_json,
-    check_keys,
     check_schema,
     declared,
     parse_documents,
@@ -60,9 +56,6 @@ _REFERENCE_COLUMNS = ("history", "state", "start", "end", "component")
 _TIMELINE_COLUMNS = ("history", "state", "start", "end")
 Cells = Iterator[tuple[named, dict[str, Any]]]  # rows of a table, and where they stand
 Ranks = dict[tuple[str, str | None], int]  # the last of each state, or of its description
-_TEXT_COLUMNS = ("history", "state", "description", "component")
-
-
 Rank = Annotated[int, msgspec.Meta(ge=1)]
 
 
@@ -349,17 +342,11 @@ def read_references(
 
 
 def _our_references(name: str) -> list[Reference]:
-    if is_table(name):
-        with in_file(name):
-            return _references_from_rows(
-                table_rows(name, _REFERENCE_COLUMNS[:-1], _REFERENCE_COLUMNS)
-            )
-    text = read_text(name, MAX_RESULT_BYTES, "split it")
     with in_file(name):
-        if _is_csv(name):
-            rows = _rows(name, text, _REFERENCE_COLUMNS[:-1], allowed=_REFERENCE_COLUMNS)
+        if is_table(name):
+            rows = table_rows(name, _REFERENCE_COLUMNS[:-1], _REFERENCE_COLUMNS, only=True)
             return _references_from_rows(rows)
-        documents = _documents(text)
+        documents = _documents(name)
         if len(documents) != 1 or not isinstance(documents[0], dict):
             problem = 'references are a JSON object with the key "histories"'
             remedy = "for dejacue evaluate, give them last"
@@ -378,27 +365,19 @@ def write_references(
     if (format := format_of(path)) is not None:
         with in_file(path):
             return write_bytes(path, _foreign_bytes(records, format, times=times))
-    if not is_table(path) and not _is_csv(path):
+    if not is_table(path):
         lines = map(_as_line, records)
         return write_document(path, {"schema": REFERENCES_SCHEMA}, "histories", lines)
+    suffix = Path(path).suffix.lower()
     for record in records:
         if record.frames is not None or record.descriptions is not None:
-            problem = (
-                f"a {'CSV' if _is_csv(path) else 'table'} cannot hold the frames and descriptions "
-                f'of history "{record.history_id}"'
-            )
+            kind, id = "CSV" if suffix == ".csv" else "table", record.history_id
+            problem = f'a {kind} cannot hold the frames and descriptions of history "{id}"'
             remedy = "give a name that ends in .json"
-            raise InputError(problem, file=path, value=record.history_id, remedy=remedy)
+            raise InputError(problem, file=path, value=id, remedy=remedy)
     rows = [row for record in records for row in record.to_rows()]
-    if is_table(path):
-        columns = {name: [row[name] for row in rows] for name in _REFERENCE_COLUMNS}
-        return write_bytes(path, table_bytes(columns, Path(path).suffix.lower()))
-    stream = io.StringIO()
-    style: Any = {"lineterminator": "\n", "quoting": csv.QUOTE_NONNUMERIC}  # a name may hold \r
-    writer = csv.DictWriter(stream, _REFERENCE_COLUMNS, **style)
-    writer.writeheader()
-    writer.writerows(rows)
-    return write_text(path, stream.getvalue())
+    columns = {name: [row[name] for row in rows] for name in _REFERENCE_COLUMNS}
+    return write_bytes(path, table_bytes(columns, suffix))
 
 
 def read_timelines(path: str | os.PathLike[str]) -> list[Timeline]:
@@ -414,14 +393,10 @@ def read_timelines(path: str | os.PathLike[str]) -> list[Timeline]:
     description does not use it.
     """
     name = os.fspath(path)
-    if is_table(name):
-        with in_file(name):
-            return _timelines_from_rows(table_rows(name, _TIMELINE_COLUMNS, _READ_COLUMNS))
-    text = read_text(name, MAX_RESULT_BYTES, "split it")
     with in_file(name):
-        if _is_csv(name):
-            return _timelines_from_rows(_rows(name, text, _TIMELINE_COLUMNS))
-        documents = _documents(text)
+        if is_table(name):
+            return _timelines_from_rows(table_rows(name, _TIMELINE_COLUMNS, _READ_COLUMNS))
+        documents = _documents(name)
         if len(documents) == 1 and isinstance(documents[0], list):
             documents = documents[0]
         elif len(documents) == 1 and isinstance(documents[0], dict):
@@ -441,15 +416,15 @@ def write_timelines(path: str | os.PathLike[str], timelines: Timeline | Iterable
     """
     if isinstance(timelines, Timeline):
         timelines = [timelines]
-    if _is_csv(path) or format_of(path) is not None:
+    suffix = Path(path).suffix.lower()
+    if suffix == ".csv" or format_of(path) is not None:
         problem = "timelines are written as JSON or tables"
         remedy = "give a name that ends in .json, or export a finding"
         raise InputError(problem, file=path, remedy=remedy)
     if is_table(path):
         columns = Timeline.joined(list(timelines)).columns()
-        return write_bytes(path, table_bytes(columns, Path(path).suffix.lower()))
-    lines = Path(path).suffix.lower() == ".jsonl"
-    opening, between, closing = ("", "\n", "\n") if lines else ("[\n", ",\n", "\n]\n")
+        return write_bytes(path, table_bytes(columns, suffix))
+    opening, between, closing = ("", "\n", "\n") if suffix == ".jsonl" else ("[\n", ",\n", "\n]\n")
     of_histories = (part for timeline in timelines for part in timeline.split())
 
     def write(stream: IO[bytes]) -> None:
@@ -461,7 +436,8 @@ def write_timelines(path: str | os.PathLike[str], timelines: Timeline | Iterable
     return write_whole(path, write)
 
 
-def _documents(text: str) -> list[Any]:
+def _documents(name: str) -> list[Any]:
+    text = read_text(name, MAX_RESULT_BYTES, "split it")
     return parse_documents(text, remedy="write it again, or give a table a name that ends in .csv")
 
 
@@ -519,7 +495,14 @@ def _timeline(row: Any, where: str) -> Timeline:
             raise InputError(problem, field="intervals", remedy="give references last")
         schema = row.get("schema", RETRIEVAL_SCHEMA if "moments" in row else TIMELINE_SCHEMA)
         if schema == RETRIEVAL_SCHEMA:
-            return _retrieval(declared(row, RetrievalDocument))
+            retrieval, seen = declared(row, RetrievalDocument), set()
+            for at, moment in enumerate(retrieval.moments):
+                key = moment.state, moment.description
+                if key in seen:
+                    problem = f"moments[{at}]: {_quoted(*key)} is given twice"
+                    raise InputError(problem, field=f"moments[{at}]", remedy="keep one")
+                seen.add(key)
+            return retrieval.timeline()
         check_schema(schema, TIMELINE_SCHEMA)
         document = declared(row, TimelineDocument)
         ranks: Ranks = {}
@@ -527,17 +510,6 @@ def _timeline(row: Any, where: str) -> Timeline:
             with named(f"intervals[{at}]"):
                 _check_rank(interval, ranks)
         return document.timeline()
-
-
-def _retrieval(document: RetrievalDocument) -> Timeline:
-    seen = set()
-    for at, moment in enumerate(document.moments):
-        key = moment.state, moment.description
-        if key in seen:
-            problem = f"moments[{at}]: {_quoted(*key)} is given twice"
-            raise InputError(problem, field=f"moments[{at}]", remedy="keep one")
-        seen.add(key)
-    return document.timeline()
 
 
 def _timelines_from_rows(rows: Cells) -> list[Timeline]:
@@ -610,47 +582,6 @@ def _check_unique(records: Iterable[Any]) -> Iterator[Any]:
             raise InputError(problem, field="history", value=record.history_id, remedy="keep one")
         seen.add(record.history_id)
         yield record
-
-
-def _is_csv(path: str | os.PathLike[str]) -> bool:
-    return Path(path).suffix.lower() == ".csv"
-
-
-def _rows(
-    name: str, text: str, needed: tuple[str, ...], allowed: tuple[str, ...] | None = None
-) -> Cells:
-    """Yield where each row of a CSV stands, and its cells that are not empty, by column."""
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
-    try:
-        columns = [column.strip() for column in next(reader)]
-        missing = [column for column in needed if column not in columns]
-        if missing:
-            remedy = (
-                f"the first line must name the columns {', '.join(needed)}, separated by commas"
-            )
-            raise InputError(f"no column {', '.join(missing)}", field=missing[0], remedy=remedy)
-        repeated = [column for column, times in Counter(columns).items() if times > 1]
-        if repeated:
-            raise InputError("two columns have the same name", field=repeated[0])
-        if allowed is not None:
-            with in_file(name, 1):
-                check_keys(columns, allowed)
-        for cells in reader:
-            if not cells:
-                continue
-            if len(cells) != len(columns):
-                problem = f"{len(cells)} cells for {len(columns)} columns"
-                raise InputError(problem, line=reader.line_num)
-            yield (
-                in_file(name, reader.line_num),
-                {
-                    column: cell if column in _TEXT_COLUMNS else cell.strip()
-                    for column, cell in zip(columns, cells, strict=False)
-                    if cell
-                },
-            )
-    except csv.Error as error:
-        raise InputError(f"not CSV ({error})", line=reader.line_num) from None
 
 
 def _read_foreign(

@@ -52,7 +52,8 @@ class Stream:
     def __init__(self, address: str, timeout_s: float) -> None:
         self.identity: list[tuple[str, int, int]] = []
         self.name = "camera" if address.startswith(CAMERA) else "stream"
-        self._address, self._timeout_s = address, timeout_s
+        self._timeout_s = timeout_s
+        self._device: tuple[str | None, str] = (None, address)
         if address.startswith(CAMERA):
             self._device = _device(address.removeprefix(CAMERA))
 
@@ -98,18 +99,10 @@ class Stream:
         import av
 
         try:
-            if self._address.startswith(CAMERA):
-                kind, device = self._device
-                return av.open(
-                    device, format=kind, timeout=self._timeout_s, metadata_errors="replace"
-                )
-            options = {"rtsp_transport": "tcp"} if self._address.startswith("rtsp") else {}
-            return av.open(
-                self._address,
-                options=options,
-                timeout=self._timeout_s,
-                metadata_errors="replace",
-            )
+            kind, place = self._device
+            options = {"rtsp_transport": "tcp"} if place.startswith("rtsp") else {}
+            known = {"timeout": self._timeout_s, "metadata_errors": "replace"}
+            return av.open(place, format=kind, options=options, **known)
         except av.error.ExitError:
             problem = f"does not answer within {self._timeout_s:g} s"
             raise InputError(problem, remedy="check the address") from None

@@ -21,8 +21,9 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -284,57 +285,44 @@ def _davis_size(folder: Path) -> str | None:
 
 # MOSE and YouTube-VOS: a part for each split, or the folder itself
 
+SPLITS = ("train", "valid", "test", "")
 
-def _parts(
-    folder: Path, splits: Iterable[str], is_part: Callable[[Path], bool]
-) -> Iterator[tuple[Path, str]]:
-    """Yield each part and its split, which is empty for the folder itself."""
-    for split in (*splits, ""):
-        if has_sequences(folder / split) and is_part(folder / split):
-            yield folder / split, split
+
+def _has_part(is_part: Callable[[Path], bool], folder: Path) -> bool:
+    return any(is_part(folder / split) for split in SPLITS)
 
 
 def _read_parts(
     layout: str,
+    is_part: Callable[[Path], bool],
+    read: Callable[[Path], tuple[Iterable[Clip], list[str]]],
     folder: Path,
-    parts: Iterable[tuple[Path, str]],
-    read: Callable[[Path], tuple[list[Clip], list[str]]],
 ) -> Dataset:
     clips: list[Clip] = []
     missing: list[str] = []
-    for part, split in parts:
-        of_part, sentences = read(part)
+    for split in (split for split in SPLITS if is_part(folder / split)):
+        of_part, sentences = read(folder / split)
         missing += [f"{split}/{sentence}" if split else sentence for sentence in sentences]
         clips += [replace(clip, columns={"split": split} if split else {}) for clip in of_part]
     return Dataset(layout, folder, tuple(clips), tuple(missing))
 
 
-def _mose_parts(folder: Path) -> Iterator[tuple[Path, str]]:
+def _is_mose(part: Path) -> bool:
     others = (LISTS, "meta.json", TAS_FILE)  # what others have beside their pictures
-
-    def is_mose(part: Path) -> bool:
-        return not any((part / name).exists() for name in others) and not _davis_size(part)
-
-    return _parts(folder, ("train", "valid"), is_mose)
+    other_set = any((part / name).exists() for name in others) or _davis_size(part)
+    return has_sequences(part) and not other_set
 
 
-def _read_mose(folder: Path) -> Dataset:
-    def read(part: Path) -> tuple[list[Clip], list[str]]:
-        clips, missing = sequences(part / PICTURES, part / MASKS)
-        return list(clips.values()), missing
-
-    return _read_parts("mose", folder, _mose_parts(folder), read)
+def _read_mose_part(part: Path) -> tuple[Iterable[Clip], list[str]]:
+    clips, missing = sequences(part / PICTURES, part / MASKS)
+    return clips.values(), missing
 
 
-def _youtube_parts(folder: Path) -> Iterator[tuple[Path, str]]:
-    return _parts(folder, ("train", "valid", "test"), lambda part: (part / "meta.json").is_file())
+def _is_youtube(part: Path) -> bool:
+    return has_sequences(part) and (part / "meta.json").is_file()
 
 
-def _read_youtube_vos(folder: Path) -> Dataset:
-    return _read_parts("youtube-vos", folder, _youtube_parts(folder), _read_youtube_part)
-
-
-def _read_youtube_part(part: Path) -> tuple[list[Clip], list[str]]:
+def _read_youtube_part(part: Path) -> tuple[Iterable[Clip], list[str]]:
     document = read_json(part / "meta.json")
     videos: Any = document.get("videos") if isinstance(document, dict) else None
     check(part / "meta.json", _youtube_problems(videos))
@@ -430,13 +418,13 @@ LAYOUTS = {
         "JPEGImages/480p/, Annotations/480p/, ImageSets/",
     ),
     "youtube-vos": Layout(
-        lambda folder: any(_youtube_parts(folder)),
-        _read_youtube_vos,
+        partial(_has_part, _is_youtube),
+        partial(_read_parts, "youtube-vos", _is_youtube, _read_youtube_part),
         "JPEGImages/, Annotations/, meta.json",
     ),
     "mose": Layout(
-        lambda folder: any(_mose_parts(folder)),
-        _read_mose,
+        partial(_has_part, _is_mose),
+        partial(_read_parts, "mose", _is_mose, _read_mose_part),
         "train/JPEGImages/, train/Annotations/, without ImageSets/, meta.json and vost_tas.json",
     ),
     "m3-vos": Layout(

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError, counted, shortened
-from dejacue.sources.tracks.base import Box
+from dejacue.sources.tracks.base import Box, overlaps
 
 MAX_NAMES = 20
 MAX_NAME_LETTERS = 100
@@ -105,15 +105,6 @@ def check_picture(picture: NDArray[np.uint8], field: str = "picture") -> tuple[i
         problem = f"the {field} must be uint8 of shape (height, width, 3), but is {what}"
         raise InputError(problem, field=field)
     return picture.shape[0], picture.shape[1]
-
-
-def overlaps(box: NDArray[np.float64], boxes: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the intersection over union of one box (4,) with each of (n, 4), none empty."""
-    low, high = np.maximum(box[:2], boxes[:, :2]), np.minimum(box[2:], boxes[:, 2:])
-    shared = np.clip(high - low, 0, None).prod(axis=1)
-    areas = (boxes[:, 2:] - boxes[:, :2]).prod(axis=1)
-    shares: NDArray[np.float64] = shared / ((box[2:] - box[:2]).prod() + areas - shared)
-    return shares
 
 
 def distinct(

@@ -65,7 +65,8 @@ def load_detector(
         name = zero_shot.DEFAULT
         check_models(detector=name)
     name = os.fspath(name)
-    if name in zero_shot.REPOSITORIES or _is_model(name):
+    is_place = "/" in name or os.sep in name or Path(name).expanduser().is_dir()
+    if name in zero_shot.REPOSITORIES or (is_place and name not in DETECTORS):
         if options:
             problem = f"{name} has no option {', '.join(options)}"
             raise InputError(problem, field="options", remedy="leave it out")
@@ -77,12 +78,6 @@ def load_detector(
         problem = f'the plug-in "{name}" returned a {type(detector).__name__}, not a Detector'
         raise InputError(problem, field="detector", value=name)
     return detector
-
-
-def _is_model(name: str) -> bool:
-    if name in DETECTORS:
-        return False
-    return "/" in name or os.sep in name or Path(name).expanduser().is_dir()
 
 
 @dataclass(frozen=True)
@@ -208,7 +203,13 @@ def find_objects(
     max_looks       of the whole video, whatever its length
     max_instances   of one shot; the best are kept
     """
-    _check_limits(threshold, max_looks, max_instances)
+    if threshold is not None and not 0 <= threshold <= 1:
+        problem = f"threshold {threshold} is invalid"
+        raise InputError(problem, field="threshold", value=threshold, remedy="give 0 to 1")
+    for limit, value in (("max_looks", max_looks), ("max_instances", max_instances)):
+        if value < 1:
+            problem = f"{limit} {value} is invalid"
+            raise InputError(problem, field=limit, value=value, remedy="give 1 or more")
     if (example is None) == (not names):
         problem = "give either names or an example"
         remedy = 'name the object, such as "cup"'
@@ -241,16 +242,6 @@ def find_shots(
         times_s[frame.index] = frame.time_s
         progress(SHOTS, len(times_s), video.length)
     return times_s, tuple(detector.shots())
-
-
-def _check_limits(threshold: float | None, max_looks: int, max_instances: int) -> None:
-    if threshold is not None and not 0 <= threshold <= 1:
-        problem = f"threshold {threshold} is invalid"
-        raise InputError(problem, field="threshold", value=threshold, remedy="give 0 to 1")
-    for name, value in (("max_looks", max_looks), ("max_instances", max_instances)):
-        if value < 1:
-            problem = f"{name} {value} is invalid"
-            raise InputError(problem, field=name, value=value, remedy="give 1 or more")
 
 
 def detection_of(

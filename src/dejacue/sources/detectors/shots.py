@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.records import Window
-from dejacue.sources.tracks.doubts import colour_counts
+from dejacue.sources.tracks.doubts import colour_counts, colour_distance
 
 SAMPLED_SIDE = 48  # about so many rows and columns of a frame are looked at
 MIN_CHANGE = 0.3  # share of the pixels whose colour differs, between the frames around a cut …
@@ -41,7 +41,7 @@ class ShotDetector:
         elif self._pending is not None:
             self._settle(index, time_s, colours)
         if self._colours is not None and self._pending is None:
-            change = colour_change(self._colours, colours)
+            change = float(colour_distance(self._colours, colours))
             usual = float(np.median(self._changes)) if self._changes else 0.0
             if change >= max(MIN_CHANGE, MIN_RATIO * usual):
                 self._pending = (self._colours, index, time_s, 0)
@@ -66,7 +66,7 @@ class ShotDetector:
             self._starts.append(start)
             self._changes.clear()
             self._pending = None
-        elif colour_change(before, colours) < MIN_CHANGE / 2:
+        elif colour_distance(before, colours) < MIN_CHANGE / 2:
             self._colours = colours  # coming back is no cut either
             self._pending = None
         else:
@@ -84,8 +84,3 @@ def frame_colours(image: NDArray[np.uint8]) -> NDArray[np.float64]:
     counts = colour_counts(sampled.reshape(-1, 3), quarters, 4).reshape(4, -1)
     shares: NDArray[np.float64] = counts / np.maximum(pixels, 1)[:, None] / np.count_nonzero(pixels)
     return shares.ravel()
-
-
-def colour_change(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
-    """Return the share of pixels, 0 to 1, that have other colours."""
-    return float(np.abs(first - second).sum() / 2)

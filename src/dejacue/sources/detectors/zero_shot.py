@@ -107,8 +107,10 @@ class ZeroShotDetector(ABC):
     def detect(self, picture: NDArray[np.uint8], names: Sequence[str]) -> list[Detection]:
         size = check_picture(picture)
         names = check_names(names)
-        for name in names:
-            self._check_script(name)
+        for name in names:  # letters that it was not trained on: it would find something at random
+            scripts = (unicodedata.name(letter, "") for letter in name if letter.isalpha())
+            if not all(script.startswith("LATIN") for script in scripts):
+                raise self._unknown_letters(name)
         boxes, scores, labels = self._run(lambda: self._boxes(picture, names))
         return self._detections(boxes, scores, [names[label] for label in labels], size)
 
@@ -126,16 +128,6 @@ class ZeroShotDetector(ABC):
             raise InputError(problem, field="detector", value=self.name, remedy=remedy)
         clipped, kept = distinct(corners, values, size)
         return [Detection(as_box(clipped[at]), float(values[at]), names[at]) for at in kept]
-
-    def _check_script(self, name: str) -> None:
-        """Refuse letters that the model was not trained on: it would find something at random."""
-        strange = [
-            letter
-            for letter in name
-            if letter.isalpha() and not unicodedata.name(letter, "").startswith("LATIN")
-        ]
-        if strange:
-            raise self._unknown_letters(name)
 
     def _unknown_letters(self, name: str) -> InputError:
         return InputError(
@@ -306,16 +298,10 @@ def resizing(count: int, size: int) -> tuple[NDArray[np.int64], NDArray[np.float
     blur = np.concatenate([blur / blur.sum(), [0.0]])[:, None]
     places = (np.arange(size) + 0.5) * (count / size) - 0.5
     low = np.floor(places).astype(np.int64)
-    pixels = _mirrored(low + np.append(offsets, reach + 1)[:, None], count)
+    around = np.abs(low + np.append(offsets, reach + 1)[:, None]) % max(2 * count - 2, 1)
+    pixels = np.minimum(around, 2 * count - 2 - around)  # mirrored at the middle of the end pixels
     weights = (low + 1 - places) * blur + (places - low) * np.roll(blur, 1, axis=0)
     return pixels, weights.astype(np.float32)
-
-
-def _mirrored(places: NDArray[np.int64], count: int) -> NDArray[np.int64]:
-    """Return places on a line of ``count`` pixels, mirrored at the middle of its end pixels."""
-    around = np.abs(places) % max(2 * count - 2, 1)
-    mirrored: NDArray[np.int64] = np.minimum(around, 2 * count - 2 - around)
-    return mirrored
 
 
 KINDS: dict[str, tuple[type[ZeroShotDetector], str]] = {  # by the model_type of config.json
@@ -335,7 +321,27 @@ def load(name: str, *, device: str | None = None) -> Detector:
     device = choose_device(device)
     files = find_model(REPOSITORIES.get(name, name), name, WEIGHT_FILES)
     kind, family = _kind(files)
-    detector = _loaded(files, lambda: _load(transformers, files, kind, family, name, device))
+    try:
+        model, info = transformers.AutoModelForZeroShotObjectDetection.from_pretrained(
+            files.folder, output_loading_info=True, **LOCAL
+        )
+        # the image processor for Pillow, which transformers 4 calls otherwise than 5
+        pillow = getattr(transformers, f"{family}ImageProcessorPil", None)
+        images = pillow or getattr(transformers, f"{family}ImageProcessor")
+        processor = getattr(transformers, f"{family}Processor")(
+            image_processor=images.from_pretrained(files.folder, local_files_only=True),
+            tokenizer=transformers.AutoTokenizer.from_pretrained(files.folder, **LOCAL),
+        )
+    except Exception as error:  # transformers, safetensors and tokenizers raise their own kinds
+        raise _unloadable(files, error) from error
+    lacking = sorted(map(str, [*info["missing_keys"], *info["mismatched_keys"]]))
+    if lacking:
+        missing = f"{lacking[0]} and {len(lacking) - 1} more are missing"
+        problem = f"does not hold all weights of the model ({missing})"
+        remedy = "download it again"
+        raise InputError(problem, file=files.weights[0], field="weights", remedy=remedy)
+    details = {"transformers": str(transformers.__version__), **files.details}
+    detector = kind(model, processor, name, device=device, identity=files.identity, details=details)
     assert isinstance(detector, Detector)
     return detector
 
@@ -351,60 +357,15 @@ def _kind(files: ModelFiles) -> tuple[type[ZeroShotDetector], str]:
     return KINDS[str(kind)]
 
 
-def _load(
-    transformers: Any,
-    files: ModelFiles,
-    kind: type[ZeroShotDetector],
-    family: str,
-    name: str,
-    device: str,
-) -> ZeroShotDetector:
-    model, info = transformers.AutoModelForZeroShotObjectDetection.from_pretrained(
-        files.folder, output_loading_info=True, **LOCAL
-    )
-    lacking = sorted(map(str, [*info["missing_keys"], *info["mismatched_keys"]]))
-    if lacking:
-        problem = (
-            f"does not hold all weights of the model ({lacking[0]} and {len(lacking) - 1} more are "
-            "missing)"
-        )
-        remedy = "download it again"
-        raise InputError(problem, file=files.weights[0], field="weights", remedy=remedy)
-    images = _image_processor(family)
-    processor = getattr(transformers, f"{family}Processor")(
-        image_processor=images.from_pretrained(files.folder, local_files_only=True),
-        tokenizer=transformers.AutoTokenizer.from_pretrained(files.folder, **LOCAL),
-    )
-    details = {"transformers": str(transformers.__version__), **files.details}
-    return kind(model, processor, name, device=device, identity=files.identity, details=details)
-
-
-@cache
-def _image_processor(family: str) -> Any:
-    """Return the image processor for Pillow: transformers 4 calls it otherwise than 5."""
-    transformers = need("transformers", REMEDY)
-    pillow = f"{family}ImageProcessorPil"
-    return getattr(transformers, pillow, None) or getattr(transformers, f"{family}ImageProcessor")
-
-
-def _loaded(files: ModelFiles, load: Callable[[], ZeroShotDetector]) -> ZeroShotDetector:
-    """Return what ``load`` returns; turn the errors of a library into one sentence."""
-    try:
-        return load()
-    except DejaCueError:
-        raise
-    except Exception as error:  # transformers, safetensors and tokenizers raise their own kinds
-        if "torchvision" in (reasons := _reasons(error)):
-            problem = f"transformers cannot be used beside this torchvision ({reasons})"
-            remedy = "install versions that fit each other, or uninstall torchvision"
-            raise MissingExtra(problem, remedy=remedy) from error
-        problem = f"cannot be loaded ({first_line(error)})"
-        remedy = "download its files again, or upgrade transformers"
-        raise InputError(problem, file=files.folder, field="detector", remedy=remedy) from error
-
-
-def _reasons(error: BaseException) -> str:
-    """Return the first line of the error at the start of a chain of errors."""
-    while error.__cause__ is not None:
-        error = error.__cause__
-    return first_line(error)
+def _unloadable(files: ModelFiles, error: BaseException) -> DejaCueError:
+    """Return the error of a library in one sentence; the first of a chain of errors says why."""
+    cause = error
+    while cause.__cause__ is not None:
+        cause = cause.__cause__
+    if "torchvision" in (reason := first_line(cause)):
+        problem = f"transformers cannot be used beside this torchvision ({reason})"
+        remedy = "install versions that fit each other, or uninstall torchvision"
+        return MissingExtra(problem, remedy=remedy)
+    problem = f"cannot be loaded ({first_line(error)})"
+    remedy = "download its files again, or upgrade transformers"
+    return InputError(problem, file=files.folder, field="detector", remedy=remedy)

@@ -65,7 +65,12 @@ def check_name(name: str) -> None:
             problem, remedy = f'"{name}" names no model', f"give one, such as {example}"
             raise InputError(problem, field="encoder", value=name, remedy=remedy)
     elif name not in ENCODERS and name not in PLUG_INS:
-        raise _unknown_encoder(name)
+        known = [*ENCODERS, *PLUG_INS, *(f"{family}NAME" for family in FAMILIES)]
+        near = [text for text in EXAMPLES if name and name.lower() in text.lower()]
+        if not near:
+            raise unknown("encoder", name, known)
+        remedy = f'did you mean "{near[0]}"? known: {", ".join(known)}'
+        raise InputError(f'unknown encoder "{name}"', field="encoder", value=name, remedy=remedy)
 
 
 @checked
@@ -80,24 +85,15 @@ def load_encoder(name: str = "siglip2", **options: Any) -> Encoder:
         problem = f"encoder {name!r:.40} is neither a name nor an Encoder"
         raise InputError(problem, field="encoder", value=name)
     check_name(name)
+    if name == "siglip2" or name in VARIANTS:
+        return _siglip(name, options)
     family, _, model = name.partition(":")
-    if f"{family}:" in FAMILIES:
-        return _load(name, _loader(family), options, model)
-    if name == "siglip2":
-        return _siglip(**options)
-    if name in VARIANTS:
-        return _variant(name, options)
+    ours = name in ENCODERS or f"{family}:" in FAMILIES
+    hints = {}
     if name in SIZES:
-        return _load(name, _loader("hf"), options, SIZES[name], called=name)
-    if name == "mini":
-        from dejacue.sources.encoders.mini import Mini
-
-        return _load(name, Mini, options)
-    if name == "lite":
-        from dejacue.sources.encoders.lite import Lite
-
-        return _load(name, Lite, options)
-    encoder = _load(name, PLUG_INS[name], options)
+        family, model, hints = "hf", SIZES[name], {"called": name}
+    load = _loader(family) if ours else PLUG_INS[name]
+    encoder = _load(name, load, options, *filter(None, [model]), **hints)
     if not isinstance(encoder, Encoder):
         problem = f'the plug-in "{name}" returned a {type(encoder).__name__}, not an Encoder'
         raise InputError(problem, field="encoder", value=name)
@@ -159,50 +155,36 @@ def encoder_name(history: HasOrigin) -> str:
 
 
 def _loader(family: str) -> Callable[..., Encoder]:
+    from dejacue.sources.encoders.lite import Lite
+    from dejacue.sources.encoders.mini import Mini
     from dejacue.sources.encoders.torch_models import OpenClip, Timm, load_transformers
 
-    loaders: dict[str, Callable[..., Encoder]] = {
-        "hf": load_transformers,
-        "openclip": OpenClip,
-        "timm": Timm,
-    }
-    return loaders[family]
+    models = {"mini": Mini, "lite": Lite, "openclip": OpenClip, "timm": Timm}
+    return load_transformers if family == "hf" else models[family]
 
 
 def _load(
     name: str, load: Callable[..., Any], options: dict[str, Any], *model: str, **hints: str
-) -> Encoder:
+) -> Any:
     """Load an encoder; refuse an option of the user that it does not have."""
     known = inspect.signature(load).parameters if options else {}
     strange = [option for option in options if option not in known]
     if strange and all(parameter.kind is not parameter.VAR_KEYWORD for parameter in known.values()):
         problem = f"{name} has no option {', '.join(strange)}"
         raise InputError(problem, field=strange[0], remedy="leave it out")
-    encoder: Encoder = load(*model, **hints, **options)
-    return encoder
+    return load(*model, **hints, **options)
 
 
-def _unknown_encoder(name: str) -> InputError:
-    known = [*ENCODERS, *PLUG_INS, *(f"{family}NAME" for family in FAMILIES)]
-    near = [text for text in EXAMPLES if name and name.lower() in text.lower()]
-    if near:
-        remedy = f'did you mean "{near[0]}"? known: {", ".join(known)}'
-        return InputError(f'unknown encoder "{name}"', field="encoder", value=name, remedy=remedy)
-    return unknown("encoder", name, known)
+def _siglip(name: str, options: dict[str, Any]) -> Encoder:
+    from dejacue.sources.encoders import siglip
 
-
-def _variant(name: str, options: dict[str, Any]) -> Encoder:
-    for option, value in VARIANTS[name].items():
+    for option, value in VARIANTS.get(name, {}).items():
         if options.get(option) not in (None, value):
             problem = f"{name} is siglip2 with {option} {value}, not {options[option]}"
             remedy = f"leave {option} out, or name another encoder"
             raise InputError(problem, field=option, value=options[option], remedy=remedy)
-    return _siglip(**{**options, **VARIANTS[name]})
-
-
-def _siglip(backend: str | None = None, **options: Any) -> Encoder:
-    from dejacue.sources.encoders import siglip
-
+    options = {**options, **VARIANTS.get(name, {})}
+    backend = options.pop("backend", None)
     if backend is None:  # a device is one of torch
         backend = "torch" if "device" in options or accelerated() else "onnx"
     if backend not in ("onnx", "torch"):

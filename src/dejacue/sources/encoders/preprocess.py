@@ -126,18 +126,15 @@ def _listed(values: tuple[float, ...]) -> str:
 
 def of_transformers(folder: Path, called: str) -> Preprocessing:
     """Read preprocessor_config.json of a folder."""
-    path = folder / "preprocessor_config.json"
-    inner = folder / "processor_config.json"
-    if path.is_file():
-        config = read_json(path)
-    elif inner.is_file():
-        path = inner
-        config = read_json(path)
-        config = config.get("image_processor") if isinstance(config, dict) else None
-    else:
+    paths = (folder / "preprocessor_config.json", folder / "processor_config.json")
+    path = next(filter(Path.is_file, paths), None)
+    if path is None:
         problem = f"{called} has no preprocessor_config.json, which defines how images are scaled"
         remedy = f"copy the authors' file to {folder}, or use another model"
         raise InputError(problem, field="encoder", value=called, remedy=remedy)
+    config = read_json(path)
+    if path == paths[1] and isinstance(config, dict):
+        config = config.get("image_processor")
     with in_file(path):
         if not isinstance(config, dict):
             raise InputError("does not state how images are scaled")

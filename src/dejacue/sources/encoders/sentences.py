@@ -85,8 +85,7 @@ class Comparison:
 def cosines(rows: NDArray[np.floating]) -> NDArray[np.float64]:
     """Return the cosines of all pairs of unit rows."""
     wide = rows.astype(np.float64)
-    pairs: NDArray[np.float64] = (wide @ wide.T)[np.triu_indices(len(wide), 1)]
-    return pairs
+    return (wide @ wide.T)[np.triu_indices(len(wide), 1)]
 
 
 def release_folder() -> Path:

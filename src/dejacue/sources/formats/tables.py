@@ -1,4 +1,4 @@
-"""Parquet and Arrow files as rows, and back; pyarrow does it.
+"""CSV, Parquet and Arrow files as rows, and back; pyarrow does the latter two.
 
 A few kilobytes can hold gigabytes: one long text for millions of rows, or compressed zeros. So only
 the columns that are used are decoded, a text that rows share is kept once, and how much a file may
@@ -7,17 +7,22 @@ hold depends on its size.
 
 from __future__ import annotations
 
+import csv
 import io
 import mmap
 import os
 import struct
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 from typing import Any
 
-from dejacue.errors import InputError, first_line, named, need
+from dejacue.errors import InputError, first_line, in_file, named, need
+from dejacue.sources.documents import check_keys, read_text
 
-SUFFIXES = (".parquet", ".arrow")
+SUFFIXES = (".csv", ".parquet", ".arrow")
+TEXT_COLUMNS = ("history", "state", "description", "component")  # of a CSV, with their blanks
+MAX_CSV_BYTES = 256 << 20
 MAX_ROWS = 10_000_000
 ALWAYS_ROWS, BYTES_PER_ROW = 100_000, 4  # more rows than these need as many bytes of the file
 ALWAYS_DECODED_BYTES, MAX_PACKING = 64 << 20, 64  # and so do columns, decompressed
@@ -30,13 +35,17 @@ def is_table(path: str | os.PathLike[str]) -> bool:
 
 
 def table_rows(
-    path: str, needed: Sequence[str], columns: Sequence[str]
+    path: str, needed: Sequence[str], columns: Sequence[str], only: bool = False
 ) -> Iterator[tuple[named, dict[str, Any]]]:
     """Yield where each row stands, and its values that are not null, by column.
 
     needed    must be there
     columns   all that are used; others are not decoded
+    only      of a CSV: others are refused, since they may be misspelled
     """
+    if path.lower().endswith(".csv"):
+        yield from _csv_rows(path, needed, columns if only else None)
+        return
     pyarrow = need("pyarrow", _REMEDY)
     numbers = count(1)
     try:
@@ -52,6 +61,39 @@ def table_rows(
         raise InputError("no such file") from None
     except (pyarrow.ArrowException, OSError, UnicodeDecodeError, struct.error) as error:
         raise InputError(f"cannot be read as a table ({first_line(error)})") from None
+
+
+def _csv_rows(
+    path: str, needed: Sequence[str], allowed: Sequence[str] | None
+) -> Iterator[tuple[named, dict[str, Any]]]:
+    text = read_text(path, MAX_CSV_BYTES, "split it")
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    try:
+        columns = [column.strip() for column in next(reader)]
+        missing = [column for column in needed if column not in columns]
+        if missing:
+            problem, listed = f"no column {', '.join(missing)}", ", ".join(needed)
+            remedy = f"the first line must name the columns {listed}, separated by commas"
+            raise InputError(problem, field=missing[0], remedy=remedy)
+        column, times = Counter(columns).most_common(1)[0]
+        if times > 1:
+            raise InputError("two columns have the same name", field=column)
+        if allowed is not None:
+            with in_file(path, 1):
+                check_keys(columns, allowed)
+        for cells in reader:
+            if cells and len(cells) != len(columns):
+                problem = f"{len(cells)} cells for {len(columns)} columns"
+                raise InputError(problem, line=reader.line_num)
+            row = {
+                column: cell if column in TEXT_COLUMNS else cell.strip()
+                for column, cell in zip(columns, cells, strict=False)
+                if cell
+            }
+            if cells:
+                yield in_file(path, reader.line_num), row
+    except csv.Error as error:
+        raise InputError(f"not CSV ({error})", line=reader.line_num) from None
 
 
 def _parquet(path: str, needed: Sequence[str], columns: Sequence[str]) -> Iterator[Any]:
@@ -240,6 +282,11 @@ def _values(column: Any) -> list[Any]:
 
 def table_bytes(columns: Mapping[str, Any], suffix: str) -> bytes:
     """Return named columns of equal length as a file with that ending; NaN becomes null."""
+    if suffix == ".csv":
+        text = io.StringIO()
+        rows = csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)  # names hold \r
+        rows.writerows([list(columns), *zip(*columns.values(), strict=True)])
+        return text.getvalue().encode()
     pyarrow = need("pyarrow", _REMEDY)
     table = pyarrow.table(
         {name: pyarrow.array(values, from_pandas=True) for name, values in columns.items()}

@@ -23,6 +23,7 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -80,12 +81,24 @@ def box_mask(box: Sequence[float], shape: tuple[int, int]) -> Mask:
     return mask
 
 
-def _draw_boxes(boxes: list[Outline], shape: tuple[int, int]) -> Mask:
-    return np.asarray(np.logical_or.reduce([box_mask(box, shape) for box in boxes]))
+def _draw(outlines: list[Outline], shape: tuple[int, int], relative: bool = False) -> Mask:
+    """Draw boxes and polygons, in pixels or, if ``relative``, as fractions of the frame."""
+    mask = np.zeros(shape, dtype=bool)
+    for outline in outlines:
+        pixels = _pixels(outline, shape) if relative else outline
+        mask |= polygon_mask([pixels], shape) if len(pixels) > 4 else box_mask(pixels, shape)
+    return mask
 
 
-def _boxes(boxes: list[Outline], shape: tuple[int, int]) -> Iterator[tuple[Any, tuple[int, int]]]:
-    return ((box, shape) for box in boxes)
+def _boxes(
+    outlines: list[Outline], shape: tuple[int, int], relative: bool = False
+) -> Iterator[tuple[Any, tuple[int, int]]]:
+    boxes = (outline for outline in outlines if len(outline) == 4)
+    return ((_pixels(box, shape) if relative else box, shape) for box in boxes)
+
+
+def _pixels(outline: Outline, shape: tuple[int, int]) -> list[float]:
+    return [part * shape[1 - at % 2] for at, part in enumerate(outline)]
 
 
 def check_box(x: Any, y: Any, width: Any, height: Any) -> Box:
@@ -172,7 +185,7 @@ def _from_cells(path: Path, rows: Iterator[tuple[named, dict[str, str], int]]) -
     firm = numbers != list(range(1, len(numbers) + 1))  # 1 … n may well count from one
     keys = Keys(numbers=tuple(numbers), firm=firm)
     objects = [frames[number] for number in numbers]
-    return ListedRows(keys, [path], objects, _draw_boxes, boxes=_boxes, complete=False)
+    return ListedRows(keys, [path], objects, _draw, boxes=_boxes, complete=False)
 
 
 def _rows(path: Path, text: str) -> Iterator[tuple[named, dict[str, str], int]]:
@@ -320,26 +333,8 @@ def open_yolo(texts: list[Path]) -> ListedRows:
         numbers_in_video = tuple(int(match[2]) - 1 for match in matches if match)
     objects = [frames.get(row, {}) for row in range(len(texts))]
     keys = Keys(names, numbers_in_video)
-    return ListedRows(keys, texts, objects, _draw_outlines, boxes=_relative_boxes, complete=False)
-
-
-def _draw_outlines(outlines: list[Outline], shape: tuple[int, int]) -> Mask:
-    """Draw boxes and polygons that are given as fractions of the frame."""
-    mask = np.zeros(shape, dtype=bool)
-    for outline in outlines:
-        pixels = _pixels(outline, shape)
-        mask |= polygon_mask([pixels], shape) if len(pixels) > 4 else box_mask(pixels, shape)
-    return mask
-
-
-def _relative_boxes(
-    outlines: list[Outline], shape: tuple[int, int]
-) -> Iterator[tuple[Any, tuple[int, int]]]:
-    return ((_pixels(outline, shape), shape) for outline in outlines if len(outline) == 4)
-
-
-def _pixels(outline: Outline, shape: tuple[int, int]) -> list[float]:
-    return [part * shape[1 - at % 2] for at, part in enumerate(outline)]
+    draw, boxes_of = partial(_draw, relative=True), partial(_boxes, relative=True)
+    return ListedRows(keys, texts, objects, draw, boxes=boxes_of, complete=False)
 
 
 def _lines(path: Path) -> list[list[float]]:

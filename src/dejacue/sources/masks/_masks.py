@@ -174,11 +174,7 @@ class Matching:
         surplus = self.frames is not None and len(self.keys) > self.frames
         if surplus and frame.name is None and not self.counted_from_one:
             return source
-        raise self._ambiguous(frame, source, index)
-
-    def _ambiguous(self, frame: Frame, source: int | None, index: int | None) -> InputError:
-        at = frame.index * self.step
-        return self._refusal(
+        raise self._refusal(
             f"the numbers of the masks are ambiguous: as frames of the source, where sampled frame "
             f"{at} (source frame {frame.source}) has {self.label(source)}, or as positions in the "
             f"sampled sequence, where it has {self.label(index)}",

@@ -9,10 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dejacue.sources.crops import tight_box
 
 Box = tuple[float, float, float, float]  # x0, y0, x1, y1 in pixels of the frame
 Mask = NDArray[np.bool_]
@@ -112,10 +114,17 @@ class NameTracker(Tracker, Protocol):
 
 def bounding_box(mask: Mask) -> tuple[int, int, int, int] | None:
     """Return x0, y0, x1, y1 around a mask, ends not included; None where it is empty."""
-    rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
-    if not len(rows):
-        return None
-    return int(columns[0]), int(rows[0]), int(columns[-1]) + 1, int(rows[-1]) + 1
+    box = tight_box(mask)
+    return None if box is None else (box[2], box[0], box[3], box[1])
+
+
+def overlaps(a: NDArray[Any], b: NDArray[Any]) -> NDArray[np.float64]:
+    """Return (n,) intersection over union of boxes (n, 4), or of one (4,) with each of the others;
+    none has less than a pixel, unless it is empty."""
+    sides = np.minimum(a[..., 2:], b[..., 2:]) - np.maximum(a[..., :2], b[..., :2])
+    common = sides.clip(min=0).prod(axis=-1)
+    areas = (a[..., 2:] - a[..., :2]).prod(axis=-1) + (b[..., 2:] - b[..., :2]).prod(axis=-1)
+    return common / np.maximum(areas - common, 1)
 
 
 def box_mask(box: Box, image: NDArray[np.uint8]) -> Mask:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import counted
+from dejacue.sources.tracks.base import overlaps
 
 KINDS = {
     "area": "its area jumps",
@@ -166,17 +167,17 @@ def _switches(series: Series) -> Iterator[Row]:
     for at, past in _pasts(series):
         colours = series.colours[past]
         centre = np.median(colours, axis=0)
-        usual = _distance(colours, centre)
+        usual = colour_distance(colours, centre)
         middle = np.median(usual)
         spread = max(1.4826 * np.median(np.abs(usual - middle)), 0.01)
-        distance = _distance(series.colours[at], centre)
+        distance = colour_distance(series.colours[at], centre)
         if distance - middle <= UNUSUAL_Z * spread:
             continue
         boxes = series.boxes[[*past, at]]
-        *before, overlap = _overlaps(boxes[:-1], boxes[1:])
+        *before, overlap = overlaps(boxes[:-1], boxes[1:])
         elsewhere = overlap < min(MAX_OVERLAP, np.median(before) / 2)
         switched[at] = (elsewhere and distance > MIN_DISTANCE) or (
-            _distance(colours, series.colours[at]).min() > NEW_DISTANCE
+            colour_distance(colours, series.colours[at]).min() > NEW_DISTANCE
         )
     for first, last in _runs(switched):
         yield "switch", first, last, KINDS["switch"]
@@ -198,17 +199,9 @@ def _pasts(series: Series) -> Iterator[tuple[int, NDArray[np.int64]]]:
             yield int(seen[place]), seen[max(0, place - PAST_FRAMES) : place]
 
 
-def _distance(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
+def colour_distance(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the share of pixels that would have to change colour."""
     return np.asarray(0.5 * np.abs(a - b).sum(axis=-1))
-
-
-def _overlaps(a: NDArray[np.int64], b: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return (N,) intersection over union of boxes."""
-    sides = np.minimum(a[:, 2:], b[:, 2:]) - np.maximum(a[:, :2], b[:, :2])
-    common = sides.clip(min=0).prod(axis=1)
-    areas = (a[:, 2:] - a[:, :2]).prod(axis=1) + (b[:, 2:] - b[:, :2]).prod(axis=1)
-    return np.asarray(common / np.maximum(areas - common, 1))
 
 
 def _runs(holds: NDArray[np.bool_]) -> Iterable[tuple[int, int]]:

@@ -163,8 +163,14 @@ def follow(
     shots   of the video: each object is followed in that of its prompts only
     """
     check_target(output)
-    request, lineages = _request(video, prompts, tracker, options or TrackerOptions(), output)
-    request = replace(request, shots=shots)
+    if finds_by_name(tracker):
+        refuse_prompts(tracker)
+    options = options or TrackerOptions()
+    placed, lineages, earlier = placed_prompts(video, prompts, output)
+    loaded = options.load(earlier.tracker if earlier and tracker is None else tracker)
+    if earlier:
+        _check_same(output, earlier, video, loaded, options)
+    request = TrackRequest(video, placed, loaded, options.backward, options.presence, shots)
     path, tracked = notes_path(output), False
     before = path.read_bytes() if path.is_file() else b""
 
@@ -179,23 +185,6 @@ def follow(
     elif not tracked:
         _log.info("reused %s: made from the same video, prompts and tracker", output)
     return Followed(notes, (*video.problems, *notes.problems))
-
-
-def _request(
-    video: Video,
-    prompts: Prompts,
-    tracker: Tracker | str | None,
-    options: TrackerOptions,
-    output: Path,
-) -> tuple[TrackRequest, Lineages]:
-    """Check the input before a model is loaded."""
-    if finds_by_name(tracker):
-        refuse_prompts(tracker)
-    placed, lineages, before = placed_prompts(video, prompts, output)
-    loaded = options.load(before.tracker if before and tracker is None else tracker)
-    if before:
-        _check_same(output, before, video, loaded, options)
-    return TrackRequest(video, placed, loaded, options.backward, options.presence), lineages
 
 
 def placed_prompts(
@@ -416,10 +405,7 @@ def _follow(
         progress(stage, done, total, note if doubt is None else Note(doubt, "doubtful"))
 
     for frame, earlier, seen in propagate(request, checkpoint, report):
-        now = {
-            id: PackedObservation.of(frame.image, observation) for id, observation in seen.items()
-        }
-        checkpoint.add(FrameRecord.of(FORWARD, frame, {**earlier, **now}))
+        checkpoint.add(FrameRecord.of(FORWARD, frame, seen, earlier))
     checkpoint.frames[BACKWARD].clear()  # they are in the others now
     return rows, size
 
@@ -509,14 +495,6 @@ class _MaskRows:
                 written[id] = mask
         return written
 
-    def counted_notes(self) -> TrackNotes:
-        """Return the notes with the counts of what has been yielded."""
-        objects = {
-            id: msgspec.structs.replace(noted, seen=self.seen[id], cut=self.cut[id])
-            for id, noted in self.notes.objects.items()
-        }
-        return msgspec.structs.replace(self.notes, objects=objects)
-
 
 def _real(target: Path) -> Path:
     """Return where a link leads to, so that it stays one."""
@@ -527,7 +505,11 @@ def _write(target: Path, rows: _MaskRows, checkpoint: Checkpoint) -> TrackNotes:
     """Write masks and notes together: what was there is replaced only when the new is whole."""
     with temporary_folder(_real(target)) as folder:
         write_masks(folder / target.name, rows, kind=WRITTEN_AS[target.suffix.lower()])
-        notes = rows.counted_notes()
+        objects = {  # with the counts of what was written
+            id: msgspec.structs.replace(noted, seen=rows.seen[id], cut=rows.cut[id])
+            for id, noted in rows.notes.objects.items()
+        }
+        notes = msgspec.structs.replace(rows.notes, objects=objects)
         write_notes(folder / target.name, notes)  # from here on, a later run would go on: _recover
         checkpoint.remove()
         _move(folder, target)

@@ -39,6 +39,7 @@ from dejacue.sources.tracks.base import Box, Mask, Prompt, bounding_box
 from dejacue.sources.video import Frame, Video
 
 MAX_OBJECT = VOID - 1  # what an indexed picture holds
+NO_POSITION = "the position of the object is missing"
 Lineages = Mapping[int, tuple[int, ...]]  # the first id of an object and all its pieces
 _BAD_FRAME = re.compile(r"[\d.,\s]+@.*", re.DOTALL)  # numbers, and a frame that is none
 _TEXT = re.compile(r"\s*(?:(\d{1,9}):)?(.*?)(?:@(\d{1,15}))?\s*", re.DOTALL)
@@ -193,11 +194,6 @@ def _numbers(text: str, count: int, form: str) -> list[float]:
     return numbers
 
 
-def _no_position(remedy: str) -> InputError:
-    problem = "the position of the object is missing"
-    return InputError(problem, field="prompts", remedy=remedy)
-
-
 def resolve_prompts(video: Video, raw: Sequence[RawPrompt]) -> list[Prompt]:
     """Return the prompts at their positions in the sampled sequence, one per object and frame.
 
@@ -205,7 +201,8 @@ def resolve_prompts(video: Video, raw: Sequence[RawPrompt]) -> list[Prompt]:
     known, not guessed.
     """
     if not raw:
-        raise _no_position("give a box, a point or a mask")
+        remedy = "give a box, a point or a mask"
+        raise InputError(NO_POSITION, field="prompts", remedy=remedy)
     with in_file(video.path):
         frames = _find_frames(video, {written.frame for written in raw}, lambda frame: frame.source)
         prompts = []
@@ -223,7 +220,7 @@ def resolve_prompts(video: Video, raw: Sequence[RawPrompt]) -> list[Prompt]:
 def check_prompts(video: Video, prompts: Sequence[Prompt]) -> list[Prompt]:
     """Return the same prompts, one for each object and frame, boxes clipped; or raise."""
     if not prompts:
-        raise _no_position("give at least one Prompt")
+        raise InputError(NO_POSITION, field="prompts", remedy="give at least one Prompt")
     with in_file(video.path):
         for prompt in prompts:
             _check_fields(prompt)

@@ -110,8 +110,15 @@ class FrameRecord(msgspec.Struct, tag="frame"):
 
     @classmethod
     def of(
-        cls, direction: Direction, frame: Frame, objects: dict[int, PackedObservation]
+        cls,
+        direction: Direction,
+        frame: Frame,
+        seen: Mapping[int, Observation],
+        earlier: Mapping[int, PackedObservation] | None = None,
     ) -> FrameRecord:
+        """Pack what is seen in a frame, beside what an earlier pass has seen."""
+        packed = {id: PackedObservation.of(frame.image, object) for id, object in seen.items()}
+        objects = {**(earlier or {}), **packed}
         return cls(direction, frame.index, frame.source, frame.time_s, frame.name, objects)
 
 
@@ -461,12 +468,8 @@ def _go_back(request: TrackRequest, checkpoint: Checkpoint, progress: Progress) 
     frames = _reversed(request.video, sorted(parts), progress)
     for frame, seen in backward.run(frames, checkpoint, progress):
         starts = request.starts[request.shot(frame.index)]
-        objects = {
-            id: PackedObservation.of(frame.image, observation)
-            for id, observation in seen.items()
-            if frame.index < starts[id]
-        }
-        checkpoint.add(FrameRecord.of(BACKWARD, frame, objects))
+        before = {id: object for id, object in seen.items() if frame.index < starts[id]}
+        checkpoint.add(FrameRecord.of(BACKWARD, frame, before))
 
 
 def _reversed(

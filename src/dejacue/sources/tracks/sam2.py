@@ -270,9 +270,6 @@ class Memory:
     prompted: Outputs = field(default_factory=dict)
     recent: Outputs = field(default_factory=dict)
 
-    def copy(self) -> Memory:
-        return Memory(dict(self.prompted), dict(self.recent))
-
     def pruned(self, upcoming: int, reach: Reach) -> Memory:
         """Return what frame ``upcoming`` and those after it can read."""
         latest = sorted(self.prompted)[-reach.prompted :] if reach.prompted else self.prompted
@@ -382,7 +379,8 @@ class Sam2Session:
             features = None
             for object in dict.fromkeys((*self._objects, *prompts)):
                 known = self._objects.get(object)
-                memory = Memory() if known is None else known.copy()
+                past = known or Memory()
+                memory = Memory(dict(past.prompted), dict(past.recent))
                 prompt = prompts.get(object)
                 view = self._view(memory, features)
                 if prompt is not None:
