@@ -24,7 +24,7 @@ from dejacue import Store
 from dejacue.cli import main, options, readouts
 from dejacue.cli.annotate import _frames
 from dejacue.files import write_history, write_vocabulary
-from dejacue.sources.masks.objects import object_groups
+from dejacue.sources.masks._masks import object_groups
 from dejacue.sources.tracks.prompts import TypedPrompts, parse_prompts
 
 LONG = ("demo", "reproduce", "fetch", "studio")  # they compute long, download, or serve

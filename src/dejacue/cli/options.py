@@ -440,7 +440,7 @@ def job(
     options   further ones of ``Job``: where, encoder
     """
     from dejacue.pipeline import Job
-    from dejacue.sources.masks.objects import object_groups
+    from dejacue.sources.masks._masks import object_groups
 
     context.with_resource(pixel_limit(values.get("max_pixels")))
     of_video = {name: values[name] for name in ("rate", "errors", "decoder") if name in values}

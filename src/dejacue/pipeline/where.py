@@ -28,8 +28,8 @@ from dejacue.sources.detectors.base import Detector, check_names
 from dejacue.sources.detectors.zero_shot import DEFAULT as DEFAULT_DETECTOR
 from dejacue.sources.encoders import Encoder
 from dejacue.sources.masks import Masks, Region, RegionMasks, check_path, open_masks, write_region
+from dejacue.sources.masks._masks import object_groups, object_name
 from dejacue.sources.masks._region import FIXED, REGION_FILE
-from dejacue.sources.masks.objects import object_groups, object_name
 from dejacue.sources.tracks import (
     Tracker,
     TrackNotes,

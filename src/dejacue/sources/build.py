@@ -141,7 +141,7 @@ def build_history(
     """
     from dejacue.sources.encoders import load_encoder
     from dejacue.sources.masks import Masks, open_masks
-    from dejacue.sources.masks.objects import object_groups
+    from dejacue.sources.masks._masks import object_groups
     from dejacue.sources.tracks import match_of
     from dejacue.sources.video import open_video
 

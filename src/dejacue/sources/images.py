@@ -46,6 +46,12 @@ def images_in(folder: Path) -> list[Path]:
     raise InputError(what, remedy=remedy)
 
 
+def folders_in(folder: Path) -> list[Path]:
+    """Return the folders in a folder, in natural order; none if it does not exist."""
+    entries = folder.iterdir() if folder.is_dir() else ()
+    return natural(e for e in entries if e.is_dir() and not e.name.startswith("."))
+
+
 def natural(paths: Iterable[str | os.PathLike[str]]) -> list[Path]:
     """Sort paths so that digits count as numbers; equal numbers (1, 01) by their letters."""
     return sorted(map(Path, paths), key=lambda path: (_parts(os.path.splitext(path)[0]), str(path)))

@@ -177,26 +177,22 @@ class MomentDocument(SpanDocument, kw_only=True):
 
     def answers(self, further: Kind) -> list[_Answer]:
         """Return its window and its alternatives; ``further`` is the kind of the latter."""
-        rows: list[SpanDocument] = [self, *self.alternatives]
-        return [
-            _Answer(
-                Interval(
-                    self.state,
-                    row.start,
-                    row.end,
-                    row.score,
-                    rank=rank,
-                    kind="answer" if rank == 1 else further,
-                    description=self.description,
-                    source_start=row.source_start,
-                    source_end=row.source_end,
-                    diagnostics=self.diagnostics if rank == 1 else None,
-                ),
-                self.level,
-                self.absent,
+        intervals = [
+            Interval(
+                self.state,
+                row.start,
+                row.end,
+                row.score,
+                rank=rank,
+                kind="answer" if rank == 1 else further,
+                description=self.description,
+                source_start=row.source_start,
+                source_end=row.source_end,
+                diagnostics=self.diagnostics if rank == 1 else None,
             )
-            for rank, row in enumerate(rows, start=1)
+            for rank, row in enumerate([self, *self.alternatives], start=1)
         ]
+        return [_Answer(interval, self.level, self.absent) for interval in intervals]
 
 
 class RetrievalDocument(_HistoryDocument, kw_only=True):

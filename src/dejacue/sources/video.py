@@ -421,17 +421,11 @@ def _encode(
     stamped: Iterator[tuple[int, NDArray[np.uint8]]],
 ) -> None:
     import av
-    from av.video.reformatter import (
-        ColorPrimaries,
-        ColorRange,
-        Colorspace,
-        ColorTrc,
-        VideoReformatter,
-    )
+    from av.video import reformatter as colours
 
     with av.open(out, "w", format=kind) as container:
         stream: Any = None
-        converter = VideoReformatter()
+        converter = colours.VideoReformatter()
         for stamp, image in stamped:
             if stream is None:
                 stream = container.add_stream(codec, rate=rate, options=_QUALITY.get(codec, {}))
@@ -439,15 +433,15 @@ def _encode(
                 stream.pix_fmt = "yuv420p"
                 stream.codec_context.time_base = base
                 # tag the colours as BT.709: players guess where nothing is tagged
-                stream.codec_context.colorspace = Colorspace.ITU709
-                stream.codec_context.color_primaries = ColorPrimaries.BT709
-                stream.codec_context.color_trc = ColorTrc.BT709
-                stream.codec_context.color_range = ColorRange.MPEG
+                stream.codec_context.colorspace = colours.Colorspace.ITU709
+                stream.codec_context.color_primaries = colours.ColorPrimaries.BT709
+                stream.codec_context.color_trc = colours.ColorTrc.BT709
+                stream.codec_context.color_range = colours.ColorRange.MPEG
             frame = converter.reformat(
                 av.VideoFrame.from_ndarray(image, format="rgb24"),
                 format="yuv420p",
-                dst_colorspace=Colorspace.ITU709,
-                dst_color_range=ColorRange.MPEG,
+                dst_colorspace=colours.Colorspace.ITU709,
+                dst_color_range=colours.ColorRange.MPEG,
             )
             frame.pts, frame.time_base = stamp, base
             container.mux(stream.encode(frame))

@@ -15,7 +15,7 @@ from dejacue.pipeline import Job, where_is
 from dejacue.pipeline.ingest import ingest
 from dejacue.sources.masks import open_masks, write_masks
 from dejacue.sources.masks._arrays import SAVE
-from dejacue.sources.masks.objects import object_groups
+from dejacue.sources.masks._masks import object_groups
 from dejacue.sources.video import open_video
 from dejacue.store import Store
 

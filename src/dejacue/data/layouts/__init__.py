@@ -7,30 +7,16 @@ from pathlib import Path
 
 from dejacue.arguments import checked
 from dejacue.data.layouts import seconds, sequences
-from dejacue.data.layouts.manifest import (
-    clip_rows,
-    manifest_rows,
-    vocabulary_documents,
-    write_manifest,
-    write_vocabularies,
-)
-from dejacue.data.layouts.records import Clip, Dataset, Layout
+from dejacue.data.layouts.manifest import clip_rows as clip_rows
+from dejacue.data.layouts.manifest import manifest_rows as manifest_rows
+from dejacue.data.layouts.manifest import vocabulary_documents as vocabulary_documents
+from dejacue.data.layouts.manifest import write_manifest as write_manifest
+from dejacue.data.layouts.manifest import write_vocabularies as write_vocabularies
+from dejacue.data.layouts.records import Clip as Clip
+from dejacue.data.layouts.records import Dataset, Layout
 from dejacue.errors import InputError
 from dejacue.plugins import Registry
 from dejacue.progress import Progress, default_progress
-
-__all__ = [
-    "READERS",
-    "Clip",
-    "Dataset",
-    "Layout",
-    "clip_rows",
-    "manifest_rows",
-    "open_dataset",
-    "vocabulary_documents",
-    "write_manifest",
-    "write_vocabularies",
-]
 
 READERS: Registry[Layout] = Registry("layouts", {**sequences.LAYOUTS, **seconds.LAYOUTS})
 

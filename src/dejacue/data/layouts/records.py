@@ -159,13 +159,6 @@ def check_plain(names: Iterable[str]) -> None:
             raise InputError(problem, field="name", value=name, remedy="is the list damaged?")
 
 
-def folders_in(folder: Path) -> list[Path]:
-    """Return the folders in a folder, in natural order; none if it does not exist."""
-    if not folder.is_dir():
-        return []
-    return natural(e for e in folder.iterdir() if e.is_dir() and not e.name.startswith("."))
-
-
 def images_in(folder: Path) -> list[Path]:
     """Return the images in a folder, in natural order; none if it does not exist."""
     return natural(e for e in folder.iterdir() if is_image(e)) if folder.is_dir() else []

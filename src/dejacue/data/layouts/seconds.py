@@ -39,7 +39,6 @@ from dejacue.data.layouts.records import (
     Layout,
     as_path,
     check,
-    folders_in,
     images_in,
 )
 from dejacue.errors import DejaCueError, InputError, counted, extra, in_file, named, need
@@ -49,6 +48,7 @@ from dejacue.sources._containers import video_stream
 from dejacue.sources._sampling import Picture, Sampling
 from dejacue.sources.documents import parse_json, read_text
 from dejacue.sources.files import read_vocabulary
+from dejacue.sources.images import folders_in
 
 VIDEO_SUFFIXES = (".mp4", ".mkv", ".webm", ".avi", ".mov")
 SLACK_S = 1.0  # a second that has begun has a label

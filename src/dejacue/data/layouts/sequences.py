@@ -35,12 +35,12 @@ from dejacue.data.layouts.records import (
     Layout,
     check,
     check_plain,
-    folders_in,
     images_in,
 )
 from dejacue.errors import InputError
 from dejacue.records import Vocabulary, Window
 from dejacue.sources.documents import declared, read_json, read_text
+from dejacue.sources.images import folders_in
 
 PICTURES, MASKS, LISTS = "JPEGImages", "Annotations", "ImageSets"
 

@@ -42,7 +42,7 @@ from dejacue.progress import Progress, default_progress
 from dejacue.sources.atomic import knows_locks, lock_folder
 from dejacue.sources.detectors import Detector
 from dejacue.sources.encoders import Encoder
-from dejacue.sources.masks.objects import object_groups, object_name
+from dejacue.sources.masks._masks import object_groups, object_name
 from dejacue.sources.tracks import Tracker
 from dejacue.sources.video import DECODERS
 from dejacue.store import Store

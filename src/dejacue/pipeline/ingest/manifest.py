@@ -28,7 +28,7 @@ from dejacue.sources.detectors.base import check_names
 from dejacue.sources.documents import parse_json, read_text
 from dejacue.sources.looking import CROPS, LOOKS
 from dejacue.sources.masks import MATCHES, check_kind
-from dejacue.sources.masks.objects import object_groups
+from dejacue.sources.masks._masks import object_groups
 from dejacue.sources.tracks.prompts import TypedPrompts, parse_prompts
 from dejacue.sources.video import DECODERS, ERRORS
 

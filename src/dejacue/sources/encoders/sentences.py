@@ -12,6 +12,7 @@ import hashlib
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -26,17 +27,10 @@ TOLERANCE = 0.002
 SLIGHT = 0.02  # half of what the two nearest prompt variants differ by
 IN_ORDER = 0.9  # rank correlation of cosines that keep their order
 DIMENSION = 768
-PLACES = tuple(  # of a sentence: history, and position among its descriptions
-    (history, at)
-    for history, positions in {
-        "H002": (0, 2),
-        "H001": (0, 2),
-        "H034": (0, 2),
-        "H060": (0, 2),
-        "H009": (1, 3),
-        "H010": (0, 2),
-    }.items()
-    for at in positions
+PLACES = (  # of a sentence: history, and position among its descriptions
+    *product(("H002", "H001", "H034", "H060"), (0, 2)),
+    *product(("H009",), (1, 3)),
+    *product(("H010",), (0, 2)),
 )
 # of the sentences, a line each
 SHA256 = "c3510db3bf08fc5f43ba3e48a1ab4bf05f10f3c5257cf10e7380ed3aa31d3449"

@@ -6,7 +6,7 @@
     Region       a box that stays, boxes drawn by a person, the picture    _region.py
 
 The readers (reader.py says what one is): labels.py (one number per pixel), _open.py (one folder per
-object), _arrays.py, _coco.py and _boxes.py. objects.py says which ids are one object.
+object), _arrays.py, _coco.py and _boxes.py.
 """
 
 from dejacue.sources.masks._masks import MATCHES as MATCHES

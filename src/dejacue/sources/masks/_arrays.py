@@ -31,8 +31,8 @@ from numpy.typing import NDArray
 
 from dejacue.errors import InputError, first_line, in_file, named
 from dejacue.sources.documents import MAX_FRAME
+from dejacue.sources.masks._masks import is_id
 from dejacue.sources.masks.labels import LabelRows, refuse_photograph
-from dejacue.sources.masks.objects import is_id
 from dejacue.sources.masks.reader import Keys, ListedRows, Mask, Rows
 from dejacue.sources.npz import is_text, read_header
 from dejacue.sources.sizes import check_size

@@ -16,7 +16,7 @@ from dejacue.arguments import checked
 from dejacue.errors import InputError, unknown
 from dejacue.plugins import Registry
 from dejacue.sources.documents import read_json
-from dejacue.sources.images import natural
+from dejacue.sources.images import folders_in, natural
 from dejacue.sources.masks._arrays import IN_MEMORY, SAVE, from_mapping, open_stack, stack_kind
 from dejacue.sources.masks._boxes import YOLO_LINE, is_yolo, open_boxes, open_yolo
 from dejacue.sources.masks._coco import open_coco
@@ -200,7 +200,7 @@ def _object_folders(folder: Path) -> dict[int, list[Path]] | None:
 
     In a dataset's Annotations folders are videos, whatever their names.
     """
-    inner = _folders(folder)
+    inner = folders_in(folder)
     objects = {
         int(match[1]): _pictures(entry)
         for entry in inner
@@ -257,7 +257,7 @@ def _descend(folder: Path) -> Path:
     """Return the folder with the pictures or texts of one video, below the root of a dataset."""
     if any(_is_picture(entry) or is_yolo(entry) for entry in folder.iterdir()):
         return folder
-    inner = _folders(folder)
+    inner = folders_in(folder)
     annotations = [entry for entry in inner if entry.name == "Annotations"]
     if annotations or len(inner) == 1:
         return _descend((annotations or inner)[0])
@@ -266,10 +266,6 @@ def _descend(folder: Path) -> Path:
         remedy = "give the one for this video"
         raise InputError(f"holds the folders {names}", file=folder, remedy=remedy)
     raise InputError("is empty, or holds no mask pictures", file=folder)
-
-
-def _folders(folder: Path) -> list[Path]:
-    return natural(e for e in folder.iterdir() if e.is_dir() and not e.name.startswith("."))
 
 
 def _pictures(folder: Path) -> list[Path]:

@@ -27,8 +27,8 @@ import numpy as np
 
 from dejacue.errors import DejaCueError, InputError, brief, extra, in_file, named
 from dejacue.records.arrays import as_array
+from dejacue.sources.masks._masks import is_id
 from dejacue.sources.masks.labels import LOSSY, MAX_LABELS, VOID, read_picture
-from dejacue.sources.masks.objects import is_id
 from dejacue.sources.masks.reader import (
     MAX_OUTSIDE,
     MIN_NOTED_OUTSIDE,

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from dejacue.data.layouts.records import folders_in
+from dejacue.sources.images import folders_in
 
 
 def scenes_in(folder: Path, is_scene: Callable[[Path], object]) -> Iterator[Path]:

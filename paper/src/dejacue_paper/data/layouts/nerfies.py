@@ -17,10 +17,10 @@ from dejacue.data.layouts.records import (
     as_path,
     check,
     check_plain,
-    folders_in,
 )
 from dejacue.errors import InputError, in_file
 from dejacue.sources.documents import declared, read_json
+from dejacue.sources.images import folders_in
 from dejacue_paper.data.layouts import scenes_in
 
 FILES = ("dataset.json", "metadata.json")
