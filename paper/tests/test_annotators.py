@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dejacue import locate
-from dejacue.evaluation import nested_mean
 from dejacue.evaluation.agreement import cohen_kappa
 from dejacue.method import Window
 from dejacue_paper.evaluation.annotators import agreement, boundary_sensitivity
+from dejacue_paper.evaluation.resampling import nested_mean
 
 STATES = ("nearly empty", "partly filled", "nearly full")
 

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from dejacue.evaluation import (
     best_tiou,
     group_means,
-    nested_mean,
     recall_at,
     tiou,
 )
 from dejacue.method import Window
+from dejacue_paper.evaluation.resampling import nested_mean
 
 NO_WINDOWS = np.zeros((0, 2), dtype=int)
 

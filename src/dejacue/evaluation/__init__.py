@@ -18,7 +18,5 @@ from dejacue.evaluation.resampling import bootstrap_interval as bootstrap_interv
 from dejacue.evaluation.resampling import compare as compare
 from dejacue.evaluation.resampling import group_means as group_means
 from dejacue.evaluation.resampling import holm as holm
-from dejacue.evaluation.resampling import nested_mean as nested_mean
 from dejacue.evaluation.resampling import sign_flip as sign_flip
 from dejacue.evaluation.resampling import sign_flip_exact as sign_flip_exact
-from dejacue.evaluation.resampling import stratified_interval as stratified_interval

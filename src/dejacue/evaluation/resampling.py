@@ -53,15 +53,6 @@ def group_means(values: ArrayLike, levels: Levels) -> tuple[list[Hashable], Floa
     return [keys[at][0] for at in rank], numbers[rank]
 
 
-def nested_mean(values: ArrayLike, levels: Levels) -> tuple[float, dict[Hashable, float]]:
-    """Return the uniform mean over the groups of the last level, and the value of each of them."""
-    groups, means = group_means(values, levels)
-    if means.ndim != 1:
-        problem = "nested_mean takes one number per item; use group_means for more"
-        raise InputError(problem, field="values", value=means.shape)
-    return float(means.mean()), dict(zip(groups, means.tolist(), strict=True))
-
-
 SEED = 3407
 DRAWS = 10_000
 ASSIGNMENTS = 100_000
@@ -92,30 +83,11 @@ def bootstrap_interval(
 
     The interval of paired differences is the interval of their values.
     """
-    everything = [0] * len(_units(values))
-    return stratified_interval(values, everything, level=level, draws=draws, seed=seed)
-
-
-def stratified_interval(
-    values: ArrayLike,
-    strata: Sequence[object],
-    *,
-    level: float = 0.95,
-    draws: int = DRAWS,
-    seed: int = SEED,
-) -> Floats:
-    """Return that interval with units drawn within each stratum: in every draw one stratum after
-    the other, in order of first appearance."""
     array = _units(values)
     if not 0 < level < 1 or draws < 1:
         problem = f"level {level} must be between 0 and 1, and draws {draws} at least 1"
         raise InputError(problem, field="level" if draws >= 1 else "draws")
-    if len(strata) != len(array):
-        problem = f"{len(array)} values but {len(strata)} strata"
-        raise InputError(problem, field="strata", value=len(strata))
-    rng = np.random.default_rng(seed)
-    first, *rest = [array[[s == stratum for s in strata]] for stratum in dict.fromkeys(strata)]
-    sums = _drawn_in_turn([first, *rest], rng, draws) if rest else _drawn_sums(first, rng, draws)
+    sums = _drawn_sums(array, np.random.default_rng(seed), draws)
     ends = [(1 - level) / 2, (1 + level) / 2]
     quantiles: Floats = np.quantile(sums / len(array), ends, axis=1)
     return quantiles.reshape(2, *array.shape[1:])
@@ -131,16 +103,6 @@ def _drawn_sums(array: Floats, rng: np.random.Generator, draws: int) -> Floats:
         index = rng.integers(0, len(array), size=(size, len(array)))
         for row, column in zip(sums, columns, strict=True):
             row[first : first + size] = column[index].sum(axis=1)
-    return sums
-
-
-def _drawn_in_turn(parts: Sequence[Floats], rng: np.random.Generator, draws: int) -> Floats:
-    """Return the same sums over units of all parts: each draw takes from one after the other."""
-    flat = [part.reshape(len(part), -1) for part in parts]
-    sums = np.zeros((flat[0].shape[1], draws))
-    for draw in range(draws):
-        for part in flat:
-            sums[:, draw] += part[rng.integers(0, len(part), size=len(part))].sum(axis=0)
     return sums
 
 
@@ -209,20 +171,17 @@ class Paired:
     holm_p: float
 
 
-def compare(
-    first: ArrayLike, second: ArrayLike, strata: Sequence[object] | None = None
-) -> list[Paired]:
+def compare(first: ArrayLike, second: ArrayLike) -> list[Paired]:
     """Compare first − second, (n, k) values of n units in k metrics: one family of k tests.
 
-    Intervals by the bootstrap (within strata, if given), p by sign-flips: exact for up to
-    20 units, drawn above.
+    Intervals by the bootstrap, p by sign-flips: exact for up to 20 units, drawn above.
     """
     a, b = _units(first, minimum=2), _units(second, minimum=2)
     if a.shape != b.shape or a.ndim != 2:
         problem = f"paired tables must have the same shape, not {a.shape} and {b.shape}"
         raise InputError(problem, field="second", value=b.shape)
     difference = a - b
-    interval = stratified_interval(difference, [0] * len(a) if strata is None else strata)
+    interval = bootstrap_interval(difference)
     p = sign_flip_exact(difference) if len(a) <= MAX_EXACT_UNITS else sign_flip(difference)
     columns = (difference.mean(axis=0), *interval, p, holm(p))
     return [Paired(*row) for row in np.stack(columns, axis=1).tolist()]

@@ -113,7 +113,8 @@ def _empty() -> InputError:
 def tight_box(mask: NDArray[np.bool_]) -> tuple[int, int, int, int] | None:
     """Return y0, y1, x0, x1 (half-open) of the pixels of a mask; None if there are none."""
     if compiled is not None and mask.size and mask.dtype == bool and mask.flags.c_contiguous:
-        return compiled.box(mask.view(np.uint8), *mask.shape)
+        box: tuple[int, int, int, int] | None = compiled.box(mask.view(np.uint8), *mask.shape)
+        return box
     rows = np.flatnonzero(mask.any(axis=1))
     if not rows.size:
         return None

@@ -347,7 +347,7 @@ def _template_variant(
         raise InputError(problem, field="templates", remedy=remedy)
     if templates not in known:
         raise unknown("templates", templates, known)
-    return features[known.index(templates)]
+    return np.asarray(features[known.index(templates)])
 
 
 def _first(

@@ -101,7 +101,7 @@ class Stream:
         try:
             kind, place = self._device
             options = {"rtsp_transport": "tcp"} if place.startswith("rtsp") else {}
-            known = {"timeout": self._timeout_s, "metadata_errors": "replace"}
+            known: Any = {"timeout": self._timeout_s, "metadata_errors": "replace"}
             return av.open(place, format=kind, options=options, **known)
         except av.error.ExitError:
             problem = f"does not answer within {self._timeout_s:g} s"

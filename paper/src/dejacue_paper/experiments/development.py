@@ -6,8 +6,9 @@ from itertools import permutations
 
 import numpy as np
 
-from dejacue.evaluation import best_tiou, nested_mean, recall_at
+from dejacue.evaluation import best_tiou, recall_at
 from dejacue_paper.data.release import ReleaseEntry
+from dejacue_paper.evaluation.resampling import nested_mean
 from dejacue_paper.experiments._baselines import oracle
 from dejacue_paper.experiments.corpus import Benchmark, Corpus, Table
 from dejacue_paper.experiments.table import Experiment, Result, Value, published

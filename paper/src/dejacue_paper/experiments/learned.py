@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import counted
-from dejacue.evaluation import METRICS, holm, sign_flip_exact, stratified_interval
+from dejacue.evaluation import METRICS, holm, sign_flip_exact
+from dejacue_paper.evaluation.resampling import stratified_interval
 from dejacue_paper.experiments.corpus import Benchmark, Corpus, Table
 from dejacue_paper.experiments.table import Experiment, Result, Value, published
 from dejacue_paper.learn.decoders import DECODERS

@@ -13,7 +13,8 @@ from dejacue.data.layouts.manifest import vocabulary_documents as vocabulary_doc
 from dejacue.data.layouts.manifest import write_manifest as write_manifest
 from dejacue.data.layouts.manifest import write_vocabularies as write_vocabularies
 from dejacue.data.layouts.records import Clip as Clip
-from dejacue.data.layouts.records import Dataset, Layout
+from dejacue.data.layouts.records import Dataset as Dataset
+from dejacue.data.layouts.records import Layout as Layout
 from dejacue.errors import InputError
 from dejacue.plugins import Registry
 from dejacue.progress import Progress, default_progress

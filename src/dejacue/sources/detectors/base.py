@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError, counted, shortened
-from dejacue.sources.tracks.base import Box, overlaps
+from dejacue.sources.tracks.base import Box
+from dejacue.sources.tracks.base import overlaps as overlaps
 
 MAX_NAMES = 20
 MAX_NAME_LETTERS = 100

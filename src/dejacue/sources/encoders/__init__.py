@@ -165,14 +165,15 @@ def _loader(family: str) -> Callable[..., Encoder]:
 
 def _load(
     name: str, load: Callable[..., Any], options: dict[str, Any], *model: str, **hints: str
-) -> Any:
+) -> Encoder:
     """Load an encoder; refuse an option of the user that it does not have."""
     known = inspect.signature(load).parameters if options else {}
     strange = [option for option in options if option not in known]
     if strange and all(parameter.kind is not parameter.VAR_KEYWORD for parameter in known.values()):
         problem = f"{name} has no option {', '.join(strange)}"
         raise InputError(problem, field=strange[0], remedy="leave it out")
-    return load(*model, **hints, **options)
+    encoder: Encoder = load(*model, **hints, **options)
+    return encoder
 
 
 def _siglip(name: str, options: dict[str, Any]) -> Encoder:

@@ -129,7 +129,7 @@ def unit(rows: NDArray[np.floating], field: str) -> Rows:
         problem = f"{field} {bad[0]}: the encoder gave {actual}"
         remedy = "try another precision (fp32) or another image"
         raise InputError(problem, field=field, value=int(bad[0]), remedy=remedy)
-    return (wide / norms[:, None]).astype(np.float32)
+    return np.asarray(wide / norms[:, None], np.float32)
 
 
 def in_batches(encode: Callable[[Crops], NDArray[np.floating]], crops: Crops, size: int) -> Rows:

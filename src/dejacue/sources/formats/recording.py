@@ -39,7 +39,7 @@ def write(marks: Marks) -> bytes:
                 indexes=[rr.TimeColumn(TIMELINE, duration=[time for time, _ in changes])],
                 columns=rr.StateChange.columns(state=[state for _, state in changes]),
             )
-    return memory.drain_as_bytes()
+    return bytes(memory.drain_as_bytes())
 
 
 def _lanes(spans: Sequence[Span]) -> dict[str, list[Span]]:

@@ -193,4 +193,4 @@ def resize_nearest(mask: Mask, shape: tuple[int, int]) -> Mask:
         (2 * np.arange(new) + 1) * old // (2 * new)
         for old, new in zip(mask.shape, shape, strict=True)
     )
-    return mask[rows[:, None], columns]
+    return np.asarray(mask[rows[:, None], columns])

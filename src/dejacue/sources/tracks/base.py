@@ -124,7 +124,7 @@ def overlaps(a: NDArray[Any], b: NDArray[Any]) -> NDArray[np.float64]:
     sides = np.minimum(a[..., 2:], b[..., 2:]) - np.maximum(a[..., :2], b[..., :2])
     common = sides.clip(min=0).prod(axis=-1)
     areas = (a[..., 2:] - a[..., :2]).prod(axis=-1) + (b[..., 2:] - b[..., :2]).prod(axis=-1)
-    return common / np.maximum(areas - common, 1)
+    return np.asarray(common / np.maximum(areas - common, 1))
 
 
 def box_mask(box: Box, image: NDArray[np.uint8]) -> Mask:
