@@ -8,6 +8,14 @@ import pytest
 
 from dejacue import Finding
 
+# On how many lines each part of a name stands, between its slashes
+LINES_OF_PARTS = """() => [...document.querySelectorAll("tbody th a")].flatMap((link) =>
+  [...link.childNodes].filter(({ nodeType }) => nodeType === Node.TEXT_NODE).map((part) => {
+    const range = document.createRange();
+    range.selectNodeContents(part);
+    return new Set([...range.getClientRects()].map(({ top }) => top)).size;
+  }))"""
+
 
 @pytest.mark.long
 def test_a_confirmed_finding_answers_other_videos_and_these_teach(
@@ -47,4 +55,5 @@ def test_a_confirmed_finding_answers_other_videos_and_these_teach(
     for width in (390, 1920):
         page.set_viewport_size({"width": width, "height": 900})
         assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert set(page.evaluate(LINES_OF_PARTS)) == {1}
         assert axe(page) == []

@@ -9,7 +9,7 @@ import pytest
 from helpers.errors import refused
 from rich.console import Console
 
-from dejacue import Finding, find, locate
+from dejacue import Example, Finding, Vocabulary, find, locate
 from dejacue.cli import main, tables
 from dejacue.errors import Cancelled
 from dejacue.pipeline import _encode
@@ -48,9 +48,9 @@ def cup(scene, monkeypatch):
     monkeypatch.setattr(_encode, "MAX_SHARE", math.inf)
     monkeypatch.setattr(Mini, "batch", 8)
 
-    def run(**options):
+    def run(vocabulary=scene / "vocabulary.yaml", **options):
         options = {"masks": scene / "Annotations", "encoder": "mini", "objects": [1]} | options
-        return find(scene / "scene.mp4", scene / "vocabulary.yaml", **options)
+        return find(scene / "scene.mp4", vocabulary, **options)
 
     return run
 
@@ -93,6 +93,19 @@ def test_watching_gives_preliminary_answers_and_does_not_change_the_last(cup, lo
     assert [i.window for i in watched] == [i.window for i in unwatched]
     assert np.array_equal(watched.history.features, unwatched.history.features)
     assert not any(note.startswith("preliminary") for note in watched.timeline.notes)
+
+
+def test_answers_do_not_wait_for_the_frames_that_show_a_state(cup):
+    examples = [Example("empty", (3, 3)), Example(None, (60, 60)), Example("filled", (70, 76))]
+    words = Vocabulary({"empty": [], "filled": []}, examples=examples, changes=[50])
+    watcher = Watcher()
+    watched, unwatched = cup(vocabulary=words, progress=watcher), cup(vocabulary=words)
+    assert len(watcher.answers) == 10  # one for each batch of eight
+    for timeline in watcher.answers:
+        assert timeline.notes[0].startswith("preliminary")
+        assert list(timeline.states) == ["empty", "filled"]
+    assert watcher.answers[2]["empty"]
+    assert [i.window for i in watched] == [i.window for i in unwatched]
 
 
 @pytest.mark.parametrize("looks", ["all", "auto"])

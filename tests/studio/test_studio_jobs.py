@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
 import shutil
@@ -21,7 +22,8 @@ from dejacue.pipeline import _encode
 from dejacue.records import Note
 from dejacue.sources.encoders.mini import Mini
 from dejacue.sources.results import read_references, write_references
-from dejacue.studio.jobs import TaskQueue
+from dejacue.studio.job_routes import _events
+from dejacue.studio.jobs import BackgroundTask, TaskProgress, TaskQueue
 
 VIDEO, MASKS, WORDS = "scene/scene.mp4", "scene/Annotations", "scene/vocabulary.yaml"
 BOX = [{"frame": 0, "box": [40, 30, 150, 130]}]
@@ -375,26 +377,47 @@ def test_a_studio_that_ends_stops_its_job(studio, monkeypatch) -> None:
     assert studio.jobs.get(job["id"]).state in ("stopped", "done")
 
 
+class OpenRequest:
+    async def is_disconnected(self) -> bool:
+        return False
+
+
 def test_events_of_a_job_that_goes_on_end_with_the_server(studio) -> None:
-    import asyncio
-
-    from dejacue.studio.job_routes import _events
-    from dejacue.studio.jobs import BackgroundTask
-
-    class Request:
-        async def is_disconnected(self) -> bool:
-            return False
-
     async def sent_events() -> list[str]:
         texts = []
-        async for text in _events(
-            studio, BackgroundTask("find", {}, lambda progress: None), Request()
-        ):
+        task = BackgroundTask("find", {}, lambda progress: None)
+        async for text in _events(studio, task, OpenRequest()):
             texts.append(text)
             studio.ending = True
         return texts
 
     assert len(asyncio.run(asyncio.wait_for(sent_events(), 600))) == 1
+
+
+def test_an_event_holds_what_has_changed_of_a_job(studio) -> None:
+    task = BackgroundTask("apply", {"teachers": ["cup"]}, lambda progress: None, state="running")
+    progress = TaskProgress(task, lambda task: None)
+
+    async def sent_events() -> list[dict]:
+        events: list[dict] = []
+        async for text in _events(studio, task, OpenRequest()):
+            events.append(json.loads(text.removeprefix("data: ")))
+            if len(events) < 4:
+                progress("encode", len(events), 3)
+                progress.add_row({"name": f"{len(events)}.mp4"})
+            else:
+                task.state = "done"
+        return events
+
+    first, *others = asyncio.run(asyncio.wait_for(sent_events(), 600))
+    assert first == {**task.to_dict(), "rows": [], "state": "running", "version": 0} | {
+        "stage": "",
+        "done": 0,
+        "total": None,
+    }
+    assert [event["rows"] for event in others] == [[{"name": f"{n}.mp4"}] for n in (1, 2, 3)]
+    assert others[0].keys() == {"stage", "done", "total", "version", "rows"}
+    assert others[1].keys() == {"done", "version", "rows"}  # all else is as it was
 
 
 def test_a_click_is_previewed_and_followed_with_a_model(studio, client, monkeypatch) -> None:

@@ -48,7 +48,7 @@ def test_a_confirmed_finding_answers_other_videos(root, studio, client) -> None:
     studio.workspace.changed()
     job = run_job(client, **APPLY)
     assert job["state"] == "done", job["problem"]
-    rows = {row["name"]: row for row in job["result"]["rows"]}
+    rows = {row["name"]: row for row in job["rows"]}
     assert set(rows) == {"broken.mp4", "second/scene.mp4", "third/scene.mp4"}
     assert rows["second/scene.mp4"]["finding"] == "like-cup/second/scene"
     assert "second/Annotations" in rows["second/scene.mp4"]["object"]
@@ -89,7 +89,7 @@ def test_the_most_unsure_comes_first_and_what_was_confirmed_last_and_teaches(
     assert [teacher["id"] for teacher in after["teachers"]] == ["cup", first]
     job = run_job(client, **{**APPLY, "teachers": ["cup", first]})
     assert job["state"] == "done"
-    assert {row["name"] for row in job["result"]["rows"]} == {
+    assert {row["name"] for row in job["rows"]} == {
         row["id"].removeprefix("like-cup/") + ".mp4" for row in rows[1:]
     }
     assert run_job(client, **APPLY)["state"] == "done"
@@ -109,7 +109,7 @@ def test_what_a_person_saves_while_it_is_found_stays(root, client, monkeypatch) 
     monkeypatch.setattr(teaching, "_known_object", slow)
     job = run_job(client, **APPLY, videos=["second/scene.mp4"])
     assert job["state"] == "done", job["problem"]
-    assert job["result"]["rows"][0]["object"] is None
+    assert job["rows"][0]["object"] is None
     assert Finding.read(root / at).named
 
 
@@ -120,7 +120,7 @@ def test_the_object_of_another_finding_of_the_video_is_taken(root, client) -> No
     states = client.get("/api/findings/cup/info").json()["states"]
     prompts = [{"frame": 0, "box": [40, 30, 150, 130]}]
     assert run_job(client, **body, prompts=prompts, states=states)["state"] == "done"
-    (row,) = run_job(client, **APPLY, videos=["third/scene.mp4"])["result"]["rows"]
+    (row,) = run_job(client, **APPLY, videos=["third/scene.mp4"])["rows"]
     assert row["object"] == "the object of boxed"
     assert Finding.read(root / row["finding"]).made.tracker == "fixed region"
 
@@ -131,7 +131,7 @@ def test_teachers_of_the_whole_picture_look_at_whole_pictures(root, client) -> N
     states = client.get("/api/findings/cup/info").json()["states"]
     assert run_job(client, **body, states=states)["state"] == "done"
     confirm(client, "whole")
-    rows = run_job(client, **{**APPLY, "teachers": ["whole"]})["result"]["rows"]
+    rows = run_job(client, **{**APPLY, "teachers": ["whole"]})["rows"]
     assert [row["object"] for row in rows] == ["the whole picture"] * 2
     finding = Finding.read(root / rows[0]["finding"])
     assert finding.made.tracker == "the whole picture"
@@ -156,7 +156,7 @@ def test_an_object_that_was_found_by_name_is_looked_for_by_it(tmp_path, monkeypa
     )
     studio = studio_of(tmp_path)
     try:
-        (row,) = run_job(client_of(studio), **{**APPLY, "teachers": ["found"]})["result"]["rows"]
+        (row,) = run_job(client_of(studio), **{**APPLY, "teachers": ["found"]})["rows"]
     finally:
         studio.close()
     assert (row["problem"], row["object"]) == (None, "found by name: cup")
@@ -169,7 +169,7 @@ def test_histories_of_a_store_are_answered_too(root, client) -> None:
         store.add([history], source=str(root / "second" / "scene.mp4"))
     job = run_job(client, **APPLY, store="corpus")
     assert job["state"] == "done", job["problem"]
-    (row,) = job["result"]["rows"]
+    (row,) = job["rows"]
     info = client.get(f"/api/findings/{row['finding']}/info").json()
     assert (info["history"], info["video"]) == (history.id, "second/scene.mp4")
     assert [row["id"] for row in listed(client)["rows"]] == [row["finding"]]
@@ -181,21 +181,21 @@ def test_what_was_done_before_it_was_stopped_is_listed_and_it_goes_on(
 ) -> None:
     confirm(client)
     shutil.copytree(root / "second", root / "fourth")
-    real = TaskProgress.partial
+    real = TaskProgress.add_row
 
-    def partial(self, result):
-        real(self, result)
+    def add_row(self, row):
+        real(self, row)
         for task in studio.jobs.all():
             studio.jobs.cancel(task.id)
 
-    monkeypatch.setattr(TaskProgress, "partial", partial)
+    monkeypatch.setattr(TaskProgress, "add_row", add_row)
     started = start_job(client, **APPLY, videos=["second/scene.mp4", "fourth/scene.mp4"])
     stopped = wait_for_end(client, started)
     assert stopped["state"] == "stopped"
-    assert [row["name"] for row in stopped["result"]["rows"]] == ["second/scene.mp4"]
-    monkeypatch.setattr(TaskProgress, "partial", real)
+    assert [row["name"] for row in stopped["rows"]] == ["second/scene.mp4"]
+    monkeypatch.setattr(TaskProgress, "add_row", real)
     done = wait_for_end(client, client.post(f"/api/jobs/{started['id']}/again").json())
-    assert [row["problem"] for row in done["result"]["rows"]] == [None, None]
+    assert [row["problem"] for row in done["rows"]] == [None, None]
 
 
 def test_what_cannot_be_applied_is_said_at_once(root, client) -> None:

@@ -11,7 +11,7 @@ import logging
 import os
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -24,7 +24,7 @@ from dejacue.method.looks import ALL, Looks
 from dejacue.pipeline.job import Job
 from dejacue.pipeline.where import NOTHING_SAVED, Observed
 from dejacue.progress import Progress, silent
-from dejacue.records import History, Note, Timeline
+from dejacue.records import Example, History, Note, Timeline, Vocabulary
 from dejacue.records.history import FRAME_STEP, MEANINGLESS, MINI, PRELIMINARY, PROBLEMS
 from dejacue.records.note import in_order
 from dejacue.report.thumbnails import PictureAlbum, frame_and_crop
@@ -51,7 +51,7 @@ from dejacue.sources.looking import (
     saw_note,
 )
 from dejacue.sources.partial import PartialRows
-from dejacue.sources.video import Frame
+from dejacue.sources.video import Frame, Video
 
 _log = logging.getLogger("dejacue")
 MAX_INTERVAL_PICTURES = 24
@@ -109,6 +109,11 @@ class PreliminaryAnswers:
         self._tell(lambda: {history.id: history})
 
     @property
+    def wanted(self) -> bool:
+        """Return whether the progress function takes answers."""
+        return isinstance(self._progress, TakesAnswers)
+
+    @property
     def histories(self) -> dict[str, History]:
         """Return the histories of all that is known now."""
         return {**({} if self._so_far is None else self._so_far()), **self._histories}
@@ -119,10 +124,57 @@ class PreliminaryAnswers:
         if not isinstance(self._progress, TakesAnswers) or began < self._next_s:
             return
         for history in histories().values():
-            with contextlib.suppress(InputError):  # too short, or a frame that was named is to come
+            with contextlib.suppress(InputError):  # too short
                 self._progress.answer(self._read(history))
         now = self._clock()
         self._next_s = now + max(EVERY_S, (now - began) / MAX_SHARE)
+
+
+def words_so_far(
+    vocabulary: Vocabulary, history: History, pictures: Sequence[Example]
+) -> Vocabulary:
+    """Return a vocabulary without examples and changes in frames that are still to come.
+
+    pictures   of the examples, which tell states where there are no words
+    """
+    inside = range(1, len(history))
+    changes = [change for change in vocabulary.changes if change.change_at(history) in inside]
+    spans = ((example, example.positions(history)) for example in vocabulary.facts)
+    facts = [example for example, (first, end) in spans if first < end]
+    if (len(facts), len(changes)) == (len(vocabulary.facts), len(vocabulary.changes)):
+        return vocabulary
+    examples = (*vocabulary.elsewhere, *facts, *pictures)
+    return replace(vocabulary, examples=examples, changes=changes)
+
+
+def pictures_of_examples(
+    vocabulary: Vocabulary, observed: Observed, encoder: Encoder
+) -> dict[str, list[Example]]:
+    """Return, for each object, a picture of each state that frames of the video show, encoded
+    before the video is read; nothing where words tell the states."""
+    pictures: dict[str, list[Example]] = {name: [] for name in observed.objects}
+    if not vocabulary.wordless or not isinstance(observed.video, Video):
+        return pictures
+    facts = [fact for fact in vocabulary.facts if fact.state and fact.unit == "frames"]
+    first = {fact.state: fact for fact in reversed(facts)}
+    states = {int(sum(fact.span or ())) // 2: state for state, fact in first.items()}
+    info, objects = EncoderInfo.of(encoder), observed.objects
+    with contextlib.suppress(InputError):  # the search itself says what is wrong with the video
+        for frame in observed.video.frames_at(sorted(states)):
+            masks = observed.masks.unions(frame, list(objects.values()))
+            for name, mask in zip(objects, masks, strict=True):
+                if mask is not None:
+                    (row,) = encoder.encode_images([info.pixels(frame, mask)])
+                    state = states[frame.index]
+                    pictures[name].append(
+                        Example(
+                            state,
+                            source=first[state].name,
+                            features=row,
+                            encoder=info.identity,
+                        )
+                    )
+    return pictures
 
 
 def encode(

@@ -32,7 +32,9 @@ from dejacue.pipeline._encode import (
     PreliminaryAnswers,
     encode,
     history_warnings,
+    pictures_of_examples,
     with_interval_pictures,
+    words_so_far,
 )
 from dejacue.pipeline._readout import (
     Examples,
@@ -47,7 +49,7 @@ from dejacue.pipeline.finding import Finding, Like, check_teachers, read_teacher
 from dejacue.pipeline.job import EncoderOptions, Job, VideoOptions, changed_options
 from dejacue.pipeline.where import AtPrompts, ByName, MaskSource, Objects, Observed, where_is
 from dejacue.progress import Progress, default_progress
-from dejacue.records import History, Note, Timeline
+from dejacue.records import Example, History, Note, Timeline, Vocabulary
 from dejacue.records.note import in_order
 from dejacue.sources.atomic import check_place
 from dejacue.sources.detectors.base import Detector
@@ -343,11 +345,11 @@ class Search:
         if any(example.unit != "frames" for example in facts):  # of the file: all are looked at
             job = replace(job, video=video, sampling=VideoOptions())
 
-        def read(history: History) -> Any:
+        def read(history: History, part: Vocabulary | None = None) -> Any:
             if words is None:
                 return None
-            names = str(video.path), words.name
-            return apply_readout(history, vocabulary, self.readout_options, names=names)
+            names, known = (str(video.path), words.name), vocabulary if part is None else part
+            return apply_readout(history, known, self.readout_options, names=names)
 
         def finding(result: Encoded, name: str) -> Finding:
             history, timeline = result.history, read(result.history)
@@ -365,14 +367,18 @@ class Search:
 
         def preliminary(history: History) -> Timeline:
             notes = history_warnings(history)
-            timeline: Timeline = read(history)
+            part = words_so_far(vocabulary, history, examples.get(history.id, ()))
+            timeline: Timeline = read(history, part)
             return timeline.replace(notes=in_order((*notes, *timeline.notes)))
 
         made = _provenance(self.job, observed, encoder)
         preview = PreliminaryAnswers(progress, preliminary)
         plan = None
+        examples: dict[str, list[Example]] = {}
         if words is not None:
             plan = look_plan(job.looks, vocabulary, self.readout_options, preview.show)
+            if preview.wanted and plan is None:
+                examples = pictures_of_examples(vocabulary, observed, encoder)
         try:
             encoded = encode(
                 job,

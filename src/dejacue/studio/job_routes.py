@@ -326,18 +326,23 @@ def cancel(job: str, studio: StudioDep) -> Json:
 
 @router.get("/{job}/events", response_class=StreamingResponse)
 async def events(job: str, request: Request, studio: StudioDep) -> StreamingResponse:
-    """Send the job whenever it changes, as server-sent events, until it ends."""
+    """Send the job, then what has changed of it (and only new rows), as server-sent events, until
+    it ends."""
     events = _events(studio, studio.jobs.get(job), request)
     return StreamingResponse(events, media_type="text/event-stream")
 
 
 async def _events(studio: Studio, job: BackgroundTask, request: Request) -> AsyncIterator[str]:
-    sent_version, quiet_s = -1, 0.0
+    sent: Json = {"version": -1, "rows": []}
+    quiet_s = 0.0
     while not studio.ending and not await request.is_disconnected():
         document = _document(studio, job)
-        if document["version"] != sent_version:
-            sent_version, quiet_s = document["version"], 0.0
-            yield f"data: {json.dumps(document)}\n\n"
+        if document["version"] != sent["version"]:
+            known = sent.items()
+            changes = {key: value for key, value in document.items() if (key, value) not in known}
+            changes["rows"] = document["rows"][len(sent["rows"]) :]
+            sent, quiet_s = document, 0.0
+            yield f"data: {json.dumps(changes)}\n\n"
         if document["state"] in ENDED:
             return
         if quiet_s >= KEEPALIVE_S:

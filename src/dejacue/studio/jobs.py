@@ -39,6 +39,7 @@ class BackgroundTask:
     state     waiting, running, done, failed, stopped or interrupted (the studio was killed)
     doubts    of the object that is followed so far: start, end (shares of its frames) and text
     answer    the preliminary timeline of a search, as timeline.json has it
+    rows      what it has made so far, where that is a list; they stay if it is stopped
     problem   a sentence on what went wrong
     version   grows with every change
     """
@@ -55,6 +56,7 @@ class BackgroundTask:
     note: str = ""
     doubts: list[dict[str, Any]] = field(default_factory=list)
     answer: dict[str, Any] | None = None
+    rows: list[dict[str, Any]] = field(default_factory=list)
     problem: str | None = None
     result: Any = None
     version: int = 0
@@ -75,7 +77,7 @@ class BackgroundTask:
 
     def to_dict(self) -> dict[str, Any]:
         """Return its fields at one moment, without those that only this process uses."""
-        fields = dict(vars(self))
+        fields = vars(self) | {"rows": list(self.rows)}
         del fields["work"], fields["cancelled"]
         return fields
 
@@ -103,9 +105,9 @@ class TaskProgress:
         self._task.answer = timeline.to_dict()
         self._task.version += 1
 
-    def partial(self, result: Any) -> None:
-        """Take the result so far, which is kept if the task is stopped."""
-        self._task.result = result
+    def add_row(self, row: dict[str, Any]) -> None:
+        """Take another thing that was made."""
+        self._task.rows.append(row)
         self._task.version += 1
 
 

@@ -122,9 +122,9 @@ def apply_to_videos(
     names = _finding_names(chosen)
     targets = [target(id, name) for id, name in zip(chosen, names, strict=True)]
 
-    def work(progress: TaskProgress) -> Json:
+    def work(progress: TaskProgress) -> None:
         studio.encoder_of(first.history)  # without its weights, no video is begun
-        return _apply(studio, targets, progress)
+        _apply(studio, targets, progress)
 
     return work
 
@@ -149,25 +149,26 @@ def apply_to_store(studio: Studio, teachers: Teachers, folder: str, store: str, 
 
         return Target(id, f"{folder}/{file_name(id)}", find)
 
-    def work(progress: TaskProgress) -> Json:
+    def work(progress: TaskProgress) -> None:
         with Store.open(path) as opened:
             matches = opened.query(teachers.words, like=teachers.findings, top=count)
             ids = dict.fromkeys(match.history for match in matches)
-            return _apply(studio, [target(opened, id) for id in ids], progress)
+            _apply(studio, [target(opened, id) for id in ids], progress)
 
     return work
 
 
-def _apply(studio: Studio, targets: Sequence[Target], progress: TaskProgress) -> Json:
+def _apply(studio: Studio, targets: Sequence[Target], progress: TaskProgress) -> None:
     """Make and write the finding of each target; what is wrong with one is a sentence, and the
     others follow."""
-    rows: list[Json] = []
+    for number, target in enumerate(targets, 1):
+        at = f"{number} of {len(targets)}, {target.name}"
 
-    def report(stage: str, done: int, total: int | None = None, note: str = "") -> None:
-        at = f"{len(rows) + 1} of {len(targets)}, {targets[len(rows)].name}"
-        progress(f"{at}: {stage}", done, total)
+        def report(
+            stage: str, done: int, total: int | None = None, note: str = "", at: str = at
+        ) -> None:
+            progress(f"{at}: {stage}", done, total)
 
-    for target in targets:
         row: Json = {"name": target.name, "finding": None, "object": None, "problem": None}
         report("open", 0)
         try:
@@ -178,9 +179,7 @@ def _apply(studio: Studio, targets: Sequence[Target], progress: TaskProgress) ->
         except (DejaCueError, OSError) as error:
             sentence = one_line(studio.workspace.as_ids(str(error)))
             row["problem"] = sentence.removeprefix(f"{target.name}: ")
-        rows.append(row)
-        progress.partial({"rows": list(rows)})
-    return {"rows": rows}
+        progress.add_row(row)
 
 
 def _find_and_write(studio: Studio, target: Target, progress: Progress) -> str | None:

@@ -121,8 +121,13 @@ export function follow(job, heard) {
   const stop = () => { source.close(); source = null; };
   const hear = (now) => { if (ENDED.includes(now.state)) stop(); heard(now); };
   const open = () => {
+    let known = { rows: [] };  // the first message is the whole job, others are what has changed
     source = new EventSource(`/api/jobs/${job}/events`);
-    source.onmessage = ({ data }) => hear(JSON.parse(data));
+    source.onmessage = ({ data }) => {
+      const changes = JSON.parse(data);
+      known = { ...known, ...changes, rows: changes.rows.length ? [...known.rows, ...changes.rows] : known.rows };
+      hear(known);
+    };
     source.onerror = async () => {
       source.close();
       const now = await fetchJson(`jobs/${job}`).catch(() => null);

@@ -8,6 +8,8 @@ import { Problem, html, link, noAnswer, titleOf, useEffect, useFetch, useRest, u
 import { Bars, answersOf } from "./workspace.js";
 
 const MIN_STATES = 2, ALL = "all", REST_MS = 300;
+// After how many answers they are listed anew: each at first, then a twentieth of them at once, so that long jobs stay quick.
+const listedOf = (count) => count - count % Math.ceil((count + 1) / 20);
 const isConfirmed = (row) => row.confirmed.length >= MIN_STATES;
 const folderOf = (id) => id.split("/").slice(0, -1).join("/");
 
@@ -53,6 +55,9 @@ function Form({ id, about, teaching, form, set, job, jobs }) {
     <div><button class="main" disabled=${busy}>Apply</button></div></form>`;
 }
 
+// A path that wraps after its slashes.
+const breakable = (path) => path.split("/").map((part, n) => html`${n > 0 && html`/<wbr />`}${part}`);
+
 function Answers({ rows, folder, objects }) {
   const next = rows.find((row) => !isConfirmed(row));
   return html`<section><h2>Answers <span class="soft">${rows.length}</span></h2>
@@ -62,7 +67,7 @@ function Answers({ rows, folder, objects }) {
     <div class="scroll"><table class="wraps"><thead><tr><th scope="col">Finding</th><th scope="col" class="number">Lowest score</th>
       <th scope="col">States</th></tr></thead>
       <tbody>${rows.map((row) => html`<tr key=${row.id}>
-        <th scope="row"><a href=${link("finding", row.id)}>${row.id.slice(folder.length + 1)}</a></th>
+        <th scope="row"><a href=${link("finding", row.id)}>${breakable(row.id.slice(folder.length + 1))}</a></th>
         <td class="number">${isConfirmed(row) ? "confirmed" : row.lowest?.toFixed(2) ?? ""}</td>
         <td>${row.states.join(", ")}${row.problem || noAnswer(row.notes) ? html`<div class="problem">${row.problem || noAnswer(row.notes)}</div>`
           : html`<${Bars} answers=${answersOf(row)} />${row.notes.filter(({ severity }) => severity === "doubtful")
@@ -88,9 +93,9 @@ export function Apply({ id, about, again, jobs }) {
   const job = jobs.all.find((each) => each.kind === "apply" && each.request.folder === folder);
   const { value, problem, again: reload } = useFetch(`teaching/${place(id)}?folder=${encodeURIComponent(folder)}`);
   const rest = useRest(() => { reload(); again(); }, REST_MS);
-  const [latest, setLatest] = useState(null), teaching = value ?? latest, rows = job?.result?.rows ?? [];
+  const [latest, setLatest] = useState(null), teaching = value ?? latest, rows = job?.rows ?? [];
   useEffect(() => { if (value) setLatest(value); }, [value]);
-  useEffect(rest, [rows.length, job?.state]);
+  useEffect(rest, [listedOf(rows.length), job?.state]);
   const edited = useDraftNames().includes(`finding ${id}`), missing = rows.filter((row) => row.problem);
   if (!teaching) return html`<main class="narrow"><h1>Apply to other videos</h1><${Problem}>${problem}</${Problem}></main>`;
   return html`<main class="narrow"><header class="title"><h1>Apply to other videos</h1>
