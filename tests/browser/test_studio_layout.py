@@ -170,6 +170,7 @@ def test_the_divider_gives_room_rows_open_and_the_pointer_shows_its_frame(many) 
     box = divider.bounding_box()
     middle = (box["x"] + box["width"] / 2, box["y"] + 4)
     user.drag(middle, (middle[0], middle[1] - 100))
+    page.mouse.move(middle[0], middle[1] - 97)  # it was dropped
     assert page.evaluate(height) == small + 124
     page.reload()  # it is remembered
     user.until(f"() => document.querySelectorAll('.tl-windows').length >= {MANY}")

@@ -175,6 +175,9 @@ def test_boxes_and_clicks_are_moved_by_hand_and_by_key(address, desk, axe) -> No
     at = stage_at(user, 192)
     user.drag((corner["x"] + 8, corner["y"] + 8), at(230, 170))  # it stays in the picture
     user.until("() => document.querySelector('.marks').innerText.includes('box 39, 46, 192, 144')")
+    page.get_by_role("button", name="whole box").hover()  # what was dropped moves no more
+    page.evaluate(DRAWN)
+    assert "box 39, 46, 192, 144" in mark.inner_text()
     page.keyboard.press("i")
     page.keyboard.press("m")
     user.until("() => document.activeElement.matches('.spot')")

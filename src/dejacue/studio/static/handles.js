@@ -30,7 +30,7 @@ function moved(prompt, handle, by, video) {
 
 // marks: [[number, prompt]] of this frame; change(number, prompt), or null to remove it
 export function Handles({ marks, video, change }) {
-  const drag = useRef(null);
+  const drag = useRef(null), drop = () => { drag.current = null; };
   const handle = (n, prompt, own, x, y) => {
     const down = (event) => {
       const { width, height } = event.currentTarget.parentElement.getBoundingClientRect();
@@ -52,7 +52,7 @@ export function Handles({ marks, video, change }) {
     return html`<button type="button" key=${`${n} ${own.name}`} class="handle ${prompt.box ? "" : "spot"}" aria-label=${`${own.name}: ${at}`}
       title=${`${own.name}: drag it, or use the arrow keys (Shift: ten pixels); Delete removes`}
       style=${{ left: `${100 * x / video.width}%`, top: `${100 * y / video.height}%` }} onKeyDown=${press}
-      onPointerDown=${down} onPointerMove=${move} onLostPointerCapture=${() => { drag.current = null; }}></button>`;
+      onPointerDown=${down} onPointerMove=${move} onPointerUp=${drop} onPointerCancel=${drop}></button>`;
   };
   const middle = (box, [a, b]) => (box[a] + box[b]) / 2;
   return marks.flatMap(([n, prompt]) => (prompt.box

@@ -193,6 +193,7 @@ export function Divider({ usual = TIMELINE_PX }) {
     event.currentTarget.setPointerCapture(event.pointerId);
     from.current = event.clientY + height;
   };
+  const drop = () => { from.current = null; };
   const press = (event) => {
     if (!(event.key in keys)) return;
     event.preventDefault();
@@ -202,7 +203,7 @@ export function Divider({ usual = TIMELINE_PX }) {
     aria-label="height of the timeline" aria-valuenow=${height} aria-valuemin="90" aria-valuemax=${most()}
     title="drag, or use the arrow keys; a double click resets it" onKeyDown=${press} onPointerDown=${down}
     onPointerMove=${(event) => from.current !== null && set(from.current - event.clientY)}
-    onLostPointerCapture=${() => { from.current = null; }} onDblClick=${() => set(usual)}></div>`;
+    onPointerUp=${drop} onPointerCancel=${drop} onDblClick=${() => set(usual)}></div>`;
 }
 
 // What stands beside the video; on a phone, a sheet under the timeline.
