@@ -16,13 +16,14 @@ from helpers.still_tracker import register
 from helpers.studio_client import client_of, studio_of
 from PIL import Image
 
-from dejacue import Finding
+from dejacue import Finding, find
 from dejacue.files import read_references, read_vocabulary
 from dejacue.method import Window
 from dejacue.records import Reference
 from dejacue.report.scene import unpacked
 from dejacue.sources.encoders import Encoder, load_encoder
 from dejacue.sources.results import write_references
+from dejacue.sources.tracks import Prompt
 from dejacue.studio import security
 from dejacue.studio.errors import NotThere
 from dejacue.studio.state import CachingEncoder
@@ -420,8 +421,6 @@ def test_the_outline_goes_around_the_mask(studio, client) -> None:
 
 
 def test_outlines_of_a_sampled_history_are_found_by_either_number(studio, client) -> None:
-    from dejacue import find
-
     root, scene = studio.workspace.root, studio.workspace.root / "scene"
     find(
         scene / "scene.mp4",
@@ -447,6 +446,25 @@ def test_outlines_of_a_sampled_history_are_found_by_either_number(studio, client
         client.get("/api/findings/third/crops/30.jpg", params={"file": True}),
     ]
     assert pictures[0].content == pictures[1].content
+
+
+def test_between_the_frames_that_were_tracked_the_object_is_where_it_was_seen(studio, client):
+    register()
+    scene = studio.workspace.root / "scene"
+    find(
+        scene / "scene.mp4",
+        scene / "vocabulary.yaml",
+        prompts=[Prompt(0, box=(40, 30, 150, 130)), Prompt(11, box=(80, 30, 190, 130))],
+        tracker="still",
+        encoder="mini",
+        stride=4,
+        folder=studio.workspace.root / "fourth",
+    )
+    numbers = (40, 41, 44)
+    answers = [client.get(f"/api/findings/fourth/outline/{n}?file=true").json() for n in numbers]
+    tracked, between, later = (answer["outline"] for answer in answers)
+    assert tracked == between != later
+    assert client.get("/api/findings/fourth/crops/41.jpg?file=true").status_code == 200
 
 
 def test_a_box_is_previewed(client) -> None:
@@ -634,8 +652,6 @@ def test_a_note_is_said_once(studio, client) -> None:
 
 
 def test_the_corpus_of_a_sampled_history_counts_frames_of_the_file(studio, client) -> None:
-    from dejacue import find
-
     root, scene = studio.workspace.root, studio.workspace.root / "scene"
     finding = find(
         scene / "scene.mp4",

@@ -238,14 +238,15 @@ def _masked_frame(
     studio: Studio, finding: Finding, number: int, of_file: bool
 ) -> tuple[Frames, int, NDArray[np.bool_] | None]:
     """Return the frames of the video, which of them has this number in the history (or in the
-    file), and the mask of the object in it."""
+    file), and the mask of the object in it. A tracker saw the sampled frames alone: of others, the
+    nearest of these."""
     history, path = finding.history, studio.video_path(finding)
     index = source = number  # also before the first and after the last one
     if history.sampled and history.source_frames is not None:
         if of_file:
             index = round(float(np.interp(number, history.source_frames, history.frames)))
-        else:
-            source = round(float(np.interp(number, history.frames, history.source_frames)))
+        if not of_file or finding.made.tracker is not None:
+            source = round(float(np.interp(index, history.frames, history.source_frames)))
     frames = studio.frames(path)
     _check(frames, source)
     masks = studio.masks_path(finding)
