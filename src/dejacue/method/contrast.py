@@ -30,10 +30,8 @@ class Contrast(StateReadout):
     usual_windows: ClassVar[int] = 3  # one to take, two to choose from
     usual_share: ClassVar[float | None] = MIN_SHARE_OF_BEST
 
-    def compute(
-        self, batch: HistoryBatch, tables: Ragged, evidence: EvidenceTables | None
-    ) -> Answers:
-        return batch.engine.contrast(tables, batch.centres(), evidence)
+    def compute(self, batch: HistoryBatch, tables: Ragged, out: EvidenceTables | None) -> Answers:
+        return batch.engine.contrast(tables, batch.centres(), out)
 
     def find_known(self, view: View, known: Known) -> Answers:
         cuts = self.bounds(view.history)

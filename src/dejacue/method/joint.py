@@ -82,11 +82,9 @@ class Joint(StateReadout):
         """Return whether a frame beside known ones may be in no state (not with an order)."""
         return self.order is None and not self.irreversible
 
-    def compute(
-        self, batch: HistoryBatch, tables: Ragged, evidence: EvidenceTables | None
-    ) -> Answers:
+    def compute(self, batch: HistoryBatch, tables: Ragged, out: EvidenceTables | None) -> Answers:
         rules = self.rules(batch.histories, batch.vocabularies, tables.runs)
-        return batch.engine.contrast(tables, batch.centres(), evidence, rules)
+        return batch.engine.contrast(tables, batch.centres(), out, rules)
 
     def rules(
         self, histories: Sequence[History], vocabularies: Sequence[Vocabulary], cuts: Sequence[Ints]

@@ -11,7 +11,7 @@ import numpy as np
 from dejacue.arguments import checked
 from dejacue.errors import InputError
 from dejacue.method.coordinates import Coordinates, check_pair
-from dejacue.method.plan import DEFAULT_READOUT, Pair, Plan, ReadingOptions
+from dejacue.method.plan import DEFAULT_READOUT, Pair, Plan, ReadOptions
 from dejacue.method.readout import Readout
 from dejacue.method.scan_readout import Scan
 from dejacue.records import Evidence, History, Timeline, Timelines, Vocabulary
@@ -52,9 +52,7 @@ def locate(
     return plan.analyse(plan.view(history, vocabulary))
 
 
-def analyse(
-    history: History, vocabulary: Vocabulary, **options: Unpack[ReadingOptions]
-) -> Timeline:
+def analyse(history: History, vocabulary: Vocabulary, **options: Unpack[ReadOptions]) -> Timeline:
     """Return all that a readout says of a history: windows, evidence, occurrences, hints.
 
     options   those of ``locate``, but for top None: as many windows as suit the readout
@@ -65,9 +63,7 @@ def analyse(
     return plan.analyse(plan.view(history, vocabulary), hints=True)
 
 
-def evidence(
-    history: History, vocabulary: Vocabulary, **options: Unpack[ReadingOptions]
-) -> Evidence:
+def evidence(history: History, vocabulary: Vocabulary, **options: Unpack[ReadOptions]) -> Evidence:
     """Return what a readout sees: cosines, their calibration, and the smoothed responses.
 
     options   those of ``locate``
@@ -78,7 +74,7 @@ def evidence(
 
 
 def candidates(
-    history: History, vocabulary: Vocabulary, **options: Unpack[ReadingOptions]
+    history: History, vocabulary: Vocabulary, **options: Unpack[ReadOptions]
 ) -> tuple[Ints, Floats]:
     """Return every window of a scan, (C, 2) frames length by length, and its scores (Q, C).
 

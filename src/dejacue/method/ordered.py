@@ -85,10 +85,8 @@ class Ordered(StateReadout):
     def in_one_call(self) -> bool:
         return False
 
-    def compute(
-        self, batch: HistoryBatch, tables: Ragged, evidence: EvidenceTables | None
-    ) -> Answers:
-        return batch.engine.contrast(tables, batch.centres(), evidence)
+    def compute(self, batch: HistoryBatch, tables: Ragged, out: EvidenceTables | None) -> Answers:
+        return batch.engine.contrast(tables, batch.centres(), out)
 
     def find_one(self, view: View) -> Answers:
         """Return the part of each state; it may cross an absence, since its state holds once."""

@@ -103,7 +103,7 @@ def _with_smoothing(readout: Readout, smoothing: int, name: str) -> Readout:
     return replace(readout, smoothing=smoothing)  # type: ignore[call-arg]
 
 
-class ReadingOptions(TypedDict, total=False):
+class ReadOptions(TypedDict, total=False):
     """The options of every reading; ``locate`` explains them."""
 
     coordinates: str | Coordinates | None

@@ -94,12 +94,10 @@ class StateReadout(Readout):
         return "state" if self.pooling == 1 else "description"
 
     @abstractmethod
-    def compute(
-        self, batch: HistoryBatch, tables: Ragged, evidence: EvidenceTables | None
-    ) -> Answers:
+    def compute(self, batch: HistoryBatch, tables: Ragged, out: EvidenceTables | None) -> Answers:
         """Return the windows of a batch, from features, in one call of the engine.
 
-        evidence   tables to fill on the way, if any
+        out   tables to fill on the way, if any
         """
 
     @abstractmethod

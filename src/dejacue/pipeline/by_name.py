@@ -25,6 +25,7 @@ from dejacue.method._timelines import in_frames
 from dejacue.progress import Progress
 from dejacue.records import Note, Window
 from dejacue.records._html import clock
+from dejacue.records.arrays import Pixels
 from dejacue.report.track_sheet import Shot, contact_sheet, with_boxes
 from dejacue.sources._sampling import Unreadable
 from dejacue.sources.atomic import write_bytes
@@ -85,7 +86,7 @@ class SearchByName:
         return detector if isinstance(detector, Detector) else load_detector(detector)
 
     @cached_property
-    def example(self) -> NDArray[np.uint8] | None:
+    def example(self) -> Pixels | None:
         """Return the picture of the object, where one is given instead of a name."""
         if not is_example(self.names):
             return None
@@ -150,10 +151,10 @@ class SearchByName:
         """Return a tracker that looks for objects again when they are lost for a second."""
         patience = max(1, round(self.video.rate or USUAL_RATE))
 
-        def look(picture: NDArray[np.uint8]) -> list[Detection]:
+        def look(picture: Pixels) -> list[Detection]:
             return detection_of(self._loaded, self.names, self.example)[0](picture)
 
-        def detect(picture: NDArray[np.uint8]) -> list[Detection]:
+        def detect(picture: Pixels) -> list[Detection]:
             size = (picture.shape[0], picture.shape[1])
             detections = merged(look(picture), size)
             return [thing for thing in detections if thing.score >= search.threshold]
@@ -207,7 +208,7 @@ class RecordedTracker:
         rows: RecordedRows = []
         scores: dict[int, tuple[float, str]] = {}
 
-        def pictures() -> Iterator[NDArray[np.uint8]]:
+        def pictures() -> Iterator[Pixels]:
             for frame in self._video:
                 places.append((frame.index, frame.source, frame.time_s))
                 yield frame.image
@@ -255,9 +256,7 @@ class RecordedSession:
         self._at = -1
         self._objects: list[int] = []
 
-    def step(
-        self, image: NDArray[np.uint8], prompts: Sequence[Prompt] = ()
-    ) -> Mapping[int, Observation]:
+    def step(self, image: Pixels, prompts: Sequence[Prompt] = ()) -> Mapping[int, Observation]:
         self._at = prompts[0].frame if self._at < 0 else self._at + 1
         self._objects += [prompt.object for prompt in prompts]
         row = self._track.passed[1][self._at]
@@ -307,7 +306,7 @@ def _rows(video: Video, instances: Sequence[Instance], encoder: Encoder) -> NDAr
     by_frame: dict[int, list[int]] = defaultdict(list)
     for at, instance in enumerate(instances):
         by_frame[instance.frame].append(at)
-    crops: dict[int, NDArray[np.uint8]] = {}
+    crops: dict[int, Pixels] = {}
     for frame in video.frames_at(by_frame):
         for at in by_frame[frame.index]:
             crops[at] = info.pixels(frame.image, box_mask(instances[at].box, frame.image))

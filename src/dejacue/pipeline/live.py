@@ -24,6 +24,7 @@ from dejacue.pipeline._readout import LoadedVocabulary, VocabularySource
 from dejacue.pipeline.finding import Finding
 from dejacue.pipeline.job import EncoderOptions
 from dejacue.records import History, Note
+from dejacue.records.arrays import Flags, Pixels
 from dejacue.records.history import LOOKED_AT
 from dejacue.report.thumbnails import PictureAlbum
 from dejacue.sources.build import EncoderInfo
@@ -170,9 +171,7 @@ class Live:
         return update
 
 
-def _mask(
-    image: NDArray[np.uint8], mask: ArrayLike | None, box: Sequence[float] | None
-) -> NDArray[np.bool_] | None:
+def _mask(image: Pixels, mask: ArrayLike | None, box: Sequence[float] | None) -> Flags | None:
     """Return the mask of the object; None where it is not seen."""
     if mask is not None and box is not None:
         raise InputError(

@@ -12,6 +12,7 @@ from dejacue.errors import InputError
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
+Pixels = NDArray[np.uint8]
 NORM_RANGE = (1e-15, 1e15)  # outside it a squared length leaves float32
 ROWS_PER_CHECK = 4096
 

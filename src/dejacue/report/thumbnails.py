@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dejacue.records.arrays import Flags, Pixels
 from dejacue.sources.crops import crop
 from dejacue.sources.findings import Pictures
 
@@ -49,8 +49,8 @@ class PictureAlbum:
     def see(
         self,
         index: int,
-        image: Callable[[], NDArray[np.uint8]],
-        masks: Sequence[NDArray[np.bool_] | None],
+        image: Callable[[], Pixels],
+        masks: Sequence[Flags | None],
     ) -> None:
         """Take a frame, whose image is made where it is needed, and the masks of its objects."""
 
@@ -74,14 +74,12 @@ class PictureAlbum:
         )
 
 
-def frame_and_crop(
-    image: NDArray[np.uint8], mask: NDArray[np.bool_] | None
-) -> tuple[bytes, bytes | None]:
+def frame_and_crop(image: Pixels, mask: Flags | None) -> tuple[bytes, bytes | None]:
     """Return JPEGs of the whole frame, and of the object alone where it is seen."""
     return thumbnail(image, mask), None if mask is None else small_jpeg(crop(image, mask))
 
 
-def thumbnail(image: NDArray[np.uint8], mask: NDArray[np.bool_] | None) -> bytes:
+def thumbnail(image: Pixels, mask: Flags | None) -> bytes:
     """Return the whole frame as a small JPEG, with a line around the object."""
     from PIL import Image
 
@@ -95,7 +93,7 @@ def thumbnail(image: NDArray[np.uint8], mask: NDArray[np.bool_] | None) -> bytes
     return _jpeg(Image.fromarray(pixels))
 
 
-def small_jpeg(pixels: NDArray[np.uint8], side: int = CROP_SIDE) -> bytes:
+def small_jpeg(pixels: Pixels, side: int = CROP_SIDE) -> bytes:
     """Return a picture as a JPEG of at most so many pixels a side."""
     from PIL import Image
 
@@ -111,7 +109,7 @@ def small_size(shape: Sequence[int], width: int) -> tuple[int, int]:
     return width, max(1, round(shape[0] * width / shape[1]))
 
 
-def covered(mask: NDArray[np.bool_], size: tuple[int, int]) -> NDArray[np.uint8]:
+def covered(mask: Flags, size: tuple[int, int]) -> Pixels:
     """Return how much of each pixel of a small picture the mask covers, from 0 to 255."""
     from PIL import Image
 
@@ -119,7 +117,7 @@ def covered(mask: NDArray[np.bool_], size: tuple[int, int]) -> NDArray[np.uint8]
     return np.asarray(whole.resize(size, Image.Resampling.BOX))
 
 
-def grown(mask: NDArray[np.bool_], times: int = 1) -> NDArray[np.bool_]:
+def grown(mask: Flags, times: int = 1) -> Flags:
     """Add the pixels beside, above and below the mask, so many times."""
     for _ in range(times):
         out = mask.copy()

@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dejacue.errors import InputError
 from dejacue.method.strips import Strip
 from dejacue.records._html import COLOURS, clock
+from dejacue.records.arrays import Flags, Pixels
 from dejacue.records.example import NONE
 from dejacue.report.thumbnails import covered, grown, small_size
 from dejacue.sources.atomic import write_bytes
@@ -106,12 +106,12 @@ class Shot:
     doubts   of this frame, in words
     """
 
-    image: NDArray[np.uint8]
+    image: Pixels
     title: str
     doubts: tuple[str, ...] = ()
 
 
-def _shot(frame: Frame, picture: NDArray[np.uint8], at: int, notes: TrackNotes) -> Shot:
+def _shot(frame: Frame, picture: Pixels, at: int, notes: TrackNotes) -> Shot:
     values = [track.presence[at] for track in notes.objects.values()]
     presence = " ".join("-" if value is None else f"{value:.2f}" for value in values)
     doubts = [
@@ -132,9 +132,7 @@ def frames_to_show(count: int, doubtful: Sequence[int] = ()) -> list[int]:
     return sorted({*even, *extra[:MAX_DOUBTFUL]})
 
 
-def with_masks(
-    image: NDArray[np.uint8], masks: Mapping[int, NDArray[np.bool_]], width: int = WIDTH
-) -> NDArray[np.uint8]:
+def with_masks(image: Pixels, masks: Mapping[int, Flags], width: int = WIDTH) -> Pixels:
     """Return the frame made small, each object outlined in its own colour."""
     from PIL import Image, ImageColor
 
@@ -153,10 +151,10 @@ def with_masks(
 
 
 def with_boxes(
-    image: NDArray[np.uint8],
+    image: Pixels,
     boxes: Mapping[int, tuple[float, float, float, float]],
     width: int = 2 * WIDTH,
-) -> NDArray[np.uint8]:
+) -> Pixels:
     """Return the frame made small, each object framed in its own colour, with its number."""
     from matplotlib.font_manager import findfont
     from PIL import Image, ImageDraw, ImageFont
@@ -260,7 +258,7 @@ def strip_sheet(strip: Strip) -> bytes:
     return contact_sheet(shots, title)
 
 
-def _pixels(data: bytes) -> NDArray[np.uint8]:
+def _pixels(data: bytes) -> Pixels:
     from PIL import Image
 
     with Image.open(io.BytesIO(data)) as picture:

@@ -14,11 +14,11 @@ from anyio import to_thread
 from fastapi import APIRouter, Query, Request, Response
 from fastapi import Path as InPath
 from fastapi.responses import FileResponse
-from numpy.typing import NDArray
 from pydantic import Field
 
 from dejacue.errors import InputError
 from dejacue.pipeline import Finding
+from dejacue.records.arrays import Flags
 from dejacue.report.scene import packed
 from dejacue.sources._sampling import Unreadable
 from dejacue.sources.atomic import TEMPORARY
@@ -40,7 +40,7 @@ UPLOAD_PIECE_BYTES = 1 << 20
 Polygon = list[tuple[float, float]]
 
 
-def outline(mask: NDArray[np.bool_]) -> list[Polygon]:
+def outline(mask: Flags) -> list[Polygon]:
     """Return closed lines (x, y) around the pixels of a mask, holes included, in pixels."""
     from contourpy import contour_generator
 
@@ -236,7 +236,7 @@ def _picture(data: bytes, cached: str = "max-age=600") -> Response:
 
 def _masked_frame(
     studio: Studio, finding: Finding, number: int, of_file: bool
-) -> tuple[Frames, int, NDArray[np.bool_] | None]:
+) -> tuple[Frames, int, Flags | None]:
     """Return the frames of the video, which of them has this number in the history (or in the
     file), and the mask of the object in it. A tracker saw the sampled frames alone: of others, the
     nearest of these."""
