@@ -6,7 +6,8 @@ import copy
 import importlib.util
 import json
 import reprlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple, overload
@@ -54,13 +55,26 @@ def plain(value: Any) -> Any:
     return copy.deepcopy(value)
 
 
-def dataframe(make: Callable[[], Any], library: str | None) -> Any:
-    """Return what ``make`` gives as a data frame of pandas or polars, whichever is installed."""
-    known = ("pandas", "polars")
-    if library not in (None, *known):
-        raise unknown("library", library, known)
-    name = library or next((n for n in known if importlib.util.find_spec(n)), known[0])
-    return need(name, "pip install pandas, or pip install polars").DataFrame(make())
+class Tabular(ABC):
+    """What has named columns, as tables of other libraries."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def columns(self) -> dict[str, Any]:
+        """Return named columns of equal length: arrays of numbers, lists of text."""
+
+    def to_dataframe(self, library: str | None = None) -> Any:
+        """Return a pandas or polars data frame, whichever is installed (pandas first) or named."""
+        known = ("pandas", "polars")
+        if library not in (None, *known):
+            raise unknown("library", library, known)
+        name = library or next((n for n in known if importlib.util.find_spec(n)), known[0])
+        return need(name, "pip install pandas, or pip install polars").DataFrame(self.columns())
+
+    def to_arrow(self) -> Any:
+        """Return a pyarrow table."""
+        return need("pyarrow", "pip install pyarrow").table(self.columns())
 
 
 def _dtype(missing: float | None) -> type:
@@ -111,7 +125,7 @@ class Subject(NamedTuple):
         return first if first is not None and first.severity == "meaningless" else None
 
 
-class Timeline:
+class Timeline(Tabular):
     """Tells when an object is in which state: the intervals of one or many histories, in columns.
 
     ``timeline["filled"]`` lists the intervals of a state, best first, and is empty where the state
@@ -449,14 +463,6 @@ class Timeline:
             for row in rows
         ]
 
-    def to_dataframe(self, library: str | None = None) -> Any:
-        """Return a pandas or polars data frame, whichever is installed (pandas first) or named."""
-        return dataframe(self.columns, library)
-
-    def to_arrow(self) -> Any:
-        """Return a pyarrow table."""
-        return need("pyarrow", "pip install pyarrow").table(self.columns())
-
     def to_dict(self) -> dict[str, Any]:
         """Return plain values: the document that is written as JSON (docs/files.md)."""
         return {
@@ -513,7 +519,7 @@ def _diagnostic_columns(diagnostics: Sequence[Diagnostics | None]) -> dict[str, 
     return {name: [row.get(name) for row in rows] for name in names}
 
 
-class Timelines(Iterator[Timeline]):
+class Timelines(Tabular, Iterator[Timeline]):
     """The timelines of many histories, in order, computed a chunk at a time when asked for."""
 
     def __init__(self, chunks: Iterable[Timeline]) -> None:
@@ -554,11 +560,3 @@ class Timelines(Iterator[Timeline]):
     def columns(self) -> dict[str, Any]:
         """Return the columns of all of them, as ``Timeline.columns`` gives them."""
         return self.joined().columns()
-
-    def to_dataframe(self, library: str | None = None) -> Any:
-        """Return a pandas or polars data frame, whichever is installed (pandas first) or named."""
-        return self.joined().to_dataframe(library)
-
-    def to_arrow(self) -> Any:
-        """Return a pyarrow table."""
-        return self.joined().to_arrow()

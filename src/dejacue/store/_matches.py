@@ -16,7 +16,7 @@ from dejacue.arguments import StrPath
 from dejacue.errors import InputError, need
 from dejacue.records import Interval, Note, Timeline
 from dejacue.records.note import in_order
-from dejacue.records.timeline import dataframe
+from dejacue.records.timeline import Tabular
 from dejacue.sources.atomic import check_place, write_whole
 from dejacue.sources.documents import as_json
 from dejacue.store import _index as index
@@ -82,7 +82,7 @@ class NoAnswer(NamedTuple):
     notes: tuple[Note, ...]
 
 
-class Matches(Iterator[Match]):
+class Matches(Tabular, Iterator[Match]):
     """The answers of a store, the likeliest objects first and of each the clearest state first;
     computed a chunk at a time while they are iterated over, and once.
 
@@ -183,14 +183,6 @@ class Matches(Iterator[Match]):
                     row["notes"] = " | ".join(note.line for note in lines) or None
                     yield row | {"object": object, "columns": columns}
         self._consumed = True
-
-    def to_dataframe(self, library: str | None = None) -> Any:
-        """Return a pandas or polars data frame, whichever is installed (pandas first) or named."""
-        return dataframe(self.columns, library)
-
-    def to_arrow(self) -> Any:
-        """Return a pyarrow table."""
-        return need("pyarrow", "pip install pyarrow").table(self.columns())
 
     def write(self, path: StrPath, notes: Sequence[str] = ()) -> int:
         """Write ``rows`` to a .parquet, .csv, .jsonl or .json file while they are computed, so that
