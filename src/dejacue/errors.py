@@ -204,14 +204,11 @@ def need(module: str, remedy: str) -> ModuleType:
     """Import an optional module where it is used, or say how to get it."""
     try:
         return importlib.import_module(module)
-    except ImportError as error:
+    except (ImportError, OSError, RuntimeError) as error:
         if lacks_memory(error):
             raise
-        raise MissingExtra(f"{module} is not installed", remedy=remedy) from error
-    except (OSError, RuntimeError) as error:  # such as torchvision for CUDA beside a torch without
-        if lacks_memory(error):
-            raise
-        raise MissingExtra(
-            f"{module} is installed, but cannot be imported: {first_line(error)}",
-            remedy="install versions that fit each other",
-        ) from error
+        problem = f"{module} is not installed"
+        if not isinstance(error, ImportError):  # such as torchvision for CUDA, torch without
+            problem = f"{module} is installed, but cannot be imported: {first_line(error)}"
+            remedy = "install versions that fit each other"
+        raise MissingExtra(problem, remedy=remedy) from error

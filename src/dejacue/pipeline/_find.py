@@ -272,10 +272,8 @@ class Search:
     @property
     def unnamed(self) -> bool:
         """Return whether the states are still to be named on a strip."""
-        has_states = self.saved is not None and self.saved.vocabulary is not None
-        if has_states or self.vocabulary is not None or self.examples is not None:
-            return False
-        return self.marking
+        saved = None if self.saved is None else self.saved.vocabulary
+        return self.marking and (saved, self.vocabulary, self.examples) == (None, None, None)
 
     def _of_saved(self, saved: Finding) -> Finding:
         job, source = self.job, self.source
