@@ -72,16 +72,6 @@ class Match(NamedTuple):
     notes: tuple[Note, ...] = ()
 
 
-class NoAnswer(NamedTuple):
-    """A history whose answer is meaningless; its first note says why."""
-
-    rank: int
-    history: str
-    source: str | None
-    object_score: float
-    notes: tuple[Note, ...]
-
-
 class Matches(Tabular, Iterator[Match]):
     """The answers of a store, the likeliest objects first and of each the clearest state first;
     computed a chunk at a time while they are iterated over, and once.
@@ -112,12 +102,14 @@ class Matches(Tabular, Iterator[Match]):
 
     def __next__(self) -> Match:
         for match in self._matches:
-            if isinstance(match, Match):
+            if match.interval is not None:
                 return match
         self._consumed = True
         raise StopIteration
 
-    def _matches_of(self, chunk: RankedTimeline) -> Iterator[Match | NoAnswer]:
+    def _matches_of(self, chunk: RankedTimeline) -> Iterator[Match]:
+        """Yield the matches of a chunk; for ``rows``, also one without an interval for a history
+        whose answer is meaningless: its first note says why."""
         timeline = chunk.timeline
         intervals: dict[str, list[Interval]] = {}
         for id, interval in zip(timeline.columns()["history"], timeline.intervals, strict=True):
@@ -128,7 +120,7 @@ class Matches(Tabular, Iterator[Match]):
             history = rank, subject.id, source, score
             if subject.meaningless:
                 self.meaningless[subject.id] = subject.meaningless
-                yield NoAnswer(*history, subject.notes)
+                yield Match(*history, None, subject.notes)  # type: ignore[arg-type]
             for interval in sorted(intervals.get(subject.id, ()), key=lambda row: -row.score):
                 yield Match(*history, interval, subject.notes)
 
@@ -177,7 +169,7 @@ class Matches(Tabular, Iterator[Match]):
                 columns = manifest_columns(self._store, id, made_with)
                 for match in of_history:
                     row = match._asdict()
-                    interval, lines = row.pop("interval", None), in_order((*notes, *match.notes))
+                    interval, lines = row.pop("interval"), in_order((*notes, *match.notes))
                     row |= {name: getattr(interval, name, None) for name in _INTERVAL}
                     del row["notes"]  # they come after the interval
                     row["notes"] = " | ".join(note.line for note in lines) or None
