@@ -107,18 +107,12 @@ class EncoderInfo:
         key = {"encoder": self.identity, **self.details, "dimension": self.dimension}
         return json.dumps(key, sort_keys=True)
 
-    def pixels(
-        self,
-        frame: Frame | Pixels,
-        mask: NDArray[np.bool_],
-        padding: float = PADDING,
-        minimum: int = MINIMUM,
-    ) -> Pixels:
+    def pixels(self, frame: Frame | Pixels, mask: NDArray[np.bool_]) -> Pixels:
         """Return what the encoder is given of a frame, or of its image."""
         if self.fit is not None:
             image = frame if isinstance(frame, np.ndarray) else frame.image
-            return self.fit(crop(image, mask, padding, minimum))
-        return picture(frame, mask, self.size, padding, minimum)
+            return self.fit(crop(image, mask, PADDING, MINIMUM))
+        return picture(frame, mask, self.size, PADDING, MINIMUM)
 
 
 @checked
@@ -191,8 +185,6 @@ def build_histories(
     encoder: Encoder,
     lineages: Mapping[str, Lineage],
     *,
-    padding: float = PADDING,
-    minimum: int = MINIMUM,
     partial: str | os.PathLike[str] | None = None,
     progress: Progress = silent,
     croppers: int = CROPPERS,
@@ -203,12 +195,11 @@ def build_histories(
     """Return one history per lineage, in one pass over the video; of several objects, those that
     are never visible are left out.
 
-    padding, minimum   of the crop, as published
-    partial            file that keeps what is encoded until the caller has written the histories
-    progress           called with "decode", "crop" and "encode" (see dejacue.progress)
-    croppers           threads that crop
-    required, watch    as in ``crops``
-    preview            called after each batch with a function that returns the histories so far
+    partial           file that keeps what is encoded until the caller has written the histories
+    progress          called with "decode", "crop" and "encode" (see dejacue.progress)
+    croppers          threads that crop
+    required, watch   as in ``crops``
+    preview           called after each batch with a function that returns the histories so far
     """
     info = EncoderInfo.of(encoder)
     length = getattr(video, "length", None)
@@ -224,8 +215,6 @@ def build_histories(
         masks,
         lineages,
         info,
-        padding=padding,
-        minimum=minimum,
         threads=croppers,
         size=info.batch,
         hashed=partial is not None,
@@ -311,8 +300,6 @@ def crops(
     lineages: Mapping[str, Lineage],
     info: EncoderInfo,
     *,
-    padding: float = PADDING,
-    minimum: int = MINIMUM,
     threads: int = 0,
     size: int | None = None,
     hashed: bool = True,
@@ -346,7 +333,7 @@ def crops(
 
     def cut(sighting: tuple[int, Frame, NDArray[np.bool_]]) -> tuple[Any, ...]:
         which, frame, mask = sighting
-        pixels = np.ascontiguousarray(info.pixels(frame, mask, padding, minimum))
+        pixels = np.ascontiguousarray(info.pixels(frame, mask))
         key = hashlib.sha256(pixels.data).digest() if hashed else next(numbers).to_bytes(16, "big")
         time_s = float("nan") if frame.time_s is None else frame.time_s
         return pixels, np.frombuffer(key, np.uint8, 16), which, frame.index, frame.source, time_s
@@ -375,28 +362,21 @@ def crops(
     yield End(
         ids,
         {
-            id: {**recipe(video, masks, info, lineage, padding, minimum), **of_the_pass}
+            id: {**recipe(video, masks, info, lineage), **of_the_pass}
             for id, lineage in seen.items()
         },
         {id: sure for id, lineage in seen.items() if (sure := _presence(masks, lineage))},
     )
 
 
-def recipe(
-    video: Video,
-    masks: Masks,
-    info: EncoderInfo,
-    lineage: Lineage,
-    padding: float = PADDING,
-    minimum: int = MINIMUM,
-) -> dict[str, str]:
+def recipe(video: Video, masks: Masks, info: EncoderInfo, lineage: Lineage) -> dict[str, str]:
     """Return what a history is made with and of: two that agree in it hold the same rows."""
     objects = "all" if lineage is None else ",".join(str(id) for id in sorted(lineage))
     step = getattr(video, "step", 1)
     return {
         **info.details,
-        "padding": str(padding),
-        "minimum": str(minimum),
+        "padding": str(PADDING),
+        "minimum": str(MINIMUM),
         "video": video.key,
         "masks": masks.key,
         "objects": objects,

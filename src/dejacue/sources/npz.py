@@ -26,6 +26,7 @@ MAX_BYTES = 64 << 30
 ALWAYS_UNPACKED_BYTES = 256 << 20  # what is larger may be a bomb, and is one from
 MAX_PACKING = 100  # times its size in the file on: packed features are hardly smaller than plain
 MAX_EMPTY_VALUES = 1 << 20  # that take no bytes at all, which nobody needs
+DAMAGED = "the file is damaged"
 T = TypeVar("T")
 
 
@@ -43,7 +44,7 @@ def read_npz(path: str | os.PathLike[str], names: Iterable[str]) -> dict[str, ND
             key = member.filename.removesuffix(".npy")
             if key in members:
                 problem = f"contains {member.filename} twice"
-                raise InputError(problem, field=key, remedy="the file is damaged")
+                raise InputError(problem, field=key, remedy=DAMAGED)
             if key in keys:
                 members[key] = member
         packed, size = os.path.getsize(path), sum(array.file_size for array in members.values())
@@ -84,25 +85,26 @@ def _opened(path: str | os.PathLike[str], read: Callable[[zipfile.ZipFile], T]) 
 def _read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
     where = member.filename
     if member.flag_bits & 0x1:
-        raise InputError(f"{where} is encrypted", field=where, remedy="save it without a password")
+        raise _bad_array(where, "is encrypted", "save it without a password")
     with archive.open(member) as stream:
         shape, fortran, dtype, header = read_header(stream, where)
         size = math.prod(shape) * dtype.itemsize
         if size > MAX_BYTES:
-            problem = f"{where} declares {size} bytes"
-            remedy = "that is not a history or vocabulary"
-            raise InputError(problem, field=where, remedy=remedy)
+            raise _bad_array(where, f"declares {size} bytes", "that is not a history or vocabulary")
         if size != member.file_size - header:
-            problem = f"{where} declares {size} bytes of data but holds {member.file_size - header}"
-            raise InputError(problem, field=where, remedy="the file is damaged")
+            actual = member.file_size - header
+            raise _bad_array(where, f"declares {size} bytes of data but holds {actual}", DAMAGED)
         data = stream.read(size)
         stream.read(1)  # at the end of a member the checksum is verified
     if len(data) != size:
-        raise InputError(f"{where} is truncated", field=where)
+        raise _bad_array(where, "is truncated")
     if dtype.kind == "U" and not is_text(data, dtype):
-        problem = f"{where} holds text that is not Unicode"
-        raise InputError(problem, field=where, remedy="the file is damaged")
+        raise _bad_array(where, "holds text that is not Unicode", DAMAGED)
     return np.frombuffer(data, dtype).reshape(shape, order="F" if fortran else "C")
+
+
+def _bad_array(where: str, problem: str, remedy: str | None = None) -> InputError:
+    return InputError(f"{where} {problem}", field=where, remedy=remedy)
 
 
 def is_text(data: bytes, dtype: Any) -> bool:
@@ -124,25 +126,21 @@ def read_header(
             (2, 0): np.lib.format.read_array_header_2_0,
         }
         if version not in readers:
-            problem = f"{where} has the unknown array version {version}"
-            raise InputError(problem, field=where, remedy="save it again")
+            raise _bad_array(where, f"has the unknown array version {version}", "save it again")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # numpy's remarks on headers of the Python 2 era
             shape, fortran, dtype = readers[version](stream, max_header_size=MAX_HEADER_BYTES)
     except (InputError, zipfile.BadZipFile):
         raise
     except Exception as error:  # the header is parsed as Python text, which fails in many ways
-        problem = f"{where} has no usable array header ({first_line(error)})"
-        raise InputError(problem, field=where) from None
+        raise _bad_array(where, f"has no usable array header ({first_line(error)})") from None
     if any(length < 0 for length in shape):
-        raise InputError(f"{where} declares a negative length", field=where)
+        raise _bad_array(where, "declares a negative length")
     values = math.prod(max(length, 1) for length in shape)
     if not (math.prod(shape) and dtype.itemsize) and values > MAX_EMPTY_VALUES:
-        problem = f"{where} declares {shape} values of size zero"
-        raise InputError(problem, field=where, remedy="the file is damaged")
+        raise _bad_array(where, f"declares {shape} values of size zero", DAMAGED)
     if dtype.hasobject:
-        problem = f"{where} holds pickled objects, which are never loaded"
-        raise InputError(problem, field=where, remedy=remedy)
+        raise _bad_array(where, "holds pickled objects, which are never loaded", remedy)
     return shape, fortran, dtype, stream.tell()
 
 

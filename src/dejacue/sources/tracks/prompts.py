@@ -234,18 +234,17 @@ def _check_fields(prompt: Any) -> None:
     if not isinstance(prompt, Prompt):
         problem = f"prompts are Prompt records, not {prompt!r:.40}"
         raise InputError(problem, field="prompts", value=prompt)
-    if not is_id(prompt.frame):
-        problem = f"frame {prompt.frame!r:.40}: give the position of a frame, counted from 0"
-        raise InputError(problem, field="frame", value=prompt.frame)
-    if not is_id(prompt.object) or not 1 <= prompt.object <= MAX_OBJECT:
-        problem = f"object {brief(prompt.object)}: objects are numbered 1 to {MAX_OBJECT}"
-        raise InputError(problem, field="object", value=prompt.object)
-    if prompt.box is not None and not are_numbers([prompt.box], 4):
-        problem = f"box {prompt.box!s:.60}: a box is (x0, y0, x1, y1)"
-        raise InputError(problem, field="box", value=prompt.box)
-    if not are_numbers(prompt.points, 3):
-        problem = f"points {prompt.points!s:.60}: a point is (x, y, inside)"
-        raise InputError(problem, field="points", value=prompt.points)
+    numbered = is_id(prompt.object) and 1 <= prompt.object <= MAX_OBJECT
+    has_box = prompt.box is None or are_numbers([prompt.box], 4)
+    for field, fits, form in (
+        ("frame", is_id(prompt.frame), "give the position of a frame, counted from 0"),
+        ("object", numbered, f"objects are numbered 1 to {MAX_OBJECT}"),
+        ("box", has_box, "a box is (x0, y0, x1, y1)"),
+        ("points", are_numbers(prompt.points, 3), "a point is (x, y, inside)"),
+    ):
+        if not fits:
+            value = getattr(prompt, field)
+            raise InputError(f"{field} {brief(value, 60)}: {form}", field=field, value=value)
 
 
 def are_numbers(rows: Any, count: int) -> bool:
