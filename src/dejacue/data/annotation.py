@@ -28,8 +28,7 @@ from dejacue.sources.documents import FrameNumber, as_json, declared, read_json,
 LABELS = ("pre", "transition", "post", "unobserved")
 UNOBSERVED = "unobserved"
 FURTHER_LABELS = (NONE, UNOBSERVED)  # the labels beside states that are named
-PASS_SCHEMA, PASS_SCHEMA_STATES = "dejacue.annotation/1", "dejacue.annotation/2"
-DECISIONS_SCHEMA, DECISIONS_SCHEMA_STATES = "dejacue.decisions/1", "dejacue.decisions/2"
+PASS_SCHEMA, DECISIONS_SCHEMA = "dejacue.annotation/", "dejacue.decisions/"  # and the version
 CONSENSUS = "consensus"  # the annotator of a consensus; not a person's name
 MAX_FRAMES = 1_000_000  # nine hours at 30 frames a second; more is a typing error
 
@@ -170,7 +169,7 @@ def read_pass(path: str | os.PathLike[str], complete: bool = True) -> Pass:
     pass need not be ``complete``."""
     document = read_json(path)
     with in_file(path):
-        read, states = _with_states(document, _PassDocument, PASS_SCHEMA, PASS_SCHEMA_STATES)
+        read, states = _with_states(document, _PassDocument, PASS_SCHEMA)
         known = dict.fromkeys(labels_of(states))
         for number, run in enumerate(read.runs):
             with named(f"runs[{number}]"):
@@ -189,15 +188,13 @@ def read_pass(path: str | os.PathLike[str], complete: bool = True) -> Pass:
         return pass_
 
 
-def _with_states(
-    document: Any, kind: type, schema: str, schema_states: str
-) -> tuple[Any, tuple[str, ...] | None]:
+def _with_states(document: Any, kind: type, schema: str) -> tuple[Any, tuple[str, ...] | None]:
     """Return a document of either version, and its states, which only the second has."""
-    has_states = isinstance(document, dict) and document.get("schema") == schema_states
-    read: Any = declared(document, kind, schema=schema_states if has_states else schema)
+    has_states = isinstance(document, dict) and document.get("schema") == f"{schema}2"
+    read: Any = declared(document, kind, schema=f"{schema}{2 if has_states else 1}")
     if has_states != (read.states is not None):
-        problem = "has no states" if has_states else f"names states, which {schema} does not have"
-        raise InputError(problem, field="states", remedy=f"for states, use {schema_states}")
+        problem = "has no states" if has_states else f"names states, which {schema}1 does not have"
+        raise InputError(problem, field="states", remedy=f"for states, use {schema}2")
     return read, None if read.states is None else tuple(read.states)
 
 
@@ -216,22 +213,22 @@ def _check_adjacent(number: int, before: Window, after: Window) -> None:
 
 def write_pass(path: str | os.PathLike[str], pass_: Pass, durable: bool = False) -> Path:
     """Write a pass, complete or not, one run a line; durable: it is on the disk then."""
-    schema = PASS_SCHEMA if pass_.states is None else PASS_SCHEMA_STATES
-    head = {"schema": schema, "history": pass_.history, "annotator": pass_.annotator}
+    head = _head(PASS_SCHEMA, pass_, annotator=pass_.annotator)
     runs = (_row(window, label=label) for window, label in pass_.runs())
-    return write_document(path, head | _states(pass_.states), "runs", runs, durable)
+    return write_document(path, head, "runs", runs, durable)
 
 
-def _states(states: tuple[str, ...] | None) -> dict[str, Any]:
-    return {} if states is None else {"states": list(states)}
+def _head(schema: str, record: Pass | Decisions, **by: Any) -> dict[str, Any]:
+    """Return the fields before the rows: of version 1 or, where states are named, 2."""
+    version, states = (1, {}) if record.states is None else (2, {"states": list(record.states)})
+    return {"schema": f"{schema}{version}", "history": record.history, **by, **states}
 
 
 def read_decisions(path: str | os.PathLike[str]) -> Decisions:
     """Read decisions from their JSON file, open ones included."""
     document = read_json(path)
     with in_file(path):
-        schemas = DECISIONS_SCHEMA, DECISIONS_SCHEMA_STATES
-        read, states = _with_states(document, _DecisionsDocument, *schemas)
+        read, states = _with_states(document, _DecisionsDocument, DECISIONS_SCHEMA)
         rows = tuple(row.disagreement() for row in read.decisions)
         return Decisions(read.history, read.annotators, rows, states)
 
@@ -240,13 +237,9 @@ def write_decisions(
     path: str | os.PathLike[str], decisions: Decisions, durable: bool = False
 ) -> Path:
     """Write decisions, one a line; open ones have the label null, to be replaced."""
-    head = {
-        "schema": DECISIONS_SCHEMA if decisions.states is None else DECISIONS_SCHEMA_STATES,
-        "history": decisions.history,
-        "annotators": list(decisions.annotators),
-    }
+    head = _head(DECISIONS_SCHEMA, decisions, annotators=list(decisions.annotators))
     rows = (_row(d.window, first=d.first, second=d.second, label=d.label) for d in decisions.rows)
-    return write_document(path, head | _states(decisions.states), "decisions", rows, durable)
+    return write_document(path, head, "decisions", rows, durable)
 
 
 def _row(window: Window, **labels: str | None) -> str:

@@ -248,9 +248,10 @@ def test_a_short_video_is_looked_at_in_each_frame_once(count) -> None:
     assert sorted(positions) == list(range(count))
 
 
-def test_the_limit_of_looks_is_kept(film) -> None:
+def test_the_limit_of_looks_is_kept(film, monkeypatch) -> None:
     detector = ColourDetector()
-    search = find_objects(film, "kettle", detector, max_looks=2)
+    monkeypatch.setattr("dejacue.sources.detectors.search.MAX_LOOKS", 2)
+    search = find_objects(film, "kettle", detector)
     assert len(search.looks) == len(detector.pictures) == 2
     assert "2 of 60 frames in 2 shots of 3" in search.summary
 
@@ -266,13 +267,10 @@ def test_names_are_checked_before_anything_is_decoded(names) -> None:
         find_objects("no such file.mp4", names, ColourDetector())
 
 
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [("threshold", 1.5), ("threshold", float("nan")), ("max_looks", 0), ("max_instances", 0)],
-)
-def test_limits_are_checked(field, value, film) -> None:
-    with refused(field=field):
-        find_objects(film, "cup", ColourDetector(), **{field: value})
+@pytest.mark.parametrize("threshold", [1.5, float("nan")])
+def test_a_threshold_is_between_0_and_1(threshold, film) -> None:
+    with refused(field="threshold"):
+        find_objects(film, "cup", ColourDetector(), threshold=threshold)
 
 
 def test_an_example_needs_a_detector_that_takes_one(film) -> None:

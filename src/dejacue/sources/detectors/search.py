@@ -191,8 +191,6 @@ def find_objects(
     *,
     example: NDArray[np.uint8] | None = None,
     threshold: float | None = None,
-    max_looks: int = MAX_LOOKS,
-    max_instances: int = MAX_INSTANCES,
     progress: Progress = silent,
 ) -> ObjectSearch:
     """Look for objects by their names, or by a picture of one, in a few frames of each shot.
@@ -200,16 +198,13 @@ def find_objects(
     detector        a Detector, or what load_detector takes
     example         (H, W, 3) RGB of the object and little else, instead of names (owlv2)
     threshold       score from which on a detection counts (default: the detector's own)
-    max_looks       of the whole video, whatever its length
-    max_instances   of one shot; the best are kept
+
+    MAX_LOOKS limits the looks at the whole video, whatever its length, MAX_INSTANCES what is kept
+    of one shot.
     """
     if threshold is not None and not 0 <= threshold <= 1:
         problem = f"threshold {threshold} is invalid"
         raise InputError(problem, field="threshold", value=threshold, remedy="give 0 to 1")
-    for limit, value in (("max_looks", max_looks), ("max_instances", max_instances)):
-        if value < 1:
-            problem = f"{limit} {value} is invalid"
-            raise InputError(problem, field=limit, value=value, remedy="give 1 or more")
     if (example is None) == (not names):
         problem = "give either names or an example"
         remedy = 'name the object, such as "cup"'
@@ -224,8 +219,8 @@ def find_objects(
     if not isinstance(video, Video):
         video = open_video(video)
     times_s, shots = find_shots(video, progress)
-    looks = _look(video, times_s, shots, detect, threshold, max_looks, progress)
-    instances, left_out = _instances(looks, threshold, max_instances)
+    looks = _look(video, times_s, shots, detect, threshold, progress)
+    instances, left_out = _instances(looks, threshold)
     return ObjectSearch(
         names, detector.identity, threshold, len(times_s), shots, looks, instances, left_out
     )
@@ -360,14 +355,13 @@ def _look(
     shots: Sequence[Window],
     detect: Detect,
     threshold: float,
-    max_looks: int,
     progress: Progress,
 ) -> tuple[Look, ...]:
     indices = np.array(list(times_s))
     starts = np.searchsorted(indices, [shot.start for shot in shots]).tolist()
     ends = np.searchsorted(indices, [shot.end for shot in shots], side="right").tolist()
     bounds = [(start, end - 1) for start, end in zip(starts, ends, strict=True)]
-    plan = SearchPlan(list(times_s.values()), bounds, max_looks)
+    plan = SearchPlan(list(times_s.values()), bounds, MAX_LOOKS)
     looks: list[Look] = []
     while positions := plan.next_round():
         by_index = {int(indices[position]): position for position in positions}
@@ -389,9 +383,7 @@ def _counted(detections: Iterable[Detection], threshold: float, name: str | None
     )
 
 
-def _instances(
-    looks: Sequence[Look], threshold: float, limit: int
-) -> tuple[tuple[Instance, ...], int]:
+def _instances(looks: Sequence[Look], threshold: float) -> tuple[tuple[Instance, ...], int]:
     """Return the instances of all shots, best first, and how many were left out."""
     instances: list[Instance] = []
     left_out = 0
@@ -402,9 +394,9 @@ def _instances(
         detections = [detection for _, detection in candidates]
         everywhere = (2**31, 2**31)  # boxes are inside their pictures already
         several = merged(detections, everywhere, len(detections))
-        left_out += max(0, len(several) - limit)
+        left_out += max(0, len(several) - MAX_INSTANCES)
         look_of = {detection: look for look, detection in reversed(candidates)}
-        for detection in several[:limit]:
+        for detection in several[:MAX_INSTANCES]:
             look = look_of[detection]
             instances.append(
                 Instance(

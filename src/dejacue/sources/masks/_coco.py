@@ -36,8 +36,6 @@ ACCEPTED = (
     '{"frame", "id", "segmentation"}'
 )
 MAX_COORDINATE = 1e5  # polygons are traced edge by edge, so distant corners would take forever
-
-
 MAX_OUTLINE = 2_000_000  # of one annotation: a hundred times around a picture
 PIXELS_PER_STEP = 128  # that could be filled while a polygon is traced for one
 MAX_FRAME_PIXELS = 1 << 30  # of all masks of a frame, as of a stack
