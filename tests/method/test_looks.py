@@ -7,6 +7,7 @@ import pytest
 from helpers.errors import refused
 
 from dejacue import History, Vocabulary
+from dejacue.method.known_frames import looks_weight
 from dejacue.method.looks import Looks, fill, first_looks, look_less
 from dejacue.method.plan import Plan
 from dejacue.records.history import seen_text
@@ -151,3 +152,24 @@ def test_frames_that_are_alike_share_a_look_and_are_not_called_seen():
     )
     assert len(asked) == seen.sum() == 4
     assert np.array_equal(filled, rows)
+
+
+def test_looks_weigh_by_the_rows_that_were_seen_not_by_those_filled_in():
+    weights = []
+    for seed in range(5):
+        history = generate(seed, frames=200, correlation=0.0).history
+        seen = np.isin(np.arange(200), (*range(0, 200, 10), *range(41, 199, 40)))
+        filled, *_ = fill(history.features, seen, history.run_offsets)
+        smooth = replace(history, features=filled)
+        partly = replace(smooth, made_with=seen_text(history.frames, seen))
+        weights.append([looks_weight(rows) for rows in (history, partly, smooth)])
+    whole, partly, smooth = np.mean(weights, axis=0)
+    assert partly == pytest.approx(whole, abs=0.15)
+    assert smooth == 1.0 > 2 * whole
+
+
+def test_frames_that_share_a_look_count_as_seen():
+    rows = np.repeat(np.eye(4, dtype=np.float32), 25, axis=0)
+    seen = np.arange(100) % 25 == 7
+    shared = History(rows, made_with=seen_text(np.arange(100), seen))
+    assert looks_weight(shared) == looks_weight(History(rows)) == 1.0

@@ -27,9 +27,10 @@ Flags = NDArray[np.bool_]
 ALL, AUTO = "all", "auto"
 GRID = 0.8  # looks are so many √N frames apart at first
 MIN_AGREEMENT = 0.84  # of the draws with the answer, in shared frames over all frames of both
+MIN_AGREEMENT_WITH_MARKS = 0.88  # a window around a mark follows few looks, which draws repeat
 TOLERANCE = 1  # frames by which another look may move an edge
 DRAWS = 12
-ROUND = 0.05  # share of all frames that is looked at before the answer is read again
+ROUND = 0.02  # share of all frames that is looked at before the answer is read again
 GRID_SHARE = 0.6  # of a budget, at most
 SEED = 3407
 
@@ -79,13 +80,15 @@ def fill(rows: Rows, seen: Flags, runs: Ints) -> tuple[Rows, Ints, Ints]:
     They are interpolated within a run; beyond the last look of a run they repeat it, and a run
     without a look lies between those of its neighbours.
     """
-    before, after = _neighbours(seen, runs)
+    before, after = neighbours(seen, runs)
     weight = (np.arange(len(rows)) - before) / np.maximum(after - before, 1)
     weight = np.clip(weight, 0, 1).astype(np.float32)[:, None]
     return rows[before] * (1 - weight) + rows[after] * weight, before, after
 
 
-def _neighbours(seen: Flags, runs: Ints) -> tuple[Ints, Ints]:
+def neighbours(seen: Flags, runs: Ints) -> tuple[Ints, Ints]:
+    """Return (N,) the last seen position before each, or itself, and the first after it; both are
+    the nearest of its run where that has none on one side."""
     at, places = np.arange(len(seen)), np.flatnonzero(seen)
     before = places[np.clip(np.searchsorted(places, at, side="right") - 1, 0, None)]
     after = places[np.clip(np.searchsorted(places, at), None, len(places) - 1)]
@@ -118,7 +121,6 @@ def look_less(
     marks: Iterable[int] = (),
     alike: Ints | None = None,
     show: Callable[[Rows, Flags], object] = lambda rows, seen: None,
-    settled: float = MIN_AGREEMENT,
 ) -> tuple[Rows, Flags]:
     """Look at frames until the answer is settled or the budget is used; return the rows of all
     frames and which of them were seen.
@@ -138,7 +140,8 @@ def look_less(
     rows: Rows | None = None if known is None else np.array(known[0], np.float32)
     if rows is not None:
         _share(rows, stretch, np.flatnonzero(seen))
-    random = np.random.default_rng(SEED)
+    random, marks = np.random.default_rng(SEED), list(marks)
+    settled = MIN_AGREEMENT_WITH_MARKS if marks else MIN_AGREEMENT
     wanted = first_looks(runs, limit, marks)
     while True:
         new = wanted[~np.isin(stretch[wanted], stretch[seen])]

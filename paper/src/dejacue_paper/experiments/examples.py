@@ -225,7 +225,14 @@ def asked(corpora: Mapping[str, Corpus]) -> Result:
                 named = [
                     {id: answers[:count] for id, answers in draw.items()} for draw in draws[count]
                 ]
-                tables[kind] = _mean(corpus, [read_all(corpus, draw) for draw in named])
+                by_draw = [corpus.means(corpus.scores(read_all(corpus, d))) for d in named]
+                tables[kind] = np.mean(by_draw, axis=0)
+                if len(named) > 1:
+                    deviations = np.std(np.mean(by_draw, axis=1), axis=0, ddof=1).tolist()
+                    values += [
+                        Value(f"{name}: {count} answers, {kind}", metric, std, None, part="std")
+                        for metric, std in zip(METRICS, deviations, strict=True)
+                    ]
                 tables[f"no pixels, {kind}"] = _mean(
                     corpus, [without_pixels(corpus, draw, nearest) for draw in named]
                 )
@@ -238,7 +245,8 @@ def asked(corpora: Mapping[str, Corpus]) -> Result:
                     row = f"{name}: {count} answers, asked for − {method}"
                     values += paired_values(row, dict(zip(METRICS, pairs, strict=True)), {})
     figure = partial(_curve_figure, {n: o for n, o in lines.items() if n not in ("VOST",)})
-    note = f"The references stand in for a person; grid, at random: means over {DRAWS} draws."
+    note = f"The references stand in for a person; grid, at random: means over {DRAWS} draws, "
+    note += "std: the deviation of their means."
     return Result(tuple(values), {}, (HALVES, note, FAMILY), {"examples": figure})
 
 

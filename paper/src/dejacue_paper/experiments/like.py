@@ -25,7 +25,7 @@ from dejacue.records import Vocabulary
 from dejacue.records.arrays import Floats
 from dejacue_paper.data.release import ReleaseEntry
 from dejacue_paper.data.rendered import FAMILIES
-from dejacue_paper.experiments import examples, rendered
+from dejacue_paper.experiments import examples, rendered, strips
 from dejacue_paper.experiments.corpus import Benchmark, Corpus, Table
 from dejacue_paper.experiments.table import (
     FAMILY,
@@ -202,8 +202,15 @@ def family_values(encoder: str, entries: Sequence[ReleaseEntry], engine: str) ->
         rows[f"words and {TEACHERS} teachers"] = _means(corpus, partial(_with_words, three))
     rows[f"{TEACHERS} teachers"] = _means(corpus, partial(_alone, three))
     rows["strip"] = _means(corpus, lambda e: _marked(e, wordless(e)))
+    middles = [strips.middles(e, _marked(e, wordless(e))) for e in corpus.entries]
+    windows = [
+        window_of[state]
+        for entry, window_of in zip(corpus.entries, middles, strict=True)
+        for state in entry.vocabulary.state_names
+    ]
+    rows["strip, no pixels"] = corpus.means(corpus.scores(np.array(windows)))
     rows[f"strip and {TEACHERS} teachers"] = _means(corpus, lambda e: _marked(e, _alone(three, e)))
-    pairs = [(f"strip and {TEACHERS} teachers", "strip")]
+    pairs = [(f"strip and {TEACHERS} teachers", "strip"), ("strip", "strip, no pixels")]
     pairs += [(f"{TEACHERS} teachers", "words")] if has_words else []
     name = f"rendered families, {encoder} ({len(corpus.entries)} videos)"
     values = _table_values(name, rows, pairs)

@@ -93,14 +93,16 @@ def looked(history: History, vocabulary: Vocabulary, readout: str) -> History:
     plan = Plan.of(None, readout, None, None, False, "auto")
     marks = [at for fact in vocabulary.facts for at in range(*fact.positions(history))]
 
+    def partly(rows: Rows, seen: Flags) -> History:
+        return replace(history, features=rows, made_with=seen_text(frames, seen))
+
     def read(rows: Rows, seen: Flags) -> Timeline:
-        return plan.analyse(plan.view(replace(history, features=rows), vocabulary))
+        return plan.analyse(plan.view(partly(rows, seen), vocabulary))
 
     frames, runs = history.frames, history.run_offsets
-    filled, seen = look_less(
-        frames, runs, lambda at: history.features[at], read, looks=Looks(), marks=marks
+    return partly(
+        *look_less(frames, runs, lambda at: history.features[at], read, looks=Looks(), marks=marks)
     )
-    return replace(history, features=filled, made_with=seen_text(frames, seen))
 
 
 def evenly(history: History, count: int) -> History:

@@ -169,14 +169,15 @@ def _by_middle(corpus: Corpus, people: list[Marked], seen: Windows) -> Windows:
     those of words."""
     windows, row = seen.copy(), 0
     for entry, person in zip(corpus.entries, people, strict=True):
-        middle = _middle(entry, person.vocabulary) if person.vocabulary.facts else {}
+        middle = middles(entry, person.vocabulary) if person.vocabulary.facts else {}
         for state in entry.vocabulary.state_names:
             windows[row] = middle.get(state, windows[row])
             row += 1
     return windows
 
 
-def _middle(entry: ReleaseEntry, known: Vocabulary) -> dict[str, Any]:
+def middles(entry: ReleaseEntry, known: Vocabulary) -> dict[str, Any]:
+    """Return the longest window of each marked state whose borders lie in the middle of gaps."""
     frames, labels = entry.history.frames, known_frames_of(entry.history, known).labels
     named = np.flatnonzero(labels >= 0)
     path = labels[named[np.abs(frames[:, None] - frames[named][None, :]).argmin(axis=1)]]
