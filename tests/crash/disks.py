@@ -28,7 +28,19 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from crash import SCENARIOS, STORED, Scenario, differences, run, tree, workshop
+from crash import (
+    FEW,
+    MASKS,
+    SCENARIOS,
+    STORED,
+    VIDEO,
+    WORDS,
+    Scenario,
+    differences,
+    run,
+    tree,
+    workshop,
+)
 
 PROCESSES = 4
 LARGE = 64 << 20
@@ -43,6 +55,19 @@ READ_ONLY = (
     "ingest ../manifest.csv --store s --encoder mini",
     "find ../x.npz -v ../scene/vocabulary.yaml --encoder mini -o out",
     "annotate events ../both.json -o truth.json",
+)
+WRITERS = (  # beside those that crash.py kills
+    Scenario("find, strip", f"find {FEW} {MASKS} --object 1 {WORDS} --strip -o out"),
+    Scenario("find, looks", f"find {VIDEO} {MASKS} --object 1 {WORDS} --looks 12 -o out"),
+    *(
+        Scenario(f"find, {suffix}", f"find ../x.npz {WORDS} -o new/out{suffix}")
+        for suffix in (".csv", ".eaf", ".otio", ".parquet", ".vtt")
+    ),
+    Scenario("ingest", "ingest ../manifest.csv --store s --encoder mini", done="already"),
+    Scenario("store export", "store export s -o out", STORED),
+    Scenario("store export, table", "store export s -o new/out.parquet", STORED),
+    Scenario("data convert", "data convert ../both-truth.json new/truth.json"),
+    Scenario("annotate export", "annotate export ../both.json new/both.csv"),
 )
 
 
@@ -170,6 +195,49 @@ def read_only(command: str, work: Path, names: dict[str, str]) -> list[str]:
     return []
 
 
+def saves(work: Path) -> Iterator[list[str]]:
+    """Yield what goes wrong where the studio saves, or a hash is cached, on a full disk."""
+    from helpers.studio_client import TOKEN, client_of, make_workspace, studio_of
+
+    from dejacue.sources.encoders.weights import sha256
+
+    made = make_workspace(work / "workspace")
+    words = {"states": {"a": ["a full cup"], "b": ["an empty cup"]}}
+    requests = (
+        ("put", "vocabularies/new/cup.yaml", words),
+        ("put", "findings/cup", {**words, "folder": "new/cup"}),
+        ("put", "findings/cup", {"examples": []}),
+        ("post", "annotations/cup/passes/Ann", {"states": ["a", "b"]}),
+    )
+    for method, path, body in requests:
+        with disk(work / "disk", LARGE) as folder:
+            shutil.copytree(made, folder, dirs_exist_ok=True)
+            document = folder / "cup" / "finding.json"
+            document.write_text(document.read_text().replace(str(made), str(folder)))
+            studio = studio_of(folder)
+            token = studio.sessions.invite("Ann") if "passes" in path else TOKEN
+            client = client_of(studio, token)
+            before = tree(folder)
+            (folder / "filled").write_bytes(bytes(PAGE))
+            shrink(folder, used(folder))
+            with contextlib.suppress(OSError), (folder / "filled").open("ab") as stream:
+                while stream.write(bytes(PAGE)):  # to the last page
+                    stream.flush()
+            answer = client.request(method, f"/api/{path}", json=body)
+            named = answer.status_code == 503 and "No space left" in answer.text
+            problems = [] if named else [f"{path}: {answer.text}"]
+            (folder / "filled").unlink()
+            problems += differences(tree(folder), before)
+            remount(folder, f"size={LARGE}")
+            again = client.request(method, f"/api/{path}", json=body)
+            yield problems + ([] if again.is_success else [f"{path}: {again.text}"])
+    os.environ["XDG_CACHE_HOME"] = str(work / "disk")
+    with disk(work / "disk", PAGE) as folder:
+        (folder / "filled").write_bytes(bytes(PAGE))
+        assert sha256(made / "cup" / "finding.json")  # without the cache
+        yield [f"left over: {path}" for path in folder.rglob("*") if path.name != "filled"]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", help="scenarios (default: all)")
@@ -193,6 +261,7 @@ def main() -> None:
         (work / "manifest.csv").write_text(
             "id,video,masks,objects\na,scene/scene.mp4,scene/Annotations,1\n"
         )
+        assert not run(work, "annotate events both.json -o both-truth.json").code
         for turn in range(arguments.rounds):
             folder = work / "created"
             if turn % 2:
@@ -202,11 +271,14 @@ def main() -> None:
         print(f"at once: {count - wrong} of {count}", flush=True)
         for command in READ_ONLY:
             tell(f"read-only: {command}", read_only(command, work, names))
-        for scenario in SCENARIOS:
+        for scenario in (*SCENARIOS, *WRITERS):
             if not arguments.names or scenario.name in arguments.names:
                 for problems in full(scenario, work, names, arguments.sizes):
                     tell(f"full: {scenario.name}", problems)
                 print(f"{scenario.name}: done", flush=True)
+        if not arguments.names or "saves" in arguments.names:
+            for problems in saves(work):
+                tell("full: saves", problems)
     print(f"{count - wrong} of {count} ended as they should")
     sys.exit(bool(wrong))
 

@@ -25,7 +25,9 @@ from dejacue import History, InputError, Store, Vocabulary, locate
 from dejacue.cli.options import in_options
 from dejacue.files import read_history, write_history, write_vocabulary
 from dejacue.pipeline.ingest import ingest, open_store
+from dejacue.records.history import MEANINGLESS, MINI
 from dejacue.sources import atomic
+from dejacue.sources.encoders.base import UNKNOWN_PICTURES
 from dejacue.store import Busy, Failure, StoreExists, _index, _packing, _query, _segments
 from dejacue_paper.method.joint_or_none import JointOrNone
 
@@ -44,6 +46,19 @@ def same(first: History, second: History) -> None:
         assert a is None or a.dtype == b.dtype, name
     for name in ("id", "encoder", "made_with", "frame_interval_s"):
         assert getattr(first, name) == getattr(second, name)
+
+
+@pytest.mark.parametrize("made_with", [None, {"padding": "0.2"}])
+def test_histories_of_mini_that_were_stored_unjudged_have_no_answer(tmp_path, made_with) -> None:
+    rows = np.random.default_rng(0).normal(size=(2, 9, 128)).astype(np.float32)
+    encoder = f"{MINI}0123"
+    texts = Vocabulary({"a": ["one"], "b": ["two"]}, rows[1, :2], encoder=encoder)
+    with Store.create(tmp_path / "s") as opened:
+        opened.add(History(rows[0], id="h", encoder=encoder, made_with=made_with))
+        matches = opened.query(texts)
+        assert not list(matches)
+        assert matches.meaningless.keys() == {"h"}
+        assert opened["h"].made_with == {**(made_with or {}), MEANINGLESS: UNKNOWN_PICTURES}
 
 
 def test_what_is_added_comes_back_as_it_was(tmp_path) -> None:

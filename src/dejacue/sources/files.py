@@ -75,18 +75,14 @@ def read_history(path: str | os.PathLike[str]) -> History:
             made_with=_made_with(arrays),
             **{column: arrays.get(column) for column in _COLUMNS},
         )
-        return _judged(history)
+        return judged(history)
 
 
-def _judged(history: History) -> History:
+def judged(history: History) -> History:
     """Return the history; add that it has no meaning where ``mini`` made it of other pictures than
     its own, before that was noted when a history is made."""
-    made_with = history.made_with
-    if (
-        made_with is None
-        or MEANINGLESS in made_with
-        or not (history.encoder or "").startswith(MINI)
-    ):
+    made_with = history.made_with or {}
+    if MEANINGLESS in made_with or not (history.encoder or "").startswith(MINI):
         return history
     from dejacue.sources.encoders.base import UNKNOWN_PICTURES
     from dejacue.sources.encoders.mini import Mini
