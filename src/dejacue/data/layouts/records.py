@@ -6,11 +6,12 @@ import glob
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dejacue.errors import InputError, SeveralProblems, shortened
+from dejacue.errors import DejaCueError, InputError, SeveralProblems, shortened
 from dejacue.records import Reference, Vocabulary, Window
 from dejacue.sources.images import is_image, natural
 from dejacue.sources.video import Video, open_images, open_video
@@ -149,6 +150,15 @@ def check(folder: Path, problems: Sequence[str]) -> None:
     """Raise all problems at once, if there are any."""
     if problems:
         raise SeveralProblems(folder, problems)
+
+
+@contextmanager
+def collected(problems: list[str], place: str = "") -> Iterator[None]:
+    """Add what the block refuses to the problems, which ``check`` raises in the end."""
+    try:
+        yield
+    except DejaCueError as error:
+        problems.append(f"{place}{error}")
 
 
 def check_plain(names: Iterable[str]) -> None:

@@ -33,15 +33,8 @@ from typing import Any
 
 import numpy as np
 
-from dejacue.data.layouts.records import (
-    Clip,
-    Dataset,
-    Layout,
-    as_path,
-    check,
-    images_in,
-)
-from dejacue.errors import DejaCueError, InputError, counted, extra, in_file, named, need
+from dejacue.data.layouts.records import Clip, Dataset, Layout, as_path, check, collected, images_in
+from dejacue.errors import InputError, counted, extra, in_file, named, need
 from dejacue.progress import Progress
 from dejacue.records import Vocabulary, Window
 from dejacue.sources._containers import video_stream
@@ -108,13 +101,10 @@ def counted_in_frames(dataset: Dataset, progress: Progress) -> Dataset:
     for done, clip in enumerate(waiting, 1):
         progress("timestamps", done, len(waiting))
         limits = {key: clip.sampling[key] for key in ("start_s", "end_s") if key in clip.sampling}
-        try:
+        with collected(problems):
             states, beyond = in_frames(clip.states, seconds_of(Path(str(clip.video)), **limits))
-        except DejaCueError as error:
-            problems.append(str(error))
-            continue
-        problems += [f"{clip.id}: {sentence}" for sentence in beyond]
-        converted[clip.id] = replace(clip, states=states, in_seconds=False)
+            problems += [f"{clip.id}: {sentence}" for sentence in beyond]
+            converted[clip.id] = replace(clip, states=states, in_seconds=False)
     check(dataset.folder, problems)
     clips = tuple(converted.get(clip.id, clip) for clip in dataset.clips)
     left = sum(clip.in_seconds for clip in clips)
@@ -151,23 +141,18 @@ def in_frames(
 
 def _vocabularies_in(folder: Path, known: Sequence[str]) -> tuple[dict[str, Vocabulary], list[str]]:
     """Return name → the list of words that lies in the folder for it, and what is wrong."""
-    vocabularies, problems = {}, []
+    vocabularies: dict[str, Vocabulary] = {}
+    problems: list[str] = []
     place = folder / VOCABULARIES
     for path in sorted(place.iterdir()) if place.is_dir() else ():
         if path.suffix.lower() not in (".yaml", ".yml", ".json"):
             continue
-        try:
-            vocabulary = read_vocabulary(path)
-        except InputError as error:
-            problems.append(str(error))
-            continue
-        unlabelled = [state for state in vocabulary.state_names if state not in known]
-        if unlabelled:
-            problems.append(
-                f'{VOCABULARIES}/{path.name}: the state "{unlabelled[0]}" is not one of the labels '
-                f"{', '.join(known)}; rename it"
-            )
-        vocabularies[path.stem] = vocabulary
+        with collected(problems):
+            vocabularies[path.stem] = vocabulary = read_vocabulary(path)
+            unlabelled = [state for state in vocabulary.state_names if state not in known]
+            if unlabelled:
+                problem = f'the state "{unlabelled[0]}" is not one of the labels {", ".join(known)}'
+                raise InputError(f"{VOCABULARIES}/{path.name}: {problem}; rename it")
     return vocabularies, problems
 
 
@@ -259,18 +244,15 @@ def _read_changeit(folder: Path) -> Dataset:
     words, problems = _vocabularies_in(folder, tuple(CHANGEIT_STATES.values()))
     clips, missing = [], []
     for (category, name), path in _annotations_in(folder).items():
-        try:
+        with collected(problems):
             labels = _labels_of(path)
-        except DejaCueError as error:
-            problems.append(str(error))
-            continue
-        paths = videos.get(name, [])
-        same = [path for path in paths if path.parent.name == category]
-        video = next(map(str, same or paths), None)
-        if video is None:
-            missing.append(f"{category}/{name}: its video is missing")
-        source = {"video": video, "in_seconds": True, "sampling": {"fps": 1.0}}
-        clips.append(_changeit_clip(category, name, labels, words.get(category), **source))
+            paths = videos.get(name, [])
+            same = [path for path in paths if path.parent.name == category]
+            video = next(map(str, same or paths), None)
+            if video is None:
+                missing.append(f"{category}/{name}: its video is missing")
+            source = {"video": video, "in_seconds": True, "sampling": {"fps": 1.0}}
+            clips.append(_changeit_clip(category, name, labels, words.get(category), **source))
     check(folder, problems)
     return Dataset("changeit", folder, tuple(clips), tuple(missing))
 
@@ -293,28 +275,25 @@ def _read_changeit_frames(folder: Path) -> Dataset:
         if path is None:
             missing.append(f"annotations/{category}/{place.name}{CHANGEIT_SUFFIX}: is missing")
         seconds = [int(image.stem.removeprefix("frame_")) - 1 for image in images]
-        try:
+        with collected(problems):
             labels = dict.fromkeys(seconds, 0) if path is None else _labels_of(path)
-        except DejaCueError as error:
-            problems.append(str(error))
-            continue
-        problems += [
-            f"{category}/{place.name}/{image.name}: second {second} has no label"
-            for image, second in zip(images, seconds, strict=True)
-            if second not in labels
-        ]
-        clips.append(
-            _changeit_clip(
-                category,
-                place.name,
-                {position: labels.get(second, 0) for position, second in enumerate(seconds)},
-                words.get(category),
-                video=as_path(images),
-                images=tuple(images),
-                frames=len(images),
-                times=tuple(map(float, seconds)),
+            problems += [
+                f"{category}/{place.name}/{image.name}: second {second} has no label"
+                for image, second in zip(images, seconds, strict=True)
+                if second not in labels
+            ]
+            clips.append(
+                _changeit_clip(
+                    category,
+                    place.name,
+                    {position: labels.get(second, 0) for position, second in enumerate(seconds)},
+                    words.get(category),
+                    video=as_path(images),
+                    images=tuple(images),
+                    frames=len(images),
+                    times=tuple(map(float, seconds)),
+                )
             )
-        )
     check(folder, problems)
     return Dataset("changeit-frames", folder, tuple(clips), tuple(missing))
 
@@ -352,14 +331,10 @@ def _read_howtochange(folder: Path) -> Dataset:
     missing: list[str] = []
     for row in rows:
         osc = row["osc"] or ""
-        try:
-            with named(f"line {rows.line_num}"):
-                clips.append(_howtochange_clip(row, videos, words.get(osc.replace(" ", "_"))))
-        except DejaCueError as error:
-            problems.append(f"{HOWTOCHANGE_FILE}, {error}")
-            continue
-        if clips[-1].video is None:
-            missing.append(f"{clips[-1].id}: its video is missing")
+        with collected(problems, f"{HOWTOCHANGE_FILE}, "), named(f"line {rows.line_num}"):
+            clips.append(_howtochange_clip(row, videos, words.get(osc.replace(" ", "_"))))
+            if clips[-1].video is None:
+                missing.append(f"{clips[-1].id}: its video is missing")
     check(folder, problems)
     times = Counter(clip.id for clip in clips)
     distinct = (  # a clip that is there for several changes is a history for each

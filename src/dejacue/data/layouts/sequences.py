@@ -35,6 +35,7 @@ from dejacue.data.layouts.records import (
     Layout,
     check,
     check_plain,
+    collected,
     images_in,
 )
 from dejacue.errors import InputError
@@ -174,7 +175,9 @@ def _read_vost_tas(folder: Path) -> Dataset:
     listed = listed if isinstance(listed, dict) else {}
     names = {name: name.rpartition("_")[0] for name in annotations}
     here, missing = sequences(folder / PICTURES, folder / MASKS, names=names.values())
-    clips, problems, unchanged = [], [], []
+    clips: list[Clip] = []
+    problems: list[str] = []
+    unchanged: list[str] = []
     for name, annotation in annotations.items():
         sequence = here[names[name]]
         frames = len(listed[name]) if isinstance(listed.get(name), list) else sequence.frames
@@ -183,13 +186,10 @@ def _read_vost_tas(folder: Path) -> Dataset:
                 f"{PICTURES}/{sequence.id}: has {sequence.frames} pictures, but {TAS_FILE} lists "
                 f"{frames}"
             )
-        try:
+        with collected(problems, f'"{name}": '):
             clips.append(_tas_clip(name, declared(annotation, _Instance), sequence, frames))
-        except InputError as error:
-            problems.append(f'"{name}": {error}')
-            continue
-        if not clips[-1].states:
-            unchanged.append(name)
+            if not clips[-1].states:
+                unchanged.append(name)
     check(path, problems)
     notes = [f"fewer than two states, so no reference: {', '.join(unchanged)}"] if unchanged else []
     return Dataset("vost-tas", folder, tuple(clips), tuple(dict.fromkeys(missing)), tuple(notes))

@@ -254,19 +254,6 @@ def detection_of(
 
 
 @dataclass
-class Stretch:
-    """A part of a shot: positions ``first`` to ``last`` of all frames, both included."""
-
-    shot: int
-    first: int
-    last: int
-
-    @property
-    def length(self) -> int:
-        return self.last - self.first + 1
-
-
-@dataclass
 class SearchPlan:
     """Decides, round by round, which positions are looked at.
 
@@ -287,25 +274,25 @@ class SearchPlan:
     rounds: int = 0
 
     def __post_init__(self) -> None:
-        self.stretches = [
-            stretch
-            for shot, (first, last) in enumerate(self.shots)
-            for stretch in self._stretches(shot, first, last)
+        self.stretches = [  # the shot, and a part of it
+            (shot, stretch)
+            for shot, bounds in enumerate(self.shots)
+            for stretch in self._stretches(*bounds)
         ]
 
     def next_round(self) -> list[int]:
         """Return the positions to look at next, in order; none: the search is over."""
         while len(self.looked) < self.limit:
-            several = [stretch for stretch in self.stretches if self._deserves_more(stretch)]
+            several = [pair for pair in self.stretches if self._deserves_more(*pair)]
             if not several:
                 break
-            several.sort(key=lambda stretch: (stretch.shot in self.with_objects, -stretch.length))
+            several.sort(key=lambda pair: (pair[0] in self.with_objects, -pair[1].length))
             positions: dict[int, int] = {}
-            for stretch in several:
+            for shot, stretch in several:
                 for position in _spread(stretch, self.rounds):
                     room = len(self.looked) + len(positions) < self.limit
                     if room and position not in self.looked:
-                        positions[position] = stretch.shot
+                        positions[position] = shot
             self.rounds += 1
             if positions:
                 self.looked |= positions
@@ -315,38 +302,38 @@ class SearchPlan:
     def mark_found(self, position: int) -> None:
         self.with_objects.add(self.looked[position])
 
-    def _deserves_more(self, stretch: Stretch) -> bool:
+    def _deserves_more(self, shot: int, stretch: Window) -> bool:
         if self.rounds == 0:
             return True
-        if stretch.shot in self.with_objects:
-            looks = sum(shot == stretch.shot for shot in self.looked.values())
+        if shot in self.with_objects:
+            looks = sum(looked == shot for looked in self.looked.values())
             return self.rounds == 1 and looks < FEW_LOOKS
         if self.rounds < ALWAYS_ROUNDS:
             return True
         parts = 3 << self.rounds  # neighbouring looks are at least one apart, after this round
-        seconds = self._seconds(stretch.first, stretch.last)
+        seconds = self._seconds(stretch.start, stretch.end)
         if seconds is None:
             return stretch.length / parts >= MIN_SPACING_FRAMES
         return seconds / parts >= MIN_SPACING_S
 
-    def _stretches(self, shot: int, first: int, last: int) -> Iterator[Stretch]:
+    def _stretches(self, first: int, last: int) -> Iterator[Window]:
         """Divide a shot into parts of about equal length, none longer than a stretch may be."""
         seconds, count = self._seconds(first, last), last - first + 1
         parts = count / MAX_STRETCH_FRAMES if seconds is None else seconds / MAX_STRETCH_S
         edges = np.linspace(0, count, min(count, max(1, int(np.ceil(parts)))) + 1).astype(int)
         for start, end in itertools.pairwise(edges):
-            yield Stretch(shot, first + int(start), first + int(end) - 1)
+            yield Window(first + int(start), first + int(end) - 1)
 
     def _seconds(self, first: int, last: int) -> float | None:
         start_s, end_s = self.times_s[first], self.times_s[last]
         return None if start_s is None or end_s is None else end_s - start_s
 
 
-def _spread(stretch: Stretch, round: int) -> list[int]:
+def _spread(stretch: Window, round: int) -> list[int]:
     """Return positions: the middle, then the odd sixths, the odd twelfths, and so on."""
     parts = 2 if round == 0 else 3 * 2**round
     steps = range(1, parts, 2)
-    return sorted({stretch.first + stretch.length * step // parts for step in steps})
+    return sorted({stretch.start + stretch.length * step // parts for step in steps})
 
 
 def _look(

@@ -19,15 +19,7 @@ from numpy.typing import NDArray
 from dejacue.errors import InputError, first_line, lacks_memory, need, unknown
 from dejacue.records.words import Spelling
 from dejacue.sources.crops import fit
-from dejacue.sources.encoders.base import (
-    CPU_PACE,
-    Crops,
-    Encoder,
-    Rows,
-    in_batches,
-    spelled,
-    unit,
-)
+from dejacue.sources.encoders.base import CPU_PACE, Crops, Encoder, Rows, in_batches, spelled, unit
 from dejacue.sources.encoders.preprocess import Preprocessing
 from dejacue.sources.encoders.torch_models import REMEDY, TorchEncoder, pooled
 from dejacue.sources.encoders.weights import Weights, commit, fetch, files_in, sha256

@@ -22,12 +22,13 @@ from dejacue.sources.masks.reader import Mask
 from dejacue.sources.masks.rle import decode_rle, pack
 
 WRITTEN_AS = {"": "indexed", ".npz": "stack", ".json": "coco"}
+Frames = Iterable[tuple[int | str, Mapping[int, Mask]]]
 PackedFrames = Mapping[int | str, Mapping[int, dict[str, Any]]]  # run lengths by object
 
 
 def write_masks(
     path: str | os.PathLike[str],
-    frames: Iterable[tuple[int | str, Mapping[int, Mask]]],
+    frames: Frames,
     *,
     kind: str | None = None,
 ) -> Path:
@@ -55,15 +56,15 @@ def write_masks(
     if exists and (not target.is_dir() or any(target.iterdir())):
         remedy = "remove it or choose another folder"
         raise InputError("already exists", file=target, remedy=remedy)
-    checked = _CheckedFrames(frames)
     if kind == "indexed":
-        return _write_folder(target, checked)
-    packed = {key: {id: pack(mask) for id, mask in row.items()} for key, row in checked}
+        return _write_folder(target, frames)
+    packed = {key: {id: pack(mask) for id, mask in row.items()} for key, row in _checked(frames)}
     numbers = sorted(key for key in packed if isinstance(key, int))
     names = natural(f"{key}.png" for key in packed if isinstance(key, str))
     keys: list[int | str] = [*numbers, *(path.name.removesuffix(".png") for path in names)]
     write = _write_coco if kind == "coco" else _write_stack
-    return write(target, {key: packed[key] for key in keys}, checked.size)
+    height, width = next(mask["size"] for row in packed.values() for mask in row.values())
+    return write(target, {key: packed[key] for key in keys}, (height, width))
 
 
 def unwritable(target: Path) -> InputError:
@@ -72,45 +73,34 @@ def unwritable(target: Path) -> InputError:
     return InputError(problem, file=target, remedy="give one of those")
 
 
-class _CheckedFrames:
-    """Checks each frame as it is read; afterwards the common size of all masks is known."""
-
-    def __init__(self, frames: Iterable[tuple[int | str, Mapping[int, Mask]]]) -> None:
-        self._frames = frames
-        self._size: tuple[int, int] | None = None
-
-    def __iter__(self) -> Iterator[tuple[int | str, dict[int, Mask]]]:
-        seen: set[int | str] = set()
-        for key, masks in self._frames:
-            if type(key) is not int and (not isinstance(key, str) or not key or "/" in key):
-                problem = f"frame {key!r:.40} is neither a number nor a file stem"
-                raise InputError(problem, field="frame", value=key)
-            if type(key) is int and abs(key) > MAX_FRAME:
-                problem, remedy = f"a frame number is above {MAX_FRAME}", "frames count from 0"
-                raise InputError(problem, field="frame", value=key, remedy=remedy)
-            if type(key) is int and key < 0:
-                raise InputError(f"frame {key}: frames count from 0", field="frame", value=key)
-            planes = {
-                id: mask[0] if mask.shape[:-2] == (1,) else mask for id, mask in masks.items()
-            }
-            for id, mask in planes.items():
-                self._size = self._size or (mask.shape[0], mask.shape[1])
-                if mask.shape != self._size or mask.dtype != bool:
-                    with named(f"frame {key}, object {id}"):
-                        problem = f"the mask has type {mask.dtype} and shape {mask.shape}"
-                        remedy = f"give bool masks, all of size {self._size}"
-                        raise InputError(problem, field="mask", remedy=remedy)
-            if key in seen or (seen and type(key) is not type(next(iter(seen)))):
-                problem = "frames are given twice, or some by number and some by name"
-                raise InputError(problem, field="frame", value=key)
-            seen.add(key)
-            yield key, {int(id): mask for id, mask in planes.items()}
-
-    @property
-    def size(self) -> tuple[int, int]:
-        if self._size is None:
-            raise InputError("there is no mask to write: no frame has an object", field="frames")
-        return self._size
+def _checked(frames: Frames) -> Iterator[tuple[int | str, dict[int, Mask]]]:
+    """Check each frame as it is read; all masks have the size of the first."""
+    seen: set[int | str] = set()
+    size: tuple[int, ...] | None = None
+    for key, masks in frames:
+        if type(key) is not int and (not isinstance(key, str) or not key or "/" in key):
+            problem = f"frame {key!r:.40} is neither a number nor a file stem"
+            raise InputError(problem, field="frame", value=key)
+        if type(key) is int and abs(key) > MAX_FRAME:
+            problem, remedy = f"a frame number is above {MAX_FRAME}", "frames count from 0"
+            raise InputError(problem, field="frame", value=key, remedy=remedy)
+        if type(key) is int and key < 0:
+            raise InputError(f"frame {key}: frames count from 0", field="frame", value=key)
+        planes = {id: mask[0] if mask.shape[:-2] == (1,) else mask for id, mask in masks.items()}
+        for id, mask in planes.items():
+            size = size or mask.shape[:2]
+            if mask.ndim != 2 or mask.shape != size or mask.dtype != bool:
+                with named(f"frame {key}, object {id}"):
+                    problem = f"the mask has type {mask.dtype} and shape {mask.shape}"
+                    remedy = f"give bool masks, all of size {size}"
+                    raise InputError(problem, field="mask", remedy=remedy)
+        if key in seen or (seen and type(key) is not type(next(iter(seen)))):
+            problem = "frames are given twice, or some by number and some by name"
+            raise InputError(problem, field="frame", value=key)
+        seen.add(key)
+        yield key, {int(id): mask for id, mask in planes.items()}
+    if size is None:
+        raise InputError("there is no mask to write: no frame has an object", field="frames")
 
 
 def _ids(frames: PackedFrames) -> list[int]:
@@ -163,16 +153,17 @@ def _write_stack(path: Path, frames: PackedFrames, size: tuple[int, int]) -> Pat
     return write_whole(path, write)
 
 
-def _write_folder(path: Path, frames: _CheckedFrames) -> Path:
+def _write_folder(path: Path, frames: Frames) -> Path:
     overlapping, empty = [], []
+    labels = np.zeros((0, 0), dtype=np.uint8)
     with temporary_folder(path) as temporary:
         folder = temporary / path.name
         folder.mkdir()
-        for key, row in frames:
+        for key, row in _checked(frames):
             if not row:
                 empty.append(key)  # of the size of the others, which need not be known yet
                 continue
-            labels = np.zeros(frames.size, dtype=np.uint8)
+            labels = np.zeros(next(iter(row.values())).shape, dtype=np.uint8)
             overlaps = False
             for id, mask in row.items():
                 if not 0 < id < VOID:
@@ -183,9 +174,8 @@ def _write_folder(path: Path, frames: _CheckedFrames) -> Path:
             if overlaps:
                 overlapping.append(key)
             _save(folder, key, labels)
-        background = np.zeros(frames.size, dtype=np.uint8)
         for key in empty:
-            _save(folder, key, background)
+            _save(folder, key, np.zeros_like(labels))
         os.replace(folder, path)  # in place of an empty folder, too
     if overlapping:
         number = counted(len(overlapping), "frame")

@@ -70,11 +70,7 @@ def refuse_prompts(tracker: Tracker | str | None) -> NoReturn:
 
 
 def load(
-    name: str,
-    *,
-    device: str | None = None,
-    precision: str | None = None,
-    fallback: bool = False,
+    name: str, *, device: str | None = None, precision: str | None = None, fallback: bool = False
 ) -> Sam3Tracker:
     """Load the tracker "sam3:FOLDER"; config.json, model.safetensors and the files of the tokenizer
     are in the folder.
