@@ -12,7 +12,7 @@ import hashlib
 import io
 import pickle
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -171,94 +171,66 @@ def _laid_out(tensor: Tensor, storages: Weights) -> NDArray[Any]:
     return np.lib.stride_tricks.as_strided(values, tensor.shape, strides).copy()
 
 
-class _Graph:
-    """Collects the nodes of an ONNX model."""
+def to_onnx(weights: Weights) -> bytes:
+    """Return the model as ONNX, without its classifier: its output is the mean over positions."""
+    need("onnx", REMEDY)
+    from onnx import TensorProto, helper, numpy_helper
 
-    def __init__(self, weights: Weights) -> None:
-        need("onnx", REMEDY)
-        self.weights = weights
-        self.nodes: list[Any] = []
-        self.constants: list[Any] = []
-        self.last = "pixels"
+    nodes: list[Any] = []
+    constants: list[Any] = []
+
+    def append(kind: str, inputs: Sequence[str], output: str, **attributes: Any) -> str:
+        nodes.append(helper.make_node(kind, inputs, [output], **attributes))
+        return output
+
+    def constant(values: NDArray[Any], name: str) -> None:
+        constants.append(numpy_helper.from_array(values.astype(np.float32), name))
 
     def convolve(
-        self, layer: str, norm: str, *, stride: int = 1, groups: int = 1, clip: bool = True
-    ) -> None:
+        last: str, layer: str, norm: str, *, stride: int = 1, groups: int = 1, clip: bool = True
+    ) -> str:
         """Append a convolution with its batch normalisation folded in, and ReLU6."""
-        from onnx import helper, numpy_helper
-
-        kernel = self.weights[f"{layer}.weight"].astype(np.float64)
-        norms = (self.weights[f"{norm}.{part}"].astype(np.float64) for part in NORM_PARTS)
+        kernel = weights[f"{layer}.weight"].astype(np.float64)
+        norms = (weights[f"{norm}.{part}"].astype(np.float64) for part in NORM_PARTS)
         gain, bias, mean, variance = norms
         gain = gain / np.sqrt(variance + EPSILON)
-        folded = {
-            f"{layer}.weight": kernel * gain[:, None, None, None],
-            f"{layer}.bias": bias - mean * gain,
-        }
-        for name, values in folded.items():
-            self.constants.append(numpy_helper.from_array(values.astype(np.float32), name))
-        self.nodes.append(
-            helper.make_node(
-                "Conv",
-                [self.last, *folded],
-                [layer],
-                auto_pad="SAME_UPPER",
-                strides=[stride, stride],
-                group=groups,
-            )
-        )
-        self.last = layer
-        if clip:
-            self.nodes.append(helper.make_node("Clip", [layer, "zero", "six"], [f"{layer}.clip"]))
-            self.last = f"{layer}.clip"
+        constant(kernel * gain[:, None, None, None], f"{layer}.weight")
+        constant(bias - mean * gain, f"{layer}.bias")
+        inputs = [last, f"{layer}.weight", f"{layer}.bias"]
+        strides = [stride, stride]
+        append("Conv", inputs, layer, auto_pad="SAME_UPPER", strides=strides, group=groups)
+        return append("Clip", [layer, "zero", "six"], f"{layer}.clip") if clip else layer
 
-    def add(self, word: str) -> None:
-        """Append the sum of the last values and earlier ones."""
-        from onnx import helper
-
-        self.nodes.append(helper.make_node("Add", [self.last, word], [f"{self.last}.sum"]))
-        self.last = f"{self.last}.sum"
-
-    def finish(self) -> bytes:
-        """Return the model, whose output is the mean over positions."""
-        from onnx import TensorProto, helper, numpy_helper
-
-        self.nodes.append(helper.make_node("GlobalAveragePool", [self.last], ["mean"]))
-        self.nodes.append(helper.make_node("Flatten", ["mean"], ["row"]))
-        for name, value in (("zero", 0.0), ("six", 6.0)):
-            self.constants.append(numpy_helper.from_array(np.array(value, np.float32), name))
-        shape: list[str | int] = ["n", 3, SIZE, SIZE]
-        graph = helper.make_graph(
-            self.nodes,
-            "efficientnet-lite0",
-            [helper.make_tensor_value_info("pixels", TensorProto.FLOAT, shape)],
-            [helper.make_tensor_value_info("row", TensorProto.FLOAT, ["n", DIMENSION])],
-            self.constants,
-        )
-        opset = [helper.make_opsetid("", OPSET)]
-        model = helper.make_model(graph, opset_imports=opset, ir_version=8)
-        return bytes(model.SerializeToString())
-
-
-def to_onnx(weights: Weights) -> bytes:
-    """Return the model as ONNX, without its classifier."""
-    graph = _Graph(weights)
-    graph.convolve("_conv_stem", "_bn0", stride=2)
+    last = convolve("pixels", "_conv_stem", "_bn0", stride=2)
     channels, block = 32, 0
     for kernel, first_stride, output, count in STAGES:
         for repeat in range(count):
-            name, before = f"_blocks.{block}", graph.last
+            name, before = f"_blocks.{block}", last
             stride = first_stride if repeat == 0 else 1
             inner = channels
             if block:
-                graph.convolve(f"{name}._expand_conv", f"{name}._bn0")
+                last = convolve(last, f"{name}._expand_conv", f"{name}._bn0")
                 inner = 6 * channels
-            graph.convolve(f"{name}._depthwise_conv", f"{name}._bn1", stride=stride, groups=inner)
-            graph.convolve(f"{name}._project_conv", f"{name}._bn2", clip=False)
+            depthwise = f"{name}._depthwise_conv"
+            last = convolve(last, depthwise, f"{name}._bn1", stride=stride, groups=inner)
+            last = convolve(last, f"{name}._project_conv", f"{name}._bn2", clip=False)
             if stride == 1 and channels == output:
-                graph.add(before)
-            if weights[f"{name}._depthwise_conv.weight"].shape != (inner, 1, kernel, kernel):
+                last = append("Add", [last, before], f"{last}.sum")
+            if weights[f"{depthwise}.weight"].shape != (inner, 1, kernel, kernel):
                 raise InputError(f"block {block} does not have the shape of EfficientNet-Lite0")
             channels, block = output, block + 1
-    graph.convolve("_conv_head", "_bn1")
-    return graph.finish()
+    last = convolve(last, "_conv_head", "_bn1")
+    append("Flatten", [append("GlobalAveragePool", [last], "mean")], "row")
+    constant(np.array(0.0), "zero")
+    constant(np.array(6.0), "six")
+    shape: list[str | int] = ["n", 3, SIZE, SIZE]
+    graph = helper.make_graph(
+        nodes,
+        "efficientnet-lite0",
+        [helper.make_tensor_value_info("pixels", TensorProto.FLOAT, shape)],
+        [helper.make_tensor_value_info("row", TensorProto.FLOAT, ["n", DIMENSION])],
+        constants,
+    )
+    opset = [helper.make_opsetid("", OPSET)]
+    model = helper.make_model(graph, opset_imports=opset, ir_version=8)
+    return bytes(model.SerializeToString())

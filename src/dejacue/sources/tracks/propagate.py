@@ -25,11 +25,11 @@ import os
 import tempfile
 import time
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, suppress
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import IO, Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 import numpy as np
@@ -239,8 +239,10 @@ def _in_order(records: list[FrameRecord | _State]) -> bool:
     return last.get(FORWARD, -1) == count[FORWARD] - 1
 
 
-class ReversedVideo(AbstractContextManager["ReversedVideo"]):
-    """Yields ``frames`` from position ``last`` down to ``first``; to be closed.
+def reversed_frames(
+    frames: Iterable[Frame], last: int, progress: Progress = silent, first: int = 0
+) -> Generator[Frame]:
+    """Yield ``frames`` from position ``last`` down to ``first``.
 
     Containers cannot be read backwards, and decoding from the start again for every chunk would be
     quadratic. So the frames are decoded once and written, packed without loss, to a temporary file
@@ -249,53 +251,37 @@ class ReversedVideo(AbstractContextManager["ReversedVideo"]):
     frames     in order; those after ``last`` are left to the caller
     progress   called with "read", how many frames are written and how many there will be
     """
-
-    def __init__(
-        self, frames: Iterable[Frame], last: int, progress: Progress = silent, first: int = 0
-    ) -> None:
-        self._frames: list[Frame] = []  # without their pixels
-        self._ends = [0]
-        self._shape: tuple[int, ...] = ()
-        self._file: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (see __exit__)
-        try:
-            self._write(frames, first, last, progress)
-        except OSError as error:
-            with suppress(OSError):  # what is not written yet has no room either
-                self._file.close()
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-                raise
-            raise DejaCueError(
-                "no space left for the frames before the prompt, which are needed in reverse order "
-                f"({self._ends[-1] >> 20} MB were written)",
-                file=tempfile.gettempdir(),
-                remedy="free some, set TMPDIR to another folder, or track the object forward only "
-                "(backward=False)",
-            ) from None
-        except BaseException:
-            self._file.close()
-            raise
-
-    def _write(self, frames: Iterable[Frame], first: int, last: int, progress: Progress) -> None:
+    written: list[tuple[Frame, int]] = []  # without its pixels, and where these begin
+    end, shape = 0, (0, 0, 3)
+    file = tempfile.TemporaryFile()  # noqa: SIM115 (closing it may fail)
+    try:
         for frame in frames:
             if first <= frame.index <= last:
-                packed = _pack(frame.image)
-                self._file.write(packed)
-                self._frames.append(replace(frame, image=_NO_PIXELS))
-                self._ends.append(self._ends[-1] + len(packed))
-                self._shape = frame.image.shape
+                written.append((replace(frame, image=_NO_PIXELS), end))
+                end += file.write(_pack(frame.image))
+                shape = frame.image.shape
                 progress(READ, frame.index - first + 1, last - first + 1, "")
             if frame.index >= last:
                 break
-        self._file.flush()  # a full disk shows here
-
-    def __iter__(self) -> Iterator[Frame]:
-        for at in range(len(self._frames) - 1, -1, -1):
-            self._file.seek(self._ends[at])
-            packed = self._file.read(self._ends[at + 1] - self._ends[at])
-            yield replace(self._frames[at], image=_unpack(packed, self._shape))
-
-    def __exit__(self, *_: object) -> None:
-        self._file.close()
+        file.flush()  # a full disk shows here
+        for frame, start in reversed(written):
+            file.seek(start)
+            packed = file.read(end - start)
+            end = start
+            yield replace(frame, image=_unpack(packed, shape))
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            raise
+        raise DejaCueError(
+            "no space left for the frames before the prompt, which are needed in reverse order "
+            f"({end >> 20} MB were written)",
+            file=tempfile.gettempdir(),
+            remedy="free some, set TMPDIR to another folder, or track the object forward only "
+            "(backward=False)",
+        ) from None
+    finally:
+        with suppress(OSError):  # what is not written yet has no room either
+            file.close()
 
 
 def _pack(image: NDArray[np.uint8]) -> bytes:
@@ -478,8 +464,7 @@ def _reversed(
     """Yield the frames of each part (first and last position) in reverse order; parts in order."""
     with closing(iter(video)) as frames:  # type: ignore[type-var]
         for first, last in parts:
-            with ReversedVideo(frames, last, progress, first) as reverse:
-                yield from reverse
+            yield from reversed_frames(frames, last, progress, first)
 
 
 @dataclass(frozen=True, eq=False)
