@@ -47,14 +47,6 @@ PLOT = "evidence.png"
 REPORT_MARK = b'<meta name="generator" content="dejacue">'
 MAX_HEAD_BYTES = 1000  # of a report, in which the mark is
 NO_ANSWER = 3  # exit code: the answer would be meaningless
-SETTINGS = {
-    **o.MASK_SETTINGS,
-    **o.VIDEO_SETTINGS,
-    **o.ENCODER_SETTINGS,
-    **o.DETECTOR_SETTINGS,
-    **o.TEMPLATE_SETTINGS,
-    **o.READING_SETTINGS,
-}
 
 
 def _readout_settings(name: str) -> list[str]:
@@ -149,10 +141,10 @@ def find(
     settings: Annotated[
         o.Texts,
         o.setting(
-            SETTINGS,
+            o.SETTINGS,
             "A setting of the readout (contrast: smoothing, pooling, bridge; joint: also order, "
             "irreversible, stay; ordered: order, change, place; scan: durations, norm, runs), or "
-            f"{', '.join(SETTINGS)} (docs/commands.md).",
+            f"{', '.join(o.SETTINGS)} (docs/commands.md).",
             _readout_settings,
         ),
     ] = None,
@@ -194,8 +186,8 @@ def find(
     from dejacue.sources.tracks import default_tracker
 
     texts = dict(o.pairs(settings, "--set", "KEY=VALUE, as in --set smoothing=0.8s"))
-    values = {key: o.setting_value(key, texts.pop(key)) for key in SETTINGS if key in texts}
-    chosen, width = readout_from(readout, texts, SETTINGS)
+    values = {key: o.setting_value(key, texts.pop(key)) for key in o.SETTINGS if key in texts}
+    chosen, width = readout_from(readout, texts, o.SETTINGS)
     tracked = masks is None and not whole and not fixed
     learned_tracker = tracked and (tracker or default_tracker()) is not None
     tracker_options = TrackerOptions()

@@ -122,12 +122,12 @@ READING_SETTINGS = {
     "diagnostics": ["true", "false"],
 }
 SETTINGS = {
-    *MASK_SETTINGS,
-    *VIDEO_SETTINGS,
-    *ENCODER_SETTINGS,
-    *DETECTOR_SETTINGS,
-    *TEMPLATE_SETTINGS,
-    *READING_SETTINGS,
+    **MASK_SETTINGS,
+    **VIDEO_SETTINGS,
+    **ENCODER_SETTINGS,
+    **DETECTOR_SETTINGS,
+    **TEMPLATE_SETTINGS,
+    **READING_SETTINGS,
 }
 # arguments of Python whose options have other names
 RENAMED = {"examples": "--example", "layout": "--as"}

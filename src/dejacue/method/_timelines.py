@@ -118,19 +118,16 @@ def _answer_rows(
 def _rows_of(vocabulary: Vocabulary, per_state: bool) -> dict[str, Ints]:
     """Return the answers of one vocabulary; kept with it. The first description of a state speaks
     for all of them."""
-    key = ("rows", per_state)
-    known: dict[str, Ints] | None = vocabulary.derived.get(key)
-    if known is None:
-        labels = vocabulary.labels
+
+    def compute() -> dict[str, Ints]:
+        labels, rows = vocabulary.labels, np.arange(len(vocabulary))
         if per_state:
             states = np.arange(len(vocabulary.states))
-            known = {"row": np.searchsorted(labels, states), "state": states}
-        else:
-            rows = np.arange(len(labels))
-            within_state = rows - np.searchsorted(labels, labels)
-            known = {"row": rows, "state": labels, "description": within_state}
-        vocabulary.derived[key] = known
-    return known
+            return {"row": np.searchsorted(labels, states), "state": states}
+        within_state = rows - np.searchsorted(labels, labels)
+        return {"row": rows, "state": labels, "description": within_state}
+
+    return vocabulary.once(("rows", per_state), compute)
 
 
 def _times_and_source(

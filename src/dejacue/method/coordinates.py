@@ -99,10 +99,7 @@ def query_directions(
     Computed once per vocabulary, which keeps them.
     """
     key = (coordinates.origin, pooling)
-    known: Directions | None = vocabulary.derived.get(key)
-    if known is None:
-        known = vocabulary.derived[key] = _directions(vocabulary, coordinates, pooling)
-    return known
+    return vocabulary.once(key, lambda: _directions(vocabulary, coordinates, pooling))
 
 
 def _directions(vocabulary: Vocabulary, coordinates: Coordinates, pooling: float) -> Directions:

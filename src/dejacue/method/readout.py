@@ -8,10 +8,10 @@ timeline(view)   everything it knows of one history, computed once, with its evi
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,9 +24,7 @@ from dejacue.method.coordinates import Coordinates, Directions, query_directions
 from dejacue.method.kernel import Answers, Engine, Ragged
 from dejacue.method.scan import Further, ScoredWindow
 from dejacue.records import Evidence, History, Note, Timeline, Vocabulary
-from dejacue.records.arrays import Floats, Ints
-
-T = TypeVar("T")
+from dejacue.records.arrays import Derived, Floats, Ints
 
 
 class HistoryBatch:
@@ -74,7 +72,7 @@ class HistoryBatch:
         return views
 
 
-class View(HistoryBatch):
+class View(Derived, HistoryBatch):
     """A view of one history, which caches what is computed from it."""
 
     def __init__(
@@ -88,18 +86,6 @@ class View(HistoryBatch):
         super().__init__([history], [vocabulary], coordinates, pooling, engine)
         self.history, self.vocabulary = history, vocabulary
         self._views = [self]
-        self._cache: dict[Hashable, Any] = {}
-
-    def once(self, key: Hashable, compute: Callable[[], T]) -> T:
-        """Return what ``compute`` gives, cached under the key as long as the view exists."""
-        value: T | None = self._cache.get(key)
-        if value is None:
-            value = self._cache[key] = compute()
-        return value
-
-    def put(self, key: Hashable, value: Any) -> None:
-        """Cache something that was computed elsewhere, in place of what ``once`` would."""
-        self._cache[key] = value
 
     @property
     def query_directions(self) -> Directions:

@@ -52,10 +52,7 @@ def segments(
         problem = f"the penalty of a segment must be a number above 0, not {penalty!r}"
         raise InputError(problem, field="penalty", value=penalty)
     key = ("segments", count, penalty, bridge)
-    known: tuple[Window, ...] | None = history.derived.get(key)
-    if known is None:
-        known = history.derived[key] = _segments(history, count, penalty, bridge)
-    return known
+    return history.once(key, lambda: _segments(history, count, penalty, bridge))
 
 
 def _segments(

@@ -198,10 +198,7 @@ class StateReadout(Readout):
     def smoothing_of(self, history: History) -> tuple[Ints, Floats]:
         """Return where stretches begin, and the weights of smoothing, cached with the history."""
         key = (self.smoothing_s, self.width, self.bridge)
-        known: tuple[Ints, Floats] | None = history.derived.get(key)
-        if known is None:
-            known = history.derived[key] = self._settings_of(history)
-        return known
+        return history.once(key, lambda: self._settings_of(history))
 
     def _settings_of(self, history: History) -> tuple[Ints, Floats]:
         if len(history.run_offsets) == 2:  # a single run, as most are: nothing to bridge

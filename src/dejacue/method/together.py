@@ -48,7 +48,7 @@ def locate_together(
     mean -= mean.mean(axis=1, keepdims=True)
     mean /= np.maximum(mean.std(axis=1, keepdims=True), MIN_SCALE)
     first = views[0]
-    first.put(("states", chosen), _answers(chosen, first, mean))
+    first.derived["states", chosen] = _answers(chosen, first, mean)
     timeline = plan.analyse(first, hints=True)
     names = " and ".join(history.encoder or "an unnamed encoder" for history, _ in pairs)
     averaged = Note(f"the evidence of {names}, averaged", "information")

@@ -13,7 +13,14 @@ from numpy.typing import NDArray
 
 from dejacue.errors import InputError, counted
 from dejacue.records._html import history_html
-from dejacue.records.arrays import as_array, check_names, feature_rows, frozen, optional_column
+from dejacue.records.arrays import (
+    Derived,
+    as_array,
+    check_names,
+    feature_rows,
+    frozen,
+    optional_column,
+)
 from dejacue.records.interval import Window
 
 MAX_FRAME = 1 << 53  # what every format counts exactly, and differences of which fit 64 bits
@@ -35,7 +42,7 @@ def _without_noise(seconds: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class History:
+class History(Derived):
     """One object seen over time: one embedding per *observed* frame.
 
     features       (N, d) float32 or float16; only the direction of a row matters
@@ -236,11 +243,6 @@ class History:
         """Return whether its frames are numbered differently from those of the file."""
         source = self.source_frames
         return source is not None and bool((source != self.frames).any())
-
-    @cached_property
-    def derived(self) -> dict[Any, Any]:
-        """Cache what the method computes from frames and times, which never change."""
-        return {}
 
     def unit_blocks(self) -> Iterator[NDArray[np.float64]]:
         """Yield its features at unit length, some frames at a time."""

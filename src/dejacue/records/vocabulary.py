@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dejacue.arguments import fits
 from dejacue.errors import InputError, counted, unknown
 from dejacue.records._html import escaped, table_html
-from dejacue.records.arrays import check_names, feature_rows, frozen
+from dejacue.records.arrays import Derived, check_names, feature_rows, frozen
 from dejacue.records.example import Example, examples_of
 
 COVERS = ("all", "some")
@@ -76,7 +76,7 @@ def _distinct(examples: Iterable[Example]) -> tuple[Example, ...]:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Vocabulary:
+class Vocabulary(Derived):
     """The closed list of alternatives: states, each with one or more descriptions.
 
     features holds one row per description, state after state in the order of ``states``;
@@ -274,11 +274,6 @@ class Vocabulary:
         copies = [times[k][text] for k, texts in enumerate(by_state) for text in texts]
         distinct = np.array([len(of_state) for of_state in times])
         return frozen(1.0 / (len(distinct) * distinct[self.labels] * np.array(copies)))
-
-    @cached_property
-    def derived(self) -> dict[Any, Any]:
-        """Cache what the method computes from the features, which never change."""
-        return {}
 
     def __len__(self) -> int:
         return len(self.labels)
