@@ -255,11 +255,8 @@ class StateWindow:
 
     @property
     def interval(self) -> Interval:
-        first, last = self.first, self.last
-        times_s = first.time_s, last.end_s
-        return Interval(
-            self.state, first.frame, last.frame, self.score, *times_s, kind="occurrence"
-        )
+        frames, times_s = (self.first.frame, self.last.frame), (self.first.time_s, self.last.end_s)
+        return Interval(self.state, *frames, self.score, *times_s, kind="occurrence")
 
 
 class Labeller:

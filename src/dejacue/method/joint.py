@@ -70,12 +70,11 @@ class Joint(StateReadout):
             if not valid:
                 problem = "the switch cost must be 0 or more, and the shortest stay 1 frame or more"
                 raise InputError(problem, field=name, value=getattr(self, name))
-        object.__setattr__(self, "switch", float(self.switch))
-        object.__setattr__(self, "stay", int(self.stay))
         if not isinstance(self.irreversible, bool):
             problem = f"irreversible must be true or false, not {self.irreversible!r}"
             raise InputError(problem, field="irreversible", value=self.irreversible)
-        object.__setattr__(self, "order", labelling.checked_order(self.order))
+        order = labelling.checked_order(self.order)
+        vars(self).update(switch=float(self.switch), stay=int(self.stay), order=order)
 
     @property
     def has_none(self) -> bool:

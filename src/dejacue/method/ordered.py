@@ -262,11 +262,7 @@ class EqualParts(Readout):
         states = order_of(self.order, view.history, view.vocabulary)
         edges = equal_parts(len(view.history), len(states))
         count = len(view.vocabulary.states)
-        start, end, absent = (
-            np.zeros(count, np.int64),
-            np.zeros(count, np.int64),
-            np.ones(count, bool),
-        )
+        (start, end), absent = np.zeros((2, count), np.int64), np.ones(count, bool)
         start[states], end[states], absent[states] = edges[:-1], edges[1:] - 1, False
         rows, flags = view.vocabulary.labels, absent if absent.any() else None
         answers = Answers.at(view.history.frames, start, end, np.zeros(count), None, None, flags)

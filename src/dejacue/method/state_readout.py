@@ -82,8 +82,7 @@ class StateReadout(Readout):
             "width": None if self.width is None else float(self.width),
             "bridge": AUTO if isinstance(self.bridge, str) else int(self.bridge),
         }
-        for name, value in plain.items():
-            object.__setattr__(self, name, value)
+        vars(self).update(plain)
 
     @property
     def query_pooling(self) -> float:

@@ -87,8 +87,7 @@ class History(Derived):
                     field=name,
                 )
             columns[name] = column
-        for name, value in columns.items():
-            object.__setattr__(self, name, value)
+        vars(self).update(columns)
         if self.made_with is not None:
             if not isinstance(self.made_with, Mapping):
                 problem = f"history {self.id}: made_with must map names to texts"
@@ -296,9 +295,12 @@ def seen_text(frames: NDArray[np.int64], seen: NDArray[np.bool_]) -> dict[str, s
     """Return what made_with says of the frames that an encoder saw; nothing, if it saw all."""
     if seen.all():
         return {}
-    chosen = frames[seen]
-    runs = np.split(chosen, np.flatnonzero(np.diff(chosen) != 1) + 1)
-    return {SEEN: " ".join(f"{run[0]}:{len(run)}" for run in runs)}
+    return {SEEN: " ".join(f"{run[0]}:{len(run)}" for run in runs_of(frames[seen]))}
+
+
+def runs_of(frames: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    """Return ascending frames in runs without a gap."""
+    return np.split(frames, np.flatnonzero(np.diff(frames) != 1) + 1)
 
 
 def _unit(rows: NDArray[Any]) -> NDArray[np.float64]:

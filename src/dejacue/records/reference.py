@@ -38,8 +38,7 @@ class Reference:
             "frames": None if self.frames is None else self._window(self.frames, "frames"),
             "states": self._checked_states(),
         }
-        for name, value in checked.items():
-            object.__setattr__(self, name, value)
+        vars(self).update(checked)
         self._check_inside()
         if self.descriptions is not None:
             object.__setattr__(self, "descriptions", self._checked_descriptions(self.descriptions))

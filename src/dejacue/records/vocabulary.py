@@ -109,8 +109,8 @@ class Vocabulary(Derived):
         self._check_examples(states, exemplified)
         self._check_covers()
         counts = [max(len(texts), 1) for texts in states.values()]
-        object.__setattr__(self, "states", states)
-        object.__setattr__(self, "labels", frozen(np.repeat(np.arange(len(counts)), counts)))
+        labels = frozen(np.repeat(np.arange(len(counts)), counts))
+        vars(self).update(states=states, labels=labels)
         if self.features is not None:
             rows = feature_rows(self.features, "vocabulary: features")
             if len(rows) != sum(counts):

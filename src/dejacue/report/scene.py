@@ -22,6 +22,7 @@ from dejacue.errors import InputError, extra, need
 from dejacue.method.questions import Question
 from dejacue.records import History, Interval, Timeline, Vocabulary, Window
 from dejacue.records._html import COLOURS
+from dejacue.records.history import runs_of
 from dejacue.records.timeline import plain
 from dejacue.report._timeline import Axis, curves
 
@@ -116,10 +117,8 @@ def scene(
 
 def _seen(history: History) -> list[Run]:
     """Return runs of frames that the encoder saw."""
-    frames = history.frames[history.seen]
-    ends = np.flatnonzero(np.diff(frames) != 1)
-    first, last = np.concatenate(([0], ends + 1)), np.concatenate((ends, [len(frames) - 1]))
-    return [(int(a), int(b)) for a, b in zip(frames[first], frames[last], strict=True)]
+    runs = runs_of(history.frames[history.seen])
+    return [(int(run[0]), int(run[-1])) for run in runs]
 
 
 def timeline_module() -> str:

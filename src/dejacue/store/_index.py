@@ -158,11 +158,8 @@ def sqlite_errors(folder: Path) -> Iterator[None]:
             remedy = "open it again"
             raise InputError("this store is closed", file=folder, remedy=remedy) from None
         if code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-            problem, remedy = (
-                "another process is writing to this store",
-                "wait until it has finished",
-            )
-            raise Busy(problem, file=folder, remedy=remedy) from None
+            problem = "another process is writing to this store"
+            raise Busy(problem, file=folder, remedy="wait until it has finished") from None
         if code & 0xFF == sqlite3.SQLITE_READONLY:
             raise _read_only(folder) from None
         if code & 0xFF == sqlite3.SQLITE_FULL or code == sqlite3.SQLITE_IOERR_SHMSIZE:
