@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dejacue import Finding, History, InputError, Reference, Vocabulary, locate
-from dejacue.learn import Calibrated, calibrated_fit, fit
+from dejacue.learn import Calibrated, calibrated, fit
 from dejacue.learn.calibrated import FEATURES, NOT_AHEAD
 from dejacue.method import LiveReading, Window
 from dejacue.method.localization import analyse
@@ -126,7 +126,7 @@ def test_the_weights_are_where_the_loss_is_flat() -> None:
         odds = values @ place[:-1] + place[-1]
         return weight @ (np.logaddexp(0, odds) - labels * odds) + place[:-1] @ place[:-1] / 2
 
-    weights = calibrated_fit.logistic(values, labels, weight)
+    weights = calibrated.logistic(values, labels, weight)
     for k in range(4):
         aside = np.zeros(4)
         aside[k] = 1e-4
@@ -136,7 +136,7 @@ def test_the_weights_are_where_the_loss_is_flat() -> None:
 
 def test_the_weights_are_found_where_labels_are_told_apart_without_error() -> None:
     values = np.array([[-1.0], [-2.0], [1.0], [2.0]] * 50) * 1e3
-    weights = calibrated_fit.logistic(values, (values[:, 0] > 0) * 1.0, np.full(200, 1e3))
+    weights = calibrated.logistic(values, (values[:, 0] > 0) * 1.0, np.full(200, 1e3))
     assert np.isfinite(weights).all()
     assert weights[0] > 0
 
@@ -144,7 +144,7 @@ def test_the_weights_are_found_where_labels_are_told_apart_without_error() -> No
 def test_inside_and_outside_weigh_the_same_and_so_do_histories(cups) -> None:
     scenes, references = cups
     pairs = [(scene.history, scene.vocabulary) for scene in scenes]
-    known, _ = calibrated_fit._labelled(pairs, references, "auto")
+    known, _ = calibrated._labelled(pairs, references, "auto")
     for labels in known:
         assert labels.weight[labels.inside].sum() == pytest.approx(0.5)
         assert labels.weight[~labels.inside].sum() == pytest.approx(0.5)
@@ -154,8 +154,8 @@ def test_histories_of_one_source_are_left_out_together(cups) -> None:
     scenes, references = cups
     sources = [replace(reference, component=f"v{k // 2}") for k, reference in enumerate(references)]
     pairs = [(scene.history, scene.vocabulary) for scene in scenes]
-    known, _ = calibrated_fit._labelled(pairs, sources, "auto")
-    folds = calibrated_fit._folds(known)
+    known, _ = calibrated._labelled(pairs, sources, "auto")
+    folds = calibrated._folds(known)
     assert len(folds) == 3
     for left, rest in folds:
         names = [{history.reference.component for history in part} for part in (left, rest)]

@@ -16,8 +16,7 @@ from dejacue.errors import InputError, in_file
 from dejacue.sources.atomic import check_place
 
 if TYPE_CHECKING:
-    from dejacue.learn.calibrated import Calibrated, Fitted
-    from dejacue.learn.calibrated_fit import Pair
+    from dejacue.learn.calibrated import Calibrated, Fitted, Pair
     from dejacue.records import History
 
 USAGE = "dejacue learn fit FINDING… REFERENCES.json -o MODEL.json"
@@ -51,7 +50,7 @@ def fit(
     encoder: o.EncoderName = None,
 ) -> None:
     """Fit a few weights to labels, and report whether they beat contrast."""
-    from dejacue.learn import calibrated_fit
+    from dejacue.learn import calibrated
 
     if len(files) < 2:
         raise InputError(f"give the findings, then the references: {USAGE}", field="files")
@@ -64,12 +63,12 @@ def fit(
         problem = "is a folder, but the last argument must be the references"
         raise InputError(problem, file=last, remedy=USAGE)
     names = None if features is None else [part.strip() for part in features.split(",")]
-    calibrated_fit.candidates(names, rule)
+    calibrated.candidates(names, rule)
     references = dejacue.files.read_references(last)
     ids = {reference.history_id for reference in references}
     pairs = [pair for place in places for pair in _pairs(place, ids, words, encoder)]
     with in_file(last):
-        model = calibrated_fit.fit(pairs, references, features=names, rule=rule)
+        model = calibrated.fit(pairs, references, features=names, rule=rule)
     _show(model)
     model.write(output)
     say_written(output, "model")

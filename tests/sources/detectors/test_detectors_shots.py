@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dejacue.sources.detectors.shots import ShotDetector
+from dejacue.sources.detectors.search import ShotDetector
 
 RATE = 25.0
 LENGTH = 30  # frames of each scene

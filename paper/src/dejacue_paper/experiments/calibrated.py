@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dejacue.evaluation import METRICS
-from dejacue.learn.calibrated import Calibrated, Fitted
-from dejacue.learn.calibrated_fit import RIDGE, fit
+from dejacue.learn.calibrated import RIDGE, Calibrated, Fitted, fit
 from dejacue_paper.experiments.corpus import Benchmark, Corpus
 from dejacue_paper.experiments.table import (
     FAMILY,

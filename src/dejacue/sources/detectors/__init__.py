@@ -2,7 +2,7 @@
 
 Detector        a picture and names → boxes with scores                 base.py
 load_detector   a name or a folder → a Detector                        search.py, zero_shot.py
-find_shots      a video → its shots                                    shots.py
+find_shots      a video → its shots                                    search.py
 find_objects    a video and names → where to start following objects   search.py
 """
 
