@@ -13,7 +13,15 @@ from PIL import Image
 from dejacue import Example, Finding, History, InputError, Vocabulary, find, load_encoder, locate
 from dejacue.evaluation import best_tiou
 from dejacue.files import read_vocabulary, write_history, write_vocabulary
-from dejacue.method import Contrast, Joint, Window, constrained, locate_many, next_question
+from dejacue.method import (
+    Contrast,
+    Joint,
+    Window,
+    constrained,
+    locate_many,
+    next_question,
+    questions,
+)
 from dejacue.method import _labelling as labelling
 from dejacue.method import known_frames as f
 from dejacue.method.kernel import compiled, engine
@@ -683,6 +691,12 @@ def test_questions_are_about_frames_that_are_not_known_and_the_same_each_time():
         assert sum(question.expects.values()) == pytest.approx(1)
         assert question.gain >= 0
     assert "frame" in str(asked[0])
+
+
+def test_an_exact_half_of_the_doubt_is_not_left_to_rounding():
+    unknown, believed = np.full(60, -1), np.zeros(60, np.int64)
+    for doubt in np.random.default_rng(0).uniform(1, 3, 50):
+        assert questions._divided(unknown, np.full(60, doubt), believed) == (29, 1.0)
 
 
 def test_questions_are_about_states_also_where_descriptions_speak_for_themselves():

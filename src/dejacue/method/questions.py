@@ -104,7 +104,8 @@ def _divided(labels: Ints, variance: Floats, believed: Ints) -> tuple[int, float
     totals = np.bincount(gaps, doubt, len(weights))
     widest = int((weights * totals).argmax())
     before = np.cumsum(np.where(gaps == widest, doubt, 0.0))
-    at = int(np.searchsorted(before, middles[widest] * before[-1]))
+    share = middles[widest] * (1 - 1e-9)  # an exact half is not left to rounding
+    at = int(np.searchsorted(before, share * before[-1]))
     return at, float(((gaps == widest) & (labels < 0)).mean())
 
 

@@ -228,9 +228,10 @@ def asked(corpora: Mapping[str, Corpus]) -> Result:
                 by_draw = [corpus.means(corpus.scores(read_all(corpus, d))) for d in named]
                 tables[kind] = np.mean(by_draw, axis=0)
                 if len(named) > 1:
+                    row = f"{name}: {count} answers, {kind}, deviation of draws"
                     deviations = np.std(np.mean(by_draw, axis=1), axis=0, ddof=1).tolist()
                     values += [
-                        Value(f"{name}: {count} answers, {kind}", metric, std, None, part="std")
+                        Value(row, metric, std, None)
                         for metric, std in zip(METRICS, deviations, strict=True)
                     ]
                 tables[f"no pixels, {kind}"] = _mean(
@@ -245,8 +246,7 @@ def asked(corpora: Mapping[str, Corpus]) -> Result:
                     row = f"{name}: {count} answers, asked for − {method}"
                     values += paired_values(row, dict(zip(METRICS, pairs, strict=True)), {})
     figure = partial(_curve_figure, {n: o for n, o in lines.items() if n not in ("VOST",)})
-    note = f"The references stand in for a person; grid, at random: means over {DRAWS} draws, "
-    note += "std: the deviation of their means."
+    note = f"The references stand in for a person; grid, at random: means over {DRAWS} draws."
     return Result(tuple(values), {}, (HALVES, note, FAMILY), {"examples": figure})
 
 
