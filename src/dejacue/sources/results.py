@@ -327,7 +327,7 @@ def read_references(
     """
     name = os.fspath(path)
     if (format := format_in(name)) is not None:
-        return _read_foreign(name, format, times=times, states=states, history=history)
+        return _read_foreign(name, format, times, states, history)
     references = _our_references(name)
     with in_file(name):
         for reference in references:
@@ -581,16 +581,10 @@ def _check_unique(records: Iterable[Any]) -> Iterator[Any]:
 
 
 def _read_foreign(
-    path: str | os.PathLike[str],
-    format: Format,
-    *,
-    times: Any = None,
-    states: Collection[str] | None = None,
-    history: str | None = None,
+    name: str, format: Format, times: Any, states: Collection[str] | None, history: str | None
 ) -> list[Reference]:
     """Read the references of a file; the arguments are those of ``read_references``."""
-    name = os.fspath(path)
-    spans = format.spans(path)
+    spans = format.spans(name)
     clocks = Clocks(times)
     with in_file(name):
         if not spans:

@@ -23,7 +23,10 @@ from dejacue.arguments import checked
 from dejacue.errors import InputError, unknown
 from dejacue.plugins import Registry
 from dejacue.records import Vocabulary
-from dejacue.sources.encoders.base import FORMS, TEMPLATES, Encoder, ImageEncoder
+from dejacue.sources.encoders.base import FORMS as FORMS
+from dejacue.sources.encoders.base import TEMPLATES as TEMPLATES
+from dejacue.sources.encoders.base import Encoder as Encoder
+from dejacue.sources.encoders.base import ImageEncoder as ImageEncoder
 from dejacue.sources.encoders.base import encode_vocabulary as _encode_vocabulary
 
 UNKNOWN_WORDS = "words that mini does not know: "
@@ -201,14 +204,3 @@ def accelerated() -> bool:
     from dejacue.sources.encoders.torch_models import choose_device
 
     return choose_device(None) != "cpu"
-
-
-__all__ = [
-    "FORMS",
-    "TEMPLATES",
-    "Encoder",
-    "ImageEncoder",
-    "encode_vocabulary",
-    "encoder_name",
-    "load_encoder",
-]
