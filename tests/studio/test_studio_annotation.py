@@ -345,6 +345,9 @@ def test_an_annotator_may_have_a_slash_in_the_name(studio) -> None:
     assert annotator.post(pass_, json=STATES).status_code == 201
     body = {"runs": runs(LABELS), "revision": annotator.get(pass_).json()["revision"]}
     assert annotator.put(pass_, json=body).status_code == 200
+    listed = client_of(studio).get("/api/annotations").json()
+    (target,) = (target for target in listed if target["id"] == "cup")
+    assert [row["annotator"] for row in target["passes"]] == ["a/b"]
 
 
 def test_an_invitation_opens_the_page_for_its_annotator_alone(studio) -> None:

@@ -410,7 +410,7 @@ def _status(target: AnnotationTarget, session: StudioSession) -> Json:
     rows, others = [], []
     for path in sorted(target.folder.glob(f"*{PASS}")):
         try:
-            pass_ = target.read(path.name.removesuffix(PASS))
+            pass_ = read_pass(path, complete=False)
         except InputError:
             continue
         mine = _labels_as(session, pass_.annotator)
