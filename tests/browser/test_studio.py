@@ -288,6 +288,29 @@ def test_the_keyboard_does_it_all_and_a_sheet_says_how(finding) -> None:
 
 
 @pytest.mark.long
+def test_j_k_l_play_back_pause_and_play_up_to_eight_times_as_fast(finding) -> None:
+    page = finding.page
+    speed = page.get_by_label("speed")
+    page.fill(".goto", "40")
+    page.keyboard.press("Enter")
+    finding.shows(40)
+    page.locator("h1").click()
+    page.keyboard.press("j")
+    finding.until("() => Number(document.querySelector('.shown').dataset.frame || 99) < 40")
+    page.keyboard.press("k")
+    finding.pause()
+    page.keyboard.press("Home")
+    finding.shows(0)
+    page.evaluate("""async () => { for (let times = 0; times < 4; times += 1) {
+      document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key: "l", bubbles: true }));
+      await new Promise(requestAnimationFrame);
+    } }""")
+    assert speed.input_value() == "8"
+    assert speed.locator("option").last.inner_text() == "8×"
+    finding.pause()
+
+
+@pytest.mark.long
 def test_a_window_is_played_in_a_loop_and_never_left(finding) -> None:
     page = finding.page
     start, end = map(int, finding.windows()["half full"][0].split(" – "))

@@ -153,6 +153,30 @@ def test_two_passes_become_references(labelled, workspace) -> None:
 
 
 @pytest.mark.long
+def test_a_tab_that_is_late_does_not_undo_a_decision_of_the_consensus(labelled) -> None:
+    user, page = labelled, labelled.page
+    user.expected = "409"
+    page.get_by_role("button", name="Start the consensus").click()
+    page.get_by_text("Difference 1 of 2").wait_for()
+    late = page.context.new_page()
+    late.goto(page.url)
+    late.get_by_text("Difference 1 of 2").wait_for()
+    page.locator("h1").click()
+    with page.expect_response(lambda response: response.request.method == "PUT") as written:
+        page.keyboard.press("1")
+    assert written.value.status == 200
+    late.locator("h1").click()
+    late.keyboard.press("3")
+    versions = late.get_by_role("dialog", name="Two versions")
+    versions.get_by_text("frames 18 – 21: none").wait_for()
+    versions.get_by_text("frames 18 – 21: full").wait_for()
+    versions.get_by_role("button", name="Keep theirs").click()
+    late.get_by_text("full / none → full").wait_for()
+    page.reload()
+    page.get_by_text("full / none → full").wait_for()
+
+
+@pytest.mark.long
 def test_whoever_labels_sees_neither_scores_nor_the_other_pass(labelled) -> None:
     page = labelled.page
     assert page.locator("nav").inner_text().split() == ["Workspace", "Annotate"]

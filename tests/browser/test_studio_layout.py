@@ -137,6 +137,8 @@ def test_an_opened_row_leaves_the_others_in_sight(address, desk) -> None:
     labels.last.get_by_role("button").first.click()  # its window is selected
     user.until("() => document.querySelectorAll('.tl-open').length === 1")
     assert user.page.evaluate(MEASURE)["rows"] == count
+    notes, answer = (user.page.locator(name).bounding_box() for name in (".notes", ".tl-plot"))
+    assert notes["y"] + notes["height"] <= answer["y"]  # what is doubtful stands over the answer
 
 
 @pytest.mark.long
@@ -204,8 +206,11 @@ def test_the_divider_gives_room_rows_open_and_the_pointer_shows_its_frame(many) 
     names = page.evaluate("""() => [...document.querySelectorAll(".tl-label, .answers button")]
       .filter((box) => box.scrollWidth > box.clientWidth + 1).length""")
     assert names == 0  # none overflows
-    page.get_by_label("pictures").select_option("intervals")
-    page.get_by_label("pictures").select_option("none")
+    pixels = "document.querySelector('.tl-plot canvas').toDataURL()"
+    for kind in ("intervals", "none"):  # each draws something else
+        before = page.evaluate(pixels)
+        page.get_by_label("pictures").select_option(kind)
+        user.until(f"(before) => {pixels} !== before", before)
     page.get_by_role("tab", name="Show it").click()
     panel = page.locator(".panel")
     assert panel.evaluate("(box) => box.scrollWidth <= box.clientWidth")
