@@ -302,7 +302,8 @@ def test_j_k_l_play_back_pause_and_play_up_to_eight_times_as_fast(finding) -> No
     page.keyboard.press("Home")
     finding.shows(0)
     page.evaluate("""async () => { for (let times = 0; times < 4; times += 1) {
-      document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key: "l", bubbles: true }));
+      const press = new KeyboardEvent("keydown", { key: "l", bubbles: true });
+      document.activeElement.dispatchEvent(press);
       await new Promise(requestAnimationFrame);
     } }""")
     assert speed.input_value() == "8"
