@@ -14,6 +14,7 @@ from dejacue.files import read_vocabulary, write_vocabulary
 from dejacue.method import Window
 from dejacue.method.localization import analyse
 from dejacue.method.strips import Border, Strip
+from dejacue.report.track_sheet import strip_sheet
 from dejacue_paper import generate
 
 EPISODES = [("empty", 60), ("filled", 80), ("empty", 40)]
@@ -262,12 +263,16 @@ def test_without_words_marks_name_the_states(tmp_path, dejacue, monkeypatch):
     scene = ("find", cup / "scene.mp4", "--masks", cup / "Annotations", "--encoder", "mini")
     ran = dejacue(*scene, "--mark", "full=3-5", "--mark", "none=12", "-o", out)
     assert (ran.code, out.exists()) == (2, False)  # a single state, refused before the work
+    ran = dejacue(*scene, "--strip", "--looks", "auto", "-o", out)
+    assert (ran.code, out.exists()) == (2, False)  # by what are frames to be chosen?
     ran = dejacue(*scene, "--strip", "-o", out)
     assert (ran.code, (out / "strip.png").is_file()) == (0, True), ran.err
     assert not (out / "finding.json").exists()
+    before = (out / "strip.png").read_bytes()
     marks = ("--mark", "full=3-5", "--mark", "empty=1,9-12")
-    assert dejacue(*scene, *marks, "-r", "joint", "-o", out).code == 0
+    assert dejacue(*scene, *marks, "--strip", "-r", "joint", "-o", out).code == 0
     finding = Finding.read(out)
+    assert (out / "strip.png").read_bytes() == strip_sheet(finding.strip()) != before
     frames = finding.strip(12).frames
     assert list(finding.vocabulary.states) == ["full", "empty"]
     assert finding.named["full"] == [Window(frames[2], frames[4])]

@@ -415,17 +415,19 @@ def _with_marks(
             return strip
 
         strip = finding.strip()
-        if outputs.strip and finding.meaningless is None:
-            written(strip)
         if outputs.marks is not None:
             finding = search.marked(finding, strip, outputs.marks)
-        elif asks() and finding.meaningless is None:
+            strip = finding.strip()  # with what is believed now
+        if outputs.strip and finding.meaningless is None:
+            written(strip)
+        asking = finding.meaningless is None and outputs.marks is None
+        if asking and asks():
             while (marked := _asked(search, finding, strip)) is not None:
                 finding = marked
                 if not finding.borders():
                     break
                 strip = written(finding.strip(8, border=finding.borders()[0]))
-        elif finding.meaningless is None:
+        elif asking:
             examples = ["open=3-6", "closed=8-12"]
             if finding.vocabulary is not None:
                 examples = [f"{next(iter(finding.vocabulary.states))}=3-6"]

@@ -147,6 +147,13 @@ def words_so_far(
     return replace(vocabulary, examples=examples, changes=changes)
 
 
+def check_all_looks(job: Job) -> None:
+    """Refuse a job in which the encoder is to see a part of the frames, chosen by nothing."""
+    if Looks.of(job.looks) is not None:
+        problem = f'looks "{job.looks}": which frames are needed depends on words or examples'
+        raise InputError(problem, field="looks", value=job.looks, remedy=f'use looks="{ALL}"')
+
+
 def pictures_of_examples(
     vocabulary: Vocabulary, observed: Observed, encoder: Encoder
 ) -> dict[str, list[Example]]:
@@ -199,9 +206,8 @@ def encode(
     plan     what the histories have to answer, where the encoder is to see a part of the frames
     preview  is shown what is known on the way
     """
-    if Looks.of(job.looks) is not None and plan is None:
-        problem = f'looks "{job.looks}": which frames are needed depends on words'
-        raise InputError(problem, field="looks", value=job.looks, remedy=f'use looks="{ALL}"')
+    if plan is None:
+        check_all_looks(job)
     observed = observed or job.observe(None, output, progress)
     encoder = encoder or job.load()
     info = EncoderInfo.of(encoder)

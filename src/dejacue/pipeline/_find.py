@@ -30,6 +30,7 @@ from dejacue.method.strips import marked as with_marks
 from dejacue.pipeline._encode import (
     Encoded,
     PreliminaryAnswers,
+    check_all_looks,
     encode,
     history_warnings,
     pictures_of_examples,
@@ -260,6 +261,8 @@ class Search:
         Looks.of(self.job.looks)
         if self.saved is not None:
             return [self._of_saved(self.saved)]
+        if self.unnamed:
+            check_all_looks(self.job)
         return self._of_video(single)
 
     def marked(self, finding: Finding, strip: Strip, marks: Mapping[str | None, Any]) -> Finding:

@@ -46,7 +46,10 @@ from dejacue.sources.video import Video
 
 MaskSource = Masks | StrPath | Mapping[int, Mapping[int, Any]]
 Objects = int | Iterable[int] | Iterable[Iterable[int]] | str | None
-TO_TRACK = "to track the object with SAM 2, pip install 'dejacue[track]'"
+TO_TRACK = (
+    "no tracker is installed, so the object may leave the box; to track the object with SAM 2, "
+    "pip install 'dejacue[track]'"
+)
 NOTHING_SAVED = "stopped; without a folder, nothing is kept"
 
 
