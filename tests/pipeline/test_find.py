@@ -36,7 +36,6 @@ from dejacue.method import Window, kernel
 from dejacue.pipeline import (
     EncoderOptions,
     Job,
-    ReadoutOptions,
     _find,
     _readout,
     apply_readout,
@@ -212,7 +211,7 @@ def test_the_stages_one_by_one_give_the_same(first, scene) -> None:
         )
     ).values()
     vocabulary, _ = encoded_words(scene / "vocabulary.yaml", encoded.history, encoder)
-    timeline = apply_readout(encoded.history, vocabulary, ReadoutOptions(diagnostics=True))
+    timeline = apply_readout(encoded.history, vocabulary, {"diagnostics": True})
     assert set(timeline.notes) < set(first.timeline.notes)
     expected = first.timeline.replace(notes=timeline.notes)
     assert timeline.to_dict() == expected.to_dict()

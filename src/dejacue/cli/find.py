@@ -182,7 +182,8 @@ def find(
     Without: dejacue find kitchen.mp4 --whole --encoder lite --strip -o out
     """
     from dejacue.cli.readouts import readout_from
-    from dejacue.pipeline import ReadoutOptions, Search, TrackerOptions, where_is
+    from dejacue.method.plan import ReadOptions
+    from dejacue.pipeline import Search, TrackerOptions, where_is
     from dejacue.sources.tracks import default_tracker
 
     texts = dict(o.pairs(settings, "--set", "KEY=VALUE, as in --set smoothing=0.8s"))
@@ -217,13 +218,13 @@ def find(
         encoder=encoder,
         looks=looks,
     )
-    reading = ReadoutOptions(
-        chosen,
-        values.get("coordinates"),
-        width,
-        top,
-        values.get("diagnostics", False),
-        values.get("kernel", "auto"),
+    reading = ReadOptions(
+        readout=chosen,
+        coordinates=values.get("coordinates"),
+        smoothing=width,
+        top=top,
+        diagnostics=values.get("diagnostics", False),
+        kernel=values.get("kernel", "auto"),
     )
     marks = None if mark is None else _marks(mark)
     examples = _more_examples(example, change, like)
@@ -517,20 +518,20 @@ def _default_folder(source: Path, name: str) -> Path:
 
 def _check(file: Path | None, folder: Path | None, outputs: Outputs, search: Search) -> None:
     """Refuse, before the work, outputs that cannot be written or that are read here."""
-    from dejacue.method.plan import as_readout
+    from dejacue.method.plan import DEFAULT_READOUT, as_readout
     from dejacue.method.strips import marked_states
     from dejacue.sources.findings import DOCUMENT, holds_finding
 
     if outputs.questions is not None and outputs.questions < 1:
         problem = f"--questions {outputs.questions}: give a number of frames, 1 or more"
         raise InputError(problem, field="questions", value=outputs.questions)
-    takes_examples = as_readout(search.readout_options.readout).takes_examples
-    if outputs.questions is not None and not takes_examples:
+    readout = as_readout(search.readout_options.get("readout", DEFAULT_READOUT))
+    if outputs.questions is not None and not readout.takes_examples:
         problem = "--questions works only with the readouts contrast and joint"
         raise InputError(f"{problem}, which use the answers", field="readout")
     if outputs.marks is not None and search.unnamed:
         marked_states(outputs.marks)
-    if search.marking and not takes_examples:
+    if search.marking and not readout.takes_examples:
         problem = "a strip works only with the readouts contrast and joint"
         raise InputError(f"{problem}, which use the marks", field="readout")
     inputs = [search.source, search.vocabulary, search.job.masks, outputs.references]

@@ -55,9 +55,8 @@ def locate(
 def analyse(history: History, vocabulary: Vocabulary, **options: Unpack[ReadOptions]) -> Timeline:
     """Return all that a readout says of a history: windows, evidence, occurrences, hints.
 
-    options   those of ``locate``, but for top None: as many windows as suit the readout
+    options   those of ``locate``, but for top, by default None: as many windows as suit the readout
     """
-    options.setdefault("top", None)
     plan = Plan.of(**options)
     check_pair(history, vocabulary)
     return plan.analyse(plan.view(history, vocabulary), hints=True)

@@ -130,7 +130,7 @@ class Plan:
         coordinates: str | Coordinates | None = None,
         readout: str | Readout = DEFAULT_READOUT,
         smoothing: int | None = None,
-        top: int | None = 1,
+        top: int | None = None,
         diagnostics: bool = False,
         kernel: str = "auto",
     ) -> Plan:

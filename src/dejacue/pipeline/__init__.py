@@ -13,7 +13,7 @@ reader must know is among the warnings of what is returned.
 
 from dejacue.pipeline._encode import Encoded, encode
 from dejacue.pipeline._find import Search, find, find_each
-from dejacue.pipeline._readout import ReadoutOptions, apply_readout
+from dejacue.pipeline._readout import apply_readout
 from dejacue.pipeline.finding import Finding
 from dejacue.pipeline.job import EncoderOptions, Job, VideoOptions
 from dejacue.pipeline.where import Observed, Where, track, where_is
@@ -28,7 +28,6 @@ __all__ = [
     "Job",
     "Made",
     "Observed",
-    "ReadoutOptions",
     "Search",
     "TrackerOptions",
     "TypedPrompts",

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,7 @@ from dejacue.errors import Cancelled, InputError, in_file, named
 from dejacue.method._timelines import in_frames
 from dejacue.method.coordinates import Coordinates
 from dejacue.method.looks import ALL, Looks
+from dejacue.method.plan import Plan, ReadOptions
 from dejacue.method.readout import Readout
 from dejacue.method.strips import Strip, states_of
 from dejacue.method.strips import marked as with_marks
@@ -41,7 +42,6 @@ from dejacue.pipeline._readout import (
     Examples,
     LoadedVocabulary,
     MoreExamples,
-    ReadoutOptions,
     VocabularySource,
     apply_readout,
     look_plan,
@@ -213,7 +213,7 @@ def _search(parameters: Mapping[str, Any]) -> Search:
         p.video,
         p.vocabulary,
         job,
-        ReadoutOptions(p.readout, p.coordinates, p.smoothing, p.top, p.diagnostics, p.kernel),
+        cast(ReadOptions, {name: getattr(p, name) for name in ReadOptions.__annotations__}),
         MoreExamples(p.examples, tuple(p.changes), teachers)
         if p.examples or p.changes or teachers
         else None,
@@ -236,7 +236,7 @@ class Search:
     source: Source
     vocabulary: VocabularySource | None
     job: Job
-    readout_options: ReadoutOptions = field(default_factory=ReadoutOptions)
+    readout_options: ReadOptions = field(default_factory=ReadOptions)
     examples: MoreExamples | None = None
     folder: StrPath | None = None
     pictures: bool = True
@@ -257,7 +257,7 @@ class Search:
 
     def findings(self, single: bool = False) -> list[Finding]:
         """Return a finding for each object; ``single``: refuse several."""
-        self.readout_options.check()  # before anything is opened
+        Plan.of(**self.readout_options)  # refuses what does not fit before anything is opened
         Looks.of(self.job.looks)
         if self.saved is not None:
             return [self._of_saved(self.saved)]
@@ -270,7 +270,7 @@ class Search:
         if finding.timeline is not None:
             return finding.mark(strip, marks)
         vocabulary = with_marks(finding.history, states_of(strip, marks), strip, marks)
-        return finding.with_words(vocabulary, **vars(self.readout_options))
+        return finding.with_words(vocabulary, **self.readout_options)
 
     @property
     def unnamed(self) -> bool:
@@ -307,7 +307,7 @@ class Search:
             encoder_options=job.encoder_options,
             name=place.name,
             examples=self.examples,
-            **vars(self.readout_options),
+            **self.readout_options,
         )
 
     def _of_video(self, single: bool) -> list[Finding]:

@@ -13,11 +13,10 @@ import numpy as np
 
 from dejacue.arguments import StrPath
 from dejacue.errors import InputError, in_file, named
-from dejacue.method.coordinates import Coordinates, check_pair
+from dejacue.method.coordinates import check_pair
 from dejacue.method.localization import analyse
 from dejacue.method.looks import Looks
-from dejacue.method.plan import Plan
-from dejacue.method.readout import Readout
+from dejacue.method.plan import Plan, ReadOptions
 from dejacue.method.teaching import Confirmed, taught
 from dejacue.pipeline.job import EncoderOptions
 from dejacue.records import History, Note, Timeline, Vocabulary
@@ -37,22 +36,6 @@ from dejacue.sources.looking import LookPlan
 
 Examples = Mapping[str | None, Any]
 VocabularySource = Vocabulary | Mapping[str, Any] | Sequence[str] | StrPath
-
-
-@dataclass(frozen=True)
-class ReadoutOptions:
-    """The options of ``find`` that say how states are read out of a history."""
-
-    readout: str | Readout = "contrast"
-    coordinates: str | Coordinates | None = None
-    smoothing: int | None = None
-    top: int | None = None
-    diagnostics: bool = False
-    kernel: str = "auto"
-
-    def check(self) -> None:
-        """Refuse options that do not fit each other, before anything is opened."""
-        Plan.of(**vars(self))
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,14 +178,14 @@ class LoadedVocabulary:
 def look_plan(
     looks: str | int,
     vocabulary: Vocabulary,
-    options: ReadoutOptions,
+    options: ReadOptions,
     show: Callable[[History], object] = lambda history: None,
 ) -> LookPlan | None:
     """Return what the encoder has to see frames for; None: all of them, whatever is asked."""
     budget = Looks.of(looks)
     if budget is None:
         return None
-    plan = Plan.of(**vars(options))
+    plan = Plan.of(**options)
 
     def read(history: History) -> Timeline:
         check_pair(history, vocabulary)
@@ -224,7 +207,7 @@ def look_plan(
 def apply_readout(
     history: History,
     vocabulary: Vocabulary,
-    options: ReadoutOptions | None = None,
+    options: ReadOptions | None = None,
     *,
     names: tuple[str, str] | None = None,
 ) -> Timeline:
@@ -233,4 +216,4 @@ def apply_readout(
     with named(f"{source} with {words}"):
         check_pair(history, vocabulary)
     with named(source):
-        return analyse(history, vocabulary, **vars(options or ReadoutOptions()))
+        return analyse(history, vocabulary, **(options or {}))

@@ -16,8 +16,9 @@ from dejacue.data.layouts import Clip, Dataset, clip_rows, open_dataset
 from dejacue.errors import InputError, named, unknown
 from dejacue.evaluation.evaluate import Evaluation, evaluate
 from dejacue.method.localization import locate_many
+from dejacue.method.plan import Plan
 from dejacue.method.readout import Readout
-from dejacue.pipeline._readout import LoadedVocabulary, ReadoutOptions
+from dejacue.pipeline._readout import LoadedVocabulary
 from dejacue.pipeline.ingest import ingest
 from dejacue.pipeline.ingest.writer import Ingested, check_encoder_of, encoder_of
 from dejacue.pipeline.job import EncoderOptions
@@ -157,7 +158,7 @@ def _readouts(readouts: Mapping[str, str | Readout] | Sequence[str]) -> dict[str
     if not chosen:
         raise InputError("no readout is given", field="readouts", remedy="give at least one")
     for readout in chosen.values():
-        ReadoutOptions(readout).check()
+        Plan.of(readout=readout)
     return chosen
 
 

@@ -10,7 +10,7 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Unpack, overload
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from dejacue.arguments import StrPath, checked, fits
 from dejacue.errors import InputError, shortened, unknown
 from dejacue.method.contrast import Contrast
 from dejacue.method.looks import ALL
-from dejacue.method.plan import READOUTS, readout_from
+from dejacue.method.plan import READOUTS, Plan, ReadOptions, readout_from
 from dejacue.method.questions import Question, next_question
 from dejacue.method.readout import Readout
 from dejacue.method.segmentation import segments
@@ -28,7 +28,6 @@ from dejacue.pipeline._readout import (
     Examples,
     LoadedVocabulary,
     MoreExamples,
-    ReadoutOptions,
     VocabularySource,
     apply_readout,
     look_plan,
@@ -142,7 +141,7 @@ class Finding:
         encoder_options: EncoderOptions | None = None,
         name: str | None = None,
         examples: MoreExamples | None = None,
-        **readout_options: Any,
+        **readout_options: Unpack[ReadOptions],
     ) -> Finding:
         """Return the finding for other words or another readout; nothing is decoded again. Where
         the encoder saw a part of the frames and their crops are kept, it sees what these need.
@@ -152,8 +151,7 @@ class Finding:
         examples          beside the words
         readout_options   readout, coordinates, top, …: those of ``find``, with its defaults
         """
-        chosen = ReadoutOptions(**readout_options)
-        chosen.check()
+        Plan.of(**readout_options)  # refuses what does not fit
         options = encoder_options or EncoderOptions(templates=self.made.prompts)
         check_teachers(examples.like if examples else (), self.history)
         same_words = vocabulary is None
@@ -167,7 +165,7 @@ class Finding:
         outdated += [] if encoded.elsewhere else [TAUGHT_BY]
         warnings = tuple(text for text in self.warnings if not text.startswith(tuple(outdated)))
         warnings += tuple(teacher_notes(examples.like if examples else (), self.history))
-        history = self._looked_further(encoded, chosen, model or encoder, options)
+        history = self._looked_further(encoded, readout_options, model or encoder, options)
         if history is not self.history:
             warnings = tuple(text for text in warnings if not text.startswith(ENCODER_SAW))
             warnings += tuple(saw_note(history))
@@ -175,7 +173,7 @@ class Finding:
             self,
             history=history,
             vocabulary=encoded,
-            timeline=apply_readout(history, encoded, chosen, names=names),
+            timeline=apply_readout(history, encoded, readout_options, names=names),
             warnings=(*warnings, *new_warnings),
             made=replace(self.made, prompts=options.templates),
         )
@@ -183,7 +181,7 @@ class Finding:
     def _looked_further(
         self,
         vocabulary: Vocabulary,
-        chosen: ReadoutOptions,
+        chosen: ReadOptions,
         encoder: Encoder | str | None,
         options: EncoderOptions,
     ) -> History:

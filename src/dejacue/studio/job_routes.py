@@ -7,7 +7,7 @@ import json
 from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, cast
 
 from fastapi import APIRouter, Request
 from fastapi.responses import StreamingResponse
@@ -15,7 +15,8 @@ from pydantic import Field, TypeAdapter
 
 from dejacue.errors import InputError
 from dejacue.method.looks import ALL, Looks
-from dejacue.pipeline import Job, ReadoutOptions, Search, VideoOptions, track, where_is
+from dejacue.method.plan import ReadOptions
+from dejacue.pipeline import Job, Search, VideoOptions, track, where_is
 from dejacue.pipeline.by_name import SEARCH_FILE, SearchByName, describe
 from dejacue.progress import Progress
 from dejacue.records import Note, Vocabulary
@@ -160,7 +161,7 @@ class FindBody(SamplingModel, WordsModel, ReadingSettings):
                 encoder=studio.encoder(self.encoder),
                 looks=self.looks,
             )
-            options = ReadoutOptions(**reading)
+            options = cast(ReadOptions, reading)
             search = Search(path, words, job, options, None, folder, progress=progress)
             finding = search.finding()
             studio.workspace.changed()

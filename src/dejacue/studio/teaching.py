@@ -14,8 +14,9 @@ from typing import Annotated, Any, NamedTuple
 from fastapi import APIRouter, Query
 
 from dejacue.errors import Cancelled, DejaCueError, InputError, one_line
+from dejacue.method.plan import ReadOptions
 from dejacue.method.teaching import taught
-from dejacue.pipeline import Finding, Job, ReadoutOptions, Search, Where, where_is
+from dejacue.pipeline import Finding, Job, Search, Where, where_is
 from dejacue.pipeline._readout import MoreExamples
 from dejacue.pipeline.by_name import read_search
 from dejacue.progress import Progress, silent
@@ -42,7 +43,7 @@ class Teachers:
 
     findings: Sequence[Finding]
     words: Vocabulary
-    options: ReadoutOptions
+    options: ReadOptions
 
     def search(
         self,
@@ -88,7 +89,7 @@ def confirmed_teachers(studio: Studio, ids: Sequence[str]) -> Teachers:
     else:  # the teachers alone show the states
         bare = taught(None, findings)
         words = replace(bare, object=words.object, covers=words.covers)
-    return Teachers(findings, words, ReadoutOptions(first.readout))
+    return Teachers(findings, words, ReadOptions(readout=first.readout))
 
 
 def apply_to_videos(
