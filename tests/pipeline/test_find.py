@@ -645,7 +645,7 @@ def test_without_a_video_there_are_no_clips(tmp_path) -> None:
         ({"masks": None, "box": (1, 2, 3, 10**400)}, "box: "),
         ({"masks": None, "prompts": 5}, "prompts 5"),
         ({"masks": None, "prompts": [5]}, "prompts .* not 5"),
-        ({"masks": None, "prompts": Prompt("x")}, "frame 'x'"),
+        ({"masks": None, "prompts": Prompt("x")}, "frame x: give the position"),
         ({"masks": None, "prompts": Prompt(0, True)}, "object True"),
         ({"masks": None, "prompts": Prompt(0, 1, (1, 2, "x", 4))}, "a box is"),
         ({"masks": None, "prompts": Prompt(points=(5, 5))}, "a point is"),
