@@ -235,6 +235,14 @@ def test_a_row_that_is_not_of_unit_length_is_refused(fake, file, key, factor):
         _ = fake.load().vost
 
 
+def test_a_signalling_nan_is_refused_without_a_warning(fake):
+    rows = fake.files["text"]["text_features"].astype(np.float64)
+    rows.view(np.uint64)[1, 0] = 0x7FF0000000000001
+    fake.files["text"]["text_features"] = rows
+    with refused(file=fake.folder / "data" / "text.npz", field="text_features"):
+        _ = fake.load().vost
+
+
 def test_prompt_variants_are_checked_when_they_are_asked_for(fake):
     prompts = fake.files["prompts"]
     prompts["text_features"] = prompts["text_features"] * 2

@@ -312,7 +312,8 @@ def _check_unit(rows: NDArray[Any], what: str) -> None:
     if rows.dtype.kind != "f":
         problem = f"{what} contains {rows.dtype} instead of numbers"
         raise InputError(problem, field=what, remedy="the file is damaged")
-    norms = np.linalg.norm(rows.astype(np.float64), axis=-1)
+    with np.errstate(all="ignore"):  # a signalling NaN in a damaged file
+        norms = np.linalg.norm(rows.astype(np.float64), axis=-1)
     off = np.flatnonzero(~(np.abs(norms.ravel() - 1) < UNIT_TOLERANCE))
     if off.size:
         raise InputError(
