@@ -315,6 +315,22 @@ def test_marks_on_a_strip_are_those_of_the_library(studio, client) -> None:
     assert shown["frames"] == list(after.strip(8, border=after.borders()[0]).frames)
 
 
+def test_a_state_that_nothing_shows_yet_can_be_marked_on_a_strip(studio, client) -> None:
+    words = Finding.read(studio.workspace.root / "cup").vocabulary.states
+    examples = [{"state": state, "start": n, "end": n} for n, state in enumerate(words)]
+    body = {"states": {state: [] for state in (*words, "tilted", "odd")}, "examples": examples}
+    shown = client.post("/api/findings/cup/strip", json=body).json()
+    assert not {"tilted", "odd"} & set(shown["believed"])
+    marks = {"tilted": [[3, 5]], **{state: [[6 + n, 6 + n]] for n, state in enumerate(words)}}
+    answer = client.post(
+        "/api/findings/cup/mark", json={**body, "frames": shown["frames"], "marks": marks}
+    )
+    assert answer.status_code == 200, answer.text
+    tilted = [mark for mark in answer.json()["examples"] if mark["state"] == "tilted"]
+    frames = shown["frames"]
+    assert [(mark["start"], mark["end"]) for mark in tilted] == [(frames[3], frames[5])]
+
+
 @pytest.mark.parametrize(
     "wrong",
     [{"marks": {"odd": [[0, 1]]}}, {"marks": {"full": [[3, 1]]}}, {"frames": [0, 10**6]}],

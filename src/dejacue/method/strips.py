@@ -226,10 +226,11 @@ def marked(
     for example in added:
         first, end = example.positions(history)
         new_labels[first:end] = names.index(example.state)
+    known = vocabulary.with_examples(_by_state(added))  # at no time is a state without any
     consistent = [
-        part for e in vocabulary.examples for part in _consistent(history, e, new_labels, names)
+        part for e in known.examples for part in _consistent(history, e, new_labels, names)
     ]
-    return replace(vocabulary, examples=consistent).with_examples(_by_state(added))
+    return replace(known, examples=consistent).with_examples()
 
 
 def states_of(strip: Strip, marks: Mapping[str | None, Any]) -> Vocabulary:

@@ -206,10 +206,21 @@ def compare(id: Id, body: CompareBody, studio: StudioDep, finding: FindingDep) -
     return answers
 
 
+def _with_shown_states(body: WordsModel) -> WordsModel:
+    """Return the words without states that neither words nor examples show yet."""
+    if body.states is None or body.examples is None:
+        return body
+    with_examples = {example.state for example in body.examples}
+    states = {
+        state: texts for state, texts in body.states.items() if texts or state in with_examples
+    }
+    return body.model_copy(update={"states": states})
+
+
 @router.post("/{id:path}/strip")
 def strip(id: Id, body: StripBody, studio: StudioDep, finding: FindingDep) -> Json:
     """Return frames side by side to be marked, and what is believed of each."""
-    again = reread(studio, finding, body, body)
+    again = reread(studio, finding, _with_shown_states(body), body)
     pictures = again.strip(body.count, border=_border(body.border))
     return {
         "frames": pictures.frames,
@@ -222,11 +233,21 @@ def strip(id: Id, body: StripBody, studio: StudioDep, finding: FindingDep) -> Js
 def mark(id: Id, body: MarkBody, studio: StudioDep, finding: FindingDep) -> Json:
     """Return the examples with what was marked on a strip, and the borders that are still open, the
     widest first; nothing is written."""
-    again = reread(studio, finding, body, body)
     frames = tuple(body.frames)
+    again = reread(studio, finding, _with_shown_states(body), body)
+    known = again.vocabulary
+    new = {
+        state: Example(state, (frames[first], frames[last]))
+        for state, spans in body.marks.items()
+        for first, last in spans[:1]
+        if 0 <= first <= last < len(frames) and state in (body.states or ())
+        if state not in known.states
+    }
+    states = {**known.states, **dict.fromkeys(new, ())}
+    known = replace(known, states=states, examples=(*known.examples, *new.values()))
     pictures = Strip(again.history, frames, (None,) * len(frames), _border(body.border))
     spans: dict[str | None, Any] = dict(body.marks.items())
-    words = marked(again.history, again.vocabulary, pictures, spans)
+    words = marked(again.history, known, pictures, spans)
     return {
         "examples": [_mark(again, example) for example in words.examples],
         "borders": [border._asdict() for border in open_borders(again.history, words)],
