@@ -45,19 +45,24 @@ typedef struct {
     uint16_t count[LONGEST + 1], symbols[288];
 } Codes;
 
-static int codes_make(Codes *c, const uint8_t *lengths, int n) {
+/* As in zlib, codes must use up all bits, unless there are none or, where `single`, one of a bit. */
+static int codes_make(Codes *c, const uint8_t *lengths, int n, int single) {
     uint16_t first[LONGEST + 2] = {0};
     unsigned next[LONGEST + 2] = {0};
     memset(c, 0, sizeof *c);
     for (int s = 0; s < n; s++) c->count[lengths[s]]++;
     c->count[0] = 0;
     unsigned code = 0;
+    int spare = 1, longest = 0;
     for (int len = 1; len <= LONGEST; len++) {
+        spare = 2 * spare - c->count[len];
+        if (c->count[len]) longest = len;
         code = (code + (len > 1 ? c->count[len - 1] : 0)) << 1;
         if (code + c->count[len] > 1u << len) return -1; /* more codes than there can be */
         next[len] = code;
         first[len + 1] = (uint16_t)(first[len] + c->count[len]);
     }
+    if (spare > 0 && longest && !(single && longest == 1)) return -1;
     for (int s = 0; s < n; s++) {
         const int len = lengths[s];
         if (!len) continue;
@@ -102,7 +107,7 @@ static int codes_of_block(Bits *b, Codes *literal, Codes *distance) {
     const int n = (int)bits_take(b, 5) + 257, m = (int)bits_take(b, 5) + 1;
     const int k = (int)bits_take(b, 4) + 4;
     for (int i = 0; i < k; i++) lengths[order[i]] = (uint8_t)bits_take(b, 3);
-    if (n > 286 || m > 30 || codes_make(literal, lengths, 19)) return -1;
+    if (n > 286 || m > 30 || codes_make(literal, lengths, 19, 0)) return -1;
     memset(lengths, 0, sizeof lengths);
     for (int i = 0; i < n + m;) {
         const int s = codes_read(literal, b);
@@ -115,15 +120,16 @@ static int codes_of_block(Bits *b, Codes *literal, Codes *distance) {
         if (i + times > n + m) return -1;
         while (times--) lengths[i++] = value;
     }
-    return codes_make(literal, lengths, n) || codes_make(distance, lengths + n, m) ? -1 : 0;
+    if (!lengths[256]) return -1; /* no end */
+    return codes_make(literal, lengths, n, 1) || codes_make(distance, lengths + n, m, 1) ? -1 : 0;
 }
 
 static void codes_fixed(Codes *literal, Codes *distance) {
     uint8_t lengths[288];
     for (int s = 0; s < 288; s++) lengths[s] = s < 144 ? 8 : s < 256 ? 9 : s < 280 ? 7 : 8;
-    codes_make(literal, lengths, 288);
-    memset(lengths, 5, 30);
-    codes_make(distance, lengths, 30);
+    codes_make(literal, lengths, 288, 0);
+    memset(lengths, 5, 32); /* two of which mean nothing */
+    codes_make(distance, lengths, 32, 0);
 }
 
 static int64_t copy_back(uint8_t *out, int64_t at, int64_t distance, int64_t n) {

@@ -173,3 +173,35 @@ def test_a_large_picture_is_refused_before_it_is_read(tmp_path) -> None:
     path.write_bytes(png_of(flat(30, 200, 1), np.zeros(30, int)))
     with pixel_limit(5999), refused(file=path, field="max_pixels", value=6000):
         read_picture(path)
+
+
+def block_of_zeros(count: int, distances: list[int]) -> bytes:
+    """Return a zlib stream of zeros: one block whose codes of distances, never used, have these
+    lengths of 1 or 2 bits."""
+    lengths = {18: "0", 1: "10", 2: "11"}  # of code lengths: many zeros, 1, 2
+    order = (16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1)
+
+    def number(value: int, bits: int) -> str:
+        return f"{value:0{bits}b}"[::-1]
+
+    text = "1" + number(2, 2) + number(0, 5) + number(len(distances) - 1, 5)
+    text += number(len(order) - 4, 4) + "".join(number(len(lengths.get(k, "")), 3) for k in order)
+    text += lengths[1] + "".join(lengths[18] + number(zeros - 11, 7) for zeros in (138, 117))
+    text += lengths[1] + "".join(lengths[length] for length in distances) + "0" * count + "1"
+    packed = [int(text[at : at + 8][::-1], 2) for at in range(0, len(text), 8)]
+    return b"\x78\x9c" + bytes(packed) + struct.pack(">I", zlib.adler32(bytes(count)))
+
+
+@pytest.mark.parametrize(("distances", "whole"), [([1], True), ([2, 2], False), ([2], False)])
+def test_codes_that_leave_bits_unused_are_refused_as_zlib_refuses_them(tmp_path, distances, whole):
+    stream = block_of_zeros(5 * 4, distances)
+    if whole:
+        assert zlib.decompress(stream) == bytes(20)
+    else:
+        with pytest.raises(zlib.error):
+            zlib.decompress(stream)
+    head = struct.pack(">IIBBBBB", 4, 4, 8, 0, 0, 0, 0)
+    parts = ((b"IHDR", head), (b"IDAT", stream), (b"IEND", b""))
+    path = tmp_path / "x.png"
+    path.write_bytes(SIGNATURE + b"".join(chunk(*part) for part in parts))
+    assert (read_flat_png(path) is not None) == whole
