@@ -34,7 +34,7 @@ from _common import Parser, replace_missing_packages
 
 replace_missing_packages()
 from dejacue.sources.detectors import find_objects
-from dejacue.sources.detectors.zero_shot import GroundingDino, _image_processor
+from dejacue.sources.detectors.zero_shot import GroundingDino
 from dejacue.sources.tracks.base import Prompt
 from dejacue.sources.tracks.sam2 import (
     Sam2Tracker,
@@ -143,7 +143,8 @@ def random_detector(device: str, side: int, small: bool) -> GroundingDino:
         transformers.MMGroundingDinoConfig(**more)
     )
     shortest, longest = (round(edge * side / MODEL_SIDE) for edge in DETECTOR_EDGES)
-    images = _image_processor("GroundingDino")(
+    pillow = getattr(transformers, "GroundingDinoImageProcessorPil", None)
+    images = (pillow or transformers.GroundingDinoImageProcessor)(
         size={"shortest_edge": shortest, "longest_edge": longest}
     )
     with tempfile.TemporaryDirectory() as folder:
