@@ -120,6 +120,10 @@ class PicturesInMemory(Video):
         for at, image in enumerate(self.images):
             yield Frame(at, at, at / 25, None, image)
 
+    def frames_at(self, indices, *, late=False):
+        wanted = set(indices)
+        return (frame for frame in self.late() if frame.index in wanted)
+
 
 def random_detector(device: str, side: int, small: bool) -> GroundingDino:
     """Return LLMDet with random weights; small: not of the published size."""
