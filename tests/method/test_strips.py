@@ -258,6 +258,7 @@ def test_the_command_line_writes_a_strip_and_takes_marks(tmp_path, dejacue, monk
     assert Window(frames[2], frames[5]) in Finding.read(tmp_path / "asked").named["full"]
 
 
+@pytest.mark.long
 def test_without_words_marks_name_the_states(tmp_path, dejacue, monkeypatch):
     cup, out = write_demo(tmp_path / "cup"), tmp_path / "out"
     scene = ("find", cup / "scene.mp4", "--masks", cup / "Annotations", "--encoder", "mini")

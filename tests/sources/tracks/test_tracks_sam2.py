@@ -193,6 +193,7 @@ def test_prompted_frames_beyond_the_models_limit_keep_only_their_pointer() -> No
     assert whole == [13, 30]
 
 
+@pytest.mark.long
 def test_objects_do_not_depend_on_each_other_and_may_join_late() -> None:
     images = frames(24)
     together, first, second = (tracker().session() for _ in range(3))
