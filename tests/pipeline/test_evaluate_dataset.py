@@ -219,9 +219,13 @@ def test_a_data_set_without_words_or_times_says_so(tmp_path) -> None:
 
 
 class Credulous(Mini):
-    """mini, as if it knew every picture."""
+    """mini, as if it knew every picture: an encoder of another name, which nobody judges."""
 
     knows_pictures = staticmethod(Encoder.knows_pictures)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.name = self.identity = "credulous"
 
 
 @pytest.mark.long
