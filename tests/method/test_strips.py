@@ -289,6 +289,12 @@ def test_without_words_marks_name_the_states(tmp_path, dejacue, monkeypatch):
     assert Finding.read(out).named["full"] == [Window(frames[2], frames[4])]
 
 
+def test_named_windows_leave_out_frames_that_are_not_in_the_history():
+    sample, finding = made()
+    words = sample.vocabulary.with_examples(empty=[5, 10_000])
+    assert replace(finding, vocabulary=words).named == {"empty": [Window(5, 5)]}
+
+
 def test_the_smallest_histories_have_strips():
     sample = generate(1, frames=40)
     for count in (1, 2, 3):

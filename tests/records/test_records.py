@@ -917,3 +917,8 @@ def test_the_ends_of_some_rows_are_those_among_all() -> None:
     assert history.ends_s.tolist() == pytest.approx([1.0, 1.5, 3.0, 3.4, 3.9])
     for rows in ([1], [4], [2, 4, 0]):
         assert np.array_equal(history.ends_of(np.array(rows)), history.ends_s[rows])
+
+
+def test_a_number_too_large_for_a_column_is_refused_with_its_name() -> None:
+    with refused(field="end"):
+        Timeline.of([Interval("a", 0, 1 << 63, 1.0)], {"a": ["a 1"]}, history_id="h")

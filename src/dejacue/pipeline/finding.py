@@ -271,8 +271,9 @@ class Finding:
         frames = self.history.frames
         for example in self.vocabulary.facts:
             first, end = example.positions(self.history)
-            window = Window(int(frames[first]), int(frames[end - 1]))
-            windows.setdefault(example.state, []).append(window)
+            if first < end:  # else the object is not seen there
+                window = Window(int(frames[first]), int(frames[end - 1]))
+                windows.setdefault(example.state, []).append(window)
         return windows
 
     @property

@@ -219,7 +219,10 @@ class Timeline(Tabular):
             values = numbered[name] if name in numbered else [getattr(row, name) for row in rows]
             if missing is None or not {None, missing}.issuperset(values):
                 known = [missing if value is None else value for value in values]
-                columns[name] = np.array(known, _dtype(missing))
+                try:
+                    columns[name] = np.array(known, _dtype(missing))
+                except OverflowError:
+                    raise InputError("an interval has a number too large", field=name) from None
         why = [row.diagnostics for row in rows]
         return cls(
             [Subject(history_id, encoder, states, in_order(notes))],
