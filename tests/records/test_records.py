@@ -922,3 +922,8 @@ def test_the_ends_of_some_rows_are_those_among_all() -> None:
 def test_a_number_too_large_for_a_column_is_refused_with_its_name() -> None:
     with refused(field="end"):
         Timeline.of([Interval("a", 0, 1 << 63, 1.0)], {"a": ["a 1"]}, history_id="h")
+
+
+def test_times_of_a_damaged_store_are_no_overflow() -> None:
+    columns = {**vars(History(np.eye(3))), "times_s": np.array([0.0, 1e300, 1.5e300])}
+    assert History.trusted(**columns).ends_of(np.array([1])).tolist() == [1.5e300]

@@ -37,7 +37,8 @@ MEANINGLESS = "meaningless"  # in made_with: why nothing that is read from it ha
 
 def _without_noise(seconds: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return sums of seconds without the noise of their last bits: 0.8, not 0.7999999999999999."""
-    decimal = np.round(seconds, 9)
+    with np.errstate(over="ignore"):  # of seconds without number; they stay as they are
+        decimal = np.round(seconds, 9)
     return np.where(np.abs(decimal - seconds) <= 4 * np.spacing(seconds), decimal, seconds)
 
 
