@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import subprocess
@@ -111,6 +112,8 @@ def test_pages_for_language_models_are_there(site) -> None:
 
 @pytest.mark.parametrize("width", [390, 1280])
 def test_the_site_opens_from_disk_and_is_searched(site, chromium, width) -> None:
+    from playwright.sync_api import TimeoutError
+
     context = chromium.new_context(viewport={"width": width, "height": 900})
     page = context.new_page()
     urls, errors = [], []
@@ -127,14 +130,16 @@ def test_the_site_opens_from_disk_and_is_searched(site, chromium, width) -> None
         page.goto((site / f"{name}.html").as_uri())
         wide = page.evaluate("document.documentElement.scrollWidth - innerWidth")
         assert wide <= 0, name
-    page.goto((site / "index.html").as_uri())
-    if width < 600:
-        page.locator("label[for=__search]").first.click()
-    search, result = (page.locator(f".md-search{part}") for part in ("__input", "-result__item"))
-    while not result.first.is_visible():  # what is typed before the theme listens is not heard
-        search.fill("")
-        search.fill("bridging")
-        page.wait_for_timeout(2000)
+    for _ in range(10):  # what is typed before the theme listens is not heard: from the beginning
+        page.goto((site / "index.html").as_uri())
+        if width < 600:
+            page.locator("label[for=__search]").first.click()
+        page.locator(".md-search__input").fill("bridging")
+        with contextlib.suppress(TimeoutError):
+            page.locator(".md-search-result__item").first.wait_for(timeout=10_000)
+            break
+    else:
+        pytest.fail("the search gives no result")
     assert not errors
     assert not [url for url in urls if not url.startswith(("file:", "data:", "blob:"))]
     context.close()
