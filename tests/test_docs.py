@@ -84,7 +84,7 @@ def test_every_command_line_in_the_documentation_exists() -> None:
 
 
 def anchors(page: Path) -> set[str]:
-    """What GitHub and the site call the headings of a page; code blocks have none."""
+    """Return what GitHub and the site call the headings of a page; code blocks have none."""
     text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
     heads = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 from helpers.errors import refused
+from helpers.passes import sequences
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,17 +18,6 @@ from dejacue_paper.evaluation.annotators import agreement, boundary_sensitivity
 from dejacue_paper.evaluation.resampling import nested_mean
 
 STATES = ("nearly empty", "partly filled", "nearly full")
-
-
-def sequences(table: list[list[int]], labels: tuple[str, ...]) -> tuple[list[str], list[str]]:
-    """Return two passes with this confusion table: rows are the first pass, columns the second."""
-    pairs = [
-        (labels[i], labels[j])
-        for i, row in enumerate(table)
-        for j, count in enumerate(row)
-        for _ in range(count)
-    ]
-    return [a for a, _ in pairs], [b for _, b in pairs]
 
 
 def test_the_arithmetic_of_the_published_agreement() -> None:

@@ -7,23 +7,13 @@ import math
 import numpy as np
 import pytest
 from helpers.errors import refused
+from helpers.passes import sequences
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dejacue.evaluation.agreement import cohen_kappa
 
 PAIRS = st.lists(st.tuples(*[st.sampled_from("abcd")] * 2), min_size=1, max_size=60)
-
-
-def sequences(table: list[list[int]], labels: tuple[str, ...]) -> tuple[list[str], list[str]]:
-    """Return two passes with this confusion table: rows are the first pass, columns the second."""
-    pairs = [
-        (labels[i], labels[j])
-        for i, row in enumerate(table)
-        for j, count in enumerate(row)
-        for _ in range(count)
-    ]
-    return [a for a, _ in pairs], [b for _, b in pairs]
 
 
 def test_kappa_of_the_textbook_table() -> None:

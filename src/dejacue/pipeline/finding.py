@@ -524,7 +524,6 @@ def check_teachers(teachers: Iterable[Confirmed], history: HasOrigin | Encoder) 
             name = history.name if isinstance(history, Encoder) else encoder_name(history)
             remedy = f"encode it again: {_command(teacher, name)}"
         problem = f'teacher {teacher.history.id} was encoded with "{before}", not with "{identity}"'
-        remedy = remedy
         raise InputError(problem, field="like", value=before, remedy=remedy)
 
 

@@ -56,7 +56,7 @@ def plain(value: Any) -> Any:
 
 
 class Tabular(ABC):
-    """What has named columns, as tables of other libraries."""
+    """Gives its named columns as tables of other libraries."""
 
     __slots__ = ()
 

@@ -196,7 +196,7 @@ class MomentDocument(SpanDocument, kw_only=True):
 
 
 class RetrievalDocument(_HistoryDocument, kw_only=True):
-    """What earlier versions wrote instead of a timeline."""
+    """Holds what earlier versions wrote instead of a timeline."""
 
     moments: list[MomentDocument]
 

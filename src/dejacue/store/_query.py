@@ -58,7 +58,7 @@ _PACKED = (
 
 
 class IndexEntry(NamedTuple):
-    """Where the rows of a history are, and its columns in the index."""
+    """Says where the rows of a history are, and its columns in the index."""
 
     segment: int
     slot: int

@@ -123,8 +123,8 @@ class StripBody(WordsModel, ReadingSettings):
 
 
 class MarkBody(WordsModel, ReadingSettings):
-    """What a person saw on the pictures of a strip: state ("none": none of them) → first and last
-    picture of each stretch, counted from 0."""
+    """Says what a person saw on the pictures of a strip: state ("none": none of them) → first and
+    last picture of each stretch, counted from 0."""
 
     frames: Annotated[list[Frame], Field(min_length=2, max_length=100)]
     border: BorderModel | None = None

@@ -350,7 +350,7 @@ class RayOptions:
 
 @dataclass(frozen=True, eq=False)
 class IngestRun:
-    """All that an engine needs to make histories of items.
+    """Holds all that an engine needs to make histories of items.
 
     items      each once; total: how many there are
     decoding   what other processes need to know
