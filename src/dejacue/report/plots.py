@@ -39,7 +39,6 @@ def evidence_figure(
 
     if timeline.evidence is None:
         problem = f"timeline of {timeline.history_id}: has no evidence to draw"
-        problem = problem
         remedy = "make it with dejacue.find, or dejacue.method.localization.analyse"
         raise InputError(problem, field="timeline", remedy=remedy)
     rows = curves(history, timeline)
