@@ -193,6 +193,18 @@ INLINE void turn(uint8_t *out, int64_t out_step, const uint8_t *in, int64_t in_s
 #endif
 }
 
+/* 16 bytes become `fill` where the mask, of 0 and 1, is 0 */
+INLINE void blank(uint8_t *pixels, const uint8_t *mask, int fill) {
+#if defined(__SSE2__)
+    const __m128i grey = _mm_set1_epi8((char)fill), old = _mm_loadu_si128((__m128i *)pixels);
+    const __m128i keep = _mm_sub_epi8(_mm_setzero_si128(), _mm_loadu_si128((__m128i *)mask));
+    const __m128i kept = _mm_and_si128(_mm_xor_si128(old, grey), keep);
+    _mm_storeu_si128((__m128i *)pixels, _mm_xor_si128(kept, grey));
+#else
+    for (int r = 0; r < BAND; r++) pixels[r] = mask[r] ? pixels[r] : (uint8_t)fill;
+#endif
+}
+
 static int64_t rounded(int64_t n) { return (n + BAND - 1) / BAND * BAND; }
 
 typedef struct {
@@ -223,14 +235,9 @@ INLINE void turn_band(Work *w, int y, int from, int to) {
     }
     for (int x = 0; x < n; x += BAND) turn(w->keep + x * BAND, BAND, mask + x, step);
     for (int x = 0; x < 3 * n; x += BAND) turn(w->turned + x * BAND, BAND, image + x, 3 * step);
-    const uint8_t fill = (uint8_t)w->fill;
     for (int x = 0; x < n; x++)
-        for (int c = 0; c < 3; c++) {
-            uint8_t *restrict pixels = w->turned + x * LINE + c * BAND;
-            const uint8_t *restrict keep = w->keep + x * BAND;
-            for (int r = 0; r < BAND; r++)
-                pixels[r] = (uint8_t)(fill ^ ((pixels[r] ^ fill) & -keep[r]));
-        }
+        for (int c = 0; c < LINE; c += BAND)
+            blank(w->turned + x * LINE + c, w->keep + x * BAND, w->fill);
 }
 
 /* The first pass of a band; bands with little of the object have few columns to filter. */
