@@ -253,19 +253,39 @@ def test_a_segment_that_is_too_large_to_wait_is_decoded_whole(clip, monkeypatch)
     assert facts(open_video(path, stride=5)) == expected
 
 
-@pytest.mark.parametrize("stored", [0, 9, 17, 20])
-@pytest.mark.parametrize("name", ["closed groups", "pyramid"])
+@pytest.mark.parametrize("stored", [0, 5, 17, 23])
+@pytest.mark.parametrize("name", ["closed groups", "pyramid", "hevc", "hevc open", "av1", "vp9"])
 def test_damage_is_reported_as_by_a_pass_that_decodes_all(clip, tmp_path, name, stored) -> None:
     content = bytearray(clip(name).read_bytes())
     with av.open(str(clip(name))) as source:
         packets = [(p.pos, p.size) for p in source.demux(video=0) if p.size]
     at, size = packets[stored]
-    content[at + 5 : at + size] = bytes(size - 5)
+    content[at + 5 : at + size] = bytes(max(0, size - 5))
     path = tmp_path / f"damaged{clip(name).suffix}"
     path.write_bytes(content)
-    whole, sparse = open_video(path, stride=4, threads=1), open_video(path, stride=4, threads=1)
-    assert facts(sparse) == facts(decoded_all(whole))
-    assert sparse.problems == whole.problems
+    for sampling in ({"stride": 4}, {"stride": 5}):
+        whole, sparse = (open_video(path, threads=1, **sampling) for _ in range(2))
+        assert facts(sparse) == facts(decoded_all(whole))
+        assert sparse.problems == whole.problems
+    everything = open_video(path)
+    places = [(source, round(25 * (time_s or 0))) for _, source, time_s, _ in facts(everything)]
+    assert all(source == place for source, place in places)
+    assert len(places) + len(everything.problems) == COUNT
+
+
+@pytest.mark.parametrize("name", ["hevc", "hevc open"])
+def test_stamps_in_disorder_are_no_damage(clip, tmp_path, name) -> None:
+    path = tmp_path / "disordered.mp4"
+    with av.open(str(clip(name))) as source, av.open(str(path), "w") as copy:
+        stream = copy.add_stream_from_template(source.streams.video[0])
+        for packet in source.demux(video=0):
+            if packet.size:
+                packet.pts, packet.stream = packet.dts, stream
+                copy.mux(packet)
+    video = open_video(path)
+    everything = facts(video)
+    assert (len(everything), video.problems) == (COUNT - 2, [])  # two lie before the edit list
+    assert [f[1:] for f in facts(open_video(path, stride=5))] == [f[1:] for f in everything[::5]]
 
 
 def test_a_truncated_file_says_so_when_it_is_sampled(clip, tmp_path) -> None:

@@ -29,12 +29,13 @@ from numpy.typing import NDArray
 
 from dejacue.errors import InputError, brief, first_line, lacks_memory
 from dejacue.sources._sampling import Choose, Picture, Sampling, Unreadable
-from dejacue.sources._sparse import SparseDecoder, Undecidable
+from dejacue.sources._sparse import ShownPackets, SparseDecoder, Undecidable
 from dejacue.sources.sizes import check_size
 
 PLANAR_FORMATS = ("yuv420p", "yuvj420p")  # a part of a frame is a part of each plane
 GPU_FORMAT = "nv12"  # of frames that a GPU decoded: the same numbers, laid out otherwise
 GROUP_PIXELS = 64  # converted together, or a multiple of it
+MAX_REORDERED_FRAMES = 16  # that a decoder of any codec keeps back
 MAX_PLAYLIST_BYTES = 1 << 20
 _LISTED = re.compile(r"^(?!#)(.+)$", re.MULTILINE)
 _LISTED_URI = re.compile(r'URI="([^"]+)"')
@@ -46,7 +47,7 @@ _KEPT: deque[Container] = deque()  # whose files are open
 
 
 class _Damage(Exception):
-    """Decoding failed while several frames were being decoded in parallel."""
+    """Frames must be decoded again in another way."""
 
 
 class Container:
@@ -150,18 +151,22 @@ class Container:
     def pictures(self, report: Callable[[str], None]) -> Generator[Picture]:
         """Yield all frames in order; one that cannot be decoded keeps its place."""
         count = 0
-        with closing(self._decode("AUTO", report)) as fast:
-            try:
-                for picture in fast:
+        # threads may lose good frames next to a bad one: decode again, one at a time; and again
+        # without expecting a frame of each packet, where stamps turn out to be in disorder
+        for expecting, threads in itertools.product((True, False), ("AUTO", "SLICE")):
+            shortfall: list[str] = []
+            decoding = self._decode(threads, expecting, shortfall.append)
+            with closing(decoding), suppress(_Damage):
+                for picture in itertools.islice(_settled(decoding), count, None):
                     count += 1
                     yield picture
+                for sentence in shortfall:
+                    report(sentence)
                 return
-            except _Damage:
-                pass  # threads may lose good frames next to a bad one: decode again, one at a time
-        with closing(self._decode("SLICE", report)) as exact:
-            yield from itertools.islice(exact, count, None)
 
-    def _decode(self, threads: str, report: Callable[[str], None]) -> Generator[Picture]:
+    def _decode(
+        self, threads: str, expecting: bool, report: Callable[[str], None]
+    ) -> Generator[Picture]:
         import av
 
         with self.opened() as container:
@@ -170,7 +175,7 @@ class Container:
             if self._threads is not None or self._hardware:
                 stream.codec_context.thread_count = 1 if self._hardware else self._threads
             end = StreamEnd(container, stream)
-            timestamps = _Timestamps()
+            timestamps = _Timestamps(ShownPackets(container, stream) if expecting else None)
             converter = DisplayConverter(self._hardware)
             for packet in end.packets():
                 timestamps.feed(packet)
@@ -183,6 +188,8 @@ class Container:
                     timestamps.fail(packet)
                 for frame in frames:
                     for missing in timestamps.missing_before(frame):
+                        if threads != "SLICE":
+                            raise _Damage
                         yield Picture(end.time_s(missing), None, _lost)
                     yield Picture(
                         end.time_s(frame.pts),
@@ -263,17 +270,23 @@ class _Timestamps:
     """The timestamps that were fed to the decoder and have not come out.
 
     A packet may rightly give no frame (a hidden reference, the far side of an edit list), so a
-    timestamp that is passed over is a lost frame only from an error on, to the next key frame.
+    timestamp that is passed over is a lost frame only if the packet says that it is shown, or from
+    an error on, to the next key frame.
     """
 
-    def __init__(self) -> None:
-        self.waiting: list[int] = []
+    def __init__(self, packets: ShownPackets | None) -> None:
+        self.waiting: list[tuple[int, bool]] = []  # and whether it must come out
+        self._packets = packets
+        self._latest = -math.inf  # of those that came out; stamps below it go back
+        self._missing: set[int] = set()  # those that had to come out
         self._broken: int | None = None  # the latest timestamp that failed
         self._unstamped = 0  # failures without one
 
     def feed(self, packet: Any) -> None:
-        if packet.pts is not None and not packet.is_discard:
-            heapq.heappush(self.waiting, packet.pts)
+        if packet.size and packet.pts is not None and not packet.is_discard:
+            expected = self._packets is not None and self._packets.must_show(packet)
+            expected = expected and packet.pts > self._latest
+            heapq.heappush(self.waiting, (packet.pts, expected))
 
     def fail(self, packet: Any) -> None:
         if packet.pts is None:
@@ -283,12 +296,17 @@ class _Timestamps:
 
     def missing_before(self, frame: Any) -> list[int | None]:
         """Return the timestamps that should have come before this frame, which came."""
+        if frame.pts in self._missing:
+            raise _Damage
         passed = []
-        while self.waiting and frame.pts is not None and self.waiting[0] < frame.pts:
+        while self.waiting and frame.pts is not None and self.waiting[0][0] < frame.pts:
             passed.append(heapq.heappop(self.waiting))
-        if self.waiting and self.waiting[0] == frame.pts:
+        if self.waiting and self.waiting[0][0] == frame.pts:
             heapq.heappop(self.waiting)
         missing = self._lost(passed)
+        self._missing.update(pts for pts, expected in passed if expected)
+        if frame.pts is not None:
+            self._latest = frame.pts
         if self._broken is not None and frame.key_frame and (frame.pts or 0) > self._broken:
             self._broken = None
         return missing
@@ -296,9 +314,10 @@ class _Timestamps:
     def missing_at_end(self) -> list[int | None]:
         return self._lost(sorted(self.waiting))
 
-    def _lost(self, passed: list[int]) -> list[int | None]:
+    def _lost(self, passed: list[tuple[int, bool]]) -> list[int | None]:
         unstamped, self._unstamped = self._unstamped, 0
-        return [None] * unstamped + (list(passed) if self._broken is not None else [])
+        broken = self._broken is not None
+        return [None] * unstamped + [pts for pts, expected in passed if expected or broken]
 
 
 class StreamEnd:
@@ -397,6 +416,16 @@ def _listed(streams: list[Any]) -> str:
 
 def _lost() -> NDArray[np.uint8]:
     raise Unreadable("damaged data")
+
+
+def _settled(pictures: Iterator[Picture]) -> Iterator[Picture]:
+    """Hold a lost frame, and those behind it, until it cannot come late any more."""
+    held: deque[Picture] = deque()
+    for picture in pictures:
+        held.append(picture)
+        while held and (held[0].load is not _lost or len(held) > MAX_REORDERED_FRAMES):
+            yield held.popleft()
+    yield from held
 
 
 class Undisplayed:

@@ -5,12 +5,16 @@ two points at which a decoder can start lies a segment: one without a frame that
 not decoded, and of the others neither what comes after the last such frame nor, in H.264 and HEVC,
 pictures that no other refers to. Where the packets do not tell enough (another codec or container,
 stamps that are missing or repeat, damage), ``Undecidable`` is raised, and all must be decoded.
+
+Damage to what is not decoded stays unknown: then pixels that a decoder invents may differ, and the
+number of frames behind one that H.264 loses without an error.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -26,6 +30,10 @@ MAX_SEGMENT_BYTES = 128 << 20  # of packets that wait until their segment ends; 
 
 class Undecidable(Exception):
     """The packets do not tell which of them are needed; the text says why."""
+
+
+class Joined(Undecidable):
+    """Several streams were joined here: pictures behind it may rightly not be shown."""
 
 
 class Traits(NamedTuple):
@@ -82,7 +90,6 @@ class SparseDecoder:
         self._depth = 0  # the highest layer so far
         self._place = (-1, 0)  # number of the segment, and how many of its packets were fed
         self._fed: dict[int, tuple[int, int, Stamp] | None] = {}  # and did not come out
-        self._last = -1
         self.reached_end = False
         self._context.options = {"err_detect": "explode"}  # doubtful data is decoded by the others
 
@@ -176,12 +183,13 @@ class SparseDecoder:
             if frame.pts not in self._fed:
                 raise Undecidable("a frame has another stamp than its packet")
             item = self._fed.pop(frame.pts)
+            if any(pts < frame.pts for pts in self._fed):
+                raise Undecidable("a packet gave no frame, or too late")
             if item is None:
                 continue
+            if frame.is_corrupt:
+                raise Undecidable("a frame is damaged")
             index, source, stamp = item
-            if frame.is_corrupt or source <= self._last:
-                raise Undecidable("frames are damaged or out of order")
-            self._last = source
             convert = self._converter
             load, late = partial(convert.rgb, frame), partial(convert.late, frame)
             yield index, source, Picture(stamp.time_s, None, load, late)
@@ -192,6 +200,31 @@ class SparseDecoder:
             yield from self._taken(None)
         if self._fed:
             raise Undecidable("a packet gave no frame")
+
+
+class ShownPackets:
+    """Tells which packets must give a frame: in HEVC and AV1, whose decoders pass over damaged ones
+    without an error, all but those that refer to pictures of another stream."""
+
+    def __init__(self, container: Any, stream: Any) -> None:
+        self._traits: Callable[[memoryview], Traits] | None = None
+        self._starts = 0  # since the stream began
+        with suppress(Undecidable):
+            if stream.codec_context.codec.canonical_name in ("hevc", "av1"):
+                self._traits = _traits_of(container, stream)
+
+    def must_show(self, packet: Any) -> bool:
+        if self._traits is None or packet.is_discard:
+            return False
+        leading = False
+        try:
+            traits = self._traits(memoryview(packet))
+            self._starts, leading = self._starts + traits.start, traits.leading
+        except Joined:
+            self._starts = 0
+        except (IndexError, Undecidable):
+            pass  # it is damaged
+        return self._starts > leading
 
 
 def _traits_of(container: Any, stream: Any) -> Callable[[memoryview], Traits]:
@@ -236,7 +269,7 @@ def _hevc(data: memoryview, width: int) -> Traits:
     for unit in _units(data, width):
         kind, depth = unit[0] >> 1 & 63, (unit[1] & 7) - 1
         if kind in (16, 17, 18, 22, 23, 36, 37):  # pictures behind it may not be shown
-            raise Undecidable("it was joined of several")
+            raise Joined("it was joined of several")
         if kind < 22 and traits is None and not (unit[0] & 1 or unit[1] >> 3):  # of the base layer
             layer = depth if kind < 16 and kind % 2 == 0 else None
             traits = Traits(kind >= 19, kind in (19, 20), kind in (8, 9), layer, depth)
