@@ -376,36 +376,20 @@ static PyObject *box(PyObject *self, PyObject *args) {
 
 static PyObject *labels(PyObject *self, PyObject *args) {
     (void)self;
-    Py_buffer stream, out, room;
+    Py_buffer stream, out;
     int height, width, depth, failed = 1;
-    if (!PyArg_ParseTuple(args, "y*w*w*iii", &stream, &out, &room, &height, &width, &depth))
-        return NULL;
+    uint8_t seen[256] = {0};
+    if (!PyArg_ParseTuple(args, "y*w*iii", &stream, &out, &height, &width, &depth)) return NULL;
     const int fits = height > 0 && width > 0 && out.len == (int64_t)height * width &&
-                     (depth == 1 || depth == 2 || depth == 4 || depth == 8) &&
-                     room.len >= png_room(height, width, depth);
+                     (depth == 1 || depth == 2 || depth == 4 || depth == 8);
     Py_BEGIN_ALLOW_THREADS
-    if (fits) failed = png_labels(stream.buf, stream.len, out.buf, room.buf, height, width, depth);
+    if (fits) failed = png_labels(stream.buf, stream.len, out.buf, height, width, depth, seen);
     Py_END_ALLOW_THREADS
     PyBuffer_Release(&stream);
     PyBuffer_Release(&out);
-    PyBuffer_Release(&room);
     if (!fits) return PyErr_SetString(PyExc_ValueError, "the buffers do not fit the sizes"), NULL;
-    return PyBool_FromLong(!failed);
-}
-
-/* Which bytes occur. Masks are flat: a word like the one before it tells nothing new. */
-static void occurring(const uint8_t *data, int64_t length, uint8_t *seen) {
-    uint64_t last = 0, word;
-    int64_t i = 0;
-    if (length) seen[data[0]] = 1;
-    memset(&last, length ? data[0] : 0, sizeof last);
-    for (; i + 8 <= length; i += 8) {
-        memcpy(&word, data + i, 8);
-        if (word == last) continue;
-        last = word;
-        for (int k = 0; k < 8; k++) seen[data[i + k]] = 1;
-    }
-    for (; i < length; i++) seen[data[i]] = 1;
+    if (failed) Py_RETURN_NONE;
+    return PyBytes_FromStringAndSize((const char *)seen, sizeof seen);
 }
 
 static PyObject *values(PyObject *self, PyObject *args) {

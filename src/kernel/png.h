@@ -1,7 +1,8 @@
 /* The numbers of a flat PNG, faster than zlib: masks are long runs, which are copied as such.
  *
- *   deflate ──▶ filtered rows ──▶ rows ──▶ one byte a pixel
+ *   deflate ──▶ a window of filtered rows ──▶ rows ──▶ one byte a pixel, and which bytes occur
  *
+ * The window slides: it stays in the cache, with as much of the past as deflate looks back at.
  * Only what is whole and ordinary is read; of all else png_labels() says no, and the caller asks
  * Pillow, which also knows what is wrong with it.
  */
@@ -13,6 +14,11 @@
 
 #define QUICK 10 /* bits of a code that are looked up at once */
 #define LONGEST 15
+#define LONGEST_MATCH 258
+#define FARTHEST 32768 /* bytes that a match looks back */
+#define WINDOW 65536   /* bytes that are inflated before they are read as rows */
+#define PIECE 1024     /* bytes that are moved at once: more become one slow instruction */
+#define BLOCK 512      /* bytes that are added to a checksum at once */
 
 typedef struct {
     const uint8_t *in;
@@ -21,24 +27,37 @@ typedef struct {
     int count;
 } Bits;
 
-static void bits_fill(Bits *b) {
-    while (b->count <= 56) {
+static void bits_fill(Bits *b) { /* to 56 bits at least */
+    if (b->length - b->at >= 8) {
+        uint64_t eight = 0;
+        for (int k = 0; k < 8; k++) eight |= (uint64_t)b->in[b->at + k] << 8 * k;
+        b->bits |= eight << b->count;
+        b->at += (63 - b->count) / 8;
+        b->count |= 56;
+    }
+    while (b->count < 56) {
         b->bits |= (uint64_t)(b->at < b->length ? b->in[b->at] : 0) << b->count;
         b->at++;
         b->count += 8;
     }
 }
 
-static unsigned bits_take(Bits *b, int n) { /* at most 32 */
-    bits_fill(b);
+static unsigned bits_next(Bits *b, int n) { /* of those that are there */
     const unsigned found = (unsigned)(b->bits & ((UINT64_C(1) << n) - 1));
     b->bits >>= n;
     b->count -= n;
     return found;
 }
 
+static unsigned bits_take(Bits *b, int n) {
+    bits_fill(b);
+    return bits_next(b, n);
+}
+
+static int64_t bits_taken(const Bits *b) { return 8 * b->at - b->count; }
+
 /* Whether more was taken than there is. */
-static int bits_short(const Bits *b) { return b->at - b->count / 8 > b->length; }
+static int bits_short(const Bits *b) { return bits_taken(b) > 8 * b->length; }
 
 typedef struct {
     uint16_t quick[1 << QUICK]; /* symbol · 16 + length; 0: a longer code, or none */
@@ -76,8 +95,7 @@ static int codes_make(Codes *c, const uint8_t *lengths, int n, int single) {
     return 0;
 }
 
-static int codes_read(const Codes *c, Bits *b) { /* -1: no such code */
-    bits_fill(b);
+INLINE int codes_read(const Codes *c, Bits *b) { /* -1: no such code */
     const unsigned found = c->quick[b->bits & ((1u << QUICK) - 1)];
     if (found) {
         b->bits >>= found & 15;
@@ -110,6 +128,7 @@ static int codes_of_block(Bits *b, Codes *literal, Codes *distance) {
     if (n > 286 || m > 30 || codes_make(literal, lengths, 19, 0)) return -1;
     memset(lengths, 0, sizeof lengths);
     for (int i = 0; i < n + m;) {
+        bits_fill(b);
         const int s = codes_read(literal, b);
         if (s < 0 || (s == 16 && !i)) return -1;
         int times = 1;
@@ -132,21 +151,147 @@ static void codes_fixed(Codes *literal, Codes *distance) {
     codes_make(distance, lengths, 32, 0);
 }
 
-static int64_t copy_back(uint8_t *out, int64_t at, int64_t distance, int64_t n) {
-    if (distance == 1) {
-        memset(out + at, out[at - 1], (size_t)n);
-        return at + n;
+/* Where rows go, and the window that they come through. */
+typedef struct {
+    uint8_t *window;
+    int64_t capacity, at, taken; /* of the window; filled; of these, read as rows */
+    int64_t left, zeros;         /* bytes that are still to come; that came last, and are 0 */
+    int64_t step, width;         /* bytes of a row, numbers of a row */
+    int depth;
+    uint8_t *out, *packed;
+    const uint8_t *above; /* the row before, or zeros */
+    uint32_t sum, sums;   /* of Adler's checksum */
+    uint8_t *seen;        /* 256 marks: which numbers occur */
+} Rows;
+
+/* Adds bytes to the checksum. */
+FAST static void adler(Rows *r, const uint8_t *p, int64_t n) {
+    for (; n > 0; p += BLOCK, n -= BLOCK) {
+        const int some = n < BLOCK ? (int)n : BLOCK; /* so many do not overflow 32 bits */
+        uint32_t sum = 0, weighted = 0;
+        uint8_t any = 0; /* most of a mask is not the object */
+        for (int k = 0; k < some; k++) any |= p[k];
+        if (any)
+            for (int k = 0; k < some; k++) sum += p[k], weighted += (uint32_t)(some - k) * p[k];
+        r->sums = (r->sums + (uint32_t)some * r->sum + weighted) % 65521;
+        r->sum = (r->sum + sum) % 65521;
     }
-    while (n > 0) { /* what is copied may be copied again: twice as much each time */
-        const int64_t some = n < distance ? n : distance;
-        memcpy(out + at, out + at - distance, (size_t)some);
-        at += some, n -= some, distance += some;
-    }
-    return at;
 }
 
-static int64_t inflate_codes(Bits *b, const Codes *literal, const Codes *distance, uint8_t *out,
-                             int64_t at, int64_t size) {
+/* Which bytes occur. Masks are flat: where the least and the greatest are neighbours, there are no
+ * others, and a word like the one before it tells nothing new. */
+FAST static void occurring(const uint8_t *data, int64_t length, uint8_t *seen) {
+    uint8_t least = 255, greatest = 0;
+    for (int64_t i = 0; i < length; i++) {
+        least = data[i] < least ? data[i] : least;
+        greatest = data[i] > greatest ? data[i] : greatest;
+    }
+    if (greatest - least < 2) {
+        seen[least] = seen[greatest] = 1;
+        return;
+    }
+    uint64_t last, word;
+    int64_t i = 0;
+    seen[data[0]] = 1;
+    memset(&last, data[0], sizeof last);
+    for (; i + 8 <= length; i += 8) {
+        memcpy(&word, data + i, 8);
+        if (word == last) continue;
+        last = word;
+        for (int k = 0; k < 8; k++) seen[data[i + k]] = 1;
+    }
+    for (; i < length; i++) seen[data[i]] = 1;
+}
+
+static uint8_t paeth(int a, int b, int c) {
+    const int pa = abs(b - c), pb = abs(a - c), pc = abs(a + b - 2 * c);
+    return (uint8_t)(pa <= pb && pa <= pc ? a : pb <= pc ? b : c);
+}
+
+/* Undoes the filter of a row of bytes. */
+static int unfilter(int kind, uint8_t *restrict out, const uint8_t *restrict row,
+                    const uint8_t *restrict above, int64_t n) {
+    uint8_t left = 0;
+    switch (kind) {
+    case 0: memcpy(out, row, (size_t)n); return 0;
+    case 1:
+        for (int64_t k = 0; k < n;) {
+            uint64_t eight = 1;
+            if (k + 8 <= n) memcpy(&eight, row + k, 8);
+            if (!eight) { /* eight pixels that are as the one before */
+                memset(out + k, left, 8);
+                k += 8;
+            } else {
+                left = out[k] = (uint8_t)(row[k] + left);
+                k++;
+            }
+        }
+        return 0;
+    case 2:
+        for (int64_t k = 0; k < n; k++) out[k] = (uint8_t)(row[k] + above[k]);
+        return 0;
+    case 3:
+        for (int64_t k = 0; k < n; k++) left = out[k] = (uint8_t)(row[k] + (left + above[k]) / 2);
+        return 0;
+    case 4:
+        for (int64_t k = 0; k < n; k++)
+            left = out[k] = (uint8_t)(row[k] + paeth(left, above[k], k ? above[k - 1] : 0));
+        return 0;
+    default: return -1;
+    }
+}
+
+/* Reads a row, which begins with its filter. */
+static int row_read(Rows *r, const uint8_t *row, int zeros) {
+    uint8_t *bytes = r->depth == 8 ? r->out : r->packed;
+    if (zeros) { /* what adler() and unfilter() would do */
+        r->sums = (uint32_t)((r->sums + (r->step + 1) % 65521 * r->sum) % 65521);
+        memset(bytes, 0, (size_t)r->step);
+    } else {
+        adler(r, row, r->step + 1);
+        if (unfilter(row[0], bytes, row + 1, r->above, r->step)) return -1;
+    }
+    r->above = bytes;
+    if (r->depth < 8) {
+        r->packed = r->packed == r->window - r->step ? r->packed - r->step : r->window - r->step;
+        for (int64_t x = 0; x < r->width; x++) {
+            const int shift = 8 - r->depth - (int)(x * r->depth % 8);
+            r->out[x] = (uint8_t)(bytes[x * r->depth / 8] >> shift & ((1 << r->depth) - 1));
+        }
+    }
+    if (zeros) r->seen[0] = 1;
+    else occurring(r->out, r->width, r->seen);
+    r->out += r->width;
+    return 0;
+}
+
+/* Reads the rows that are complete, and keeps room for another match in the window. */
+static int rows_read(Rows *r) {
+    const int zeros = r->zeros >= r->at - r->taken;
+    for (; r->at - r->taken > r->step; r->taken += r->step + 1)
+        if (row_read(r, r->window + r->taken, zeros)) return -1;
+    if (r->at <= r->capacity - LONGEST_MATCH) return 0;
+    int64_t past = r->at - FARTHEST < r->taken ? r->at - FARTHEST : r->taken;
+    r->at -= past, r->taken -= past;
+    for (int64_t k = 0; k < r->at; k += PIECE)
+        memmove(r->window + k, r->window + past + k, (size_t)(r->at - k < PIECE ? r->at - k : PIECE));
+    return 0;
+}
+
+static void copy_back(Rows *r, int64_t distance, int64_t n) {
+    uint8_t *out = r->window + r->at;
+    r->at += n, r->left -= n;
+    r->zeros = distance == 1 && r->zeros ? r->zeros + n : 0;
+    if (distance == 1) memset(out, out[-1], (size_t)n);
+    else
+        while (n > 0) { /* what is copied may be copied again: twice as much each time */
+            const int64_t some = n < distance ? n : distance;
+            memcpy(out, out - distance, (size_t)some);
+            out += some, n -= some, distance += some;
+        }
+}
+
+static int inflate_codes(Bits *b, const Codes *literal, const Codes *distance, Rows *r) {
     static const uint16_t lengths[29] = {3,  4,  5,  6,  7,  8,  9,  10, 11,  13,  15,  17,  19,  23, 27,
                                          31, 35, 43, 51, 59, 67, 83, 99, 115, 131, 163, 195, 227, 258};
     static const uint8_t more[29] = {0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2,
@@ -155,130 +300,86 @@ static int64_t inflate_codes(Bits *b, const Codes *literal, const Codes *distanc
                                        33,  49,  65,  97,  129, 193,  257,  385,  513,  769,
                                        1025, 1537, 2049, 3073, 4097, 6145, 8193, 12289, 16385, 24577};
     for (;;) {
-        const int s = codes_read(literal, b);
+        if (r->at - r->taken > r->step || r->at > r->capacity - LONGEST_MATCH)
+            if (rows_read(r)) return -1;
+        bits_fill(b); /* a match has at most 15 + 5 + 15 + 13 bits */
+        const uint64_t before = b->bits;
+        const int count = b->count, s = codes_read(literal, b);
         if (s < 0 || bits_short(b)) return -1;
         if (s < 256) {
-            if (at == size) return -1;
-            out[at++] = (uint8_t)s;
+            if (!r->left--) return -1;
+            r->window[r->at++] = (uint8_t)s;
+            r->zeros = s ? 0 : r->zeros + 1;
             continue;
         }
-        if (s == 256) return at;
+        if (s == 256) return 0;
         if (s > 285) return -1;
-        const int64_t n = lengths[s - 257] + (int64_t)bits_take(b, more[s - 257]);
+        int64_t n = lengths[s - 257] + (int64_t)bits_next(b, more[s - 257]);
         const int d = codes_read(distance, b);
         if (d < 0 || d > 29) return -1;
-        const int64_t back = steps[d] + (int64_t)bits_take(b, d < 4 ? 0 : d / 2 - 1);
-        if (back > at || n > size - at) return -1;
-        at = copy_back(out, at, back, n);
+        const int64_t back = steps[d] + (int64_t)bits_next(b, d < 4 ? 0 : d / 2 - 1);
+        if (back > r->at) return -1;
+        /* where the same bits follow, it is one longer match */
+        const int used = count - b->count;
+        const uint64_t mask = (UINT64_C(1) << used) - 1;
+        const int64_t one = n, most = r->capacity - r->at - one;
+        for (; n <= most; n += one) {
+            if (b->count < used) bits_fill(b);
+            if ((b->bits ^ before) & mask) break;
+            bits_next(b, used);
+        }
+        if (n > r->left) return -1;
+        copy_back(r, back, n);
     }
 }
 
-FAST static uint32_t adler(const uint8_t *p, int64_t n) {
-    uint32_t a = 1, b = 0;
-    while (n > 0) {
-        const int some = n < 4096 ? (int)n : 4096; /* so many do not overflow 32 bits */
-        uint32_t sum = 0, weighted = 0;
-        uint8_t any = 0; /* most of a mask is not the object */
-        for (int k = 0; k < some; k++) any |= p[k];
-        if (any)
-            for (int k = 0; k < some; k++) sum += p[k], weighted += (uint32_t)(some - k) * p[k];
-        b = (b + (uint32_t)some * a % 65521 + weighted % 65521) % 65521;
-        a = (a + sum) % 65521;
-        p += some, n -= some;
-    }
-    return b << 16 | a;
-}
-
-/* 0 if a zlib stream holds exactly `size` bytes. */
-static int inflate_whole(const uint8_t *in, int64_t length, uint8_t *out, int64_t size) {
+/* 0 if a zlib stream holds exactly the rows. */
+static int inflate_rows(const uint8_t *in, int64_t length, Rows *r) {
     if (length < 6 || (in[0] & 15) != 8 || in[1] & 32 || (in[0] << 8 | in[1]) % 31) return -1;
     Bits b = {in, length, 2, 0, 0};
-    Codes *codes = malloc(2 * sizeof(Codes));
-    int64_t at = codes ? 0 : -1;
-    for (int last = 0; at >= 0 && !last;) {
+    Codes codes[2];
+    for (int last = 0, failed = 0; !last;) {
         last = (int)bits_take(&b, 1);
         const unsigned kind = bits_take(&b, 2);
         if (kind == 0) {
             bits_take(&b, b.count % 8);
-            const unsigned n = bits_take(&b, 16), turned = bits_take(&b, 16);
-            if ((n ^ turned) != 0xffff || (int64_t)n > size - at) at = -1;
-            for (unsigned k = 0; at >= 0 && k < n; k++) out[at++] = (uint8_t)bits_take(&b, 8);
-        } else if (kind == 3 || (kind == 2 && codes_of_block(&b, codes, codes + 1))) {
-            at = -1;
+            int64_t n = bits_take(&b, 16), from = b.at - b.count / 8 + 2;
+            failed = (n ^ bits_take(&b, 16)) != 0xffff || n > r->left || n > length - from;
+            b = (Bits){in, length, from + n, 0, 0};
+            r->zeros = 0;
+            for (r->left -= n; n && !failed;) {
+                const int64_t some = n < r->capacity - r->at ? n : r->capacity - r->at;
+                memcpy(r->window + r->at, in + from, (size_t)some);
+                r->at += some, from += some, n -= some;
+                failed = r->at == r->capacity && rows_read(r);
+            }
         } else {
+            failed = kind == 3 || (kind == 2 && codes_of_block(&b, codes, codes + 1));
             if (kind == 1) codes_fixed(codes, codes + 1);
-            at = inflate_codes(&b, codes, codes + 1, out, at, size);
+            failed = failed || inflate_codes(&b, codes, codes + 1, r);
         }
-        if (bits_short(&b)) at = -1;
+        if (failed || bits_short(&b)) return -1;
     }
-    free(codes);
-    if (at != size) return -1;
+    if (r->left || rows_read(r)) return -1;
     bits_take(&b, b.count % 8);
     uint32_t sum = 0;
     for (int k = 0; k < 4; k++) sum = sum << 8 | bits_take(&b, 8);
-    return bits_short(&b) || sum != adler(out, size) ? -1 : 0;
+    return bits_short(&b) || sum != (r->sums << 16 | r->sum) ? -1 : 0;
 }
 
-static uint8_t paeth(int a, int b, int c) {
-    const int pa = abs(b - c), pb = abs(a - c), pc = abs(a + b - 2 * c);
-    return (uint8_t)(pa <= pb && pa <= pc ? a : pb <= pc ? b : c);
-}
-
-/* Undoes the filter of a row of bytes, in place; `above` is the row before, or zeros. */
-static int unfilter(int kind, uint8_t *restrict row, const uint8_t *restrict above, int64_t n) {
-    uint8_t left = 0;
-    switch (kind) {
-    case 0: return 0;
-    case 1:
-        for (int64_t k = 0; k < n;) {
-            uint64_t eight = 1;
-            if (k + 8 <= n) memcpy(&eight, row + k, 8);
-            if (!eight) { /* eight pixels that are as the one before */
-                memset(row + k, left, 8);
-                k += 8;
-            } else {
-                left = row[k] = (uint8_t)(row[k] + left);
-                k++;
-            }
-        }
-        return 0;
-    case 2:
-        for (int64_t k = 0; k < n; k++) row[k] = (uint8_t)(row[k] + above[k]);
-        return 0;
-    case 3:
-        for (int64_t k = 0; k < n; k++) left = row[k] = (uint8_t)(row[k] + (left + above[k]) / 2);
-        return 0;
-    case 4:
-        for (int64_t k = 0; k < n; k++)
-            left = row[k] = (uint8_t)(row[k] + paeth(left, above[k], k ? above[k - 1] : 0));
-        return 0;
-    default: return -1;
-    }
-}
-
-/* Bytes of memory that png_labels() works in. */
-static int64_t png_room(int64_t height, int64_t width, int depth) {
-    const int64_t step = (width * depth + 7) / 8;
-    return (step + 1) * height + step;
-}
-
-/* (height, width) numbers of a zlib stream of PNG rows with 1, 2, 4 or 8 bits a pixel. */
-static int png_labels(const uint8_t *in, int64_t length, uint8_t *out, uint8_t *raw,
-                      int64_t height, int64_t width, int depth) {
-    const int64_t step = (width * depth + 7) / 8;
-    const uint8_t *above = memset(raw + (step + 1) * height, 0, (size_t)step);
-    int failed = inflate_whole(in, length, raw, (step + 1) * height);
-    for (int64_t y = 0; y < height && !failed; y++, out += width) {
-        uint8_t *row = raw + y * (step + 1) + 1;
-        failed = unfilter(row[-1], row, above, step);
-        above = row;
-        if (depth == 8) memcpy(out, row, (size_t)width);
-        else
-            for (int64_t x = 0; x < width; x++) {
-                const int shift = 8 - depth - (int)(x * depth % 8);
-                out[x] = (uint8_t)(row[x * depth / 8] >> shift & ((1 << depth) - 1));
-            }
-    }
+/* (height, width) numbers of a zlib stream of PNG rows with 1, 2, 4 or 8 bits a pixel; `seen` has
+ * 256 marks. */
+static int png_labels(const uint8_t *in, int64_t length, uint8_t *out, int64_t height,
+                      int64_t width, int depth, uint8_t *seen) {
+    const int64_t step = (width * depth + 7) / 8, more = step < WINDOW ? WINDOW : step + 1;
+    const int64_t capacity = (step < FARTHEST ? FARTHEST : step) + more;
+    uint8_t *room = malloc((size_t)(2 * step + capacity));
+    if (!room) return -1;
+    Rows r = {.window = room + 2 * step, .capacity = capacity, .left = (step + 1) * height,
+              .step = step, .width = width, .depth = depth, .out = out, .packed = room,
+              .above = memset(room + step, 0, (size_t)step), .sum = 1, .seen = seen};
+    const int failed = inflate_rows(in, length, &r);
+    free(room);
     return failed;
 }
 #endif

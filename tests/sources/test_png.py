@@ -6,6 +6,7 @@ import io
 import re
 import struct
 import zlib
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -63,6 +64,15 @@ def pillow(content: bytes) -> np.ndarray:
         return np.asarray(picture)
 
 
+def check(path: Path, content: bytes) -> None:
+    """Check that a PNG has the numbers of Pillow, and that those that occur are known."""
+    path.write_bytes(content)
+    read, values = read_flat_png(path)
+    assert read is not None
+    assert np.array_equal(read, pillow(content))
+    assert values == frozenset(np.unique(read).tolist())
+
+
 @given(
     st.integers(1, 60),
     st.integers(1, 700),
@@ -80,10 +90,36 @@ def test_every_filter_and_block_gives_the_numbers_of_pillow(
     content = png_of(
         flat(height, width, seed), filters, level=level, strategy=strategy, pieces=pieces, kind=kind
     )
-    path.write_bytes(content)
-    read = read_flat_png(path)
-    assert read is not None
-    assert np.array_equal(read, pillow(content))
+    check(path, content)
+
+
+@pytest.mark.parametrize(("height", "width"), [(400, 300), (40_000, 2), (3, 70_001), (1, 200_000)])
+@pytest.mark.parametrize("level", [0, 1, 9])
+def test_rows_cross_the_window_of_what_is_inflated(tmp_path, height, width, level) -> None:
+    rng = np.random.default_rng(width)
+    thing = rng.integers(0, 4, (8, width), dtype=np.uint8)
+    rows = np.concatenate([thing, np.zeros_like(thing), np.ones_like(thing)])
+    rows = np.resize(rows, (height, width))  # the same again, from far back
+    check(tmp_path / "x.png", png_of(rows, rng.integers(0, 5, height), level=level))
+    filters = np.zeros(height, int)
+    check(tmp_path / "x.png", png_of(rows, filters, level=level, depth=4, width=2 * width))
+
+
+@pytest.mark.parametrize("distance", [32_768, 32_767, 1])
+def test_matches_reach_as_far_back_as_deflate_allows(tmp_path, distance) -> None:
+    first, times = np.random.default_rng(distance).integers(0, 5, 32_768, np.uint8).tobytes(), 640
+    extra = f"{distance - 24_577:013b}"[::-1] if distance > 1 else ""
+    match = "11000101" + ("11101" if distance > 1 else "00000") + extra  # 258 bytes, fixed codes
+    text = "110" + match * times + "0000000"
+    text += "0" * (-len(text) % 8)
+    body = bytes(int(text[at : at + 8][::-1], 2) for at in range(0, len(text), 8))
+    stream = b"\x78\x9c\0" + struct.pack("<HH", 32_768, 32_767) + first + body
+    raw = zlib.decompressobj().decompress(stream)
+    assert len(raw) == 32_768 + 258 * times
+    stream += struct.pack(">I", zlib.adler32(raw))
+    head = struct.pack(">IIBBBBB", 127, len(raw) // 128, 8, 0, 0, 0, 0)
+    parts = ((b"IHDR", head), (b"IDAT", stream), (b"IEND", b""))
+    check(tmp_path / "x.png", SIGNATURE + b"".join(chunk(*part) for part in parts))
 
 
 @pytest.mark.parametrize("depth", [1, 2, 4])
@@ -92,11 +128,7 @@ def test_a_palette_of_few_colours_is_packed(tmp_path, depth, width) -> None:
     path = tmp_path / "x.png"
     rng = np.random.default_rng(width)
     rows = rng.integers(0, 256, (5, -(-width * depth // 8)), dtype=np.uint8)
-    path.write_bytes(png_of(rows, rng.integers(0, 5, 5), depth=depth, width=width))
-    read = read_flat_png(path)
-    assert read is not None
-    assert read.shape == (5, width)
-    assert np.array_equal(read, pillow(path.read_bytes()))
+    check(path, png_of(rows, rng.integers(0, 5, 5), depth=depth, width=width))
 
 
 def test_what_pillow_writes_is_read(tmp_path) -> None:
@@ -106,9 +138,7 @@ def test_what_pillow_writes_is_read(tmp_path) -> None:
         if seed % 2:
             picture.putpalette(PALETTE)
         picture.save(path, optimize=seed % 4 > 1)
-        read = read_flat_png(path)
-        assert read is not None
-        assert np.array_equal(read, np.asarray(Image.open(path)))
+        check(path, path.read_bytes())
 
 
 def test_other_pictures_are_left_to_pillow(tmp_path, monkeypatch) -> None:
@@ -116,20 +146,20 @@ def test_other_pictures_are_left_to_pillow(tmp_path, monkeypatch) -> None:
     image = Image.fromarray(flat(20, 30, 3))
     for mode in ("1", "RGB", "RGBA", "LA", "I;16"):
         image.convert(mode).save(path)
-        assert read_flat_png(path) is None
+        assert read_flat_png(path)[0] is None
     path.write_bytes(png_of(flat(20, 30, 3), np.zeros(20, int), interlaced=1))
-    assert read_flat_png(path) is None
+    assert read_flat_png(path)[0] is None
     rows = np.zeros((3, 2), np.uint8)
     path.write_bytes(png_of(rows, np.zeros(3, int), kind=0, depth=4, width=4))
-    assert read_flat_png(path) is None  # a grey that Pillow spreads
+    assert read_flat_png(path)[0] is None  # a grey that Pillow spreads
     image.save(tmp_path / "x.bmp")
-    assert read_flat_png(tmp_path / "x.bmp") is None
+    assert read_flat_png(tmp_path / "x.bmp")[0] is None
     image.save(path)
     monkeypatch.setattr(labels, "MAX_PNG_BYTES", path.stat().st_size - 1)
-    assert read_flat_png(path) is None
+    assert read_flat_png(path)[0] is None
     monkeypatch.undo()
     monkeypatch.setattr(labels, "compiled", None)
-    assert read_flat_png(path) is None
+    assert read_flat_png(path)[0] is None
 
 
 @given(st.integers(0, 99999))
@@ -146,16 +176,16 @@ def test_a_damaged_file_gives_the_numbers_of_the_whole_or_none(tmp_path_factory,
         stream[rng.integers(len(stream))] ^= 1 << rng.integers(8)
     stream = stream[: rng.integers(len(stream) // 2, len(stream) + 1)]
     path.write_bytes(bytes(whole[:start]) + chunk(b"IDAT", bytes(stream)) + chunk(b"IEND", b""))
-    read = read_flat_png(path)
+    read, _ = read_flat_png(path)
     if read is not None:
         assert np.array_equal(read, pillow(path.read_bytes()))
     for at in rng.integers(len(SIGNATURE), len(whole), 5):
         changed = bytearray(whole)
         changed[at] ^= 1 << rng.integers(8)
         path.write_bytes(changed)
-        assert read_flat_png(path) is None  # a checksum tells
+        assert read_flat_png(path)[0] is None  # a checksum tells
     path.write_bytes(whole[: rng.integers(len(whole))])
-    assert read_flat_png(path) is None
+    assert read_flat_png(path)[0] is None
 
 
 def test_a_damaged_or_missing_mask_is_refused(tmp_path) -> None:
@@ -204,4 +234,4 @@ def test_codes_that_leave_bits_unused_are_refused_as_zlib_refuses_them(tmp_path,
     parts = ((b"IHDR", head), (b"IDAT", stream), (b"IEND", b""))
     path = tmp_path / "x.png"
     path.write_bytes(SIGNATURE + b"".join(chunk(*part) for part in parts))
-    assert (read_flat_png(path) is not None) == whole
+    assert (read_flat_png(path)[0] is not None) == whole

@@ -8,11 +8,12 @@ alone would mean nothing.
 from __future__ import annotations
 
 import math
+import os
 import struct
 import weakref
 import zlib
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -85,25 +86,31 @@ class BufferPool:
             self._idle.append(memory)
 
 
-def read_flat_png(path: Path, pool: BufferPool | None = None) -> NDArray[np.uint8] | None:
-    """Return the (H, W) numbers of a palette or grey PNG, in memory of the pool; None where it is
-    another picture, or damaged: Pillow reads it, or says what is wrong."""
+def read_flat_png(
+    path: Path, pool: BufferPool | None = None
+) -> tuple[NDArray[np.uint8], frozenset[int]] | tuple[None, None]:
+    """Return the (H, W) numbers of a palette or grey PNG, in memory of the pool, and which occur;
+    None where it is another picture, or damaged: Pillow reads it, or says what is wrong."""
     if compiled is None or path.suffix.lower() != ".png":
-        return None
-    with open(path, "rb") as file:
-        content = file.read(MAX_PNG_BYTES + 1)
-    parts = _parts(content) if len(content) <= MAX_PNG_BYTES else None
+        return None, None
+    with open(path, "rb", buffering=0) as file:
+        nbytes = os.fstat(file.fileno()).st_size
+        parts = _parts(file.read(nbytes)) if nbytes <= MAX_PNG_BYTES else None
     if parts is None:
-        return None
+        return None, None
     header, stream = parts
     width, height, depth, kind, *rest = struct.unpack(">IIBBBBB", header)
     if depth not in DEPTHS.get(kind, ()) or any(rest) or not 0 < width < 1 << 31 or not height:
-        return None
+        return None, None
     check_size(width, height)
-    pool = pool or BufferPool()
-    rows, room = (pool.empty(((height + 1) * (width + 1),)) for _ in range(2))  # of one size
-    array = rows[: height * width].reshape(height, width)
-    return array if compiled.labels(stream, array, room, height, width, depth) else None
+    array = (pool or BufferPool()).empty((height, width))
+    marks = compiled.labels(stream, array, height, width, depth)
+    return (None, None) if marks is None else (array, _marked(marks))
+
+
+def _marked(marks: bytes | NDArray[Any]) -> frozenset[int]:
+    marks = np.frombuffer(marks, np.uint8) if isinstance(marks, bytes) else marks
+    return frozenset(np.flatnonzero(marks).tolist())
 
 
 def _parts(content: bytes) -> tuple[bytes, Any] | None:
@@ -135,7 +142,7 @@ def _parts(content: bytes) -> tuple[bytes, Any] | None:
 class LabelRows(Rows):
     """Rows of which each is one array of numbers.
 
-    read    returns the (H, W) array of a row
+    read    returns the (H, W) array of a row and, if that is known, which numbers occur
     place   returns the context in which errors name a row
     """
 
@@ -143,7 +150,7 @@ class LabelRows(Rows):
         self,
         keys: Keys,
         files: list[Path],
-        read: Callable[[int], NDArray[Any]],
+        read: Callable[[int], tuple[NDArray[Any], frozenset[int] | None]],
         place: Callable[[int], named],
         kind: str | None,
         known: frozenset[int] | None = None,
@@ -164,7 +171,8 @@ class LabelRows(Rows):
     def read(self, row: int, shape: tuple[int, int], ids: frozenset[int] | None) -> Objects:
         array = self._array(row)
         if self.binary:
-            if self._detected and ((array != 0) & (array != VOID)).any():
+            unknown = self._detected and not self._values.get(row, {0}) <= {VOID}
+            if unknown and ((array != 0) & (array != VOID)).any():
                 others = sorted(self._row_values(row) - {VOID})
                 numbers = ", ".join(map(str, others[:4]))
                 with self._place(row):
@@ -196,7 +204,9 @@ class LabelRows(Rows):
             array = self._buffered.pop(row, None)
             if array is None:
                 with self._place(row):
-                    array = self._read_row(row)
+                    array, values = self._read_row(row)
+                if values is not None:
+                    self._values[row] = values - {0}
             else:
                 self._buffered_bytes -= array.nbytes
             self._last = (row, array)
@@ -213,7 +223,8 @@ class LabelRows(Rows):
             if new and self.has_room():
                 self._buffered[row] = array
                 self._buffered_bytes += array.nbytes
-            self._values[row] = frozenset(v for v in _occurring(array).tolist() if v > 0)
+            if row not in self._values:
+                self._values[row] = frozenset(v for v in _occurring(array) if v > 0)
         return self._values[row]
 
     def _looks_binary(self) -> bool:
@@ -237,14 +248,13 @@ class LabelRows(Rows):
         return seen or next((v == {VOID} for v in map(self._row_values, rest) if v), False)
 
 
-def _occurring(array: NDArray[Any]) -> NDArray[Any]:
-    """Return the different numbers, ascending; small ones without the memory of sorting."""
+def _occurring(array: NDArray[Any]) -> Iterable[int]:
+    """Return the different numbers; small ones without the memory of sorting."""
     if array.dtype.itemsize != 1:
-        return np.unique(array)
-    small = array.view(np.uint8)
-    if compiled is not None:
-        return np.flatnonzero(np.frombuffer(compiled.values(np.ascontiguousarray(small)), np.uint8))
-    return np.flatnonzero(np.bincount(small.ravel(), minlength=1))
+        values: list[int] = np.unique(array).tolist()
+        return values
+    small = np.ascontiguousarray(array.view(np.uint8))
+    return _marked(compiled.values(small) if compiled else np.bincount(small.ravel(), minlength=1))
 
 
 def folder_labels(
@@ -260,7 +270,7 @@ def folder_labels(
     labels = LabelRows(
         Keys(names=tuple(path.stem for path in pictures)),
         pictures,
-        lambda row: read_picture(pictures[row], binary=binary, pool=pool),
+        lambda row: read_numbers(pictures[row], binary, pool),
         lambda row: in_file(pictures[row]),
         "binary" if binary else kind,
         known,
@@ -269,17 +279,23 @@ def folder_labels(
     return labels
 
 
-def read_picture(
-    path: Path, *, binary: bool = False, pool: BufferPool | None = None
-) -> NDArray[Any]:
+def read_picture(path: Path, *, binary: bool = False) -> NDArray[Any]:
     """Return the numbers of a palette or grey picture, (H, W).
 
     A colour picture is taken if it is grey or ``binary``, a photograph never. JPEG blurs edges:
     there, what is darker than half of the brightest pixel counts as 0.
     """
+    return read_numbers(path, binary)[0]
+
+
+def read_numbers(
+    path: Path, binary: bool, pool: BufferPool | None = None
+) -> tuple[NDArray[Any], frozenset[int] | None]:
+    """Return the same, in memory of the pool, and which numbers occur if that is known."""
     with in_file(path):
         try:
-            array, mode = read_flat_png(path, pool), "L"
+            array, values = read_flat_png(path, pool)
+            mode = "L"
             if array is None:
                 with open_picture(path) as picture:
                     array, mode = np.asarray(picture), picture.mode
@@ -291,14 +307,15 @@ def read_picture(
             problem = f"is not a readable picture, or is damaged ({first_line(error):.120})"
             raise InputError(problem) from None
         if mode == "1":
-            return array.astype(np.uint8) * np.uint8(VOID)  # black and white is binary
-        refuse_photograph(array)
+            return array.astype(np.uint8) * np.uint8(VOID), None  # black and white is binary
+        if values is None or len(values) > MAX_LABELS:
+            refuse_photograph(array)
         if array.ndim == 3:
             array = _without_colour(array, mode, binary)
         if array.dtype.kind not in "iu":
             remedy = "save it as a palette or greyscale picture"
             raise InputError(f"holds {array.dtype} values", field="mode", value=mode, remedy=remedy)
-        return _without_blur(array) if path.suffix.lower() in LOSSY else array
+        return _without_blur(array) if path.suffix.lower() in LOSSY else array, values
 
 
 def refuse_photograph(array: NDArray[Any]) -> None:
