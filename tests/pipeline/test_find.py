@@ -50,7 +50,7 @@ from dejacue.report import thumbnails
 from dejacue.report.exports import EXPORTS
 from dejacue.sources.encoders.mini import Mini
 from dejacue.sources.masks import _masks, labels, write_masks
-from dejacue.sources.video import Video
+from dejacue.sources.video import Video, write_video
 from dejacue_paper import generate
 from dejacue_paper.data.rendered import render, write_scene
 
@@ -126,6 +126,23 @@ def test_a_finding_holds_windows_pictures_and_how_it_was_made(first, scene) -> N
     assert first.made.version == dejacue.__version__
     assert first.warnings[0].startswith("mini only knows the rendered scenes of this project")
     assert first.timeline.settings["readout"]["name"] == "contrast"
+
+
+@pytest.mark.parametrize("suffix", [".mp4", ".mkv"])  # whose header knows the count, or does not
+def test_an_example_behind_the_last_frame_is_refused_before_anything_is_encoded(
+    scene, tmp_path, suffix, monkeypatch
+) -> None:
+    frames = [frame.image for frame in open_video(scene / "scene.mp4", end=9)]
+    path = write_video(tmp_path / f"short{suffix}", frames, 10)
+    loaded = counted(monkeypatch, EncoderOptions, "load")
+    for facts in ({"examples": {"empty": 10}}, {"examples": {"full": "1.2s"}}, {"changes": [99]}):
+        with refused(file=path, field=next(iter(facts))):
+            find(path, WORDS, whole=True, encoder="mini", **facts)
+    assert loaded == []
+    path_in_itself = {"empty": f"{path}@10"}
+    monkeypatch.setattr(Mini, "encode_images", lambda *_: pytest.fail("is encoded"))
+    with refused(field="examples"):
+        find(path, WORDS, whole=True, encoder="mini", examples=path_in_itself)
 
 
 def test_video_masks_and_vocabulary_are_opened_once_and_decoded_once(cup, monkeypatch) -> None:

@@ -51,6 +51,7 @@ from dejacue.pipeline.job import EncoderOptions, Job, VideoOptions, changed_opti
 from dejacue.pipeline.where import AtPrompts, ByName, MaskSource, Objects, Observed, where_is
 from dejacue.progress import Progress, default_progress
 from dejacue.records import Example, History, Note, Timeline, Vocabulary
+from dejacue.records.example import NONE
 from dejacue.records.note import in_order
 from dejacue.sources.atomic import check_place
 from dejacue.sources.detectors.base import Detector
@@ -321,6 +322,7 @@ class Search:
         words: LoadedVocabulary | None = None
         if not self.unnamed:
             words = LoadedVocabulary.load(self.vocabulary, job.encoder_options, self.examples)
+            _check_examples(words.vocabulary, video)
         if isinstance(job.where, ByName):
             names = job.where.names or (words and words.vocabulary.object) or ()
             where = replace(job.where, names=names)
@@ -336,6 +338,7 @@ class Search:
         word_warnings: tuple[Note, ...] = ()
         if words is not None:
             vocabulary, word_warnings = words.encoded(encoder, str(video.path))
+            _check_examples(vocabulary, video)  # those from elsewhere may be of this video
         observed = observed or job.observe(video, self.folder, progress, encoder)
         if single and len(observed.objects) > 1:
             names = ", ".join(observed.objects)
@@ -405,6 +408,21 @@ class Search:
             findings.append(finding(result, name))
             progress("read", len(findings), len(encoded), "")
         return findings
+
+
+def _check_examples(vocabulary: Vocabulary, video: Video) -> None:
+    """Refuse an example or a change behind the last frame before anything is encoded."""
+    facts = [(f"the example {{}} of {e.state or NONE}", "examples", e) for e in vocabulary.facts]
+    changes = [("a change at {}", "changes", e) for e in vocabulary.changes]
+    for unit in ("source", "seconds"):
+        places = [place for place in (*facts, *changes) if place[2].unit == unit]
+        if not places:
+            continue
+        text, option, example = max(places, key=lambda place: place[2].span or (0, 0))
+        count = video.count_if_before((example.span or (0, 0))[0], unit)
+        if count is not None:
+            problem = f"{text.format(example.name)} is behind the last of its {count} frames"
+            raise InputError(problem, file=video.path, field=option, value=example.name)
 
 
 def _warnings(observed: Observed, encoded: Encoded, name: str) -> list[Note]:

@@ -11,6 +11,7 @@ import glob
 import hashlib
 import itertools
 import json
+import math
 import operator
 import os
 import re
@@ -144,6 +145,30 @@ class Video:
             problem = f"there is no frame {wanted[0]}"
             raise InputError(problem, field="indices", value=wanted[0], remedy="count from 0")
         return self._frames(wanted, late=late) if wanted else iter(())
+
+    def count_if_before(self, position: float, unit: str) -> int | None:
+        """Return the number of frames of the source if it ends before this one ("source") or this
+        time ("seconds"); they are counted, without decoding, only if its header ends before it."""
+        source, rate, count = self._source, self.rate or 1.0, 0
+        ordinal = unit == "source"
+        least = position if ordinal else position - 1 / rate  # the last frame is shown that long
+
+        def later(frames: Iterable[T]) -> Iterator[tuple[int, int, T]]:
+            nonlocal count
+            for at, frame in enumerate(frames):
+                count = at + 1
+                time_s = math.inf if frame.time_s is None else frame.time_s
+                if (at if ordinal else time_s) >= least:
+                    yield at, at, frame
+
+        with in_file(self.path):
+            if not isinstance(source, Container):
+                taken: Iterator[Any] = later(source.pictures(lambda sentence: None))
+            elif least < (source.expected(Sampling()) or 0) / (1 if ordinal else rate):
+                return None
+            else:
+                taken = source.chosen(later, lambda sentence: None)
+            return count if next(taken, None) is None else None
 
     def thinned(self, step: int) -> Video:
         """Return every n-th of these frames, counted anew; ``Masks.thinned`` finds their masks."""
