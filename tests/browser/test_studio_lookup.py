@@ -87,6 +87,8 @@ def test_with_an_encoder_without_words_a_frame_of_each_state_is_enough(
         page.get_by_role("button", name="Whole picture").click()
         for number, name in enumerate(("red", "green"), 1):
             page.get_by_label(f"name of state {number}").fill(name)
+        page.get_by_text("knows no words: show a frame of each state").wait_for()
+        assert page.locator("fieldset textarea").count() == 0
         page.get_by_role("button", name="This frame shows red").click()
         page.locator("h1").click()
         page.keyboard.press("End")

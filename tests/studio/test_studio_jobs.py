@@ -202,6 +202,21 @@ def test_fewer_looks_are_offered_of_encoders_that_are_slow_on_a_cpu(client, monk
         assert [offered(name) for name in slow] == ["auto", *["all" if there else "auto"] * 2]
 
 
+def test_words_alone_are_refused_of_an_encoder_that_knows_none(studio, client, monkeypatch) -> None:
+    answer = client.post("/api/jobs", json={**FIND, "folder": "made", "encoder": "lite"})
+    assert answer.status_code == 400
+    assert answer.json()["detail"].startswith("lite knows no words; show a frame of each state")
+    wordless = Mini()
+    wordless.has_text = False
+    monkeypatch.setattr(studio, "encoder", lambda name=None: wordless)
+    assert "mini knows no words" in run_job(client, **FIND, folder="made")["problem"]
+    texts = client.post("/api/words", json={"texts": ["cup"], "encoder": "mini"}).json()
+    assert texts["has_text"] is False
+    body = {"states": {"a": ["b"], "c": ["d"]}, "examples": []}
+    answer = client.post("/api/findings/cup/read", json=body)
+    assert (answer.status_code, "knows no words" in answer.json()["detail"]) == (400, True)
+
+
 @pytest.mark.parametrize("looks", ["all", "auto"])
 def test_a_job_shows_an_answer_before_the_encoder_has_seen_all(
     studio, client, monkeypatch, looks

@@ -219,12 +219,13 @@ def read_words(id: Id, studio: StudioDep) -> Json:
 
 @router.post("/api/words", dependencies=[Owner])
 def unknown_words(body: WordsBody, studio: StudioDep) -> Json:
-    """Return the words that an encoder does not know: of a name, or that of a finding."""
+    """Return the words that an encoder does not know, of a name or that of a finding; has_text:
+    whether it knows any."""
     history = studio.finding(body.finding).history if body.finding else None
     encoder = studio.encoder_of(history) if history else studio.encoder(body.encoder)
     spellings = [encoder.spelling(text) for text in body.texts]
     unknown = {word: None for spelling in spellings if spelling for word in spelling.unknown}
-    return {"encoder": encoder.name, "unknown": list(unknown)}
+    return {"encoder": encoder.name, "has_text": encoder.has_text, "unknown": list(unknown)}
 
 
 @router.put("/api/vocabularies/{id:path}", dependencies=[Owner])

@@ -364,14 +364,23 @@ def reread(
         unseen = any(example.features is None for example in known.elsewhere)
         encoder = studio.encoder_of(finding.history) if unseen else None
         return finding.with_words(known, encoder=encoder, **settings)
+    encoder = studio.encoder_of(finding.history)
+    if not encoder.has_text and not examples:
+        raise no_words(encoder.name)
     return finding.with_words(
         Vocabulary(
             words.states, object=object, examples=examples, changes=changes, covers=before.covers
         ),
-        encoder=studio.encoder_of(finding.history),
+        encoder=encoder,
         encoder_options=EncoderOptions(templates=finding.made.prompts),
         **settings,
     )
+
+
+def no_words(encoder: str) -> InputError:
+    """Return the refusal of words alone for an encoder that knows none."""
+    remedy = "show a frame of each state, or choose another encoder"
+    return InputError(f"{encoder} knows no words", field="encoder", value=encoder, remedy=remedy)
 
 
 def vocabulary(

@@ -23,11 +23,12 @@ from dejacue.records import Note, Vocabulary
 from dejacue.sources.catalogue import default_encoder, missing_models, model_named
 from dejacue.sources.detectors.base import check_names
 from dejacue.sources.detectors.zero_shot import DEFAULT
+from dejacue.sources.encoders import knows_no_words
 from dejacue.sources.masks import open_masks
 from dejacue.sources.tracks import RawPrompt
 from dejacue.studio.corpus import evaluate_findings
 from dejacue.studio.errors import check_revision
-from dejacue.studio.findings import ReadingSettings, WordsModel, vocabulary
+from dejacue.studio.findings import ReadingSettings, WordsModel, no_words, vocabulary
 from dejacue.studio.jobs import ENDED, BackgroundTask, Work
 from dejacue.studio.models import Frame, Json, Owner, Place, RequestModel, Revision, StudioDep, Text
 from dejacue.studio.state import Studio
@@ -139,11 +140,17 @@ class FindBody(SamplingModel, WordsModel, ReadingSettings):
         else:
             problem = "give the states and their descriptions, or a word list"
             raise InputError(problem, field="states")
+        name = self.encoder or studio.encoder_name or ""
+        if knows_no_words(name) and not self.examples:
+            raise no_words(name)
         reading = self.model_dump(include=set(ReadingSettings.model_fields), exclude_none=True)
 
         tracked = bool(self.names or (prompts and not self.fixed))
 
         def work(progress: Progress) -> Json:
+            encoder = studio.encoder(self.encoder)
+            if not encoder.has_text and not self.examples:
+                raise no_words(encoder.name)
             where = where_is(
                 masks=masks,
                 prompts=prompts,
@@ -158,7 +165,7 @@ class FindBody(SamplingModel, WordsModel, ReadingSettings):
                 sampling=self.sampling(),
                 where=where,
                 objects=self.objects,
-                encoder=studio.encoder(self.encoder),
+                encoder=encoder,
                 looks=self.looks,
             )
             options = cast(ReadOptions, reading)

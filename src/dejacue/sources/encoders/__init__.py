@@ -76,6 +76,11 @@ def check_name(name: str) -> None:
         raise InputError(f'unknown encoder "{name}"', field="encoder", value=name, remedy=remedy)
 
 
+def knows_no_words(name: str) -> bool:
+    """Return whether a name alone tells that its encoder knows pictures only."""
+    return name == "lite" or name.startswith("timm:")
+
+
 @checked
 def load_encoder(name: str = "siglip2", **options: Any) -> Encoder:
     """Load an encoder by its name.

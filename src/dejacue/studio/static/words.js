@@ -10,7 +10,7 @@ import { Bars, framesOf } from "./workspace.js";
 
 const CHECK_MS = 200;  // after the last key
 
-// The words in these texts that an encoder does not know, while they are written: {words, encoder}.
+// The words in these texts that an encoder does not know, while they are written: {words, encoder, silent}; silent: it knows none.
 // reader: {finding} or {encoder}
 function useUnknown(texts, reader) {
   const [found, setFound] = useState({ words: new Set() }), key = JSON.stringify([texts, reader]);
@@ -19,11 +19,11 @@ function useUnknown(texts, reader) {
     if (lacking.current[name]) return undefined;
     const stop = new AbortController();
     const timer = setTimeout(() => fetchJson("words", { body: { texts, ...reader }, signal: stop.signal }).then(
-      ({ encoder, unknown }) => setFound({ encoder, words: new Set(unknown.map((word) => word.toLowerCase())) }),
+      ({ encoder, has_text, unknown }) => setFound({ encoder, silent: !has_text && name, words: new Set(unknown.map((word) => word.toLowerCase())) }),
       (error) => { lacking.current[name] = error.name !== "AbortError"; }), CHECK_MS);  // what lacks says so when it is used
     return () => { clearTimeout(timer); stop.abort(); };
   }, [key]);
-  return found;
+  return { ...found, silent: found.silent === name };
 }
 
 // Descriptions, with a line under each word that the encoder does not know.
@@ -40,16 +40,17 @@ function Descriptions({ unknown, text, ...more }) {
 // shown instead, show(n)
 export function States({ states, on, examples = [], reader }) {
   const unknown = useUnknown(states.map((state) => state.text), reader);
-  return html`${states.map((state, n) => html`<fieldset key=${state.key ?? n}>
+  return html`${unknown.silent && html`<p class="soft" role="status">${unknown.encoder} knows no words: show a frame of each state.</p>`}
+    ${states.map((state, n) => html`<fieldset key=${state.key ?? n}>
       <legend class="hidden">state ${state.name || n + 1}</legend>
       <div class="line"><span class="badge c${n % 7}">${n + 1}</span>
         <input class="name" aria-label=${`name of state ${n + 1}`} value=${state.name} placeholder=${examples[n]?.[0]}
           onInput=${(event) => on.name(n, event.target.value)} />
         <button type="button" class="quiet" aria-label=${`remove ${state.name || `state ${n + 1}`}`} title="remove"
           disabled=${states.length < 3} onClick=${() => on.drop(n)}>×</button></div>
-      <${Descriptions} unknown=${unknown} text=${state.text} rows=${Math.max(state.text.split("\n").length, 2)}
+      ${!unknown.silent && html`<${Descriptions} unknown=${unknown} text=${state.text} rows=${Math.max(state.text.split("\n").length, 2)}
         placeholder=${examples[n]?.[1]} aria-label=${`descriptions of ${state.name || `state ${n + 1}`}, one per line`}
-        onInput=${(event) => on.text(n, event.target.value)} />
+        onInput=${(event) => on.text(n, event.target.value)} />`}
       ${on.show && html`<div class="line wrap"><button type="button" class="quiet" disabled=${!state.name.trim()} onClick=${() => on.show(n)}>
         This frame shows ${state.name.trim() || "it"}</button>${state.frames?.length > 0 && html`<span class="soft">frame${" "}
         ${state.frames.join(", ")}</span>`}</div>`}</fieldset>`)}
