@@ -14,6 +14,7 @@ from dejacue.pipeline.where import InMasks
 from dejacue.sources import looking
 from dejacue.sources.encoders.mini import Mini
 from dejacue.sources.looking import SmallPictures, crops_path
+from dejacue.sources.video import write_video
 from dejacue_paper.data.rendered import render, write_scene
 
 
@@ -203,6 +204,17 @@ def test_crops_of_a_still_scene_share_looks_and_a_moving_one_does_not():
     assert looks(moving, [0, 60]) == 60
     fading = scene[None] * np.linspace(1, 0.5, 100)[:, None, None, None]
     assert looks(fading, [0, 100]) > 20
+
+
+def test_the_note_says_how_many_frames_share_a_look(tmp_path):
+    dark, bright = np.full((2, 64, 64, 3), [[[[40]]], [[[220]]]], np.uint8)
+    video = write_video(tmp_path / "still.mp4", [dark] * 20 + [bright] * 20, 10)
+    finding = find(video, OTHER, whole=True, encoder="mini", looks="25%", folder=tmp_path / "out")
+    seen = int(finding.history.seen.sum())
+    assert seen < 10
+    (note,) = looking.saw_note(finding.history)
+    assert f"saw {seen} of 40 frames; {40 - seen} others look the same" in note
+    assert note in Finding.read(tmp_path / "out").timeline.notes
 
 
 def test_a_history_of_another_run_has_no_use_for_these_crops(cup, tmp_path):

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 ENCODER_SAW = "the encoder saw"
 LOOKS = "looks"  # in made_with: the budget, and a key of the question that was asked
 CROPS = "crops"  # in made_with: a key of the kept crops
+SHARED = "shared_looks"  # in made_with: how many frames share the look at another one
 KEY_BYTES = 16
 BLOCK = 64  # crops that are read at a time
 MAX_KEPT_BYTES = 8 << 30  # of crops of one object
@@ -201,7 +202,7 @@ class Looker:
         """Return a history with these columns (all but the features), seen where its answer
         needs it."""
         made, frames = dict(like["made_with"]), like["frames"]
-        for key in (SEEN, MEANINGLESS):  # of an earlier look
+        for key in (SEEN, SHARED, MEANINGLESS):  # of an earlier look
             made.pop(key, None)
         made |= {LOOKS: self.plan.text, CROPS: key_of(records["key"])}
         runs = np.concatenate(([0], np.flatnonzero(np.diff(frames) != 1) + 1, [len(frames)]))
@@ -226,6 +227,7 @@ class Looker:
             text = {PRELIMINARY: saw, **seen_text(frames, seen), **self.info.judged(rows[seen])}
             self.plan.show(History(**{**like, "features": rows, "made_with": text}))
 
+        alike = small.alike(runs)
         marks = self.plan.marks(History(**{**like, "features": np.ones((len(frames), 1))}))
         rows, seen = look_less(
             frames,
@@ -235,10 +237,12 @@ class Looker:
             looks=self.plan.looks,
             known=known,
             marks=marks,
-            alike=small.alike(runs),
+            alike=alike,
             show=show,
         )
-        return of(rows, seen, **self.info.judged(rows[seen]))
+        shared = np.isin(alike, alike[seen]).sum() - seen.sum()
+        judged = self.info.judged(rows[seen]) | ({SHARED: str(shared)} if shared else {})
+        return of(rows, seen, **judged)
 
     def _encoded(self, records: NDArray[Any]) -> Rows:
         pixels, keys = np.ascontiguousarray(records["pixels"]), records["key"]
@@ -320,10 +324,12 @@ def saw_note(history: History) -> list[Note]:
     """Return what a reader must know of a history of which the encoder saw a part."""
     if history.seen.all():
         return []
-    count, asked = int(history.seen.sum()), (history.made_with or {}).get(LOOKS, ALL)
+    made_with, count = history.made_with or {}, int(history.seen.sum())
+    asked, shared = made_with.get(LOOKS, ALL), made_with.get(SHARED)
     saw, budget = f"{ENCODER_SAW} {count} of {len(history)} frames", Looks.of(asked.split()[0])
     if budget is not None and count > budget.limit(len(history)):
         saw += f" (looks={budget}, and what an earlier run saw)"
+    saw += f"; {shared} others look the same as these" if shared else ""
     return [Note(f"{saw}; what lies between is filled in", "information")]
 
 

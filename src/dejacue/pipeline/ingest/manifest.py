@@ -26,7 +26,7 @@ from dejacue.records.history import COLUMNS, FRAME_STEP, LOOKED_AT, MEANINGLESS,
 from dejacue.sources import remote
 from dejacue.sources.detectors.base import check_names
 from dejacue.sources.documents import parse_json, read_text
-from dejacue.sources.looking import CROPS, LOOKS
+from dejacue.sources.looking import CROPS, LOOKS, SHARED
 from dejacue.sources.masks import MATCHES, check_kind
 from dejacue.sources.masks._masks import object_groups
 from dejacue.sources.tracks.prompts import TypedPrompts, parse_prompts
@@ -54,6 +54,7 @@ TAKEN = (  # in made_with
     SEEN,
     LOOKS,
     CROPS,
+    SHARED,
     MEANINGLESS,
     ADDRESS,
 )
