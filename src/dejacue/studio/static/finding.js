@@ -207,7 +207,10 @@ function Desk({ id, about, again, info, first, media, jobs }) {
     const later = scene.doubts.find(({ start }) => start > film.frame) || scene.doubts[0];
     if (later) { setTab("Doubts"); film.seek(later.start); }
   };
-  useKeys([...film.keys,
+  // the timeline knows the digits of states that were read
+  const added = words.states.map(({ name }, n) => ({ keys: [String(n + 1)], name, does: `the frame shows ${name}`, act: () => marks.mark(name) }))
+    .filter(({ name }, n) => n < 9 && name.trim() && !scene.states.some((state) => state.name === name));
+  useKeys([...film.keys, ...added,
     stripKey(setStrip), { keys: ["q"], does: "next question", act: next }, { keys: ["d"], does: "next doubt", act: doubt },
     { keys: ["w"], does: "go to the words", act: () =>
       { setTab("Words"); setTimeout(() => document.querySelector(".words textarea")?.focus()); } },
