@@ -146,20 +146,6 @@ static Share share(const Filter *f, int output, int from, int to, int fill) {
     return s;
 }
 
-typedef struct {
-    int y0, y1, x0, x1;
-} Box;
-
-/* Widens [*low, *high) so that it holds every set byte of row[0, n). */
-static void widen(const uint8_t *row, int n, int *low, int *high) {
-    const uint8_t *found = memchr(row, 1, (size_t)(*low < n ? *low : n));
-    if (found) *low = (int)(found - row);
-    uint64_t eight = 0;
-    while (n - 8 >= *high && (memcpy(&eight, row + n - 8, 8), !eight)) n -= 8;
-    while (n > *high && !row[n - 1]) n--;
-    if (n > *high) *high = n;
-}
-
 /* Whether the mask has a pixel, and the tight box of those it has. */
 static int tight(const uint8_t *mask, int height, int width, Box *box) {
     int y0 = 0, y1 = height, x0 = width, x1 = 0;
@@ -194,7 +180,7 @@ INLINE void turn(uint8_t *out, int64_t out_step, const uint8_t *in, int64_t in_s
 }
 
 /* 16 bytes become `fill` where the mask, of 0 and 1, is 0 */
-INLINE void blank(uint8_t *pixels, const uint8_t *mask, int fill) {
+INLINE void grey_out(uint8_t *pixels, const uint8_t *mask, int fill) {
 #if defined(__SSE2__)
     const __m128i grey = _mm_set1_epi8((char)fill), old = _mm_loadu_si128((__m128i *)pixels);
     const __m128i keep = _mm_sub_epi8(_mm_setzero_si128(), _mm_loadu_si128((__m128i *)mask));
@@ -237,7 +223,7 @@ INLINE void turn_band(Work *w, int y, int from, int to) {
     for (int x = 0; x < 3 * n; x += BAND) turn(w->turned + x * BAND, BAND, image + x, 3 * step);
     for (int x = 0; x < n; x++)
         for (int c = 0; c < LINE; c += BAND)
-            blank(w->turned + x * LINE + c, w->keep + x * BAND, w->fill);
+            grey_out(w->turned + x * LINE + c, w->keep + x * BAND, w->fill);
 }
 
 /* The first pass of a band; bands with little of the object have few columns to filter. */
@@ -378,18 +364,19 @@ static PyObject *labels(PyObject *self, PyObject *args) {
     (void)self;
     Py_buffer stream, out;
     int height, width, depth, failed = 1;
-    uint8_t seen[256] = {0};
+    Flat flat = {{0}, {0, 0, 0, 0}};
     if (!PyArg_ParseTuple(args, "y*w*iii", &stream, &out, &height, &width, &depth)) return NULL;
     const int fits = height > 0 && width > 0 && out.len == (int64_t)height * width &&
                      (depth == 1 || depth == 2 || depth == 4 || depth == 8);
     Py_BEGIN_ALLOW_THREADS
-    if (fits) failed = png_labels(stream.buf, stream.len, out.buf, height, width, depth, seen);
+    if (fits) failed = png_labels(stream.buf, stream.len, out.buf, height, width, depth, &flat);
     Py_END_ALLOW_THREADS
     PyBuffer_Release(&stream);
     PyBuffer_Release(&out);
     if (!fits) return PyErr_SetString(PyExc_ValueError, "the buffers do not fit the sizes"), NULL;
     if (failed) Py_RETURN_NONE;
-    return PyBytes_FromStringAndSize((const char *)seen, sizeof seen);
+    const Box t = flat.box;
+    return Py_BuildValue("y#(iiii)", flat.seen, (Py_ssize_t)sizeof flat.seen, t.y0, t.y1, t.x0, t.x1);
 }
 
 static PyObject *values(PyObject *self, PyObject *args) {

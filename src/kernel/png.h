@@ -151,6 +151,16 @@ static void codes_fixed(Codes *literal, Codes *distance) {
     codes_make(distance, lengths, 32, 0);
 }
 
+typedef struct {
+    int y0, y1, x0, x1;
+} Box;
+
+/* What is known of numbers that were read: which occur, and the tight box of those above 0. */
+typedef struct {
+    uint8_t seen[256];
+    Box box;
+} Flat;
+
 /* Where rows go, and the window that they come through. */
 typedef struct {
     uint8_t *window;
@@ -161,25 +171,27 @@ typedef struct {
     uint8_t *out, *packed;
     const uint8_t *above; /* the row before, or zeros */
     uint32_t sum, sums;   /* of Adler's checksum */
-    uint8_t *seen;        /* 256 marks: which numbers occur */
+    int y;                /* of the next row */
+    Flat *flat;
 } Rows;
+
+static void adler_zeros(Rows *r, int64_t n) {
+    r->sums = (uint32_t)((r->sums + n % 65521 * r->sum) % 65521);
+}
 
 /* Adds bytes to the checksum. */
 FAST static void adler(Rows *r, const uint8_t *p, int64_t n) {
     for (; n > 0; p += BLOCK, n -= BLOCK) {
         const int some = n < BLOCK ? (int)n : BLOCK; /* so many do not overflow 32 bits */
         uint32_t sum = 0, weighted = 0;
-        uint8_t any = 0; /* most of a mask is not the object */
-        for (int k = 0; k < some; k++) any |= p[k];
-        if (any)
-            for (int k = 0; k < some; k++) sum += p[k], weighted += (uint32_t)(some - k) * p[k];
+        for (int k = 0; k < some; k++) sum += p[k], weighted += (uint32_t)(some - k) * p[k];
         r->sums = (r->sums + (uint32_t)some * r->sum + weighted) % 65521;
         r->sum = (r->sum + sum) % 65521;
     }
 }
 
-/* Which bytes occur. Masks are flat: where the least and the greatest are neighbours, there are no
- * others, and a word like the one before it tells nothing new. */
+/* Marks which bytes occur. Masks are flat: where the least and the greatest are neighbours, there
+ * are no others, and a word like the one before it tells nothing new. */
 FAST static void occurring(const uint8_t *data, int64_t length, uint8_t *seen) {
     uint8_t least = 255, greatest = 0;
     for (int64_t i = 0; i < length; i++) {
@@ -201,6 +213,30 @@ FAST static void occurring(const uint8_t *data, int64_t length, uint8_t *seen) {
         for (int k = 0; k < 8; k++) seen[data[i + k]] = 1;
     }
     for (; i < length; i++) seen[data[i]] = 1;
+}
+
+INLINE uint64_t word(const uint8_t *p) {
+    uint64_t eight;
+    memcpy(&eight, p, 8);
+    return eight;
+}
+
+INLINE int blank(const uint8_t *p) { /* 32 bytes */
+    return !((word(p) | word(p + 8)) | (word(p + 16) | word(p + 24)));
+}
+
+/* Widens [*low, *high) so that it holds every byte of row[0, n) that is not 0. */
+static void widen(const uint8_t *row, int n, int *low, int *high) {
+    const int end = *low < n ? *low : n;
+    int x = 0;
+    while (x + 32 <= end && blank(row + x)) x += 32;
+    while (x + 8 <= end && !word(row + x)) x += 8;
+    while (x < end && !row[x]) x++;
+    if (x < end) *low = x;
+    while (n - 32 >= *high && blank(row + n - 32)) n -= 32;
+    while (n - 8 >= *high && !word(row + n - 8)) n -= 8;
+    while (n > *high && !row[n - 1]) n--;
+    if (n > *high) *high = n;
 }
 
 static uint8_t paeth(int a, int b, int c) {
@@ -241,27 +277,37 @@ static int unfilter(int kind, uint8_t *restrict out, const uint8_t *restrict row
     }
 }
 
-/* Reads a row, which begins with its filter. */
+/* Reads a row, which begins with its filter; `zeros` says that it is known to be 0. */
 static int row_read(Rows *r, const uint8_t *row, int zeros) {
+    const int plain = zeros || (r->depth == 8 && !row[0]), width = (int)r->width;
     uint8_t *bytes = r->depth == 8 ? r->out : r->packed;
-    if (zeros) { /* what adler() and unfilter() would do */
-        r->sums = (uint32_t)((r->sums + (r->step + 1) % 65521 * r->sum) % 65521);
-        memset(bytes, 0, (size_t)r->step);
-    } else {
-        adler(r, row, r->step + 1);
-        if (unfilter(row[0], bytes, row + 1, r->above, r->step)) return -1;
-    }
+    if (zeros) memset(bytes, 0, (size_t)r->step);
+    else if (unfilter(row[0], bytes, row + 1, r->above, r->step)) return -1;
     r->above = bytes;
     if (r->depth < 8) {
         r->packed = r->packed == r->window - r->step ? r->packed - r->step : r->window - r->step;
-        for (int64_t x = 0; x < r->width; x++) {
-            const int shift = 8 - r->depth - (int)(x * r->depth % 8);
-            r->out[x] = (uint8_t)(bytes[x * r->depth / 8] >> shift & ((1 << r->depth) - 1));
+        for (int x = 0; x < width; x++) {
+            const int shift = 8 - r->depth - (int)((int64_t)x * r->depth % 8);
+            r->out[x] = (uint8_t)(bytes[(int64_t)x * r->depth / 8] >> shift & ((1 << r->depth) - 1));
         }
     }
-    if (zeros) r->seen[0] = 1;
-    else occurring(r->out, r->width, r->seen);
-    r->out += r->width;
+    int low = width, high = 0; /* what lies outside is 0 */
+    if (!zeros) widen(r->out, width, &low, &high);
+    if (high - low < width) r->flat->seen[0] = 1;
+    if (low < high) {
+        Box *box = &r->flat->box;
+        if (!box->y1) *box = (Box){r->y, 0, width, 0};
+        *box = (Box){box->y0, r->y + 1, low < box->x0 ? low : box->x0, high > box->x1 ? high : box->x1};
+        occurring(r->out + low, high - low, r->flat->seen);
+    }
+    if (!plain) adler(r, row, r->step + 1);
+    else if (low > high) adler_zeros(r, r->step + 1);
+    else {
+        adler_zeros(r, low + 1);
+        adler(r, row + 1 + low, high - low);
+        adler_zeros(r, width - high);
+    }
+    r->out += width, r->y++;
     return 0;
 }
 
@@ -367,17 +413,17 @@ static int inflate_rows(const uint8_t *in, int64_t length, Rows *r) {
     return bits_short(&b) || sum != (r->sums << 16 | r->sum) ? -1 : 0;
 }
 
-/* (height, width) numbers of a zlib stream of PNG rows with 1, 2, 4 or 8 bits a pixel; `seen` has
- * 256 marks. */
+/* (height, width) numbers of a zlib stream of PNG rows with 1, 2, 4 or 8 bits a pixel; `flat` is
+ * zeros before. */
 static int png_labels(const uint8_t *in, int64_t length, uint8_t *out, int64_t height,
-                      int64_t width, int depth, uint8_t *seen) {
+                      int64_t width, int depth, Flat *flat) {
     const int64_t step = (width * depth + 7) / 8, more = step < WINDOW ? WINDOW : step + 1;
     const int64_t capacity = (step < FARTHEST ? FARTHEST : step) + more;
     uint8_t *room = malloc((size_t)(2 * step + capacity));
     if (!room) return -1;
     Rows r = {.window = room + 2 * step, .capacity = capacity, .left = (step + 1) * height,
               .step = step, .width = width, .depth = depth, .out = out, .packed = room,
-              .above = memset(room + step, 0, (size_t)step), .sum = 1, .seen = seen};
+              .above = memset(room + step, 0, (size_t)step), .sum = 1, .flat = flat};
     const int failed = inflate_rows(in, length, &r);
     free(room);
     return failed;

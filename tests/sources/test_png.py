@@ -67,10 +67,11 @@ def pillow(content: bytes) -> np.ndarray:
 def check(path: Path, content: bytes) -> None:
     """Check that a PNG has the numbers of Pillow, and that those that occur are known."""
     path.write_bytes(content)
-    read, values = read_flat_png(path)
+    read = read_flat_png(path)
     assert read is not None
     assert np.array_equal(read, pillow(content))
-    assert values == frozenset(np.unique(read).tolist())
+    assert read.numbers == frozenset(np.unique(read).tolist())
+    assert read.box == crops.tight_box(np.asarray(read) > 0)
 
 
 @given(
@@ -146,20 +147,20 @@ def test_other_pictures_are_left_to_pillow(tmp_path, monkeypatch) -> None:
     image = Image.fromarray(flat(20, 30, 3))
     for mode in ("1", "RGB", "RGBA", "LA", "I;16"):
         image.convert(mode).save(path)
-        assert read_flat_png(path)[0] is None
+        assert read_flat_png(path) is None
     path.write_bytes(png_of(flat(20, 30, 3), np.zeros(20, int), interlaced=1))
-    assert read_flat_png(path)[0] is None
+    assert read_flat_png(path) is None
     rows = np.zeros((3, 2), np.uint8)
     path.write_bytes(png_of(rows, np.zeros(3, int), kind=0, depth=4, width=4))
-    assert read_flat_png(path)[0] is None  # a grey that Pillow spreads
+    assert read_flat_png(path) is None  # a grey that Pillow spreads
     image.save(tmp_path / "x.bmp")
-    assert read_flat_png(tmp_path / "x.bmp")[0] is None
+    assert read_flat_png(tmp_path / "x.bmp") is None
     image.save(path)
     monkeypatch.setattr(labels, "MAX_PNG_BYTES", path.stat().st_size - 1)
-    assert read_flat_png(path)[0] is None
+    assert read_flat_png(path) is None
     monkeypatch.undo()
     monkeypatch.setattr(labels, "compiled", None)
-    assert read_flat_png(path)[0] is None
+    assert read_flat_png(path) is None
 
 
 @given(st.integers(0, 99999))
@@ -176,16 +177,16 @@ def test_a_damaged_file_gives_the_numbers_of_the_whole_or_none(tmp_path_factory,
         stream[rng.integers(len(stream))] ^= 1 << rng.integers(8)
     stream = stream[: rng.integers(len(stream) // 2, len(stream) + 1)]
     path.write_bytes(bytes(whole[:start]) + chunk(b"IDAT", bytes(stream)) + chunk(b"IEND", b""))
-    read, _ = read_flat_png(path)
+    read = read_flat_png(path)
     if read is not None:
         assert np.array_equal(read, pillow(path.read_bytes()))
     for at in rng.integers(len(SIGNATURE), len(whole), 5):
         changed = bytearray(whole)
         changed[at] ^= 1 << rng.integers(8)
         path.write_bytes(changed)
-        assert read_flat_png(path)[0] is None  # a checksum tells
+        assert read_flat_png(path) is None  # a checksum tells
     path.write_bytes(whole[: rng.integers(len(whole))])
-    assert read_flat_png(path)[0] is None
+    assert read_flat_png(path) is None
 
 
 def test_a_damaged_or_missing_mask_is_refused(tmp_path) -> None:
@@ -234,4 +235,4 @@ def test_codes_that_leave_bits_unused_are_refused_as_zlib_refuses_them(tmp_path,
     parts = ((b"IHDR", head), (b"IDAT", stream), (b"IEND", b""))
     path = tmp_path / "x.png"
     path.write_bytes(SIGNATURE + b"".join(chunk(*part) for part in parts))
-    assert (read_flat_png(path)[0] is not None) == whole
+    assert (read_flat_png(path) is not None) == whole

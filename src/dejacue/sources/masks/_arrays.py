@@ -128,10 +128,10 @@ class _in_row(in_file):
         self.name = f"{path}, row {row}"
 
 
-def _read_labels(masks: _StoredArray, row: int) -> tuple[NDArray[Any], None]:
+def _read_labels(masks: _StoredArray, row: int) -> NDArray[Any]:
     labels = masks.row(row)
     refuse_photograph(labels)
-    return labels if labels.dtype.kind == "u" else np.maximum(labels, 0), None  # −1 is background
+    return labels if labels.dtype.kind == "u" else np.maximum(labels, 0)  # −1 is background too
 
 
 def stack_kind(threshold: float | None) -> str:

@@ -418,7 +418,9 @@ class Masks:
             mask = objects[id]
             mask = mask if mask.shape == shape else self._fitted(mask, row, shape)
             union = mask if union is None else union | mask
-        return union if union is not None and union.any() else None
+        if union is None or not (getattr(union, "box", None) or union.any()):
+            return None
+        return union
 
     def _fitted(self, mask: Mask, row: int, shape: tuple[int, int]) -> Mask:
         (height, width), (mask_height, mask_width) = shape, mask.shape

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from dejacue.errors import InputError, first_line, in_file, named
-from dejacue.sources.crops import compiled
+from dejacue.sources.crops import MeasuredArray, compiled, measured
 from dejacue.sources.masks.reader import Keys, Objects, Rows
 from dejacue.sources.sizes import check_size, open_picture
 
@@ -86,26 +86,26 @@ class BufferPool:
             self._idle.append(memory)
 
 
-def read_flat_png(
-    path: Path, pool: BufferPool | None = None
-) -> tuple[NDArray[np.uint8], frozenset[int]] | tuple[None, None]:
-    """Return the (H, W) numbers of a palette or grey PNG, in memory of the pool, and which occur;
-    None where it is another picture, or damaged: Pillow reads it, or says what is wrong."""
+def read_flat_png(path: Path, pool: BufferPool | None = None) -> MeasuredArray | None:
+    """Return the (H, W) numbers of a palette or grey PNG, in memory of the pool; None where it is
+    another picture, or damaged: Pillow reads it, or says what is wrong."""
     if compiled is None or path.suffix.lower() != ".png":
-        return None, None
+        return None
     with open(path, "rb", buffering=0) as file:
         nbytes = os.fstat(file.fileno()).st_size
         parts = _parts(file.read(nbytes)) if nbytes <= MAX_PNG_BYTES else None
     if parts is None:
-        return None, None
+        return None
     header, stream = parts
     width, height, depth, kind, *rest = struct.unpack(">IIBBBBB", header)
     if depth not in DEPTHS.get(kind, ()) or any(rest) or not 0 < width < 1 << 31 or not height:
-        return None, None
+        return None
     check_size(width, height)
     array = (pool or BufferPool()).empty((height, width))
-    marks = compiled.labels(stream, array, height, width, depth)
-    return (None, None) if marks is None else (array, _marked(marks))
+    if (known := compiled.labels(stream, array, height, width, depth)) is None:
+        return None
+    numbers = _marked(known[0])
+    return measured(array, known[1] if numbers - {0} else None, numbers)
 
 
 def _marked(marks: bytes | NDArray[Any]) -> frozenset[int]:
@@ -142,7 +142,7 @@ def _parts(content: bytes) -> tuple[bytes, Any] | None:
 class LabelRows(Rows):
     """Rows of which each is one array of numbers.
 
-    read    returns the (H, W) array of a row and, if that is known, which numbers occur
+    read    returns the (H, W) array of a row
     place   returns the context in which errors name a row
     """
 
@@ -150,7 +150,7 @@ class LabelRows(Rows):
         self,
         keys: Keys,
         files: list[Path],
-        read: Callable[[int], tuple[NDArray[Any], frozenset[int] | None]],
+        read: Callable[[int], NDArray[Any]],
         place: Callable[[int], named],
         kind: str | None,
         known: frozenset[int] | None = None,
@@ -171,17 +171,18 @@ class LabelRows(Rows):
     def read(self, row: int, shape: tuple[int, int], ids: frozenset[int] | None) -> Objects:
         array = self._array(row)
         if self.binary:
-            unknown = self._detected and not self._values.get(row, {0}) <= {VOID}
-            if unknown and ((array != 0) & (array != VOID)).any():
+            flat = isinstance(array, MeasuredArray) and self._row_values(row) <= {VOID}
+            if self._detected and not flat and ((array != 0) & (array != VOID)).any():
                 others = sorted(self._row_values(row) - {VOID})
                 numbers = ", ".join(map(str, others[:4]))
                 with self._place(row):
                     problem = f"holds {numbers} but other masks hold only 0 and 255"
                     raise InputError(problem, field="kind", remedy=CHOOSE_VOID)
-            return dict.fromkeys(self._known or (), np.not_equal(array, 0, self._mask_like(array)))
+            mask = np.not_equal(array, 0, self._mask_like(array))
+            return dict.fromkeys(self._known or (), _like(array, mask))
         if ids is None:
             if array.dtype == np.uint8 and self._row_values(row) <= {1}:
-                return {0: array.view(np.bool_)}
+                return {0: _like(array, array.view(np.bool_))}
             mask = self._mask_like(array)
             if array.dtype == np.uint8:  # neither 0 nor void, in two passes over the same bytes
                 np.subtract(array, np.uint8(1), mask.view(np.uint8))
@@ -204,9 +205,7 @@ class LabelRows(Rows):
             array = self._buffered.pop(row, None)
             if array is None:
                 with self._place(row):
-                    array, values = self._read_row(row)
-                if values is not None:
-                    self._values[row] = values - {0}
+                    array = self._read_row(row)
             else:
                 self._buffered_bytes -= array.nbytes
             self._last = (row, array)
@@ -223,8 +222,7 @@ class LabelRows(Rows):
             if new and self.has_room():
                 self._buffered[row] = array
                 self._buffered_bytes += array.nbytes
-            if row not in self._values:
-                self._values[row] = frozenset(v for v in _occurring(array) if v > 0)
+            self._values[row] = frozenset(v for v in _occurring(array) if v > 0)
         return self._values[row]
 
     def _looks_binary(self) -> bool:
@@ -248,8 +246,15 @@ class LabelRows(Rows):
         return seen or next((v == {VOID} for v in map(self._row_values, rest) if v), False)
 
 
+def _like(array: NDArray[Any], mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return the mask of all that is not 0 in an array, with its box if that is known."""
+    return measured(mask, array.box) if isinstance(array, MeasuredArray) else mask
+
+
 def _occurring(array: NDArray[Any]) -> Iterable[int]:
     """Return the different numbers; small ones without the memory of sorting."""
+    if isinstance(array, MeasuredArray) and array.numbers is not None:
+        return array.numbers
     if array.dtype.itemsize != 1:
         values: list[int] = np.unique(array).tolist()
         return values
@@ -270,7 +275,7 @@ def folder_labels(
     labels = LabelRows(
         Keys(names=tuple(path.stem for path in pictures)),
         pictures,
-        lambda row: read_numbers(pictures[row], binary, pool),
+        lambda row: read_picture(pictures[row], binary=binary, pool=pool),
         lambda row: in_file(pictures[row]),
         "binary" if binary else kind,
         known,
@@ -279,26 +284,24 @@ def folder_labels(
     return labels
 
 
-def read_picture(path: Path, *, binary: bool = False) -> NDArray[Any]:
+def read_picture(
+    path: Path, *, binary: bool = False, pool: BufferPool | None = None
+) -> NDArray[Any]:
     """Return the numbers of a palette or grey picture, (H, W).
 
     A colour picture is taken if it is grey or ``binary``, a photograph never. JPEG blurs edges:
     there, what is darker than half of the brightest pixel counts as 0.
     """
-    return read_numbers(path, binary)[0]
-
-
-def read_numbers(
-    path: Path, binary: bool, pool: BufferPool | None = None
-) -> tuple[NDArray[Any], frozenset[int] | None]:
-    """Return the same, in memory of the pool, and which numbers occur if that is known."""
     with in_file(path):
         try:
-            array, values = read_flat_png(path, pool)
-            mode = "L"
-            if array is None:
+            flat = read_flat_png(path, pool)
+            if flat is None:
                 with open_picture(path) as picture:
                     array, mode = np.asarray(picture), picture.mode
+            elif len(flat.numbers or ()) <= MAX_LABELS:
+                return flat  # of one channel, and no photograph
+            else:
+                array, mode = flat, "L"
         except InputError:
             raise
         except FileNotFoundError:
@@ -307,15 +310,14 @@ def read_numbers(
             problem = f"is not a readable picture, or is damaged ({first_line(error):.120})"
             raise InputError(problem) from None
         if mode == "1":
-            return array.astype(np.uint8) * np.uint8(VOID), None  # black and white is binary
-        if values is None or len(values) > MAX_LABELS:
-            refuse_photograph(array)
+            return array.astype(np.uint8) * np.uint8(VOID)  # black and white is binary
+        refuse_photograph(array)
         if array.ndim == 3:
             array = _without_colour(array, mode, binary)
         if array.dtype.kind not in "iu":
             remedy = "save it as a palette or greyscale picture"
             raise InputError(f"holds {array.dtype} values", field="mode", value=mode, remedy=remedy)
-        return _without_blur(array) if path.suffix.lower() in LOSSY else array, values
+        return _without_blur(array) if path.suffix.lower() in LOSSY else array
 
 
 def refuse_photograph(array: NDArray[Any]) -> None:
