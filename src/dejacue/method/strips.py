@@ -6,7 +6,7 @@ pictures leave a border between them open; a finer strip there closes it, down t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import groupby
@@ -202,22 +202,43 @@ def _positions(history: History, known: int, border: Border) -> tuple[int, int]:
 
 
 def marked(
-    history: History, vocabulary: Vocabulary, strip: Strip, marks: Mapping[str | None, Any]
+    history: History,
+    vocabulary: Vocabulary | None,
+    strip: Strip,
+    marks: Mapping[str | None, Any],
+    *,
+    new_states: Collection[str] = (),
 ) -> Vocabulary:
     """Return the vocabulary with what a person marked on a strip of this history.
 
+    vocabulary   None: marks name its states, at least two; they have no words
     marks   state → (first, last) picture, or several; pictures count from 0, both included. The
             state None (or "none") is none of the states. Pictures that are not marked keep what
             is known of them; else they show none of the states, except where every frame shows a
             state (``covers``): then they stay unknown.
             At a border, if only its state is marked, they show what comes after it; where a
             state is looked for that was not marked before, they stay unknown.
+    new_states   that the vocabulary gets, without words, where they are marked
 
     Where marks contradict earlier ones, the later ones hold.
     """
     _check_strip(history, strip)
-    names: list[str | None] = [*vocabulary.states, None]
     frames = strip.frames
+    new_states = marked_states(marks) if vocabulary is None else new_states
+    known_states = {} if vocabulary is None else vocabulary.states
+    new = {
+        state: Example(state, (frames[first], frames[last]))
+        for state in new_states
+        if state in marks and state not in known_states
+        for first, last in _spans(state, marks[state], len(strip))[:1]
+    }
+    states = {**known_states, **dict.fromkeys(new, ())}
+    if vocabulary is None:
+        vocabulary = Vocabulary(states, examples=[*new.values()])
+    elif new:
+        examples = (*vocabulary.examples, *new.values())
+        vocabulary = replace(vocabulary, states=states, examples=examples)
+    names: list[str | None] = [*vocabulary.states, None]
     added = [
         Example(names[label], (frames[first], frames[last]))
         for label, first, last in _labelled(vocabulary, strip, marks)
@@ -231,18 +252,6 @@ def marked(
         part for e in known.examples for part in _consistent(history, e, new_labels, names)
     ]
     return replace(known, examples=consistent).with_examples()
-
-
-def states_of(strip: Strip, marks: Mapping[str | None, Any]) -> Vocabulary:
-    """Return a vocabulary without words of the states that are marked, each with a mark as its
-    example; refuse fewer than two."""
-    frames, states = strip.frames, marked_states(marks)
-    examples = [
-        Example(state, (frames[first], frames[last]))
-        for state in states
-        for first, last in _spans(state, marks[state], len(strip))[:1]
-    ]
-    return Vocabulary(dict.fromkeys(states, ()), examples=examples)
 
 
 def marked_states(marks: Mapping[str | None, Any]) -> list[str]:

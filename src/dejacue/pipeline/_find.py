@@ -26,7 +26,7 @@ from dejacue.method.coordinates import Coordinates
 from dejacue.method.looks import ALL, Looks
 from dejacue.method.plan import Plan, ReadOptions
 from dejacue.method.readout import Readout
-from dejacue.method.strips import Strip, states_of
+from dejacue.method.strips import Strip
 from dejacue.method.strips import marked as with_marks
 from dejacue.pipeline._encode import (
     Encoded,
@@ -270,7 +270,7 @@ class Search:
         """Return the finding with marks, which name the states where there are none yet."""
         if finding.timeline is not None:
             return finding.mark(strip, marks)
-        vocabulary = with_marks(finding.history, states_of(strip, marks), strip, marks)
+        vocabulary = with_marks(finding.history, None, strip, marks)
         return finding.with_words(vocabulary, **self.readout_options)
 
     @property

@@ -235,19 +235,9 @@ def mark(id: Id, body: MarkBody, studio: StudioDep, finding: FindingDep) -> Json
     widest first; nothing is written."""
     frames = tuple(body.frames)
     again = reread(studio, finding, _with_shown_states(body), body)
-    known = again.vocabulary
-    new = {
-        state: Example(state, (frames[first], frames[last]))
-        for state, spans in body.marks.items()
-        for first, last in spans[:1]
-        if 0 <= first <= last < len(frames) and state in (body.states or ())
-        if state not in known.states
-    }
-    states = {**known.states, **dict.fromkeys(new, ())}
-    known = replace(known, states=states, examples=(*known.examples, *new.values()))
     pictures = Strip(again.history, frames, (None,) * len(frames), _border(body.border))
     spans: dict[str | None, Any] = dict(body.marks.items())
-    words = marked(again.history, known, pictures, spans)
+    words = marked(again.history, again.vocabulary, pictures, spans, new_states=body.states or ())
     return {
         "examples": [_mark(again, example) for example in words.examples],
         "borders": [border._asdict() for border in open_borders(again.history, words)],
