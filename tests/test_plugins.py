@@ -87,10 +87,23 @@ def test_a_broken_plug_in_is_named_and_the_others_work(installed) -> None:
         assert list(registry.loaded()) == ["good"]
 
 
-def test_a_plug_in_that_fails_to_add_its_commands_is_left_out(installed, monkeypatch) -> None:
-    def bad(app: typer.Typer) -> None:
-        raise RuntimeError("no commands today")
+def _fails(app: typer.Typer) -> None:
+    app.command("half")(lambda: None)
+    raise RuntimeError("no commands today")
 
+
+def _is_annotated_badly(app: typer.Typer) -> None:
+    def odd(value: int | str) -> None: ...
+
+    app.command("odd")(odd)
+
+
+@pytest.mark.parametrize(
+    ("bad", "reason"), [(_fails, "no commands today"), (_is_annotated_badly, "Union")]
+)
+def test_a_plug_in_that_fails_to_add_its_commands_is_left_out(
+    installed, monkeypatch, bad, reason
+) -> None:
     def good(app: typer.Typer) -> None:
         app.command("hello")(lambda: None)
 
@@ -98,7 +111,7 @@ def test_a_plug_in_that_fails_to_add_its_commands_is_left_out(installed, monkeyp
     monkeypatch.setitem(sys.modules, "good_plugin", type("good", (), {"add": staticmethod(good)}))
     installed(("bad", "bad_plugin:add"), ("good", "good_plugin:add"))
     app = typer.Typer()
-    with pytest.warns(UserWarning, match=r"bad_plugin.*no commands today"):
+    with pytest.warns(UserWarning, match=f"bad_plugin.*{reason}"):
         plugins.add_commands(app)
     assert [command.name for command in app.registered_commands] == ["hello"]
 

@@ -12,7 +12,7 @@ dejacue.saved_readouts a callable: the folder in which it was saved → Readout
 dejacue.mask_readers   a callable: path → Rows; its name is the kind, and the suffix of its files
 dejacue.formats        a Format
 dejacue.layouts        a Layout, or a module with recognise, read and NEEDS
-dejacue.commands       a callable that adds commands to the typer app
+dejacue.commands       a callable that adds commands to a typer app, which ours then has, too
 """
 
 from __future__ import annotations
@@ -143,8 +143,16 @@ class Registry(Mapping[str, T], Generic[T]):
 
 def add_commands(app: Any) -> None:
     """Let every plug-in add its commands; one that fails is left out, with a warning."""
+    from typer import Typer
+    from typer.main import get_group
+
     for entry in entry_points("commands").values():
+        added = Typer()
         try:
-            entry.load()(app)
+            entry.load()(added)
+            get_group(added)  # which reads the signatures
         except Exception as error:
             warnings.warn(str(broken(entry, error)), stacklevel=2)
+            continue
+        app.registered_commands += added.registered_commands
+        app.registered_groups += added.registered_groups
