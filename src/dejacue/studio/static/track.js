@@ -36,10 +36,11 @@ export function Track({ id: video, of: finding = null, about, jobs, again }) {
   return html`<${Pick} video=${media.video} info=${info.value} about=${about} jobs=${jobs} refresh=${again} />`;
 }
 
-// "box, approximate" of earlier versions and boxes that a person has drawn: nothing is followed
+// "box, approximate" of earlier versions and boxes that a person has drawn: nothing is followed. SAM 3 finds objects itself,
+// which the studio refuses
 const trackerOf = (info) => {
   const name = info?.tracker?.split(",")[0] || "";
-  return STILL.includes(name) ? FIXED : name;
+  return STILL.includes(name) ? FIXED : name.startsWith("sam3") ? "" : name;
 };
 
 const initialForm = (info, video, about) => ({
