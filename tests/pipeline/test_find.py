@@ -172,7 +172,7 @@ def test_each_mask_is_decoded_once_and_hashed_once(
     scene = render(11, family="cup", topology="binary", frames=40, distractors=distractors)
     write_scene(tmp_path / "cup", scene)
     masks, words = tmp_path / "cup" / "Annotations", tmp_path / "cup" / "vocabulary.yaml"
-    decoded = counted(monkeypatch, labels, "read_numbers")
+    decoded = counted(monkeypatch, labels, "read_picture")
     hashed = counted(monkeypatch, _masks.hashlib, "file_digest")
     how = {"masks": masks, "objects": objects, "encoder": "mini", "folder": tmp_path / "out"}
     once = find_each(tmp_path / "cup" / "scene.mp4", words, **how)
