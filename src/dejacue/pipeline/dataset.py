@@ -137,7 +137,7 @@ def evaluate_dataset(
     clips = _rest(dataset, left_out)
     timelines: dict[str, list[Timeline]] = {}
     with Store.open(store) as opened:
-        made_with = {clip.id: opened[clip.id].made_with or {} for clip in clips}
+        made_with = {clip.id: opened.origin(clip.id).made_with for clip in clips}
         left_out |= {id: made[MEANINGLESS] for id, made in made_with.items() if MEANINGLESS in made}
         clips = _rest(dataset, left_out)
         for done, (name, readout) in enumerate(chosen.items(), 1):
