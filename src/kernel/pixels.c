@@ -123,6 +123,8 @@ INLINE void weigh(uint8_t *out, const uint8_t *lines, int64_t step, const int32_
     case 3: few(out, lines, step, weights, 3, start, n); break;
     case 4: few(out, lines, step, weights, 4, start, n); break;
     case 5: few(out, lines, step, weights, 5, start, n); break;
+    case 6: few(out, lines, step, weights, 6, start, n); break;
+    case 7: few(out, lines, step, weights, 7, start, n); break;
     default: many(out, lines, step, weights, count, start, n);
     }
 }

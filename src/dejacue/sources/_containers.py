@@ -325,7 +325,7 @@ class StreamEnd:
 
     def __init__(self, container: Any, stream: Any) -> None:
         self._container, self._stream = container, stream
-        self._zero = stream.start_time
+        self._zero, self._base = stream.start_time, stream.time_base.as_integer_ratio()
         self._fed, self._last = 0, 0
         self._failure = ""
         kind = container.format.name
@@ -353,8 +353,7 @@ class StreamEnd:
         if pts is None:
             return None
         self._zero = pts if self._zero is None else self._zero
-        base = self._stream.time_base
-        return float((pts - self._zero) * base.numerator / base.denominator)
+        return float((pts - self._zero) * self._base[0] / self._base[1])
 
     def shortfall(self) -> str:
         """Return what is wrong if the file ends before its header says; else nothing."""
@@ -433,12 +432,11 @@ class Undisplayed:
 
     def __init__(self, frame: Any, converter: DisplayConverter) -> None:
         self._frame, self._converter = frame, converter
-        planes = [_array(plane) for plane in frame.planes]  # brightness and two colours
-        if frame.format.name == GPU_FORMAT:  # which gives the colours side by side
-            planes = [planes[0], planes[1][:, ::2], planes[1][:, 1::2]]
-        self._planes = planes
         self.shape: tuple[int, int] = (frame.height, frame.width)
-        self.nbytes: int = sum(plane.buffer_size for plane in frame.planes)
+
+    @property
+    def nbytes(self) -> int:
+        return sum(plane.buffer_size for plane in self._frame.planes)
 
     def image(self) -> NDArray[np.uint8]:
         if self._frame.format.name == GPU_FORMAT:
@@ -464,9 +462,11 @@ class Undisplayed:
         top, left = y0 // 2 * 2, x0 // GROUP_PIXELS * GROUP_PIXELS
         height = min(frame.height - top, -(-(y1 - top) // 2) * 2)
         width = min(frame.width - left, -(-(x1 - left) // GROUP_PIXELS) * GROUP_PIXELS)
-        name = PLANAR_FORMATS[0] if frame.format.name == GPU_FORMAT else frame.format.name
+        name, planes = frame.format.name, [_array(plane) for plane in frame.planes]
+        if name == GPU_FORMAT:  # which gives the two colours side by side
+            name, planes = PLANAR_FORMATS[0], [planes[0], planes[1][:, ::2], planes[1][:, 1::2]]
         part: Any = av.VideoFrame(width, height, name)
-        for at, (plane, target) in enumerate(zip(self._planes, part.planes, strict=True)):
+        for at, (plane, target) in enumerate(zip(planes, part.planes, strict=True)):
             step = 2 if at else 1  # colours have half of the rows and columns
             rows, columns = -(-height // step), -(-width // step)
             y, x = top // step, left // step
@@ -484,7 +484,8 @@ def _rgb(frame: Any) -> NDArray[np.uint8]:
     from av.video.reformatter import VideoReformatter
 
     converted: Any = VideoReformatter().reformat(frame, format="rgb24", threads=1)
-    return np.ascontiguousarray(converted.to_ndarray())
+    rows = _array(converted.planes[0])[:, : 3 * frame.width]  # copied only if they are longer
+    return rows.reshape(frame.height, frame.width, 3)
 
 
 class DisplayConverter:
