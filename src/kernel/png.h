@@ -16,7 +16,7 @@
 #define LONGEST 15
 #define LONGEST_MATCH 258
 #define FARTHEST 32768 /* bytes that a match looks back */
-#define WINDOW 65536   /* bytes that are inflated before they are read as rows */
+#define WINDOW 131072  /* bytes after which the window slides */
 #define PIECE 1024     /* bytes that are moved at once: more become one slow instruction */
 #define BLOCK 512      /* bytes that are added to a checksum at once */
 
@@ -291,14 +291,15 @@ static int row_read(Rows *r, const uint8_t *row, int zeros) {
             r->out[x] = (uint8_t)(bytes[(int64_t)x * r->depth / 8] >> shift & ((1 << r->depth) - 1));
         }
     }
-    int low = width, high = 0; /* what lies outside is 0 */
-    if (!zeros) widen(r->out, width, &low, &high);
+    const uint8_t *read = plain ? row + 1 : r->out; /* the window is in the cache, the rest is not */
+    int low = width, high = 0;                      /* what lies outside is 0 */
+    if (!zeros) widen(read, width, &low, &high);
     if (high - low < width) r->flat->seen[0] = 1;
     if (low < high) {
         Box *box = &r->flat->box;
         if (!box->y1) *box = (Box){r->y, 0, width, 0};
         *box = (Box){box->y0, r->y + 1, low < box->x0 ? low : box->x0, high > box->x1 ? high : box->x1};
-        occurring(r->out + low, high - low, r->flat->seen);
+        occurring(read + low, high - low, r->flat->seen);
     }
     if (!plain) adler(r, row, r->step + 1);
     else if (low > high) adler_zeros(r, r->step + 1);

@@ -94,8 +94,8 @@ def test_every_filter_and_block_gives_the_numbers_of_pillow(
     check(path, content)
 
 
-@pytest.mark.parametrize(("height", "width"), [(400, 300), (40_000, 2), (3, 70_001), (1, 200_000)])
-@pytest.mark.parametrize("level", [0, 1, 9])
+@pytest.mark.parametrize(("height", "width"), [(900, 300), (90_000, 2), (4, 70_001), (1, 300_000)])
+@pytest.mark.parametrize("level", [0, 6])
 def test_rows_cross_the_window_of_what_is_inflated(tmp_path, height, width, level) -> None:
     rng = np.random.default_rng(width)
     thing = rng.integers(0, 4, (8, width), dtype=np.uint8)
