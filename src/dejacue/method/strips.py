@@ -24,7 +24,7 @@ from dejacue.records.example import NONE, Example
 Side = Literal["start", "end"]
 SIDES: tuple[Side, ...] = ("start", "end")
 MAX_PICTURES = 1000
-KEPT = -2  # label of a picture that is not marked, of which something is known
+KNOWN = -2  # label of a picture that is not marked, of which something is known
 Load = Callable[[Sequence[int]], Sequence[bytes | None]]  # JPEGs of frames of the history
 
 
@@ -343,9 +343,9 @@ def _labelled(vocabulary: Vocabulary, strip: Strip, marks: Any) -> list[tuple[in
     known = known[np.searchsorted(strip.history.frames, strip.frames)]
     for k in np.flatnonzero(known >= 0).tolist():
         if labels[k] < 0:
-            labels[k] = KEPT
+            labels[k] = KNOWN
     for label, first, last in _stretches(labels):
-        if label == KEPT:
+        if label == KNOWN:
             continue
         if label < 0 and 0 <= default < len(vocabulary.states):
             labelled.append((default, first, last))

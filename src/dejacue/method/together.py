@@ -53,7 +53,9 @@ def locate_together(
     names = " and ".join(history.encoder or "an unnamed encoder" for history, _ in pairs)
     averaged = Note(f"the evidence of {names}, averaged", "information")
     made_with = [history.made_with or {} for history, _ in pairs]
-    reasons = [Note(made[MEANINGLESS], "meaningless") for made in made_with if MEANINGLESS in made]
+    reasons = [
+        Note(details[MEANINGLESS], "meaningless") for details in made_with if MEANINGLESS in details
+    ]
     return timeline.replace(notes=(*timeline.notes, averaged, *reasons), encoder=names)
 
 

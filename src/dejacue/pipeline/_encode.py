@@ -212,11 +212,11 @@ def encode(
     encoder = encoder or job.load()
     info = EncoderInfo.of(encoder)
     files = _Files.of(output, observed, info)
-    made = {name: history.made_with or {} for name, history in files.existing.items()}
-    stride = job.stride_for(observed.video, info.pace if pace else None, made.values())
+    made_with = {name: history.made_with or {} for name, history in files.existing.items()}
+    stride = job.stride_for(observed.video, info.pace if pace else None, made_with.values())
     observed = observed.thinned(stride)
-    unusable = missing_objects(observed, info, made)  # nothing of them can be used
-    answered = {n: m for n, m in made.items() if answers(files.existing[n], plan)}
+    unusable = missing_objects(observed, info, made_with)  # nothing of them can be used
+    answered = {n: m for n, m in made_with.items() if answers(files.existing[n], plan)}
     missing = missing_objects(observed, info, answered)
     reused = {
         name: history for name, history in files.existing.items() if name not in missing.objects

@@ -288,7 +288,7 @@ def _distinct_objects(
                 together[pair] = bool(overlaps(first, second[None])[0] > MAX_OVERLAP)
     ids: list[int] = []
     for id in sorted(scores, key=lambda id: (-scores[id][0], id)):
-        if not any(together.get((min(id, kept), max(id, kept))) for kept in ids):
+        if not any(together.get((min(id, before), max(id, before))) for before in ids):
             ids.append(id)
     return ids
 
@@ -342,13 +342,13 @@ def linked(search: ObjectSearch, rows: NDArray[np.float64]) -> ObjectSearch:
                 groups.append([at])
     groups.sort(key=min)
     numbers = {at: number for number, group in enumerate(groups, 1) for at in group}
-    kept = tuple(
+    instances = tuple(
         replace(instance, object=numbers[at])
         for at, instance in enumerate(instances)
         if numbers[at] <= MAX_INSTANCES
     )
     left_out = search.left_out + max(0, len(groups) - MAX_INSTANCES)
-    return replace(search, instances=kept, left_out=left_out)
+    return replace(search, instances=instances, left_out=left_out)
 
 
 def others_found(search: ObjectSearch, numbers: Sequence[int]) -> Note:

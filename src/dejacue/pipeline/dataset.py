@@ -138,7 +138,9 @@ def evaluate_dataset(
     timelines: dict[str, list[Timeline]] = {}
     with Store.open(store) as opened:
         made_with = {clip.id: opened.origin(clip.id).made_with for clip in clips}
-        left_out |= {id: made[MEANINGLESS] for id, made in made_with.items() if MEANINGLESS in made}
+        left_out |= {
+            id: details[MEANINGLESS] for id, details in made_with.items() if MEANINGLESS in details
+        }
         clips = _rest(dataset, left_out)
         for done, (name, readout) in enumerate(chosen.items(), 1):
             histories = (opened[clip.id] for clip in clips)

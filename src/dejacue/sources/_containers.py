@@ -43,7 +43,7 @@ _DYNAMIC = re.compile(rb"""<MPD[^>]*\stype=["']dynamic""")
 _SLACK_S = 0.5  # headers round; a stream that ends this much early is not called truncated
 
 
-_KEPT: deque[Container] = deque()  # whose files are open
+_OPEN: deque[Container] = deque()  # whose files are open
 
 
 class _Damage(Exception):
@@ -96,10 +96,10 @@ class Container:
         """Keep the file open for the pass that usually follows: FFmpeg has decoded frames of it to
         know its order, which takes as long as some twenty frames. Only the last one is kept."""
         self._ready = container
-        _KEPT.append(self)
-        while len(_KEPT) > 1:
+        _OPEN.append(self)
+        while len(_OPEN) > 1:
             with suppress(IndexError):  # another thread was faster
-                _KEPT.popleft().close()
+                _OPEN.popleft().close()
 
     def close(self) -> None:
         """Close what is kept open; a later pass opens the file again."""
@@ -252,8 +252,8 @@ def _check_ends(path: Path, in_playlist: bool = False) -> None:
             head += stream.read(MAX_PLAYLIST_BYTES)
     if head.lstrip(b"\xef\xbb\xbf").startswith(b"#EXTM3U"):
         text = head.decode("utf-8", "replace")
-        others = () if in_playlist else (*_LISTED.findall(text), *_LISTED_URI.findall(text))
-        for place in (path.parent / name.strip() for name in others if ".m3u8" in name.lower()):
+        listed = () if in_playlist else (*_LISTED.findall(text), *_LISTED_URI.findall(text))
+        for place in (path.parent / name.strip() for name in listed if ".m3u8" in name.lower()):
             if os.path.isfile(place):
                 _check_ends(place, in_playlist=True)
         live = "#EXT-X-TARGETDURATION" in text and "#EXT-X-ENDLIST" not in text

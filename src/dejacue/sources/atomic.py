@@ -57,7 +57,7 @@ def write_whole(
     if special or (os.path.exists(target) and not os.path.isfile(target)):
         remedy = "give another name"
         raise InputError("is a folder or a device, not a file", file=path, remedy=remedy)
-    temporary, lock, made = None, None, missing_folders(target.parent)
+    temporary, lock, new_folders = None, None, missing_folders(target.parent)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         stream, lock = _open_temporary(target)
@@ -74,7 +74,7 @@ def write_whole(
         if temporary is not None:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
-        remove_empty(made)
+        remove_empty(new_folders)
         if isinstance(error, OSError):  # name the file that was asked for, not the temporary one
             raise unwritten(error, path, created=temporary is not None) from None
         raise
@@ -130,7 +130,7 @@ def temporary_folder(target: Path) -> Iterator[Path]:
     in the end, and the one that a killed process has left."""
     with left_folder(target):
         pass
-    made = missing_folders(target.parent)
+    new_folders = missing_folders(target.parent)
     target.parent.mkdir(parents=True, exist_ok=True)
     folder = _usual_name(target)
     try:
@@ -147,7 +147,7 @@ def temporary_folder(target: Path) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
         if lock is not None:
             os.close(lock)
-        remove_empty(made)
+        remove_empty(new_folders)
 
 
 def missing_folders(folder: Path) -> list[Path]:

@@ -85,7 +85,7 @@ class KeptCrops:
         self._unfinished = path.with_name(f".{path.name}.partial")
         self._stream: IO[bytes] | None = None
         self._bytes = 0
-        self._made: list[Path] = []  # folders
+        self._new_folders: list[Path] = []
 
     @property
     def _record(self) -> np.dtype[Any]:
@@ -101,7 +101,7 @@ class KeptCrops:
             raise InputError(problem, file=self.path, field="looks", remedy=remedy)
         try:
             if self._stream is None:
-                self._made = missing_folders(self.path.parent)
+                self._new_folders = missing_folders(self.path.parent)
                 self.path.parent.mkdir(parents=True, exist_ok=True)
                 self._unfinished.unlink(missing_ok=True)
                 self._stream = open(self._unfinished, "xb")  # noqa: SIM115 (finish, remove)
@@ -130,7 +130,7 @@ class KeptCrops:
         for path in (self.path, self._unfinished):
             with contextlib.suppress(OSError):
                 path.unlink(missing_ok=True)
-        remove_empty(self._made)
+        remove_empty(self._new_folders)
 
     def records(self) -> NDArray[Any]:
         """Return (N,) keys and pixels, which are read from the file when they are used."""
@@ -138,12 +138,12 @@ class KeptCrops:
 
     def fits(self, history: History) -> bool:
         """Return whether these are the crops of a history."""
-        kept = (history.made_with or {}).get(CROPS)
+        key = (history.made_with or {}).get(CROPS)
         try:
             records = self.records()
         except (OSError, ValueError):
             return False
-        return len(records) == len(history) and key_of(records["key"]) == kept
+        return len(records) == len(history) and key_of(records["key"]) == key
 
 
 def crops_path(history: Path) -> Path:
@@ -201,14 +201,14 @@ class Looker:
     ) -> History:
         """Return a history with these columns (all but the features), seen where its answer
         needs it."""
-        made, frames = dict(like["made_with"]), like["frames"]
+        made_with, frames = dict(like["made_with"]), like["frames"]
         for key in (SEEN, SHARED, MEANINGLESS):  # of an earlier look
-            made.pop(key, None)
-        made |= {LOOKS: self.plan.text, CROPS: key_of(records["key"])}
+            made_with.pop(key, None)
+        made_with |= {LOOKS: self.plan.text, CROPS: key_of(records["key"])}
         runs = np.concatenate(([0], np.flatnonzero(np.diff(frames) != 1) + 1, [len(frames)]))
 
         def of(rows: Rows, seen: Flags, **judged: str) -> History:
-            text = {**made, **seen_text(frames, seen), **judged}
+            text = {**made_with, **seen_text(frames, seen), **judged}
             return History(**{**like, "features": rows, "made_with": text})
 
         def look(positions: Ints) -> Rows:
@@ -274,7 +274,7 @@ def look_at_video(
     """
     info, total = EncoderInfo.of(encoder), getattr(video, "length", None)
     ids, done = tuple(lineages), dict.fromkeys(("decode", "crop", "encode"), 0)
-    kept = {id: KeptCrops(places[id], info.size) for id in ids}
+    files = {id: KeptCrops(places[id], info.size) for id in ids}
     small = {id: SmallPictures() for id in ids}
     builder = HistoryBuilder(info, partial)
 
@@ -303,17 +303,17 @@ def look_at_video(
             for at, id in enumerate(ids):
                 rows = message.which == at
                 if rows.any():
-                    kept[id].append(message.crops[rows], message.keys[rows])
+                    files[id].append(message.crops[rows], message.keys[rows])
                     small[id].add(message.crops[rows])
-        for crops_of in kept.values():
+        for crops_of in files.values():
             crops_of.finish()
         looker = Looker(encoder, info, plan, builder, lambda count: advance("encode", count))
         return {
-            id: looker.history(columns, kept[id].records(), small[id])
+            id: looker.history(columns, files[id].records(), small[id])
             for id, _, columns in builder.columns(end)
         }
     except BaseException:
-        for crops_of in kept.values():
+        for crops_of in files.values():
             crops_of.remove()
         raise
     finally:
@@ -348,8 +348,8 @@ def look_further(
     progress: Progress = silent,
 ) -> History | None:
     """Return the history with what another plan needs, from kept crops; None: they are gone."""
-    kept, small, done = KeptCrops(crops, info.size), SmallPictures(), 0
-    if not kept.fits(history):
+    file, small, done = KeptCrops(crops, info.size), SmallPictures(), 0
+    if not file.fits(history):
         return None
 
     def advance(count: int) -> None:
@@ -357,7 +357,7 @@ def look_further(
         done += count
         progress("encode", done, None, "")
 
-    records = kept.records()
+    records = file.records()
     for first in range(0, len(records), BLOCK):
         small.add(records["pixels"][first : first + BLOCK])
     columns = {item.name: getattr(history, item.name) for item in fields(History) if item.init}

@@ -41,7 +41,7 @@ class PartialFile:
         self.path = Path(path)
         self._head = key.encode() + b"\n"
         self._stream: IO[bytes] | None = None
-        self._made: list[Path] = []  # folders
+        self._new_folders: list[Path] = []
         self._good = 0  # bytes of the file that are sound; 0: there is none of this key
 
     def read(self) -> list[bytes]:
@@ -91,7 +91,7 @@ class PartialFile:
             self._good = 0
             with contextlib.suppress(OSError):
                 self.path.unlink()
-            remove_empty(self._made)
+            remove_empty(self._new_folders)
 
     def remove(self) -> None:
         """Remove the file: the work is done."""
@@ -100,7 +100,7 @@ class PartialFile:
         remove_left_file(self.path)  # of replace()
 
     def _open(self) -> IO[bytes]:
-        self._made = missing_folders(self.path.parent)
+        self._new_folders = missing_folders(self.path.parent)
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             if not self._good:

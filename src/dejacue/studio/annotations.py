@@ -179,11 +179,11 @@ class AnnotationTarget:
             raise self.refusal("the consensus has begun; no more passes can be added")
         if path.exists():
             raise self.refusal(f"{annotator} already has a pass")
-        others = self.passes()
-        if others:
-            known = others[0].states
+        passes = self.passes()
+        if passes:
+            known = passes[0].states
             if (states is not None or preset) and states != (known and list(known)):
-                problem = f'"{self.id}" is annotated with the labels {", ".join(others[0].known)}'
+                problem = f'"{self.id}" is annotated with the labels {", ".join(passes[0].known)}'
                 remedy = "leave the states out to use these"
                 raise Conflict(problem, field="states", remedy=remedy)
             states = known

@@ -49,8 +49,8 @@ def write_draft(body: DraftBody, studio: StudioDep, session: SessionDep) -> Json
             path.unlink(missing_ok=True)
         else:
             write_text(path, json.dumps({**body.model_dump(), "saved_s": time.time()}))
-            kept = sorted(folder.glob("*.json"), key=lambda path: path.stat().st_mtime_ns)
-            for old in kept[:-MAX_DRAFTS]:
+            drafts = sorted(folder.glob("*.json"), key=lambda path: path.stat().st_mtime_ns)
+            for old in drafts[:-MAX_DRAFTS]:
                 old.unlink(missing_ok=True)
     return {"kept": body.text is not None}
 

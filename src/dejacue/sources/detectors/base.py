@@ -127,12 +127,12 @@ def distinct(
     usable &= (clipped[:, 2:] - clipped[:, :2] >= 1).all(axis=1)
     waiting = np.flatnonzero(usable)
     waiting = waiting[np.argsort(-np.asarray(scores)[waiting], kind="stable")]
-    kept: list[int] = []
-    while len(waiting) and len(kept) < limit:
+    rows: list[int] = []
+    while len(waiting) and len(rows) < limit:
         best, waiting = int(waiting[0]), waiting[1:]
-        kept.append(best)
+        rows.append(best)
         waiting = waiting[overlaps(clipped[best], clipped[waiting]) <= MAX_OVERLAP]
-    return clipped, np.array(kept, np.int64)
+    return clipped, np.array(rows, np.int64)
 
 
 def merged(
@@ -141,9 +141,9 @@ def merged(
     """Return the detections of one picture, best first, one for each thing; see ``distinct``."""
     boxes = np.array([detection.box for detection in detections], np.float64)
     scores = np.array([detection.score for detection in detections], np.float64)
-    clipped, kept = distinct(boxes, scores, size, limit)
+    clipped, rows = distinct(boxes, scores, size, limit)
     return [
-        Detection(as_box(clipped[at]), detections[at].score, detections[at].name) for at in kept
+        Detection(as_box(clipped[at]), detections[at].score, detections[at].name) for at in rows
     ]
 
 

@@ -126,8 +126,8 @@ class ZeroShotDetector(ABC):
             problem = f"{self.name} gave boxes that are not finite"
             remedy = "its weights are damaged: download them again"
             raise InputError(problem, field="detector", value=self.name, remedy=remedy)
-        clipped, kept = distinct(corners, values, size)
-        return [Detection(as_box(clipped[at]), float(values[at]), names[at]) for at in kept]
+        clipped, rows = distinct(corners, values, size)
+        return [Detection(as_box(clipped[at]), float(values[at]), names[at]) for at in rows]
 
     def _unknown_letters(self, name: str) -> InputError:
         return InputError(
