@@ -113,7 +113,8 @@ class CachingEncoder(Encoder):
         return self._encoder.unknown_words(texts)
 
 
-def _refuse_finder(tracker: str | None) -> None:
+def _check_tracker(tracker: str) -> None:
+    check_tracker(tracker, by_name=False)
     if finds_by_name(tracker):
         problem = "the studio follows what is drawn or detected, but SAM 3 finds objects itself"
         remedy = "choose sam2, or run find with it"
@@ -139,8 +140,7 @@ class Studio:
         if encoder is not None:
             check_name(encoder)
         if tracker is not None:
-            check_tracker(tracker)
-            _refuse_finder(tracker)
+            _check_tracker(tracker)
         self.workspace, self.sessions, self.opened = workspace, sessions, list(opened)
         self.encoder_name, self.tracker_name = encoder, tracker
         self.encoder_options = encoder_options or EncoderOptions()
@@ -224,7 +224,8 @@ class Studio:
 
     def tracker(self, name: str | None = None) -> Tracker:
         chosen = name or self.tracker_name
-        _refuse_finder(chosen)
+        if chosen is not None:
+            _check_tracker(chosen)
         return self._trackers(chosen, lambda: TrackerOptions().load(chosen))
 
     def detector(self) -> Detector:

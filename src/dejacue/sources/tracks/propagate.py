@@ -531,17 +531,16 @@ def default_tracker() -> str | None:
     return "sam2" if installed else None
 
 
-def check_tracker(name: str) -> None:
-    """Refuse a name that no tracker has; load nothing."""
+def check_tracker(name: str, by_name: bool = True) -> None:
+    """Refuse a name that no tracker has; load nothing. by_name: list those that find objects."""
     models = ("sam2", sam3.KIND, *sam2.REPOSITORIES)
     if name in TRACKERS or name.partition(":")[0] in models:
         return
     if name == "box":  # of earlier versions
         problem = "there is no tracker box any more: a box that stays where it is was never tracked"
         raise InputError(problem, field="tracker", value=name, remedy="give the box and fixed=True")
-    raise unknown(
-        "tracker", name, ["sam2", *sam2.REPOSITORIES, "sam2:FOLDER", "sam3:FOLDER", *TRACKERS]
-    )
+    folders = ["sam2:FOLDER", "sam3:FOLDER"] if by_name else ["sam2:FOLDER"]
+    raise unknown("tracker", name, ["sam2", *sam2.REPOSITORIES, *folders, *TRACKERS])
 
 
 @checked
