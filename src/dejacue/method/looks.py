@@ -25,12 +25,12 @@ from dejacue.records.arrays import Ints
 Rows = NDArray[np.float32]
 Flags = NDArray[np.bool_]
 ALL, AUTO = "all", "auto"
-GRID = 0.8  # looks are so many √N frames apart at first
+GRID = 0.65  # looks are so many √N frames apart at first
 MIN_AGREEMENT = 0.84  # of the draws with the answer, in shared frames over all frames of both
 MIN_AGREEMENT_WITH_MARKS = 0.88  # a window around a mark follows few looks, which draws repeat
 TOLERANCE = 1  # frames by which another look may move an edge
 DRAWS = 12
-ROUND = 0.02  # share of all frames that is looked at before the answer is read again
+ROUND = 0.03  # share of all frames that is looked at before the answer is read again
 GRID_SHARE = 0.6  # of a budget, at most
 SEED = 3407
 
@@ -121,6 +121,7 @@ def look_less(
     marks: Iterable[int] = (),
     alike: Ints | None = None,
     show: Callable[[Rows, Flags], object] = lambda rows, seen: None,
+    seed: int = SEED,
 ) -> tuple[Rows, Flags]:
     """Look at frames until the answer is settled or the budget is used; return the rows of all
     frames and which of them were seen.
@@ -132,6 +133,7 @@ def look_less(
     marks    positions that a person has named: these and the frames beside them come first
     alike    (N,) the first position of the stretch of frames that share a look; None: none do
     show     called with rows and flags after each round
+    seed     of the draws
     """
     count = len(frames)
     limit = left = looks.limit(count)
@@ -140,7 +142,7 @@ def look_less(
     rows: Rows | None = None if known is None else np.array(known[0], np.float32)
     if rows is not None:
         _share(rows, stretch, np.flatnonzero(seen))
-    random, marks = np.random.default_rng(SEED), list(marks)
+    random, marks = np.random.default_rng(seed), list(marks)
     settled = MIN_AGREEMENT_WITH_MARKS if marks else MIN_AGREEMENT
     wanted = first_looks(runs, limit, marks)
     while True:
@@ -223,11 +225,12 @@ def _draws(
 
 
 def _middles(votes: NDArray[np.float64], seen: Flags, most: int) -> Ints:
-    """Return the middle of the gaps with most votes."""
+    """Return the middle of the gaps with most votes, times their length: more is missed in a long
+    one."""
     edges = np.diff(np.concatenate(([1], seen.astype(np.int8), [1])))
     first, last = np.flatnonzero(edges == -1), np.flatnonzero(edges == 1) - 1
     total = np.concatenate(([0.0], np.cumsum(votes)))
-    of_gap = total[last + 1] - total[first]
+    of_gap = (total[last + 1] - total[first]) * (last - first + 1)
     best = np.argsort(-of_gap, kind="stable")[:most]
     best = best[of_gap[best] > 0]
     return np.sort((first[best] + last[best]) // 2)

@@ -6,14 +6,17 @@ chosen on half A, rendered scenes and generated histories; the other sets only r
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dejacue.method.looks import AUTO, Flags, Looks, Rows, fill, look_less
 from dejacue.method.plan import Plan
 from dejacue.records import History, Timeline, Vocabulary
+from dejacue.records.arrays import Ints
 from dejacue.records.history import seen_text
 from dejacue_paper.data.release import ReleaseEntry
 from dejacue_paper.evaluation.overlap import paired_tiou
@@ -26,10 +29,11 @@ from dejacue_paper.method.windows import description_windows
 EXAMPLES = "contrast, an example a state"
 READOUTS = {"contrast": "contrast", "joint": "joint", EXAMPLES: "contrast"}
 LONG = 300  # frames
+SEEDS = range(5)  # of the draws after which frames are looked at
 ABOUT = (
     "Agreement: tIoU with the window of all frames, and the share of windows whose ends are within "
     "one frame of its ends. Evenly: as many frames of each history as auto looks at, at even "
-    "distances. Examples: one random frame inside a reference of each state."
+    "distances. Means over five seeds. Examples: one random frame inside a reference of each state."
 )
 
 
@@ -41,54 +45,68 @@ def compared(benchmark: Benchmark) -> Result:
     corpora[f"more than {LONG} frames"] = Corpus(long, benchmark.engine)
     values = []
     for row in READOUTS:
-        known: dict[str, History] = {}  # a history may be in several sets
+        known: dict[tuple[str, int], History] = {}  # a history may be in several sets
         for name, corpus in corpora.items():
-            values += rows(name, corpus, row, known)
+            values += rows(name, corpus, row, SEEDS, known)
     return Result(tuple(values), {}, (HALVES, ABOUT))
 
 
 def rows(
-    name: str, corpus: Corpus, row: str, known: dict[str, History] | None = None
+    name: str,
+    corpus: Corpus,
+    row: str,
+    seeds: Iterable[int],
+    known: dict[tuple[str, int], History] | None = None,
 ) -> list[Value]:
     """Return accuracy, share of looks and agreement of a readout with all frames, with some as
     needed, and with as many at even distances.
 
-    known   histories of which a part was looked at before, by id; new ones are added
+    known   histories of which a part was looked at before, by id and seed; new ones are added
     """
     readout = READOUTS[row]
     vocabularies = [_with_examples(e) if row == EXAMPLES else e.vocabulary for e in corpus.entries]
-    pairs = list(zip((e.history for e in corpus.entries), vocabularies, strict=True))
+    histories = [e.history for e in corpus.entries]
     known = {} if known is None else known
-    for history, words in pairs:
-        if history.id not in known:
-            known[history.id] = looked(history, words, readout)
-    chosen = [known[history.id] for history, _ in pairs]
-    even = [
-        evenly(full, int(part.seen.sum())) for (full, _), part in zip(pairs, chosen, strict=True)
-    ]
     locate = partial(description_windows, vocabularies=vocabularies, readout=readout)
-    full = locate([history for history, _ in pairs])[0]
-    share = float(np.mean([history.seen.mean() for history in chosen]))
-    values = []
-    for kind, histories in {"all": None, AUTO: chosen, "evenly": even}.items():
-        windows = full if histories is None else locate(histories)[0]
-        label, means = f"{name}: {row}, {kind}", corpus.averages(windows)
-        values.append(Value(label, "R@1 .5", means["r1_05"], None))
-        values.append(Value(label, "Top-1 tIoU", means["top1_tiou"], None))
-        if histories is not None:
+    full = locate(histories)[0]
+    measured: dict[str, list[dict[str, float]]] = {AUTO: [], "evenly": []}
+    for seed in seeds:
+        for history, words in zip(histories, vocabularies, strict=True):
+            if (history.id, seed) not in known:
+                known[history.id, seed] = looked(history, words, readout, seed)
+        chosen = [known[history.id, seed] for history in histories]
+        even = [evenly(h, int(part.seen.sum())) for h, part in zip(histories, chosen, strict=True)]
+        share = float(np.mean([history.seen.mean() for history in chosen]))
+        for kind, parts in zip(measured, (chosen, even), strict=True):
+            windows = locate(parts)[0]
             near = (np.abs(windows - full) <= 1).all(axis=1).astype(float)
             both = corpus.means(np.stack([paired_tiou(windows, full), near], axis=1)).mean(axis=0)
-            values.append(Value(label, "share of looks", share, None))
-            values.append(Value(label, "agreement", float(both[0]), None))
-            values.append(Value(label, "within a frame", float(both[1]), None))
-    return values
+            agreement = {"agreement": float(both[0]), "within a frame": float(both[1])}
+            measured[kind].append(
+                {**_accuracy(corpus, windows), "share of looks": share, **agreement}
+            )
+    return [
+        Value(
+            f"{name}: {row}, {kind}",
+            metric,
+            float(np.mean([table[metric] for table in tables])),
+            None,
+        )
+        for kind, tables in {"all": [_accuracy(corpus, full)], **measured}.items()
+        for metric in tables[0]
+    ]
+
+
+def _accuracy(corpus: Corpus, windows: NDArray[np.int64]) -> dict[str, float]:
+    means = corpus.averages(windows)
+    return {"R@1 .5": means["r1_05"], "Top-1 tIoU": means["top1_tiou"]}
 
 
 def _with_examples(entry: ReleaseEntry) -> Vocabulary:
     return with_frames(entry, inside(entry, 1, 0))
 
 
-def looked(history: History, vocabulary: Vocabulary, readout: str) -> History:
+def looked(history: History, vocabulary: Vocabulary, readout: str, seed: int) -> History:
     """Return the history as it is if only some of its frames are looked at."""
     plan = Plan.of(None, readout, None, None, False, "auto")
     marks = [at for fact in vocabulary.facts for at in range(*fact.positions(history))]
@@ -99,10 +117,11 @@ def looked(history: History, vocabulary: Vocabulary, readout: str) -> History:
     def read(rows: Rows, seen: Flags) -> Timeline:
         return plan.analyse(plan.view(partly(rows, seen), vocabulary))
 
+    def look(at: Ints) -> Rows:
+        return history.features[at]
+
     frames, runs = history.frames, history.run_offsets
-    return partly(
-        *look_less(frames, runs, lambda at: history.features[at], read, looks=Looks(), marks=marks)
-    )
+    return partly(*look_less(frames, runs, look, read, looks=Looks(), marks=marks, seed=seed))
 
 
 def evenly(history: History, count: int) -> History:
