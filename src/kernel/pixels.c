@@ -362,6 +362,14 @@ static PyObject *box(PyObject *self, PyObject *args) {
     return Py_BuildValue("iiii", t.y0, t.y1, t.x0, t.x1);
 }
 
+static PyObject *numbers(const uint8_t *seen) {
+    char marked[256];
+    Py_ssize_t n = 0;
+    for (int k = 0; k < 256; k++)
+        if (seen[k]) marked[n++] = (char)k;
+    return PyBytes_FromStringAndSize(marked, n);
+}
+
 static PyObject *labels(PyObject *self, PyObject *args) {
     (void)self;
     Py_buffer stream, out;
@@ -378,7 +386,7 @@ static PyObject *labels(PyObject *self, PyObject *args) {
     if (!fits) return PyErr_SetString(PyExc_ValueError, "the buffers do not fit the sizes"), NULL;
     if (failed) Py_RETURN_NONE;
     const Box t = flat.box;
-    return Py_BuildValue("y#(iiii)", flat.seen, (Py_ssize_t)sizeof flat.seen, t.y0, t.y1, t.x0, t.x1);
+    return Py_BuildValue("N(iiii)", numbers(flat.seen), t.y0, t.y1, t.x0, t.x1);
 }
 
 static PyObject *values(PyObject *self, PyObject *args) {
@@ -390,14 +398,14 @@ static PyObject *values(PyObject *self, PyObject *args) {
     occurring(array.buf, array.len, seen);
     Py_END_ALLOW_THREADS
     PyBuffer_Release(&array);
-    return PyBytes_FromStringAndSize((const char *)seen, sizeof seen);
+    return numbers(seen);
 }
 
 static PyMethodDef methods[] = {
     {"picture", picture, METH_VARARGS, "Frame and mask to picture; see dejacue.sources.crops."},
     {"box", box, METH_VARARGS, "Tight box of a mask of 0 and 1; see dejacue.sources.crops."},
     {"labels", labels, METH_VARARGS, "Numbers of a PNG; see dejacue.sources.masks.labels."},
-    {"values", values, METH_VARARGS, "256 marks: which bytes occur."},
+    {"values", values, METH_VARARGS, "The bytes that occur, ascending."},
     {NULL, NULL, 0, NULL},
 };
 

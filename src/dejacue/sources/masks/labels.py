@@ -104,13 +104,8 @@ def read_flat_png(path: Path, pool: BufferPool | None = None) -> MeasuredArray |
     array = (pool or BufferPool()).empty((height, width))
     if (known := compiled.labels(stream, array, height, width, depth)) is None:
         return None
-    numbers = _marked(known[0])
-    return measured(array, known[1] if numbers - {0} else None, numbers)
-
-
-def _marked(marks: bytes | NDArray[Any]) -> frozenset[int]:
-    marks = np.frombuffer(marks, np.uint8) if isinstance(marks, bytes) else marks
-    return frozenset(np.flatnonzero(marks).tolist())
+    numbers, box = frozenset(known[0]), known[1]
+    return measured(array, box if numbers - {0} else None, numbers)
 
 
 def _parts(content: bytes) -> tuple[bytes, Any] | None:
@@ -255,11 +250,14 @@ def _occurring(array: NDArray[Any]) -> Iterable[int]:
     """Return the different numbers; small ones without the memory of sorting."""
     if isinstance(array, MeasuredArray) and array.numbers is not None:
         return array.numbers
+    values: Iterable[int]
     if array.dtype.itemsize != 1:
-        values: list[int] = np.unique(array).tolist()
-        return values
-    small = np.ascontiguousarray(array.view(np.uint8))
-    return _marked(compiled.values(small) if compiled else np.bincount(small.ravel(), minlength=1))
+        values = np.unique(array).tolist()
+    elif compiled is not None:
+        values = compiled.values(np.ascontiguousarray(array.view(np.uint8)))
+    else:
+        values = np.flatnonzero(np.bincount(array.view(np.uint8).ravel(), minlength=1)).tolist()
+    return values
 
 
 def folder_labels(
