@@ -376,7 +376,7 @@ static PyObject *labels(PyObject *self, PyObject *args) {
     int height, width, depth, failed = 1;
     Flat flat = {{0}, {0, 0, 0, 0}};
     if (!PyArg_ParseTuple(args, "y*w*iii", &stream, &out, &height, &width, &depth)) return NULL;
-    const int fits = height > 0 && width > 0 && out.len == (int64_t)height * width &&
+    const int fits = height > 0 && width > 0 && out.len == (int64_t)height * width + 16 &&
                      (depth == 1 || depth == 2 || depth == 4 || depth == 8);
     Py_BEGIN_ALLOW_THREADS
     if (fits) failed = png_labels(stream.buf, stream.len, out.buf, height, width, depth, &flat);

@@ -172,6 +172,7 @@ typedef struct {
     const uint8_t *above; /* the row before, or zeros */
     uint32_t sum, sums;   /* of Adler's checksum */
     int y;                /* of the next row */
+    int64_t used[2];      /* first and end of what is not known to be 0 in the output */
     Flat *flat;
 } Rows;
 
@@ -281,8 +282,10 @@ static int unfilter(int kind, uint8_t *restrict out, const uint8_t *restrict row
 static int row_read(Rows *r, const uint8_t *row, int zeros) {
     const int plain = zeros || (r->depth == 8 && !row[0]), width = (int)r->width;
     uint8_t *bytes = r->depth == 8 ? r->out : r->packed;
-    if (zeros) memset(bytes, 0, (size_t)r->step);
-    else if (unfilter(row[0], bytes, row + 1, r->above, r->step)) return -1;
+    const int64_t at = r->y * r->width;
+    if (zeros && (r->depth < 8 || (at + width > r->used[0] && at < r->used[1])))
+        memset(bytes, 0, (size_t)r->step);
+    if (!zeros && unfilter(row[0], bytes, row + 1, r->above, r->step)) return -1;
     r->above = bytes;
     if (r->depth < 8) {
         r->packed = r->packed == r->window - r->step ? r->packed - r->step : r->window - r->step;
@@ -415,7 +418,8 @@ static int inflate_rows(const uint8_t *in, int64_t length, Rows *r) {
 }
 
 /* (height, width) numbers of a zlib stream of PNG rows with 1, 2, 4 or 8 bits a pixel; `flat` is
- * zeros before. */
+ * zeros before. Behind the numbers stand two more: the first byte that may not be 0 already, and
+ * the byte after the last; most of the others stay as they are. */
 static int png_labels(const uint8_t *in, int64_t length, uint8_t *out, int64_t height,
                       int64_t width, int depth, Flat *flat) {
     const int64_t step = (width * depth + 7) / 8, more = step < WINDOW ? WINDOW : step + 1;
@@ -425,7 +429,12 @@ static int png_labels(const uint8_t *in, int64_t length, uint8_t *out, int64_t h
     Rows r = {.window = room + 2 * step, .capacity = capacity, .left = (step + 1) * height,
               .step = step, .width = width, .depth = depth, .out = out, .packed = room,
               .above = memset(room + step, 0, (size_t)step), .sum = 1, .flat = flat};
+    uint8_t *tail = out + height * width;
+    memcpy(r.used, tail, sizeof r.used);
+    memcpy(tail, (int64_t[2]){0, height * width}, sizeof r.used); /* should it fail */
     const int failed = inflate_rows(in, length, &r);
+    if (!failed)
+        memcpy(tail, (int64_t[2]){flat->box.y0 * width, flat->box.y1 * width}, sizeof r.used);
     free(room);
     return failed;
 }

@@ -66,7 +66,7 @@ def png(rng: Random, valid: Path, folder: Path) -> None:
         stream = stream[:2] + body
     if kind == 2:
         sizes = [rng.choice((height, width, rng.choice(mutate.NUMBERS))) for _ in range(2)]
-        _pixels.labels(stream, np.zeros(height * width, np.uint8), *sizes, depth)
+        _pixels.labels(stream, np.zeros(height * width + 16, np.uint8), *sizes, depth)
     head = struct.pack(">IIBBBBB", width, height, depth, 3, 0, 0, 0)
     parts = ((b"IHDR", head), (b"PLTE", bytes(768)), (b"IDAT", stream), (b"IEND", b""))
     path = folder / "x.png"

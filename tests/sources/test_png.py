@@ -142,6 +142,28 @@ def test_what_pillow_writes_is_read(tmp_path) -> None:
         check(path, path.read_bytes())
 
 
+def test_memory_that_is_used_again_holds_nothing_of_another_mask(tmp_path) -> None:
+    path, pool, rng = tmp_path / "x.png", labels.BufferPool(), np.random.default_rng(3)
+    addresses = set()
+    for at in range(60):
+        rows = np.zeros((20, 30) if at % 7 < 4 else (30, 20), np.uint8)
+        top, left = rng.integers(20, size=2)
+        rows[top : top + rng.integers(9), left : left + 5] = 1 + at % 3
+        content = png_of(rows, np.full(len(rows), at % 2))
+        if at % 9 == 8:  # begun, and found to be damaged
+            stream = content[content.index(b"IDAT") + 4 : -16]
+            content = content[: content.index(b"IDAT") - 4] + chunk(b"IDAT", stream[:-1] + b"?")
+            content += chunk(b"IEND", b"")
+        path.write_bytes(content)
+        read = read_flat_png(path, pool)
+        assert (read is None) == (at % 9 == 8)
+        if read is not None:
+            assert np.array_equal(read, pillow(content))
+            addresses.add(read.__array_interface__["data"][0])
+        del read
+    assert len(addresses) < 20
+
+
 def test_other_pictures_are_left_to_pillow(tmp_path, monkeypatch) -> None:
     path = tmp_path / "x.png"
     image = Image.fromarray(flat(20, 30, 3))

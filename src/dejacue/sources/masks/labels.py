@@ -30,6 +30,7 @@ SIGNATURE = b"\x89PNG\r\n\x1a\n"
 GREY, PALETTE = 0, 3
 DEPTHS = {GREY: (8,), PALETTE: (1, 2, 4, 8)}  # Pillow spreads a grey of fewer bits over 0 … 255
 MAX_PNG_BYTES = 1 << 24  # of a file; a mask has some thousands
+TAIL_BYTES = 16  # behind the numbers: where there are any above 0, for the next reader
 VOID = 255
 PICTURES = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp")
 LOSSY = (".jpg", ".jpeg", ".webp")
@@ -60,11 +61,11 @@ class BufferPool:
         self._used: dict[int, weakref.ref[NDArray[Any]]] = {}  # by the id of their memory
 
     def empty(self, shape: tuple[int, ...], dtype: DTypeLike = np.uint8) -> NDArray[Any]:
-        """Return an array of any content."""
+        """Return an array of zeros, or of what one of this size was left with."""
         nbytes = math.prod(shape) * np.dtype(dtype).itemsize
         if not nbytes:
             return np.empty(shape, dtype)
-        memory = self._taken(nbytes) or np.empty(nbytes, np.uint8).data
+        memory = self._taken(nbytes) or np.zeros(nbytes, np.uint8).data
         flat = np.frombuffer(memory, dtype)
         self._used[id(memory)] = weakref.ref(flat, partial(self._give_back, memory))
         return flat.reshape(shape)
@@ -101,9 +102,10 @@ def read_flat_png(path: Path, pool: BufferPool | None = None) -> MeasuredArray |
     if depth not in DEPTHS.get(kind, ()) or any(rest) or not 0 < width < 1 << 31 or not height:
         return None
     check_size(width, height)
-    array = (pool or BufferPool()).empty((height, width))
-    if (known := compiled.labels(stream, array, height, width, depth)) is None:
+    room = (pool or BufferPool()).empty((height * width + TAIL_BYTES,))
+    if (known := compiled.labels(stream, room, height, width, depth)) is None:
         return None
+    array = room[:-TAIL_BYTES].reshape(height, width)
     numbers, box = frozenset(known[0]), known[1]
     return measured(array, box if numbers - {0} else None, numbers)
 
