@@ -306,6 +306,7 @@ def crops(
     required: bool = True,
     watch: Watch | None = None,
     advance: Callable[[str, int], object] = lambda stage, count: None,
+    empty: Callable[..., NDArray[Any]] = np.empty,
 ) -> Iterator[Chunk | End]:
     """Decode a video and crop its objects; yield chunks, then the End.
 
@@ -315,6 +316,7 @@ def crops(
     required   whether it is refused that none of the objects is ever visible
     watch      called with each frame and the masks of its objects
     advance    called with "decode" or "crop" and how many more are done
+    empty      allocates the crops of a chunk, as numpy.empty does
     """
     numbers, frames = itertools.count(), 0
 
@@ -344,10 +346,13 @@ def crops(
 
     visible: set[int] = set()
     rows = ahead(cut, sightings(), threads, CROPS_PER_TASK, lambda sighting: sighting[1].nbytes)
-    for batch, _ in _batches(map(count, rows), size or info.chunk):
-        chunk = Chunk(*map(np.stack, zip(*batch, strict=True)))
+    most = size or info.chunk
+    for batch, _ in _batches(map(count, rows), most):
+        pictures, *columns = zip(*batch, strict=True)
+        memory = empty((most, *pictures[0].shape), pictures[0].dtype)[: len(pictures)]
+        chunk = Chunk(np.stack(pictures, out=memory), *map(np.stack, columns))
         visible.update(chunk.which.tolist())
-        del batch
+        del batch, pictures, memory
         yield chunk
         del chunk  # large, and not needed while the next is decoded
     ids = tuple(lineages)

@@ -48,6 +48,7 @@ from dejacue.sources.build import (
     encode_chunks,
 )
 from dejacue.sources.encoders import Encoder
+from dejacue.sources.masks.labels import BufferPool
 from dejacue.sources.remote import is_remote, listing
 from dejacue.sources.sizes import pixel_limit
 
@@ -90,11 +91,12 @@ class Decoding:
         return cls(info, max_pixels)
 
 
-def decode(item: Item, how: Decoding) -> Iterator[Message]:
-    """Yield the crops of an item, then how it ended; an error becomes Failed."""
+def decode(item: Item, how: Decoding, pool: BufferPool | None = None) -> Iterator[Message]:
+    """Yield the crops of an item, in memory of the pool, then how it ended; an error becomes
+    Failed."""
     try:
         with pixel_limit(how.max_pixels):
-            yield from _decoded(item, how)
+            yield from _decoded(item, how, pool or BufferPool())
     except DejaCueError as error:
         yield Failed(str(error))
     except Exception as error:
@@ -135,7 +137,7 @@ def _there_already(item: Item) -> End | None:
     return End(skipped=tuple(item.known))
 
 
-def _decoded(item: Item, how: Decoding) -> Iterator[Chunk | End]:
+def _decoded(item: Item, how: Decoding, pool: BufferPool) -> Iterator[Chunk | End]:
     def differs(name: str) -> None:
         if not item.replace:
             raise InputError(
@@ -157,7 +159,10 @@ def _decoded(item: Item, how: Decoding) -> Iterator[Chunk | End]:
         return
     albums: dict[int, Album[Any]] = {}
     counts: dict[int, int] = {}
-    order = crops(missing.video, missing.masks, missing.objects, info, required=not skipped)
+    required = not skipped
+    order = crops(
+        missing.video, missing.masks, missing.objects, info, required=required, empty=pool.empty
+    )
     for message in order:
         if isinstance(message, Chunk):
             for which, pixels in zip(message.which.tolist(), message.crops, strict=True):
@@ -199,11 +204,11 @@ def main() -> None:
     source = sys.stdin.buffer
     target = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what libraries print must not get in between
-    how = pickle.load(source)
+    how, pool = pickle.load(source), BufferPool()
     try:
         while True:
             item: Item = pickle.load(source)
-            for message in decode(item, how):
+            for message in decode(item, how, pool):
                 pickle.dump(message, target, 5)  # arrays are written as they are
                 del message
                 target.flush()
