@@ -4,7 +4,7 @@
  * antialiased filter, first along rows and then along columns, in its fixed-point arithmetic: the
  * same bytes as dejacue.sources.crops computes with numpy and Pillow.
  *
- *   a band of 16 rows ──▶ turned, 48 bytes a column ──▶ masked ──▶ filtered ──▶ turned back
+ *   a band of 32 rows ──▶ turned, 96 bytes a column ──▶ masked ──▶ filtered ──▶ turned back
  *   all bands ──▶ filtered
  *
  * Turned, both passes are weighted sums of lines of bytes, which vectorise. What lies outside the
@@ -21,7 +21,8 @@
 #endif
 
 #define BITS 22         /* of a weight, as in Pillow */
-#define BAND 16         /* rows that are turned together */
+#define TILE 16         /* rows and columns that are turned together */
+#define BAND 32         /* rows that are filtered together */
 #define LINE (3 * BAND) /* bytes of a column of pixels in a band */
 #define LARGEST 8192    /* side: rounding so few weights moves no constant and no sum above 255 */
 
@@ -162,8 +163,8 @@ static int tight(const uint8_t *mask, int height, int width, Box *box) {
 /* 16 × 16 bytes, rows and columns change places */
 INLINE void turn(uint8_t *out, int64_t out_step, const uint8_t *in, int64_t in_step) {
 #if defined(__SSE2__)
-    __m128i a[BAND], b[BAND];
-    for (int r = 0; r < BAND; r++) a[r] = _mm_loadu_si128((const __m128i *)(in + r * in_step));
+    __m128i a[TILE], b[TILE];
+    for (int r = 0; r < TILE; r++) a[r] = _mm_loadu_si128((const __m128i *)(in + r * in_step));
     for (int round = 0; round < 2; round++) { /* four times: row r and row r + 8, byte by byte */
         for (int r = 0; r < 8; r++) {
             b[2 * r] = _mm_unpacklo_epi8(a[r], a[r + 8]);
@@ -174,10 +175,10 @@ INLINE void turn(uint8_t *out, int64_t out_step, const uint8_t *in, int64_t in_s
             a[2 * r + 1] = _mm_unpackhi_epi8(b[r], b[r + 8]);
         }
     }
-    for (int r = 0; r < BAND; r++) _mm_storeu_si128((__m128i *)(out + r * out_step), a[r]);
+    for (int r = 0; r < TILE; r++) _mm_storeu_si128((__m128i *)(out + r * out_step), a[r]);
 #else
-    for (int r = 0; r < BAND; r++)
-        for (int c = 0; c < BAND; c++) out[c * out_step + r] = in[r * in_step + c];
+    for (int r = 0; r < TILE; r++)
+        for (int c = 0; c < TILE; c++) out[c * out_step + r] = in[r * in_step + c];
 #endif
 }
 
@@ -189,7 +190,7 @@ INLINE void grey_out(uint8_t *pixels, const uint8_t *mask, int fill) {
     const __m128i kept = _mm_and_si128(_mm_xor_si128(old, grey), keep);
     _mm_storeu_si128((__m128i *)pixels, _mm_xor_si128(kept, grey));
 #else
-    for (int r = 0; r < BAND; r++) pixels[r] = mask[r] ? pixels[r] : (uint8_t)fill;
+    for (int r = 0; r < TILE; r++) pixels[r] = mask[r] ? pixels[r] : (uint8_t)fill;
 #endif
 }
 
@@ -221,11 +222,15 @@ INLINE void turn_band(Work *w, int y, int from, int to) {
         }
         image = w->rows, mask = w->seen, step = own;
     }
-    for (int x = 0; x < n; x += BAND) turn(w->keep + x * BAND, BAND, mask + x, step);
-    for (int x = 0; x < 3 * n; x += BAND) turn(w->turned + x * BAND, BAND, image + x, 3 * step);
+    for (int r = 0; r < BAND; r += TILE) {
+        for (int x = 0; x < n; x += TILE)
+            turn(w->keep + x * BAND + r, BAND, mask + r * step + x, step);
+        for (int x = 0; x < 3 * n; x += TILE)
+            turn(w->turned + x * BAND + r, BAND, image + r * 3 * step + x, 3 * step);
+    }
     for (int x = 0; x < n; x++)
-        for (int c = 0; c < LINE; c += BAND)
-            grey_out(w->turned + x * LINE + c, w->keep + x * BAND, w->fill);
+        for (int c = 0; c < LINE; c += TILE)
+            grey_out(w->turned + x * LINE + c, w->keep + x * BAND + c % BAND, w->fill);
 }
 
 /* The first pass of a band; bands with little of the object have few columns to filter. */
@@ -247,8 +252,9 @@ FAST static void pass_across(Work *w, int y) {
     w->first[band] = first;
     w->last[band] = last;
     uint8_t *out = w->narrow + y * w->pitch;
-    for (int x = 0; x < w->pitch; x += BAND)
-        turn(out + x, w->pitch, w->columns + x * BAND, BAND);
+    for (int x = 0; x < w->pitch; x += TILE)
+        for (int r = 0; r < BAND; r += TILE)
+            turn(out + r * w->pitch + x, w->pitch, w->columns + x * BAND + r, BAND);
 }
 
 FAST static void pass_down(Work *w, uint8_t *out) {
