@@ -34,11 +34,11 @@ def readouts(rng: Random, valid: Path, folder: Path) -> None:
 def pixels(rng: Random, valid: Path, folder: Path) -> None:
     from dejacue.sources import _pixels
 
-    height, width, size = (rng.choice((1, 2, 7, 20)) for _ in range(3))
+    height, width, size = (rng.choice((1, 2, 7, 20, 70)) for _ in range(3))
     image = np.frombuffer(rng.randbytes(height * width * 3), np.uint8)
     mask = np.frombuffer(rng.randbytes(height * width), np.uint8) & 1
     out = np.zeros(size * size * 3, np.uint8)
-    arguments = [image, mask, out, height, width, 0.2, 4, 127, size]
+    arguments = [image, mask, out, height, width, 0.2, 4, 127, size, 0, 0, height, width]
     for at in rng.sample(range(len(arguments)), rng.randint(0, 2)):
         number = rng.choice(mutate.NUMBERS)
         arguments[at] = mutate.array(rng, arguments[at]) if at < 3 else number
