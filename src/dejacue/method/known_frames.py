@@ -309,14 +309,14 @@ def _coherence(history: History) -> float:
 def _seen(history: History) -> Flags:
     """Return (N,): whether the encoder saw the frame, or another with which it shares a look.
 
-    Beyond the last look of a run rows repeat it, and nothing is known of them.
+    Before the first look and after the last, rows repeat it, and nothing is known of them.
     """
     known: Flags | None = history.derived.get("seen or shared")
     if known is None:
         known = history.seen
         if not known.all():
             rows, at = history.features, np.arange(len(history))
-            before, after = neighbours(known, history.run_offsets)
+            before, after = neighbours(known)
             same = (rows == rows[before]).all(axis=1) | (rows == rows[after]).all(axis=1)
             known = known | same & (before <= at) & (at <= after)
         history.derived["seen or shared"] = known

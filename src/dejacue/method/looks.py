@@ -13,7 +13,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,8 +25,7 @@ Rows = NDArray[np.float32]
 Flags = NDArray[np.bool_]
 ALL, AUTO = "all", "auto"
 GRID = 0.65  # looks are so many √N frames apart at first
-MIN_AGREEMENT = 0.84  # of the draws with the answer, in shared frames over all frames of both
-MIN_AGREEMENT_WITH_MARKS = 0.88  # a window around a mark follows few looks, which draws repeat
+DOUBT = 1.6  # over √N: how far draws may be from the answer, 1 − shared frames over all of both
 TOLERANCE = 1  # frames by which another look may move an edge
 DRAWS = 12
 ROUND = 0.03  # share of all frames that is looked at before the answer is read again
@@ -74,45 +72,38 @@ class Looks:
         return AUTO if self.share == 1 else f"{100 * self.share:g}%"
 
 
-def fill(rows: Rows, seen: Flags, runs: Ints) -> tuple[Rows, Ints, Ints]:
+def fill(rows: Rows, seen: Flags, frames: Ints) -> tuple[Rows, Ints, Ints]:
     """Return rows with those that were not seen filled in, and the rows before and after each.
 
-    They are interpolated within a run; beyond the last look of a run they repeat it, and a run
-    without a look lies between those of its neighbours.
+    They are interpolated by their frames, so that of two looks with a long absence between them
+    the nearer one counts; before the first look and after the last they repeat it.
     """
-    before, after = neighbours(seen, runs)
-    weight = (np.arange(len(rows)) - before) / np.maximum(after - before, 1)
+    before, after = neighbours(seen)
+    weight = (frames - frames[before]) / np.maximum(frames[after] - frames[before], 1)
     weight = np.clip(weight, 0, 1).astype(np.float32)[:, None]
     return rows[before] * (1 - weight) + rows[after] * weight, before, after
 
 
-def neighbours(seen: Flags, runs: Ints) -> tuple[Ints, Ints]:
-    """Return (N,) the last seen position before each, or itself, and the first after it; both are
-    the nearest of its run where that has none on one side."""
+def neighbours(seen: Flags) -> tuple[Ints, Ints]:
+    """Return (N,) the last seen position before each, or itself, and the first after it; where one
+    side has none, the nearest on the other."""
     at, places = np.arange(len(seen)), np.flatnonzero(seen)
     before = places[np.clip(np.searchsorted(places, at, side="right") - 1, 0, None)]
-    after = places[np.clip(np.searchsorted(places, at), None, len(places) - 1)]
-    run = np.searchsorted(runs, at, side="right")
-    near, far = run[before] == run, run[after] == run
-    return np.where(far & ~near, after, before), np.where(near & ~far, before, after)
+    return before, places[np.clip(np.searchsorted(places, at), None, len(places) - 1)]
 
 
-def first_looks(runs: Ints, limit: int, marks: Iterable[int] = ()) -> Ints:
-    """Return positions of an even grid, with the ends of long runs, and beside a person's marks."""
-    count = int(runs[-1])
+def first_looks(count: int, limit: int, marks: Iterable[int] = ()) -> Ints:
+    """Return positions of an even grid, and beside a person's marks."""
     step = max(1.0, GRID * math.sqrt(count), (count - 1) / max(1, GRID_SHARE * limit - 1))
     chosen = dict.fromkeys(near for mark in marks for near in (mark, mark - 1, mark + 1))
     even = np.linspace(0, count - 1, max(2, math.ceil((count - 1) / step) + 1)).round()
     chosen |= dict.fromkeys(even.astype(int).tolist())
-    ends = [(a, b - 1) for a, b in pairwise(runs.tolist()) if b - a > step]
-    chosen |= dict.fromkeys(end for pair in ends for end in pair)
     inside = [position for position in chosen if 0 <= position < count]
     return np.array(sorted(inside[:limit]), np.int64)
 
 
 def look_less(
     frames: Ints,
-    runs: Ints,
     look: Callable[[Ints], Rows],
     read: Callable[[Rows, Flags], Timeline],
     *,
@@ -126,7 +117,7 @@ def look_less(
     """Look at frames until the answer is settled or the budget is used; return the rows of all
     frames and which of them were seen.
 
-    frames   (N,) of the history; runs: its run_offsets
+    frames   (N,) of the history
     look     returns the rows of positions, (n, d); it is called with several at a time
     read     returns the answer of rows, of which some were filled in
     known    rows of an earlier search, and which of them were seen: they cost nothing
@@ -143,8 +134,8 @@ def look_less(
     if rows is not None:
         _share(rows, stretch, np.flatnonzero(seen))
     random, marks = np.random.default_rng(seed), list(marks)
-    settled = MIN_AGREEMENT_WITH_MARKS if marks else MIN_AGREEMENT
-    wanted = first_looks(runs, limit, marks)
+    settled = 1 - DOUBT / math.sqrt(count)
+    wanted = first_looks(count, limit, marks)
     while True:
         new = wanted[~np.isin(stretch[wanted], stretch[seen])]
         new = new[np.sort(np.unique(stretch[new], return_index=True)[1])]
@@ -157,7 +148,7 @@ def look_less(
         assert rows is not None
         have = np.isin(stretch, stretch[seen])
         units = rows / np.linalg.norm(np.where(have[:, None], rows, 1), axis=1, keepdims=True)
-        filled, before, after = fill(units, have, runs)
+        filled, before, after = fill(units, have, frames)
         filled[have] = rows[have]  # as the encoder gave them
         timeline = read(filled, seen)
         show(filled, seen)
@@ -165,7 +156,7 @@ def look_less(
             return filled, seen
         claims = _claims(timeline, frames)
         votes, agreement = np.zeros(count), 0.0
-        for drawn in _draws(units, filled, have, before, after, random):
+        for drawn in _draws(units, filled, frames, have, before, after, random):
             drawn_claims = _claims(read(drawn, seen), frames)
             votes += (claims != drawn_claims).sum(axis=0)
             agreement += _overlap(claims, drawn_claims) / DRAWS
@@ -204,7 +195,13 @@ def _overlap(a: Flags, b: Flags) -> float:
 
 
 def _draws(
-    rows: Rows, filled: Rows, seen: Flags, before: Ints, after: Ints, random: np.random.Generator
+    rows: Rows,
+    filled: Rows,
+    frames: Ints,
+    seen: Flags,
+    before: Ints,
+    after: Ints,
+    random: np.random.Generator,
 ) -> Iterator[Rows]:
     """Yield rows as they could be: a switch somewhere in each gap, and noise as elsewhere."""
     places, unseen = np.flatnonzero(seen), np.flatnonzero(~seen)
@@ -212,7 +209,7 @@ def _draws(
     weight = ((b - a) / (c - a)).astype(np.float32)[:, None]
     missed = rows[b] - rows[a] * (1 - weight) - rows[c] * weight
     start, end = before[unseen], after[unseen]
-    share = (unseen - start) / np.maximum(end - start, 1)
+    share = (frames[unseen] - frames[start]) / np.maximum(frames[end] - frames[start], 1)
     _, gap = np.unique(start, return_inverse=True)
     for _ in range(DRAWS):
         drawn = filled.copy()
@@ -238,20 +235,16 @@ def _middles(votes: NDArray[np.float64], seen: Flags, most: int) -> Ints:
 
 def _at_edges(timeline: Timeline, frames: Ints, seen: Flags) -> Ints:
     """Return the middle of each gap in which an edge of an interval may lie elsewhere, those of
-    answers first."""
-    places = np.flatnonzero(seen)
+    answers first. An edge where the object goes or comes stays there."""
+    places = np.concatenate(([-1], np.flatnonzero(seen), [len(frames)]))
     chosen: dict[int, None] = {}
     for interval in sorted(timeline, key=lambda interval: interval.kind == "alternative"):
         first, last = np.searchsorted(frames, (interval.start, interval.end)).tolist()
-        for inner, outer in ((first, first - 1), (last, last + 1)):
-            if not 0 <= outer < len(frames):
+        for low, high in ((first - 1, first), (last, last + 1)):
+            if low < 0 or high == len(frames) or frames[high] - frames[low] > 1:
                 continue
-            low, high = sorted((inner, outer))
-            after = np.searchsorted(places, high)
-            left = (
-                places[np.searchsorted(places, low, side="right") - 1] if places[0] <= low else -1
-            )
-            right = places[after] if after < len(places) else len(frames)
-            if right - left > 1 + TOLERANCE:
-                chosen[int(left + right) // 2] = None
+            after = int(np.searchsorted(places, high))
+            left = places[after - 1]
+            if places[after] - left > 1 + TOLERANCE:
+                chosen[int(left + places[after]) // 2] = None
     return np.array(list(chosen), np.int64)

@@ -231,7 +231,6 @@ class Looker:
         marks = self.plan.marks(History(**{**like, "features": np.ones((len(frames), 1))}))
         rows, seen = look_less(
             frames,
-            runs,
             look,
             read,
             looks=self.plan.looks,

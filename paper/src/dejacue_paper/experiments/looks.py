@@ -120,8 +120,8 @@ def looked(history: History, vocabulary: Vocabulary, readout: str, seed: int) ->
     def look(at: Ints) -> Rows:
         return history.features[at]
 
-    frames, runs = history.frames, history.run_offsets
-    return partly(*look_less(frames, runs, look, read, looks=Looks(), marks=marks, seed=seed))
+    frames = history.frames
+    return partly(*look_less(frames, look, read, looks=Looks(), marks=marks, seed=seed))
 
 
 def evenly(history: History, count: int) -> History:
@@ -131,7 +131,7 @@ def evenly(history: History, count: int) -> History:
     units = np.concatenate(list(history.unit_blocks())).astype(np.float32)
     return replace(
         history,
-        features=fill(units, seen, history.run_offsets)[0],
+        features=fill(units, seen, history.frames)[0],
         made_with=seen_text(history.frames, seen),
     )
 
