@@ -289,12 +289,14 @@ def run(options: argparse.Namespace, folder: Path) -> dict:
         f"{parts}"
     )
     print(f"{heading}; files made in {made_s:.0f} s", flush=True)
-    every = manifest(folder, kinds, max(options.videos, FILES_PER_CORE * cores))  # no core idle
+    floor_lines = manifest(
+        folder, kinds, max(options.videos, FILES_PER_CORE * cores)
+    )  # no core idle
     with started(cores, lines[0]) as pool:
-        decoding, alone_ms = measured(pool, "decode", every)
+        decoding, alone_ms = measured(pool, "decode", floor_lines)
         results.add("decoding alone, all cores", decoding, f"floor A; {alone_ms:.2f} ms of a core")
         for name in ("masks", "crop") if options.stages else ():
-            rate, cpu_ms = measured(pool, name, every)
+            rate, cpu_ms = measured(pool, name, floor_lines)
             note = f"{rate / decoding:.2f} of decoding alone; {cpu_ms:.2f} ms of a core"
             results.add(f"decoding and {name}, all cores", rate, note)
     random_model(folder / "model", options.layers)
@@ -331,7 +333,7 @@ def run(options: argparse.Namespace, folder: Path) -> dict:
             for turn in range(options.repeat):
                 if turn:
                     with started(cores, lines[0]) as pool:
-                        decodings.append(measured(pool, "decode", every)[0])
+                        decodings.append(measured(pool, "decode", floor_lines)[0])
                 paths.append(path_rate(lines, encoder, folder, workers, decoder))
                 print(f"turn {turn + 1}: {paths[-1][0]:.0f} to {decodings[-1]:.0f}", flush=True)
             floor = min(float(np.mean(decodings)), max(floors))

@@ -108,8 +108,12 @@ def test_frames_beside_a_mark_are_looked_at_first():
 def test_a_history_of_many_runs_is_answered_from_a_fifth_of_its_frames(length):
     scene = generate(6, frames=400)
     history = History(scene.history.features, np.arange(400) + np.arange(400) // length)
-    _, seen, _ = looking(history, scene.vocabulary)
+    rows, seen, _ = looking(history, scene.vocabulary)
     assert seen.mean() <= 0.2
+    partly = answers(replace(history, features=rows), scene.vocabulary)
+    for window, full in zip(partly, answers(history, scene.vocabulary), strict=True):
+        assert abs(window.start - full.start) <= 6
+        assert abs(window.end - full.end) <= 6
 
 
 def test_a_history_knows_which_rows_were_seen():
