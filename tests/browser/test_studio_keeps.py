@@ -167,6 +167,56 @@ def test_what_was_begun_is_offered_after_a_reload_and_shown_on_its_card(
     assert page.get_by_label("name of state 1").input_value() == "warm"
 
 
+# a person types, and all that the page does before it draws the next frame is done
+TYPED = """async ([selector, text]) => {
+  const field = document.querySelector(selector);
+  field.value = text;
+  field.dispatchEvent(new Event("input", { bubbles: true }));
+  await Promise.resolve();
+  return Object.values(localStorage).some((draft) => draft.includes(text));
+}"""
+
+
+@pytest.mark.parametrize(
+    ("view", "selector"),
+    [
+        (FINDING, text_of("full")),
+        ("#/track/scene%2Fscene.mp4", 'input[aria-label="name of state 1"]'),
+    ],
+)
+def test_what_is_typed_is_kept_before_the_next_frame(address, desk, view, selector) -> None:
+    user = desk(address)
+    user.open(view)
+    user.page.locator(selector).wait_for()
+    assert user.page.evaluate(TYPED, [selector, "typed last"])
+
+
+def test_an_earlier_draft_does_not_overtake_a_later_one(address, desk, workspace) -> None:
+    user = desk(address)
+    page, held = user.page, []
+    page.route(
+        "**/api/drafts",
+        lambda route: route.continue_() if route.request.method == "GET" else held.append(route),
+    )
+    user.open(FINDING)
+    for text in ("first", "second"):
+        page.fill(text_of("full"), text)
+        while not held:
+            page.wait_for_timeout(30)
+        page.wait_for_timeout(500)  # longer than edits rest before they are sent
+    assert len(held) == 1
+    held.pop().continue_()
+    while not held:
+        page.wait_for_timeout(30)
+    held.pop().continue_()
+    kept = lambda: "".join(  # noqa: E731
+        path.read_text() for path in (workspace / ".dejacue-studio").glob("drafts/*/*.json")
+    )
+    while "second" not in kept():
+        page.wait_for_timeout(30)
+    assert "first" not in kept()
+
+
 # the second batch of pictures is never encoded
 HANG = """
 import threading

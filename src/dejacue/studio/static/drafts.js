@@ -5,27 +5,34 @@ import { fetchJson } from "./api.js";
 import { html, useEffect, useState } from "./ui.js";
 
 const PREFIX = "dejacue-draft ", SEND_MS = 300, PAGE = `${Date.now()}-${Math.random()}`;
-const drafts = new Map(), kept = new Set(), timers = new Map();
+const drafts = new Map(), kept = new Set(), timers = new Map(), sent = new Map();
 // A page holds its lock as long as it is open; other pages are gone.
 navigator.locks?.request(PREFIX + PAGE, () => new Promise(() => {}));
 
 const keyOf = (page, name) => PREFIX + JSON.stringify([location.host, page, name]);
-const send = (page, name, text) => fetchJson("drafts", { method: "PUT", body: { page, name, text } }).catch(() => {});
+const put = (body) => fetchJson("drafts", { method: "PUT", body }).catch(() => {});
+
+// One after the other: requests that wait for a studio that is gone would overtake each other when it is back.
+function send(key, body) {
+  const turn = (sent.get(key)?.turn ?? Promise.resolve()).then(() => sent.get(key).body === body && put(body));
+  sent.set(key, { turn, body });
+}
 
 function store(page, name, text) {
+  const key = keyOf(page, name), body = { page, name, text };
   try {
-    if (text === null) localStorage.removeItem(keyOf(page, name));
-    else localStorage.setItem(keyOf(page, name), JSON.stringify({ page, name, text, saved_s: Date.now() / 1000 }));
+    if (text === null) localStorage.removeItem(key);
+    else localStorage.setItem(key, JSON.stringify({ ...body, saved_s: Date.now() / 1000 }));
   } catch { /* full, or forbidden: the server has it */ }
-  const key = keyOf(page, name);
   clearTimeout(timers.get(key));
-  timers.set(key, setTimeout(send, text === null ? 0 : SEND_MS, page, name, text));
+  timers.set(key, setTimeout(send, text === null ? 0 : SEND_MS, key, body));
 }
 
 export const draftOf = (name) => drafts.get(name);
 export const holdDraft = (name, state) => (state === null ? drafts.delete(name) : drafts.set(name, state));
 
-// Keeps what is not saved under a name; null: nothing.
+// Keeps what is not saved under a name; null: nothing. Called in layout effects: others wait for a frame, and the page
+// may be gone before.
 export function storeDraft(name, value) {
   if (value === null && !kept.has(name)) return;
   if (value === null) kept.delete(name); else kept.add(name);

@@ -10,7 +10,7 @@ import { Doubts, Show } from "./show.js";
 import { FindingStrip, opensAtFirst, stripKey } from "./strip.js";
 import {
   Dialog, Divider, Problem, Side, Tabs, Timeline, free, go, html, link, say, tell, titleOf, useFetch, useEffect,
-    useKeys, useMemo, useReducer, useRef, useState,
+    useKeys, useLayoutEffect, useMemo, useReducer, useRef, useState,
 } from "./ui.js";
 import { Compare, Words } from "./words.js";
 
@@ -166,12 +166,12 @@ function Desk({ id, about, again, info, first, media, jobs }) {
   const [questions, toQuestion] = useQuestions(id, words, scene, tab === "Show it", film);
   const next = () => { setTab("Show it"); toQuestion(); };
   useEffect(() => { view?.playhead(film.frame, true); }, [film.frame, view]);
-  useEffect(() => {
+  useLayoutEffect(() => {
     holdDraft(`finding ${id}`, dirty ? { all, base } : null);
     storeDraft(`finding ${id}`, dirty ? { words, base } : null);
   }, [all, base]);
   const restore = (kept) => { setBase(kept.base); step({ kind: "replace", words: kept.words }); };
-  useEffect(() => {
+  useLayoutEffect(() => {
     const warn = (event) => { if (dirty) event.preventDefault(); };
     addEventListener("beforeunload", warn);
     return () => removeEventListener("beforeunload", warn);

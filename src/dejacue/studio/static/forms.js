@@ -4,7 +4,7 @@
 import { fetchJson } from "./api.js";
 import { equal } from "./conflict.js";
 import { draftOf, holdDraft, storeDraft } from "./drafts.js";
-import { html, useCallback, useEffect, useRef, useState } from "./ui.js";
+import { html, useCallback, useEffect, useLayoutEffect, useRef, useState } from "./ui.js";
 
 const saves = new Set();  // functions that save now what would be saved soon
 
@@ -58,7 +58,7 @@ export function useSaving({ path, revision: first, value, body, parse, saved, ms
     progress.current.busy ||= saveNow().finally(() => { progress.current.busy = null; });
     return progress.current.busy;
   };
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (value !== progress.current.saved) storeDraft(name, body(value));  // until it is saved
     const timer = setTimeout(flush, ms);  // also where nothing is new: an undo may have made it so
     return () => clearTimeout(timer);
@@ -81,7 +81,7 @@ export function useForm(name, arriving) {
   const [begun, setBegun, forget] = useDraft(name, () => ({})), latest = useRef(arriving);
   latest.current = arriving;
   const edited = Object.values(begun).some((entry) => !equal(entry.value, entry.base));
-  useEffect(() => { storeDraft(name, edited ? begun : null); }, [begun]);
+  useLayoutEffect(() => { storeDraft(name, edited ? begun : null); }, [begun]);
   const pinned = (now, field) => now[field] ?? { value: latest.current[field], base: latest.current[field] };
   const hold = (field) => setBegun((now) => (field in now ? now : { ...now, [field]: pinned(now, field) }));
   const set = (edits) => setBegun((now) => ({ ...now, ...Object.fromEntries(Object.entries(edits).map(
