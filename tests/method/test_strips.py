@@ -1,6 +1,7 @@
 """The strip: a person marks pictures, marks become facts, and finer strips close the borders."""
 
 import io
+import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -279,6 +280,17 @@ def test_without_words_marks_name_the_states(tmp_path, dejacue, monkeypatch):
     assert finding.named["full"] == [Window(frames[2], frames[4])]
     assert finding.timeline.settings["readout"]["name"] == "joint"
     assert dejacue("find", out, "--mark", "full=3-4").code == 0  # states have names now
+    saved = (out / "finding.json").read_bytes()
+    hall = shutil.copy(cup / "scene.mp4", tmp_path / "hall.mp4")
+    runs = (*scene, "--strip"), (*scene, *marks), ("encode", *scene[1:])
+    for run in runs:  # of other frames: what was marked would be gone
+        ran = dejacue(*run, "--stride", 2, "-o", out)
+        assert (ran.code, "other frames" in ran.err) == (2, True)
+    ran = dejacue("find", hall, *scene[2:], "-v", cup / "vocabulary.yaml", "-o", out)
+    assert (ran.code, "of scene.mp4" in ran.err) == (2, True)
+    with refused(file=out, field="folder"):
+        find(hall, whole=True, encoder="mini", folder=out)
+    assert (out / "finding.json").read_bytes() == saved
     history = out / f"{finding.history.id}.history.npz"
     (out / "finding.json").unlink()
     assert dejacue("find", history, *marks).code == 2  # its strip may be another one

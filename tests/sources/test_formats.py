@@ -463,7 +463,12 @@ def test_references_go_to_another_tool_and_come_back(kind, video, tmp_path, deja
     (read,) = read_references(back)
     assert read.states == CUP.states
     if kind == "cvat":
-        assert 'xbr="64.0" ybr="48.0"' in there.read_text()
+        text = there.read_text()
+        assert 'xbr="64.0" ybr="48.0"' in text
+        # a span that lasts to the end is not ended in a frame that the video does not have
+        assert "<size>10</size>" in text
+        assert 'frame="9"' in text
+        assert 'frame="10"' not in text
 
 
 def test_a_file_that_names_its_video_needs_no_times(video, tmp_path) -> None:

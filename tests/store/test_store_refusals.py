@@ -24,6 +24,8 @@ def folder(tmp_path: Path) -> Path:
         store.add(history("a"))
     with Store.create(tmp_path / "unnamed") as store:
         store.add(history("a", None))
+    with Store.create(tmp_path / "pictures") as store:
+        store.add(history("a", "efficientnet-lite0@1"))
     Store.create(tmp_path / "empty").close()
     Store.create(tmp_path / "newer").close()
     with sqlite3.connect(tmp_path / "newer" / "index.sqlite") as index:
@@ -55,6 +57,7 @@ def folder(tmp_path: Path) -> Path:
         ("query newer -v w.yaml", ["newer: ", "version 99"]),
         ("add fresh --encoder siglip2", ["fresh: ", '"siglip2"', "leave it out"]),
         ("add store", ["store: is already a store"]),
+        ("query pictures -v w.yaml", ["pictures: ", "lite, which has no words", "--like"]),
         ("query store -v w.yaml", ['history a was made with "e"', "--encoder"]),
         ("query store -v w.yaml --encoder sigl", ['encoder "sigl"', '"siglip2"']),
         ("query unnamed -v w.yaml", ["an unnamed encoder", "name the encoder"]),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
 import re
@@ -288,6 +287,7 @@ class Outputs:
 
 def find_and_show(search: Search, outputs: Outputs) -> None:
     """Find, then write the files, the clips and the report, and show the table."""
+    from dejacue.pipeline._find import check_same_video
     from dejacue.pipeline.finding import export_findings
     from dejacue.report.exports import all_notes, as_csv, as_json
     from dejacue.sources.files import file_name
@@ -310,6 +310,7 @@ def find_and_show(search: Search, outputs: Outputs) -> None:
             raise InputError("is a history; --cut needs the video", file=source, field="cut")
     else:
         folder = folder or _default_folder(source, file_name(search.job.open().name))
+        check_same_video(folder, source)
         if file is None:
             check_folder(folder)
         findings, stopped = _findings_of_video(search, folder, file)
@@ -448,8 +449,8 @@ def _asked(search: Search, finding: Finding, strip: Strip) -> Finding | None:
     states = "each state"
     if finding.vocabulary is not None:
         states = ", ".join(map(shlex.quote, finding.vocabulary.states))
-    where = "" if strip.border is None else f" at the {strip.border.side} of {strip.border.state}"
-    question = f"pictures{where} of {states} (full=3-6 empty=8-9; Enter: no more)"
+    where = "" if strip.border is None else f" ({strip.border.side} of {strip.border.state})"
+    question = f"which pictures{where} show {states}? (full=3-6 empty=8-9; Enter: no more)"
     while True:
         try:
             line = typer.prompt(question, default="", show_default=False, err=True)
@@ -503,17 +504,13 @@ def _findings_of_video(
 
 def _default_folder(source: Path, name: str) -> Path:
     """Return out/NAME or, where that holds the finding of another video, a name of its own."""
-    from dejacue.sources.findings import holds_finding
+    from dejacue.pipeline._find import other_video
 
     folder = Path("out") / name
-    if holds_finding(folder):
-        with contextlib.suppress(InputError):
-            video = Path(dejacue.Finding.read(folder).made.video or "")
-            here = Path(os.path.abspath(source))
-            if here not in (video, video.parent) and video != here.parent:  # a folder, or a glob
-                key = hashlib.sha256(os.path.abspath(source).encode()).hexdigest()[:6]
-                return folder.with_name(f"{name}-{key}")
-    return folder
+    if other_video(folder, source) is None:
+        return folder
+    key = hashlib.sha256(os.path.abspath(source).encode()).hexdigest()[:6]
+    return folder.with_name(f"{name}-{key}")
 
 
 def _check(file: Path | None, folder: Path | None, outputs: Outputs, search: Search) -> None:

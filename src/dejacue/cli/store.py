@@ -387,6 +387,7 @@ def query(
     from dejacue.pipeline._encode import mini_warning
     from dejacue.pipeline.finding import check_teachers, read_teachers
     from dejacue.pipeline.words import encoded_words
+    from dejacue.sources.encoders import encoder_name, knows_no_words
     from dejacue.store import check_output
 
     options = o.encoder_from(settings, device)
@@ -410,6 +411,12 @@ def query(
             raise InputError("is empty", file=path, remedy=remedy)
         origin = opened.origin(first.id)
         check_teachers(teachers, origin)
+        if vocabulary is not None and vocabulary.suffix != ".npz":
+            name = encoder or encoder_name(origin)
+            if knows_no_words(name):
+                problem = f"is of {name}, which has no words"
+                remedy = "give findings in which you marked the states instead (--like)"
+                raise InputError(problem, file=path, field="vocabulary", remedy=remedy)
         encoded = vocabulary and encoded_words(vocabulary, origin, encoder, options)
         words, warnings = encoded or (None, tuple(mini_warning(origin.encoder)))
         if as_table and min(len(opened), top or len(opened)) > MAX_TABLE_ROWS:

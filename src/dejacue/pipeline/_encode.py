@@ -37,6 +37,7 @@ from dejacue.sources.findings import (
     PIXELS,
     Pictures,
     history_path,
+    holds_finding,
     pictures_path,
     read_pictures,
     write_pictures,
@@ -235,6 +236,8 @@ def encode(
     if reused:
         paths = ", ".join(str(files.paths[name]) for name in reused)
         _log.info("reused %s: made from the same video, masks and options", paths)
+    if missing.objects and preview is None:  # no answer follows that would take its place
+        files.check_finding()
     album = PictureAlbum()
     new: dict[str, History] = {}
     warnings: list[Note] = []
@@ -321,6 +324,14 @@ class _Files:
                 if history is not None and history.encoder == info.identity:
                     existing[name] = history
         return cls(paths, existing)
+
+    def check_finding(self) -> None:
+        """Refuse a folder whose finding is of other histories: it would be removed."""
+        for folder in {path.parent for path in self.paths.values()}:
+            if holds_finding(folder):
+                problem = "holds a finding of other frames, objects or features, with its marks"
+                remedy = "give another folder, or remove its finding.json"
+                raise InputError(problem, file=folder, field="folder", remedy=remedy)
 
     def write(self, name: str, history: History) -> None:
         """Write the history of an object, if it has a file."""

@@ -63,6 +63,7 @@ from dejacue.sources.findings import (
     Pictures,
     holds_finding,
     pictures_path,
+    read_document,
     read_pictures,
 )
 from dejacue.sources.tracks import Prompt, Tracker
@@ -210,6 +211,8 @@ def _search(parameters: Mapping[str, Any]) -> Search:
         looks=p.looks,
     )
     teachers = read_teachers(p.like)
+    if p.folder is not None:
+        check_same_video(p.folder, p.video)
     return Search(
         p.video,
         p.vocabulary,
@@ -408,6 +411,26 @@ class Search:
             findings.append(finding(result, name))
             progress("read", len(findings), len(encoded), "")
         return findings
+
+
+def other_video(folder: StrPath, source: StrPath) -> Path | None:
+    """Return the video of the finding in a folder ("": not known), if it is not this one."""
+    with contextlib.suppress(InputError):  # none, or it cannot be read and is made again
+        video = Path(read_document(Path(folder)).made.video or "")
+        here = Path(os.path.abspath(source))
+        if here not in (video, video.parent) and video != here.parent:  # a folder, or a glob
+            return video
+    return None
+
+
+def check_same_video(folder: StrPath, source: Source) -> None:
+    """Refuse a folder that holds the finding of a video of another name."""
+    path = source.path if isinstance(source, Video) else source
+    if isinstance(path, str | os.PathLike):
+        video = other_video(folder, path)
+        if video is not None and video.name not in ("", Path(path).name):
+            problem = f"holds the finding of {video.name}"
+            raise InputError(problem, file=folder, field="folder", remedy="give another folder")
 
 
 def _check_examples(vocabulary: Vocabulary, video: Video) -> None:

@@ -820,7 +820,8 @@ class Store:
         if vocabulary.features is None and words:
             raise self._error(
                 "a store selects histories by words, but the vocabulary has no text features",
-                "encode its descriptions with the encoder of the store",
+                "encode its descriptions with the encoder of the store, or give findings to learn "
+                "from (like=)",
                 "vocabulary",
             )
         if vocabulary.facts or vocabulary.changes:

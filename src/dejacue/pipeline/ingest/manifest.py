@@ -110,9 +110,8 @@ def read_manifest(path: StrPath, root: StrPath | None = None) -> list[Item]:
     name = os.fspath(path)
     suffix = Path(name).suffix.lower()
     if suffix not in (".csv", ".jsonl"):
-        raise InputError(
-            "a manifest is a .csv or .jsonl file", file=name, remedy="give one of those"
-        )
+        remedy = "write one: names of columns (video,whole), then a line for each video (a.mp4,yes)"
+        raise InputError("is no manifest (.csv or .jsonl)", file=name, remedy=remedy)
     with remote.local_copy(name) as here:
         text = read_text(here, MAX_MANIFEST_BYTES)
     with in_file(name):

@@ -1,7 +1,8 @@
 """CVAT XML 1.1 ("CVAT for video"): a track for each span, its state as a mutable attribute.
 
-Frames are counted from 0; the box with outside="1" is the first frame after the span. CVAT has no
-span without a box: here it is the whole picture where the video can be opened, else one pixel.
+Frames are counted from 0; the box with outside="1" is the first frame after the span, and a span
+that lasts to the end of the video has none, as in CVAT's own files. CVAT has no span without a box:
+here it is the whole picture where the video can be opened, else one pixel.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ ATTRIBUTE = "state"
 
 def write(marks: Marks) -> str:
     video = marks.one_video("tracks")
-    width, height = _size(video)
-    last = max((span.frames.end for span in marks.spans), default=0) + 1
+    width, height, count = _extent(video)
+    last = max((span.frames.end for span in marks.spans), default=0)
+    last = count - 1 if count is not None and last < count else last + 1
     root = Element("annotations")
     add(root, "version", "1.1")
     meta = add(root, "meta")
@@ -56,9 +58,11 @@ def write(marks: Marks) -> str:
         track = add(
             root, "track", id=str(number), label=printable(span.object or ""), source="auto"
         )
-        ends = [(span.frames.start, "0"), (span.frames.end + 1, "1")]
+        ends = [(span.frames.start, "0")]
         if span.frames.length > 1:  # readers that do not interpolate see the last frame as well
-            ends.insert(1, (span.frames.end, "0"))
+            ends.append((span.frames.end, "0"))
+        if span.frames.end < last:
+            ends.append((span.frames.end + 1, "1"))
         for frame, outside in ends:
             box = add(
                 track,
@@ -81,15 +85,17 @@ def _one_line(text: str) -> str:
     return " ".join(printable(text).split())
 
 
-def _size(video: str | None) -> tuple[int, int]:
+def _extent(video: str | None) -> tuple[int, int, int | None]:
+    """Return the width and height of a video, and how many frames it has as far as is known."""
     if video is not None:
         try:
-            height, width = next(iter(open_video(video))).shape
+            opened = open_video(video)
+            height, width = next(iter(opened)).shape
         except (DejaCueError, StopIteration):
             pass
         else:
-            return width, height
-    return 1, 1
+            return width, height, opened.length
+    return 1, 1, None
 
 
 def read(text: str) -> list[Span]:
