@@ -526,6 +526,11 @@ def _check(file: Path | None, folder: Path | None, outputs: Outputs, search: Sea
     if outputs.questions is not None and not readout.takes_examples:
         problem = "--questions works only with the readouts contrast and joint"
         raise InputError(f"{problem}, which use the answers", field="readout")
+    words = (search.saved, search.vocabulary, search.examples)
+    if words == (None, None, None) and not search.marking:
+        problem = "no states are named"
+        remedy = "give a vocabulary (-v), two --example or --like, or see a --strip to mark"
+        raise InputError(problem, field="vocabulary", remedy=remedy)
     if outputs.marks is not None and search.unnamed:
         marked_states(outputs.marks)
     if search.marking and not readout.takes_examples:

@@ -65,11 +65,10 @@ class MoreExamples:
         examples = self.examples or {}
         states = [state for state in examples if state not in (None, NONE)]
         if len(states) < 2:
-            raise InputError(
-                "give a vocabulary, examples of at least two states, marks on a strip, or a "
-                "finding to learn from",
-                field="vocabulary",
+            problem = (
+                "give a vocabulary, examples of at least two states, or a finding to learn from"
             )
+            raise InputError(problem, field="vocabulary")
         vocabulary = Vocabulary(
             dict.fromkeys(states, ()),
             examples=examples_of(examples),

@@ -246,7 +246,7 @@ def strip_sheet(strip: Strip) -> bytes:
     shots = [
         Shot(
             image if image is not None and image.shape == shape else blank,
-            f"{number}  {state or NONE}",
+            f"{number}  {state or NONE}" if any(strip.believed) else f"{number}",
             (),
         )
         for number, (image, state) in enumerate(zip(images, strip.believed, strict=True), start=1)
@@ -254,8 +254,8 @@ def strip_sheet(strip: Strip) -> bytes:
     where = "evenly over what is visible"
     if strip.border is not None:
         where = f"at the {strip.border.side} of {strip.border.state}"
-    title = f"{strip.history.id}: {where}; below each picture what is believed"
-    return contact_sheet(shots, title)
+    believed = "; below each picture what is believed" if any(strip.believed) else ""
+    return contact_sheet(shots, f"{strip.history.id}: {where}{believed}")
 
 
 def _pixels(data: bytes) -> Pixels:
