@@ -5,7 +5,7 @@ import { Conflict, linesOfRuns, mergeLabels } from "./conflict.js";
 import { Consensus } from "./consensus.js";
 import { Kept } from "./drafts.js";
 import { Film, NoFilm, useFilm, useVideo } from "./film.js";
-import { Offers, useForm, useSaving } from "./forms.js";
+import { NotSaved, Offers, unsaved, useForm, useSaving } from "./forms.js";
 import { filled, fromRuns, labelScene, moved, nextOpen, toRuns } from "./labels.js";
 import { PassStrip, stripKey } from "./strip.js";
 import {
@@ -144,14 +144,14 @@ function NewPass({ target, path, again, about }) {
       <button type="button" class="main" onClick=${() => begin({})}>Start my pass</button>`
       : html`<p>You are the first annotator: name the states to distinguish.</p>
         <form class="grid form" onSubmit=${send}>
-        <${StatesOfPass} form=${form} />
+        <${StatesOfPass} form=${form} /><${Kept} name=${form.name} take=${form.take} />
         <button class="main">Start my pass</button></form>`}
     <${Problem}>${problem}</${Problem}></main>`;
 }
 
 // The labels, with steps back and on.
-function useLabels(pass) {
-  const [all, setAll] = useState(() => ({ past: [], now: fromRuns(pass), future: [] }));
+function useLabels(known, begun) {
+  const [all, setAll] = useState({ past: begun === known ? [] : [known], now: begun, future: [] });
   return {
     values: all.now, canUndo: all.past.length > 0, canRedo: all.future.length > 0,
     set: (values) => setAll((old) => ({ past: [...old.past.slice(-100), old.now], now: values, future: [] })),
@@ -163,11 +163,13 @@ function useLabels(pass) {
 }
 
 function Labelling({ target, path, pass, media, again, reload, about }) {
-  const { frames: [first, last], labels } = pass, all = useLabels(pass), { values } = all;
+  const { frames: [first, last], labels } = pass, labelsOf = (runs) => fromRuns({ ...pass, runs }),
+    [known] = useState(() => labelsOf(pass.runs)), [begun] = useState(() => unsaved(path, known, mergeLabels)),
+    all = useLabels(known, begun), { values } = all;
   const [anchor, setAnchor] = useState(null), [view, setView] = useState(null),
     [selected, setSelected] = useState(null), { ready } = target;
   const film = useFilm({ first, last, map: same, span: selected && [selected.start, selected.end] });
-  const saving = useSaving({ path, revision: pass.revision, value: values, ms: SAVE_MS, parse: fromRuns,
+  const saving = useSaving({ path, revision: pass.revision, known, value: values, ms: SAVE_MS, parse: fromRuns,
       body: (labelled) => ({ runs: toRuns(labelled, first, labels) }) }),
     scene = useMemo(() => labelScene(target.id, values, [first, last], labels), [values]);
   useEffect(() => { view?.playhead(film.frame, true); }, [film.frame, view]);
@@ -227,11 +229,11 @@ function Labelling({ target, path, pass, media, again, reload, about }) {
         edge=${(by) => view?.press(by < 0 ? "[" : "]")} />`
         : html`<${NoFilm} problem=${media.problem || "the video is not in the workspace"} />`}
       <${Side} name="Labels">${title}<div class="panel" tabindex="0" role="region" aria-label="labels">
-        <${Problem}>${saving.problem}</${Problem}>${saving.closed &&
-          html`<p><button type="button" onClick=${again}>Reload</button></p>`}
-        <${Kept} name=${saving.name} take=${({ runs }) => all.set(fromRuns({ ...pass, runs }))} />
+        <${NotSaved} saving=${saving} again=${again} />
+        <${Kept} name=${saving.name} take=${({ runs, base }) =>
+          all.set(mergeLabels(labelsOf(base?.runs ?? []), labelsOf(runs), values))} />
         ${saving.theirs && html`<${Conflict} what="Your pass" mine=${linesOfRuns(toRuns(values, first, labels))}
-          theirs=${linesOfRuns(saving.theirs.runs)} keep=${keep} />`}
+          theirs=${linesOfRuns(saving.theirs.runs)} keep=${keep} onClose=${saving.close} />`}
         <p>Frame <b>${film.frame}</b> ${now ? html`is <b>${now}</b>` : "has no label yet"}.${anchor !== null &&
           html` The next label fills frames <b>${Math.min(anchor, film.frame)} – ${Math.max(anchor, film.frame)}</b>.`}</p>
         <div class="answers" role="group"

@@ -40,16 +40,16 @@ export function mergeWords(base, mine, theirs) {
 // Labels by frame, as lists of numbers.
 export const mergeLabels = (base, mine, theirs) => mine.map((label, n) => changed(base[n], label, theirs[n]));
 
-// Decisions by frame; a row is cut wherever either was.
+// Decisions by frame; a row of theirs is cut wherever one of mine begins or ends.
 export function mergeRows(base, mine, theirs) {
   const at = (rows, frame) => rows.find((row) => row.start <= frame && frame <= row.end)?.label ?? null;
-  const starts = new Set([...mine, ...theirs].map((row) => row.start)), ends = new Set([...mine, ...theirs].map((row) => row.end));
-  return mine.flatMap((row) => {
+  const starts = new Set([...mine, ...theirs].flatMap((row) => [row.start, row.end + 1]));
+  return theirs.flatMap((row) => {
     const parts = [];
     for (let frame = row.start; frame <= row.end; frame += 1) {
       if (starts.has(frame)) parts.push({ ...row, start: frame,
         label: changed(at(base, frame), at(mine, frame), at(theirs, frame)) });
-      if (ends.has(frame)) parts.at(-1).end = frame;
+      parts.at(-1).end = frame;
     }
     return parts;
   });

@@ -2,8 +2,9 @@
 
 import { fetchJson, place } from "./api.js";
 import { Conflict, linesOfRuns, mergeRows } from "./conflict.js";
+import { Kept } from "./drafts.js";
 import { Film, NoFilm, useFilm, useVideo } from "./film.js";
-import { useForm, useSaving } from "./forms.js";
+import { NotSaved, unsaved, useForm, useSaving } from "./forms.js";
 import { colourOf, inkOn } from "./labels.js";
 import { Problem, count, html, say, tell, titleOf, useFetch, useEffect, useKeys, useState } from "./ui.js";
 
@@ -45,10 +46,10 @@ function Strip({ name, runs, labels, first, last, frame, seek }) {
 }
 
 function Decide({ base, target, about, decisions, passes, media }) {
-  const [rows, setRows] = useState(decisions.runs),
+  const path = `${base}/decisions`, [rows, setRows] = useState(() => unsaved(path, decisions.runs, mergeRows)),
     [at, setAt] = useState(Math.max(decisions.runs.findIndex((row) => row.label === null), 0)),
     [agreed, setAgreed] = useState(decisions.agreed);
-  const saving = useSaving({ path: `${base}/decisions`, revision: decisions.revision, value: rows, ms: 0,
+  const saving = useSaving({ path, revision: decisions.revision, known: decisions.runs, value: rows, ms: 0,
     parse: ({ runs }) => runs, saved: (answer) => setAgreed(answer.agreed),
     body: (runs) => ({ runs: runs.map(({ start, end, label }) => ({ start, end, label })) }) });
   const { theirs } = saving, settled = () => { saving.settle(theirs.runs); setAgreed(theirs.agreed); return theirs.runs; };
@@ -94,9 +95,13 @@ function Decide({ base, target, about, decisions, passes, media }) {
         finding=${target.kind === "finding" ? target.id : null} ofFile=${true} />`
         : html`<${NoFilm} problem=${media.problem || ""} />`}
       <aside class="side"><div class="panel" tabindex="0" role="region" aria-label="differences">
-        <${Problem}>${saving.problem}</${Problem}>
+        <${NotSaved} saving=${saving} />
+        <${Kept} name=${saving.name} take=${({ runs, base: before }) => {
+          setRows(mergeRows(before?.runs ?? [], runs, rows));
+          setAt(0);
+        }} />
         ${theirs && html`<${Conflict} what="The consensus" mine=${linesOfRuns(rows)} theirs=${linesOfRuns(theirs.runs)}
-          keep=${keep} />`}
+          keep=${keep} onClose=${saving.close} />`}
         ${!rows.length && html`<p class="ready">The passes agree on every frame.</p>`}
         ${row && html`<p>Difference <b>${at + 1}</b> of ${rows.length}: frames <b>${row.start} – ${row.end}</b></p>
           <p class="soft">${decisions.annotators[0]} says <b>${row.first}</b>, ${decisions.annotators[1]} says <b>${row.second}</b></p>

@@ -7,7 +7,7 @@ import { html, useEffect, useState } from "./ui.js";
 const PREFIX = "dejacue-draft ", SEND_MS = 300, PAGE = `${Date.now()}-${Math.random()}`;
 const drafts = new Map(), kept = new Set(), timers = new Map(), sent = new Map();
 // A page holds its lock as long as it is open; other pages are gone.
-navigator.locks?.request(PREFIX + PAGE, () => new Promise(() => {}));
+navigator.locks?.request(PREFIX + PAGE, () => new Promise(() => {})).catch(() => {});
 
 const keyOf = (page, name) => PREFIX + JSON.stringify([location.host, page, name]);
 const put = (body) => fetchJson("drafts", { method: "PUT", body }).catch(() => {});
@@ -20,12 +20,16 @@ function send(key, body) {
 
 function store(page, name, text) {
   const key = keyOf(page, name), body = { page, name, text };
+  let wait = 0;
   try {
-    if (text === null) localStorage.removeItem(key);
-    else localStorage.setItem(key, JSON.stringify({ ...body, saved_s: Date.now() / 1000 }));
-  } catch { /* full, or forbidden: the server has it */ }
+    localStorage.removeItem(key);  // where there is no room for it, the one before is not taken for it
+    if (text !== null) {
+      localStorage.setItem(key, JSON.stringify({ ...body, saved_s: Date.now() / 1000 }));
+      wait = SEND_MS;
+    }
+  } catch { /* full, or forbidden: the server has it, at once */ }
   clearTimeout(timers.get(key));
-  timers.set(key, setTimeout(send, text === null ? 0 : SEND_MS, key, body));
+  timers.set(key, setTimeout(send, wait, key, body));
 }
 
 export const draftOf = (name) => drafts.get(name);
@@ -39,17 +43,28 @@ export function storeDraft(name, value) {
   store(PAGE, name, value === null ? null : JSON.stringify(value));
 }
 
-// All drafts, the latest first: [{page, name, text, saved_s}]
+// What this browser keeps under a key, in a list; nothing where it is no draft of this studio.
+function draftAt(key) {
+  try {
+    const [host, page, name] = JSON.parse(key.slice(PREFIX.length)), { text, saved_s } = JSON.parse(localStorage.getItem(key));
+    return host === location.host ? [{ page, name, text, saved_s }] : [];
+  } catch { return []; }
+}
+
+function storedHere() {
+  try { return Object.keys(localStorage).filter((key) => key.startsWith(PREFIX)).flatMap(draftAt); } catch { return []; }
+}
+
+// All drafts, the latest first: [{page, name, text, saved_s}]. Of two of the same page, what this browser keeps is the later.
 async function stored() {
-  const here = Object.keys(localStorage).filter((key) => key.startsWith(PREFIX)
-    && JSON.parse(key.slice(PREFIX.length))[0] === location.host).map((key) => JSON.parse(localStorage.getItem(key)));
-  const all = [...here, ...await fetchJson("drafts").catch(() => [])].sort((a, b) => b.saved_s - a.saved_s);
-  return all.filter((draft, n) => n === all.findIndex(({ page, name }) => page === draft.page && name === draft.name));
+  const all = [...storedHere(), ...await fetchJson("drafts").catch(() => [])];
+  return all.filter((draft, n) => n === all.findIndex(({ page, name }) => page === draft.page && name === draft.name))
+    .sort((a, b) => b.saved_s - a.saved_s);
 }
 
 // Those of pages that are not open any more.
 async function left() {
-  const open = (await navigator.locks?.query())?.held.map((lock) => lock.name) ?? [];
+  const open = (await navigator.locks?.query().catch(() => null))?.held.map((lock) => lock.name) ?? [];
   return (await stored()).filter(({ page }) => page !== PAGE && !open.includes(PREFIX + page));
 }
 

@@ -4,7 +4,7 @@
 import { fetchJson } from "./api.js";
 import { equal } from "./conflict.js";
 import { draftOf, holdDraft, storeDraft } from "./drafts.js";
-import { html, useCallback, useEffect, useLayoutEffect, useRef, useState } from "./ui.js";
+import { Problem, html, useCallback, useEffect, useLayoutEffect, useRef, useState } from "./ui.js";
 
 const saves = new Set();  // functions that save now what would be saved soon
 
@@ -24,25 +24,40 @@ export function useDraft(name, begin) {
 export const saveAll = () => Promise.all([...saves].map((save) => save()));
 export const registerSave = (save) => { saves.add(save); return () => saves.delete(save); };
 
-// Saves a value when it rests; one save at a time, each on top of the one before. Where somebody else has saved it
-// since, `theirs` is what they saved: settle() takes its revision for the next save.
+const saveName = (path) => `save ${path}`;
+
+// What useSaving begins with: what is saved (known), with what its view could not save when it was shown before.
+// merge(base, mine, theirs)
+export function unsaved(path, known, merge) {
+  const held = draftOf(saveName(path));
+  return held && held.value !== held.base ? merge(held.base, held.value, known) : known;
+}
+
+// Saves a value when it rests; one save at a time, each on top of the one before. What differs from what is saved
+// (known, at first) is kept as a draft {...body(value), base: body(known)}. Where somebody else has saved it since,
+// `theirs` is what they saved: settle() takes its revision for the next save; close() leaves it until the next save.
 // body(value): what to send; parse(answer): the value in what the same address returns; saved(answer): it is saved
-export function useSaving({ path, revision: first, value, body, parse, saved, ms }) {
-  const name = `save ${path}`;
-  const [state, setState] = useState({}), progress = useRef({ revision: first, saved: value });
+export function useSaving({ path, revision: first, known, value, body, parse, saved, ms }) {
+  const name = saveName(path);
+  const [state, setState] = useState({}), progress = useRef({ revision: first, saved: known });
   progress.current.now = value;
+  const keep = () => {
+    const { now, saved: base } = progress.current;
+    holdDraft(name, { value: now, base });
+    storeDraft(name, now === base ? null : { ...body(now), base: body(base) });
+  };
   const saveOnce = async () => {
     const { now, revision: before } = progress.current;
+    let answer;
     try {
-      const answer = await fetchJson(path, { method: "PUT", body: { ...body(now), revision: before } });
-      Object.assign(progress.current, { revision: answer.revision, saved: now });
-      saved?.(answer);
-      storeDraft(name, null);
+      answer = await fetchJson(path, { method: "PUT", body: { ...body(now), revision: before } });
     } catch (error) {
-      const theirs = error.revision && await fetchJson(path);
-      if (!theirs || !equal(body(parse(theirs)), body(now))) throw Object.assign(error, { theirs });
-      Object.assign(progress.current, { revision: theirs.revision, saved: now });  // only the answer was lost
-    }
+      answer = error.revision && await fetchJson(path);
+      if (!answer || !equal(body(parse(answer)), body(now))) throw Object.assign(error, { theirs: answer });
+    }  // else only the answer was lost
+    Object.assign(progress.current, { revision: answer.revision, saved: now });
+    saved?.(answer);
+    if (draftOf(name).value === progress.current.now) keep();  // else the view was mounted anew, and keeps its own
   };
   const saveNow = async () => {
     try {
@@ -59,7 +74,7 @@ export function useSaving({ path, revision: first, value, body, parse, saved, ms
     return progress.current.busy;
   };
   useLayoutEffect(() => {
-    if (value !== progress.current.saved) storeDraft(name, body(value));  // until it is saved
+    keep();
     const timer = setTimeout(flush, ms);  // also where nothing is new: an undo may have made it so
     return () => clearTimeout(timer);
   }, [value]);
@@ -69,10 +84,20 @@ export function useSaving({ path, revision: first, value, body, parse, saved, ms
     addEventListener("beforeunload", warn);
     return () => { removeEventListener("beforeunload", warn); leave(); flush(); };
   }, []);
-  const settle = (known) => { Object.assign(progress.current, { revision: state.theirs.revision, saved: known }); setState({}); };
+  const settle = (theirs) => {
+    Object.assign(progress.current, { revision: state.theirs.revision, saved: theirs });
+    keep();
+    setState({});
+  };
+  const close = () => setState(({ problem }) => ({ problem }));
   const text = state.problem ? "not saved" : value === progress.current.saved ? "saved" : "saving …";
-  return { ...state, text, flush, settle, name, base: progress.current.saved };
+  return { ...state, text, flush, settle, close, name, base: progress.current.saved };
 }
+
+// Why a value is not saved, and a way on. saving: of useSaving; again(): loads it anew, where it cannot be saved any more
+export const NotSaved = ({ saving, again }) => saving.problem && html`<${Problem}>${saving.problem}</${Problem}>
+  <p>${saving.closed && again ? html`<button type="button" onClick=${again}>Reload</button>`
+    : html`<button type="button" onClick=${saving.flush}>Try again</button>`}</p>`;
 
 // The fields of a form. arriving: their values as far as they are known, which may change later;
 // values: what to show; set(edits): an edit; field(name): properties of an input;

@@ -8,8 +8,8 @@ import { Finding } from "./finding.js";
 import { saveAll } from "./forms.js";
 import { Jobs, Running, useJobs } from "./jobs.js";
 import { Track } from "./track.js";
-import { Component, Problem, Sentences, Sheet, go, html, link, render, say, tell, titleOf, useFetch, useEffect,
-  useKeys, useState } from "./ui.js";
+import { Component, Problem, Sentences, Sheet, go, html, keepSetting, link, render, say, settingOf, tell, titleOf,
+  useFetch, useEffect, useKeys, useState } from "./ui.js";
 import { Workspace } from "./workspace.js";
 
 const VIEWS = { workspace: Workspace, finding: Finding, track: Track, annotate: Annotate, corpus: Corpus,
@@ -30,11 +30,11 @@ function where() {
 }
 
 function useTheme() {
-  const [theme, setTheme] = useState(localStorage.getItem("dejacue-theme") || "auto");
+  const [theme, setTheme] = useState(settingOf("dejacue-theme") || "auto");
   useEffect(() => {
     const root = document.documentElement;
     if (theme === "auto") root.removeAttribute("data-theme"); else root.dataset.theme = theme;
-    localStorage.setItem("dejacue-theme", theme);
+    keepSetting("dejacue-theme", theme);
   }, [theme]);
   const names = Object.keys(THEMES);
   return [theme, () => setTheme(names[(names.indexOf(theme) + 1) % names.length])];

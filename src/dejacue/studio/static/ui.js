@@ -21,6 +21,10 @@ export function free(name, taken) {
 }
 export const nameOf = (id) => id.split("/").at(-1);
 
+// Settings of this browser, which may be forbidden to keep any.
+export function settingOf(name) { try { return localStorage.getItem(name); } catch { return null; } }
+export function keepSetting(name, value) { try { localStorage.setItem(name, value); } catch { /* until it is reloaded */ } }
+
 // ---------------------------------------------------------------- sentences
 
 const listeners = new Set();
@@ -179,13 +183,13 @@ const TIMELINE_PX = 208;  // a square video has a fifth of a small window then
 // Between the video and the timeline: dragged, or moved with the arrow keys, it gives room to one of them.
 // usual: height of the timeline at first, in pixels
 export function Divider({ usual = TIMELINE_PX }) {
-  const kept = Number(localStorage.getItem("dejacue-timeline")) || usual;
+  const kept = Number(settingOf("dejacue-timeline")) || usual;
   const [height, setHeight] = useState(kept), line = useRef(), from = useRef(null);
   const most = () => Math.round(.75 * innerHeight);
   const set = (wanted) => {
     const next = clamp(Math.round(wanted), 90, most());
     setHeight(next);
-    localStorage.setItem("dejacue-timeline", next);
+    keepSetting("dejacue-timeline", next);
   };
   useLayoutEffect(() => { line.current.parentElement.style.setProperty("--timeline", `${height}px`); }, [height]);
   const keys = { ArrowUp: height + 24, ArrowDown: height - 24, Home: 0, End: most(), Enter: usual };
