@@ -32,7 +32,7 @@ def frame_ends_s(history: History, name: str | None = None) -> NDArray[np.float6
     name = name or f'history "{history.id}"'
     if history.times_s is None:
         problem = f"{name} has no timestamps, but this format is in seconds"
-        remedy = "build it from a video, or give times_s (for a folder of images: a rate)"
+        remedy = "build it from a video, or give times_s (for a folder of images: rate=25)"
         raise InputError(problem, field="times_s", remedy=remedy)
     if history.ends_s is None:
         problem = f"{name} has a single frame of unknown duration"
