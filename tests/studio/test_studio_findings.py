@@ -261,6 +261,8 @@ def test_a_finding_that_is_being_written_is_read_when_it_is_whole(studio, client
     [
         {"states": {"one": ["cup"]}},
         {"states": {"a": ["x"], "b": []}},
+        {"states": [["a", ["x"]], ["b", ["y"]], ["a", ["z"]]]},
+        {"states": [["a"], {"b": ["y"]}]},
         {"readout": "nothing"},
         {"top": 0},
         {"coordinates": "nothing"},

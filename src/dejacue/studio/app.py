@@ -37,6 +37,7 @@ from dejacue.studio.models import (
     Id,
     Json,
     Owner,
+    PairsToo,
     RequestModel,
     Revision,
     SessionDep,
@@ -165,6 +166,7 @@ class VocabularyBody(RequestModel):
     states: Annotated[
         dict[Text, Annotated[list[Text], Field(min_length=1, max_length=100)]],
         Field(min_length=2, max_length=50),
+        PairsToo,
     ]
     revision: Revision = None
 
@@ -214,7 +216,8 @@ def read_words(id: Id, studio: StudioDep) -> Json:
     words = read_vocabulary(path)
     states = {state: list(texts) for state, texts in words.states.items()}
     revision = revision_of(path)
-    return {"id": id, "object": words.object, "states": states, "revision": revision}
+    about = {"id": id, "object": words.object, "revision": revision}
+    return {**about, "states": states, "order": list(states)}
 
 
 @router.post("/api/words", dependencies=[Owner])

@@ -32,6 +32,7 @@ from dejacue.studio.models import (
     Id,
     Json,
     Owner,
+    PairsToo,
     RequestModel,
     Revision,
     SessionDep,
@@ -55,7 +56,8 @@ class ExampleModel(RequestModel):
 
 
 class ReadingSettings(RequestModel):
-    """The settings of the readout; fields that you omit stay as the finding was read."""
+    """The settings of the readout; fields that you omit stay as the finding was read, or are the
+    defaults of another readout."""
 
     readout: Text | None = None
     coordinates: Text | None = None
@@ -69,7 +71,11 @@ class WordsModel(RequestModel):
 
     object: Text | None = None
     states: (
-        Annotated[dict[Text, Annotated[list[Text], Field(max_length=100)]], Field(max_length=50)]
+        Annotated[
+            dict[Text, Annotated[list[Text], Field(max_length=100)]],
+            Field(max_length=50),
+            PairsToo,
+        ]
         | None
     ) = None
     examples: Annotated[list[ExampleModel], Field(max_length=10_000)] | None = None
@@ -164,6 +170,7 @@ def info(id: Id, studio: StudioDep, finding: FindingDep) -> Json:
         "options": dict(finding.made.options),
         "looks": (finding.history.made_with or {}).get(LOOKS, ALL).split()[0],
         "states": {state: list(texts) for state, texts in finding.vocabulary.states.items()},
+        "order": list(finding.vocabulary.states),
         "examples": [_mark(finding, example) for example in finding.vocabulary.examples],
         "changes": scene["changes"],
         "settings": scene["settings"],
@@ -346,10 +353,10 @@ def reread(
     """Read a finding again with the words, examples and settings of a request."""
     before = finding.vocabulary
     examples, changes = _examples(studio, before, words)
-    object = before.object if words.object is None else words.object
+    object = words.object if "object" in words.model_fields_set else before.object
     settings = _settings(finding, reading)
-    same_words = {state: list(texts) for state, texts in before.states.items()} == words.states
-    if words.states is None or same_words:
+    same_words = [(state, list(texts)) for state, texts in before.states.items()]
+    if words.states is None or same_words == list(words.states.items()):
         known = replace(before, examples=examples, changes=changes, object=object)
         unseen = any(example.features is None for example in known.elsewhere)
         encoder = studio.encoder_of(finding.history) if unseen else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import Depends, Path, Request
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from dejacue.studio.errors import NotAllowed
 from dejacue.studio.security import StudioSession
@@ -21,6 +21,24 @@ Revision = Annotated[
     Field(max_length=64, description="As it was loaded; new: it must not exist; null: any."),
 ]
 Json = dict[str, Any]
+
+
+def _mapping(value: Any) -> Any:
+    """Return pairs of names and values as a mapping; refuse a name that comes twice."""
+    if not isinstance(value, list):
+        return value
+    mapping: Json = {}
+    for pair in value:
+        if not (isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], str)):
+            raise ValueError("give pairs of a name and its value")
+        if pair[0] in mapping:
+            raise ValueError(f'"{pair[0]}" comes twice')
+        mapping[pair[0]] = pair[1]
+    return mapping
+
+
+# A mapping, or its pairs: JavaScript has no order of its own for names that are numbers
+PairsToo = BeforeValidator(_mapping)
 
 
 class RequestModel(BaseModel):

@@ -416,6 +416,7 @@ class Timeline {
 
   update(given) {
     const before = this.scene, scene = { ...EMPTY, ...given };
+    if (scene.references) scene.references = { __proto__: null, ...scene.references };  // a state may be called "constructor"
     this.scene = scene;
     this.element.setAttribute("aria-label", `Timeline of ${scene.object || scene.id}`);
     this.first = scene.axis.first;

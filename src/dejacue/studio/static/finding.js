@@ -12,7 +12,7 @@ import {
   Dialog, Divider, Problem, Side, Tabs, Timeline, free, go, html, link, say, tell, titleOf, useFetch, useEffect,
     useKeys, useLayoutEffect, useMemo, useReducer, useRef, useState,
 } from "./ui.js";
-import { Compare, Words } from "./words.js";
+import { Compare, Words, pairsOf } from "./words.js";
 
 const REST_MS = 150, MERGE_MS = 1500, QUESTIONS = 3;
 const MAX_CURVE_VALUES = 400_000;  // of all curves together; longer ones are thinned
@@ -36,7 +36,7 @@ function steps(all, { kind, edit, key, now, words }) {
 export const initialWords = (info) => ({
   object: info.object || "", examples: info.examples, changes: info.changes, readout: null, coordinates: null,
     top: null,
-  states: Object.entries(info.states).map(([name, texts], key) => ({ key, name, text: texts.join("\n") })),
+  states: pairsOf(info).map(([name, texts], key) => ({ key, name, text: texts.join("\n") })),
 });
 
 const settingsOf = ({ readout, coordinates, top } = {}) => ({ readout: readout?.name ?? null,
@@ -46,16 +46,16 @@ const versionOf = (info) => ({ words: initialWords(info), settings: settingsOf(i
 
 // The request; what is wrong before it is sent is thrown as a sentence.
 function request(words) {
-  const states = {};
+  const states = new Map();
   for (const state of words.states) {
     const name = state.name.trim();
     if (!name) throw new Error("a state has no name; give it one");
-    if (name in states) throw new Error(`two states are called "${name}"; rename one`);
-    states[name] = state.text.split("\n").map((line) => line.trim()).filter(Boolean);
+    if (states.has(name)) throw new Error(`two states are called "${name}"; rename one`);
+    states.set(name, state.text.split("\n").map((line) => line.trim()).filter(Boolean));
   }
   const { examples, changes, readout, coordinates, top } = words,
     named = examples.map((example) => ({ ...example, state: example.state?.trim() ?? null }));
-  return { states, object: words.object.trim() || null, examples: named, changes, readout, coordinates, top };
+  return { states: [...states], object: words.object.trim() || null, examples: named, changes, readout, coordinates, top };
 }
 
 // Reads again when the words rest; the last answer stays until the next one is there. begins:

@@ -5,7 +5,7 @@ import { Conflict, linesOfWords, mergeWords } from "./conflict.js";
 import { Offers, useDraft, useLate } from "./forms.js";
 import { Job } from "./jobs.js";
 import { useLooks } from "./lookup.js";
-import { Dialog, Problem, html, link, noAnswer, say, tell, useEffect, useRef, useState } from "./ui.js";
+import { Dialog, Problem, free, html, link, noAnswer, say, tell, useEffect, useRef, useState } from "./ui.js";
 import { Bars, framesOf } from "./workspace.js";
 
 const CHECK_MS = 200;  // after the last key
@@ -57,8 +57,12 @@ export function States({ states, on, examples = [], reader }) {
     <button type="button" onClick=${on.add}>Add a state</button>`;
 }
 
-const listed = ({ object, states }) => ({ object: object || "", states: Object.entries(states).map(
-  ([name, texts]) => ({ key: Math.random(), name, text: texts.join("\n") })) });
+// The states of an answer as pairs, in their order: objects begin with names that are numbers.
+export const pairsOf = ({ states, order }) => order.map((name) => [name, states[name]]);
+
+const listed = (object, pairs) => ({ object: object || "",
+  states: pairs.map(([name, texts]) => ({ key: Math.random(), name, text: texts.join("\n") })) });
+const listOf = (answer) => listed(answer.object, pairsOf(answer));
 
 // The words of a list in the workspace: take({object, states: [{name, text}]}); late: of useLate
 export function WordLists({ about, take, late }) {
@@ -66,7 +70,7 @@ export function WordLists({ about, take, late }) {
   const choose = (event) => {
     const id = event.target.value;
     event.target.value = "";
-    if (id) late.arrive(fetchJson(`vocabularies/${place(id)}`), `The list ${id}`, (list) => take(listed(list))).catch(tell);
+    if (id) late.arrive(fetchJson(`vocabularies/${place(id)}`), `The list ${id}`, (list) => take(listOf(list))).catch(tell);
   };
   return html`<label class="line">Words from<select value="" onChange=${choose}>
     <option value="">a word list …</option>${about.vocabularies.map((id) =>
@@ -86,20 +90,19 @@ function SaveList({ request, onClose, again }) {
       if (error.revision) fetchJson(path).then(setTheirs, (other) => setProblem(other.message)); else setProblem(error.message);
     }
   };
-  const mine = () => listed(request()), nothing = { examples: [], changes: [] };
+  const mine = () => listed(request().object, request().states), nothing = { examples: [], changes: [] };
   const keep = {
     mine: () => write(request(), theirs.revision),
     theirs: onClose,
     merge: () => { const { states, object } = mergeWords({ ...nothing, states: [] }, { ...nothing, ...mine() },
-      { ...nothing, ...listed(theirs) });
-      write({ object: object || null, states: Object.fromEntries(states.map((state) => [state.name, state.text.split("\n")])) },
-        theirs.revision); },
+      { ...nothing, ...listOf(theirs) });
+      write({ object: object || null, states: states.map((state) => [state.name, state.text.split("\n")]) }, theirs.revision); },
   };
   const send = (event) => {
     event.preventDefault();
     try { write(request()); } catch (error) { setProblem(error.message); }
   };
-  if (theirs) return html`<${Conflict} what=${name.trim()} mine=${linesOfWords(mine())} theirs=${linesOfWords(listed(theirs))}
+  if (theirs) return html`<${Conflict} what=${name.trim()} mine=${linesOfWords(mine())} theirs=${linesOfWords(listOf(theirs))}
     keep=${keep} onClose=${() => setTheirs(null)} />`;
   return html`<${Dialog} title="Save these words" onClose=${onClose}><form onSubmit=${send}>
     <label>File in the workspace (.yaml)<input value=${name} required
@@ -108,29 +111,46 @@ function SaveList({ request, onClose, again }) {
     <button class="main">Save</button></form></${Dialog}>`;
 }
 
+// The name that examples of a state have: the one from before, as long as two states have one name.
+const shownAs = (state) => state.before ?? state.name.trim();
+
+// Examples follow the names of their states, but not while two states have one name: whose they were would be lost.
+export function withStates(examples, states) {
+  if (new Set(states.map(({ name }) => name.trim())).size < states.length) return { examples, states };
+  const names = new Map(states.map((state) => [shownAs(state), state.name]));
+  return {
+    examples: examples.map((example) => ({ ...example, state: names.get(example.state?.trim()) ?? example.state })),
+    states: states.map(({ before, ...state }) => state),
+  };
+}
+
 // request: () → the request of these words
 export function Words({ id, words, change, scene, about, problem, busy, request, again }) {
   const [listing, setListing] = useState(false), late = useLate(), { states, examples } = words;
   const edit = (...edits) => { late.touch(); change(...edits); };
   const on = {
-    name: (n, name) => edit({
-      states: states.map((state, at) => (at === n ? { ...state, name } : state)),
-      examples: examples.map((example) => (example.state === states[n].name ? { ...example, state: name } : example)),
-    }, `name ${n}`),
+    name: (n, name) => edit(withStates(examples, states.map((state, at) =>
+      (at === n ? { ...state, name, before: shownAs(state) } : state))), `name ${n}`),
     text: (n, text) => edit({ states: states.map((state, at) => (at === n ? { ...state, text } : state)) }, `text ${n}`),
-    drop: (n) => edit({
-      states: states.filter((_, at) => at !== n),
-      examples: examples.filter((example) => example.state !== states[n].name),
-    }),
-    add: () => edit({ states: [...states, { key: Math.random(), name: `state ${states.length + 1}`, text: "" }] }),
+    drop: (n) => edit(withStates(examples.filter((example) => example.state?.trim() !== shownAs(states[n])),
+      states.filter((_, at) => at !== n))),
+    add: () => edit({ states: [...states,
+      { key: Math.random(), name: free(`state ${states.length + 1}`, states.flatMap((state) => [state.name, shownAs(state)])), text: "" }] }),
   };
+  const latest = useRef();
+  latest.current = words;
   // what was shown of a state that the list does not have is not kept
-  const take = (list) => change((now) => ({ ...list, examples: now.examples.filter((example) =>
-    example.state === null || list.states.some((state) => state.name === example.state)) }));
-  const settings = scene.settings || {}, read = settings.readout?.name;
-  const choice = (name, label, values, now) => html`<label>${label}<select value=${words[name] ?? ""}
+  const take = (list) => {
+    const has = ({ state }) => state === null || list.states.some(({ name }) => name === state.trim());
+    const lost = new Set(latest.current.examples.filter((example) => !has(example)).map(({ state }) => state));
+    change((now) => ({ ...list, examples: now.examples.filter(has) }));
+    if (lost.size) say(`the list does not have ${[...lost].join(", ")}: examples of it are removed; Undo brings them back`, "note");
+  };
+  // another readout begins with its defaults
+  const settings = scene.settings || {}, read = settings.readout?.name, unsaid = words.readout ? "default" : "unchanged";
+  const choice = (name, label, values, now, none) => html`<label>${label}<select value=${words[name] ?? ""}
       onChange=${(event) => change({ [name]: event.target.value || null })}>
-    <option value="">unchanged${now ? ` (${now})`
+    <option value="">${none}${now ? ` (${now})`
       : ""}</option>${values.map((value) => html`<option value=${value}>${value}</option>`)}</select></label>`;
   return html`<div class="words" aria-busy=${busy}>
     <${Problem}>${problem}</${Problem}>
@@ -144,10 +164,10 @@ export function Words({ id, words, change, scene, about, problem, busy, request,
       <button type="button" onClick=${() => setListing(true)}>Save these words …</button></div>
     ${listing && html`<${SaveList} request=${request} again=${again} onClose=${() => setListing(false)} />`}
     <details><summary>Readout settings</summary><div class="grid">
-      ${choice("readout", "Readout", about.readouts, read)}
-      ${choice("coordinates", "Coordinates", about.coordinates, settings.coordinates)}
+      ${choice("readout", "Readout", about.readouts, words.readout ? null : read, "unchanged")}
+      ${choice("coordinates", "Coordinates", about.coordinates, words.readout ? null : settings.coordinates, unsaid)}
       <label>Windows per state<input type="number" min="1" max="100" value=${words.top ?? ""}
-        placeholder=${settings.top ?? "1"}
+        placeholder=${words.readout ? unsaid : settings.top ?? "1"}
         onInput=${(event) => change({ top: event.target.value ? Number(event.target.value) : null }, "top")} />
           </label>
     </div></details>
@@ -189,7 +209,9 @@ function Encoders({ id, info, request, about, jobs, same }) {
   const [others, setOthers] = useDraft(`compared ${id}`, () => []), [encoder, setEncoder] = useDraft(`encoder ${id}`, () => "");
   const looks = useLooks(encoder, false), { states, object } = request, body = { states, object, most: 1000 };
   const readings = useReadings(others.map(() => body), (n) => `findings/${place(others[n])}/read`);
-  const base = id === "finding.json" ? "finding" : id, folder = `${base}-${encoder.trim().replace(/[^\w.-]+/g, "-")}`;
+  const base = id === "finding.json" ? "finding" : id, made = jobs.all.filter(({ state }) => state === "done");
+  const folder = free(`${base}-${encoder.trim().replace(/[^\w.-]+/g, "-")}`,
+    [...about.findings, ...made.map((each) => each.request.folder)]);
   const [newFolder, setNewFolder] = useState(null), job = jobs.all.find((each) => each.request.folder === newFolder);
   useEffect(() => {
     if (job?.state === "done") setOthers((now) => [...new Set([...now, newFolder])]);
@@ -198,7 +220,7 @@ function Encoders({ id, info, request, about, jobs, same }) {
     event.preventDefault();
     setNewFolder(folder);
     jobs.begin({ kind: "find", video: info.video, masks: info.masks, objects: info.objects, folder, states, object,
-      encoder: encoder.trim(), looks, ...sampling(info) }).catch(tell);
+      encoder: encoder.trim(), looks, ...sampling(info), revision: "new" }).catch(tell);
   };
   const left = same.filter((finding) => finding !== id && !others.includes(finding));
   return html`${others.map((other, n) => html`<${Reading} name=${other} reading=${readings[n] || {}} acts=${html`
