@@ -107,3 +107,101 @@ def test_enter_confirms_what_is_proposed_and_borders_become_known_to_a_frame(add
         assert rounds < 20
     page.get_by_text("every border is known to a frame").wait_for()
     assert user.windows().keys() == before.keys()
+
+
+def go_to(user, frame: int) -> None:
+    user.page.fill(".goto", str(frame))
+    user.page.keyboard.press("Enter")
+    user.shows(frame)
+    user.page.locator("h1").click()
+
+
+def at_the_strip(user) -> None:
+    user.page.locator("h1").click()
+    user.page.keyboard.press("t")
+    user.until(f"() => ({PICTURES})() === 12 && document.activeElement.matches('.pictures')")
+
+
+@pytest.mark.long
+def test_confirm_leaves_examples_that_nobody_marked_on_the_strip(address, desk) -> None:
+    user = desk(address)
+    page, held = user.page, []
+    page.route("**/findings/cup/mark", lambda route: held.append(route))
+    user.open("#/finding/cup")
+    user.shows(0)
+    user.until(f"() => ({PICTURES})() === 12")
+    at = frames(user)
+    assert at[0] < 3 < at[1]
+    assert marked(user)[:3] == ["full"] * 3
+    go_to(user, 3)
+    page.keyboard.press("x")  # between two pictures that are believed to be full
+    go_to(user, at[2])
+    page.keyboard.press("1")  # on a picture, after the strip was made
+    assert marked(user)[2] == "empty"
+    at_the_strip(user)
+    page.keyboard.press("Enter")
+    while not held:
+        page.wait_for_timeout(30)
+    go_to(user, 33)
+    page.keyboard.press("2")  # while the answer is on its way
+    held.pop().continue_()
+    user.until(f"() => /^The (start|end) of/.test(({CAPTION})())")
+    page.get_by_role("tab", name="Show it").click()
+    examples = page.locator(".show .marks li").all_inner_texts()
+    for example in ("none of them: frame 3", f"empty: frame {at[2]}", "half full: frame 33"):
+        assert any(text.startswith(example) for text in examples), examples
+
+
+@pytest.mark.long
+def test_marks_that_are_not_confirmed_yet_stay(address, desk) -> None:
+    user = desk(address)
+    page = user.page
+    user.open("#/finding/cup")
+    user.shows(0)
+    at_the_strip(user)
+    page.keyboard.type("333222111333")
+    name = page.get_by_label("name of state 1", exact=True)
+    name.fill("")
+    page.get_by_text("a state has no name").wait_for()
+    page.locator(".pictures").press("Enter")
+    page.get_by_text("give each state a name of its own first").wait_for()
+    name.fill("drained")
+    expected = ["full"] * 3 + ["half full"] * 3 + ["drained"] * 3 + ["full"] * 3
+    assert marked(user) == expected
+    page.get_by_role("link", name="Workspace").click()
+    page.locator(".card").first.wait_for()
+    page.go_back()
+    user.until(f"() => ({PICTURES})() === 12")
+    assert marked(user) == expected
+
+
+SAVED = "() => document.querySelector('.saving')?.textContent === 'saved'"
+
+
+@pytest.mark.long
+def test_labels_between_pictures_that_were_not_marked_stay(address, desk) -> None:
+    user = desk(address)
+    page = user.page
+    user.open("#/annotate/cup")
+    user.until("() => document.querySelector('textarea')?.value.includes('empty')")
+    page.get_by_label("the VOST protocol").check()
+    page.get_by_label("Name of the annotator").fill("Anna")
+    page.get_by_role("button", name="Label as Anna").click()
+    user.shows(0)
+    for start, end, label in ((0, 59, "pre"), (7, 9, "post")):
+        go_to(user, start)
+        page.keyboard.press("b")
+        go_to(user, end)
+        page.locator(".answers button", has_text=label).click()
+    user.has("post", "7 – 9")
+    at_the_strip(user)
+    at = frames(user)
+    assert at[1] < 7 < 9 < at[2]
+    page.keyboard.press("End")
+    page.keyboard.press("Shift+ArrowLeft")
+    page.keyboard.press("x")
+    assert marked(user)[-3:] == ["pre", "transition", "transition"]  # as on the timeline
+    page.keyboard.press("Enter")
+    user.has("transition", f"{at[-2]} – {at[-1]}")
+    user.has("post", "7 – 9")
+    user.until(SAVED)

@@ -15,10 +15,17 @@ function mergeSets(base, mine, theirs) {
     mine.filter((value) => !has(theirs, value) && !has(base, value))];
 }
 
-// Words merge by state: descriptions that either wrote; frames that both name are as I named them.
+// Frames that both name are as I named them.
+export function mergeExamples(base, mine, theirs) {
+  const [kept, added] = mergeSets(base, mine, theirs);
+  return added.reduce((all, mark) => [...(mark.source ? all : without(all, mark.start, mark.end)), mark], kept);
+}
+
+// Words merge by state: descriptions that either wrote.
 export function mergeWords(base, mine, theirs) {
   const textOf = (words, name) => words.states.find((state) => state.name === name)?.text;
-  const states = [...theirs.states, ...mine.states.filter(({ name }) => textOf(theirs, name) === undefined)]
+  const states = [...theirs.states, ...mine.states.filter(({ name }) => textOf(theirs, name) === undefined)
+    .map((state) => ({ ...state, key: Math.random() }))]  // theirs may have the same key
     .flatMap((state) => {
       const before = textOf(base, state.name), my = textOf(mine, state.name), their = textOf(theirs, state.name);
       if (my === undefined || their === undefined) {  // one does not have it: removed there, or added here
@@ -28,9 +35,8 @@ export function mergeWords(base, mine, theirs) {
       return [{ ...state, text: both ? [...new Set([...my.split("\n"), ...their.split("\n")])].join("\n")
         : changed(before, my, their) }];
     });
-  const [kept, added] = mergeSets(base.examples, mine.examples, theirs.examples), [here, new_] =
-    mergeSets(base.changes, mine.changes, theirs.changes);
-  const examples = added.reduce((all, mark) => [...(mark.source ? all : without(all, mark.start, mark.end)), mark], kept)
+  const [here, new_] = mergeSets(base.changes, mine.changes, theirs.changes);
+  const examples = mergeExamples(base.examples, mine.examples, theirs.examples)
     .filter(({ state }) => state === null || states.some(({ name }) => name === state));
   return { ...theirs, states, examples, changes: [...here, ...new_].sort((a, b) => a - b),
     object: changed(base.object, mine.object, theirs.object), readout: mine.readout, coordinates: mine.coordinates,

@@ -238,7 +238,7 @@ function Desk({ id, about, again, info, first, media, jobs }) {
       ${media.video ? html`<${Film} film=${film} video=${media.video} first=${scene.axis.first}
         last=${scene.axis.last} finding=${info.masks ? id : null} strip=${[strip, setStrip]}
         edge=${(by) => view?.press(by < 0 ? "[" : "]")} under=${strip && html`<${FindingStrip} id=${id} video=${info.video} map=${map}
-          states=${words.states.map((state) => state.name)} body=${body} change=${change} film=${film} close=${() => setStrip(false)}
+          words=${words} body=${body} change=${change} film=${film} close=${() => setStrip(false)}
           focused=${strip === "focused"} />`} />`
         : html`<${NoFilm} problem=${media.problem ||
           (info.video ? "" : "the video of this finding is not in the workspace; copy it there to watch it")} />`}

@@ -2,18 +2,21 @@
 // closer and closer, until they are known to a frame.
 
 import { fetchJson, frameAddress, place } from "./api.js";
+import { equal, mergeExamples } from "./conflict.js";
+import { useDraft } from "./forms.js";
 import { html, say, tell, useEffect, useRef, useState } from "./ui.js";
 
 const PICTURES = 12, AT_A_BORDER = 8;
 const CURSORS = { ArrowLeft: -1, ArrowRight: 1, Home: -Infinity, End: Infinity }, LINES = { ArrowUp: -1, ArrowDown: 1 };
 
 // Stretches of pictures with one label: {state: [[first, last], …]}; null is none of the states, undefined nothing.
-export function marksOf(labels) {
-  const marks = {};
+// apart(n): what lies between picture n and the one before it stays, though they have one label
+export function marksOf(labels, apart = () => false) {
+  const marks = { __proto__: null };
   labels.forEach((label, at) => {
     if (label === undefined) return;
     const spans = marks[label ?? "none"] ??= [];
-    if (at && labels[at - 1] === label) spans.at(-1)[1] = at; else spans.push([at, at]);
+    if (at && labels[at - 1] === label && !apart(at)) spans.at(-1)[1] = at; else spans.push([at, at]);
   });
   return marks;
 }
@@ -21,14 +24,16 @@ export function marksOf(labels) {
 // How many pictures stand side by side.
 const across = ({ children: [first, ...rest] }) => 1 + rest.filter(({ offsetTop }) => offsetTop === first.offsetTop).length;
 
-// frames: of the pictures; proposed: what is believed of each (null: nothing), which Enter confirms; states: names;
-// picture(frame) → its address; enter(labels): what was marked; caption: what the strip shows;
-// focused: the keys are its own from the beginning
-export function Strip({ frames, proposed, states, picture, enter, caption, film, close, missing, focused }) {
-  const [labels, setLabels] = useState([]), [edited, setEdited] = useState(false);
+// frames: of the pictures; states: [{key, name}]; proposed: what is believed of each picture, which Enter confirms, a key
+// of a state or as in marksOf; draft: state and setter of {frames, marks}, what was marked on these; none: what x marks;
+// picture(frame) → its address; enter(names, marks): labels of all pictures, those that were marked; caption: what the
+// strip shows; focused: the keys are its own from the beginning
+export function Strip({ frames, proposed, states, draft: [draft, keep], none = null, picture, enter, caption, film, close, missing, focused }) {
+  const marks = equal(draft.frames, frames) ? draft.marks : {}, edited = Object.keys(marks).length > 0;
+  const nameOf = (label) => (label === null ? null : states.find(({ key }) => key === label)?.name);
+  const labels = frames.map((_, n) => nameOf(n in marks ? marks[n] : proposed[n])), confirm = () => enter(labels, marks);
   const [[anchor, cursor], setCursor] = useState([0, 0]), list = useRef(), drags = useRef(false);
-  const begin = () => { setLabels(frames.map((_, n) => proposed[n] ?? undefined)); setEdited(false); setCursor([0, 0]); };
-  useEffect(begin, [frames]);
+  useEffect(() => setCursor([0, 0]), [frames]);
   useEffect(() => { if (focused) list.current.focus(); }, []);
   const low = Math.min(anchor, cursor), high = Math.max(anchor, cursor), last = frames.length - 1;
   const go = (to, extend) => {
@@ -37,8 +42,7 @@ export function Strip({ frames, proposed, states, picture, enter, caption, film,
     film.seek(frames[at]);
   };
   const mark = (label) => {
-    setLabels(labels.map((old, n) => (n >= low && n <= high ? label : old)));
-    setEdited(true);
+    keep({ frames, marks: { ...marks, ...Object.fromEntries(frames.map((_, n) => [n, label]).slice(low, high + 1)) } });
     go(high + 1);
   };
   const press = (event) => {
@@ -46,10 +50,10 @@ export function Strip({ frames, proposed, states, picture, enter, caption, film,
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     if (key in CURSORS) go(cursor + CURSORS[key], shiftKey);
     else if (key in LINES) go(cursor + LINES[key] * across(list.current), shiftKey);
-    else if (number >= 1 && number <= states.length) mark(states[number - 1]);
-    else if (key === "x" || key === "0") mark(null);
+    else if (number >= 1 && number <= states.length) mark(states[number - 1].key);
+    else if (key === "x" || key === "0") mark(none);
     else if (key === "Backspace" || key === "Delete") mark(undefined);
-    else if (key === "Enter") enter(labels);
+    else if (key === "Enter") confirm();
     else if (key === "Escape") close();
     else return;
     event.preventDefault();
@@ -66,15 +70,15 @@ export function Strip({ frames, proposed, states, picture, enter, caption, film,
   const textOf = (n) => (labels[n] === undefined ? "not marked" : `${labels[n] ?? "none"}${edited ? "" : ", proposed"}`);
   return html`<div class="marker" role="group" aria-label="strip">
     <div class="line"><span class="caption">${missing ?? caption}</span>
-      ${states.slice(0, 9).map((state, n) => html`<button type="button" class="c${n % 7}" onClick=${() => mark(state)}>
-        <span class="badge">${n + 1}</span><bdi>${state}</bdi></button>`)}
-      <button type="button" onClick=${() => mark(null)}><kbd>x</kbd>none</button>
-      <button type="button" class="main" onClick=${() => enter(labels)}>${edited ? "Mark" : "Confirm"} <kbd>Enter</kbd></button>
+      ${states.slice(0, 9).map((state, n) => html`<button type="button" class="c${n % 7}" onClick=${() => mark(state.key)}>
+        <span class="badge">${n + 1}</span><bdi>${state.name}</bdi></button>`)}
+      <button type="button" onClick=${() => mark(none)}><kbd>x</kbd>${none ?? "none"}</button>
+      <button type="button" class="main" onClick=${confirm}>${edited ? "Mark" : "Confirm"} <kbd>Enter</kbd></button>
       <button type="button" class="quiet" aria-label="close the strip" onClick=${close}>×</button></div>
     <div class="pictures" role="listbox" aria-label="strip: arrows move, digits mark" aria-multiselectable="true" tabindex="0" ref=${list}
       aria-activedescendant=${`picture-${cursor}`} onKeyDown=${press} onPointerDown=${down} onPointerMove=${drag}
       onPointerUp=${() => { drags.current = false; }} onFocus=${() => film.seek(frames[cursor])}>${frames.map((frame, n) => {
-        const state = states.indexOf(labels[n]);
+        const state = states.findIndex(({ name }) => name === labels[n]);
         return html`<div role="option" id=${`picture-${n}`} data-picture=${n} aria-selected=${n >= low && n <= high}
           class="${state >= 0 ? `c${state % 7}` : ""} ${labels[n] === undefined ? "open" : ""} ${edited ? "" : "proposed"} ${n === cursor ? "cursor" : ""}"
           aria-label=${`picture ${n + 1}, frame ${frame}: ${textOf(n)}`}>
@@ -83,30 +87,52 @@ export function Strip({ frames, proposed, states, picture, enter, caption, film,
       })}</div></div>`;
 }
 
-// The strip of a finding. body: the request of its words; change(edit): of the words; examples become facts
-export function FindingStrip({ id, video, map, states, body, change, film, close, focused }) {
-  const [border, setBorder] = useState(null), [strip, setStrip] = useState(null), latest = useRef(body);
+const shows = ({ start, end, source }, from, to) => !source && start <= to && end >= from;
+
+// The strip of a finding. body: the request of its words, null where they are none yet; change(edit): of the words;
+// examples become facts
+export function FindingStrip({ id, video, map, words, body, change, film, close, focused }) {
+  const [draft, setDraft] = useDraft(`strip ${id}`, () => ({})), [border, setBorder] = useState(draft.border ?? null);
+  const [strip, setStrip] = useState(null), latest = useRef(), { states, examples } = words;
   latest.current = body;
-  const load = (next, words = latest.current) => fetchJson(`findings/${place(id)}/strip`,
-    { body: { ...words, count: next ? AT_A_BORDER : PICTURES, border: next } }).then(setStrip, tell);
-  useEffect(() => { load(null); }, [id]);
-  if (!strip || !body) return null;
-  const enter = async (labels) => {
-    const { frames } = strip;
+  const keyOf = (state) => states.find(({ name }) => name.trim() === state?.trim())?.key;
+  const load = async (next, of = latest.current) => {
+    const { believed, ...pictures } = await fetchJson(`findings/${place(id)}/strip`,
+      { body: { ...of, count: next ? AT_A_BORDER : PICTURES, border: next } });
+    setBorder(next);
+    setStrip({ ...pictures, believed: believed.map(keyOf) });
+  };
+  useEffect(() => { load(border).catch(() => load(null)).catch(tell); }, [id]);
+  if (!strip) return null;
+  const { frames, believed } = strip;
+  // what a person has shown since is known
+  const proposed = frames.map((frame, n) => {
+    const known = examples.find((example) => shows(example, frame, frame));
+    return !known ? believed[n] : known.state === null ? null : keyOf(known.state);
+  });
+  const enter = async (names, marks) => {
+    const labels = names.map((name) => name && name.trim()), sent = body;
     try {
-      const { examples, borders } = await fetchJson(`findings/${place(id)}/mark`,
-        { body: { ...latest.current, frames, border, marks: marksOf(labels) } });
-      change({ examples });
-      const next = borders[0] ?? null;
-      setBorder(next);
-      if (next) await load(next, { ...latest.current, examples });
+      if (!sent) throw new Error("give each state a name of its own first");
+      // an example between two pictures that nobody marked stays
+      const apart = (n) => !(n in marks || n - 1 in marks)
+        && sent.examples.some((example) => example.state !== labels[n] && shows(example, frames[n - 1], frames[n]));
+      const answer = await fetchJson(`findings/${place(id)}/mark`, { body: { ...sent, frames, border, marks: marksOf(labels, apart) } });
+      const namesOf = (of) => of?.states.map(([name]) => name), now = latest.current;
+      if (!equal(namesOf(sent), namesOf(now))) throw new Error("a state was renamed meanwhile: press Enter again");
+      const merged = (mine) => mergeExamples(sent.examples, mine, answer.examples);  // some may be new since
+      change(({ examples: mine }) => ({ examples: merged(mine) }));
+      setDraft({});
+      const next = answer.borders[0] ?? null, then = { ...now, examples: merged(now.examples) };
+      if (next) await load(next, then).catch(() => load(null, then));
       else { say("every border is known to a frame"); close(); }
     } catch (error) { tell(error); }
   };
   const caption = border ? `The ${border.side} of ${border.state}` : "Mark the first and last picture of each state";
   const picture = (frame) => (video ? frameAddress(video, map.to(frame), 160) : `/api/findings/${place(id)}/thumbnails/${frame}.jpg`);
-  return html`<${Strip} frames=${strip.frames} proposed=${strip.believed} states=${states} picture=${picture} enter=${enter}
-    caption=${caption} film=${film} close=${close} missing=${strip.missing} focused=${focused} />`;
+  return html`<${Strip} frames=${frames} proposed=${proposed} states=${states} picture=${picture} enter=${enter}
+    draft=${[draft, (marked) => setDraft({ ...marked, border })]} caption=${caption}
+    film=${film} close=${close} missing=${strip.missing} focused=${focused} />`;
 }
 
 // In a small window it is folded until somebody opens it: then the picture makes room for it.
@@ -137,19 +163,21 @@ export function widestGap(values) {
 export function PassStrip({ video, values, first, labels, put, film, close, focused }) {
   const [gap, setGap] = useState(null), [from, to] = gap ?? [0, values.length - 1];
   const [frames, setFrames] = useState(() => spread(first + from, first + to, PICTURES));
-  const enter = (marked) => {
+  const [draft, keep] = useState({}), none = labels.includes("none") ? "none" : "transition";  // as on the timeline
+  const enter = (marked, marks) => {
     let next = values;
-    for (const [label, spans] of Object.entries(marksOf(marked))) {
+    for (const [label, spans] of Object.entries(marksOf(marked, (n) => !(n in marks || n - 1 in marks)))) {
       for (const [a, b] of spans) next = put(next, frames[a], frames[b], labels.indexOf(label));
     }
+    keep({});
     put(next);
     const open = widestGap(next);
     setGap(open);
     if (open) setFrames(spread(first + open[0], first + open[1], AT_A_BORDER));
     else { say("every frame has a label"); close(); }
   };
-  const known = frames.map((frame) => labels[values[frame - first]] ?? null);
-  return html`<${Strip} frames=${frames} proposed=${known} states=${labels} enter=${enter} film=${film} close=${close} focused=${focused}
-    picture=${(frame) => frameAddress(video, frame, 160)}
+  const known = frames.map((frame) => labels[values[frame - first]]);
+  return html`<${Strip} frames=${frames} proposed=${known} states=${labels.map((name) => ({ key: name, name }))} none=${none}
+    draft=${[draft, keep]} enter=${enter} film=${film} close=${close} focused=${focused} picture=${(frame) => frameAddress(video, frame, 160)}
     caption=${gap ? `Frames ${frames[0]} – ${frames.at(-1)}: which show what?` : "Mark the first and last picture of each label"} />`;
 }
