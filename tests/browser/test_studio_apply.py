@@ -33,6 +33,10 @@ def test_a_confirmed_finding_answers_other_videos_and_these_teach(
     page.get_by_role("tab", name="Show it").click()
     page.get_by_role("link", name="Apply to other videos").click()
     page.get_by_text("Confirmed in cup: empty, full.").wait_for()
+    page.get_by_label("Folder for the findings").fill("like-cup ")
+    user.open("#/apply/cup")
+    page.get_by_role("button", name="Use them").click()
+    assert page.get_by_label("Folder for the findings").input_value() == "like-cup "
     page.get_by_role("button", name="Apply").click()
     answer = page.get_by_role("link", name="second/scene", exact=True)
     answer.wait_for()
@@ -51,6 +55,8 @@ def test_a_confirmed_finding_answers_other_videos_and_these_teach(
     assert len(Finding.read(workspace / "like-cup/second/scene").confirmed) == 2
     page.go_back()
     page.get_by_role("cell", name="confirmed", exact=True).wait_for()
+    assert page.get_by_label("Folder for the findings").input_value() == "like-cup "
+    user.until("() => !Object.keys(localStorage).some((key) => key.includes('apply cup'))")
     assert page.get_by_role("checkbox", checked=True).count() == 1
     for width in (390, 1920):
         page.set_viewport_size({"width": width, "height": 900})

@@ -69,6 +69,42 @@ def test_an_object_is_found_by_its_name_and_one_of_several_is_taken(user, tmp_pa
     assert Finding.read(tmp_path / "films" / "whole").made.tracker == "the whole picture"
 
 
+def test_boxes_are_kept_beside_what_is_found_and_the_whole_picture(user, monkeypatch) -> None:
+    page, look = user.page, threading.Event()
+    monkeypatch.setattr(Studio, "detector", lambda self: look.wait() and CupDetector())
+    find(user, "cup")
+    box = page.locator(".stage").bounding_box()
+    corner = lambda share: (box["x"] + share * box["width"], box["y"] + share * box["height"])  # noqa: E731
+    user.drag(corner(0.1), corner(0.4))
+    page.locator(".marks li").wait_for()
+    look.set()  # the box was drawn while it looked
+    page.get_by_role("radio").nth(1).wait_for()
+    assert page.get_by_role("radio", checked=True).count() == 0
+
+    def draws(count: int) -> None:
+        """What is listed is drawn, and counts."""
+        user.until(f"() => document.querySelectorAll('.marks li').length === {count}")
+        user.until(f"() => document.querySelectorAll('.stage rect.box').length === {count}")
+
+    draws(1)
+    page.get_by_role("radio").nth(1).click()
+    draws(0)
+    page.get_by_role("button", name="Forget them").click()
+    page.locator(".marks li button").first.click()  # back to its frame
+    draws(1)
+    whole = page.get_by_role("button", name="Whole picture")
+    whole.click()
+    draws(0)
+    whole.click()
+    draws(1)
+    page.get_by_role("link", name="Workspace").click()
+    page.locator(".card").first.wait_for()
+    page.go_back()
+    user.shows(0)
+    draws(1)
+    assert page.get_by_role("radio").count() == 0
+
+
 @pytest.mark.long
 def test_with_an_encoder_without_words_a_frame_of_each_state_is_enough(
     tmp_path, desk, monkeypatch

@@ -13,6 +13,7 @@ from helpers.studio_page import DRAWN, served
 
 from dejacue import Finding
 from dejacue.pipeline import _encode
+from dejacue.sources.encoders.mini import Mini
 from dejacue.studio.jobs import TaskQueue
 from dejacue.studio.state import Studio
 
@@ -222,9 +223,17 @@ def test_the_words_of_a_list_are_taken_and_kept(address, desk, workspace) -> Non
     user = desk(address)
     user.open(SCENE)
     user.shows(0)
+    for number, name in enumerate(("full", "spilt"), 1):
+        user.page.get_by_label(f"name of state {number}").fill(name)
+        user.page.get_by_role("button", name=f"This frame shows {name}").click()
     user.page.get_by_label("Words from").select_option("scene/vocabulary.yaml")
-    user.until("() => document.querySelectorAll('fieldset').length === 3")
+    user.until("() => document.querySelectorAll('fieldset').length === 4")
     assert user.page.get_by_label("name of state 2").input_value() == "half full"
+    shown = user.page.locator("fieldset", has_text="frame 0")  # also of a state that is not listed
+    assert shown.locator(".name").evaluate_all("(all) => all.map((name) => name.value)") == [
+        "full",
+        "spilt",
+    ]
     user.open("#/finding/cup")
     user.page.get_by_role("button", name="Save these words").click()
     user.page.get_by_label("File in the workspace").fill("lists/cup.txt")
@@ -239,6 +248,78 @@ def test_the_words_of_a_list_are_taken_and_kept(address, desk, workspace) -> Non
         "'lists/cup.yaml')"
     )
     user.expected = "400"
+
+
+DRAFTS = "Object.keys(localStorage).filter((key) => key.includes('track scene')).length"
+
+
+@pytest.mark.long
+def test_what_was_shown_and_typed_is_kept_until_its_job_is_done(
+    workspace, desk, monkeypatch
+) -> None:
+    plain, fails = Mini.encode_images, [True]
+
+    def encode(self, crops):
+        if fails:
+            raise MemoryError("not enough memory")
+        return plain(self, crops)
+
+    monkeypatch.setattr(Mini, "encode_images", encode)
+    with served(workspace) as address:
+        user = desk(address)
+        page, held = user.page, []
+        user.open(SCENE)
+        user.shows(0)
+        page.get_by_label("Tracker").select_option("fixed region")
+        at = stage_at(user, 192)
+        user.drag(at(40, 30), at(150, 130))
+        page.locator(".marks li").first.wait_for()
+        name_states(user, ("empty", "drained cup"), ("full", "filled up cup"))
+        page.route(
+            "**/api/jobs",
+            lambda route: (
+                route.continue_() if route.request.method == "GET" else held.append(route)
+            ),
+        )
+        first = page.locator("fieldset:nth-of-type(1) textarea")
+
+        def start_and_type(name: str, text: str) -> None:
+            page.get_by_role("button", name=name).click()
+            while not held:
+                page.wait_for_timeout(30)
+            first.fill(text)
+            held.pop().continue_()
+
+        start_and_type("Track and find", "typed while it is sent")
+        page.locator(".foot .job.failed").wait_for()
+        page.get_by_role("link", name="Jobs").click()
+        page.locator(".job.failed").wait_for()
+        fails.clear()
+        page.go_back()
+        user.shows(0)
+        assert page.locator(".marks li").count() == 1
+        assert first.input_value() == "typed while it is sent"
+
+        start_and_type("Track and find", "typed later")
+        jobs_done(user, 1)
+        assert page.evaluate(DRAFTS) == 1  # what was typed since
+        for frame, name in ((5, "empty"), (50, "full")):
+            go_to(user, frame)
+            page.get_by_role("button", name=f"This frame shows {name}").click()
+        page.get_by_role("button", name="Track again").click()
+        while not held:
+            page.wait_for_timeout(30)
+        with page.expect_response(lambda answer: answer.request.method == "POST"):
+            held.pop().continue_()
+        page.get_by_role("link", name="Jobs").click()  # what it says is there, whatever is shown
+        user.until("() => document.querySelectorAll('.job.done').length === 2")
+        assert page.evaluate(DRAFTS) == 0
+        named = Finding.read(workspace / "findings" / "scene").named
+        assert {state: [tuple(w) for w in windows] for state, windows in named.items()} == {
+            "empty": [(5, 5)],
+            "full": [(50, 50)],
+        }
+        page.context.close()
 
 
 def test_a_finding_that_is_there_is_not_replaced_unawares(address, desk, workspace) -> None:

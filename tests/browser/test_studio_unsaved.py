@@ -23,6 +23,8 @@ PASSES = """async (passes) => {
     if (runs.length) await fetchJson(path, { method: "PUT", body: { runs, revision } });
   }
 }"""
+LABEL_AS = """async (annotator) =>
+  (await import("/static/api.js")).fetchJson("session", { body: { annotator } })"""
 DRAFTS = "Object.keys(localStorage).filter((key) => key.includes('save annotations')).length"
 
 
@@ -71,8 +73,15 @@ def test_labels_that_were_not_saved_are_there_again_or_offered(address, desk, wo
     user = desk(address)
     page, user.expected = user.page, "Failed to load resource"
     user.open()
-    page.evaluate(PASSES, [("Anna", [])])
+    page.evaluate(LABEL_AS, "Anna")
     user.open(ANNOTATE)
+    begin = page.get_by_role("button", name="Start my pass")
+    begin.click()
+    page.get_by_label("States, one per line").fill("full\nempty")
+    user.open(ANNOTATE)
+    begin.click()
+    page.get_by_role("button", name="Use them").click()
+    begin.click()
     labelled(user, 0)
     disk = Disk(page, "**/passes/Anna")
     disk.holds = True

@@ -1,8 +1,8 @@
 // What was confirmed in a finding answers other videos; their findings, the most unsure first.
 
 import { place } from "./api.js";
-import { useDraftNames } from "./drafts.js";
-import { useDraft } from "./forms.js";
+import { Kept, useDraftNames } from "./drafts.js";
+import { useForm } from "./forms.js";
 import { Job } from "./jobs.js";
 import { Problem, html, link, noAnswer, titleOf, useEffect, useFetch, useRest, useState } from "./ui.js";
 import { Bars, answersOf } from "./workspace.js";
@@ -21,8 +21,8 @@ function targetOf(to, videos) {
   return { videos: kind === "video" ? [id] : videos.filter((video) => folderOf(video) === id) };
 }
 
-function Form({ id, about, teaching, form, set, job, jobs }) {
-  const [problem, setProblem] = useState(""), { confirmed, teachers } = teaching;
+function Form({ id, about, teaching, fields, job, jobs }) {
+  const [problem, setProblem] = useState(""), { confirmed, teachers } = teaching, { values: form, set, begun } = fields;
   const others = teachers.filter((teacher) => teacher.id !== id), chosen = [id, ...others.map(({ id: other }) => other)
     .filter((other) => form.teachers?.includes(other) ?? other.startsWith(`${form.folder}/`))];
   const turn = (other) => set({ teachers: chosen.includes(other) ? chosen.filter((name) => name !== other)
@@ -32,13 +32,13 @@ function Form({ id, about, teaching, form, set, job, jobs }) {
   const send = (event) => {
     event.preventDefault();
     setProblem("");
-    jobs.begin({ kind: "apply", teachers: chosen, folder: form.folder.trim(), ...targetOf(form.to, videos) })
+    jobs.begin({ kind: "apply", teachers: chosen, folder: form.folder.trim(), ...targetOf(form.to, videos) }, () => fields.sent(begun, true))
       .catch((error) => setProblem(error.message));
   };
   if (confirmed.length < MIN_STATES) return html`<p class="note">${confirmed.length ? `Only "${confirmed[0]}" is confirmed here.`
     : "Nothing is confirmed here yet."} Mark frames of two or more states in
     ${" "}<a href=${link("finding", id)}>${titleOf(id, about)}</a> (strip, or Show it) and save; then they can answer other videos.</p>`;
-  return html`<form class="grid form" onSubmit=${send}>
+  return html`<form class="grid form" onSubmit=${send}><${Kept} name=${fields.name} take=${fields.take} />
     <p>Confirmed in ${titleOf(id, about)}: ${confirmed.join(", ")}.</p>
     ${others.length > 0 && html`<fieldset><legend>Teachers beside it</legend>${others.map((other) => html`
       <label class="check" key=${other.id}><input type="checkbox" checked=${chosen.includes(other.id)}
@@ -85,11 +85,9 @@ function Unanswered({ rows, videos }) {
 }
 
 export function Apply({ id, about, again, jobs }) {
-  const [form, setForm] = useDraft(`apply ${id}`, () => ({ to: ALL, folder: null, teachers: null }));
-  const set = (edits) => setForm((now) => ({ ...now, ...edits }));
   const earlier = jobs.all.find((job) => job.kind === "apply" && job.request.teachers.includes(id));
-  const usual = earlier?.request.folder ?? `like-${titleOf(id, about).replaceAll("/", "-")}`, typed = form.folder ?? usual;
-  const folder = typed.trim() || usual;
+  const usual = earlier?.request.folder ?? `like-${titleOf(id, about).replaceAll("/", "-")}`;
+  const fields = useForm(`apply ${id}`, { to: ALL, folder: usual, teachers: null }), folder = fields.values.folder.trim() || usual;
   const job = jobs.all.find((each) => each.kind === "apply" && each.request.folder === folder);
   const { value, problem, again: reload } = useFetch(`teaching/${place(id)}?folder=${encodeURIComponent(folder)}`);
   const rest = useRest(() => { reload(); again(); }, REST_MS);
@@ -102,7 +100,7 @@ export function Apply({ id, about, again, jobs }) {
       <a href=${link("finding", id)}>${titleOf(id, about)}</a></header>
     ${edited && html`<p class="note">There are edits of ${titleOf(id, about)} that are not saved; what is saved is applied.</p>`}
     <${Problem}>${problem}</${Problem}>
-    <${Form} id=${id} about=${about} teaching=${teaching} form=${{ ...form, folder: typed }} set=${set} job=${job} jobs=${jobs} />
+    <${Form} id=${id} about=${about} teaching=${teaching} fields=${fields} job=${job} jobs=${jobs} />
     ${job && job.state !== "done" && html`<${Job} job=${job} jobs=${jobs} small=${true} />`}
     ${teaching.rows.length > 0 && html`<${Answers} rows=${teaching.rows} folder=${folder}
       objects=${Object.fromEntries(rows.map((row) => [row.finding, row.object]))} />`}

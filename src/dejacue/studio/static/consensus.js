@@ -167,6 +167,7 @@ function Result({ base, agreed, vost, written }) {
   if (!agreed) return html`<section><h2>Events and references</h2>
     <p class="soft">They appear once every difference is decided.</p></section>`;
   return html`<section><h2>Events and references</h2><${Problem}>${problem}</${Problem}>
+    <${Kept} name=${form.name} take=${form.take} />
     ${value && (value.events.length ?
       html`<ol class="events">${value.events.map((event) => html`<li>${describe(event)}</li>`)}</ol>`
       : html`<p class="soft">No state changes into another.</p>`)}

@@ -75,7 +75,7 @@ export function useDraftNames() {
   return names;
 }
 
-// Offers what a page that is gone has left of this name. take(value)
+// Offers what a page that is gone has left of this name. take(value): may return what it replaces, which is offered then
 export function Kept({ name, take }) {
   const [entries, setEntries] = useState([]);
   useEffect(() => {
@@ -86,9 +86,9 @@ export function Kept({ name, take }) {
   const [entry, ...others] = entries;
   if (!entry) return null;
   const answer = (use) => {
-    if (use) take(JSON.parse(entry.text));
-    store(entry.page, name, null);
-    setEntries(others);
+    const before = use && take(JSON.parse(entry.text)), text = before ? JSON.stringify(before) : null;
+    store(entry.page, name, text);
+    setEntries(before ? [{ ...entry, text, saved_s: Date.now() / 1000 }, ...others] : others);
   };
   return html`<p class="note offer" role="status">
     <span>Edits of ${new Date(1000 * entry.saved_s).toLocaleString()} were not saved. They are kept.</span>

@@ -99,19 +99,27 @@ export const NotSaved = ({ saving, again }) => saving.problem && html`<${Problem
   <p>${saving.closed && again ? html`<button type="button" onClick=${again}>Reload</button>`
     : html`<button type="button" onClick=${saving.flush}>Try again</button>`}</p>`;
 
+const valuesOf = (begun) => Object.fromEntries(Object.entries(begun).map(([field, { value }]) => [field, value]));
+const editsOf = (begun) => valuesOf(Object.fromEntries(Object.entries(begun).filter(([, { value, base }]) => !equal(value, base))));
+
 // The fields of a form. arriving: their values as far as they are known, which may change later;
-// values: what to show; set(edits): an edit; field(name): properties of an input;
-// hold(name): the cursor is in it; offers: what arrived for fields that were begun before.
+// values: what to show; set(edits): an edit, or a function of all values that gives it; field(name): properties of an
+// input; hold(name): the cursor is in it; offers: what arrived for fields that were begun before; sent(begun, stays): what
+// was begun is no draft any more, unless it was edited since; stays: in the form, when its view is mounted again;
+// take(begun): in its place, which is returned.
 export function useForm(name, arriving) {
   const [begun, setBegun, forget] = useDraft(name, () => ({})), latest = useRef(arriving);
   latest.current = arriving;
-  const edited = Object.values(begun).some((entry) => !equal(entry.value, entry.base));
-  useLayoutEffect(() => { storeDraft(name, edited ? begun : null); }, [begun]);
+  const edited = Object.keys(editsOf(begun)).length > 0;
+  useLayoutEffect(() => {
+    storeDraft(name, edited && !equal(editsOf(begun), draftOf(`sent ${name}`)) ? begun : null);
+  }, [begun]);
   const pinned = (now, field) => now[field] ?? { value: latest.current[field], base: latest.current[field] };
   const hold = (field) => setBegun((now) => (field in now ? now : { ...now, [field]: pinned(now, field) }));
-  const set = (edits) => setBegun((now) => ({ ...now, ...Object.fromEntries(Object.entries(edits).map(
+  const set = (edits) => setBegun((now) => ({ ...now, ...Object.fromEntries(Object.entries(
+    typeof edits === "function" ? edits({ ...latest.current, ...valuesOf(now) }) : edits).map(
     ([field, value]) => [field, { ...pinned(now, field), value }])) }));
-  const values = { ...arriving, ...Object.fromEntries(Object.entries(begun).map(([field, entry]) => [field, entry.value])) };
+  const values = { ...arriving, ...valuesOf(begun) };
   const field = (key) => ({ value: values[key], onFocus: () => hold(key),
     onInput: (event) => set({ [key]: event.target.value }) });
   // a field is settled when its offer was answered: what arrived is the base from then on
@@ -119,8 +127,15 @@ export function useForm(name, arriving) {
   const offers = Object.keys(begun).filter((key) => !equal(begun[key].base, arriving[key])
     && !equal(begun[key].value, arriving[key])).map((key) => ({ field: key, value: arriving[key],
     take: () => settle(key, latest.current[key]), leave: () => settle(key, begun[key].value) }));
-  const sent = () => { forget(); storeDraft(name, null); };
-  return { values, set, hold, field, offers, sent, name, take: setBegun };
+  const sent = (of = begun, stays = false) => {
+    const edits = editsOf(of);
+    if (!equal(editsOf(draftOf(name) ?? {}), edits)) return;
+    holdDraft(`sent ${name}`, edits);
+    storeDraft(name, null);
+    if (!stays) forget();
+  };
+  const take = (instead) => { setBegun(instead); return edited ? begun : null; };
+  return { values, set, hold, field, offers, sent, name, begun, take };
 }
 
 // Answers to something a person chose, which may come after other edits. touch(): an edit, or the cursor

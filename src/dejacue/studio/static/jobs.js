@@ -6,26 +6,31 @@ import { Problem, go, html, link, tell, titleOf, useCallback, useEffect, useRef,
 const WHAT = { find: "Find states", look: "Look for an object", track: "Track an object", evaluate: "Measure",
   weights: "Fetch weights", apply: "Apply to other videos" };
 
-// All jobs, kept up to date; begin(request) → the job
+// All jobs, kept up to date; begin(request, done) → the job. done(): when it is done, whether or not its view is shown
 export function useJobs(on) {
-  const [all, setAll] = useState([]), streams = useRef(new Map());
+  const [all, setAll] = useState([]), streams = useRef(new Map()), waiting = useRef(new Map());
   // what has ended stays so: an answer that was sent before may come after it
   const latest = (known, job) => (ENDED.includes(known.state) && !ENDED.includes(job.state) ? known : job);
   const put = useCallback((job) => {
     setAll((now) => (now.some((other) => other.id === job.id) ? now.map((other) => (other.id === job.id ? latest(other, job) : other))
       : [job, ...now]));
+    if (job.state === "done") { waiting.current.get(job.id)?.(); waiting.current.delete(job.id); }
     if (!ENDED.includes(job.state) && !streams.current.has(job.id)) streams.current.set(job.id, follow(job.id, put));
   }, []);
   useEffect(() => {
     if (on) fetchJson("jobs").then((listed) => [...listed].reverse().forEach(put), tell);
     return () => { for (const stop of streams.current.values()) stop(); streams.current.clear(); };
   }, [on]);
-  const sent = (path, options) => fetchJson(path, options).then((job) => { put(job); return job; });
+  const sent = (path, options, done) => fetchJson(path, options).then((job) => {
+    if (done) waiting.current.set(job.id, done);
+    put(job);
+    return job;
+  });
   return {
     all,
-    begin: (body) => sent("jobs", { body }),
+    begin: (body, done) => sent("jobs", { body }, done),
     stop: (id) => sent(`jobs/${id}`, { method: "DELETE" }),
-    again: (id) => sent(`jobs/${id}/again`, { method: "POST" }).then((job) => {
+    again: (id) => sent(`jobs/${id}/again`, { method: "POST" }, waiting.current.get(id)).then((job) => {
       setAll((now) => now.filter((other) => other.id !== id));
       return job;
     }),

@@ -1,10 +1,11 @@
 // Where the object is, without drawing: found by its name, or the whole picture; and the weights that are missing for it.
 
+import { equal } from "./conflict.js";
 import { Job } from "./jobs.js";
 import { FIXED } from "./show.js";
 import { Problem, html, tell, useEffect, useFetch } from "./ui.js";
 
-const NAMES = /\s*,\s*/;
+const NO_PROMPTS = [], NAMES = /\s*,\s*/;
 export const namesOf = (text) => text.split(NAMES).map((name) => name.trim()).filter(Boolean);
 // How much the encoder looks at where the person does not say: fewer frames of a slow one; with frames that show a state, all.
 export function useLooks(encoder, shown) {
@@ -12,11 +13,17 @@ export function useLooks(encoder, shown) {
   return (!shown && value?.looks) || "all";
 }
 
+// Where the object is, in one way of those that the form keeps: boxes and clicks count while no other is chosen.
+export const promptsOf = ({ whole, taken, prompts }) => (whole || taken !== null ? NO_PROMPTS : prompts);
+export const whereOf = (form, fixed) => (form.whole ? { whole: true } : form.taken !== null
+  ? { names: form.found.names, objects: [form.taken] } : { prompts: form.prompts, fixed });
+const instancesOf = ({ whole, found }) => (whole ? [] : found?.instances ?? []);
+
 const isOpen = (job) => ["running", "waiting"].includes(job?.state);
 
 // The instances that were found by name, of which one is taken with a click. form.taken: its number
 export function Found({ form, set, film, jobs, look }) {
-  const instances = form.found?.instances ?? [], several = [...new Map(instances.map((one) => [one.object, one])).values()];
+  const several = [...new Map(instancesOf(form).map((one) => [one.object, one])).values()];
   const take = ({ object, frame }) => { set({ taken: object }); film.seek(frame); };
   return html`${look && look.state !== "done" && html`<${Job} job=${look} jobs=${jobs} small=${true} />`}
     ${several.length > 0 && html`<div class="found" role="radiogroup" aria-label="what was found">${several.map((one) => html`
@@ -24,16 +31,20 @@ export function Found({ form, set, film, jobs, look }) {
       <button type="button" class="quiet" onClick=${() => set({ found: null, taken: null })}>Forget them</button></div>`}`;
 }
 
-// The field "Find" beside the box tool. look: the latest job that looks for it
+// The field "Find" beside the box tool. look: the latest job that looks for it; form.looked: what was heard of already;
+// form.asked: what was marked when it began. What was marked since stays.
 export function FindField({ form, set, jobs, video, look, sampled }) {
   const names = namesOf(form.find);
   useEffect(() => {
     const { instances } = look?.result ?? {};
-    if (!instances || form.found?.job === look.id) return;
-    set({ found: { job: look.id, names: look.request.names, instances }, taken: instances[0].object, prompts: [], whole: false });
+    if (!instances || form.looked === look.id) return;
+    const found = { names: look.request.names, instances }, { prompts, whole } = form.asked ?? { prompts: [], whole: false };
+    set({ looked: look.id, found, ...(equal([prompts, whole], [form.prompts, form.whole])
+      ? { taken: instances[0].object, whole: false } : { taken: null }) });
   }, [look?.id, look?.state]);
   const send = (event) => {
     event.preventDefault();
+    set({ asked: { prompts: form.prompts, whole: form.whole } });
     jobs.begin({ kind: "look", video: video.id, folder: form.folder.trim(), names, encoder: form.encoder.trim() || null, ...sampled })
       .catch(tell);
   };
@@ -42,8 +53,9 @@ export function FindField({ form, set, jobs, video, look, sampled }) {
     <button disabled=${!names.length || isOpen(look)}>Find</button></form>`;
 }
 
-// Instances in the frame on the screen; a click takes one.
-export const FoundBoxes = ({ form, frame, video, take }) => (form.found?.instances ?? []).filter((one) => one.frame === frame)
+// Instances in the frame on the screen; a click takes one. They do not cover boxes that count.
+export const FoundBoxes = ({ form, frame, video, take }) => (promptsOf(form).length ? [] : instancesOf(form))
+  .filter((one) => one.frame === frame)
   .map(({ object, box: [x0, y0, x1, y1], text }) => html`<button type="button" class="instance" title=${text}
     aria-pressed=${object === form.taken} aria-label=${`take ${text}`} onClick=${() => take(object)}
     style=${{ left: `${100 * x0 / video.width}%`, top: `${100 * y0 / video.height}%`,

@@ -9,7 +9,8 @@ import { initialWords, mapping } from "./finding.js";
 import { Offers, useForm, useLate } from "./forms.js";
 import { Handles, SMALL } from "./handles.js";
 import { Job } from "./jobs.js";
-import { Found, FoundBoxes, FindField, Missing, useLooks } from "./lookup.js";
+import { Found, FoundBoxes, FindField, Missing, promptsOf, useLooks, whereOf } from "./lookup.js";
+import { withMark } from "./marks.js";
 import { Outline } from "./outline.js";
 import { Doubts, FIXED, STILL } from "./show.js";
 import { Divider, Problem, Side, Tabs, Timeline, clamp, free, html, link, nameOf, titleOf, useFetch, useEffect, useKeys,
@@ -55,20 +56,19 @@ const initialForm = (info, video, about) => ({
 const statesOf = (form) => Object.fromEntries(form.states.filter((state) => state.name.trim()).map((state) =>
   [state.name.trim(), state.text.split("\n").map((line) => line.trim()).filter(Boolean)]));
 
-// Where the object is, in one way.
-const whereOf = ({ whole, found, taken, prompts }, fixed) => (whole ? { whole } : found ? { names: found.names, objects: [taken] } : { prompts, fixed });
 const isFixed = (form, about) => (form.tracker || about.tracker) === FIXED;
 
 // Frames that show a state, in frames of the history that is made.
 const framesShown = (form) => form.states.flatMap(({ name, frames = [] }) => frames.map((frame) => Math.floor(frame / (Number(form.stride) || 1)))
   .map((frame) => ({ state: name.trim(), start: frame, end: frame })));
 
-// The job. Words, examples and settings of a finding that is corrected stay, as far as its frames do. revision: of
-// the finding that is replaced
+// The job. Words, examples and settings of a finding that is corrected stay, as far as its frames do; frames that were
+// shown since are added. revision: of the finding that is replaced
 function request(video, info, form, fixed, revision) {
   const { options = {}, settings = {} } = info || {}, stride = Number(form.stride) || null;
   const unchanged = info && form.folder.trim() === info.id && stride === (Number(options.stride) || null)
-    ? { examples: info.examples, changes: info.changes } : { examples: framesShown(form) };
+    ? { examples: framesShown(form).reduce((all, { state, start }) => withMark(all, state, start), info.examples), changes: info.changes }
+    : { examples: framesShown(form) };
   return {
     kind: "find", video: video.id, folder: form.folder.trim(), ...whereOf(form, fixed), states: statesOf(form),
     object: form.object.trim() || null, tracker: (form.tracker !== FIXED && form.tracker) || null, encoder: form.encoder.trim() || null, ...sampling(info), stride,
@@ -195,12 +195,12 @@ const doubtsSoFar = (job, video) => job.doubts.map(({ start, end, text }) => ({ 
 
 function Pick({ video, info, about, jobs, refresh }) {
   const [initial] = useState(() => initialForm(info, video, about)), fields = useForm(`track ${video.id}?${info?.id ?? ""}`, initial),
-    { values: form, set } = fields, { prompts } = form, setPrompts = (marks) => set({ prompts: marks });
+    { values: form, set } = fields, prompts = promptsOf(form), setPrompts = (marks) => set({ prompts: marks });
   const [mode, setMode] = useState("Box"), [problem, setProblem] = useState(""),
     [view, setView] = useState(null), [chosen, setChosen] = useState(null), [theirs, setTheirs] = useState(null);
   const film = useFilm({ first: 0, last: video.frames - 1, map: same, span: null });
   const add = (prompt) => set({ found: null, taken: null, whole: false,
-    prompts: [...prompts.filter((other) => !(prompt.box && other.box && other.frame === film.frame)),
+    prompts: [...form.prompts.filter((other) => !(prompt.box && other.box && other.frame === film.frame)),
       { frame: film.frame, object: 1, box: null, point: null, ...prompt }] });
   const change = (n, prompt) => setPrompts(prompt ? prompts.with(n, prompt) : prompts.toSpliced(n, 1));
   // without a pointer: in the middle, to be moved from there
@@ -214,7 +214,7 @@ function Pick({ video, info, about, jobs, refresh }) {
   // the latest: what is stopped goes on as another job
   const latest = (kind) => jobs.all.find((each) => each.kind === kind && each.request.video === video.id
     && each.request.folder === form.folder.trim());
-  const job = latest("find"), look = latest("look"), located = form.whole || form.found || prompts.length > 0;
+  const job = latest("find"), look = latest("look"), located = form.whole || form.taken !== null || prompts.length > 0;
   const done = job?.state === "done", busy = ["running", "waiting"].includes(job?.state);
   const finding = done ? job.result.finding : info?.masks ? info.id : null, known = useAnswer(finding, done ? job.id : null);
   const doubts = useMemo(() => (busy ? doubtsSoFar(job, video) : known.doubts), [busy, known, job?.doubts.length, job?.doubts.at(-1)?.end]);
@@ -237,7 +237,11 @@ function Pick({ video, info, about, jobs, refresh }) {
   const start = async (of = chosen ?? tracked ?? info) => {
     if (lacks || busy) return;
     setProblem("");
-    try { await jobs.begin({ ...request(video, of, form, isFixed(form, about), revision(of)), looks }); fields.sent(); setChosen(null); } catch (error) {
+    const { begun } = fields;
+    try {
+      await jobs.begin({ ...request(video, of, form, isFixed(form, about), revision(of)), looks }, () => fields.sent(begun));
+      setChosen(null);
+    } catch (error) {
       const saved = error.revision && await fetchJson(`findings/${place(form.folder.trim())}/info`).catch(() => null);
       if (saved) setTheirs(saved); else setProblem(error.message);
     }
@@ -245,16 +249,16 @@ function Pick({ video, info, about, jobs, refresh }) {
   const plain = ({ object, states }) => ({ object, states, examples: [], changes: [] });
   const keep = theirs && {
     mine: () => { setChosen(theirs); start(theirs); },
-    theirs: () => { const { object, states } = initialWords(theirs); setChosen(theirs); set({ object, states }); },
+    theirs: () => { const { object, states } = initialWords(theirs); setChosen(theirs); set(withFrames({ object, states }, form.states)); },
     merge: () => { const { object, states } = mergeWords(plain(initial), plain(form), plain(initialWords(theirs)));
-      setChosen(theirs); set({ object, states }); },
+      setChosen(theirs); set(withFrames({ object, states }, form.states)); },
   };
   useKeys([...film.keys, { keys: ["b"], does: "draw a box", act: () => setMode("Box") },
     { keys: ["i"], does: "click on the object", act: () => setMode("Click +") },
     { keys: ["o"], does: "click on something that is not the object", act: () => setMode("Click −") },
       { keys: ["d"], does: "next doubt", act: doubt },
     { keys: ["m"], does: "place the box or the click in the middle; arrows move it, Tab goes to its corners", act: placeMark },
-    { keys: ["Backspace"], does: "remove the last box or click", act: () => setPrompts(prompts.slice(0, -1)) },
+    { keys: ["Backspace"], does: "remove the last box or click", act: () => prompts.length && setPrompts(prompts.slice(0, -1)) },
     { keys: ["Ctrl+Enter"], does: "start", act: () => start(), also: true }], view);
   const here = prompts.filter((prompt) => prompt.frame === film.frame),
     drawn = useMemo(() => marksScene(video, doubts, prompts, answer), [video, doubts, prompts, answer]);
@@ -279,7 +283,7 @@ function Pick({ video, info, about, jobs, refresh }) {
           onChoose=${setMode} /><button type="button" title="place it in the middle, and move it with the arrow keys (m)"
           onClick=${placeMark}>In the middle</button>
           <button type="button" title="the object is all that is seen" aria-pressed=${form.whole}
-            onClick=${() => set({ whole: !form.whole, found: null, taken: null, prompts: [] })}>Whole picture</button>
+            onClick=${() => set({ whole: !form.whole })}>Whole picture</button>
           <${FindField} form=${form} set=${set} jobs=${jobs} video=${video} look=${look} sampled=${{ ...sampling(info), stride: Number(form.stride) || null }} />
           <span class="soft">${preview.busy ? "the tracker is looking … · "
             : seen ? `${preview.tracker} sees this · ` : ""}${MODES[mode]}</span></div></div>
@@ -311,11 +315,18 @@ function Pick({ video, info, about, jobs, refresh }) {
   </main>`;
 }
 
+// The words of a list, with the frames that were shown before; a state that has some stays.
+function withFrames({ object, states }, before) {
+  const named = (all, name) => all.find((state) => state.name.trim() === name.trim());
+  return { object, states: [...states.map((state) => ({ ...state, frames: named(before, state.name)?.frames })),
+    ...before.filter(({ name, frames }) => frames?.length && !named(states, name))] };
+}
+
 const OFFERED = { object: "name", states: "words", prompts: "boxes and clicks" };
 
 // fixed: the finding that is corrected has its own examples
 function Form({ fields, about, setPrompts, film, jobs, look, looks, fixed }) {
-  const { values: form, set, field } = fields, { prompts } = form, late = useLate();
+  const { values: form, set, field } = fields, prompts = promptsOf(form), late = useLate();
   const edit = (edits) => { late.touch(); set(edits); };
   const offers = fields.offers.filter((offer) => offer.field in OFFERED);
   const state = (n, edits) => edit({ states: form.states.map((old, at) => (at === n ? { ...old, ...edits } : old)) });
@@ -342,7 +353,7 @@ function Form({ fields, about, setPrompts, film, jobs, look, looks, fixed }) {
       box around it, or find it by its name.</p>`}
     <h2>What to look for</h2>
     <${Offers} offers=${offers} text=${(offer) => `The finding has other ${OFFERED[offer.field]} now.`} />
-    <${WordLists} about=${about} take=${set} late=${late} />
+    <${WordLists} about=${about} take=${(list) => set((now) => withFrames(list, now.states))} late=${late} />
     <div onFocusCapture=${late.touch}>
       <label class="line">Object<input value=${form.object} placeholder="cup" onFocus=${() => fields.hold("object")}
         onInput=${(event) => edit({ object: event.target.value })} /></label>
