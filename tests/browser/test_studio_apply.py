@@ -58,6 +58,9 @@ def test_a_confirmed_finding_answers_other_videos_and_these_teach(
     assert page.get_by_label("Folder for the findings").input_value() == "like-cup "
     user.until("() => !Object.keys(localStorage).some((key) => key.includes('apply cup'))")
     assert page.get_by_role("checkbox", checked=True).count() == 1
+    page.get_by_role("checkbox").uncheck()
+    page.get_by_role("button", name="Apply").click()
+    page.get_by_text("A person has saved it, so it stays as it is.").wait_for()
     for width in (390, 1920):
         page.set_viewport_size({"width": width, "height": 900})
         assert page.evaluate("document.documentElement.scrollWidth") <= width

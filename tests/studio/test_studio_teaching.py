@@ -113,6 +113,21 @@ def test_what_a_person_saves_while_it_is_found_stays(root, client, monkeypatch) 
     assert Finding.read(root / at).named
 
 
+def test_applying_again_replaces_what_nobody_has_saved(root, client) -> None:
+    def applied(texts: list[str], of: str) -> tuple[str | None, list[str]]:
+        """Save other words in a finding, and apply the teacher again."""
+        states = client.get("/api/findings/cup/info").json()["states"] | {"full": texts}
+        assert client.put(f"/api/findings/{of}", json={"states": states}).status_code == 200
+        (row,) = run_job(client, **APPLY, videos=["second/scene.mp4"])["rows"]
+        return row["object"], list(Finding.read(root / row["finding"]).vocabulary.states["full"])
+
+    confirm(client)
+    assert run_job(client, **APPLY, videos=["second/scene.mp4"])["state"] == "done"
+    assert applied(["a full cup"], of="cup") == ("as before", ["a full cup"])
+    assert applied(["tea"], of="like-cup/second/scene") == (None, ["tea"])
+    assert applied(["filled"], of="cup") == (None, ["tea"])
+
+
 @pytest.mark.long
 def test_the_object_of_another_finding_of_the_video_is_taken(root, client) -> None:
     confirm(client)

@@ -46,7 +46,8 @@ class Made:
     """A record of how a finding was made; None: not known.
 
     encoder   its identity; prompts: how descriptions were phrased
-    options   those of video, masks, encoder and tracker that are not the default
+    options   those of video, masks, encoder and tracker that are not the default; applied: the
+              studio made it of other findings, and nobody has saved it since
     """
 
     video: str | None = None

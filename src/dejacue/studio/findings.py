@@ -43,6 +43,7 @@ from dejacue.studio.state import Studio
 
 QuestionCount = Annotated[int, Field(ge=0, le=20)]
 CurveLimit = Annotated[int, Field(ge=100, le=100_000_000)]
+APPLIED = "applied"  # option of a finding that was made by applying others, until a person saves it
 
 
 class ExampleModel(RequestModel):
@@ -256,6 +257,8 @@ def save(id: Id, body: SaveBody, studio: StudioDep) -> Json:
     """Read as ``read`` does and write the result: over the finding, or to another folder."""
     studio.jobs.check_free(body.folder or id)
     finding = reread(studio, studio.finding(id), body, body)
+    options = {name: value for name, value in finding.made.options.items() if name != APPLIED}
+    finding = replace(finding, made=replace(finding.made, options=options))
     folder = studio.folder(id)
     if body.folder is not None:
         folder = studio.workspace.place(body.folder)

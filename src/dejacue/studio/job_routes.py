@@ -248,7 +248,7 @@ class EvaluateBody(RequestModel):
 class ApplyBody(RequestModel):
     """Apply what a person confirmed in findings, the teachers, to other videos (default: all others
     of the workspace), or to the count histories of a store that look most like their objects.
-    Each becomes a finding below the folder; one in which frames are named stays as it is."""
+    Each becomes a finding below the folder; one that a person has saved stays as it is."""
 
     kind: Literal["apply"]
     teachers: Annotated[list[Place], Field(min_length=1, max_length=100)]

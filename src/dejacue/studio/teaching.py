@@ -27,7 +27,7 @@ from dejacue.sources.masks import sees_whole_picture
 from dejacue.store import Store
 from dejacue.studio.corpus import row as corpus_row
 from dejacue.studio.errors import NEW
-from dejacue.studio.findings import objects_of
+from dejacue.studio.findings import APPLIED, objects_of
 from dejacue.studio.jobs import TaskProgress, Work
 from dejacue.studio.models import Id, Json, Owner, Place, StudioDep
 from dejacue.studio.state import Studio
@@ -184,12 +184,17 @@ def _apply(studio: Studio, targets: Sequence[Target], progress: TaskProgress) ->
 
 
 def _find_and_write(studio: Studio, target: Target, progress: Progress) -> str | None:
-    """Return how the object is known; None: a person has named frames of it, which stay."""
+    """Return how the object is known; None: a person has named frames in its finding or saved it,
+    and it stays."""
     folder = studio.workspace.place(target.finding)
     before = studio.revision(folder)
-    if before != NEW and studio.finding(target.finding).named:
-        return None
+    if before != NEW:
+        known = studio.finding(target.finding)
+        if known.named or APPLIED not in known.made.options:
+            return None
     finding, text = target.find(progress)
+    options = {**finding.made.options, APPLIED: "true"}
+    finding = replace(finding, made=replace(finding.made, options=options))
     with studio.saving:
         if studio.revision(folder) != before:
             return None  # a person has saved it since

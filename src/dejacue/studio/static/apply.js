@@ -58,7 +58,9 @@ function Form({ id, about, teaching, fields, job, jobs }) {
 // A path that wraps after its slashes.
 const breakable = (path) => path.split("/").map((part, n) => html`${n > 0 && html`/<wbr />`}${part}`);
 
-function Answers({ rows, folder, objects }) {
+const STAYS = "A person has saved it, so it stays as it is. For a new answer, choose another folder.";
+
+function Answers({ rows, folder, made }) {
   const next = rows.find((row) => !isConfirmed(row));
   return html`<section><h2>Answers <span class="soft">${rows.length}</span></h2>
     <p class="soft">The most unsure first: those in which the answer for some state has the lowest score, which means that it
@@ -72,7 +74,7 @@ function Answers({ rows, folder, objects }) {
         <td>${row.states.join(", ")}${row.problem || noAnswer(row.notes) ? html`<div class="problem">${row.problem || noAnswer(row.notes)}</div>`
           : html`<${Bars} answers=${answersOf(row)} />${row.notes.filter(({ severity }) => severity === "doubtful")
             .map(({ text }) => html`<div class="soft">${text}</div>`)}`}
-          ${objects[row.id] && html`<div class="soft">Object: ${objects[row.id]}</div>`}</td>
+          ${made[row.id] && html`<div class="soft">${made[row.id].object ? `Object: ${made[row.id].object}` : STAYS}</div>`}</td>
       </tr>`)}</tbody></table></div></section>`;
 }
 
@@ -103,7 +105,7 @@ export function Apply({ id, about, again, jobs }) {
     <${Form} id=${id} about=${about} teaching=${teaching} fields=${fields} job=${job} jobs=${jobs} />
     ${job && job.state !== "done" && html`<${Job} job=${job} jobs=${jobs} small=${true} />`}
     ${teaching.rows.length > 0 && html`<${Answers} rows=${teaching.rows} folder=${folder}
-      objects=${Object.fromEntries(rows.map((row) => [row.finding, row.object]))} />`}
+      made=${Object.fromEntries(rows.map((row) => [row.finding, row]))} />`}
     ${missing.length > 0 && html`<${Unanswered} rows=${missing} videos=${about.videos} />`}
   </main>`;
 }
