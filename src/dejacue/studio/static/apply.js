@@ -24,7 +24,7 @@ function targetOf(to, videos) {
 function Form({ id, about, teaching, fields, job, jobs }) {
   const [problem, setProblem] = useState(""), { confirmed, teachers } = teaching, { values: form, set, begun } = fields;
   const others = teachers.filter((teacher) => teacher.id !== id), chosen = [id, ...others.map(({ id: other }) => other)
-    .filter((other) => form.teachers?.includes(other) ?? other.startsWith(`${form.folder}/`))];
+    .filter((other) => form.teachers?.includes(other) ?? other.startsWith(`${form.folder.trim()}/`))];
   const turn = (other) => set({ teachers: chosen.includes(other) ? chosen.filter((name) => name !== other)
     : [...chosen, other] });
   const { videos, stores } = about, folders = [...new Set(videos.map(folderOf))].filter(Boolean);
