@@ -55,7 +55,7 @@ const complete = (target) => target.passes.length === 2 && target.passes.every((
 function Start({ target, again, reload, about }) {
   const finding = useFetch(target.kind === "finding" ? `findings/${place(target.id)}/info` : null);
   const form = useForm(`annotate ${target.id}`,
-    { name: "", preset: false, states: Object.keys(finding.value?.states || {}).join("\n") });
+    { name: "", preset: false, states: (finding.value?.order ?? []).join("\n") });
   const { name, preset, states } = form.values, first = !target.passes.length;
   const arriving = first && target.kind === "finding" && !finding.value && !finding.problem
     && !preset && !linesOf(states).length;

@@ -15,7 +15,7 @@ import { Outline } from "./outline.js";
 import { Doubts, FIXED, STILL } from "./show.js";
 import { Divider, Problem, Side, Tabs, Timeline, clamp, free, html, link, nameOf, titleOf, useFetch, useEffect, useKeys,
   useMemo, useRef, useState } from "./ui.js";
-import { States, WordLists, sampling } from "./words.js";
+import { States, WordLists, pairsOf, sampling } from "./words.js";
 
 const PREVIEW_MS = 80;  // after the last move of a box
 const PICTURES = 16;  // in the strip below the player
@@ -48,13 +48,13 @@ const initialForm = (info, video, about) => ({
   object: info?.object || "",
   folder: info?.id || free(`findings/${nameOf(video.id).replace(/\.[^.]+$/, "")}`, about.findings),
   tracker: trackerOf(info), encoder: "", stride: info?.options.stride || "", looks: info?.looks || "",
-  states: info ? Object.entries(info.states).map(([name, texts]) => ({ name, text: texts.join("\n") }))
+  states: info ? pairsOf(info).map(([name, texts]) => ({ name, text: texts.join("\n") }))
     : WORDS.map(() => ({ name: "", text: "" })),
   prompts: info?.prompts || [], find: "", found: null, taken: null, whole: info?.tracker === WHOLE,
 });
 
-const statesOf = (form) => Object.fromEntries(form.states.filter((state) => state.name.trim()).map((state) =>
-  [state.name.trim(), state.text.split("\n").map((line) => line.trim()).filter(Boolean)]));
+const statesOf = (form) => form.states.filter((state) => state.name.trim()).map((state) =>
+  [state.name.trim(), state.text.split("\n").map((line) => line.trim()).filter(Boolean)]);
 
 const isFixed = (form, about) => (form.tracker || about.tracker) === FIXED;
 
