@@ -194,6 +194,7 @@ def test_what_is_typed_is_kept_before_the_next_frame(address, desk, view, select
     assert user.page.evaluate(TYPED, [selector, "typed last"])
 
 
+@pytest.mark.long
 def test_an_earlier_draft_does_not_overtake_a_later_one(address, desk, workspace) -> None:
     user = desk(address)
     page, held = user.page, []

@@ -125,6 +125,7 @@ def test_a_list_of_words_that_comes_after_other_edits_is_offered(slow) -> None:
     )  # nothing was typed since
 
 
+@pytest.mark.long
 def test_the_words_of_a_finding_are_not_replaced_while_they_are_edited(slow) -> None:
     user = slow(2)
     user.open("#/finding/cup")

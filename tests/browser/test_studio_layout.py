@@ -161,6 +161,7 @@ def test_why_there_is_no_answer_stands_in_place_of_windows(
     assert user.windows() == {"empty": [], "full": []}
 
 
+@pytest.mark.long
 def test_the_divider_gives_room_rows_open_and_the_pointer_shows_its_frame(many) -> None:
     user = many(1280, 720)
     page, height = user.page, "document.querySelector('.strip').clientHeight"

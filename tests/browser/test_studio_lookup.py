@@ -69,6 +69,7 @@ def test_an_object_is_found_by_its_name_and_one_of_several_is_taken(user, tmp_pa
     assert Finding.read(tmp_path / "films" / "whole").made.tracker == "the whole picture"
 
 
+@pytest.mark.long
 def test_boxes_are_kept_beside_what_is_found_and_the_whole_picture(user, monkeypatch) -> None:
     page, look = user.page, threading.Event()
     monkeypatch.setattr(Studio, "detector", lambda self: look.wait() and CupDetector())

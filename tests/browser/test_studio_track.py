@@ -61,6 +61,7 @@ def polygons(user) -> str:
     )
 
 
+@pytest.mark.long
 def test_a_box_that_stays_is_corrected_and_found(address, desk, workspace) -> None:
     user = desk(address)
     user.open(SCENE)
@@ -406,6 +407,7 @@ def go_on(monkeypatch):
     go_on.set()
 
 
+@pytest.mark.long
 def test_a_job_that_was_stopped_stays_so_when_the_answer_to_stop_is_late(
     address, desk, go_on
 ) -> None:

@@ -187,6 +187,7 @@ STORED = """(runs) => localStorage.setItem(
   JSON.stringify({ text: JSON.stringify({ runs }), saved_s: 1 }))"""
 
 
+@pytest.mark.long
 def test_labels_that_an_earlier_version_kept_can_be_used(address, desk) -> None:
     user = desk(address)
     page, user.expected = user.page, "Failed to load resource"
@@ -201,6 +202,7 @@ def test_labels_that_an_earlier_version_kept_can_be_used(address, desk) -> None:
     user.until(SAVED)
 
 
+@pytest.mark.long
 def test_a_draft_that_arrives_late_does_not_win(address, desk) -> None:
     """Close a page whose first draft is still on its way, and let it arrive then."""
     user = desk(address)
