@@ -83,7 +83,7 @@ def test_boxes_are_kept_beside_what_is_found_and_the_whole_picture(user, monkeyp
     assert page.get_by_role("radio", checked=True).count() == 0
 
     def draws(count: int) -> None:
-        """What is listed is drawn, and counts."""
+        """Wait until so many boxes are listed and drawn."""
         user.until(f"() => document.querySelectorAll('.marks li').length === {count}")
         user.until(f"() => document.querySelectorAll('.stage rect.box').length === {count}")
 

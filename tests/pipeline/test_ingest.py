@@ -140,6 +140,9 @@ def test_all_that_is_wrong_with_a_manifest_is_listed_at_once(tmp_path, counting)
     assert isinstance(pickle.loads(pickle.dumps(caught.value)), InputError)
 
 
+NO_MANIFEST = "write one: names of columns (video,whole), then a line for each video (a.mp4,yes)"
+
+
 @pytest.mark.parametrize(
     ("name", "text", "about"),
     [
@@ -149,7 +152,7 @@ def test_all_that_is_wrong_with_a_manifest_is_listed_at_once(tmp_path, counting)
         ("m.csv", "video;masks\na;b\n", {"line": 1, "field": None}),
         ("m.csv", "video\tmasks\na\tb\n", {"line": 1, "field": None}),
         ("m.csv", "Video,video,masks\na,b,c\n", {"line": 1, "field": "video"}),
-        ("m.txt", "video,masks\n", {}),
+        ("m.txt", "video,masks\n", {"remedy": NO_MANIFEST}),
     ],
 )
 def test_a_manifest_that_cannot_be_read_is_refused(tmp_path, name, text, about) -> None:
@@ -273,7 +276,7 @@ def test_histories_are_those_of_encode(tmp_path, videos, mixing) -> None:
 
 
 def test_a_batch_holds_crops_of_one_video(tmp_path, videos, counting) -> None:
-    """So a row has the bits that ``encode`` gives it, whatever else is encoded."""
+    """A row has the bits that ``encode`` gives it, whatever else is encoded."""
     sizes: list[int] = []
     encode = counting.encode_images
     counting.encode_images = lambda crops: (sizes.append(len(crops)), encode(crops))[1]

@@ -504,10 +504,10 @@ def _findings_of_video(
 
 def _default_folder(source: Path, name: str) -> Path:
     """Return out/NAME or, where that holds the finding of another video, a name of its own."""
-    from dejacue.pipeline._find import other_video
+    from dejacue.pipeline._find import replaced_video
 
     folder = Path("out") / name
-    if other_video(folder, source) is None:
+    if replaced_video(folder, source) is None:
         return folder
     key = hashlib.sha256(os.path.abspath(source).encode()).hexdigest()[:6]
     return folder.with_name(f"{name}-{key}")
@@ -526,11 +526,9 @@ def _check(file: Path | None, folder: Path | None, outputs: Outputs, search: Sea
     if outputs.questions is not None and not readout.takes_examples:
         problem = "--questions works only with the readouts contrast and joint"
         raise InputError(f"{problem}, which use the answers", field="readout")
-    words = (search.saved, search.vocabulary, search.examples)
-    if words == (None, None, None) and not search.marking:
-        problem = "no states are named"
+    if search.saved is None and not (search.vocabulary or search.examples or search.marking):
         remedy = "give a vocabulary (-v), two --example or --like, or see a --strip to mark"
-        raise InputError(problem, field="vocabulary", remedy=remedy)
+        raise InputError("no states are named", field="vocabulary", remedy=remedy)
     if outputs.marks is not None and search.unnamed:
         marked_states(outputs.marks)
     if search.marking and not readout.takes_examples:

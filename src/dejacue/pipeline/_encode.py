@@ -205,7 +205,8 @@ def encode(
     output   a folder, or the .npz file of a single history: what is up to date is reused, and what
              a stopped run has encoded; None: nothing is written
     plan     what the histories have to answer, where the encoder is to see a part of the frames
-    preview  is shown what is known on the way
+    preview  is shown what is known on the way to an answer; without one, a folder with the finding
+             of other histories is refused, since nothing would take its place
     """
     if plan is None:
         check_all_looks(job)
@@ -236,7 +237,7 @@ def encode(
     if reused:
         paths = ", ".join(str(files.paths[name]) for name in reused)
         _log.info("reused %s: made from the same video, masks and options", paths)
-    if missing.objects and preview is None:  # no answer follows that would take its place
+    if missing.objects and preview is None:
         files.check_finding()
     album = PictureAlbum()
     new: dict[str, History] = {}

@@ -413,7 +413,7 @@ class Search:
         return findings
 
 
-def other_video(folder: StrPath, source: StrPath) -> Path | None:
+def replaced_video(folder: StrPath, source: StrPath) -> Path | None:
     """Return the video of the finding in a folder ("": not known), if it is not this one."""
     with contextlib.suppress(InputError):  # none, or it cannot be read and is made again
         video = Path(read_document(Path(folder)).made.video or "")
@@ -427,7 +427,7 @@ def check_same_video(folder: StrPath, source: Source) -> None:
     """Refuse a folder that holds the finding of a video of another name."""
     path = source.path if isinstance(source, Video) else source
     if isinstance(path, str | os.PathLike):
-        video = other_video(folder, path)
+        video = replaced_video(folder, path)
         if video is not None and video.name not in ("", Path(path).name):
             problem = f"holds the finding of {video.name}"
             raise InputError(problem, file=folder, field="folder", remedy="give another folder")

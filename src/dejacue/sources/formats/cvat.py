@@ -1,8 +1,8 @@
 """CVAT XML 1.1 ("CVAT for video"): a track for each span, its state as a mutable attribute.
 
-Frames are counted from 0; the box with outside="1" is the first frame after the span, and a span
-that lasts to the end of the video has none, as in CVAT's own files. CVAT has no span without a box:
-here it is the whole picture where the video can be opened, else one pixel.
+Frames are counted from 0; the box with outside="1" is the first frame after the span, of which one
+that lasts to the end of the video has none. CVAT has no span without a box: here it is the whole
+picture where the video can be opened, else one pixel.
 """
 
 from __future__ import annotations

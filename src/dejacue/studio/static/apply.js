@@ -60,7 +60,7 @@ const breakable = (path) => path.split("/").map((part, n) => html`${n > 0 && htm
 
 const STAYS = "A person has saved it, so it stays as it is. For a new answer, choose another folder.";
 
-function Answers({ rows, folder, made }) {
+function Answers({ rows, folder, jobRows }) {
   const next = rows.find((row) => !isConfirmed(row));
   return html`<section><h2>Answers <span class="soft">${rows.length}</span></h2>
     <p class="soft">The most unsure first: those in which the answer for some state has the lowest score, which means that it
@@ -74,7 +74,7 @@ function Answers({ rows, folder, made }) {
         <td>${row.states.join(", ")}${row.problem || noAnswer(row.notes) ? html`<div class="problem">${row.problem || noAnswer(row.notes)}</div>`
           : html`<${Bars} answers=${answersOf(row)} />${row.notes.filter(({ severity }) => severity === "doubtful")
             .map(({ text }) => html`<div class="soft">${text}</div>`)}`}
-          ${made[row.id] && html`<div class="soft">${made[row.id].object ? `Object: ${made[row.id].object}` : STAYS}</div>`}</td>
+          ${jobRows[row.id] && html`<div class="soft">${jobRows[row.id].object ? `Object: ${jobRows[row.id].object}` : STAYS}</div>`}</td>
       </tr>`)}</tbody></table></div></section>`;
 }
 
@@ -105,7 +105,7 @@ export function Apply({ id, about, again, jobs }) {
     <${Form} id=${id} about=${about} teaching=${teaching} fields=${fields} job=${job} jobs=${jobs} />
     ${job && job.state !== "done" && html`<${Job} job=${job} jobs=${jobs} small=${true} />`}
     ${teaching.rows.length > 0 && html`<${Answers} rows=${teaching.rows} folder=${folder}
-      made=${Object.fromEntries(rows.map((row) => [row.finding, row]))} />`}
+      jobRows=${Object.fromEntries(rows.map((row) => [row.finding, row]))} />`}
     ${missing.length > 0 && html`<${Unanswered} rows=${missing} videos=${about.videos} />`}
   </main>`;
 }
