@@ -11,7 +11,7 @@ ARGS ?=
 PYTEST := -m pytest -n auto --dist loadfile --durations=20
 LIBRARIES := -c "import sysconfig; print(sysconfig.get_path('purelib'))"
 
-.PHONY: demo studio test test-all lint bench docs notebooks tables wheel sanitize fuzz crash mutants clean
+.PHONY: demo studio test test-all lint bench docs notebooks tables wheel sanitize fuzz crash clean
 
 $(VENV)/.installed: $(SOURCES)
 	$(PYTHON) -m venv $(VENV)
@@ -104,9 +104,6 @@ crash: $(VENV)/.developer ## kill commands at every file operation and run them 
 	$(BIN)/python tests/crash/crash.py
 	$(BIN)/python tests/crash/disks.py
 	$(BIN)/python tests/crash/store_killer.py out/killed 500
-
-mutants: $(VENV)/.developer ## small changes of the core that the tests must notice, under an hour
-	$(BIN)/python tests/mutation/sample.py
 
 clean:
 	rm -rf build dist out .venv-sanitize $(PEERS) src/*.egg-info paper/build paper/src/*.egg-info src/dejacue/method/*.so src/dejacue/sources/*.so

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
-from hypothesis import HealthCheck, Phase, settings
+from hypothesis import HealthCheck, settings
 
 from dejacue.cli import main
 
@@ -30,9 +30,6 @@ settings.register_profile(
     derandomize=True,
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
-settings.register_profile(  # make mutants: one failure is enough, it need not be the smallest
-    "first-failure", settings.get_profile("house"), phases=(Phase.explicit, Phase.generate)
 )
 settings.load_profile("house")
 
