@@ -73,16 +73,6 @@ def test_an_input_that_waits_for_a_processor_is_not_called_slow(tmp_path) -> Non
     assert run("bad_targets.py", "starved", cwd=tmp_path).stdout == "failed: {}\n"
 
 
-def test_every_argument_of_every_public_name_is_refused_by_its_name(fuzz, tmp_path) -> None:
-    fuzz.arguments.prepared(tmp_path)
-    called = 0
-    for name, changes in fuzz.arguments.all_calls(tmp_path):
-        if called % 7 == 0:  # make fuzz tries all
-            fuzz.arguments.call(name, changes, tmp_path)
-        called += 1
-    assert called > 5000
-
-
 @pytest.mark.long
 def test_files_of_a_megabyte_are_read_within_seconds_and_300_mb(tmp_path) -> None:
     readers = ["size-annotation", "size-finding"]  # make fuzz tries the others, too

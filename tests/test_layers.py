@@ -19,7 +19,6 @@ FOLDERS = (TESTS, ROOT / "paper" / "tests")
 LEVEL = {
     "_version": 0,
     "errors": 0,
-    "arguments": 0.5,
     "progress": 1,
     "plugins": 1,
     "cluster": 1,

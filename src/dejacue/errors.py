@@ -21,6 +21,7 @@ from typing import Any
 
 __all__ = ["Cancelled", "DejaCueError", "InputError", "MissingData", "MissingExtra"]
 
+StrPath = str | os.PathLike[str]
 MAX_LETTERS = 600  # of a message
 MAX_QUOTED = 80  # of them, of one thing that was given
 MAX_COMPARED = 1000  # names, to suggest the nearest
@@ -40,7 +41,7 @@ class DejaCueError(Exception):
         self,
         problem: object = "",
         *,
-        file: str | os.PathLike[str] | None = None,
+        file: StrPath | None = None,
         line: int | None = None,
         field: str | None = None,
         value: object = None,
@@ -66,9 +67,7 @@ class SeveralProblems(InputError):
     complete   whether these are all; reading may have stopped after many
     """
 
-    def __init__(
-        self, file: str | os.PathLike[str], problems: Iterable[str], complete: bool = True
-    ) -> None:
+    def __init__(self, file: StrPath, problems: Iterable[str], complete: bool = True) -> None:
         self.problems = tuple(problems)
         least = "" if complete else "at least "
         further = f" (and {least}{counted(len(self.problems) - 1, 'more problem')})"
@@ -117,7 +116,7 @@ class named:
 class in_file(named):
     """Prepend the name of a file, and a line in it, to an error raised inside."""
 
-    def __init__(self, file: str | os.PathLike[str], line: int | None = None) -> None:
+    def __init__(self, file: StrPath, line: int | None = None) -> None:
         self.file, self.line = os.fspath(file), line
         super().__init__(self.file if line is None else f"{self.file}: line {line}")
 

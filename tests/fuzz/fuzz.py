@@ -36,7 +36,6 @@ from typing import Any, NamedTuple
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # helpers
 
 import archives
-import arguments
 import commands
 import kernels
 import layouts
@@ -49,7 +48,7 @@ from readers import Target
 from dejacue.errors import DejaCueError
 from dejacue.sources.atomic import is_temporary
 
-MODULES = (readers, layouts, commands, stores, writers, kernels, sizes, archives, arguments)
+MODULES = (readers, layouts, commands, stores, writers, kernels, sizes, archives)
 MAX_SECONDS, MAX_BYTES, MAX_LETTERS = 10, 2 << 30, 2000
 TARGETS: dict[str, Target] = {
     target.name: target for module in MODULES for target in module.TARGETS

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple, TypeVar
 
-from dejacue.arguments import checked
 from dejacue.errors import InputError
 from dejacue.evaluation.overlap import METRICS, best_tiou, metrics
 from dejacue.evaluation.resampling import Paired, bootstrap_interval, compare, group_means
@@ -129,7 +128,6 @@ def _percent(value: float, low: float | None, high: float | None, sign: str = ""
     return f"{100 * value:{sign}.1f}{interval}".replace("-", "−")
 
 
-@checked
 def evaluate(
     timelines: Mapping[str, Iterable[Timeline] | Timeline],
     references: Iterable[Reference],

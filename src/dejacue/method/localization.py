@@ -8,7 +8,6 @@ from typing import Unpack
 
 import numpy as np
 
-from dejacue.arguments import checked
 from dejacue.errors import InputError
 from dejacue.method.coordinates import Coordinates, check_pair
 from dejacue.method.plan import DEFAULT_READOUT, Pair, Plan, ReadOptions
@@ -21,7 +20,6 @@ CHUNK_BYTES = 256 << 20  # of features in a call of the kernel, unless one histo
 CHUNK_HISTORIES = 4096
 
 
-@checked
 def locate(
     history: History,
     vocabulary: Vocabulary,

@@ -18,8 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from dejacue.arguments import StrPath
-from dejacue.errors import Cancelled, InputError
+from dejacue.errors import Cancelled, InputError, StrPath
 from dejacue.method.looks import ALL, Looks
 from dejacue.pipeline.job import Job
 from dejacue.pipeline.where import NOTHING_SAVED, Observed

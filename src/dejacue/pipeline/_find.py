@@ -19,8 +19,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.arguments import StrPath, checked
-from dejacue.errors import Cancelled, InputError, in_file, named
+from dejacue.errors import Cancelled, InputError, StrPath, in_file, named
 from dejacue.method._timelines import in_frames
 from dejacue.method.coordinates import Coordinates
 from dejacue.method.looks import ALL, Looks
@@ -82,7 +81,6 @@ NO_TIMES = Note(
 )
 
 
-@checked
 def find(
     video: Source,
     vocabulary: VocabularySource | None = None,
@@ -164,7 +162,6 @@ def find(
     return _search(locals()).finding()
 
 
-@checked
 def find_each(
     video: Source,
     vocabulary: VocabularySource | None = None,

@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from dejacue.arguments import StrPath
-from dejacue.errors import InputError, in_file, named
+from dejacue.errors import InputError, StrPath, in_file, named
 from dejacue.method.coordinates import check_pair
 from dejacue.method.localization import analyse
 from dejacue.method.looks import Looks

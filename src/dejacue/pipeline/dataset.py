@@ -11,9 +11,8 @@ from dataclasses import replace as changed
 from fnmatch import fnmatchcase
 from typing import Any
 
-from dejacue.arguments import StrPath, checked
 from dejacue.data.layouts import Clip, Dataset, clip_rows, open_dataset
-from dejacue.errors import InputError, named, unknown
+from dejacue.errors import InputError, StrPath, named, unknown
 from dejacue.evaluation.evaluate import Evaluation, evaluate
 from dejacue.method.localization import locate_many
 from dejacue.method.plan import Plan
@@ -82,7 +81,6 @@ class Measured:
         }
 
 
-@checked
 def evaluate_dataset(
     dataset: Dataset | StrPath,
     store: StrPath,

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, Unpack, overload
 
 import numpy as np
 
-from dejacue.arguments import StrPath, checked, fits
-from dejacue.errors import InputError, shortened, unknown
+from dejacue.errors import InputError, StrPath, shortened, unknown
 from dejacue.method.contrast import Contrast
 from dejacue.method.looks import ALL
 from dejacue.method.plan import READOUTS, Plan, ReadOptions, readout_from
@@ -93,9 +92,6 @@ class Finding:
         return Pictures(dict(self.thumbnails), dict(self.crops))
 
     def __post_init__(self) -> None:
-        if not fits(self.warnings, Iterable[str]):
-            problem = "finding: warnings must be sentences"
-            raise InputError(problem, field="warnings", value=self.warnings)
         object.__setattr__(self, "warnings", in_order(self.warnings))
         if self.timeline is not None and self.warnings:  # every view and file contains them
             notes = in_order((*self.warnings, *self.timeline.notes))
@@ -132,7 +128,6 @@ class Finding:
         """Return the state at a second, or at a frame; None where none is claimed."""
         return self.timeline.at(time_s, frame=frame)
 
-    @checked
     def with_words(
         self,
         vocabulary: VocabularySource | None = None,
@@ -213,7 +208,6 @@ class Finding:
         top = self.timeline.settings.get("top")
         return replace(self, vocabulary=vocabulary).with_words(readout=self.readout, top=top)
 
-    @checked
     def strip(self, count: int = 12, *, border: Border | tuple[str, str] | None = None) -> Strip:
         """Return frames side by side, evenly spread over what is visible, to be marked.
 
@@ -236,7 +230,6 @@ class Finding:
             load=partial(strip_pictures, self.history, self.thumbnails, source),
         )
 
-    @checked
     def mark(self, strip: Strip, marks: Mapping[str | None, Any]) -> Finding:
         """Return the finding with what you see on a strip: ``mark(strip, {"full": (2, 5)})``.
 
@@ -257,7 +250,6 @@ class Finding:
         video, numbered = self.made.video, self.history.source_frames is not None
         return video if video is not None and numbered and os.path.exists(video) else None
 
-    @checked
     def next_question(self, count: int = 1) -> tuple[Question, ...]:
         """Return the frames whose names would tell most about the rest, best first."""
         readout = self.readout
@@ -411,7 +403,6 @@ class Finding:
         scene = self.scene(references=references, segments=segments)
         return make(scene=scene, options=options, frame=scene["axis"]["first"])
 
-    @checked
     def export(self, kind: str, path: StrPath) -> Path:
         """Write the timeline in the format of another tool: json, csv, vtt, … (EXPORTS)."""
         from dejacue.report.exports import EXPORTS
@@ -460,7 +451,6 @@ class Finding:
         }
         return cut_clips(Path(folder), self.made.video, self.history, self.timeline, **options)
 
-    @checked
     def write(self, folder: StrPath) -> Path:
         """Write finding.json and the arrays it names, to be read with ``Finding.read``."""
         history, words, timeline = self.history, self.vocabulary, self.timeline
@@ -470,7 +460,6 @@ class Finding:
         return write_finding(Path(folder), parts)
 
     @classmethod
-    @checked
     def read(cls, folder: StrPath) -> Finding:
         """Read the folder that ``write`` has written."""
         history, words, timeline, pictures, doubts, warnings, made = read_finding(Path(folder))

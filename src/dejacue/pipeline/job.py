@@ -6,8 +6,7 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from dejacue.arguments import StrPath
-from dejacue.errors import InputError
+from dejacue.errors import InputError, StrPath
 from dejacue.method.looks import ALL, AUTO
 from dejacue.pipeline.where import ByName, InMasks, MaskSource, Objects, Observed, Sight, Where
 from dejacue.progress import Progress, silent

@@ -13,8 +13,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dejacue.arguments import StrPath, checked
-from dejacue.errors import InputError, counted
+from dejacue.errors import InputError, StrPath, counted
 from dejacue.method._online_labelling import Update
 from dejacue.method.coordinates import Coordinates
 from dejacue.method.live import DELAY_S, LiveReading
@@ -51,7 +50,6 @@ class Live:
     readout and coordinates are those of ``find``. Nothing runs beside the calls.
     """
 
-    @checked
     def __init__(
         self,
         vocabulary: VocabularySource,

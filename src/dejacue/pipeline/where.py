@@ -17,8 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from dejacue.arguments import StrPath
-from dejacue.errors import Cancelled, InputError
+from dejacue.errors import Cancelled, InputError, StrPath
 from dejacue.pipeline.by_name import BY_EXAMPLE, SEARCH_FILE, SearchByName, is_example, others_found
 from dejacue.progress import Progress, silent
 from dejacue.records import Note, Window

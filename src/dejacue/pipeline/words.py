@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 
-from dejacue.arguments import StrPath, checked
-from dejacue.errors import InputError, named
+from dejacue.errors import InputError, StrPath, named
 from dejacue.method.coordinates import check_pair
 from dejacue.method.wording import left_out, only_words, words_report
 from dejacue.pipeline._encode import mini_warning
@@ -20,7 +19,6 @@ from dejacue.records.words import Spelling, WordsReport
 from dejacue.sources.encoders import FORMS, Encoder, HasOrigin
 
 
-@checked
 def check_words(
     vocabulary: VocabularySource,
     history: History | Finding | StrPath | None = None,

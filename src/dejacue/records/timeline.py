@@ -15,7 +15,6 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.arguments import checked
 from dejacue.errors import InputError, need, unknown
 from dejacue.records._html import timeline_html
 from dejacue.records.arrays import frozen
@@ -174,7 +173,6 @@ class Timeline(Tabular):
         raise AttributeError(f"a timeline does not change; make another: replace({name}=…)")
 
     @classmethod
-    @checked
     def of(
         cls,
         intervals: Iterable[Interval],
@@ -369,7 +367,6 @@ class Timeline(Tabular):
             raise KeyError(str(unknown("state", key, states)))
         return [interval for interval in self.intervals if interval.state == key]
 
-    @checked
     def at(self, time_s: float | None = None, *, frame: int | None = None) -> str | None:
         """Return the state at a second, or at a frame of the history; None where none is claimed.
 

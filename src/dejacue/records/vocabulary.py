@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.arguments import fits
 from dejacue.errors import InputError, counted, unknown
 from dejacue.records._html import escaped, table_html
 from dejacue.records.arrays import Derived, check_names, feature_rows, frozen
@@ -98,10 +97,7 @@ class Vocabulary(Derived):
     labels: NDArray[np.int64] = field(init=False)
 
     def __post_init__(self) -> None:
-        examples = tuple(self.examples) if fits(self.examples, Iterable[Any]) else (self.examples,)
-        if not fits(examples, Sequence[Example]):
-            raise _refusal("examples must be a list of Example", "examples", self.examples)
-        object.__setattr__(self, "examples", examples)
+        object.__setattr__(self, "examples", tuple(self.examples))
         exemplified = {e.state for e in self.examples if e.state is not None}
         states = _checked_states(self.states, exemplified)
         names = {"encoder": self.encoder, "object": self.object}

@@ -19,8 +19,7 @@ from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
-from dejacue.arguments import StrPath
-from dejacue.errors import InputError, need
+from dejacue.errors import InputError, StrPath, need
 from dejacue.records import History, Interval, Note, Timeline
 from dejacue.records.note import in_order
 from dejacue.sources.documents import as_json as json_line

@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from dejacue.arguments import StrPath
-from dejacue.errors import InputError
+from dejacue.errors import InputError, StrPath
 from dejacue.records import History, Interval, Timeline, Window
 from dejacue.records._html import COLOURS as COLOURS
 from dejacue.report._timeline import Axis, curves

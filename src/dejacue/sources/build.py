@@ -28,7 +28,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.arguments import checked
 from dejacue.errors import DejaCueError, InputError, unknown
 from dejacue.progress import Progress, silent
 from dejacue.records import History
@@ -115,7 +114,6 @@ class EncoderInfo:
         return picture(frame, mask, self.size, PADDING, MINIMUM)
 
 
-@checked
 def build_history(
     video: Video | str | os.PathLike[str],
     masks: Masks | str | os.PathLike[str] | Mapping[int, Mapping[int, Any]],

@@ -26,7 +26,6 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.arguments import checked
 from dejacue.errors import InputError, brief, in_file, unknown
 from dejacue.sources._containers import Container, Undisplayed
 from dejacue.sources._sampling import Picture, Sampling, Source, T, Unreadable, is_between
@@ -251,7 +250,6 @@ class Video:
         self.problems.append(f"{self.path}: {sentence}{result}")
 
 
-@checked
 def open_video(
     path: str | os.PathLike[str],
     *,

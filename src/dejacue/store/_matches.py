@@ -12,8 +12,7 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.arguments import StrPath
-from dejacue.errors import InputError, need
+from dejacue.errors import InputError, StrPath, need
 from dejacue.records import Interval, Note, Timeline
 from dejacue.records.note import in_order
 from dejacue.records.timeline import Tabular

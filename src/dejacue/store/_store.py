@@ -17,9 +17,8 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.arguments import StrPath, checked
 from dejacue.cluster import check_engine
-from dejacue.errors import InputError, need, shortened, unknown
+from dejacue.errors import InputError, StrPath, need, shortened, unknown
 from dejacue.method.plan import DEFAULT_READOUT, Plan
 from dejacue.method.readout import Readout
 from dejacue.method.state_readout import is_count
@@ -140,7 +139,6 @@ class Store:
         self._cached_frames = 0
 
     @classmethod
-    @checked
     def create(cls, path: StrPath, *, encoder: str | None = None, dtype: str = "float16") -> Store:
         """Create an empty store in a folder that is new or empty.
 
@@ -203,7 +201,6 @@ class Store:
         index.check_writable(self.path)
 
     @classmethod
-    @checked
     def open(cls, path: StrPath) -> Store:
         """Open an existing store; quick, however many histories it holds."""
         return cls(path)

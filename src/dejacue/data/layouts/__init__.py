@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from dejacue.arguments import checked
 from dejacue.data.layouts import seconds, sequences
 from dejacue.data.layouts.manifest import clip_rows as clip_rows
 from dejacue.data.layouts.manifest import manifest_rows as manifest_rows
@@ -22,7 +21,6 @@ from dejacue.progress import Progress, default_progress
 READERS: Registry[Layout] = Registry("layouts", {**sequences.LAYOUTS, **seconds.LAYOUTS})
 
 
-@checked
 def open_dataset(
     folder: str | os.PathLike[str], layout: str | None = None, *, progress: Progress | None = None
 ) -> Dataset:

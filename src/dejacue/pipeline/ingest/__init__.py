@@ -21,8 +21,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
-from dejacue.arguments import StrPath, checked
-from dejacue.errors import Cancelled, DejaCueError, InputError, SeveralProblems, unknown
+from dejacue.errors import Cancelled, DejaCueError, InputError, SeveralProblems, StrPath, unknown
 from dejacue.pipeline._encode import mini_warning
 from dejacue.pipeline.ingest.manifest import Item, as_items, column_is_taken, fetched, read_manifest
 from dejacue.pipeline.ingest.on_ray import run_ray
@@ -51,7 +50,6 @@ _log = logging.getLogger("dejacue")
 ENGINES: dict[str, Callable[[IngestRun], None]] = {"local": run_local, "ray": run_ray}
 
 
-@checked
 def ingest(
     manifest: StrPath | Iterable[Mapping[str, Any]],
     store: StrPath | Store,

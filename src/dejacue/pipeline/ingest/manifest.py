@@ -18,8 +18,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from dejacue.arguments import StrPath
-from dejacue.errors import DejaCueError, InputError, SeveralProblems, in_file, shortened
+from dejacue.errors import DejaCueError, InputError, SeveralProblems, StrPath, in_file, shortened
 from dejacue.pipeline.job import ALL_FRAMES, Job, VideoOptions
 from dejacue.pipeline.where import ByName, InMasks, InRegion, Where
 from dejacue.records.history import COLUMNS, FRAME_STEP, LOOKED_AT, MEANINGLESS, PROBLEMS, SEEN

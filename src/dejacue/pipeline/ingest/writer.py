@@ -14,9 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from dejacue.arguments import StrPath
 from dejacue.cluster import check_engine
-from dejacue.errors import InputError, shortened
+from dejacue.errors import InputError, StrPath, shortened
 from dejacue.pipeline.ingest.manifest import Item
 from dejacue.pipeline.job import EncoderOptions
 from dejacue.progress import Progress, silent

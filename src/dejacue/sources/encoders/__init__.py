@@ -19,7 +19,6 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from typing import Any, Protocol
 
-from dejacue.arguments import checked
 from dejacue.errors import InputError, unknown
 from dejacue.plugins import Registry
 from dejacue.records import Vocabulary
@@ -81,7 +80,6 @@ def knows_no_words(name: str) -> bool:
     return name == "lite" or name.startswith("timm:")
 
 
-@checked
 def load_encoder(name: str = "siglip2", **options: Any) -> Encoder:
     """Load an encoder by its name.
 
@@ -108,7 +106,6 @@ def load_encoder(name: str = "siglip2", **options: Any) -> Encoder:
     return encoder
 
 
-@checked
 def encode_vocabulary(
     vocabulary: Vocabulary | Mapping[str, Any] | Sequence[str],
     encoder: Encoder | str,

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from dejacue.arguments import checked
 from dejacue.errors import InputError, unknown
 from dejacue.plugins import Registry
 from dejacue.sources.documents import read_json
@@ -41,7 +40,6 @@ _NUMBER = re.compile("[0-9]{1,9}")
 _OBJECT_FOLDER = re.compile(r"(?:obj|object)?[ _-]?([0-9]+)", re.IGNORECASE)  # 2, obj_2, object-2
 
 
-@checked
 def open_masks(
     path: str | os.PathLike[str] | Mapping[int, Mapping[int, Any]],
     *,

@@ -36,7 +36,6 @@ import numpy as np
 from msgspec import Meta
 from numpy.typing import NDArray
 
-from dejacue.arguments import checked
 from dejacue.errors import Cancelled, DejaCueError, InputError, first_line, named, unknown
 from dejacue.plugins import Registry
 from dejacue.progress import Progress, silent
@@ -304,7 +303,6 @@ class TrackedFrame:
     objects: Mapping[int, Observation]
 
 
-@checked
 def track(
     video: Video | str | os.PathLike[str],
     prompts: Prompt | Sequence[Prompt],
@@ -543,7 +541,6 @@ def check_tracker(name: str, by_name: bool = True) -> None:
     raise unknown("tracker", name, ["sam2", *sam2.REPOSITORIES, *folders, *TRACKERS])
 
 
-@checked
 def load_tracker(
     name: str | None = None,
     *,
