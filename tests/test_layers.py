@@ -30,7 +30,6 @@ LEVEL = {
     "data": 4,
     "report": 5,
     "store": 5,
-    "learn": 5,
     "pipeline": 6,
     "studio": 7,
     "cli": 8,

@@ -64,7 +64,7 @@ def test_a_readout_of_the_paper_names_the_package_where_it_is_missing(name, inst
 
 
 def test_the_paper_adds_the_names_that_are_listed() -> None:
-    for group in ("readouts", "saved_readouts", "layouts"):
+    for group in ("readouts", "layouts"):
         assert set(plugins.entry_points(group)) == set(PAPER[group])
 
 

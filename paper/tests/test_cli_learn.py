@@ -79,9 +79,6 @@ def test_files_become_a_decoder_that_is_evaluated_and_read_with(
     assert ran.code == 0, ran.err
     (timeline,) = json.loads((files / "found.json").read_text())
     assert len(timeline["intervals"]) == 4
-    read = dejacue("find", cup, "-v", words, "-r", model, "-f", "json")
-    assert read.code == 0, read.err
-    assert json.loads(read.out)["intervals"] == timeline["intervals"]
     refused = dejacue("learn", "eval", model, *histories_and_words(labels="other.json"))
     assert "boiling" in refused.err
 
@@ -155,7 +152,6 @@ def test_a_decoder_of_another_version_is_refused_in_one_sentence(
     for command in (
         ("learn", "eval", model, *histories_and_words()),
         ("learn", "predict", model, files / "cup.npz", *known),
-        ("find", files / "cup.npz", "-v", files / "words.npz", "-r", model),
     ):
         ran = dejacue(*command)
         assert ran.code == 2

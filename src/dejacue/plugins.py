@@ -8,7 +8,6 @@ Groups, and what an entry point of each leads to:
 dejacue.encoders       a callable → Encoder
 dejacue.trackers       a callable → Tracker
 dejacue.readouts       a Readout
-dejacue.saved_readouts a callable: the folder in which it was saved → Readout
 dejacue.mask_readers   a callable: path → Rows; its name is the kind, and the suffix of its files
 dejacue.formats        a Format
 dejacue.layouts        a Layout, or a module with recognise, read and NEEDS
@@ -34,9 +33,7 @@ PAPER: Mapping[str, tuple[str, ...]] = {
         "data fetch",
         "data show",
         "data references",
-        "learn train",
-        "learn eval",
-        "learn predict",
+        "learn",
     ),
     "readouts": (
         "peak",
@@ -47,7 +44,6 @@ PAPER: Mapping[str, tuple[str, ...]] = {
         "non-overlap",
         "joint-or-none",
     ),
-    "saved_readouts": ("decoder",),
     "layouts": ("nerfies", "neu3d", "d-nerf"),
 }
 

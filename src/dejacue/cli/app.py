@@ -17,7 +17,6 @@ from dejacue.cli.annotate import annotate
 from dejacue.cli.data import data
 from dejacue.cli.evaluate import evaluate
 from dejacue.cli.find import demo, find
-from dejacue.cli.learn import learn
 from dejacue.cli.live import live
 from dejacue.cli.store import ingest, store
 from dejacue.cli.tables import say
@@ -94,7 +93,6 @@ app.add_typer(store, name="store", rich_help_panel=MANY)
 app.command(rich_help_panel=EVALUATION)(evaluate)
 app.add_typer(data, name="data", rich_help_panel=EVALUATION)
 app.add_typer(annotate, name="annotate", rich_help_panel=EVALUATION)
-app.add_typer(learn, name="learn", rich_help_panel=EVALUATION)
 app.add_typer(weights, name="weights", rich_help_panel=MACHINE)
 app.command(rich_help_panel=MACHINE)(info)
 add_commands(app)

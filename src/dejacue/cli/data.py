@@ -133,8 +133,7 @@ def evaluate_folder(
     readouts: Annotated[
         str,
         o.option(
-            "Readouts, separated by commas: names, or .json files of dejacue learn fit. Each is "
-            "compared with the first.",
+            "Names of readouts, separated by commas. Each is compared with the first.",
             "--readouts",
             "-r",
         ),
@@ -165,16 +164,10 @@ def evaluate_folder(
     Run it again to resume: histories already in the store are not encoded again. The exit code is
     1 where a video could not be encoded: the table is of the others.
     """
-    from dejacue.cli.readouts import readout_named
     from dejacue.pipeline.dataset import check_name
 
-    names = [part.strip() for part in readouts.split(",") if part.strip()]
-    chosen = {name: readout_named(name) for name in names}
-    files = [] if timelines is None else [timelines / f"{Path(name).stem}.json" for name in chosen]
-    if len(set(files)) < len(files):
-        problem = f"--readouts {readouts}: two of them have the same name"
-        remedy = "give only one of them"
-        raise InputError(problem, field="readouts", value=readouts, remedy=remedy)
+    chosen = list(dict.fromkeys(part.strip() for part in readouts.split(",") if part.strip()))
+    files = [] if timelines is None else [timelines / f"{name}.json" for name in chosen]
     if output is not None and output.is_dir():
         raise InputError("is a folder", file=output, remedy="give the name of a file")
     if output is not None:

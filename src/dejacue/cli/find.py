@@ -49,10 +49,10 @@ NO_ANSWER = 3  # exit code: the answer would be meaningless
 
 
 def _readout_settings(name: str) -> list[str]:
-    from dejacue.cli.readouts import readout_named, setting_names
+    from dejacue.cli.readouts import setting_names
     from dejacue.method.plan import as_readout
 
-    return setting_names(as_readout(readout_named(name)))
+    return setting_names(as_readout(name))
 
 
 def find(

@@ -70,7 +70,6 @@ def live(
 ) -> None:
     """Show which state the object is in while it is being filmed; Ctrl-C stops."""
     from dejacue.cli.find import NO_ANSWER, check_folder, write_folder
-    from dejacue.cli.readouts import readout_named
     from dejacue.pipeline import Made
     from dejacue.sources.masks._region import FIXED
     from dejacue.sources.stream import is_stream, open_stream
@@ -80,7 +79,6 @@ def live(
     rate = values.get("rate")
     if output is not None:
         check_folder(output)
-    chosen = readout_named(readout)
     options.check(encoder)
     stream = is_stream(source)
     if stream and masks is not None:
@@ -101,7 +99,7 @@ def live(
     reading = dejacue.Live(
         vocabulary,
         encoder=encoder,
-        readout=chosen,
+        readout=readout,
         delay_s=delay,
         horizon_s=STREAM_HORIZON_S if horizon is None and stream else horizon,
         like=like,

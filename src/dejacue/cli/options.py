@@ -333,8 +333,7 @@ ReadoutName = Annotated[
     str,
     method_option(
         "contrast, joint (every occurrence), ordered (each state once), published (the paper), "
-        "scan, whole-history, longest-run, equal-parts, or a plug-in; or a .json file or folder "
-        "written by dejacue learn.",
+        "scan, whole-history, longest-run, equal-parts, or a plug-in.",
         "--readout",
         "-r",
         values=_readouts,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
 from typing import Any, get_type_hints
 
@@ -13,9 +12,7 @@ from dejacue.method.durations import SCHEDULES, as_durations
 from dejacue.method.plan import PRESETS, as_readout
 from dejacue.method.readout import Readout
 from dejacue.method.state_readout import AUTO
-from dejacue.plugins import Registry
 
-SAVED: Registry[Callable[[str], Readout]] = Registry("saved_readouts", {})
 SMOOTHING_FIELDS = ("smoothing_s", "width")  # both are set by the setting "smoothing"
 
 
@@ -32,10 +29,9 @@ def readout_from(
 
     others   the settings that the command has beside those of the readout, for the error message
     """
-    chosen = readout_named(name)
     if not texts:
-        return chosen, None
-    readout = as_readout(chosen)
+        return name, None
+    readout = as_readout(name)
     known = setting_names(readout)
     for key in texts:
         if key not in known:
@@ -64,18 +60,7 @@ def readout_from(
             values[key] = _number(key, text, "give a number of frames, or auto")
         else:
             values[key] = setting_value(key, text, types[key])
-    return (replace(readout, **values) if values else chosen), width
-
-
-def readout_named(name: str) -> str | Readout:
-    """Return the name, or the readout that ``dejacue learn`` wrote to a file or a folder."""
-    if os.path.isfile(os.path.join(name, "settings.json")):  # False where Path.is_file raises
-        return SAVED.named("decoder", "saved readout")(name)
-    if not name.endswith(".json"):
-        return name
-    from dejacue.learn.calibrated import Calibrated
-
-    return Calibrated.read(name)
+    return (replace(readout, **values) if values else name), width
 
 
 def _number(key: str, text: str, remedy: str) -> int:

@@ -383,7 +383,6 @@ def query(
     with what all the words have in common. The score says how clear a window
     is within its history. Neither is a probability.
     """
-    from dejacue.cli.readouts import readout_named
     from dejacue.pipeline._encode import mini_warning
     from dejacue.pipeline.finding import check_teachers, read_teachers
     from dejacue.pipeline.words import encoded_words
@@ -429,7 +428,7 @@ def query(
             answers = opened.query(
                 words,
                 like=teachers,
-                readout=readout_named(readout),
+                readout=readout,
                 top=top or None,
                 where=conditions(where),
                 threads=threads,

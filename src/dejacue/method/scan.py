@@ -183,25 +183,3 @@ def score_windows(
     sums: Floats = prefix[:, ends + 1 + run] - prefix[:, starts + run]
     sums /= NORMS[norm](ends - starts + 1)
     return sums
-
-
-def largest_sum(responses: Floats, run_offsets: Ints) -> tuple[Ints, Ints, Floats]:
-    """Return the window of every row with the highest sum, over all lengths, and that sum: O(N).
-
-    From prefix sums P, the best window that starts at a ends where P is highest from there on.
-    """
-    start, end = np.empty((2, len(responses)), np.int64)
-    score = np.empty(len(responses))
-    for q, row in enumerate(responses):
-        parts = []
-        for first, last in pairwise(run_offsets.tolist()):
-            prefix = prefix_sums(row[None, first:last])[0]
-            ahead = np.maximum.accumulate(prefix[:0:-1])[::-1]  # highest at or after each end
-            parts.append((first, prefix, ahead - prefix[:-1]))
-        threshold = tie_threshold(max(float(best.max()) for _, _, best in parts))
-        first, prefix, best = next(part for part in parts if part[2].max() >= threshold)
-        a = int(np.argmax(best >= threshold))
-        sums = prefix[a + 1 :] - prefix[a]
-        b = a + int(np.argmax(sums >= threshold))
-        start[q], end[q], score[q] = first + a, first + b, sums[b - a]
-    return start, end, score

@@ -9,7 +9,6 @@ import typer
 
 from dejacue.cli import options as o
 from dejacue.cli.data import data as data_group
-from dejacue.cli.learn import learn as learn_group
 from dejacue.errors import InputError
 
 RELEASE = "Folder of the release (default: DEJACUE_DATA, else the fetched one)."
@@ -31,13 +30,16 @@ def _seeds(text: str) -> tuple[int, ...]:
 
 
 def add(app: typer.Typer) -> None:
-    """Add the commands to the app and to its groups ``data`` and ``learn``."""
+    """Add the commands to the app and to its group ``data``."""
     app.command(rich_help_panel="Evaluation")(reproduce)
     for command in (fetch, show, references):
         data_group.command()(command)
-    learn_group.command()(train)
-    learn_group.command(name="eval")(evaluate)
-    learn_group.command()(predict)
+    learn = typer.Typer(cls=o.Group, help="Learn from labels.", no_args_is_help=True)
+    learn.command()(fit)
+    learn.command()(train)
+    learn.command(name="eval")(evaluate)
+    learn.command()(predict)
+    app.add_typer(learn, name="learn", rich_help_panel="Evaluation")
 
 
 def tables() -> list[str]:
@@ -106,6 +108,36 @@ def references(
     command.references(group, folder, output)
 
 
+def fit(
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FINDINGS... REFERENCES",
+            help="Folders of findings (or, with --words, histories or a store), then the true "
+            "windows of some of their states.",
+            show_default=False,
+        ),
+    ],
+    output: Annotated[Path, o.output("The model, a .json file.")],
+    words: Annotated[Path | None, o.option("Descriptions for histories (.npz) or a store.")] = None,
+    features: Annotated[
+        str | None,
+        o.option(
+            "Evidence to weight: vocabulary,absolute,dual,sibling,share,margin,contrast "
+            "(default: chosen by cross-validation)."
+        ),
+    ] = None,
+    rule: Annotated[
+        str | None, o.option("sum or contrast (default: chosen by cross-validation).")
+    ] = None,
+    encoder: o.EncoderName = None,
+) -> None:
+    """Fit a few weights to labels, and report whether they beat contrast."""
+    from dejacue_paper.cli import fit as command
+
+    command.fit(files, output, words, features, rule, encoder)
+
+
 def train(
     decoder: Annotated[
         str, typer.Argument(help="moment, qd, eatr, cg, uvcom, tr, taskweave or sim.")
@@ -157,7 +189,9 @@ def evaluate(
 
 
 def predict(
-    model: Annotated[Path, typer.Argument(help="Folder of a trained decoder.")],
+    model: Annotated[
+        Path, typer.Argument(help="Folder of a trained decoder, or a fitted model (.json).")
+    ],
     history: Annotated[Path, typer.Argument(help="Features of one object: an .npz file.")],
     words: Annotated[Path, o.option("Vocabulary: an .npz with features.")],
     seed: Annotated[
@@ -165,7 +199,7 @@ def predict(
     ] = None,
     output: Annotated[Path | None, o.option("A .json file.", "--output", "-o")] = None,
 ) -> None:
-    """Print the windows that a trained decoder finds in a history."""
+    """Print the windows that a trained decoder or a fitted model finds in a history."""
     from dejacue_paper.cli import learn as command
 
     command.predict(model, history, words, seed, output)

@@ -1,4 +1,4 @@
-"""``dejacue learn``: train a decoder with labels, score it, predict windows with it."""
+"""``dejacue learn``: train a decoder with labels, score it, print the windows it finds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
-from dejacue.cli.tables import Bars, note, say_written, show, show_tables, timeline_table
+from dejacue.cli.tables import Bars, note, notes, say_written, show_tables, timeline_table
 from dejacue.errors import Cancelled, InputError, counted, need, unknown
 from dejacue.method.localization import locate
 from dejacue.records import History, Vocabulary, Window
@@ -22,6 +22,7 @@ from dejacue_paper.learn.decoders import DECODERS, REMEDY
 from dejacue_paper.method.windows import description_windows
 
 if TYPE_CHECKING:
+    from dejacue.method.readout import Readout
     from dejacue_paper.learn.decoders.training import Training
 
 GROUPS = ("development", "seven", "vost")
@@ -170,16 +171,26 @@ def _windows(entry: Any, readout: str) -> Any:
 
 
 def predict(model: Path, history: Path, words: Path, seed: int | None, output: Path | None) -> None:
-    need("torch", REMEDY)
-    from dejacue_paper.learn.decoders.readout import Decoder
-
     if output is not None:
         check_place(output)
-    timeline = locate(
-        read_history(history), read_vocabulary(words), readout=Decoder.read(model, seed)
-    )
+    readout = _readout(model, seed)
+    timeline = locate(read_history(history), read_vocabulary(words), readout=readout)
     if output is not None:
         write_timelines(output, [timeline])
         say_written(output)
         return
-    show("table", None, lambda: [timeline_table(timeline)], lambda: "", lambda: "")
+    show_tables(timeline_table(timeline))
+    notes(*timeline.notes)
+
+
+def _readout(model: Path, seed: int | None) -> Readout:
+    """Return the readout of a folder that ``train`` wrote, or of a file that ``fit`` wrote."""
+    if not model.is_file():
+        from dejacue_paper.learn.decoders.readout import Decoder
+
+        return Decoder.read(model, seed)
+    from dejacue_paper.learn.calibrated import Calibrated
+
+    if seed is not None:
+        raise InputError("a fitted model has no seeds", file=model, field="seed", value=seed)
+    return Calibrated.read(model)

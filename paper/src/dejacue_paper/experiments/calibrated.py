@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dejacue.evaluation import METRICS
-from dejacue.learn.calibrated import RIDGE, Calibrated, Fitted, fit
 from dejacue_paper.experiments.corpus import Benchmark, Corpus
 from dejacue_paper.experiments.table import (
     FAMILY,
@@ -20,6 +19,7 @@ from dejacue_paper.experiments.table import (
     paired_values,
     with_intervals,
 )
+from dejacue_paper.learn.calibrated import RIDGE, Calibrated, Fitted, fit
 
 THREE = ("vocabulary", "absolute", "dual")
 WEAK = "3 weights, published evidence, a weak ridge"

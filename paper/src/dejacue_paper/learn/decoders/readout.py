@@ -26,7 +26,7 @@ def _loaded(path: str, seed: int | None, changed: int) -> tuple[Any, Any]:
 
 
 @dataclass(frozen=True)
-class Learned(Readout):
+class Decoder(Readout):
     """The windows of a decoder that was trained with labels; it reads words and frames itself.
 
     path   the folder that ``dejacue learn train`` wrote
@@ -37,6 +37,16 @@ class Learned(Readout):
     seed: int | None = None
     changed: int = 0
     name: ClassVar[str] = "decoder"
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str], seed: int | None = None) -> Decoder:
+        """Read the readout from the folder that ``dejacue learn train`` wrote."""
+        need("torch", REMEDY)
+        from dejacue_paper.learn.decoders.checkpoint import WEIGHTS, load
+
+        folder = Path(path).expanduser()
+        load(folder, seed)  # what is wrong with it is said here
+        return cls(str(folder), seed, (folder / WEIGHTS).stat().st_mtime_ns)
 
     def find_one(self, view: View) -> Answers:
         from dejacue_paper.learn.decoders.reading import UnlabelledHistory, predict
@@ -51,17 +61,3 @@ class Learned(Readout):
     def notes(self, history: History) -> tuple[Note, ...]:
         text = "windows of a learned decoder: its scores compare windows, not frames"
         return (Note(text, "information"),)
-
-
-class Decoder:
-    """Reads trained decoders."""
-
-    @staticmethod
-    def read(path: str | os.PathLike[str], seed: int | None = None) -> Learned:
-        """Read the readout from the folder that ``dejacue learn train`` wrote."""
-        need("torch", REMEDY)
-        from dejacue_paper.learn.decoders.checkpoint import WEIGHTS, load
-
-        folder = Path(path).expanduser()
-        load(folder, seed)  # what is wrong with it is said here
-        return Learned(str(folder), seed, (folder / WEIGHTS).stat().st_mtime_ns)

@@ -18,6 +18,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar, get_type_hints
 
@@ -136,6 +137,28 @@ def features_of(view: View, names: Sequence[str]) -> NDArray[np.float64]:
     return np.clip(np.stack(tables, axis=2), -MAX_EVIDENCE, MAX_EVIDENCE)
 
 
+def largest_sum(responses: NDArray[np.float64], run_offsets: NDArray[np.int64]) -> Positions:
+    """Return the window of every row with the highest sum, over all lengths, and that sum: O(N).
+
+    From prefix sums P, the best window that starts at a ends where P is highest from there on.
+    """
+    start, end = np.empty((2, len(responses)), np.int64)
+    score = np.empty(len(responses))
+    for q, row in enumerate(responses):
+        parts = []
+        for first, last in pairwise(run_offsets.tolist()):
+            prefix = s.prefix_sums(row[None, first:last])[0]
+            ahead = np.maximum.accumulate(prefix[:0:-1])[::-1]  # highest at or after each end
+            parts.append((first, prefix, ahead - prefix[:-1]))
+        threshold = s.tie_threshold(max(float(best.max()) for _, _, best in parts))
+        first, prefix, best = next(part for part in parts if part[2].max() >= threshold)
+        a = int(np.argmax(best >= threshold))
+        sums = prefix[a + 1 :] - prefix[a]
+        b = a + int(np.argmax(sums >= threshold))
+        start[q], end[q], score[q] = first + a, first + b, sums[b - a]
+    return start, end, score
+
+
 @dataclass(frozen=True)
 class Fitted:
     """A record of what a model was fitted on, with cross-validated scores by component.
@@ -250,7 +273,7 @@ class Calibrated(Readout):
         """Return the positions of the best window of each row, and its score."""
         cuts = self.bounds(view.history)
         if self.rule == "sum":
-            return s.largest_sum(odds, cuts)
+            return largest_sum(odds, cuts)
         return view.engine.search(np.ascontiguousarray(odds), cuts, odds.shape[1])
 
     def bounds(self, history: History) -> NDArray[np.int64]:
@@ -281,7 +304,7 @@ class Calibrated(Readout):
         """Return the best window of a part of a row, where that speaks for the state."""
         part, cuts = np.ascontiguousarray(row[None, first:end]), np.array([0, end - first])
         if self.rule == "sum":
-            windows = s.largest_sum(part, cuts)
+            windows = largest_sum(part, cuts)
         else:
             windows = view.engine.search(part, cuts, len(row))
         start, last, score = (column[0] for column in windows)

@@ -1,56 +1,34 @@
-"""``dejacue learn``: fit readouts to labels."""
+"""``dejacue learn fit``: fit a readout to labels."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
 from rich.table import Table
 
 import dejacue
-from dejacue.cli import options as o
 from dejacue.cli.tables import make_table, notes, say, say_written, show_tables
 from dejacue.errors import InputError, in_file
 from dejacue.sources.atomic import check_place
 
 if TYPE_CHECKING:
-    from dejacue.learn.calibrated import Calibrated, Fitted, Pair
     from dejacue.records import History
+    from dejacue_paper.learn.calibrated import Calibrated, Fitted, Pair
 
 USAGE = "dejacue learn fit FINDING… REFERENCES.json -o MODEL.json"
 
-learn = typer.Typer(cls=o.Group, help="Fit readouts to labels.", no_args_is_help=True)
 
-
-@learn.command()
 def fit(
-    files: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="FINDINGS... REFERENCES",
-            help="Folders of findings (or, with --words, histories or a store), then the true "
-            "windows of some of their states.",
-            show_default=False,
-        ),
-    ],
-    output: Annotated[Path, o.output("The model, a .json file.")],
-    words: Annotated[Path | None, o.option("Descriptions for histories (.npz) or a store.")] = None,
-    features: Annotated[
-        str | None,
-        o.option(
-            "Evidence to weight: vocabulary,absolute,dual,sibling,share,margin,contrast "
-            "(default: chosen by cross-validation)."
-        ),
-    ] = None,
-    rule: Annotated[
-        str | None, o.option("sum or contrast (default: chosen by cross-validation).")
-    ] = None,
-    encoder: o.EncoderName = None,
+    files: Sequence[Path],
+    output: Path,
+    words: Path | None,
+    features: str | None,
+    rule: str | None,
+    encoder: str | None,
 ) -> None:
-    """Fit a few weights to labels, and report whether they beat contrast."""
-    from dejacue.learn import calibrated
+    from dejacue_paper.learn import calibrated
 
     if len(files) < 2:
         raise InputError(f"give the findings, then the references: {USAGE}", field="files")

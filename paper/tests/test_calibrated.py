@@ -13,15 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dejacue import Finding, History, InputError, Reference, Vocabulary, locate
-from dejacue.learn import Calibrated, calibrated, fit
-from dejacue.learn.calibrated import FEATURES, NOT_AHEAD
 from dejacue.method import LiveReading, Window
 from dejacue.method.localization import analyse
-from dejacue.method.scan import largest_sum
 from dejacue.sources.files import write_history, write_vocabulary
 from dejacue.sources.results import write_references
 from dejacue.store import Store
 from dejacue_paper import generate
+from dejacue_paper.learn import calibrated
+from dejacue_paper.learn.calibrated import FEATURES, NOT_AHEAD, Calibrated, fit, largest_sum
 
 EVERY = tuple(FEATURES)
 
@@ -450,13 +449,16 @@ def test_the_command_fits_a_store_and_a_model_is_a_readout(dejacue, files, cups)
     )
     assert ran.code == 0, ran.err
     assert "not ahead of contrast" in ran.out
-    result = dejacue("find", files / "generated-0.npz", "-v", words, "-r", model, "-f", "json")
+    found, predict = files / "found.json", ("learn", "predict", model, files / "generated-0.npz")
+    result = dejacue(*predict, "--words", words, "-o", found)
     assert result.code == 0, result.err
-    assert json.loads(result.out)["settings"]["readout"]["name"] == "calibrated"
-    assert "not recommended" in result.err + result.out
-    asked = dejacue("store", "query", files / "store", "-v", words, "-r", model, "--jsonl")
-    assert asked.code == 0, asked.err
-    assert len(asked.out.splitlines()) == 6 * 4  # each description has its own window
+    (timeline,) = json.loads(found.read_text())
+    assert timeline["settings"]["readout"]["name"] == "calibrated"
+    assert "not recommended" in dejacue(*predict, "--words", words).err
+    assert "no seeds" in dejacue(*predict, "--words", words, "--seed", 1).err
+    with Store.open(files / "store") as store:
+        answers = store.query(cups[0][0].vocabulary, readout=Calibrated.read(model))
+        assert len(list(answers)) == 6 * 4  # each description has its own window
 
 
 def test_the_command_refuses_in_one_sentence(dejacue, files, cups) -> None:
@@ -501,6 +503,6 @@ def test_the_command_refuses_in_one_sentence(dejacue, files, cups) -> None:
     ran = dejacue("find", files / "findings" / "generated-0", "--encoder", "minni")
     assert ran.code == 2
     assert "so encoder has no effect" in ran.err
-    ran = dejacue("find", files / "generated-0.npz", "-v", files / "cup.npz", "-r", true)
-    assert ran.code != 0
+    ran = dejacue("learn", "predict", true, files / "generated-0.npz", "--words", files / "cup.npz")
+    assert ran.code == 2
     assert "dejacue.calibrated/1" in ran.err
