@@ -26,7 +26,6 @@ def test_they_are_run_by_name():
     names = [name for name in ON_REQUEST if not name.startswith("rendered")]
     assert set(names) == {
         "beyond-retrieval",
-        "beyond-looks",
         "beyond-rendered",
         "beyond-missing",
         "beyond-settings",

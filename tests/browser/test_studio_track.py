@@ -114,31 +114,19 @@ def test_a_box_that_stays_is_corrected_and_found(address, desk, workspace) -> No
 
 
 @pytest.mark.long
-def test_fewer_looks_are_chosen_and_windows_are_seen_while_the_encoder_looks(
-    workspace, desk, monkeypatch
-) -> None:
+def test_windows_are_seen_while_the_encoder_works(workspace, desk, monkeypatch) -> None:
     monkeypatch.setattr(_encode, "EVERY_S", 0.0)
     monkeypatch.setattr(_encode, "MAX_SHARE", math.inf)
     slow = Slow(after=9)
     with served(workspace) as address:
         user = desk(address)
-        page, user.expected = user.page, "503"  # the words of siglip2 cannot be checked here
+        page = user.page
         user.open(SCENE)
         user.shows(0)
-        looks = page.get_by_label("Looks of the encoder")
-        encoder = page.get_by_label("Encoder", exact=True)
-        auto = "[...document.querySelectorAll('select')].some((list) => list.value === 'auto')"
-        assert looks.input_value() == "all"  # mini is quick
-        encoder.fill("siglip2:int8")
-        user.until(f"() => {auto}")
         name_states(user, ("empty", "drained cup"), ("full", "filled up cup"))
-        page.get_by_role("button", name="This frame shows empty").click()
-        user.until(f"() => !{auto}")  # all, with a frame that shows a state
         page.get_by_label("Tracker").select_option("fixed region")
         at = stage_at(user, 192)
         user.drag(at(40, 30), at(150, 130))
-        encoder.fill("")
-        looks.select_option("auto")
         monkeypatch.setattr(Studio, "encoder", lambda self, name=None: slow)
         page.get_by_role("button", name="Track and find").click()
         page.locator(".strip .note", has_text="preliminary").wait_for()
@@ -151,7 +139,6 @@ def test_fewer_looks_are_chosen_and_windows_are_seen_while_the_encoder_looks(
         expected = [f"{interval.start} – {interval.end}" for interval in finding.timeline["full"]]
         user.has("full", *expected[:1])
         page.context.close()
-    assert 0 < finding.history.seen.sum() < 60
 
 
 @pytest.mark.long

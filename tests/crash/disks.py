@@ -33,7 +33,6 @@ from crash import (
     MASKS,
     SCENARIOS,
     STORED,
-    VIDEO,
     WORDS,
     Scenario,
     differences,
@@ -58,7 +57,6 @@ READ_ONLY = (
 )
 WRITERS = (  # beside those that crash.py kills
     Scenario("find, strip", f"find {FEW} {MASKS} --object 1 {WORDS} --strip -o out"),
-    Scenario("find, looks", f"find {VIDEO} {MASKS} --object 1 {WORDS} --looks 12 -o out"),
     *(
         Scenario(f"find, {suffix}", f"find ../x.npz {WORDS} -o new/out{suffix}")
         for suffix in (".csv", ".eaf", ".otio", ".parquet", ".vtt")

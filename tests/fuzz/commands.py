@@ -54,7 +54,6 @@ LIKELY: dict[str, list[str]] = {
     "mark": ["a=1", "b=3-4", "none=2", "a=0.2s"],
     "like": ["finding", "x.npz"],
     "object_name": ["cup"],
-    "looks": ["auto", "all", "4"],
     "stream": ["0", "1"],
     "device": ["cpu"],
     "at": ["1", "0.2s"],

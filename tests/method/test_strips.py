@@ -265,8 +265,6 @@ def test_without_words_marks_name_the_states(tmp_path, dejacue, monkeypatch):
     scene = ("find", cup / "scene.mp4", "--masks", cup / "Annotations", "--encoder", "mini")
     ran = dejacue(*scene, "--mark", "full=3-5", "--mark", "none=12", "-o", out)
     assert (ran.code, out.exists()) == (2, False)  # a single state, refused before the work
-    ran = dejacue(*scene, "--strip", "--looks", "auto", "-o", out)
-    assert (ran.code, out.exists()) == (2, False)  # by what are frames to be chosen?
     ran = dejacue(*scene, "--strip", "-o", out)
     assert (ran.code, (out / "strip.png").is_file()) == (0, True), ran.err
     assert not (out / "finding.json").exists()

@@ -83,10 +83,9 @@ def test_reading_answers_takes_a_small_share_of_the_time():
     assert len(watcher.answers) == 3
 
 
-@pytest.mark.parametrize("looks", ["all", "auto"])
-def test_watching_gives_preliminary_answers_and_does_not_change_the_last(cup, looks):
+def test_watching_gives_preliminary_answers_and_does_not_change_the_last(cup):
     watcher = Watcher()
-    watched, unwatched = cup(looks=looks, progress=watcher), cup(looks=looks)
+    watched, unwatched = cup(progress=watcher), cup()
     assert len(watcher.answers) > 1
     for timeline in watcher.answers:
         assert timeline.notes[0].startswith("preliminary")
@@ -108,25 +107,18 @@ def test_answers_do_not_wait_for_the_frames_that_show_a_state(cup):
     assert [i.window for i in watched] == [i.window for i in unwatched]
 
 
-@pytest.mark.parametrize("looks", ["all", "auto"])
-def test_what_was_known_when_it_was_stopped_goes_with_the_error(cup, tmp_path, looks):
+def test_what_was_known_when_it_was_stopped_goes_with_the_error(cup, tmp_path):
     with refused(Cancelled) as caught:
-        cup(looks=looks, progress=Watcher(stop_after=1), folder=tmp_path)
+        cup(progress=Watcher(stop_after=1), folder=tmp_path)
     (finding,) = caught.value.preliminary
     assert finding.warnings[0].startswith("preliminary")
     assert finding.warnings[0].severity == "doubtful"
     finding.write(tmp_path)  # as the command does
     assert Finding.read(tmp_path).timeline.notes[0] == finding.warnings[0]
-    whole = cup(looks=looks, folder=tmp_path)
-    alone = cup(looks=looks)
+    whole = cup(folder=tmp_path)
+    alone = cup()
     assert np.array_equal(whole.history.features, alone.history.features)
     assert not any(note.startswith("preliminary") for note in whole.timeline.notes)
-
-
-def test_stopped_before_an_answer_there_is_none(cup):
-    with refused(Cancelled) as caught:
-        cup(looks="auto", progress=Watcher(stop_after=0))
-    assert caught.value.preliminary == ()
 
 
 def test_a_command_that_is_stopped_writes_whole_files_and_ends_with_130(

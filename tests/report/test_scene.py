@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -120,7 +119,6 @@ class SceneDocument(msgspec.Struct, forbid_unknown_fields=True):
     video: str | None
     axis: Range
     observed: list[Run]
-    seen: list[Run] | None
     times: Knots | None
     source: Knots | None
     zero: str
@@ -243,7 +241,6 @@ def test_what_was_not_chosen_is_null() -> None:
     unknown = (
         "object",
         "video",
-        "seen",
         "times",
         "source",
         "presence",
@@ -416,10 +413,3 @@ def test_packing_keeps_bits() -> None:
     for kind, values in (("f32", [0.1, -2e30]), ("f64", [0.1, 2.0**53]), ("i32", [-5, 2**31 - 1])):
         back = unpacked(packed(np.array(values), kind))
         assert back.tolist() == np.array(values).astype(back.dtype).tolist()
-
-
-def test_frames_that_the_encoder_saw_are_listed_where_it_did_not_see_all() -> None:
-    made = generate(3, frames=20)
-    history = replace(made.history, made_with={"seen": "0:1 4:3 19:1"})
-    drawn = checked(scene(history, locate(history, made.vocabulary)))
-    assert drawn["seen"] == [[0, 0], [4, 6], [19, 19]]

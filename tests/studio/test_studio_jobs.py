@@ -190,18 +190,6 @@ def test_a_cancelled_job_keeps_what_it_did_and_goes_on(studio, client, monkeypat
     assert states == ["done", "stopped"]  # the one that went on is not listed twice
 
 
-def test_fewer_looks_are_offered_of_encoders_that_are_slow_on_a_cpu(client, monkeypatch) -> None:
-    def offered(name: str) -> str:
-        return client.get("/api/jobs/looks", params={"encoder": name}).json()["looks"]
-
-    monkeypatch.setattr("dejacue.pipeline.job.may_be_accelerated", lambda: True)
-    slow = "siglip2:int8", "siglip2-large", "hf:openai/clip-vit-base-patch32"
-    for there in (False, True):
-        monkeypatch.setattr("dejacue.pipeline.job.accelerated", lambda there=there: there)
-        assert [offered(name) for name in ("mini", "lite", "what is typ")] == ["all"] * 3
-        assert [offered(name) for name in slow] == ["auto", *["all" if there else "auto"] * 2]
-
-
 def test_words_alone_are_refused_of_an_encoder_that_knows_none(studio, client, monkeypatch) -> None:
     answer = client.post("/api/jobs", json={**FIND, "folder": "made", "encoder": "lite"})
     assert answer.status_code == 400
@@ -217,15 +205,12 @@ def test_words_alone_are_refused_of_an_encoder_that_knows_none(studio, client, m
     assert (answer.status_code, "knows no words" in answer.json()["detail"]) == (400, True)
 
 
-@pytest.mark.parametrize("looks", ["all", "auto"])
-def test_a_job_shows_an_answer_before_the_encoder_has_seen_all(
-    studio, client, monkeypatch, looks
-) -> None:
+def test_a_job_shows_an_answer_before_the_encoder_has_seen_all(studio, client, monkeypatch) -> None:
     monkeypatch.setattr(_encode, "EVERY_S", 0.0)
     monkeypatch.setattr(_encode, "MAX_SHARE", math.inf)
     slow = Slow(after=9)  # more than a first batch, and no less than the coarse grid
     monkeypatch.setattr(studio, "encoder", lambda name=None: slow)
-    job = start_job(client, **FIND, folder="made", looks=looks)
+    job = start_job(client, **FIND, folder="made")
     assert slow.at_work.wait(600)
     answer = client.get(f"/api/jobs/{job['id']}").json()["answer"]
     assert answer["notes"][0]["text"].startswith("preliminary")
@@ -233,9 +218,6 @@ def test_a_job_shows_an_answer_before_the_encoder_has_seen_all(
     slow.go_on.set()
     done = wait_for_end(client, job)
     assert (done["state"], done["answer"]) == ("done", None)
-    history = Finding.read(studio.workspace.root / "made").history
-    assert (slow.images == int(history.seen.sum()) < 60) is (looks == "auto")
-    assert client.get("/api/findings/made/info").json()["looks"] == looks
 
 
 def test_progress_comes_as_events_that_end_with_the_job(studio, client) -> None:
@@ -264,7 +246,6 @@ def test_progress_comes_as_events_that_end_with_the_job(studio, client) -> None:
         ({"vocabulary": None}, "give the states"),
         ({"vocabulary": None, "states": {"one": ["cup"]}}, "at least two alternatives"),
         ({"vocabulary": "no.yaml"}, 'no vocabulary "no.yaml"'),
-        ({"looks": "0"}, "no number of frames to look at"),
         ({"masks": None, "prompts": [{"frame": 0}]}, "a prompt needs either a box or a point"),
     ],
 )

@@ -129,13 +129,6 @@ def find(
     stream: o.Stream = None,
     encoder: o.EncoderName = None,
     device: o.Device = None,
-    looks: Annotated[
-        str,
-        o.method_option(
-            "Frames that the encoder sees: all; auto, as many as the answer needs; 40 or 25%, at "
-            "most so many."
-        ),
-    ] = "all",
     readout: o.ReadoutName = "contrast",
     settings: Annotated[
         o.Texts,
@@ -215,7 +208,6 @@ def find(
             options=tracker_options,
         ),
         encoder=encoder,
-        looks=looks,
     )
     reading = ReadOptions(
         readout=chosen,

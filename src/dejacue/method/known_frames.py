@@ -28,11 +28,11 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dejacue.errors import InputError
 from dejacue.method import _labelling as labelling
 from dejacue.method.kernel import Labelling, Ragged
-from dejacue.method.looks import Rows, neighbours
 from dejacue.records import History, Vocabulary
 from dejacue.records.arrays import Flags, Floats, Ints
 from dejacue.records.example import NONE, Example
@@ -40,6 +40,7 @@ from dejacue.records.example import NONE, Example
 if TYPE_CHECKING:
     from dejacue.method.readout import View
 
+Rows = NDArray[np.float32]
 Smoothing = tuple[Ints, Floats]  # where stretches begin, and weights by distance
 ROUNDS = 4  # of labelling; more change next to nothing
 TIME, CONSTANT = 1.0, 0.5  # prior variances of the parts of f; that of looks: ``looks_weight``
@@ -282,44 +283,21 @@ def looks_weight(history: History) -> float:
 
 def _coherence(history: History) -> float:
     """Return 1 − half the mean squared step between neighbouring frames over the mean square of
-    all frames around their mean: 0 for noise, near 1 for looks that change rarely.
-
-    Rows that were filled in are smoother than any that were seen: only these count.
-    """
+    all frames around their mean: 0 for noise, near 1 for looks that change rarely."""
     known: float | None = history.derived.get("coherence")
     if known is None:
-        seen, is_seen = history, _seen(history)
-        if not is_seen.all():
-            seen = History(history.features[is_seen], history.frames[is_seen])
-        apart = np.diff(seen.frames)
-        total = 1.0 - float(seen.mean_direction @ seen.mean_direction)
+        apart = np.diff(history.frames)
+        total = 1.0 - float(history.mean_direction @ history.mean_direction)
         known = 0.0
         if len(apart) and total > 1e-9:
             is_nearest, chunk, squares = apart == apart.min(), 1024, 0.0
             for first in range(0, len(apart), chunk):
-                rows = seen.features[first : first + chunk + 1].astype(np.float32, copy=False)
-                near = _lengths(seen)[first : first + chunk + 1]
+                rows = history.features[first : first + chunk + 1].astype(np.float32, copy=False)
+                near = _lengths(history)[first : first + chunk + 1]
                 cosines = _dots(rows[:-1], rows[1:]) / (near[:-1] * near[1:])
                 squares += float((2 - 2 * cosines)[is_nearest[first : first + chunk]].sum())
             known = 1 - squares / int(is_nearest.sum()) / 2 / total
         history.derived["coherence"] = known
-    return known
-
-
-def _seen(history: History) -> Flags:
-    """Return (N,): whether the encoder saw the frame, or another with which it shares a look.
-
-    Before the first look and after the last, rows repeat it, and nothing is known of them.
-    """
-    known: Flags | None = history.derived.get("seen or shared")
-    if known is None:
-        known = history.seen
-        if not known.all():
-            rows, at = history.features, np.arange(len(history))
-            before, after = neighbours(known)
-            same = (rows == rows[before]).all(axis=1) | (rows == rows[after]).all(axis=1)
-            known = known | same & (before <= at) & (at <= after)
-        history.derived["seen or shared"] = known
     return known
 
 
@@ -377,7 +355,7 @@ def likeness(view: View, at: Ints, smoothing: Smoothing) -> Floats:
 
 
 def moments_of(history: History, at: Sequence[int], smoothing: Smoothing) -> Floats:
-    """Return x of these positions, (E, d); where the encoder saw the frame, of seen ones alone."""
+    """Return x of these positions, (E, d)."""
     cuts, weights = smoothing
     frames, positions, width = history.frames, np.asarray(at), len(weights)
     stretch = np.searchsorted(cuts, positions, side="right")
@@ -385,13 +363,9 @@ def moments_of(history: History, at: Sequence[int], smoothing: Smoothing) -> Flo
     end = np.searchsorted(frames, frames[positions] + width)
     bounds = zip(np.maximum(first, cuts[stretch - 1]), np.minimum(end, cuts[stretch]), strict=True)
     moments, lengths = np.empty((len(at), history.dimension)), _lengths(history)
-    seen = _seen(history)
-    partly = not seen.all()
     for row, (low, high) in enumerate(bounds):
         rows = history.features[low:high].astype(np.float32, copy=False)
         share = weights[np.abs(frames[low:high] - frames[at[row]])]
-        if partly and seen[at[row]]:
-            share = share * seen[low:high]
         at_unit_length = (share / lengths[low:high]).astype(np.float32)
         moments[row] = at_unit_length @ rows / share.sum()
     moments -= history.mean_direction

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
@@ -19,7 +18,6 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from dejacue.errors import Cancelled, InputError, StrPath
-from dejacue.method.looks import ALL, Looks
 from dejacue.pipeline.job import Job
 from dejacue.pipeline.where import NOTHING_SAVED, Observed
 from dejacue.progress import Progress, silent
@@ -42,14 +40,6 @@ from dejacue.sources.findings import (
     write_pictures,
 )
 from dejacue.sources.frames import open_frames
-from dejacue.sources.looking import (
-    LookPlan,
-    answers,
-    crops_path,
-    look_at_video,
-    look_further,
-    saw_note,
-)
 from dejacue.sources.partial import PartialRows
 from dejacue.sources.video import Frame, Video
 
@@ -95,18 +85,12 @@ class PreliminaryAnswers:
     ) -> None:
         self._progress, self._read, self._clock = progress, read, clock
         self._next_s = clock() + EVERY_S
-        self._histories: dict[str, History] = {}
         self._so_far: Callable[[], Mapping[str, History]] | None = None
 
     def see(self, so_far: Callable[[], Mapping[str, History]]) -> None:
         """Take note that more is encoded; ``so_far`` returns the histories of that."""
         self._so_far = so_far
         self._tell(so_far)
-
-    def show(self, history: History) -> None:
-        """Take a history of which the encoder saw a part."""
-        self._histories[history.id] = history
-        self._tell(lambda: {history.id: history})
 
     @property
     def wanted(self) -> bool:
@@ -116,7 +100,7 @@ class PreliminaryAnswers:
     @property
     def histories(self) -> dict[str, History]:
         """Return the histories of all that is known now."""
-        return {**({} if self._so_far is None else self._so_far()), **self._histories}
+        return {} if self._so_far is None else dict(self._so_far())
 
     def _tell(self, histories: Callable[[], Mapping[str, History]]) -> None:
         """Give the answers, if the last ones were given a while ago."""
@@ -145,13 +129,6 @@ def words_so_far(
         return vocabulary
     examples = (*vocabulary.elsewhere, *facts, *pictures)
     return replace(vocabulary, examples=examples, changes=changes)
-
-
-def check_all_looks(job: Job) -> None:
-    """Refuse a job in which the encoder is to see a part of the frames, chosen by nothing."""
-    if Looks.of(job.looks) is not None:
-        problem = f'looks "{job.looks}": which frames are needed depends on words or examples'
-        raise InputError(problem, field="looks", value=job.looks, remedy=f'use looks="{ALL}"')
 
 
 def pictures_of_examples(
@@ -193,7 +170,6 @@ def encode(
     output: StrPath | None = None,
     pictures: bool = True,
     progress: Progress = silent,
-    plan: LookPlan | None = None,
     preview: PreliminaryAnswers | None = None,
 ) -> dict[str, Encoded]:
     """Return the histories of a job by id.
@@ -203,12 +179,9 @@ def encode(
              made from fewer
     output   a folder, or the .npz file of a single history: what is up to date is reused, and what
              a stopped run has encoded; None: nothing is written
-    plan     what the histories have to answer, where the encoder is to see a part of the frames
     preview  is shown what is known on the way to an answer; without one, a folder with the finding
              of other histories is refused, since nothing would take its place
     """
-    if plan is None:
-        check_all_looks(job)
     observed = observed or job.observe(None, output, progress)
     encoder = encoder or job.load()
     info = EncoderInfo.of(encoder)
@@ -216,23 +189,10 @@ def encode(
     made_with = {name: history.made_with or {} for name, history in files.existing.items()}
     stride = job.stride_for(observed.video, info.pace if pace else None, made_with.values())
     observed = observed.thinned(stride)
-    unusable = missing_objects(observed, info, made_with)  # nothing of them can be used
-    answered = {n: m for n, m in made_with.items() if answers(files.existing[n], plan)}
-    missing = missing_objects(observed, info, answered)
+    missing = missing_objects(observed, info, made_with)
     reused = {
         name: history for name, history in files.existing.items() if name not in missing.objects
     }
-    further: dict[str, History] = {}
-    if plan is not None:
-        for name in missing.objects.keys() - unusable.objects.keys():
-            before, crops = files.existing[name], crops_path(files.paths[name])
-            history = look_further(before, crops, encoder, info, plan, progress)
-            if history is not None:  # its crops are kept
-                files.write(name, history)
-                further[name] = history
-    missing = replace(
-        missing, objects={n: ids for n, ids in missing.objects.items() if n not in further}
-    )
     if reused:
         paths = ", ".join(str(files.paths[name]) for name in reused)
         _log.info("reused %s: made from the same video, masks and options", paths)
@@ -243,9 +203,7 @@ def encode(
     warnings: list[Note] = []
     if missing.objects:
         watch = partial(_add_to, album) if pictures else None
-        new = _new_histories(
-            missing, encoder, info, files, bool(reused or further), watch, progress, plan, preview
-        )
+        new = _new_histories(missing, encoder, info, files, bool(reused), watch, progress, preview)
         warnings = [
             Note(
                 f"{observed.video.path}: {name} is never visible in these frames; left out",
@@ -256,7 +214,7 @@ def encode(
         ]
     elif files.partial is not None:
         files.partial.unlink(missing_ok=True)  # of a run that was killed when all was written
-    by_name = new | reused | further
+    by_name = new | reused
     histories = {name: by_name[name] for name in observed.objects if name in by_name}
     pictures_of: dict[str, Pictures] = {}
     if pictures:
@@ -354,7 +312,6 @@ def _new_histories(
     partly: bool,
     watch: Watch | None,
     progress: Progress,
-    plan: LookPlan | None = None,
     preview: PreliminaryAnswers | None = None,
 ) -> dict[str, History]:
     """Make the histories and, where they have files, write them."""
@@ -375,24 +332,13 @@ def _new_histories(
             "required": not partly,
             "watch": watch,
         }
-        inputs = video, observed.masks, encoder, observed.objects
-        if plan is None:
-            if preview is not None:
-                options["preview"] = preview.see
-            histories = build_histories(*inputs, **options)
-        else:
-            with contextlib.ExitStack() as stack:
-                crops = {name: crops_path(path) for name, path in files.paths.items()}
-                if not crops:
-                    folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-                    crops = {name: folder / f"{n}" for n, name in enumerate(observed.objects)}
-                histories = look_at_video(*inputs, plan, crops, **options)
+        if preview is not None:
+            options["preview"] = preview.see
+        histories = build_histories(video, observed.masks, encoder, observed.objects, **options)
     except (KeyboardInterrupt, Cancelled):
         raise _cancelled(place, count_saved(), video.length, len(observed.objects)) from None
     for name, history in histories.items():
         files.write(name, history)
-        if name in files.paths and plan is None:
-            crops_path(files.paths[name]).unlink(missing_ok=True)  # of another history
     if place is not None:
         place.unlink(missing_ok=True)
     return histories
@@ -423,7 +369,6 @@ def history_warnings(history: History) -> list[Note]:
     if how_far := made_with.get(PRELIMINARY):
         text = f"preliminary: the search has not ended ({how_far})"
         warnings.append(Note(text, "doubtful"))
-    warnings += saw_note(history)
     if stride := made_with.get(FRAME_STEP):
         text = (
             f"only one in {stride} frames was used ({frames} in all), so that a CPU takes about as "

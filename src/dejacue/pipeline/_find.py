@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 from dejacue.errors import Cancelled, InputError, StrPath, in_file, named
 from dejacue.method._timelines import in_frames
 from dejacue.method.coordinates import Coordinates
-from dejacue.method.looks import ALL, Looks
 from dejacue.method.plan import Plan, ReadOptions
 from dejacue.method.readout import Readout
 from dejacue.method.strips import Strip
@@ -30,7 +29,6 @@ from dejacue.method.strips import marked as with_marks
 from dejacue.pipeline._encode import (
     Encoded,
     PreliminaryAnswers,
-    check_all_looks,
     encode,
     history_warnings,
     pictures_of_examples,
@@ -43,7 +41,6 @@ from dejacue.pipeline._readout import (
     MoreExamples,
     VocabularySource,
     apply_readout,
-    look_plan,
 )
 from dejacue.pipeline.finding import Finding, Like, check_teachers, read_teachers, teacher_notes
 from dejacue.pipeline.job import EncoderOptions, Job, VideoOptions, changed_options
@@ -111,7 +108,6 @@ def find(
     stream: int | None = None,
     encoder: Encoder | str | None = None,
     encoder_options: EncoderOptions | None = None,
-    looks: str | int = ALL,
     tracker: Tracker | str | None = None,
     tracker_options: TrackerOptions | None = None,
     detector: Detector | str | None = None,
@@ -147,8 +143,6 @@ def find(
     start … stream   which frames are used, as open_video takes them; with neither stride nor fps,
                   all or, of a slow encoder, about four a second (docs/video.md)
     encoder       a name or an Encoder (siglip2; with a history: the one that it was made with)
-    looks         frames that the encoder sees: all, in order; "auto": as many as the answer needs;
-                  40 or "25%": at most so many. What lies between is filled in
     readout       contrast, joint (every occurrence), published (the paper), …, or a readout object
     smoothing     of readouts other than contrast and joint, an odd number of frames
     top           windows per description (None: as many as suit the readout)
@@ -205,7 +199,6 @@ def _search(parameters: Mapping[str, Any]) -> Search:
         objects=p.objects,
         encoder=p.encoder,
         encoder_options=p.encoder_options or EncoderOptions(),
-        looks=p.looks,
     )
     teachers = read_teachers(p.like)
     if p.folder is not None:
@@ -259,11 +252,8 @@ class Search:
     def findings(self, single: bool = False) -> list[Finding]:
         """Return a finding for each object; ``single``: refuse several."""
         Plan.of(**self.readout_options)  # refuses what does not fit before anything is opened
-        Looks.of(self.job.looks)
         if self.saved is not None:
             return [self._of_saved(self.saved)]
-        if self.unnamed:
-            check_all_looks(self.job)
         return self._of_video(single)
 
     def marked(self, finding: Finding, strip: Strip, marks: Mapping[str | None, Any]) -> Finding:
@@ -286,7 +276,6 @@ class Search:
             place = in_file(source)
         unused = [*changed_options(job.sampling)]
         unused += ["object"] if job.objects not in (None, "all") else []
-        unused += ["looks"] if job.looks != ALL else []
         with place:
             if not isinstance(job.where, ByName) or job.where.names:
                 problem = "is a history, which needs no masks or boxes"
@@ -366,8 +355,7 @@ class Search:
             is_path = isinstance(self.source, str | os.PathLike)
             if words and self.pictures and is_path and self.job.sampling.stream is None:
                 pictures = with_interval_pictures(pictures, observed, history, timeline)
-            folder = None if self.folder is None else Path(self.folder)
-            return Finding(history, vocabulary, timeline, *pictures, doubts, warnings, made, folder)
+            return Finding(history, vocabulary, timeline, *pictures, doubts, warnings, made)
 
         def preliminary(history: History) -> Timeline:
             notes = history_warnings(history)
@@ -377,12 +365,9 @@ class Search:
 
         made = _provenance(self.job, observed, encoder)
         preview = PreliminaryAnswers(progress, preliminary)
-        plan = None
         examples: dict[str, list[Example]] = {}
-        if words is not None:
-            plan = look_plan(job.looks, vocabulary, self.readout_options, preview.show)
-            if preview.wanted and plan is None:
-                examples = pictures_of_examples(vocabulary, observed, encoder)
+        if words is not None and preview.wanted:
+            examples = pictures_of_examples(vocabulary, observed, encoder)
         try:
             encoded = encode(
                 job,
@@ -392,7 +377,6 @@ class Search:
                 output=self.folder,
                 pictures=self.pictures,
                 progress=progress,
-                plan=plan,
                 preview=preview if words else None,
             )
         except Cancelled as error:

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from dejacue.errors import InputError, StrPath, in_file, named
 from dejacue.method.coordinates import check_pair
 from dejacue.method.localization import analyse
-from dejacue.method.looks import Looks
-from dejacue.method.plan import Plan, ReadOptions
+from dejacue.method.plan import ReadOptions
 from dejacue.method.teaching import Confirmed, taught
 from dejacue.pipeline.job import EncoderOptions
 from dejacue.records import History, Note, Timeline, Vocabulary
@@ -31,7 +27,6 @@ from dejacue.sources.encoders import (
 from dejacue.sources.encoders.base import encode_vocabulary
 from dejacue.sources.examples import resolved, unseen
 from dejacue.sources.files import by_file, read_vocabulary
-from dejacue.sources.looking import LookPlan
 
 Examples = Mapping[str | None, Any]
 VocabularySource = Vocabulary | Mapping[str, Any] | Sequence[str] | StrPath
@@ -171,35 +166,6 @@ class LoadedVocabulary:
                 warnings = (Note(f"{UNKNOWN_WORDS}{', '.join(strange)}", "doubtful"),)
         templates = self.options.templates or "ensemble"
         return encode_vocabulary(vocabulary, encoder, templates=templates), warnings
-
-
-def look_plan(
-    looks: str | int,
-    vocabulary: Vocabulary,
-    options: ReadOptions,
-    show: Callable[[History], object] = lambda history: None,
-) -> LookPlan | None:
-    """Return what the encoder has to see frames for; None: all of them, whatever is asked."""
-    budget = Looks.of(looks)
-    if budget is None:
-        return None
-    plan = Plan.of(**options)
-
-    def read(history: History) -> Timeline:
-        check_pair(history, vocabulary)
-        return plan.analyse(plan.view(history, vocabulary))
-
-    def marks(history: History) -> list[int]:
-        spans = [fact.positions(history) for fact in vocabulary.facts]
-        ends = [at for first, end in spans if first < end for at in (first, end - 1)]
-        return [*ends, *(change.change_at(history) for change in vocabulary.changes)]
-
-    words = dict(vocabulary.states), vocabulary.facts, vocabulary.changes
-    how = plan.coordinates.name, plan.readout.name, plan.readout.settings()
-    key = hashlib.sha256(repr((words, how)).encode())
-    for features in (vocabulary.features, *(e.features for e in vocabulary.examples)):
-        key.update(b"" if features is None else np.ascontiguousarray(features).tobytes())
-    return LookPlan(budget, read, marks, key.hexdigest()[:16], show)
 
 
 def apply_readout(

@@ -16,7 +16,6 @@ import numpy as np
 
 from dejacue.errors import InputError, StrPath, shortened, unknown
 from dejacue.method.contrast import Contrast
-from dejacue.method.looks import ALL
 from dejacue.method.plan import READOUTS, Plan, ReadOptions, readout_from
 from dejacue.method.questions import Question, next_question
 from dejacue.method.readout import Readout
@@ -29,25 +28,21 @@ from dejacue.pipeline._readout import (
     MoreExamples,
     VocabularySource,
     apply_readout,
-    look_plan,
 )
 from dejacue.pipeline.by_name import OBJECTS_PICTURE, read_search
 from dejacue.pipeline.job import EncoderOptions
 from dejacue.records import History, Interval, Note, Timeline, Vocabulary, Window
 from dejacue.records.note import in_order
 from dejacue.sources.atomic import write_bytes, write_text
-from dejacue.sources.build import EncoderInfo
 from dejacue.sources.encoders import UNKNOWN_WORDS, Encoder, HasOrigin, encoder_name
 from dejacue.sources.findings import (
     Made,
     Parts,
     Pictures,
-    history_path,
     read_finding,
     write_finding,
 )
 from dejacue.sources.frames import open_frames
-from dejacue.sources.looking import ENCODER_SAW, LOOKS, answers, crops_path, look_further, saw_note
 from dejacue.sources.masks import sees_whole_picture
 
 if TYPE_CHECKING:
@@ -69,7 +64,6 @@ class Finding:
     thumbnails   frame → JPEG of the frame with the object outlined; crops: of the object alone
     doubts       (window in frames of the file, sentence): where the tracker may be wrong
     warnings     what a reader must know of how it was made, the most severe first
-    folder       where its history and the crops of it lie, if they are written
     """
 
     history: History
@@ -80,7 +74,6 @@ class Finding:
     doubts: tuple[tuple[Window, str], ...] = ()
     warnings: tuple[Note, ...] = ()
     made: Made = field(default_factory=Made)
-    folder: Path | None = None
 
     @property
     def thumbnail(self) -> bytes | None:
@@ -138,8 +131,7 @@ class Finding:
         examples: MoreExamples | None = None,
         **readout_options: Unpack[ReadOptions],
     ) -> Finding:
-        """Return the finding for other words or another readout; nothing is decoded again. Where
-        the encoder saw a part of the frames and their crops are kept, it sees what these need.
+        """Return the finding for other words or another readout; nothing is decoded again.
 
         encoder           for words; default: the one that the history was made with
         name              of the history, for error messages
@@ -160,37 +152,13 @@ class Finding:
         outdated += [] if encoded.elsewhere else [TAUGHT_BY]
         warnings = tuple(text for text in self.warnings if not text.startswith(tuple(outdated)))
         warnings += tuple(teacher_notes(examples.like if examples else (), self.history))
-        history = self._looked_further(encoded, readout_options, model or encoder, options)
-        if history is not self.history:
-            warnings = tuple(text for text in warnings if not text.startswith(ENCODER_SAW))
-            warnings += tuple(saw_note(history))
         return replace(
             self,
-            history=history,
             vocabulary=encoded,
-            timeline=apply_readout(history, encoded, readout_options, names=names),
+            timeline=apply_readout(self.history, encoded, readout_options, names=names),
             warnings=(*warnings, *new_warnings),
             made=replace(self.made, prompts=options.templates),
         )
-
-    def _looked_further(
-        self,
-        vocabulary: Vocabulary,
-        chosen: ReadOptions,
-        encoder: Encoder | str | None,
-        options: EncoderOptions,
-    ) -> History:
-        """Return the history, seen where other words need it, as far as its crops are kept."""
-        looks = (self.history.made_with or {}).get(LOOKS, ALL).partition(" ")[0]
-        plan = look_plan(looks, vocabulary, chosen)
-        if plan is None or self.folder is None or answers(self.history, plan):
-            return self.history
-        crops = crops_path(history_path(self.folder, self.history.id))
-        if not crops.is_file():
-            return self.history
-        model = options.load(encoder or encoder_name(self.history))
-        further = look_further(self.history, crops, model, EncoderInfo.of(model), plan)
-        return further or self.history
 
     def correct(
         self, examples: Examples | None = None, /, *, changes: Any = (), **states: Any
@@ -463,7 +431,7 @@ class Finding:
     def read(cls, folder: StrPath) -> Finding:
         """Read the folder that ``write`` has written."""
         history, words, timeline, pictures, doubts, warnings, made = read_finding(Path(folder))
-        return cls(history, words, timeline, *pictures, doubts, warnings, made, Path(folder))
+        return cls(history, words, timeline, *pictures, doubts, warnings, made)
 
     def __repr__(self) -> str:
         video = _from_here(self.made.video) or self.history.id

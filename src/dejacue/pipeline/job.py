@@ -7,12 +7,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from dejacue.errors import InputError, StrPath
-from dejacue.method.looks import ALL, AUTO
 from dejacue.pipeline.where import ByName, InMasks, MaskSource, Objects, Observed, Sight, Where
 from dejacue.progress import Progress, silent
 from dejacue.records.history import FRAME_STEP
-from dejacue.sources.catalogue import check_models, default_encoder, may_be_accelerated
-from dejacue.sources.encoders import FAMILIES, SIZES, VARIANTS, Encoder, accelerated, load_encoder
+from dejacue.sources.catalogue import check_models, default_encoder
+from dejacue.sources.encoders import Encoder, load_encoder
 from dejacue.sources.tracks.follow import TrackerOptions
 from dejacue.sources.video import Video, open_video
 
@@ -49,17 +48,6 @@ class EncoderOptions:
     def default_name(self) -> str:
         """Return which encoder is taken where none is named."""
         return default_encoder(self.backend, self.precision, self.device)
-
-    def offered_looks(self, encoder: str | None) -> str:
-        """Return what a person is offered first of an encoder: "auto" where it is given fewer
-        frames because it runs on a CPU, as far as its name tells; nothing is loaded."""
-        name = self.default_name if encoder in (None, "siglip2") else encoder
-        through_torch = name == "siglip2:torch" or name in SIZES or name.startswith(FAMILIES)
-        if not through_torch:
-            return AUTO if name == "siglip2" or name in VARIANTS else ALL
-        if self.device is not None:
-            return AUTO if self.device == "cpu" else ALL
-        return ALL if may_be_accelerated() and accelerated() else AUTO
 
     def check(self, encoder: Encoder | str | None) -> None:
         """Refuse, before anything is decoded, a default encoder whose weights are not here."""
@@ -99,7 +87,6 @@ class Job:
     objects       mask ids that are one object, a list of these for each of several, or a text as on
                   the command line ("1,2", "1+2"); "all": each is one; None: the only one
     encoder       a name or an Encoder (None: siglip2)
-    looks         frames that the encoder sees: "all", or what ``Looks.of`` takes
     id            of the history (default: the name of the video); those of several objects go on
                   with -1, -2+3 …
     """
@@ -110,7 +97,6 @@ class Job:
     objects: Objects = None
     encoder: Encoder | str | None = None
     encoder_options: EncoderOptions = USUAL_ENCODER
-    looks: str | int = ALL
     id: str | None = None
 
     def open(self, threads: int | None = None) -> Video:

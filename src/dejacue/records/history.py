@@ -30,7 +30,6 @@ LOOKED_AT = "frames"  # in made_with: how many frames were looked at, observed o
 COLUMNS = "columns"  # in made_with: which of its names are columns of a manifest, a line each
 PROBLEMS = "problems"  # in made_with: what was wrong with video and masks, a sentence a line
 MINI = "dejacue-mini@"  # how the identity of the encoder mini begins
-SEEN = "seen"  # in made_with: runs "first:count" of frames that an encoder saw, where not all were
 PRELIMINARY = "preliminary"  # in made_with: how far a search had come that did not end
 MEANINGLESS = "meaningless"  # in made_with: why nothing that is read from it has a meaning
 
@@ -94,8 +93,6 @@ class History(Derived):
                 problem = f"history {self.id}: made_with must map names to texts"
                 raise InputError(problem, field="made_with", value=self.made_with)
             check_names("history", **{str(key): text for key, text in self.made_with.items()})
-            if SEEN in self.made_with:
-                _ = self.seen  # refused here if it is no list of frames
 
     @classmethod
     def trusted(cls, **columns: Any) -> History:
@@ -225,20 +222,6 @@ class History(Derived):
         return int(text) if known else None
 
     @cached_property
-    def seen(self) -> NDArray[np.bool_]:
-        """Return (N,): whether the encoder saw the frame; rows of the others are filled in."""
-        text = (self.made_with or {}).get(SEEN)
-        if text is None:
-            return frozen(np.ones(len(self), bool))
-        try:
-            first, count = np.array([run.split(":") for run in text.split()], np.int64).T
-        except (ValueError, OverflowError):  # ValueError also where there are not two columns
-            problem = f"history {self.id}: seen must list runs of frames, as in 0:1 12:3"
-            raise InputError(problem, field=SEEN, value=text[:40]) from None
-        at = np.searchsorted(first, self.frames, side="right") - 1
-        return frozen((at >= 0) & (self.frames < first[at] + count[at]))
-
-    @cached_property
     def sampled(self) -> bool:
         """Return whether its frames are numbered differently from those of the file."""
         source = self.source_frames
@@ -290,18 +273,6 @@ class History(Derived):
 
     def _repr_html_(self) -> str:
         return history_html(self)
-
-
-def seen_text(frames: NDArray[np.int64], seen: NDArray[np.bool_]) -> dict[str, str]:
-    """Return what made_with says of the frames that an encoder saw; nothing, if it saw all."""
-    if seen.all():
-        return {}
-    return {SEEN: " ".join(f"{run[0]}:{len(run)}" for run in runs_of(frames[seen]))}
-
-
-def runs_of(frames: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-    """Return ascending frames in runs without a gap."""
-    return np.split(frames, np.flatnonzero(np.diff(frames) != 1) + 1)
 
 
 def _unit(rows: NDArray[Any]) -> NDArray[np.float64]:

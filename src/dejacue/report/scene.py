@@ -22,7 +22,6 @@ from dejacue.errors import InputError, extra, need
 from dejacue.method.questions import Question
 from dejacue.records import History, Interval, Timeline, Vocabulary, Window
 from dejacue.records._html import COLOURS
-from dejacue.records.history import runs_of
 from dejacue.records.timeline import plain
 from dejacue.report._timeline import Axis, curves
 
@@ -69,7 +68,6 @@ def scene(
         "video": video,
         "axis": dict(zip(("first", "last"), axis.frames, strict=True)),
         "observed": [_run(run) for run in history.runs()],
-        "seen": None if history.seen.all() else _seen(history),
         "times": _times(axis, most),
         "source": _source(history, most),
         "zero": "median" if timeline.evidence is None else timeline.evidence.zero,
@@ -113,12 +111,6 @@ def scene(
         "notes": [note.to_dict() for note in timeline.notes],
         "settings": json.loads(json.dumps(_finite(plain(timeline.settings)), default=str)),
     }
-
-
-def _seen(history: History) -> list[Run]:
-    """Return runs of frames that the encoder saw."""
-    runs = runs_of(history.frames[history.seen])
-    return [(int(run[0]), int(run[-1])) for run in runs]
 
 
 def timeline_module() -> str:

@@ -15,14 +15,12 @@ from fastapi import Path as InPath
 from pydantic import Field
 
 from dejacue.errors import DejaCueError, InputError, unknown
-from dejacue.method.looks import ALL
 from dejacue.method.plan import READOUTS, readout_from
 from dejacue.method.strips import Border, Strip, marked, open_borders
 from dejacue.pipeline import EncoderOptions, Finding
 from dejacue.records import Example, Vocabulary
 from dejacue.report.exports import EXPORTS
 from dejacue.sources.files import file_name
-from dejacue.sources.looking import LOOKS
 from dejacue.sources.masks._region import is_region, open_region
 from dejacue.sources.tracks import read_notes
 from dejacue.studio.annotations import check_readable
@@ -169,7 +167,6 @@ def info(id: Id, studio: StudioDep, finding: FindingDep) -> Json:
         "masks": studio.workspace.id_of(studio.masks_path(finding)),
         "objects": objects_of(finding),
         "options": dict(finding.made.options),
-        "looks": (finding.history.made_with or {}).get(LOOKS, ALL).split()[0],
         "states": {state: list(texts) for state, texts in finding.vocabulary.states.items()},
         "order": list(finding.vocabulary.states),
         "examples": [_mark(finding, example) for example in finding.vocabulary.examples],

@@ -14,7 +14,6 @@ from fastapi.responses import StreamingResponse
 from pydantic import Field, TypeAdapter
 
 from dejacue.errors import InputError
-from dejacue.method.looks import ALL, Looks
 from dejacue.method.plan import ReadOptions
 from dejacue.pipeline import Job, Search, VideoOptions, track, where_is
 from dejacue.pipeline.by_name import SEARCH_FILE, SearchByName, describe
@@ -99,8 +98,7 @@ class FindBody(SamplingModel, WordsModel, ReadingSettings):
     """Make a finding of a video from prompts (or masks in the workspace, names of the object, or
     the whole picture), words (states, or a word list) and examples; a stopped job continues where
     it was. fixed: boxes of the prompts stay, or move evenly between frames. objects: numbers in the
-    masks, or of what was found by name. revision: of the finding that is
-    replaced. looks: all, auto, a number or a share of the frames."""
+    masks, or of what was found by name. revision: of the finding that is replaced."""
 
     kind: Literal["find"]
     video: Place
@@ -114,13 +112,11 @@ class FindBody(SamplingModel, WordsModel, ReadingSettings):
     objects: Annotated[list[int], Field(min_length=1, max_length=254)] | None = None
     encoder: Text | None = None
     tracker: Text | None = None
-    looks: Text = ALL
     revision: Revision = None
 
     def work(self, studio: Studio) -> Work:
         path = studio.workspace.video(self.video)
         prompts = [prompt.as_raw() for prompt in self.prompts]
-        Looks.of(self.looks)
         folder, masks = studio.output_folder(self.folder), None
         check_revision(self.revision, studio.revision(folder), self.folder)
         if self.masks is not None:
@@ -166,7 +162,6 @@ class FindBody(SamplingModel, WordsModel, ReadingSettings):
                 where=where,
                 objects=self.objects,
                 encoder=encoder,
-                looks=self.looks,
             )
             options = cast(ReadOptions, reading)
             search = Search(path, words, job, options, None, folder, progress=progress)
@@ -303,13 +298,6 @@ def missing(
         {"name": m.name, "kind": kind, "size": m.size(), "licence": m.licence}
         for kind, m in missing_models(**chosen).items()
     ]
-
-
-@router.get("/looks")
-def looks(studio: StudioDep, encoder: Text | None = None) -> Json:
-    """Say which looks to offer first: auto of an encoder that is slow on this machine."""
-    chosen = encoder or studio.encoder_name
-    return {"looks": studio.encoder_options.offered_looks(chosen)}
 
 
 @router.get("/{job}")

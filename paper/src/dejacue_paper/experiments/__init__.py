@@ -14,7 +14,6 @@ from dejacue_paper.experiments import (
     examples,
     learned,
     like,
-    looks,
     missing,
     negatives,
     occurrences,
@@ -58,7 +57,6 @@ MODULES = (
     tracking,
     asked,
     calibrated,
-    looks,
 )
 _ALL = [entry for module in MODULES for entry in module.EXPERIMENTS]
 REGISTRY: dict[str, Experiment] = {e.name: e for e in _ALL if not e.on_request}

@@ -21,11 +21,10 @@ from typing import Any
 from dejacue.errors import DejaCueError, InputError, SeveralProblems, StrPath, in_file, shortened
 from dejacue.pipeline.job import ALL_FRAMES, Job, VideoOptions
 from dejacue.pipeline.where import ByName, InMasks, InRegion, Where
-from dejacue.records.history import COLUMNS, FRAME_STEP, LOOKED_AT, MEANINGLESS, PROBLEMS, SEEN
+from dejacue.records.history import COLUMNS, FRAME_STEP, LOOKED_AT, MEANINGLESS, PROBLEMS
 from dejacue.sources import remote
 from dejacue.sources.detectors.base import check_names
 from dejacue.sources.documents import parse_json, read_text
-from dejacue.sources.looking import CROPS, LOOKS, SHARED
 from dejacue.sources.masks import MATCHES, check_kind
 from dejacue.sources.masks._masks import object_groups
 from dejacue.sources.tracks.prompts import TypedPrompts, parse_prompts
@@ -50,10 +49,6 @@ TAKEN = (  # in made_with
     FRAME_STEP,
     LOOKED_AT,
     PROBLEMS,
-    SEEN,
-    LOOKS,
-    CROPS,
-    SHARED,
     MEANINGLESS,
     ADDRESS,
 )

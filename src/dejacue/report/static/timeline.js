@@ -370,7 +370,7 @@ const MARK_KEYS = [
 // What a scene need not have.
 const EMPTY = {
   id: "", times: null, source: null, presence: null, doubts: [], references: null, named: [], changes: [],
-  segments: null, questions: null, thumbnails: [], seen: null,
+  segments: null, questions: null, thumbnails: [],
 };
 const CURSORS = {
   axis: "grab", head: "ew-resize", start: "ew-resize", end: "ew-resize", move: "move", window: "pointer",
@@ -529,7 +529,6 @@ class Timeline {
     const seen = this.observed.before.at(-1);
     if (seen < this.last - this.first + 1) found.push(["gap", "not observed"]);
     if (scene.doubts.length) found.push(["doubt", "doubtful"]);
-    if (scene.seen) found.push(["seen", "seen by the encoder; between, filled in"]);
     return found;
   }
 
@@ -805,7 +804,6 @@ class Timeline {
     pen.clearRect(0, 0, this.wide + this.scale, this.strip + this.axis);  // rows scroll below
     if (this.strip) this.drawPictures(pen);
     this.drawAxis(pen);
-    this.drawSeen(pen);
     this.drawChanges(pen);
     this.drawOver();
     this.placeGrips();
@@ -1159,20 +1157,6 @@ class Timeline {
     pen.globalAlpha = 1;
   }
 
-  // Ticks on the axis: frames that the encoder saw, where it did not see all.
-  drawSeen(pen) {
-    const top = this.strip + this.axis;
-    pen.fillStyle = this.ink.ink;
-    let drawn = -1;
-    for (const [start, end] of this.scene.seen || []) {
-      const from = Math.max(start, Math.floor(this.a)), to = Math.min(end, Math.ceil(this.b));
-      for (let frame = from; frame <= to; frame += 1) {
-        const x = Math.round(this.x(frame));
-        if (x > drawn) pen.fillRect(drawn = x, top - 5, 1, 4);
-      }
-    }
-  }
-
   drawChanges(pen) {
     const top = this.strip + this.axis;
     pen.strokeStyle = pen.fillStyle = this.ink.ink;
@@ -1197,7 +1181,6 @@ class Timeline {
     const dashed = (...dash) => { pen.strokeStyle = c; pen.setLineDash(dash); pen.strokeRect(1.5, 1.5, 21, 9); };
     const ink = (colour) => { pen.strokeStyle = pen.fillStyle = colour; pen.lineWidth = 2; };
     const keys = {
-      seen: () => { ink(this.ink.ink); for (const x of [3, 9, 12, 20]) pen.fillRect(x, 4, 1, 6); },
       found: () => fill(c), gap: () => fill(this.hatch.gap), doubt: () => fill(this.hatch.doubt),
       other: () => { fill(stripes(pen, c, null)); dashed(4, 3); },
       reference: () => { ink(this.ink.ink); pen.fillRect(1, 4, 22, 5); },

@@ -7,11 +7,6 @@ import { Problem, html, tell, useEffect, useFetch } from "./ui.js";
 
 const NO_PROMPTS = [], NAMES = /\s*,\s*/;
 export const namesOf = (text) => text.split(NAMES).map((name) => name.trim()).filter(Boolean);
-// How much the encoder looks at where the person does not say: fewer frames of a slow one; with frames that show a state, all.
-export function useLooks(encoder, shown) {
-  const name = encoder.trim(), { value } = useFetch(`jobs/looks${name && `?encoder=${encodeURIComponent(name)}`}`);
-  return (!shown && value?.looks) || "all";
-}
 
 // Where the object is, in one way of those that the form keeps: boxes and clicks count while no other is chosen.
 export const promptsOf = ({ whole, taken, prompts }) => (whole || taken !== null ? NO_PROMPTS : prompts);

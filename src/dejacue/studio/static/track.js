@@ -9,7 +9,7 @@ import { initialWords, mapping } from "./finding.js";
 import { Offers, useForm, useLate } from "./forms.js";
 import { Handles, SMALL } from "./handles.js";
 import { Job } from "./jobs.js";
-import { Found, FoundBoxes, FindField, Missing, promptsOf, useLooks, whereOf } from "./lookup.js";
+import { Found, FoundBoxes, FindField, Missing, promptsOf, whereOf } from "./lookup.js";
 import { withMark } from "./marks.js";
 import { Outline } from "./outline.js";
 import { Doubts, FIXED, STILL } from "./show.js";
@@ -23,7 +23,6 @@ const TIMELINE_PX = 168;  // five rows: it has fewer than a finding, and the pla
 const MODES = { Box: "draw a box around the object", "Click +": "click on the object",
   "Click −": "click on something that is not the object" };
 const WORDS = [["empty", "an empty cup"], ["full", "a cup filled to the brim"]];  // in grey, until some are written
-const LOOKS = { all: "all frames", auto: "auto: as many as the answer needs" };
 const WHOLE = "the whole picture";  // as a finding calls it
 const same = { to: (frame) => frame, from: (frame) => frame };
 
@@ -47,7 +46,7 @@ const trackerOf = (info) => {
 const initialForm = (info, video, about) => ({
   object: info?.object || "",
   folder: info?.id || free(`findings/${nameOf(video.id).replace(/\.[^.]+$/, "")}`, about.findings),
-  tracker: trackerOf(info), encoder: "", stride: info?.options.stride || "", looks: info?.looks || "",
+  tracker: trackerOf(info), encoder: "", stride: info?.options.stride || "",
   states: info ? pairsOf(info).map(([name, texts]) => ({ name, text: texts.join("\n") }))
     : WORDS.map(() => ({ name: "", text: "" })),
   prompts: info?.prompts || [], find: "", found: null, taken: null, whole: info?.tracker === WHOLE,
@@ -220,7 +219,6 @@ function Pick({ video, info, about, jobs, refresh }) {
   const doubts = useMemo(() => (busy ? doubtsSoFar(job, video) : known.doubts), [busy, known, job?.doubts.length, job?.doubts.at(-1)?.end]);
   const soFar = busy ? JSON.stringify(job.answer) : null;  // the same answer comes with every step
   const answer = useMemo(() => (!busy ? known : job.answer ? answerSoFar(job.answer, about.colours) : NOTHING), [busy, known, soFar]);
-  const offered = useLooks(form.encoder, info ? info.examples.length > 0 : framesShown(form).length > 0), looks = form.looks || offered;
   useEffect(() => { view?.playhead(film.frame, true); }, [film.frame, view]);
   useEffect(() => { if (done) refresh(); }, [done]);
   const doubt = () => { const later = doubts.find(({ start }) => start > film.frame) || doubts[0];
@@ -239,7 +237,7 @@ function Pick({ video, info, about, jobs, refresh }) {
     setProblem("");
     const { begun } = fields;
     try {
-      await jobs.begin({ ...request(video, of, form, isFixed(form, about), revision(of)), looks }, () => fields.sent(begun));
+      await jobs.begin(request(video, of, form, isFixed(form, about), revision(of)), () => fields.sent(begun));
       setChosen(null);
     } catch (error) {
       const saved = error.revision && await fetchJson(`findings/${place(form.folder.trim())}/info`).catch(() => null);
@@ -293,7 +291,7 @@ function Pick({ video, info, about, jobs, refresh }) {
         ${preview.lacks && html`<p><button type="button" onClick=${() => set({ tracker: FIXED })}>
           Continue with a fixed region</button>
           <span class="soft"> It needs no weights: the box stays, or moves evenly between those that you draw.</span></p>`}
-        <${Form} fields=${fields} about=${about} setPrompts=${setPrompts} film=${film} jobs=${jobs} look=${look} looks=${looks} fixed=${Boolean(info)} />
+        <${Form} fields=${fields} about=${about} setPrompts=${setPrompts} film=${film} jobs=${jobs} look=${look} fixed=${Boolean(info)} />
         ${finding && html`<h2>Doubts</h2><${Doubts} doubts=${doubts} film=${film} tracker=${(done ? job.result : info).tracker} />
           ${doubts.length > 0 && html`<p class="soft">
             If the outline is wrong, draw or click again there, then track again.</p>`}`}
@@ -325,7 +323,7 @@ function withFrames({ object, states }, before) {
 const OFFERED = { object: "name", states: "words", prompts: "boxes and clicks" };
 
 // fixed: the finding that is corrected has its own examples
-function Form({ fields, about, setPrompts, film, jobs, look, looks, fixed }) {
+function Form({ fields, about, setPrompts, film, jobs, look, fixed }) {
   const { values: form, set, field } = fields, prompts = promptsOf(form), late = useLate();
   const edit = (edits) => { late.touch(); set(edits); };
   const offers = fields.offers.filter((offer) => offer.field in OFFERED);
@@ -368,8 +366,6 @@ function Form({ fields, about, setPrompts, film, jobs, look, looks, fixed }) {
         html`<option value=${name}>${name === FIXED ? `${FIXED}: stays, or moves evenly between your boxes` : name}</option>`)}</select></label>
       <label>Encoder<input list="encoders" ...${field("encoder")} placeholder=${about.encoder} />
         <datalist id="encoders">${about.encoders.map((name) => html`<option value=${name} />`)}</datalist></label>
-      <label>Looks of the encoder<select value=${looks} onChange=${(event) => set({ looks: event.target.value })}>${
-        [...new Set([...Object.keys(LOOKS), looks])].map((name) => html`<option value=${name}>${LOOKS[name] ?? name}</option>`)}</select></label>
       <label>Use every nth frame<input type="number" min="1" ...${field("stride")} placeholder="automatic" /></label>
     </div>`;
 }

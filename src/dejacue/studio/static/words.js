@@ -4,7 +4,6 @@ import { fetchJson, place } from "./api.js";
 import { Conflict, linesOfWords, mergeWords } from "./conflict.js";
 import { Offers, useDraft, useLate } from "./forms.js";
 import { Job } from "./jobs.js";
-import { useLooks } from "./lookup.js";
 import { Dialog, Problem, free, html, link, noAnswer, say, tell, useEffect, useRef, useState } from "./ui.js";
 import { Bars, framesOf } from "./workspace.js";
 
@@ -207,7 +206,7 @@ function useReadings(bodies, path) {
 // The same words with other encoders: other findings of this video, or one that is made now.
 function Encoders({ id, info, request, about, jobs, same }) {
   const [others, setOthers] = useDraft(`compared ${id}`, () => []), [encoder, setEncoder] = useDraft(`encoder ${id}`, () => "");
-  const looks = useLooks(encoder, false), { states, object } = request, body = { states, object, most: 1000 };
+  const { states, object } = request, body = { states, object, most: 1000 };
   const readings = useReadings(others.map(() => body), (n) => `findings/${place(others[n])}/read`);
   const base = id === "finding.json" ? "finding" : id, made = jobs.all.filter(({ state }) => state === "done");
   const folder = free(`${base}-${encoder.trim().replace(/[^\w.-]+/g, "-")}`,
@@ -220,7 +219,7 @@ function Encoders({ id, info, request, about, jobs, same }) {
     event.preventDefault();
     setNewFolder(folder);
     jobs.begin({ kind: "find", video: info.video, masks: info.masks, objects: info.objects, folder, states, object,
-      encoder: encoder.trim(), looks, ...sampling(info), revision: "new" }).catch(tell);
+      encoder: encoder.trim(), ...sampling(info), revision: "new" }).catch(tell);
   };
   const left = same.filter((finding) => finding !== id && !others.includes(finding));
   return html`${others.map((other, n) => html`<${Reading} name=${other} reading=${readings[n] || {}} acts=${html`
