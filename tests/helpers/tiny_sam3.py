@@ -9,14 +9,14 @@ import pytest
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers", minversion="5.0")
 
-from helpers.small_models import vocabulary, write  # noqa: E402
+from helpers.small_models import vocabulary  # noqa: E402
 
 PATCH, PATCHES, WIDTH = 14, 4, 128
 SIDE = PATCH * PATCHES
 MEMORIES, POINTERS, QUERIES = 4, 6, 6
 
 
-def config(**options):
+def config():
     words = vocabulary()
     layers = {
         "hidden_size": WIDTH,
@@ -82,22 +82,11 @@ def config(**options):
     # a random model is not sure of anything: all that it detects in the first frames counts
     sure = {"score_threshold_detection": 0.0, "new_det_thresh": 0.0, "max_num_objects": 2 * QUERIES}
     sizes = {"detector_config": detector, "tracker_config": tracker}
-    return transformers.Sam3VideoConfig(
-        **{**sizes, "low_res_mask_size": 4 * PATCHES, **sure, **options}
-    )
+    return transformers.Sam3VideoConfig(**sizes, low_res_mask_size=4 * PATCHES, **sure)
 
 
-def random_model(**options):
+def save(folder: Path) -> None:
+    """Write a model and its tokenizer, as a user has them."""
     torch.manual_seed(0)
-    return transformers.Sam3VideoModel(config(**options)).eval()
-
-
-def save(folder: Path, **options) -> Path:
-    """Write what the folder of a user holds."""
-    random_model(**options).save_pretrained(folder)
-    words = vocabulary()
-    transformers.CLIPTokenizer(vocab=words, merges=[]).save_pretrained(folder)
-    scale = {"image_mean": [0.5] * 3, "image_std": [0.5] * 3}
-    write(folder, "processor_config.json", image_processor={**scale, "size": {"height": SIDE}})
-    (folder / "LICENSE").write_text("SAM License\n")
-    return folder
+    transformers.Sam3VideoModel(config()).save_pretrained(folder)
+    transformers.CLIPTokenizer(vocab=vocabulary(), merges=[]).save_pretrained(folder)

@@ -642,6 +642,3 @@ def test_an_unknown_encoder_is_refused_before_anything_is_served(
     answer = dejacue("studio", *options, "mini", "--tracker", "sma2")
     assert answer.code == 2
     assert 'unknown tracker "sma2"; did you mean "sam2"?' in answer.err
-    assert "sam3" not in answer.err  # which is refused
-    answer = dejacue("studio", *options, "mini", "--tracker", "sam3:folder")
-    assert (answer.code, "SAM 3 finds objects itself" in answer.err) == (2, True)

@@ -299,7 +299,7 @@ FirstMask = Annotated[Texts, object_option("Mask of the object: PICTURE#ID@FRAME
 TrackerName = Annotated[
     str | None,
     object_option(
-        "sam2, sam2-tiny, edgetam, …; sam3:FOLDER, by name (default: sam2, if installed).",
+        "sam2, sam2-tiny, edgetam, … (default: sam2, if installed).",
         "--tracker",
         values=_trackers,
     ),

@@ -7,14 +7,12 @@ instances        objects  Masks
 from __future__ import annotations
 
 import hashlib
-import itertools
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -23,7 +21,7 @@ from numpy.typing import NDArray
 from dejacue.errors import InputError, counted, first_line
 from dejacue.method._timelines import in_frames
 from dejacue.progress import Progress
-from dejacue.records import Note, Window
+from dejacue.records import Note
 from dejacue.records._html import clock
 from dejacue.records.arrays import Pixels
 from dejacue.report.track_sheet import Shot, contact_sheet, with_boxes
@@ -32,20 +30,14 @@ from dejacue.sources.atomic import write_bytes
 from dejacue.sources.build import EncoderInfo
 from dejacue.sources.catalogue import check_models
 from dejacue.sources.detectors import Detection, Detector, ObjectSearch, find_objects, load_detector
-from dejacue.sources.detectors.base import MAX_OVERLAP, merged, overlaps
+from dejacue.sources.detectors.base import merged
 from dejacue.sources.detectors.lost import LookingAgain
-from dejacue.sources.detectors.search import LOOKS, MAX_INSTANCES, Instance, Look, detection_of
+from dejacue.sources.detectors.search import MAX_INSTANCES, Instance, detection_of
 from dejacue.sources.detectors.zero_shot import DEFAULT
 from dejacue.sources.encoders import Encoder
 from dejacue.sources.images import is_image, read_rgb
-from dejacue.sources.masks.rle import decode_rle, pack
 from dejacue.sources.tracks.base import (
-    Box,
-    NameTracker,
-    Observation,
-    Prompt,
     Tracker,
-    bounding_box,
     box_mask,
 )
 from dejacue.sources.video import Video
@@ -99,7 +91,8 @@ class SearchByName:
             raise InputError(problem, file=path, field="object_name", remedy=remedy) from None
 
     def search(self, file: Path, encoder: Encoder, progress: Progress) -> ObjectSearch:
-        """Return what is found, from the file of an earlier run if it fits."""
+        """Return what is found, from the file of an earlier run if it fits; refuse to find nothing.
+        It is written with a picture of the objects."""
         detector = self.detector
         wanted = detector.identity if isinstance(detector, Detector) else str(detector or DEFAULT)
         example = self.example
@@ -107,34 +100,12 @@ class SearchByName:
         if example is not None:
             sought = example.shape, hashlib.sha256(example.tobytes()).hexdigest()
             wanted = wanted if detector is not None else BY_EXAMPLE
-        key = self._key(sought, wanted)
+        about = json.dumps([self.video.key, sought, wanted])
+        key = hashlib.sha256(about.encode()).hexdigest()
         if (saved := _read_saved(file, key)) is not None:
             return saved
         names = self.names if example is None else ()
         search = find_objects(self.video, names, self._loaded, example=example, progress=progress)
-        if search.instances:
-            search = linked(search, _rows(self.video, search.instances, encoder))
-        return self._save(file, key, search)
-
-    def search_and_follow(
-        self, file: Path, tracker: NameTracker, progress: Progress
-    ) -> tuple[ObjectSearch, RecordedTracker]:
-        """Return what a tracker finds by name itself, and a tracker that gives its masks."""
-        if self.example is not None:
-            problem = f"{tracker.name} takes a name, not a picture of the object"
-            remedy = "name the object, or choose another tracker"
-            raise InputError(problem, field="object_name", value=self.names, remedy=remedy)
-        track = RecordedTracker(self.video, self.names, tracker, progress)
-        key = self._key(self.names, [track.name, *sorted(track.details.items())])
-        saved = _read_saved(file, key)
-        return saved or self._save(file, key, track.passed[0]), track
-
-    def _key(self, *about: object) -> str:
-        text = json.dumps([self.video.key, *about])
-        return hashlib.sha256(text.encode()).hexdigest()
-
-    def _save(self, file: Path, key: str, search: ObjectSearch) -> ObjectSearch:
-        """Write a search with a picture of its objects; refuse one that found nothing."""
         if not search.instances:
             raise InputError(
                 search.summary.removesuffix(f"; {search.remedy}"),
@@ -143,6 +114,7 @@ class SearchByName:
                 value=self.names,
                 remedy=search.remedy,
             )
+        search = linked(search, _rows(self.video, search.instances, encoder))
         write_bytes(file.with_name(OBJECTS_PICTURE), draw_objects(self.video, search))
         write_bytes(file, msgspec.json.encode(SavedSearch(key, search)))
         return search
@@ -175,122 +147,6 @@ def _read_saved(file: Path, key: str | None = None) -> ObjectSearch | None:
     except (OSError, msgspec.DecodeError, ValueError, RecursionError):
         return None
     return saved.search if key in (None, saved.key) else None
-
-
-RecordedRows = list[dict[int, tuple[dict[str, Any], float]]]  # number → run lengths, presence
-
-
-class RecordedTracker:
-    """A tracker that gives the masks which a NameTracker makes, of objects numbered by their score.
-
-    The video is passed over once, when a mask or the search is first asked for.
-    """
-
-    independent = False
-
-    def __init__(
-        self, video: Video, names: Sequence[str], tracker: NameTracker, progress: Progress
-    ) -> None:
-        self._video, self._names, self._tracker = video, tuple(names), tracker
-        self._progress = progress
-        self.name, self.approximate = tracker.name, tracker.approximate
-        self.details: Mapping[str, str] = {**tracker.details, "names": ", ".join(names)}
-
-    def session(self) -> RecordedSession:
-        return RecordedSession(self)
-
-    @cached_property
-    def passed(self) -> tuple[ObjectSearch, RecordedRows]:
-        """Return what was found, and the masks of each frame."""
-        places: list[tuple[int, int, float | None]] = []
-        looks: list[Look] = []
-        boxes: list[dict[int, Box]] = []
-        rows: RecordedRows = []
-        scores: dict[int, tuple[float, str]] = {}
-
-        def pictures() -> Iterator[Pixels]:
-            for frame in self._video:
-                places.append((frame.index, frame.source, frame.time_s))
-                yield frame.image
-
-        length = self._video.length
-        for at, seen in enumerate(self._tracker.find(pictures(), self._names, length)):
-            edges = {id: bounding_box(sighting.mask) for id, sighting in seen.items()}
-            boxes.append({id: box for id, box in edges.items() if box is not None})
-            detections = [
-                Detection(box, seen[id].score, seen[id].name) for id, box in boxes[-1].items()
-            ]
-            detections.sort(key=lambda detection: -detection.score)
-            looks.append(Look(*places[at], 0, tuple(detections)))
-            rows.append({id: (pack(seen[id].mask), seen[id].presence) for id in boxes[-1]})
-            for id in boxes[-1]:
-                best, _ = scores.get(id, (0.0, ""))
-                scores[id] = max(best, seen[id].score), seen[id].name
-            self._progress(LOOKS, at + 1, length)
-        ids = _distinct_objects(scores, boxes)
-        instances = []
-        for number, id in enumerate(ids[:MAX_INSTANCES], 1):
-            at = next(at for at, row in enumerate(boxes) if id in row)
-            look, (score, name) = looks[at], scores[id]
-            where = (look.frame, look.source, look.time_s, boxes[at][id])
-            instances.append(Instance(number, 0, *where, score, name))
-        search = ObjectSearch(
-            self._names,
-            self.name,
-            self._tracker.threshold,
-            len(looks),
-            (Window(0, max(0, len(looks) - 1)),),
-            tuple(looks),
-            tuple(instances),
-            max(0, len(ids) - MAX_INSTANCES),
-        )
-        numbers = {id: number for number, id in enumerate(ids[:MAX_INSTANCES], 1)}
-        return search, [{numbers[id]: row[id] for id in row if id in numbers} for row in rows]
-
-
-class RecordedSession:
-    """See ``TrackerSession``. Frames come in order, from that of the first prompt on."""
-
-    def __init__(self, track: RecordedTracker) -> None:
-        self._track = track
-        self._at = -1
-        self._objects: list[int] = []
-
-    def step(self, image: Pixels, prompts: Sequence[Prompt] = ()) -> Mapping[int, Observation]:
-        self._at = prompts[0].frame if self._at < 0 else self._at + 1
-        self._objects += [prompt.object for prompt in prompts]
-        row = self._track.passed[1][self._at]
-        nothing = Observation(np.zeros(image.shape[:2], dtype=bool), 0.0)
-        return {
-            number: Observation(decode_rle(row[number][0]), row[number][1])
-            if number in row
-            else nothing
-            for number in self._objects
-        }
-
-    def state(self) -> bytes:
-        return msgspec.json.encode((self._at, self._objects))
-
-    def restore(self, state: bytes) -> None:
-        self._at, self._objects = msgspec.json.decode(state, type=tuple[int, list[int]])
-
-
-def _distinct_objects(
-    scores: Mapping[int, tuple[float, str]], boxes: Sequence[Mapping[int, Box]]
-) -> list[int]:
-    """Return the ids, best score first, of objects that do not lie on a better one in the first
-    frame that shows both."""
-    together: dict[tuple[int, ...], bool] = {}  # two ids: whether they lie on one thing
-    for row in boxes:
-        for pair in itertools.combinations(sorted(row), 2):
-            if pair not in together:
-                first, second = (np.array(row[id], dtype=np.float64) for id in pair)
-                together[pair] = bool(overlaps(first, second[None])[0] > MAX_OVERLAP)
-    ids: list[int] = []
-    for id in sorted(scores, key=lambda id: (-scores[id][0], id)):
-        if not any(together.get((min(id, before), max(id, before))) for before in ids):
-            ids.append(id)
-    return ids
 
 
 def is_example(names: Sequence[str]) -> bool:

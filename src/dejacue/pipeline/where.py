@@ -37,10 +37,8 @@ from dejacue.sources.tracks import (
     open_written,
     read_notes,
 )
-from dejacue.sources.tracks.base import NameTracker
 from dejacue.sources.tracks.follow import Followed, Prompts, TrackerOptions, follow, placed_prompts
 from dejacue.sources.tracks.prompts import file_boxes
-from dejacue.sources.tracks.sam3 import finds_by_name
 from dejacue.sources.video import Video
 
 MaskSource = Masks | StrPath | Mapping[int, Mapping[int, Any]]
@@ -257,7 +255,7 @@ class AtPrompts:
 
 @dataclass(frozen=True, kw_only=True)
 class ByName:
-    """The object is what a detector finds by its name; a tracker follows it. Some trackers do both.
+    """The object is what a detector finds by its name; a tracker follows it.
 
     names      or the path of one picture of the object; none: the name in the vocabulary
     detector   a name or a Detector (None: llmdet)
@@ -269,8 +267,6 @@ class ByName:
     options: TrackerOptions = field(default_factory=TrackerOptions)
 
     def models(self) -> dict[str, str]:
-        if finds_by_name(self.tracker):
-            return {}
         names = [self.names] if isinstance(self.names, str) else self.names
         default = BY_EXAMPLE if is_example(names) else DEFAULT_DETECTOR
         detector = {} if self.detector is not None else {"detector": default}
@@ -293,16 +289,12 @@ class ByName:
 
         def run(output: Path) -> Observed:
             file = output.with_name(SEARCH_FILE)
-            options, tracker = self.options, self.options.load(self.tracker)
-            if isinstance(tracker, NameTracker):
-                search, tracker = by_name.search_and_follow(file, tracker, sight.progress)
-                options = replace(options, backward=False)  # it starts where it is first seen
-            else:
-                search = by_name.search(file, sight.encoder(), sight.progress)
-                tracker = by_name.tracker(search, tracker)
+            tracker = self.options.load(self.tracker)
+            search = by_name.search(file, sight.encoder(), sight.progress)
+            tracker = by_name.tracker(search, tracker)
             summary = Note(search.summary, "information")
             observed = sight.track(
-                output, search.prompts(), tracker, options, search.shots, [summary]
+                output, search.prompts(), tracker, self.options, search.shots, [summary]
             )
             if sight.objects is not None or len(observed.objects) == 1:
                 return observed

@@ -27,7 +27,6 @@ from dejacue.sources.masks._region import REGION_FILE
 from dejacue.sources.results import read_references
 from dejacue.sources.tracks import Tracker, check_tracker, match_of
 from dejacue.sources.tracks.follow import TrackerOptions
-from dejacue.sources.tracks.sam3 import finds_by_name
 from dejacue.sources.video import Frame
 from dejacue.studio.errors import NotThere, revision_of
 from dejacue.studio.jobs import TaskQueue
@@ -113,14 +112,6 @@ class CachingEncoder(Encoder):
         return self._encoder.unknown_words(texts)
 
 
-def _check_tracker(tracker: str) -> None:
-    check_tracker(tracker, by_name=False)
-    if finds_by_name(tracker):
-        problem = "the studio follows what is drawn or detected, but SAM 3 finds objects itself"
-        remedy = "choose sam2, or run find with it"
-        raise InputError(problem, field="tracker", value=tracker, remedy=remedy)
-
-
 class Studio:
     """The state that all requests share.
 
@@ -140,7 +131,7 @@ class Studio:
         if encoder is not None:
             check_name(encoder)
         if tracker is not None:
-            _check_tracker(tracker)
+            check_tracker(tracker)
         self.workspace, self.sessions, self.opened = workspace, sessions, list(opened)
         self.encoder_name, self.tracker_name = encoder, tracker
         self.encoder_options = encoder_options or EncoderOptions()
@@ -224,8 +215,6 @@ class Studio:
 
     def tracker(self, name: str | None = None) -> Tracker:
         chosen = name or self.tracker_name
-        if chosen is not None:
-            _check_tracker(chosen)
         return self._trackers(chosen, lambda: TrackerOptions().load(chosen))
 
     def detector(self) -> Detector:

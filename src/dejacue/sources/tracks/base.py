@@ -7,9 +7,9 @@ the next one, so it runs forward and backward alike and holds no more than it ne
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,35 +81,6 @@ class Tracker(Protocol):
     details: Mapping[str, str]
 
     def session(self) -> TrackerSession: ...
-
-
-@dataclass(frozen=True, eq=False)
-class Sighting(Observation):
-    """Says where an object is in one frame that was found by its name.
-
-    score   0 to 1, of its detection
-    name    the one of the names that were given which it was found by
-    """
-
-    score: float
-    name: str
-
-
-@runtime_checkable
-class NameTracker(Tracker, Protocol):
-    """Finds objects by their names and follows them, without a detector and without prompts.
-
-    threshold   the score from which on an object counts as found
-    """
-
-    threshold: float
-
-    def find(
-        self, pictures: Iterable[NDArray[np.uint8]], names: Sequence[str], count: int | None = None
-    ) -> Iterator[Mapping[int, Sighting]]:
-        """Yield, for each picture (H, W, 3 RGB) of a video in order, the objects that are in sight,
-        by id; ``count`` of the pictures, where it is known."""
-        ...
 
 
 def bounding_box(mask: Mask) -> tuple[int, int, int, int] | None:

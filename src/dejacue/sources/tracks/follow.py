@@ -69,7 +69,6 @@ from dejacue.sources.tracks.propagate import (
     load_tracker,
     propagate,
 )
-from dejacue.sources.tracks.sam3 import finds_by_name, refuse_prompts
 from dejacue.sources.video import Frame, Video
 
 _log = logging.getLogger("dejacue")
@@ -163,8 +162,6 @@ def follow(
     shots   of the video: each object is followed in that of its prompts only
     """
     check_target(output)
-    if finds_by_name(tracker):
-        refuse_prompts(tracker)
     options = options or TrackerOptions()
     placed, lineages, earlier = placed_prompts(video, prompts, output)
     loaded = options.load(earlier.tracker if earlier and tracker is None else tracker)

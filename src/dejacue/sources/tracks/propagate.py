@@ -42,7 +42,7 @@ from dejacue.progress import Progress, silent
 from dejacue.records import Window
 from dejacue.sources.masks.rle import decode_rle, pack
 from dejacue.sources.partial import PartialFile
-from dejacue.sources.tracks import sam2, sam3
+from dejacue.sources.tracks import sam2
 from dejacue.sources.tracks.base import (
     Mask,
     Observation,
@@ -529,16 +529,14 @@ def default_tracker() -> str | None:
     return "sam2" if installed else None
 
 
-def check_tracker(name: str, by_name: bool = True) -> None:
-    """Refuse a name that no tracker has; load nothing. by_name: list those that find objects."""
-    models = ("sam2", sam3.KIND, *sam2.REPOSITORIES)
-    if name in TRACKERS or name.partition(":")[0] in models:
+def check_tracker(name: str) -> None:
+    """Refuse a name that no tracker has; load nothing."""
+    if name in TRACKERS or name.partition(":")[0] in ("sam2", *sam2.REPOSITORIES):
         return
     if name == "box":  # of earlier versions
         problem = "there is no tracker box any more: a box that stays where it is was never tracked"
         raise InputError(problem, field="tracker", value=name, remedy="give the box and fixed=True")
-    folders = ["sam2:FOLDER", "sam3:FOLDER"] if by_name else ["sam2:FOLDER"]
-    raise unknown("tracker", name, ["sam2", *sam2.REPOSITORIES, *folders, *TRACKERS])
+    raise unknown("tracker", name, ["sam2", *sam2.REPOSITORIES, "sam2:FOLDER", *TRACKERS])
 
 
 def load_tracker(
@@ -551,7 +549,6 @@ def load_tracker(
     """Load a tracker by its name; None: sam2, whose weights are not downloaded unasked.
 
     sam2, sam2-tiny, edgetam, …   SAM 2.1 and others through transformers (dejacue[track])
-    sam3:FOLDER                   SAM 3, which starts from the name of an object
     others                        plug-ins (dejacue.trackers)
     """
     if name is None:
@@ -563,5 +560,4 @@ def load_tracker(
     if name in TRACKERS:
         return TRACKERS[name](device=device, precision=precision, **options)
     check_tracker(name)
-    load: Callable[..., Tracker] = sam3.load if sam3.finds_by_name(name) else sam2.load
-    return load(name, device=device, precision=precision, **options)
+    return sam2.load(name, device=device, precision=precision, **options)

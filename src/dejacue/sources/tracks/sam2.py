@@ -37,7 +37,7 @@ from __future__ import annotations
 import io
 import json
 import pickle
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -100,13 +100,11 @@ def load(
     repository = REPOSITORIES[DEFAULT if kind == "sam2" else kind]
     weights = Weights(repository, REVISION, FILES)
     files = files_in(Path(folder), FILES) if folder else fetch(weights)
-    classes = CLASSES[model_type(files["config.json"], CLASSES)]
+    classes = _model_classes(files["config.json"])
     if not hasattr(transformers, classes[0]):
         problem = f"this transformers has no {classes[0]}"
         raise InputError(problem, field="tracker", value=name, remedy=f"{REMEDY} --upgrade")
-    model = load_weights(
-        getattr(transformers, classes[0]), files["model.safetensors"].parent, dtype
-    )
+    model = _load_weights(getattr(transformers, classes[0]), files["model.safetensors"], dtype)
     digest = sha256(files["model.safetensors"])
     details = {
         "model": folder or repository,
@@ -125,28 +123,27 @@ def load(
     )
 
 
-def model_type(path: Path, known: Collection[str]) -> str:
-    """Return the kind of model that a configuration describes; refuse one that is not known."""
+def _model_classes(path: Path) -> tuple[str, str]:
+    """Return the classes of the model that a configuration describes; refuse one not in CLASSES."""
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
         kind = config["model_type"]
     except (OSError, ValueError, TypeError, LookupError, RecursionError):
         problem = "is not the configuration of a model"
         raise InputError(problem, file=path, remedy="download it again") from None
-    if str(kind) not in known:
+    if str(kind) not in CLASSES:
         problem = f'describes a "{brief(kind)}"'
-        remedy = f"a tracker must be one of {', '.join(known)}"
+        remedy = f"a tracker must be one of {', '.join(CLASSES)}"
         raise InputError(problem, file=path, field="model_type", value=kind, remedy=remedy)
     if '"timm_wrapper"' in json.dumps(config):
         need("timm", f"EdgeTAM also needs it: {REMEDY} timm")
-    return str(kind)
+    return CLASSES[str(kind)]
 
 
-def load_weights(kind: Any, folder: Path, dtype: Any) -> Any:
-    path = folder / "model.safetensors"
+def _load_weights(kind: Any, path: Path, dtype: Any) -> Any:
     try:
         model, loaded = kind.from_pretrained(
-            folder, dtype=dtype, local_files_only=True, output_loading_info=True
+            path.parent, dtype=dtype, local_files_only=True, output_loading_info=True
         )
     except Exception as error:  # safetensors and transformers raise their own kinds
         remedy = "download it and config.json again, or upgrade transformers"
@@ -160,14 +157,7 @@ def load_weights(kind: Any, folder: Path, dtype: Any) -> Any:
     return model
 
 
-def frame_input(
-    image: NDArray[np.uint8],
-    size: int,
-    device: str,
-    dtype: Any,
-    mean: tuple[float, ...] = MEAN,
-    deviation: tuple[float, ...] = DEVIATION,
-) -> Any:
+def frame_input(image: NDArray[np.uint8], size: int, device: str, dtype: Any) -> Any:
     """Return a frame of (H, W, 3) bytes as (3, size, size), normalised."""
     torch = need("torch", REMEDY)
     if image.ndim != 3 or image.shape[2] != 3 or image.dtype != np.uint8 or not image.size:
@@ -184,7 +174,7 @@ def frame_input(
         picture = _resized(torch, picture if on_cpu else picture.float(), size)
         picture = picture if on_cpu else picture.round_().clamp_(0, 255)
     picture = picture.to(device).float()
-    return ((picture - _channels(mean, device)) / _channels(deviation, device))[0].to(dtype)
+    return ((picture - _channels(MEAN, device)) / _channels(DEVIATION, device))[0].to(dtype)
 
 
 def point_input(prompt: Prompt, height: int, width: int, size: int) -> tuple[Any, Any]:

@@ -36,11 +36,10 @@ export function Track({ id: video, of: finding = null, about, jobs, again }) {
   return html`<${Pick} video=${media.video} info=${info.value} about=${about} jobs=${jobs} refresh=${again} />`;
 }
 
-// "box, approximate" of earlier versions and boxes that a person has drawn: nothing is followed. SAM 3 finds objects itself,
-// which the studio refuses
+// "box, approximate" of earlier versions and boxes that a person has drawn: nothing is followed
 const trackerOf = (info) => {
   const name = info?.tracker?.split(",")[0] || "";
-  return STILL.includes(name) ? FIXED : name.startsWith("sam3") ? "" : name;
+  return STILL.includes(name) ? FIXED : name;
 };
 
 const initialForm = (info, video, about) => ({
