@@ -20,7 +20,6 @@ stage costs a core. In a checkout the compiled parts are built by ``python setup
 from __future__ import annotations
 
 import argparse
-import itertools
 import json
 import math
 import os
@@ -208,9 +207,7 @@ class Clock:
         return (after - first) / (end - start)
 
 
-def path_rate(
-    lines: list[dict], encoder, folder: Path, workers: int, decoder: str
-) -> tuple[float, float, float]:
+def path_rate(lines: list[dict], encoder, folder: Path, workers: int) -> tuple[float, float, float]:
     """Return frames a second of all, starting the processes included, and of the middle; and the
     milliseconds of a processor per frame in these processes."""
     from dejacue.pipeline.ingest import ingest
@@ -218,7 +215,7 @@ def path_rate(
     clock = Clock()
     before = os.times()
     start = time.perf_counter()
-    items = [{**line, "decoder": decoder, "stride": 1} for line in lines]  # of all frames
+    items = [{**line, "stride": 1} for line in lines]  # of all frames
     store = folder / f"store{time.time_ns()}"
     done = ingest(items, store, encoder=encoder, workers=workers, progress=clock)
     seconds = time.perf_counter() - start
@@ -325,16 +322,15 @@ def run(options: argparse.Namespace, folder: Path) -> dict:
     floor = min(decoding, max(floors))
     if options.seconds:
         lines = manifest(folder, kinds, math.ceil(options.seconds * floor / options.frames))
-    for decoder, workers in itertools.product(options.decoder, options.workers or [cores]):
+    for workers in options.workers or [cores]:
         name = f"{len(lines)} files → rows, {workers} processes"
-        name += ", GPU decodes" * (decoder != "software")
         with results.short_error(name):
             paths, decodings = [], [decoding]
             for turn in range(options.repeat):
                 if turn:
                     with started(cores, lines[0]) as pool:
                         decodings.append(measured(pool, "decode", floor_lines)[0])
-                paths.append(path_rate(lines, encoder, folder, workers, decoder))
+                paths.append(path_rate(lines, encoder, folder, workers))
                 print(f"turn {turn + 1}: {paths[-1][0]:.0f} to {decodings[-1]:.0f}", flush=True)
             floor = min(float(np.mean(decodings)), max(floors))
             whole, steady, cpu_ms = np.mean(paths, axis=0)
@@ -368,13 +364,6 @@ def main() -> None:
     parser.add_argument("--compile", action="store_true", help="run the path with a compiled tower")
     parser.add_argument(
         "--modes", nargs="*", default=[], help="torch.compile modes to try on the tower"
-    )
-    parser.add_argument(
-        "--decoder",
-        nargs="+",
-        choices=["software", "hardware"],
-        default=["software"],
-        help="decoders to measure",
     )
     parser.add_argument("--stages", action="store_true", help="measure each stage as well")
     parser.add_argument("--repeat", type=int, default=1, help="turns of decoding and the path")

@@ -484,8 +484,8 @@ def test_the_help_begins_with_what_to_start_with(dejacue):
     ("words", "message"),
     [
         (("find", "-r", "joint"), "smoothing, pooling, bridge, switch, stay, order, irreversible"),
-        (("find",), "known: smoothing, pooling, bridge, kind, match, rate, errors, decoder"),
-        (("encode", "-o", "x.npz"), "known: kind, match, rate, errors, decoder, max_pixels"),
+        (("find",), "known: smoothing, pooling, bridge, kind, match, rate, errors"),
+        (("encode", "-o", "x.npz"), "known: kind, match, rate, errors, max_pixels"),
     ],
 )
 def test_an_unknown_setting_is_refused_with_a_list_of_the_known_ones(dejacue, words, message):

@@ -481,9 +481,7 @@ def test_a_store_of_a_version_without_failures_is_read_and_written(tmp_path) -> 
         assert store.failures() == []
 
 
-@pytest.mark.parametrize(
-    "options", [{"engine": "spark"}, {"workers": 0}, {"decoder": "film"}, {"retry": True}]
-)
+@pytest.mark.parametrize("options", [{"engine": "spark"}, {"workers": 0}, {"retry": True}])
 def test_options_that_cannot_be_are_refused(tmp_path, videos, counting, options) -> None:
     with refused(field=next(iter(options))):
         ingest([row_of(videos[0])], tmp_path / "store", encoder=counting, **options)

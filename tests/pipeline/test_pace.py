@@ -11,7 +11,6 @@ import pytest
 from dejacue import Store, find, ingest, load_encoder, open_masks, open_video
 from dejacue.cli.options import in_options
 from dejacue.pipeline import Job
-from dejacue.pipeline.ingest import _items
 from dejacue.sources.encoders.mini import Mini
 from dejacue_paper.data.rendered import render, write_scene
 
@@ -170,29 +169,3 @@ def test_the_command_says_it_and_takes_all_on_demand(scene, tmp_path, dejacue, m
     ran = dejacue(*words, "--stride", 1)
     assert ran.code == 0
     assert "frames was used" not in ran.err
-
-
-def test_a_gpu_that_does_not_decode_is_refused_in_one_sentence(
-    scene, tmp_path, dejacue, monkeypatch
-) -> None:
-    def refuse(*_: object, **__: object) -> None:
-        raise ValueError("no such device")
-
-    monkeypatch.setattr("av.codec.hwaccel.HWAccel", refuse)
-    (tmp_path / "m.csv").write_text(f"video,masks\n{scene / 'scene.mp4'},{scene / 'Annotations'}\n")
-    video = (scene / "scene.mp4", "--masks", scene / "Annotations")
-    commands = [
-        ("encode", *video, "-o", tmp_path / "cup.history.npz"),
-        ("find", *video, "-v", scene / "vocabulary.yaml"),
-    ]
-    for words in commands:
-        ran = dejacue(*words, "--encoder", "mini", "--set", "decoder=hardware")
-        assert ran.code == 2
-        assert "this GPU (no such device); use the software decoder" in " ".join(ran.err.split())
-    for words in (*commands, ("ingest", tmp_path / "m.csv", "--store", tmp_path / "store")):
-        ran = dejacue(*words, "--encoder", "mini", "--set", "decoder=hardwar")
-        assert ran.code == 2
-        assert 'decoder "hardwar"' in " ".join(ran.err.split())
-    assert sorted(tmp_path.iterdir()) == [tmp_path / "m.csv"]
-    items, _ = _items(tmp_path / "m.csv", None, "hardware")
-    assert [item.sampling.decoder for item in items] == ["hardware"]

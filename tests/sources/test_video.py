@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import gc
 import itertools
@@ -24,7 +23,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from dejacue.sources._containers import Container, DisplayConverter, Undisplayed
+from dejacue.sources._containers import Container, Undisplayed
 from dejacue.sources._sampling import Picture, Sampling
 from dejacue.sources.images import natural
 from dejacue.sources.video import Frame, LateFrame, open_video, write_video
@@ -356,7 +355,6 @@ def test_sampling_reads_no_further_than_the_end():
         {"rate": 5e-324},
         {"rate": "x"},
         {"errors": "skp"},
-        {"decoder": "gpu"},
     ],
 )
 def test_an_option_that_makes_no_sense_is_refused(source_file, options):
@@ -1139,39 +1137,6 @@ def test_parts_that_differ_from_the_whole_are_not_used(source_file, monkeypatch)
         height, width = now.image.shape[:2]
         assert np.array_equal(late.part(0, height, 0, width)[0], now.image)
         assert np.array_equal(late.part(0, 8, 0, 8)[0], now.image)
-
-
-def test_a_frame_as_a_gpu_gives_it_has_the_same_pixels() -> None:
-    rng = np.random.default_rng(2)
-    plain, other = (av.VideoFrame(200, 60, name) for name in ("yuv420p", "nv12"))
-    arrays = [
-        [np.frombuffer(plane, np.uint8).reshape(plane.height, -1) for plane in frame.planes]
-        for frame in (plain, other)
-    ]
-    for array in arrays[0]:
-        array[:] = rng.integers(0, 256, array.shape)
-    arrays[1][0][:, :200] = arrays[0][0][:, :200]
-    arrays[1][1][:, 0:200:2], arrays[1][1][:, 1:200:2] = (a[:, :100] for a in arrays[0][1:])
-    converter = DisplayConverter(hardware=True)
-    expected = DisplayConverter().rgb(plain)
-    assert np.array_equal(converter.rgb(other), expected)
-    late = converter.late(other)
-    assert isinstance(late, Undisplayed)
-    part, top, left = late.part(20, 30, 70, 130)
-    rows, columns = part.shape[:2]
-    assert np.array_equal(part, expected[top : top + rows, left : left + columns])
-    assert DisplayConverter().late(other) is None  # of a camera: converted as ever
-
-
-def test_without_a_gpu_the_hardware_decoder_is_refused(source_file) -> None:
-    path = source_file("mp4").path
-    try:
-        ctypes.CDLL("libnvcuvid.so.1")
-        pytest.skip("there is a GPU that decodes")
-    except OSError:
-        pass
-    with refused(file=path, field="decoder", remedy="use the software decoder"):
-        open_video(path, decoder="hardware")
 
 
 def test_a_file_is_opened_once_for_its_first_pass_and_only_the_last_is_kept(tmp_path, monkeypatch):

@@ -102,7 +102,6 @@ MASK_SETTINGS = {
 VIDEO_SETTINGS: dict[str, list[str]] = {
     "rate": [],
     "errors": ["skip", "fail"],
-    "decoder": ["software", "hardware"],
     "max_pixels": [],
 }
 PRECISION = {"precision": ["fp32", "fp16", "bf16", "int8"]}
@@ -442,7 +441,7 @@ def job(
     from dejacue.sources.masks._masks import object_groups
 
     context.with_resource(pixel_limit(values.get("max_pixels")))
-    of_video = {name: values[name] for name in ("rate", "errors", "decoder") if name in values}
+    of_video = {name: values[name] for name in ("rate", "errors") if name in values}
     return Job(
         video=single_path(video, context.args),
         sampling=replace(sampling, **of_video),

@@ -27,7 +27,6 @@ MAX_TABLE_ROWS = 1000
 MAX_LISTED_PROBLEMS = 20  # all are in the store
 NO_MATCH = "no history matches --where"
 INGEST_SETTINGS = {
-    "decoder": o.VIDEO_SETTINGS["decoder"],
     "max_pixels": [],
     **o.ENCODER_SETTINGS,
     **o.DETECTOR_SETTINGS,
@@ -91,7 +90,6 @@ def ingest(
             replace=replace,
             root=root,
             max_pixels=values.get("max_pixels"),
-            decoder=values.get("decoder"),
             encoder_options=o.encoder_options(values, device),
             ray_address=ray_address,
             actors=actors,

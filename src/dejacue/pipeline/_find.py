@@ -104,7 +104,6 @@ def find(
     fps: float | None = None,
     rate: float | None = None,
     errors: str = "skip",
-    decoder: str = "software",
     stream: int | None = None,
     encoder: Encoder | str | None = None,
     encoder_options: EncoderOptions | None = None,

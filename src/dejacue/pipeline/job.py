@@ -28,7 +28,6 @@ class VideoOptions:
     fps: float | None = None
     rate: float | None = None
     errors: str = "skip"
-    decoder: str = "software"
     stream: int | None = None
 
 

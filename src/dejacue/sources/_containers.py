@@ -27,13 +27,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.errors import InputError, brief, first_line, lacks_memory
+from dejacue.errors import InputError, brief, lacks_memory
 from dejacue.sources._sampling import Choose, Picture, Sampling, Unreadable
 from dejacue.sources._sparse import ShownPackets, SparseDecoder, Undecidable
 from dejacue.sources.sizes import check_size
 
 PLANAR_FORMATS = ("yuv420p", "yuvj420p")  # a part of a frame is a part of each plane
-GPU_FORMAT = "nv12"  # of frames that a GPU decoded: the same numbers, laid out otherwise
 GROUP_PIXELS = 64  # converted together, or a multiple of it
 MAX_REORDERED_FRAMES = 16  # that a decoder of any codec keeps back
 MAX_PLAYLIST_BYTES = 1 << 20
@@ -58,10 +57,9 @@ class Container:
         self,
         path: Path,
         threads: int | None = None,
-        hardware: bool = False,
         number: int | None = None,
     ) -> None:
-        self.path, self.name, self._threads, self._hardware = path, path.stem, threads, False
+        self.path, self.name, self._threads = path, path.stem, threads
         self.notes: list[str] = []
         stat = path.stat()
         if stat.st_size == 0:
@@ -89,8 +87,6 @@ class Container:
             container.close()
             raise
         self._keep(container)
-        if hardware:
-            self._try_hardware()
 
     def _keep(self, container: Any) -> None:
         """Keep the file open for the pass that usually follows: FFmpeg has decoded frames of it to
@@ -135,8 +131,6 @@ class Container:
     def _sparse(
         self, choose: Choose, report: Callable[[str], None]
     ) -> Generator[tuple[int, int, Picture]]:
-        if self._hardware:
-            raise Undecidable("the GPU decodes it")
         with self.opened() as container:
             stream = video_stream(container, self.number)
             stream.thread_type = "AUTO"
@@ -172,11 +166,11 @@ class Container:
         with self.opened() as container:
             stream = video_stream(container, self.number)
             stream.thread_type = threads
-            if self._threads is not None or self._hardware:
-                stream.codec_context.thread_count = 1 if self._hardware else self._threads
+            if self._threads is not None:
+                stream.codec_context.thread_count = self._threads
             end = StreamEnd(container, stream)
             timestamps = _Timestamps(ShownPackets(container, stream) if expecting else None)
-            converter = DisplayConverter(self._hardware)
+            converter = DisplayConverter()
             for packet in end.packets():
                 timestamps.feed(packet)
                 frames: list[Any] = []
@@ -204,38 +198,17 @@ class Container:
             if shortfall := end.shortfall():
                 report(shortfall)
 
-    def _try_hardware(self) -> None:
-        """Decode one frame on the GPU; refuse a video of which that fails."""
-        import av
-
-        self._hardware = True
-        try:
-            with self.opened() as container:
-                stream = video_stream(container, self.number)
-                next(container.decode(stream))
-                used = stream.codec_context.is_hwaccel
-            reason = "" if used else f"not for {stream.codec_context.name}"
-        except (av.FFmpegError, InputError, RuntimeError, NotImplementedError, ValueError) as error:
-            reason = first_line(error)
-        if reason:
-            problem = f"cannot be decoded on this GPU ({reason})"
-            raise InputError(problem, field="decoder", remedy="use the software decoder")
-
     def opened(self) -> Any:
         """Return the file as FFmpeg opens it, for one pass."""
         import av
-        from av.codec.hwaccel import HWAccel
 
         ready = self.__dict__.pop("_ready", None)  # at once, in any thread
-        if ready is not None and not self._hardware:
+        if ready is not None:
             return ready
-        gpu = HWAccel("cuda", allow_software_fallback=False) if self._hardware else None
         try:
             # a colon in a name is not a protocol; titles may be in any encoding, and are not read
-            container = av.open(f"file:{self.path}", metadata_errors="replace", hwaccel=gpu)
+            container = av.open(f"file:{self.path}", metadata_errors="replace")
         except av.FFmpegError as error:
-            if self._hardware:
-                raise
             problem = f"is not a video, or is truncated before its index ({error.strerror})"
             raise InputError(problem, remedy="try it in a player, or copy it again") from None
         if container.format.name == "tty":  # FFmpeg renders any text file as video
@@ -439,8 +412,6 @@ class Undisplayed:
         return sum(plane.buffer_size for plane in self._frame.planes)
 
     def image(self) -> NDArray[np.uint8]:
-        if self._frame.format.name == GPU_FORMAT:
-            return self._part(0, self.shape[0], 0, self.shape[1])[0]
         return _rgb(self._frame)
 
     def part(self, y0: int, y1: int, x0: int, x1: int) -> tuple[NDArray[np.uint8], int, int]:
@@ -462,15 +433,12 @@ class Undisplayed:
         top, left = y0 // 2 * 2, x0 // GROUP_PIXELS * GROUP_PIXELS
         height = min(frame.height - top, -(-(y1 - top) // 2) * 2)
         width = min(frame.width - left, -(-(x1 - left) // GROUP_PIXELS) * GROUP_PIXELS)
-        name, planes = frame.format.name, [_array(plane) for plane in frame.planes]
-        if name == GPU_FORMAT:  # which gives the two colours side by side
-            name, planes = PLANAR_FORMATS[0], [planes[0], planes[1][:, ::2], planes[1][:, 1::2]]
-        part: Any = av.VideoFrame(width, height, name)
-        for at, (plane, target) in enumerate(zip(planes, part.planes, strict=True)):
+        part: Any = av.VideoFrame(width, height, frame.format.name)
+        for at, (plane, target) in enumerate(zip(frame.planes, part.planes, strict=True)):
             step = 2 if at else 1  # colours have half of the rows and columns
             rows, columns = -(-height // step), -(-width // step)
             y, x = top // step, left // step
-            _array(target)[:rows, :columns] = plane[y : y + rows, x : x + columns]
+            _array(target)[:rows, :columns] = _array(plane)[y : y + rows, x : x + columns]
         part.colorspace, part.color_range = frame.colorspace, frame.color_range
         return _rgb(part), top, left
 
@@ -491,12 +459,11 @@ def _rgb(frame: Any) -> NDArray[np.uint8]:
 class DisplayConverter:
     """Converts frames to RGB, turned and mirrored by the display matrix."""
 
-    def __init__(self, hardware: bool = False) -> None:
+    def __init__(self) -> None:
         from av.video.reformatter import VideoReformatter
 
         self._converter = VideoReformatter()  # one for all frames: its setup is slow
         self._matrices: dict[int, list[int] | None] = {}  # by rotation
-        self._hardware = hardware
         self.parts_equal: bool | None = None  # whether parts have the pixels of the whole
 
     def rgb(self, frame: Any) -> NDArray[np.uint8]:
@@ -506,10 +473,7 @@ class DisplayConverter:
             raise Unreadable("damaged data")
         check_size(frame.width, frame.height)
         try:
-            if self._hardware and frame.format.name == GPU_FORMAT and not frame.height % 2:
-                image: Any = Undisplayed(frame, self).image()
-            else:
-                image = self._converter.reformat(frame, format="rgb24").to_ndarray()
+            image = self._converter.reformat(frame, format="rgb24").to_ndarray()
         except (av.FFmpegError, ValueError) as error:
             if lacks_memory(error):
                 raise
@@ -530,8 +494,9 @@ class DisplayConverter:
         would not give the same pixels."""
         if frame.is_corrupt:
             raise Unreadable("damaged data")
-        formats = (*PLANAR_FORMATS, GPU_FORMAT) if self._hardware else PLANAR_FORMATS
-        if frame.format.name not in formats or frame.height % 2:  # odd ones convert otherwise
+        if (
+            frame.format.name not in PLANAR_FORMATS or frame.height % 2
+        ):  # odd ones convert otherwise
             return None
         if self._matrix(frame) is not None:
             return None

@@ -33,7 +33,6 @@ from dejacue.sources.atomic import write_whole
 from dejacue.sources.images import Images, images_in, is_image, natural
 
 ERRORS = ("skip", "fail")
-DECODERS = ("software", "hardware")
 RATES = (1e-9, 1e9)  # of images, a second; others are typing errors
 _FORMATS = {".mp4": "mp4", ".mov": "mov", ".mkv": "matroska"}
 # mbtree, x264's look ahead, gives other bits each time (its AVX code does), even with one thread
@@ -262,7 +261,6 @@ def open_video(
     rate: float | None = None,
     errors: str = "skip",
     threads: int | None = None,
-    decoder: str = "software",
     stream: int | None = None,
 ) -> Video:
     """Open a video file, a folder of images, or a glob pattern of images; only headers are read.
@@ -270,13 +268,10 @@ def open_video(
     ``start`` to ``fps`` are those of Sampling. ``rate`` (images per second) gives times to images.
     ``errors`` says what to do with a frame that cannot be decoded: "skip" or "fail". ``threads``
     that decode a video file: by default as many as there are cores; 1 where several are decoded.
-    ``decoder="hardware"``: on an NVIDIA GPU, with the same pixels. ``stream``: number of
-    the video stream of a file, as ffprobe counts; by default the largest.
+    ``stream``: number of the video stream of a file, as ffprobe counts; by default the largest.
     """
     name = os.fspath(path)
     with in_file(_ADDRESS.sub(r"\1//", name)):
-        if decoder not in DECODERS:
-            raise unknown("decoder", decoder, DECODERS)
         if errors not in ERRORS:
             raise unknown("errors", errors, ERRORS)
         if rate is not None and not is_between(rate, *RATES):
@@ -287,7 +282,7 @@ def open_video(
             raise InputError(problem, field="rate", value=rate, remedy=remedy)
         sampling = Sampling(start, end, start_s, end_s, 1 if stride is None else stride, fps)
         try:
-            source = _source(name, rate, threads, decoder == "hardware", stream)
+            source = _source(name, rate, threads, stream)
         except OSError as error:
             raise InputError(f"cannot be read ({error.strerror or error})") from None
     return Video(name, source, sampling, errors, _key(source, sampling, rate))
@@ -323,9 +318,7 @@ def _key(source: Source, sampling: Sampling, source_key: Any) -> str:
     return hashlib.sha256(content.encode("utf-8", "surrogateescape")).hexdigest()
 
 
-def _source(
-    name: str, rate: float | None, threads: int | None, hardware: bool, stream: int | None
-) -> Source:
+def _source(name: str, rate: float | None, threads: int | None, stream: int | None) -> Source:
     place = Path(name)
     if stream is not None and place.exists() and (place.is_dir() or is_image(place)):
         remedy = "leave it out"
@@ -338,7 +331,7 @@ def _source(
         if rate is not None:
             remedy = "a video file has its own timestamps, so leave it out"
             raise InputError("rate is only for images", field="rate", value=rate, remedy=remedy)
-        return Container(place, threads, hardware, stream)
+        return Container(place, threads, stream)
     if place.exists():
         raise InputError("is a device or a pipe", remedy="give a file or a folder")
     if glob.has_magic(name):

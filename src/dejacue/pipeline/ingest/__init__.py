@@ -21,7 +21,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
-from dejacue.errors import Cancelled, DejaCueError, InputError, SeveralProblems, StrPath, unknown
+from dejacue.errors import Cancelled, DejaCueError, InputError, SeveralProblems, StrPath
 from dejacue.pipeline._encode import mini_warning
 from dejacue.pipeline.ingest.manifest import Item, as_items, column_is_taken, fetched, read_manifest
 from dejacue.pipeline.ingest.on_ray import run_ray
@@ -43,7 +43,6 @@ from dejacue.sources.detectors import Detector
 from dejacue.sources.encoders import Encoder
 from dejacue.sources.masks._masks import object_groups, object_name
 from dejacue.sources.tracks import Tracker
-from dejacue.sources.video import DECODERS
 from dejacue.store import Store
 
 _log = logging.getLogger("dejacue")
@@ -63,7 +62,6 @@ def ingest(
     replace: bool = False,
     root: StrPath | None = None,
     max_pixels: int | None = None,
-    decoder: str | None = None,
     encoder_options: EncoderOptions | None = None,
     ray_address: str | None = None,
     actors: int | None = None,
@@ -81,7 +79,6 @@ def ingest(
     retry      only what has failed before
     replace    redo histories of the same id made from other inputs, which fail otherwise
     root       folder or URL below which a manifest at a URL may name files, beside its own folder
-    decoder    of all videos, whatever the manifest says: software or hardware
 
     An error in the manifest is raised before anything is begun. After that, an item that fails is
     recorded in the store (``store.failures()``) and the others go on. What is in the store already,
@@ -91,7 +88,10 @@ def ingest(
     ray.check(engine)
     if workers is not None and workers < 1:
         raise InputError(f"workers {workers}: give at least 1", field="workers", value=workers)
-    items, manifest_name = _items(manifest, root, decoder)
+    if isinstance(manifest, str | os.PathLike):
+        items, manifest_name = read_manifest(manifest, root), os.fspath(manifest)
+    else:
+        items, manifest_name = as_items(manifest), "the manifest"
     with contextlib.ExitStack() as stack:
         target = _opened(store, stack)
         items = _failed_before(items, store, target) if retry else items
@@ -128,21 +128,6 @@ def ingest(
             ray,
         )
         return _run(ENGINES[engine], run, writer, target.path)
-
-
-def _items(
-    manifest: StrPath | Iterable[Mapping[str, Any]], root: StrPath | None, decoder: str | None
-) -> tuple[list[Item], str]:
-    """Return the items, and the name of the manifest for messages."""
-    if decoder not in (None, *DECODERS):
-        raise unknown("decoder", decoder, DECODERS)
-    if isinstance(manifest, str | os.PathLike):
-        items, name = read_manifest(manifest, root), os.fspath(manifest)
-    else:
-        items, name = as_items(manifest), "the manifest"
-    if decoder is not None:
-        items = [changed(item, sampling=changed(item.sampling, decoder=decoder)) for item in items]
-    return items, name
 
 
 def _opened(store: StrPath | Store, stack: contextlib.ExitStack) -> Store | None:

@@ -28,7 +28,7 @@ from dejacue.sources.documents import parse_json, read_text
 from dejacue.sources.masks import MATCHES, check_kind
 from dejacue.sources.masks._masks import object_groups
 from dejacue.sources.tracks.prompts import TypedPrompts, parse_prompts
-from dejacue.sources.video import DECODERS, ERRORS
+from dejacue.sources.video import ERRORS
 
 MAX_MANIFEST_BYTES = 1 << 30
 SAMPLING = tuple(VideoOptions.__dataclass_fields__)
@@ -39,7 +39,7 @@ ADDRESS = "address"  # in made_with: Item.address
 PLACES = ("masks", "boxes", "fixed", "whole")  # columns that say where the object is
 KNOWN = ("video", *PLACES, "objects", "id", "object", "source", "kind", "match", *SAMPLING)
 SWITCH = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
-CHOICES = {"match": MATCHES, "errors": ERRORS, "decoder": DECODERS}
+CHOICES = {"match": MATCHES, "errors": ERRORS}
 TAKEN = (  # in made_with
     "padding",
     "minimum",
