@@ -29,7 +29,6 @@ TITLES = {
     "sources": "Sources: videos, masks, encoders, files",
     "store": "Many histories",
     "evaluation": "Evaluation",
-    "data": "Data",
     "files": "Files",
     "errors": "Errors",
 }

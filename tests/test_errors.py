@@ -174,7 +174,6 @@ def test_only_the_command_line_speaks_in_options() -> None:
     [
         ("stride=1 uses all", "--stride 1 uses all"),
         ("choose match=index", "choose --set match=index"),
-        ('name it (layout="vost")', "name it (--as vost)"),
         ("give encoder=, or gpus_per_actor=0.5", "give --encoder, or --gpus-per-actor 0.5"),
         ("box=1,2,3: a box is x0,y0,x1,y1", "--box 1,2,3: a box is x0,y0,x1,y1"),
         ("was backward=True, is backward=False", "was --backward, is --no-backward"),
@@ -215,7 +214,6 @@ def test_a_path_that_no_file_can_have_is_refused(name, tmp_path) -> None:
     calls = {
         lambda path: dejacue.open_video(path): ".mp4",
         lambda path: dejacue.open_masks(path): ".json",
-        lambda path: dejacue.open_dataset(path): "",
         lambda path: dejacue.check_words(path): ".yaml",
         lambda path: dejacue.ingest(path, tmp_path / "store"): ".csv",
         lambda path: dejacue.ingest([{"video": path, "masks": "m"}], tmp_path / "store"): "",

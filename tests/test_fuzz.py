@@ -43,7 +43,7 @@ def test_the_inputs_are_valid_before_they_are_changed(fuzz, monkeypatch, tmp_pat
     monkeypatch.setattr(
         random.Random, "choice", lambda rng, choices: choices[0]
     )  # the usual options
-    for target in (*fuzz.readers.TARGETS, *fuzz.layouts.TARGETS):
+    for target in fuzz.readers.TARGETS:
         valid, folder = tmp_path / target.name / "valid", tmp_path / target.name / "input"
         valid.mkdir(parents=True)
         folder.mkdir()

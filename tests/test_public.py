@@ -28,7 +28,7 @@ HEAVY = (
 NAMES = """
     __version__ find find_each Finding Interval Timeline History Vocabulary Example Reference
     Video Masks open_video open_masks load_encoder encode_vocabulary build_history
-    track load_tracker Prompt Store ingest evaluate evaluate_dataset open_dataset Live check_words
+    track load_tracker Prompt Store ingest evaluate Live check_words
     locate DejaCueError InputError
 """
 

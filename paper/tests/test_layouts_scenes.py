@@ -6,8 +6,7 @@ from glob import glob
 
 import numpy as np
 import pytest
-from helpers.errors import refused
-from helpers.layouts import (
+from data_sets import (
     d_nerf,
     document,
     manifest,
@@ -16,8 +15,10 @@ from helpers.layouts import (
     problems,
     text,
 )
+from helpers.errors import refused
 
-from dejacue import InputError, open_dataset
+from dejacue import InputError
+from dejacue_paper import open_dataset
 
 # Nerfies, HyperNeRF
 

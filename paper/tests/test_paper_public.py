@@ -6,7 +6,9 @@ import pytest
 
 import dejacue_paper
 
-NAMES = "load_release generate MeanWindow Boxcar MaxFrame Peak NonOverlap"
+NAMES = (
+    "load_release open_dataset evaluate_dataset generate MeanWindow Boxcar MaxFrame Peak NonOverlap"
+)
 
 
 def test_the_public_names_are_these_and_have_docstrings() -> None:

@@ -15,7 +15,6 @@ if TYPE_CHECKING:  # the same for type checkers
     from dejacue import evaluation as evaluation
     from dejacue import files as files
     from dejacue import method as method
-    from dejacue.data.layouts import open_dataset as open_dataset
     from dejacue.errors import DejaCueError as DejaCueError
     from dejacue.errors import InputError as InputError
     from dejacue.evaluation.evaluate import evaluate as evaluate
@@ -23,7 +22,6 @@ if TYPE_CHECKING:  # the same for type checkers
     from dejacue.pipeline import Finding as Finding
     from dejacue.pipeline import find as find
     from dejacue.pipeline import find_each as find_each
-    from dejacue.pipeline.dataset import evaluate_dataset as evaluate_dataset
     from dejacue.pipeline.ingest import ingest as ingest
     from dejacue.pipeline.live import Live as Live
     from dejacue.pipeline.words import check_words as check_words
@@ -50,7 +48,6 @@ if TYPE_CHECKING:  # the same for type checkers
 _NAMES = {
     "pipeline": "find find_each Finding",
     "pipeline.ingest": "ingest",
-    "pipeline.dataset": "evaluate_dataset",
     "pipeline.words": "check_words",
     "pipeline.live": "Live",
     "records": "History Vocabulary Example Interval Timeline Reference",
@@ -62,7 +59,6 @@ _NAMES = {
     "method.localization": "locate",
     "store": "Store",
     "evaluation.evaluate": "evaluate",
-    "data.layouts": "open_dataset",
     "errors": "DejaCueError InputError",
 }
 _HOME = {name: module for module, names in _NAMES.items() for name in names.split()}

@@ -10,7 +10,6 @@ dejacue.trackers       a callable → Tracker
 dejacue.readouts       a Readout
 dejacue.mask_readers   a callable: path → Rows; its name is the kind, and the suffix of its files
 dejacue.formats        a Format
-dejacue.layouts        a Layout, or a module with recognise, read and NEEDS
 dejacue.commands       a callable that adds commands to a typer app, which ours then has, too
 """
 
@@ -30,9 +29,7 @@ T = TypeVar("T")
 PAPER: Mapping[str, tuple[str, ...]] = {
     "commands": (
         "reproduce",
-        "data fetch",
-        "data show",
-        "data references",
+        "data",
         "learn",
     ),
     "readouts": (
@@ -44,7 +41,6 @@ PAPER: Mapping[str, tuple[str, ...]] = {
         "non-overlap",
         "joint-or-none",
     ),
-    "layouts": ("nerfies", "neu3d", "d-nerf"),
 }
 
 

@@ -436,7 +436,7 @@ def test_every_command_is_known_here():
         "data fetch",
         "data show",
         "data references",
-        "data convert",
+        "convert",
         "annotate",
         "annotate start",
         "annotate export",

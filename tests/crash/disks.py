@@ -64,7 +64,7 @@ WRITERS = (  # beside those that crash.py kills
     Scenario("ingest", "ingest ../manifest.csv --store s --encoder mini", done="already"),
     Scenario("store export", "store export s -o out", STORED),
     Scenario("store export, table", "store export s -o new/out.parquet", STORED),
-    Scenario("data convert", "data convert ../both-truth.json new/truth.json"),
+    Scenario("convert", "convert ../both-truth.json new/truth.json"),
     Scenario("annotate export", "annotate export ../both.json new/both.csv"),
 )
 

@@ -522,10 +522,12 @@ def test_a_table_without_descriptions_is_compared_with_what_has_them(tmp_path) -
     table = read_timelines(path)
     assert table[0].states == {"a": (), "b": ()}
     expected = evaluate({"m": [shared]}, [REFERENCES[0]]).methods
-    for other in ([shared], [timeline_of("h1", a=[HIT, MISS], b=[MISS])]):
-        both = evaluate({"m": table, "other": other}, [REFERENCES[0]], compared=False)
-        assert both.methods["m"] == expected["m"]
-        assert both.counts["descriptions"] == 3
+    further, references = FIRST[2], [REFERENCES[0], REFERENCES[2]]
+    for other in (shared, timeline_of("h1", a=[HIT, MISS], b=[MISS])):
+        both = evaluate({"m": [*table, further], "other": [other, further]}, references)
+        alone = evaluate({"m": [shared, further]}, references)
+        assert both.methods["m"] == alone.methods["m"]
+        assert both.counts["descriptions"] == 3 + 2
     assert evaluate({"m": table}, [REFERENCES[0]]).methods == expected
     listed = dataclasses.replace(REFERENCES[0], descriptions=dict(texts))
     assert evaluate({"m": table}, [listed]).counts["descriptions"] == 3

@@ -38,7 +38,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # helpers
 import archives
 import commands
 import kernels
-import layouts
 import readers
 import sizes
 import stores
@@ -48,7 +47,7 @@ from readers import Target
 from dejacue.errors import DejaCueError
 from dejacue.sources.atomic import is_temporary
 
-MODULES = (readers, layouts, commands, stores, writers, kernels, sizes, archives)
+MODULES = (readers, commands, stores, writers, kernels, sizes, archives)
 MAX_SECONDS, MAX_BYTES, MAX_LETTERS = 10, 2 << 30, 2000
 TARGETS: dict[str, Target] = {
     target.name: target for module in MODULES for target in module.TARGETS

@@ -456,9 +456,9 @@ def video(tmp_path_factory) -> Path:
 def test_references_go_to_another_tool_and_come_back(kind, video, tmp_path, dejacue) -> None:
     ours, there = tmp_path / "cup.json", tmp_path / f"there{FORMATS[kind].suffix}"
     write_references(ours, [CUP])
-    assert dejacue("data", "convert", ours, there, "--times", video).code == 0
+    assert dejacue("convert", ours, there, "--times", video).code == 0
     back = tmp_path / "back.json"
-    ran = dejacue("data", "convert", there, back, "--times", video)
+    ran = dejacue("convert", there, back, "--times", video)
     assert (ran.code, ran.out.split(":")[0]) == (0, "references of 1 object")
     (read,) = read_references(back)
     assert read.states == CUP.states
@@ -637,7 +637,7 @@ def test_bad_files_are_refused_in_one_sentence(suffix, text, attributes, video, 
 def test_of_a_bad_file_nothing_is_written(video, tmp_path, dejacue) -> None:
     path, out = tmp_path / "bad.eaf", tmp_path / "out.json"
     path.write_text(eaf(b=""))
-    ran = dejacue("data", "convert", path, out, "--times", video)
+    ran = dejacue("convert", path, out, "--times", video)
     assert (ran.code, ran.out) == (2, "")
     assert ran.err.startswith(f"dejacue: {path}: ")
     assert ran.err.count("\n") == 1
@@ -666,11 +666,11 @@ def test_seconds_without_a_video_say_what_to_give(tmp_path) -> None:
 
 def test_an_ending_without_a_format_of_references_is_refused(tmp_path, dejacue) -> None:
     write_references(tmp_path / "t.json", [CUP])
-    ran = dejacue("data", "convert", tmp_path / "t.json", tmp_path / "t.xlsx")
+    ran = dejacue("convert", tmp_path / "t.json", tmp_path / "t.xlsx")
     assert ran.code == 2
     for format in FORMATS.values():
         assert format.suffix in ran.err
-    ran = dejacue("data", "convert", tmp_path / "t.json", tmp_path / "t.json")
+    ran = dejacue("convert", tmp_path / "t.json", tmp_path / "t.json")
     assert (ran.code, "is read by this command" in ran.err) == (2, True)
 
 

@@ -33,7 +33,7 @@ def test_an_export_is_known_by_what_it_holds(kind, tmp_path, dejacue) -> None:
     assert format_in(path) is FORMATS[kind]
     assert read_references(path, times=HISTORY, history="cup") == [CUP]
     if not FORMATS[kind].timed:
-        ran = dejacue("data", "convert", path, tmp_path / "truth.csv")
+        ran = dejacue("convert", path, tmp_path / "truth.csv")
         assert ran.code == 0, ran.err
 
 
@@ -160,7 +160,7 @@ def test_labels_outside_the_vocabulary_are_refused_in_files_of_ours_too(
 ) -> None:
     path = write_references(tmp_path / f"truth{suffix}", [CUP])
     (tmp_path / "v.yaml").write_text("empty: empty cup\nfull: full cup\n")
-    ran = dejacue("data", "convert", path, tmp_path / "out.srt", "-v", tmp_path / "v.yaml")
+    ran = dejacue("convert", path, tmp_path / "out.srt", "-v", tmp_path / "v.yaml")
     assert ran.code == 2
     assert str(path) in ran.err
     assert "half full" in ran.err

@@ -1,9 +1,11 @@
-"""The paper of dejacue: its release, tables, ablations, studies and learned decoders."""
+"""The paper of dejacue: its release, data sets, tables, ablations, studies, learned decoders."""
 
 import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from dejacue_paper.data.dataset import evaluate_dataset as evaluate_dataset
+    from dejacue_paper.data.layouts import open_dataset as open_dataset
     from dejacue_paper.data.release import load_release as load_release
     from dejacue_paper.data.synthetic import generate as generate
     from dejacue_paper.method.nonoverlap import NonOverlap as NonOverlap
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
 _NAMES = {
     "data.release": "load_release",
     "data.synthetic": "generate",
+    "data.layouts": "open_dataset",
+    "data.dataset": "evaluate_dataset",
     "method.readouts": "MeanWindow Boxcar MaxFrame Peak",
     "method.nonoverlap": "NonOverlap",
 }

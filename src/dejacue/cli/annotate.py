@@ -14,7 +14,7 @@ from rich.table import Table
 
 import dejacue
 from dejacue.cli import options as o
-from dejacue.cli.data import check_suffix
+from dejacue.cli.convert import check_suffix
 from dejacue.cli.tables import make_table, note, say, show_tables, span
 from dejacue.errors import DejaCueError, InputError, counted, in_file, named
 

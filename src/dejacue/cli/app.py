@@ -14,7 +14,7 @@ import typer
 from dejacue._version import __version__
 from dejacue.cli import options as o
 from dejacue.cli.annotate import annotate
-from dejacue.cli.data import data
+from dejacue.cli.convert import convert
 from dejacue.cli.evaluate import evaluate
 from dejacue.cli.find import demo, find
 from dejacue.cli.live import live
@@ -91,7 +91,7 @@ app.command(rich_help_panel=VIDEOS)(live)
 app.command(rich_help_panel=MANY)(ingest)
 app.add_typer(store, name="store", rich_help_panel=MANY)
 app.command(rich_help_panel=EVALUATION)(evaluate)
-app.add_typer(data, name="data", rich_help_panel=EVALUATION)
+app.command(rich_help_panel=EVALUATION)(convert)
 app.add_typer(annotate, name="annotate", rich_help_panel=EVALUATION)
 app.add_typer(weights, name="weights", rich_help_panel=MACHINE)
 app.command(rich_help_panel=MACHINE)(info)

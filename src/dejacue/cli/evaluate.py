@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -56,35 +56,16 @@ def evaluate(
     if references is None:
         references = _of_another_tool(last, timelines, only_common, times)
     evaluation = dejacue.evaluate(timelines, references, only_common=only_common)
-    show_evaluation(evaluation, evaluation.to_dict(), format and format.value, output)
+    show(
+        format and format.value,
+        output,
+        lambda: evaluation_tables(evaluation),
+        lambda: json.dumps(evaluation.to_dict(), indent=2, ensure_ascii=False) + "\n",
+        lambda: as_csv(evaluation.to_rows()),
+        below=counts(evaluation),
+    )
     for sentence in evaluation.left_out:
         note(f"left out: {sentence}")
-
-
-def show_evaluation(
-    evaluation: Evaluation,
-    document: dict[str, Any],
-    format: str | None,
-    output: Path | None,
-    groups: Mapping[str, Evaluation] | None = None,
-) -> None:
-    """Show or write tables, CSV or Markdown, or the document as JSON.
-
-    groups   evaluations of some of the histories, by name
-    """
-    tables = [
-        _methods_table(evaluation),
-        *([_differences_table(evaluation)] if evaluation.comparisons else []),
-    ]
-    tables += [_methods_table(group, name) for name, group in (groups or {}).items()]
-    show(
-        format,
-        output,
-        lambda: tables,
-        lambda: json.dumps(document, indent=2, ensure_ascii=False) + "\n",
-        lambda: _as_csv(evaluation, groups or {}),
-        below=_counts(evaluation),
-    )
 
 
 def _of_another_tool(
@@ -119,13 +100,14 @@ def _methods(paths: list[Path]) -> dict[str, Path]:
     return named
 
 
-def _counts(evaluation: Evaluation) -> str:
-    counts = ", ".join(
+def counts(evaluation: Evaluation) -> str:
+    """Return how many histories, states … were evaluated, and how intervals were made."""
+    numbers = ", ".join(
         f"{number} {_noun(what, number)}" for what, number in evaluation.counts.items()
     )
     if evaluation.counts["components"] < 2:
-        return f"{counts}; one component gives no confidence interval"
-    return f"{counts}; 95 % intervals, components resampled"
+        return f"{numbers}; one component gives no confidence interval"
+    return f"{numbers}; 95 % intervals, components resampled"
 
 
 def _noun(plural: str, number: int) -> str:
@@ -134,16 +116,21 @@ def _noun(plural: str, number: int) -> str:
     return "history" if plural == "histories" else plural.removesuffix("s")
 
 
-def _methods_table(evaluation: Evaluation, group: str = "") -> Table:
+def evaluation_tables(evaluation: Evaluation) -> list[Table]:
+    """Return the means of the methods and, where they are compared, their differences."""
+    differences = [_differences_table(evaluation)] if evaluation.comparisons else []
+    return [methods_table(evaluation), *differences]
+
+
+def methods_table(evaluation: Evaluation, title: str = "means in %") -> Table:
     from dejacue.evaluation import METRICS
 
-    of = f"{group} ({evaluation.counts['histories']}), " if group else ""
     columns = ("method", *(f">{metric}" for metric in METRICS.values()))
     rows = [
         (name, *(_mean(estimates[metric]) for metric in METRICS))
         for name, estimates in evaluation.methods.items()
     ]
-    table = make_table(f"{of}means in %", columns, rows)
+    table = make_table(title, columns, rows)
     table.columns[0].min_width = 10
     return table
 
@@ -179,10 +166,8 @@ def _p(value: float) -> str:
     return f"{value:.4f}" if value >= 5e-5 else "< 0.0001"
 
 
-def _as_csv(evaluation: Evaluation, groups: Mapping[str, Evaluation]) -> str:
+def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
     stream = io.StringIO()
-    rows = evaluation.to_rows()
-    rows += [row | {"kind": name} for name, group in groups.items() for row in group.to_rows()]
     writer = csv.DictWriter(stream, fieldnames=list(rows[0]), lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)

@@ -129,7 +129,7 @@ SETTINGS = {
     **READING_SETTINGS,
 }
 # arguments of Python whose options have other names
-RENAMED = {"examples": "--example", "layout": "--as"}
+RENAMED = {"examples": "--example"}
 _ARGUMENT = re.compile(r'(?<!["\w])(?<!--set )([a-z][a-z_]*)=("[^"]*"|[^\s,;()]*)')
 TYPES: dict[str, Any] = {"rate": float, "max_pixels": int, "diagnostics": bool}
 VALUE_NAMES = {float: "a number", int: "a whole number", bool: "true or false"}

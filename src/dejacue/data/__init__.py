@@ -1,1 +1,1 @@
-"""Annotation, folders of data sets, and rendered scenes."""
+"""Annotation, and the scene of the demo."""

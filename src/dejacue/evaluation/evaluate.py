@@ -133,13 +133,11 @@ def evaluate(
     references: Iterable[Reference],
     *,
     only_common: bool = False,
-    compared: bool = True,
 ) -> Evaluation:
     """Compare methods with references, and every later method with the first.
 
     timelines     name of the method → its timelines; each history occurs once
     only_common   leave out what not all of them share, instead of refusing it
-    compared      whether methods are; that takes two components
 
     R@1 at tIoU .3 and .5 and Top-1 tIoU; averages descriptions → state → history → component →
     uniform over components; intervals and tests resample the components. A state without an
@@ -171,7 +169,7 @@ def evaluate(
     if problems and not only_common:
         remedy = "correct the files, or evaluate only what they share (only_common=True)"
         raise InputError(listed, field="only_common", value=problems, remedy=remedy)
-    return _measured(windows, truth, queries, tuple(_sentences(problems)), compared)
+    return _measured(windows, truth, queries, tuple(_sentences(problems)))
 
 
 def _measured(
@@ -179,7 +177,6 @@ def _measured(
     truth: Mapping[str, Reference],
     queries: Sequence[Query],
     left_out: tuple[str, ...],
-    compared: bool,
 ) -> Evaluation:
     histories = [history for history, _, _ in queries]
     states = [state for _, state, _ in queries]
@@ -203,7 +200,7 @@ def _measured(
         },
         components=tuple(groups),
         per_component=values,
-        comparisons=_comparisons(values) if compared else {},
+        comparisons=_comparisons(values),
         left_out=left_out,
     )
 

@@ -8,10 +8,10 @@ from typing import Annotated
 import typer
 
 from dejacue.cli import options as o
-from dejacue.cli.data import data as data_group
 from dejacue.errors import InputError
+from dejacue_paper.cli.data import RELEASE
+from dejacue_paper.cli.data import data as data_group
 
-RELEASE = "Folder of the release (default: DEJACUE_DATA, else the fetched one)."
 Release = Annotated[Path | None, o.option(RELEASE)]
 Histories = Annotated[
     list[Path] | None, typer.Argument(help="Histories (.npz), instead of a group of the release.")
@@ -30,10 +30,9 @@ def _seeds(text: str) -> tuple[int, ...]:
 
 
 def add(app: typer.Typer) -> None:
-    """Add the commands to the app and to its group ``data``."""
+    """Add the commands to the app."""
     app.command(rich_help_panel="Evaluation")(reproduce)
-    for command in (fetch, show, references):
-        data_group.command()(command)
+    app.add_typer(data_group, name="data", rich_help_panel="Evaluation")
     learn = typer.Typer(cls=o.Group, help="Learn from labels.", no_args_is_help=True)
     learn.command()(fit)
     learn.command()(train)
@@ -75,37 +74,6 @@ def reproduce(
         command.show_list()
     else:
         command.run(names or ["main"], data, windows, out, figures, engine)
-
-
-def fetch(
-    folder: Annotated[
-        Path | None, typer.Argument(help="Target folder (default: the user's cache).")
-    ] = None,
-) -> None:
-    """Download the release from the Hugging Face Hub and show its terms."""
-    from dejacue_paper.cli import release as command
-
-    command.fetch(folder)
-
-
-def show(
-    folder: Annotated[Path | None, typer.Argument(help=RELEASE)] = None,
-) -> None:
-    """List the contents of the release."""
-    from dejacue_paper.cli import release as command
-
-    command.show(folder)
-
-
-def references(
-    group: Annotated[str, typer.Argument(help="vost, seven or development.")],
-    output: Annotated[Path, o.option("A .json file.", "--output", "-o")],
-    folder: Annotated[Path | None, o.option(RELEASE, "--data")] = None,
-) -> None:
-    """Write the references of the benchmark, to evaluate your own timelines."""
-    from dejacue_paper.cli import release as command
-
-    command.references(group, folder, output)
 
 
 def fit(

@@ -1,1 +1,1 @@
-"""The release, its protocol, layouts of scenes, and synthetic histories."""
+"""The release, its protocol, folders of data sets and their scores, and made histories."""

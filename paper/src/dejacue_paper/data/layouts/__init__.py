@@ -1,11 +1,65 @@
-"""Folders of dynamic scenes (NeRF) → clips, as plug-ins of dejacue.data.layouts."""
+"""Folders of the data sets of this field → clips: videos, masks, true windows, words."""
 
-from collections.abc import Callable, Iterator
+from __future__ import annotations
+
+import os
 from pathlib import Path
 
-from dejacue.sources.images import folders_in
+from dejacue.errors import InputError, unknown
+from dejacue.progress import Progress, default_progress
+from dejacue_paper.data.layouts import d_nerf, nerfies, neu3d, seconds, sequences
+from dejacue_paper.data.layouts.manifest import clip_rows as clip_rows
+from dejacue_paper.data.layouts.manifest import manifest_rows as manifest_rows
+from dejacue_paper.data.layouts.manifest import vocabulary_documents as vocabulary_documents
+from dejacue_paper.data.layouts.manifest import write_manifest as write_manifest
+from dejacue_paper.data.layouts.manifest import write_vocabularies as write_vocabularies
+from dejacue_paper.data.layouts.records import Clip as Clip
+from dejacue_paper.data.layouts.records import Dataset as Dataset
+from dejacue_paper.data.layouts.records import Layout as Layout
+
+LAYOUTS: dict[str, Layout] = {
+    **sequences.LAYOUTS,
+    **seconds.LAYOUTS,
+    "nerfies": nerfies.LAYOUT,
+    "neu3d": neu3d.LAYOUT,
+    "d-nerf": d_nerf.LAYOUT,
+}
 
 
-def scenes_in(folder: Path, is_scene: Callable[[Path], object]) -> Iterator[Path]:
-    """Return the folder itself, or those in it, where they look like a scene."""
-    return (place for place in (folder, *folders_in(folder)) if is_scene(place))
+def open_dataset(
+    folder: str | os.PathLike[str], layout: str | None = None, *, progress: Progress | None = None
+) -> Dataset:
+    """Read what is in the folder of a data set; ``layout``: one of LAYOUTS, None: as it looks.
+
+    Nothing is decoded. What the data set names and is not there is listed in ``missing``; what
+    contradicts itself (times beyond a video, labels that do not exist) is refused, all at once.
+    """
+    place = Path(folder)
+    if not place.is_dir():
+        what = "is a file, not a folder" if place.exists() else "no such folder"
+        raise InputError(what, file=place, remedy="give the folder of a data set")
+    if layout is not None and layout not in LAYOUTS:
+        raise unknown("layout", layout, LAYOUTS)
+    try:
+        reader = LAYOUTS[layout or _recognised(place)]
+        if layout is not None and not reader.recognise(place):
+            problem = f"does not have the layout {layout}, which needs {reader.needs}"
+            raise InputError(problem, file=place, field="layout", value=layout)
+        return seconds.counted_in_frames(reader.read(place), progress or default_progress())
+    except OSError as error:
+        raise InputError(f"cannot be read ({error.strerror})", file=error.filename) from None
+
+
+def _recognised(folder: Path) -> str:
+    names = [name for name, layout in LAYOUTS.items() if layout.recognise(folder)]
+    if not names:
+        problem = f"has none of the layouts {', '.join(LAYOUTS)}"
+        remedy = (
+            "give the folder that contains the files (paper/docs/data.md lists them), or name "
+            "the layout"
+        )
+        raise InputError(problem, file=folder, field="layout", remedy=remedy)
+    if len(names) > 1:
+        problem, remedy = f"could be {' or '.join(names)}", f'name the layout, such as "{names[0]}"'
+        raise InputError(problem, file=folder, field="layout", value=names, remedy=remedy)
+    return names[0]

@@ -10,13 +10,11 @@ from pathlib import Path
 
 import msgspec
 
-from dejacue.data.layouts.records import Clip, Dataset, check
 from dejacue.errors import InputError, in_file
 from dejacue.sources.documents import Finite, declared, read_json
-from dejacue_paper.data.layouts import scenes_in
+from dejacue_paper.data.layouts.records import Clip, Dataset, Layout, check, scenes_in
 
 SPLITS = ("train", "val", "test")
-NEEDS = "transforms_train.json, transforms_val.json, transforms_test.json"
 
 
 class _Frame(msgspec.Struct):
@@ -28,11 +26,7 @@ class _Split(msgspec.Struct):
     frames: list[_Frame]
 
 
-def recognise(folder: Path) -> bool:
-    return any(scenes_in(folder, _is_scene))
-
-
-def read(folder: Path) -> Dataset:
+def _read(folder: Path) -> Dataset:
     clips: list[Clip] = []
     missing: list[str] = []
     for scene in scenes_in(folder, _is_scene):
@@ -86,3 +80,10 @@ def _leaves(frame: _Frame, scene: Path) -> bool:
 
 def _is_scene(folder: Path) -> bool:
     return any((folder / f"transforms_{split}.json").is_file() for split in SPLITS)
+
+
+LAYOUT = Layout(
+    lambda folder: any(scenes_in(folder, _is_scene)),
+    _read,
+    "transforms_train.json, transforms_val.json, transforms_test.json",
+)

@@ -11,20 +11,20 @@ from pathlib import Path
 
 import msgspec
 
-from dejacue.data.layouts.records import (
-    Clip,
-    Dataset,
-    as_path,
-    check,
-    check_plain,
-)
 from dejacue.errors import InputError, in_file
 from dejacue.sources.documents import declared, read_json
 from dejacue.sources.images import folders_in
-from dejacue_paper.data.layouts import scenes_in
+from dejacue_paper.data.layouts.records import (
+    Clip,
+    Dataset,
+    Layout,
+    as_path,
+    check,
+    check_plain,
+    scenes_in,
+)
 
 FILES = ("dataset.json", "metadata.json")
-NEEDS = "dataset.json, metadata.json, rgb/1x/ID.png (or 2x, 4x …)"
 _SCALE = re.compile("([0-9]+)x")
 
 
@@ -40,11 +40,7 @@ class _Picture(msgspec.Struct):
     camera_id: int = 0
 
 
-def recognise(folder: Path) -> bool:
-    return any(scenes_in(folder, _is_scene))
-
-
-def read(folder: Path) -> Dataset:
+def _read(folder: Path) -> Dataset:
     clips: list[Clip] = []
     missing: list[str] = []
     for scene in scenes_in(folder, _is_scene):
@@ -120,3 +116,10 @@ def _is_scene(folder: Path) -> bool:
     """Return whether both files are there, or one of them and the pictures."""
     present = [(folder / name).is_file() for name in FILES]
     return all(present) or (any(present) and bool(_scales(folder)))
+
+
+LAYOUT = Layout(
+    lambda folder: any(scenes_in(folder, _is_scene)),
+    _read,
+    "dataset.json, metadata.json, rgb/1x/ID.png (or 2x, 4x …)",
+)

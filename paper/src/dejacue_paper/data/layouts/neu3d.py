@@ -8,23 +8,17 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from dejacue.data.layouts.records import Clip, Dataset
 from dejacue.errors import InputError
 from dejacue.sources.images import natural
 from dejacue.sources.npz import read_header
-from dejacue_paper.data.layouts import scenes_in
+from dejacue_paper.data.layouts.records import Clip, Dataset, Layout, scenes_in
 
 POSES = "poses_bounds.npy"
 HELD_OUT = 0
-NEEDS = f"cam00.mp4, cam01.mp4 …, {POSES}"
 _CAMERA = re.compile("cam([0-9]+)")
 
 
-def recognise(folder: Path) -> bool:
-    return any(scenes_in(folder, _videos))
-
-
-def read(folder: Path) -> Dataset:
+def _read(folder: Path) -> Dataset:
     clips: list[Clip] = []
     missing: list[str] = []
     for scene in scenes_in(folder, _videos):
@@ -62,3 +56,10 @@ def _rows(path: Path) -> int | None:
 
 def _videos(scene: Path) -> list[Path]:
     return natural(path for path in scene.glob("cam*.mp4") if _CAMERA.fullmatch(path.stem))
+
+
+LAYOUT = Layout(
+    lambda folder: any(scenes_in(folder, _videos)),
+    _read,
+    f"cam00.mp4, cam01.mp4 …, {POSES}",
+)

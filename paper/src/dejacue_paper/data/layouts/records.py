@@ -13,7 +13,7 @@ from typing import Any
 
 from dejacue.errors import DejaCueError, InputError, SeveralProblems, shortened
 from dejacue.records import Reference, Vocabulary, Window
-from dejacue.sources.images import is_image, natural
+from dejacue.sources.images import folders_in, is_image, natural
 from dejacue.sources.video import Video, open_images, open_video
 
 
@@ -134,16 +134,15 @@ class Dataset:
 
 @dataclass(frozen=True)
 class Layout:
-    """A layout recognises and reads the folders of one data set. A plug-in may also be a module
-    with these three names.
+    """A layout recognises and reads the folders of one data set.
 
     recognise   whether a folder looks like this layout, by names alone
-    NEEDS       what the folder must hold, in a sentence
+    needs       what the folder must hold, in a sentence
     """
 
     recognise: Callable[[Path], bool]
     read: Callable[[Path], Dataset]
-    NEEDS: str
+    needs: str
 
 
 def check(folder: Path, problems: Sequence[str]) -> None:
@@ -167,6 +166,11 @@ def check_plain(names: Iterable[str]) -> None:
         if not name or name in (".", "..") or set(name) & set("/\\\0"):
             problem = f'"{shortened(name)}" is not a file name'
             raise InputError(problem, field="name", value=name, remedy="is the list damaged?")
+
+
+def scenes_in(folder: Path, is_scene: Callable[[Path], object]) -> Iterator[Path]:
+    """Return the folder itself, or those in it, where they look like a scene."""
+    return (place for place in (folder, *folders_in(folder)) if is_scene(place))
 
 
 def images_in(folder: Path) -> list[Path]:

@@ -9,16 +9,16 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from helpers.changeit import changeit
+from data_sets import changeit, document, sequence, text, transformation, vost_tas
 from helpers.errors import refused
-from helpers.layouts import document, sequence, text, transformation, vost_tas
 
-from dejacue import evaluate, evaluate_dataset, open_dataset
+from dejacue import evaluate
 from dejacue.errors import InputError
 from dejacue.files import read_timelines
 from dejacue.sources.encoders import Encoder
 from dejacue.sources.encoders.mini import Mini
 from dejacue.store import Store
+from dejacue_paper import evaluate_dataset, open_dataset
 from dejacue_paper.data.rendered import render, write_scene
 
 FULL, EMPTY = "filled up cup", "cup with nothing in it"

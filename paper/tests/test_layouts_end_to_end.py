@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from helpers.changeit import changeit
+from data_sets import changeit
 
 
 def test_changeit_is_ingested_located_and_evaluated(tmp_path, dejacue, monkeypatch) -> None:

@@ -29,7 +29,11 @@ from typing import Any
 
 import msgspec
 
-from dejacue.data.layouts.records import (
+from dejacue.errors import InputError
+from dejacue.records import Vocabulary, Window
+from dejacue.sources.documents import declared, read_json, read_text
+from dejacue.sources.images import folders_in
+from dejacue_paper.data.layouts.records import (
     Clip,
     Dataset,
     Layout,
@@ -38,10 +42,6 @@ from dejacue.data.layouts.records import (
     collected,
     images_in,
 )
-from dejacue.errors import InputError
-from dejacue.records import Vocabulary, Window
-from dejacue.sources.documents import declared, read_json, read_text
-from dejacue.sources.images import folders_in
 
 PICTURES, MASKS, LISTS = "JPEGImages", "Annotations", "ImageSets"
 

@@ -1,4 +1,4 @@
-"""``dejacue data``: open the folders of data sets, score them, and convert references."""
+"""``dejacue data``: the folders of data sets and their scores, and the public release."""
 
 from __future__ import annotations
 
@@ -11,36 +11,39 @@ import typer
 
 import dejacue
 from dejacue.cli import options as o
-from dejacue.cli.evaluate import show_evaluation
+from dejacue.cli.evaluate import as_csv, counts, evaluation_tables, methods_table
 from dejacue.cli.store import conditions
-from dejacue.cli.tables import Bars, make_table, note, notes, say, say_written, show_tables
+from dejacue.cli.tables import Bars, make_table, note, notes, say, say_written, show, show_tables
 from dejacue.errors import InputError, counted
 from dejacue.sources.atomic import check_place
 
 if TYPE_CHECKING:
-    from dejacue.data.layouts import Dataset
-    from dejacue.pipeline.dataset import Measured
+    from dejacue.evaluation.evaluate import Evaluation
+    from dejacue_paper.data.dataset import Measured
+    from dejacue_paper.data.layouts import Dataset
 
+RELEASE = "Folder of the release (default: DEJACUE_DATA, else the fetched one)."
 MAX_LISTED = 20  # missing files, reasons or warnings; all are in the JSON
-FILES_OF_REFERENCES = (".json", ".csv", ".parquet", ".arrow")
 
 data = typer.Typer(
     cls=o.Group,
-    help="Data sets: their folders, formats and scores.",
+    help="Data sets: their folders and scores, and the public release.",
     no_args_is_help=True,
 )
 
 
 def _layouts() -> list[str]:
-    from dejacue.data.layouts import READERS
+    from dejacue_paper.data.layouts import LAYOUTS
 
-    return list(READERS)
+    return list(LAYOUTS)
 
 
 Folder = Annotated[Path, typer.Argument(help="The folder of a data set.")]
 Layout = Annotated[
     str | None,
-    o.option("Layout of the folder, if it is ambiguous (docs/data.md).", "--as", values=_layouts),
+    o.option(
+        "Layout of the folder, if it is ambiguous (paper/docs/data.md).", "--as", values=_layouts
+    ),
 ]
 MasksFolder = Annotated[
     Path | None,
@@ -64,7 +67,7 @@ def open_folder(
     json: Annotated[bool, o.option("Print the contents as JSON.", "--json")] = False,
 ) -> None:
     """Recognise the folder of a data set (VOST, DAVIS, ChangeIt …) and show its contents."""
-    from dejacue.data import layouts
+    from dejacue_paper.data import layouts
 
     # all that can be refused is refused before the first file is written
     if masks is not None and manifest is None:
@@ -96,8 +99,10 @@ def open_folder(
 
 
 def _opened(folder: Path, layout: str | None) -> Dataset:
+    from dejacue_paper.data.layouts import open_dataset
+
     with Bars() as bars:
-        return dejacue.open_dataset(folder, layout, progress=bars)
+        return open_dataset(folder, layout, progress=bars)
 
 
 def _show_contents(dataset: Dataset, as_json: bool) -> None:
@@ -164,7 +169,7 @@ def evaluate_folder(
     Run it again to resume: histories already in the store are not encoded again. The exit code is
     1 where a video could not be encoded: the table is of the others.
     """
-    from dejacue.pipeline.dataset import check_name
+    from dejacue_paper.data.dataset import check_name, evaluate_dataset
 
     chosen = list(dict.fromkeys(part.strip() for part in readouts.split(",") if part.strip()))
     files = [] if timelines is None else [timelines / f"{name}.json" for name in chosen]
@@ -178,7 +183,7 @@ def evaluate_folder(
     if by is not None:
         check_name(by, dataset)
     with Bars() as bars:
-        measured = dejacue.evaluate_dataset(
+        measured = evaluate_dataset(
             dataset,
             store,
             readouts=chosen,
@@ -190,19 +195,35 @@ def evaluate_folder(
             encoder_options=o.encoder_from(settings, device),
             progress=bars,
         )
-    groups = measured.by(by) if by is not None else {}
-    document = measured.to_dict()
-    if by is not None:
-        parts = {value: part.to_dict()["methods"] for value, part in groups.items()}
-        document["by"] = {by: parts}
     for path, of_readout in zip(files, measured.timelines.values(), strict=False):
         say_written(dejacue.files.write_timelines(path, of_readout), "timelines")
     say(f"{store}: {measured.ingested}", stderr=True)
-    named = {f"{by}={value}": part for value, part in groups.items()}
-    show_evaluation(measured.evaluation, document, None, output, named)
+    _show_scores(measured, by, output)
     _list_problems(measured)
     if measured.ingested.failed:
         raise typer.Exit(1)
+
+
+def _show_scores(measured: Measured, by: str | None, output: Path | None) -> None:
+    """Show or write the scores of all clips, and those of the clips of each value of ``by``."""
+    groups: dict[str, Evaluation] = {} if by is None else measured.by(by)
+    tables = evaluation_tables(measured.evaluation)
+    for value, part in groups.items():
+        title = f"{by}={value} ({part.counts['histories']}), means in %"
+        tables.append(methods_table(part, title))
+
+    def json() -> str:
+        parts = {value: part.to_dict()["methods"] for value, part in groups.items()}
+        document = measured.to_dict() | ({} if by is None else {"by": {by: parts}})
+        return json_.dumps(document, indent=2, ensure_ascii=False) + "\n"
+
+    def csv() -> str:
+        rows = measured.evaluation.to_rows()
+        for value, part in groups.items():
+            rows += [row | {"kind": f"{by}={value}"} for row in part.to_rows()]
+        return as_csv(rows)
+
+    show(None, output, lambda: tables, json, csv, below=counts(measured.evaluation))
 
 
 def _list_problems(measured: Measured) -> None:
@@ -218,32 +239,34 @@ def _list_problems(measured: Measured) -> None:
 
 
 @data.command()
-def convert(
-    path: Annotated[Path, typer.Argument(metavar="IN", help="A file of references.")],
-    output: Annotated[
-        Path, typer.Argument(metavar="OUT", help="Output file; its suffix sets the format.")
-    ],
-    times: o.Times = None,
-    vocabulary: Annotated[
-        Path | None,
-        o.option("Reject labels that are not states of this vocabulary.", "--vocabulary", "-v"),
+def fetch(
+    folder: Annotated[
+        Path | None, typer.Argument(help="Target folder (default: the user's cache).")
     ] = None,
 ) -> None:
-    """Convert references or annotations from one tool's format to another's."""
-    check_suffix(output)
-    o.check_not_read(output, path)
-    states = None if vocabulary is None else list(dejacue.files.read_vocabulary(vocabulary).states)
-    references = dejacue.files.read_references(path, times=times, states=states)
-    written = dejacue.files.write_references(output, references, times=times)
-    say(f"references of {counted(len(references), 'object')}: {written}")
+    """Download the release from the Hugging Face Hub and show its terms."""
+    from dejacue_paper.cli import release
+
+    release.fetch(folder)
 
 
-def check_suffix(output: Path) -> None:
-    """Refuse the name of a file whose suffix is no format of references."""
-    from dejacue.sources.formats.registry import FORMATS, format_of
+@data.command("show")
+def show_release(
+    folder: Annotated[Path | None, typer.Argument(help=RELEASE)] = None,
+) -> None:
+    """List the contents of the release."""
+    from dejacue_paper.cli import release
 
-    if format_of(output) is None and output.suffix.lower() not in FILES_OF_REFERENCES:
-        known = [suffix for format in FORMATS.loaded().values() for suffix in format.suffixes]
-        remedy = f"use one of {', '.join([*FILES_OF_REFERENCES, *known])}"
-        problem = "the suffix is not a format of references"
-        raise InputError(problem, file=output, value=output.suffix, remedy=remedy)
+    release.show(folder)
+
+
+@data.command()
+def references(
+    group: Annotated[str, typer.Argument(help="vost, seven or development.")],
+    output: Annotated[Path, o.option("A .json file.", "--output", "-o")],
+    folder: Annotated[Path | None, o.option(RELEASE, "--data")] = None,
+) -> None:
+    """Write the references of the benchmark, to evaluate your own timelines."""
+    from dejacue_paper.cli import release
+
+    release.references(group, folder, output)

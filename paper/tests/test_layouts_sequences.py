@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from helpers.errors import refused
-from helpers.layouts import (
+from data_sets import (
     document,
     m3_vos,
     manifest,
@@ -20,12 +19,14 @@ from helpers.layouts import (
     vost_tas,
     youtube_vos,
 )
+from helpers.errors import refused
 
-from dejacue import build_history, open_dataset, open_masks
-from dejacue.data.layouts import READERS, write_manifest
+from dejacue import build_history, open_masks
 from dejacue.files import read_references, read_vocabulary
 from dejacue.method import Window
 from dejacue.pipeline.ingest import read_manifest
+from dejacue_paper import open_dataset
+from dejacue_paper.data.layouts import LAYOUTS, write_manifest
 
 # Which layout
 
@@ -37,7 +38,7 @@ def test_a_folder_that_may_be_two_layouts_asks_which(tmp_path, dejacue) -> None:
         open_dataset(tmp_path)
     ran = dejacue("data", "open", tmp_path)
     assert (ran.code, ran.out) == (2, "")
-    assert "--as vost" in ran.err
+    assert 'name the layout, such as "vost"' in ran.err
     assert open_dataset(tmp_path, "vost").layout == "vost"
 
 
@@ -45,14 +46,14 @@ def test_a_folder_of_no_layout_is_refused_and_the_known_ones_are_named(tmp_path)
     picture(tmp_path / "a" / "b.jpg")
     with refused(file=tmp_path, field="layout") as caught:
         open_dataset(tmp_path)
-    assert all(layout in str(caught.value) for layout in READERS)
+    assert all(layout in str(caught.value) for layout in LAYOUTS)
 
 
-@pytest.mark.parametrize("layout", READERS)
+@pytest.mark.parametrize("layout", LAYOUTS)
 def test_a_layout_that_is_asked_for_says_what_it_needs(layout, tmp_path) -> None:
     with refused(file=tmp_path, field="layout", value=layout) as caught:
         open_dataset(tmp_path, layout)
-    assert READERS.named(layout, "layout").NEEDS in str(caught.value)
+    assert LAYOUTS[layout].needs in str(caught.value)
 
 
 def test_what_is_no_folder_or_no_layout_is_refused(tmp_path) -> None:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 
 import pytest
-from helpers.changeit import frames, labels
+from data_sets import document, frames, howtochange, labels, manifest, problems, text, video
 from helpers.errors import refused
-from helpers.layouts import document, howtochange, manifest, problems, text, video
 
-from dejacue import evaluate, open_dataset, open_video
-from dejacue.data.layouts.seconds import seconds_of
+from dejacue import evaluate, open_video
 from dejacue.files import read_references
 from dejacue.method import Window
 from dejacue.records import Interval, Timeline
+from dejacue_paper import open_dataset
+from dejacue_paper.data.layouts.seconds import seconds_of
 
 # ChangeIt
 

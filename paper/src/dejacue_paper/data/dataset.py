@@ -11,7 +11,6 @@ from dataclasses import replace as changed
 from fnmatch import fnmatchcase
 from typing import Any
 
-from dejacue.data.layouts import Clip, Dataset, clip_rows, open_dataset
 from dejacue.errors import InputError, StrPath, named, unknown
 from dejacue.evaluation.evaluate import Evaluation, evaluate
 from dejacue.method.localization import locate_many
@@ -22,10 +21,11 @@ from dejacue.pipeline.ingest import ingest
 from dejacue.pipeline.ingest.writer import Ingested, check_encoder_of, encoder_of
 from dejacue.pipeline.job import EncoderOptions
 from dejacue.progress import Progress, default_progress
-from dejacue.records import Timeline, Vocabulary
+from dejacue.records import Reference, Timeline, Vocabulary
 from dejacue.records.history import MEANINGLESS
 from dejacue.sources.encoders import Encoder
 from dejacue.store import Store
+from dejacue_paper.data.layouts import Clip, Dataset, clip_rows, open_dataset
 
 READOUTS = ("contrast", "published", "whole-history", "longest-run")
 
@@ -58,14 +58,12 @@ class Measured:
                 groups.setdefault(columns[name], []).append(clip.id)
         references = {reference.history_id: reference for reference in self.dataset.references}
         return {
-            value: evaluate(
+            value: _each_alone(
                 {
                     readout: [timeline for timeline in timelines if timeline.history_id in ids]
                     for readout, timelines in self.timelines.items()
                 },
                 [references[id] for id in ids],
-                only_common=True,
-                compared=False,
             )
             for value, ids in sorted(groups.items())
         }
@@ -102,7 +100,7 @@ def evaluate_dataset(
                call resumes one that was stopped
     readouts   names, or name → readout; every later one is compared with the first
     encoder    a name or an Encoder (None: that of the store, or siglip2)
-    masks      a folder of masks or boxes of one's own (docs/data.md)
+    masks      a folder of masks or boxes of one's own (paper/docs/data.md)
     where      only these clips: {"split": "val", "id": "*_peel_*"}
     replace    redo histories of the same id made from other inputs, which fail otherwise
 
@@ -145,9 +143,28 @@ def evaluate_dataset(
             vocabularies = (words[clip.id] for clip in clips)
             timelines[name] = list(locate_many(histories, vocabularies, readout=readout))
             progress("read", done, len(chosen), name)
-    several = len({reference.component for reference in clips.references}) > 1
-    evaluation = evaluate(timelines, clips.references, only_common=True, compared=several)
+    references = clips.references
+    if len({reference.component for reference in references}) > 1:
+        evaluation = evaluate(timelines, references, only_common=True)
+    else:
+        evaluation = _each_alone(timelines, references)
     return Measured(dataset, model.identity, evaluation, timelines, ingested, left_out, warnings)
+
+
+def _each_alone(
+    timelines: Mapping[str, Sequence[Timeline]], references: Sequence[Reference]
+) -> Evaluation:
+    """Score readouts without comparing them, which takes two components."""
+    parts = {
+        name: evaluate({name: of_readout}, references, only_common=True)
+        for name, of_readout in timelines.items()
+    }
+    return changed(
+        next(iter(parts.values())),
+        methods={name: part.methods[name] for name, part in parts.items()},
+        per_component={name: part.per_component[name] for name, part in parts.items()},
+        left_out=tuple(sentence for part in parts.values() for sentence in part.left_out),
+    )
 
 
 def _readouts(readouts: Mapping[str, str | Readout] | Sequence[str]) -> dict[str, str | Readout]:
@@ -197,7 +214,7 @@ def _unusable(dataset: Dataset) -> dict[str, str]:
         if not clip.states:
             reasons[clip.id] = "no true windows"
         elif clip.vocabulary is None:
-            reasons[clip.id] = "no words for its states; add a list to vocabularies/ (docs/data.md)"
+            reasons[clip.id] = "no words for its states; add a list of words to vocabularies/"
     return reasons
 
 

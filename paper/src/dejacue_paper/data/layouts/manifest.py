@@ -9,10 +9,10 @@ import os
 from pathlib import Path
 from typing import Any
 
-from dejacue.data.layouts.records import Clip, Dataset
 from dejacue.errors import InputError
 from dejacue.sources.atomic import check_place, write_text
 from dejacue.sources.files import file_name
+from dejacue_paper.data.layouts.records import Clip, Dataset
 
 COLUMNS = ("id", "video", "masks", "objects", "object", "source", "kind")
 SAMPLING = ("start", "end", "start_s", "end_s", "stride", "fps")
@@ -70,7 +70,7 @@ def clip_rows(
             rows.append(_row(clip, path, base))
         else:
             left_out[clip.id] = reason or (
-                "no masks; create them (dejacue track) and give their folder (masks=)"
+                "no masks; create them (dejacue track) and give their folder"
             )
     return rows, left_out
 

@@ -33,7 +33,6 @@ from typing import Any
 
 import numpy as np
 
-from dejacue.data.layouts.records import Clip, Dataset, Layout, as_path, check, collected, images_in
 from dejacue.errors import InputError, counted, extra, in_file, named, need
 from dejacue.progress import Progress
 from dejacue.records import Vocabulary, Window
@@ -42,6 +41,15 @@ from dejacue.sources._sampling import Picture, Sampling
 from dejacue.sources.documents import parse_json, read_text
 from dejacue.sources.files import read_vocabulary
 from dejacue.sources.images import folders_in
+from dejacue_paper.data.layouts.records import (
+    Clip,
+    Dataset,
+    Layout,
+    as_path,
+    check,
+    collected,
+    images_in,
+)
 
 VIDEO_SUFFIXES = (".mp4", ".mkv", ".webm", ".avi", ".mov")
 SLACK_S = 1.0  # a second that has begun has a label
