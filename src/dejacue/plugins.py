@@ -21,7 +21,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any, Generic, TypeVar
 
-from dejacue.errors import InputError, MissingExtra, first_line, unknown
+from dejacue.errors import InputError, MissingExtra, first_line
 
 T = TypeVar("T")
 
@@ -113,13 +113,6 @@ class Registry(Mapping[str, T], Generic[T]):
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
-
-    def named(self, name: str, kind: str) -> T:
-        """Return what has this name; if nothing has, the error lists all names of the kind."""
-        if name not in self:
-            check_installed(self.group, name)
-            raise unknown(kind, name, self)
-        return self[name]
 
     def loaded(self) -> dict[str, T]:
         """Return all that can be loaded; for the others there is a warning."""

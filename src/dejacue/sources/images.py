@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable
 from functools import partial
 from pathlib import Path
 
@@ -63,27 +63,16 @@ def _parts(text: str) -> list[tuple[int, str]]:
 
 
 class Images:
-    """A list of image files; sizes that differ are refused before anything is decoded.
+    """A list of image files; sizes that differ are refused before anything is decoded."""
 
-    times_s    of each, where no rate gives them; on_white: what transparent ones are laid on
-    """
-
-    def __init__(
-        self,
-        name: str,
-        files: list[Path],
-        rate: float | None,
-        times_s: Sequence[float] | None = None,
-        on_white: bool = False,
-    ) -> None:
+    def __init__(self, name: str, files: list[Path], rate: float | None) -> None:
         self.name, self.files, self.rate = name, files, rate
-        self._times_s, self._read = times_s, partial(read_rgb, on_white=on_white)
         stats = [(file.name, file.stat()) for file in files]
         self.identity = [(name, stat.st_size, stat.st_mtime_ns) for name, stat in stats]
 
     def expected(self, sampling: Sampling) -> int:
         """Return the exact number of frames taken; refuse headers that give different sizes."""
-        if sampling.needs_times and self.rate is None and self._times_s is None:
+        if sampling.needs_times and self.rate is None:
             remedy = "give their rate, or use start, end and stride"
             raise InputError("images have no timestamps", field="rate", remedy=remedy)
         taken = [at for at, _ in sampling.select(self.pictures(lambda sentence: None))]
@@ -104,9 +93,7 @@ class Images:
     def pictures(self, report: Callable[[str], None]) -> Generator[Picture]:
         for at, file in enumerate(self.files):
             time_s = None if self.rate is None else at / self.rate
-            if self._times_s is not None:
-                time_s = self._times_s[at]
-            yield Picture(time_s, file.stem, partial(self._read, file))
+            yield Picture(time_s, file.stem, partial(read_rgb, file))
 
 
 def _size(file: Path) -> tuple[int, int] | None:
@@ -122,10 +109,10 @@ def _size(file: Path) -> tuple[int, int] | None:
         return None
 
 
-def read_rgb(file: Path, on_white: bool = False) -> NDArray[np.uint8]:
+def read_rgb(file: Path) -> NDArray[np.uint8]:
     """Return (H, W, 3): turned as EXIF says, 16 bits scaled to 8, grey and palettes as colours;
-    transparency is dropped and leaves the colours beneath it, or lets white through."""
-    from PIL import Image, ImageOps
+    transparency is dropped and leaves the colours beneath it."""
+    from PIL import ImageOps
 
     try:
         with open_picture(file) as opened:
@@ -137,9 +124,6 @@ def read_rgb(file: Path, on_white: bool = False) -> NDArray[np.uint8]:
                 return np.repeat(((deep + 128) // 257).astype(np.uint8)[..., None], 3, axis=2)
             if image.mode in ("P", "PA"):
                 image = image.convert("RGBA")  # RGB directly warns where the palette has alpha
-            if on_white and "A" in image.mode:
-                white = Image.new("RGBA", image.size, "white")
-                image = Image.alpha_composite(white, image.convert("RGBA"))
             return np.array(image.convert("RGB"))
     except Unreadable:
         raise

@@ -288,31 +288,6 @@ def open_video(
     return Video(name, source, sampling, errors, _key(source, sampling, rate))
 
 
-def open_images(
-    files: Sequence[Path],
-    *,
-    name: str,
-    times_s: Sequence[float] | None = None,
-    on_white: bool = False,
-    errors: str = "skip",
-    **sampling: Any,
-) -> Video:
-    """Open images in this order, wherever they lie; ``sampling`` are the options of Sampling.
-
-    times_s    of each; on_white: transparent ones are laid on white, instead of being shown with
-               the colours that lie under their transparency
-    """
-    with in_file(name):
-        if errors not in ERRORS:
-            raise unknown("errors", errors, ERRORS)
-        chosen = Sampling(**sampling)
-        try:
-            source = Images(name, list(files), None, times_s, on_white)
-        except OSError as error:
-            raise InputError(f"{error.filename} cannot be read ({error.strerror})") from None
-    return Video(name, source, chosen, errors, _key(source, chosen, [times_s, on_white]))
-
-
 def _key(source: Source, sampling: Sampling, source_key: Any) -> str:
     content = json.dumps([source.identity, astuple(sampling), source_key], default=str)
     return hashlib.sha256(content.encode("utf-8", "surrogateescape")).hexdigest()

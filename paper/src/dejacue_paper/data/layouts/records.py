@@ -14,7 +14,8 @@ from typing import Any
 from dejacue.errors import DejaCueError, InputError, SeveralProblems, shortened
 from dejacue.records import Reference, Vocabulary, Window
 from dejacue.sources.images import folders_in, is_image, natural
-from dejacue.sources.video import Video, open_images, open_video
+from dejacue.sources.video import Video, open_video
+from dejacue_paper.data.layouts.pictures import open_pictures
 
 
 @dataclass(frozen=True)
@@ -70,9 +71,7 @@ class Clip:
         chosen = options or dict(self.sampling)
         if self.images:
             times = self.times if self.unit == "seconds" else None
-            return open_images(
-                self.images, name=self.id, times_s=times, on_white=self.transparent, **chosen
-            )
+            return open_pictures(self.id, self.images, times, self.transparent, **chosen)
         if self.video is None:
             remedy = "download it first"
             raise InputError(f'"{self.id}": its video is missing', field="video", remedy=remedy)
