@@ -4,8 +4,7 @@
 
 Random rows, one thread, CPU time; medians of seven rounds. A query of the store without words is
 divided by the number of histories; beside it, in the same run, a query by words alone. Hearing the
-teachers happens once per query, however many histories there are. The ordered readout reads one
-history.
+teachers happens once per query, however many histories there are.
 """
 
 from __future__ import annotations
@@ -22,8 +21,8 @@ from statistics import median
 
 import numpy as np
 
-from dejacue import History, Store, Vocabulary, locate
-from dejacue.method import Ordered, Teacher, Window
+from dejacue import History, Store, Vocabulary
+from dejacue.method import Teacher, Window
 from dejacue.method.teaching import taught
 
 FRAMES, DIMENSIONS, ROUNDS = 300, 768, 7
@@ -54,7 +53,6 @@ def main() -> None:
     teachers = [Teacher(history(k, f"t{k}"), confirmed) for k in range(options.teachers)]
     features = np.random.default_rng(1).standard_normal((2, DIMENSIONS)).astype(np.float32)
     words = Vocabulary({state: state for state in STATES}, features, "random")
-    vocabulary, single = taught(None, teachers), history(5000, "read")
     with tempfile.TemporaryDirectory() as folder, Store.create(Path(folder) / "store") as store:
         store.add(history(1000 + k, f"h{k}") for k in range(options.histories))
         list(store.query(words))  # maps the segments
@@ -69,8 +67,6 @@ def main() -> None:
     for name, whole in (("words", by_words), ("teachers", by_teachers), ("both", both)):
         each = whole / options.histories
         print(f"{'a query by ' + name + ', per history':44}{each:9.3f}   {whole / by_words:.2f} ×")
-    ordered = milliseconds(lambda: locate(single, vocabulary, readout=Ordered()))
-    print(f"{'the ordered readout, a history':44}{ordered:9.3f}")
 
 
 if __name__ == "__main__":

@@ -7,7 +7,8 @@ import pytest
 import dejacue_paper
 
 NAMES = (
-    "load_release open_dataset evaluate_dataset generate MeanWindow Boxcar MaxFrame Peak NonOverlap"
+    "load_release open_dataset evaluate_dataset generate "
+    "MeanWindow Boxcar MaxFrame Peak NonOverlap Ordered"
 )
 
 

@@ -247,3 +247,13 @@ def test_an_ablation_refuses_what_would_take_minutes_or_gigabytes(readout, monke
     monkeypatch.setattr(readouts, "MAX_SCORES", len(history))
     with refused(InputError, field="readout", value=readout):
         locate(history, v, readout=readout)
+
+
+def test_windows_that_look_at_no_frame() -> None:
+    frames = [3, 4, 8, 9, 10, 11, 20]
+    history = History(np.random.default_rng(0).normal(size=(7, 8)), frames)
+    v = Vocabulary({"a": ["x"], "b": ["y"]}, np.random.default_rng(1).normal(size=(2, 8)))
+    for name, window in (("whole-history", (3, 20)), ("longest-run", (8, 11))):
+        timeline = locate(history, v, readout=name, diagnostics=True)
+        assert [tuple(m.window) for m in timeline] == [window] * 2
+        assert [m.score for m in timeline] == [0, 0]

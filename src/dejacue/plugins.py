@@ -40,6 +40,10 @@ PAPER: Mapping[str, tuple[str, ...]] = {
         "single-median",
         "non-overlap",
         "joint-or-none",
+        "ordered",
+        "equal-parts",
+        "whole-history",
+        "longest-run",
     ),
 }
 

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from dejacue_paper.data.release import load_release as load_release
     from dejacue_paper.data.synthetic import generate as generate
     from dejacue_paper.method.nonoverlap import NonOverlap as NonOverlap
+    from dejacue_paper.method.ordered import Ordered as Ordered
     from dejacue_paper.method.readouts import Boxcar as Boxcar
     from dejacue_paper.method.readouts import MaxFrame as MaxFrame
     from dejacue_paper.method.readouts import MeanWindow as MeanWindow
@@ -22,6 +23,7 @@ _NAMES = {
     "data.dataset": "evaluate_dataset",
     "method.readouts": "MeanWindow Boxcar MaxFrame Peak",
     "method.nonoverlap": "NonOverlap",
+    "method.ordered": "Ordered",
 }
 _HOME = {name: module for module, names in _NAMES.items() for name in names.split()}
 __all__ = list(_HOME)

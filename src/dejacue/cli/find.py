@@ -135,7 +135,7 @@ def find(
         o.setting(
             o.SETTINGS,
             "A setting of the readout (contrast: smoothing, pooling, bridge; joint: also order, "
-            "irreversible, stay; ordered: order, change, place; scan: durations, norm, runs), or "
+            "irreversible, stay; scan: durations, norm, runs), or "
             f"{', '.join(o.SETTINGS)} (docs/commands.md).",
             _readout_settings,
         ),

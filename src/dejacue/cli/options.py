@@ -331,8 +331,7 @@ EncoderSettings = Annotated[Texts, setting(ENCODER_SETTINGS)]
 ReadoutName = Annotated[
     str,
     method_option(
-        "contrast, joint (every occurrence), ordered (each state once), published (the paper), "
-        "scan, whole-history, longest-run, equal-parts, or a plug-in.",
+        "contrast, joint (every occurrence), published (the paper), scan, or a plug-in.",
         "--readout",
         "-r",
         values=_readouts,

@@ -8,7 +8,6 @@ from dejacue.method.durations import Grid
 from dejacue.method.joint import Joint
 from dejacue.method.live import LiveReading
 from dejacue.method.localization import candidates, evidence, locate, locate_many
-from dejacue.method.ordered import Ordered
 from dejacue.method.questions import Question, next_question
 from dejacue.method.scan_readout import Scan
 from dejacue.method.segmentation import segments
@@ -23,7 +22,6 @@ __all__ = [
     "Grid",
     "Joint",
     "LiveReading",
-    "Ordered",
     "Question",
     "Scan",
     "Teacher",

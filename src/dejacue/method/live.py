@@ -333,7 +333,7 @@ def _labelling_of(plan: Plan) -> Joint:
     readout = plan.readout
     if isinstance(readout, Joint):
         unordered = readout.irreversible and readout.order is None
-        if readout.stay > 1 or not readout.in_one_call or unordered:
+        if readout.stay > 1 or type(readout) is not Joint or unordered:
             raise InputError(
                 "a live reading supports neither a shortest stay nor a label for none of the "
                 "states, and an irreversible change needs the order of its states",

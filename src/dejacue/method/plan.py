@@ -16,9 +16,8 @@ from dejacue.method.coordinates import Coordinates, as_coordinates
 from dejacue.method.joint import Joint
 from dejacue.method.kernel import Engine
 from dejacue.method.kernel import engine as engine_named
-from dejacue.method.ordered import EqualParts, Ordered
 from dejacue.method.readout import HistoryBatch, Readout, View
-from dejacue.method.scan_readout import Scan, Unseen
+from dejacue.method.scan_readout import Scan
 from dejacue.method.state_readout import is_count
 from dejacue.plugins import Registry, check_installed
 from dejacue.records import History, Timeline, Vocabulary
@@ -27,16 +26,7 @@ from dejacue.records.timeline import plain
 Pair = tuple[History, Vocabulary]
 
 READOUTS: Registry[Readout] = Registry(
-    "readouts",
-    {
-        "contrast": Contrast(),
-        "joint": Joint(),
-        "ordered": Ordered(),
-        "scan": Scan(),
-        "whole-history": Unseen(whole=True),
-        "longest-run": Unseen(whole=False),
-        "equal-parts": EqualParts(),
-    },
+    "readouts", {"contrast": Contrast(), "joint": Joint(), "scan": Scan()}
 )
 # The paper's method: settings that belong together under one name, which no option changes.
 PUBLISHED_SCAN = Scan(durations="published", norm="sqrt", runs="strict", smoothing=3)
@@ -159,8 +149,8 @@ class Plan:
         if not self.readout.takes_examples or self.readout.query_pooling != 1:
             what = "this pooling" if self.readout.takes_examples else self.readout.name
             raise InputError(
-                f"{what} reads only words; examples need the readout contrast, joint or ordered "
-                "with pooling 1",
+                f"{what} reads only words; examples need the readout contrast or joint with "
+                "pooling 1",
                 field="readout",
                 value=self.readout.name,
             )

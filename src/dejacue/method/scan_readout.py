@@ -1,4 +1,4 @@
-"""From evidence to windows: the published scan (§4), and windows that look at no frame.
+"""From evidence to windows: the published scan (§4).
 
 Positions count observed frames.
 """
@@ -19,7 +19,6 @@ from dejacue.method.kernel import Answers, LengthSchedule
 from dejacue.method.readout import (
     PUBLISHED_WIDTH,
     HistoryBatch,
-    Readout,
     ScheduledReadout,
     View,
     check_width,
@@ -143,19 +142,3 @@ class Scan(ScheduledReadout):
             windows = view.engine.scan(responses, offsets, schedule_of([fitting], self.norm))
             start, end, score = (column[0] for column in windows)
         return first + int(start), first + int(end), float(score)
-
-
-@dataclass(frozen=True)
-class Unseen(Readout):
-    """A baseline that looks at no frame: the same window for every description, with score 0."""
-
-    whole: bool
-    name: ClassVar[str] = "unseen"
-
-    def find_one(self, view: View) -> Answers:
-        offsets, rows = view.history.run_offsets, len(view.vocabulary)
-        run = int(np.argmax(np.diff(offsets)))
-        first, last = (0, len(view.history)) if self.whole else (offsets[run], offsets[run + 1])
-        return Answers.at(
-            view.history.frames, np.full(rows, first), np.full(rows, last - 1), np.zeros(rows)
-        )

@@ -103,13 +103,8 @@ class StateReadout(Readout):
     def find_known(self, view: View, known: Known) -> Answers:
         """Return the windows of a history of which frames are known."""
 
-    @property
-    def in_one_call(self) -> bool:
-        """Return whether one call of the engine reads a batch."""
-        return True
-
     def find(self, batch: HistoryBatch) -> Answers:
-        if not self.in_one_call or any(v.facts or v.changes for v in batch.vocabularies):
+        if any(v.facts or v.changes for v in batch.vocabularies):
             return super().find(batch)
         return self.compute(batch, self.tables(batch), None)
 

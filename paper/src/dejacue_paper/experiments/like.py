@@ -17,7 +17,6 @@ import numpy as np
 
 from dejacue.evaluation import METRICS, compare
 from dejacue.method.coordinates import COORDINATES, query_directions
-from dejacue.method.ordered import EqualParts, Ordered
 from dejacue.method.readout import Readout, View
 from dejacue.method.strips import Strip, marked
 from dejacue.method.teaching import Lesson, Teacher, taught
@@ -35,6 +34,7 @@ from dejacue_paper.experiments.table import (
     paired_values,
     with_intervals,
 )
+from dejacue_paper.method.ordered import EqualParts, Ordered
 
 FIRST_SCENE, SCENES_PER_FAMILY = 40_000, 5
 TEACHERS, PICTURES = 3, 8

@@ -12,7 +12,7 @@ from dejacue.errors import InputError
 from dejacue.method import _labelling as labelling
 from dejacue.method.joint import Joint, and_none
 from dejacue.method.kernel import Answers, Labelling
-from dejacue.method.readout import View
+from dejacue.method.readout import HistoryBatch, Readout, View
 from dejacue.method.scan import ScoredWindow
 from dejacue.method.state_readout import is_number
 
@@ -34,9 +34,8 @@ class JointOrNone(Joint):
             raise InputError(problem, field="none", value=self.none)
         object.__setattr__(self, "none", float(self.none))
 
-    @property
-    def in_one_call(self) -> bool:
-        return False
+    def find(self, batch: HistoryBatch) -> Answers:
+        return Readout.find(self, batch)
 
     @property
     def has_none(self) -> bool:

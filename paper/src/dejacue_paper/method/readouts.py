@@ -1,4 +1,5 @@
-"""The paper's simpler readouts, which its ablations compare with the scan (§4–5).
+"""The paper's simpler readouts, which its ablations compare with the scan (§4–5), and windows that
+look at no frame.
 
 All share observed runs, schedules and the tie rule of dejacue's scan. Positions count observed
 frames.
@@ -209,6 +210,22 @@ class Peak(Readout):
         return Answers.at(view.history.frames, start, end, score)
 
 
+@dataclass(frozen=True)
+class Unseen(Readout):
+    """A baseline that looks at no frame: the same window for every description, with score 0."""
+
+    whole: bool
+    name: ClassVar[str] = "unseen"
+
+    def find_one(self, view: View) -> Answers:
+        offsets, rows = view.history.run_offsets, len(view.vocabulary)
+        run = int(np.argmax(np.diff(offsets)))
+        first, last = (0, len(view.history)) if self.whole else (offsets[run], offsets[run + 1])
+        return Answers.at(
+            view.history.frames, np.full(rows, first), np.full(rows, last - 1), np.zeros(rows)
+        )
+
+
 # By name, as entry points of the group dejacue.readouts.
 PEAK = Peak()
 MEAN_WINDOW = MeanWindow()
@@ -216,3 +233,5 @@ BOXCAR = Boxcar()
 MAX_FRAME = MaxFrame()
 SINGLE_MEDIAN = Scan(durations=d.PUBLISHED_SINGLE)
 NON_OVERLAP = NonOverlap()
+WHOLE_HISTORY = Unseen(whole=True)
+LONGEST_RUN = Unseen(whole=False)

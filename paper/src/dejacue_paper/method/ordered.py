@@ -81,9 +81,8 @@ class Ordered(StateReadout):
             object.__setattr__(self, name, float(getattr(self, name)))
         object.__setattr__(self, "order", labelling.checked_order(self.order))
 
-    @property
-    def in_one_call(self) -> bool:
-        return False
+    def find(self, batch: HistoryBatch) -> Answers:
+        return Readout.find(self, batch)
 
     def compute(self, batch: HistoryBatch, tables: Ragged, out: EvidenceTables | None) -> Answers:
         return batch.engine.contrast(tables, batch.centres(), out)
@@ -267,3 +266,6 @@ class EqualParts(Readout):
         rows, flags = view.vocabulary.labels, absent if absent.any() else None
         answers = Answers.at(view.history.frames, start, end, np.zeros(count), None, None, flags)
         return answers.rows(rows)
+
+
+ORDERED, EQUAL_PARTS = Ordered(), EqualParts()  # the entry points "ordered" and "equal-parts"

@@ -7,11 +7,11 @@ import pytest
 from helpers.errors import refused
 
 from dejacue import History, Vocabulary, find, locate
-from dejacue.method import Ordered, Window, evidence
-from dejacue.method import ordered as module
-from dejacue.method.ordered import EqualParts, equal_parts
+from dejacue.method import Window, evidence
 from dejacue.method.segmentation import reduced
 from dejacue_paper.data.synthetic import generate
+from dejacue_paper.method import ordered as module
+from dejacue_paper.method.ordered import EqualParts, Ordered, equal_parts
 
 ORDER = ("empty", "half", "filled")
 
