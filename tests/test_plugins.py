@@ -42,7 +42,7 @@ def alone(*words: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize("name", PAPER["commands"])
 def test_a_command_of_the_paper_names_the_package_where_it_is_missing(name) -> None:
-    ran = alone(*name.split(), "main")
+    ran = alone(name, "main")
     assert (ran.returncode, ran.stdout) == (1, "")
     assert ran.stderr.count("\n") == 1
     assert f'"{name}" is part of dejacue-paper' in ran.stderr

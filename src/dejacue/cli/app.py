@@ -7,9 +7,10 @@ runs, or through the names of ``dejacue``, which do the same: so --help is quick
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+import typer.core
 
 from dejacue._version import __version__
 from dejacue.cli import options as o
@@ -23,11 +24,21 @@ from dejacue.cli.tables import say
 from dejacue.cli.video import encode, track
 from dejacue.cli.weights import info, weights
 from dejacue.cli.words import words
-from dejacue.plugins import add_commands
+from dejacue.plugins import add_commands, check_installed
+
+
+class Commands(typer.core.TyperGroup):
+    """All commands; for one that is not installed, the error names its package."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args and self.get_command(ctx, args[0]) is None:
+            check_installed("commands", args[0])
+        return super().resolve_command(ctx, args)
+
 
 app = typer.Typer(
     name="dejacue",
-    cls=o.Group,
+    cls=Commands,
     help="When is an object in which state? Finds the frames in which each state holds.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,

@@ -14,10 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
-import typer.core
 
 from dejacue.errors import InputError, named, unknown
-from dejacue.plugins import check_installed
 from dejacue.sources.sizes import pixel_limit
 
 if TYPE_CHECKING:
@@ -30,16 +28,6 @@ class TableFormat(StrEnum):
     table = "table"
     json = "json"
     csv = "csv"
-
-
-class Group(typer.core.TyperGroup):
-    """A group of commands; for one that is not installed, the error names its package."""
-
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        if args and self.get_command(ctx, args[0]) is None:
-            path = ctx.command_path.split()[1:]
-            check_installed("commands", " ".join([*path, args[0]]))
-        return super().resolve_command(ctx, args)
 
 
 def option(

@@ -33,7 +33,7 @@ def add(app: typer.Typer) -> None:
     """Add the commands to the app."""
     app.command(rich_help_panel="Evaluation")(reproduce)
     app.add_typer(data_group, name="data", rich_help_panel="Evaluation")
-    learn = typer.Typer(cls=o.Group, help="Learn from labels.", no_args_is_help=True)
+    learn = typer.Typer(help="Learn from labels.", no_args_is_help=True)
     learn.command()(fit)
     learn.command()(train)
     learn.command(name="eval")(evaluate)

@@ -26,7 +26,6 @@ RELEASE = "Folder of the release (default: DEJACUE_DATA, else the fetched one)."
 MAX_LISTED = 20  # missing files, reasons or warnings; all are in the JSON
 
 data = typer.Typer(
-    cls=o.Group,
     help="Data sets: their folders and scores, and the public release.",
     no_args_is_help=True,
 )
