@@ -108,7 +108,7 @@ def load(root: Path, requests: int, clients: int) -> Load:
         ("/api/findings/cup/read", {"examples": [{"state": "full", "start": 3, "end": 5}]}),
         ("/api/findings/cup/outline/{n}", None),
         ("/api/corpus", None),
-        ("/api/annotations", None),
+        ("/api/jobs", None),
         ("/api/videos/scene/scene.mp4/times", None),
         ("/api/videos/scene/scene.mp4/file", None),
     ]

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
-STATES = "States, one per line"
 SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in (1, 2, 3))]
 # Every request waits for a random time; window.hold(pattern) keeps those that match until the
 # function that it returns is called.
@@ -20,9 +17,7 @@ DELAYED = """(() => {
     gates.push(gate);
     window.release = () => { gates.splice(0).forEach((gate) => gate.release()); };
   };
-  window.sent = [];
   window.fetch = async (path, options) => {
-    if (options?.body) window.sent.push([path, options.body]);
     await new Promise((go) => setTimeout(go, 400 * random()));
     const waits = gates.filter((gate) => String(path).includes(gate.pattern));
     await Promise.all(waits.map((gate) => gate.free));
@@ -38,68 +33,9 @@ def slow(address, desk):
     def sit(seed: int):
         user = desk(address)
         user.page.add_init_script(DELAYED.replace("SEED", str(seed)))
-        user.expected = "403"  # requested as the owner, answered while an annotator labels
         return user
 
     return sit
-
-
-def sent(user, part: str) -> list:
-    """Return the bodies that the page has sent to addresses that contain a part."""
-    script = "(part) => sent.filter(([path]) => path.includes(part)).map(([, body]) => body)"
-    return [json.loads(body) for body in user.page.evaluate(script, part)]
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_states_that_were_typed_before_those_of_the_finding_arrive_are_sent(slow, seed) -> None:
-    user = slow(seed)
-    user.open("#/annotate/cup")
-    user.page.get_by_label(STATES).fill("full\nempty")
-    user.page.get_by_label("Name of the annotator").fill("Anna")
-    user.page.get_by_role("button", name="Label as Anna").click()
-    user.page.get_by_text("your pass ·").wait_for()
-    assert sent(user, "/passes/Anna")[0] == {"states": ["full", "empty"]}
-
-
-def test_a_pass_is_not_begun_before_its_states_have_arrived(slow) -> None:
-    user = slow(3)
-    user.page.add_init_script("hold('/info')")
-    user.open("#/annotate/cup")
-    user.page.get_by_label("Name of the annotator").fill("Anna")
-    button = user.page.get_by_role("button", name="Label as Anna")
-    assert button.is_disabled()
-    user.page.evaluate("release()")
-    button.click()
-    user.page.get_by_text("your pass ·").wait_for()
-    assert sent(user, "/passes/Anna")[0] == {"states": ["empty", "half full", "full"]}
-
-
-def test_what_arrives_for_a_field_with_the_cursor_is_offered(slow) -> None:
-    user = slow(9)
-    user.page.add_init_script("hold('/info')")
-    user.open("#/annotate/cup")
-    field = user.page.get_by_label(STATES)
-    field.focus()
-    user.page.evaluate("release()")
-    offer = user.page.locator(".offer")
-    offer.wait_for()
-    assert "empty, half full, full" in offer.inner_text()
-    assert field.input_value() == ""
-    user.page.keyboard.type("warm")
-    user.page.evaluate("location.hash = '#/annotate'")  # and back: the view is mounted anew
-    user.page.get_by_role("link", name="cup", exact=True).click()
-    offer.wait_for()
-    assert field.input_value() == "warm"
-    user.page.get_by_role("button", name="Use it").click()
-    user.until("() => document.querySelector('textarea').value === 'empty\\nhalf full\\nfull'")
-    assert offer.count() == 0
-
-
-def test_without_the_cursor_what_arrives_is_shown(slow) -> None:
-    user = slow(5)
-    user.open("#/annotate/cup")
-    user.until("() => document.querySelector('textarea')?.value === 'empty\\nhalf full\\nfull'")
-    assert user.page.locator(".offer").count() == 0
 
 
 def track(user):
@@ -160,40 +96,3 @@ def test_a_form_for_tracking_is_there_again_after_a_look_at_another_view(slow, s
     assert page.get_by_label("Folder of the finding").input_value() == "elsewhere"
     assert page.get_by_label("name of state 1").input_value() == "warm"
     assert page.locator(".marks li").count() == 1
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("seed", range(2))
-def test_labels_and_what_is_set_beside_them_survive_slow_answers(slow, seed) -> None:
-    """Two passes, stopped right after the last label; a number is typed while answers come."""
-    user = slow(seed)
-    page = user.page
-    user.open("#/annotate/cup")
-    for number, name in enumerate(("Anna", "Ben")):
-        if number == 0:
-            page.get_by_label(STATES).fill("full\nempty")
-        page.get_by_label("Name of the annotator").fill(name)
-        page.get_by_role("button", name=f"Label as {name}").click()
-        page.get_by_text("your pass ·").wait_for()
-        user.shows(0)
-        page.get_by_role("button", name="Span from here").click()
-        page.keyboard.press("End")
-        user.shows(59)
-        page.locator(".answers button").nth(number).click()
-        page.get_by_role("button", name="Stop").click()  # before the labels are sent
-        page.get_by_role("link", name="cup", exact=True).click()
-        page.get_by_text(f"{name} 60 of 60 frames labelled").wait_for()
-    page.get_by_role("button", name="Start the consensus").click()
-    page.get_by_text("Difference 1 of 1").wait_for()
-    user.shows(0)
-    page.keyboard.press("1")
-    minimum = page.get_by_label("Minimum frames of a stable state")
-    minimum.fill("7")
-    page.evaluate("hold('/decisions')")
-    page.locator("h1").click()
-    page.keyboard.press("2")
-    minimum.fill("12")
-    page.evaluate("release()")
-    page.get_by_role("button", name="Write the references").click()
-    page.get_by_text("references.json: ").wait_for()
-    assert sent(user, "/references")[0]["minimum"] == 12

@@ -173,35 +173,3 @@ def test_marks_that_are_not_confirmed_yet_stay(address, desk) -> None:
     page.go_back()
     user.until(f"() => ({PICTURES})() === 12")
     assert marked(user) == expected
-
-
-SAVED = "() => document.querySelector('.saving')?.textContent === 'saved'"
-
-
-@pytest.mark.long
-def test_labels_between_pictures_that_were_not_marked_stay(address, desk) -> None:
-    user = desk(address)
-    page = user.page
-    user.open("#/annotate/cup")
-    user.until("() => document.querySelector('textarea')?.value.includes('empty')")
-    page.get_by_label("the VOST protocol").check()
-    page.get_by_label("Name of the annotator").fill("Anna")
-    page.get_by_role("button", name="Label as Anna").click()
-    user.shows(0)
-    for start, end, label in ((0, 59, "pre"), (7, 9, "post")):
-        go_to(user, start)
-        page.keyboard.press("b")
-        go_to(user, end)
-        page.locator(".answers button", has_text=label).click()
-    user.has("post", "7 – 9")
-    at_the_strip(user)
-    at = frames(user)
-    assert at[1] < 7 < 9 < at[2]
-    page.keyboard.press("End")
-    page.keyboard.press("Shift+ArrowLeft")
-    page.keyboard.press("x")
-    assert marked(user)[-3:] == ["pre", "transition", "transition"]  # as on the timeline
-    page.keyboard.press("Enter")
-    user.has("transition", f"{at[-2]} – {at[-1]}")
-    user.has("post", "7 – 9")
-    user.until(SAVED)

@@ -16,8 +16,6 @@ VIEWS = {
     "finding": ("#/finding/cup", ".tl-windows button"),
     "track": ("#/track/scene%2Fscene.mp4", ".tl-plot"),
     "corpus": ("#/corpus", "td .bars"),
-    "annotate": ("#/annotate", "td"),
-    "start": ("#/annotate/cup", "textarea"),
     "jobs": ("#/jobs", ".empty"),
     "apply": ("#/apply/cup", ".note"),
 }
@@ -50,30 +48,6 @@ def test_every_view_is_accessible_and_fits(address, desk, axe, width, scheme) ->
         there(user, ".panel p, .panel .bars")
         assert axe(user.page) == [], tab
     user.page.get_by_role("button", name="keys").click()
-    assert axe(user.page) == []
-
-
-@pytest.mark.long
-def test_labelling_and_consensus_are_accessible(address, desk, axe) -> None:
-    user = desk(address, scheme="dark")
-    user.open("#/annotate/cup")
-    for name in ("Anna", "Ben"):
-        user.page.get_by_label("Name of the annotator").fill(name)
-        user.page.get_by_role("button", name=f"Label as {name}").click()
-        there(user, ".saving")
-        assert axe(user.page) == []
-        label = {"Anna": 0, "Ben": 1}[name]
-        user.page.get_by_role("button", name="Span from here").click()
-        user.page.keyboard.press("End")
-        user.shows(59)
-        user.page.locator(".answers button").nth(label).click()
-        there(user, ".ready")
-        user.until("() => document.querySelector('.saving').textContent === 'saved'")
-        if name == "Anna":
-            user.page.get_by_role("button", name="Stop").click()
-            user.page.get_by_role("link", name="cup", exact=True).click()
-    user.page.get_by_role("button", name="Start the consensus").click()
-    there(user, ".run .bar span")
     assert axe(user.page) == []
 
 

@@ -200,12 +200,10 @@ def test_a_scene_of_a_page_needs_little_to_be_labelled(stage, axe) -> None:
         {"state": "shut", "windows": []},
     ]
     axis = {"first": 0, "last": 99}
-    chart = stage(
-        {"axis": axis, "observed": [[0, 99]], "states": states, "rows": rows}, {"labels": True}
-    )
-    chart.drag(chart.at(20, 1, 40), chart.at(39, 1, 40), key="Alt")
+    chart = stage({"axis": axis, "observed": [[0, 99]], "states": states, "rows": rows}, EDIT)
+    chart.press("ArrowDown", "End", "a", "Home", "ArrowRight", "s")
     assert chart.events("change")[-1]["state"] == "shut"
-    assert chart.js("chart.windows.map((row) => row.windows)") == [[[3, 9]], [[20, 39]]]
+    assert chart.js("chart.windows.map((row) => row.windows)") == [[[3, 9]], [[1, 99]]]
     assert axe(chart.page) == []
 
 
@@ -529,20 +527,6 @@ def test_without_permission_nothing_is_edited(stage, rich) -> None:
     chart.press("n", "s", "e", "a", "Delete", "1", "x")
     assert chart.events("change") == []
     assert chart.page.locator(".tl-grip:visible").count() == 0
-
-
-def test_windows_are_drawn_on_an_empty_row_and_deleted(stage, rich) -> None:
-    chart = stage(rich, {"labels": True})
-    chart.drag(chart.at(210, 0, 40), chart.at(250, 0, 40), key="Alt")
-    change = chart.events("change")[-1]
-    assert (change["state"], change["start"], change["end"]) == ("empty", 210, 250)
-    assert (change["kind"], change["done"], change["index"]) == ("create", True, 1)
-    chart.drag(chart.at(200, 0, 40), chart.at(240, 0, 40), key="Alt")  # up to its neighbour
-    assert chart.events("change")[-1]["end"] == 209
-    chart.press("Delete")
-    gone = chart.events("change")[-1]
-    assert (gone["kind"], gone["index"], gone["start"]) == ("delete", 2, 200)
-    assert chart.js("chart.windows[0].windows") == [[20, 60], [210, 250]]
 
 
 def test_escape_undoes_a_drag(stage, rich) -> None:

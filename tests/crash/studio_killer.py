@@ -1,9 +1,9 @@
-"""Label in a studio that is killed (SIGKILL) at random moments, and look at what is left.
+"""Save in a studio that is killed (SIGKILL) at random moments, and look at what is left.
 
     python tests/crash/studio_killer.py WORKSPACE ROUNDS
 
-Each label is one bit of a number that grows with every save, so that the file itself says which
-save it is of: never an earlier one than the last that was confirmed.
+The name of the object grows with every save, so that the finding itself says which save it is of:
+never an earlier one than the last that was confirmed.
 """
 
 from __future__ import annotations
@@ -20,62 +20,55 @@ from pathlib import Path
 
 import uvicorn
 
-from dejacue.data.annotation import read_pass
-from dejacue.studio.annotations import target
+from dejacue import Finding
 from dejacue.studio.app import create_app
-from dejacue.studio.security import Sessions
 from dejacue.studio.serve import bound
 from dejacue.studio.state import Studio
 from dejacue.studio.workspace import Workspace
 
-PASS = "/api/annotations/cup/passes/Anna"
-FRAMES = 60
+TOKEN = "the-token-of-this-test-and-no-other"
 
 
-def serve(root: Path, sessions: Sessions, listening: socket.socket) -> None:
+def serve(root: Path, listening: socket.socket) -> None:
     """Serve a workspace in a process that is killed in the middle of whatever it does."""
-    app = create_app(Studio(Workspace(root), sessions, encoder="mini"))
+    app = create_app(Studio(Workspace(root), encoder="mini"), TOKEN)
     config = uvicorn.Config(app, log_level="critical", access_log=False, lifespan="off")
     uvicorn.Server(config).run(sockets=[listening])
 
 
-def save(connection: http.client.HTTPConnection, token: str, number: int) -> None:
-    bits = [number >> frame & 1 for frame in range(FRAMES)]
-    runs = [{"start": k, "end": k, "label": "ab"[bit]} for k, bit in enumerate(bits)]
-    headers = {"authorization": f"Bearer {token}", "content-type": "application/json"}
-    connection.request("PUT", PASS, json.dumps({"runs": runs}), headers)
+def save(connection: http.client.HTTPConnection, number: int) -> None:
+    headers = {"authorization": f"Bearer {TOKEN}", "content-type": "application/json"}
+    body = json.dumps({"object": f"cup {number}"})
+    connection.request("PUT", "/api/findings/cup", body, headers)
     answer = connection.getresponse()
-    body = answer.read()
-    assert answer.status == 200, body
+    text = answer.read()
+    assert answer.status == 200, text
 
 
 def saved(root: Path) -> int:
-    """Return the number in the file, which is whole."""
-    labels = read_pass(root / "cup" / "annotations" / "anna.pass.json").labels
-    return sum(1 << frame for frame, label in enumerate(labels) if label == "b")
+    """Return the number in the finding, which is whole."""
+    name = Finding.read(root / "cup").vocabulary.object or ""
+    return int(name.removeprefix("cup").strip() or 0)
 
 
 def main(root: Path, rounds: int) -> None:
-    sessions = Sessions()
-    token = sessions.invite("Anna")
     draw = random.Random(0)
-    target(Studio(Workspace(root), sessions), "cup").create("Anna", ["a", "b"], False)
     number = confirmed = lost = killed = count = 0
     while killed < rounds:
         listening = bound("127.0.0.1", 0)
         child = os.fork()
         if child == 0:
-            serve(root, sessions, listening)
+            serve(root, listening)
             os._exit(0)
         port = listening.getsockname()[1]
         listening.close()
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=600)
-        saves, after_s = draw.randrange(1, 6), 0.03 * draw.random()
+        saves, after_s = draw.randrange(1, 6), 0.05 * draw.random()
         kill = threading.Timer(after_s, os.kill, (child, signal.SIGKILL))
         try:
             while True:
                 number += 1
-                save(connection, token, number)
+                save(connection, number)
                 confirmed, count, saves = number, count + 1, saves - 1
                 if saves == 0:
                     kill.start()

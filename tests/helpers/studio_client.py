@@ -16,7 +16,6 @@ pytest.importorskip("fastapi", reason="the studio needs the extra studio")
 from starlette.testclient import TestClient
 
 from dejacue.studio.app import create_app
-from dejacue.studio.security import Sessions
 from dejacue.studio.state import Studio
 from dejacue.studio.workspace import Workspace
 
@@ -48,20 +47,23 @@ def copied(workspace: Path, target: Path) -> Path:
 
 
 def studio_of(root: Path, **options: Any) -> Studio:
-    return Studio(Workspace(root), Sessions(TOKEN), **{"encoder": "mini", **options})
+    return Studio(Workspace(root), **{"encoder": "mini", **options})
 
 
 def client_of(studio: Studio, token: str | None = TOKEN, host: str = "127.0.0.1") -> TestClient:
     headers = {} if token is None else {"authorization": f"Bearer {token}"}
     return TestClient(
-        create_app(studio, host), base_url=HOST, headers=headers, raise_server_exceptions=True
+        create_app(studio, TOKEN, host),
+        base_url=HOST,
+        headers=headers,
+        raise_server_exceptions=True,
     )
 
 
-def browser_of(studio: Studio, token: str = TOKEN) -> TestClient:
+def browser_of(studio: Studio) -> TestClient:
     """Return a client that sends requests as a page does: with a cookie and its own Origin."""
     client = client_of(studio, None)
-    assert client.get("/", params={"token": token}, follow_redirects=False).status_code == 303
+    assert client.get("/", params={"token": TOKEN}, follow_redirects=False).status_code == 303
     client.headers["origin"] = HOST
     return client
 

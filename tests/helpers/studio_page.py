@@ -26,7 +26,7 @@ def served_with(studio: Studio, **options: Any) -> Iterator[int]:
     """Serve a studio until the block ends; yield the port. options: of uvicorn"""
     with bound("127.0.0.1", 0) as listening:
         config = uvicorn.Config(
-            create_app(studio),
+            create_app(studio, TOKEN),
             access_log=False,
             log_level="error",
             lifespan="on",

@@ -13,7 +13,7 @@ import pytest
 import schemathesis
 from helpers import ROOT, TESTS
 from helpers.still_tracker import register
-from helpers.studio_client import TOKEN, Sessions, Studio, Workspace, copied, create_app, studio_of
+from helpers.studio_client import TOKEN, copied, create_app, studio_of
 from hypothesis import HealthCheck, given, settings
 from hypothesis.errors import Unsatisfiable
 from schemathesis import GenerationMode
@@ -23,7 +23,6 @@ EXAMPLES = int(os.environ.get("DEJACUE_STUDIO_EXAMPLES", "3"))  # a request; 300
 HEADERS = {"authorization": f"Bearer {TOKEN}", "host": "127.0.0.1:8765"}
 IDS = {
     "id": ["cup", "scene/scene.mp4", "scene/vocabulary.yaml"],
-    "annotator": ["Anna"],
     "kind": ["json", "report"],
     "number": [3],
     "frame": [0],
@@ -35,13 +34,13 @@ def api(made_workspace, tmp_path_factory):
     root = copied(made_workspace, tmp_path_factory.mktemp("api") / "workspace")
     register()
     studio = studio_of(root, tracker="still")
-    app = create_app(studio)
+    app = create_app(studio, TOKEN)
     yield schemathesis.openapi.from_asgi("/api/openapi.json", app, headers=HEADERS)
     studio.close()
 
 
 def operations() -> list[tuple[str, str]]:
-    app = create_app(Studio(Workspace(Path()), Sessions()))
+    app = create_app(studio_of(Path()), TOKEN)
     paths = app.app.openapi()["paths"]
     return [(path, method) for path, methods in paths.items() for method in methods]
 
@@ -87,7 +86,7 @@ def test_many_clients_at_once_are_all_answered(made_workspace) -> None:
 
 @pytest.mark.long
 def test_nothing_that_was_confirmed_is_lost_when_the_server_is_killed(made_workspace, tmp_path):
-    """The server is killed at 20 moments while somebody labels."""
+    """The server is killed at 20 moments while somebody saves."""
     root = copied(made_workspace, tmp_path / "workspace")
     script = TESTS / "crash" / "studio_killer.py"
     ran = subprocess.run(

@@ -63,8 +63,6 @@ def test_the_workspace_says_what_lies_in_it(client) -> None:
     assert contents["findings"] == ["cup"]
     assert contents["vocabularies"] == ["scene/vocabulary.yaml"]
     assert contents["references"] == ["scene/references.json"]
-    assert contents["owner"] is True
-    assert contents["annotator"] is None
     assert "published" in contents["readouts"]
 
 
@@ -628,36 +626,20 @@ def test_a_state_that_is_not_found_has_no_interval_and_counts_as_zero(studio, cl
     assert [row["state"] for row in rows if not row["windows"]] == ["full"]
 
 
-def moved_references(path) -> dict:
-    """Write references of the scene that differ from the true ones; return them."""
-    states = {"empty": [[0, 1]], "full": [[58, 59]]}
-    path.parent.mkdir(exist_ok=True)
-    write_references(
-        path, [Reference("scene", {s: [Window(*w) for w in t] for s, t in states.items()})]
-    )
-    return states
-
-
-def test_references_made_in_the_studio_win_and_the_file_is_named(studio, client) -> None:
+def test_references_of_the_finding_win_and_the_file_is_named(studio, client) -> None:
     root = studio.workspace.root
-    assert client.get("/api/corpus").json()["rows"][0]["references"] == "scene/references.json"
-    for path in (root / "cup").iterdir():  # the finding of the workspace itself
-        path.rename(root / path.name)
-    (root / "cup").rmdir()
-    for file in ("scene/scene.annotations/references.json", "annotations/references.json"):
-        states = moved_references(root / file)
-        studio.workspace.changed()
-        (row,) = client.get("/api/corpus").json()["rows"]
-        assert row["references"] == file
-        notes = [
-            note
-            for note in row["notes"]
-            if note["text"].startswith(f"the references are those of {file}")
-        ]
-        assert [note["text"].endswith("scene/references.json") for note in notes] == [True]
-        scene = client.get("/api/findings/finding.json/scene").json()
-        assert scene["references"] == states
-        assert notes[0] in scene["notes"]
+    states = {"empty": [[0, 1]], "full": [[58, 59]]}  # not the true ones, beside the video
+    moved = {state: [Window(*window) for window in windows] for state, windows in states.items()}
+    write_references(root / "cup" / "truth.json", [Reference("scene", moved)])
+    studio.workspace.changed()
+    scene = client.get("/api/findings/cup/scene").json()
+    assert scene["references"] == states
+    texts = [note["text"] for note in scene["notes"]]
+    expected = "the references are those of cup/truth.json; not taken: scene/references.json"
+    assert expected in texts
+    (row,) = client.get("/api/corpus").json()["rows"]
+    assert row["references"] == "cup/truth.json"
+    assert expected in [note["text"] for note in row["notes"]]
 
 
 def test_a_note_is_said_once(studio, client) -> None:
@@ -857,7 +839,7 @@ def test_a_mistake_of_ours_is_a_sentence_too(studio, monkeypatch) -> None:
 
     monkeypatch.setattr(studio, "finding", lambda id: 1 / 0)
     client = TestClient(
-        create_app(studio),
+        create_app(studio, TOKEN),
         base_url="http://localhost",
         headers={"authorization": f"Bearer {TOKEN}"},
         raise_server_exceptions=False,

@@ -7,7 +7,6 @@ import json
 import logging
 import os
 import re
-import shutil
 import socket
 import subprocess
 import sys
@@ -25,14 +24,14 @@ from helpers.studio_page import served_with
 from dejacue import InputError
 from dejacue.errors import extra
 from dejacue.studio.connections import LimitedProtocol, log_in_lines
-from dejacue.studio.security import HEADERS, Guard, Sessions, StudioSession
+from dejacue.studio.security import HEADERS, Guard, kept_token
 from dejacue.studio.serve import bound
 from dejacue.studio.workspace import LOCK, Workspace, lock, open_workspace
 
 SCENE = "/api/findings/cup/scene"
 
 
-# Tokens and sessions
+# The token
 
 
 def test_nothing_below_the_api_is_there_without_a_token(studio) -> None:
@@ -85,11 +84,10 @@ def test_the_token_in_the_first_address_becomes_a_cookie(studio) -> None:
     assert cookie.startswith("dejacue-studio-8765=")
     for part in ("HttpOnly", "SameSite=Strict", "Path=/"):
         assert part in cookie
-    assert TOKEN not in cookie
     assert client.get(SCENE).status_code == 200
 
 
-def test_a_stale_token_is_a_page_and_no_hindrance_for_a_session(studio) -> None:
+def test_a_stale_token_is_a_page_and_no_hindrance_beside_the_cookie(studio) -> None:
     stale = {"params": {"token": "x" * 43}, "follow_redirects": False}
     answer = client_of(studio, None).get("/", **stale)
     assert answer.status_code == 401
@@ -98,57 +96,56 @@ def test_a_stale_token_is_a_page_and_no_hindrance_for_a_session(studio) -> None:
     assert browser_of(studio).get("/", **stale).headers["location"] == "/"
 
 
-def test_a_cookie_of_another_start_is_worth_nothing(studio) -> None:
-    client = client_of(studio, None)
-    client.cookies.set("dejacue-studio-8765", Sessions().begin(StudioSession()))
-    assert client.get(SCENE).status_code == 401
+@pytest.mark.parametrize("cookie", ["", "x" * 43, TOKEN[:-1], f"{TOKEN}x", f'"{TOKEN}"'])
+def test_another_cookie_is_worth_nothing(studio, cookie) -> None:
+    headers = {"cookie": f"dejacue-studio-8765={cookie}", "origin": HOST}
+    assert client_of(studio, None).get(SCENE, headers=headers).status_code == 401
 
 
-def test_tokens_invitations_and_sessions_survive_a_restart_in_a_private_file(tmp_path) -> None:
-    path = tmp_path / "place" / "sessions.json"
-    path.parent.mkdir()
-    first = Sessions(path=path)
-    anna, cookie = first.invite("Anna"), first.begin(StudioSession())
+def test_the_token_survives_a_restart_in_a_private_file(tmp_path) -> None:
+    path = tmp_path / "token"
+    first = kept_token(path)
     assert path.stat().st_mode & 0o777 == 0o600
-    assert cookie not in path.read_text()
-    again = Sessions(path=path)
-    assert again.token == first.token
-    assert again.of_token(anna) == StudioSession("Anna", False)
-    assert again.of_cookie(cookie) == StudioSession()
-    shutil.copytree(path.parent, tmp_path / "copy")  # another folder is another studio
-    assert Sessions(path=tmp_path / "copy" / "sessions.json").token != first.token
+    assert kept_token(path) == first
     path.chmod(0o644)  # others have read it
-    assert Sessions(path=path).token != first.token
-    renewed = Sessions(path=path, renew=True)
-    assert renewed.of_token(anna) is None
-    assert Sessions(path=path).token == renewed.token
-    path.write_text("{")
-    assert Sessions(path=path).token != renewed.token
+    second = kept_token(path)
+    assert second != first
+    assert path.stat().st_mode & 0o777 == 0o600
+    renewed = kept_token(path, renew=True)
+    assert renewed != second
+    assert kept_token(path) == renewed
+    for damaged in ("", "x" * 42, f"{renewed}\n", "é" * 43):
+        path.write_text(damaged)
+        assert len(kept_token(path)) == 43
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.write_text("x" * 43)
+    elsewhere.chmod(0o600)
+    path.unlink()
+    path.symlink_to(elsewhere)
+    assert kept_token(path) != "x" * 43
+    assert not path.is_symlink()
+    assert elsewhere.read_text() == "x" * 43
 
 
 def test_cookies_of_other_programs_do_not_hide_ours(studio) -> None:
-    cookie = studio.sessions.begin(StudioSession())
-    odd = f'theme={{"a": [1, 2]}}; x; =; dejacue-studio-8765={cookie}; y="un\\"clear'
+    odd = f'theme={{"a": [1, 2]}}; x; =; dejacue-studio-8765={TOKEN}; y="un\\"clear'
     answer = client_of(studio, None).get(SCENE, headers={"cookie": odd})
     assert answer.status_code == 200
 
 
 def test_the_token_is_as_long_as_guessing_is_hopeless_and_compared_in_constant_time(
-    monkeypatch,
+    studio, tmp_path, monkeypatch
 ) -> None:
-    sessions = Sessions()
-    assert len(sessions.token) >= 43
-    assert sessions.token != Sessions().token
+    assert len(kept_token(tmp_path / "token")) >= 43
     compared = []
     import secrets
 
     compare_digest = secrets.compare_digest
     monkeypatch.setattr(
-        secrets, "compare_digest", lambda a, b: compared.append(a) or compare_digest(a, b)
+        secrets, "compare_digest", lambda a, b: compared.append(b) or compare_digest(a, b)
     )
-    sessions.invite("anna")
-    assert sessions.of_token("wrong") is None
-    assert len(compared) == 2
+    assert client_of(studio, "wrong").get(SCENE).status_code == 401
+    assert compared == [b"wrong"]
 
 
 def test_the_page_itself_needs_no_token_and_tells_nothing(studio) -> None:
@@ -374,7 +371,7 @@ def test_the_token_is_in_no_log(studio, caplog, capsys) -> None:
 def test_web_sockets_are_not_spoken(studio) -> None:
     import asyncio
 
-    guard = Guard(None, studio.sessions)
+    guard = Guard(None, TOKEN)
     with pytest.raises(RuntimeError, match="only HTTP"):
         asyncio.run(guard({"type": "websocket"}, None, None))
 

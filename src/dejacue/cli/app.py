@@ -75,14 +75,14 @@ def studio(
     port: Annotated[int, o.option("Port; 0 picks a free one.")] = 8765,
     no_browser: Annotated[bool, o.option("Do not open a browser.", "--no-browser")] = False,
     new_token: Annotated[
-        bool, o.option("Make a new token; earlier addresses and invitations end.", "--new-token")
+        bool, o.option("Make a new token; the address before no longer works.", "--new-token")
     ] = False,
     tracker: o.TrackerName = None,
     encoder: o.EncoderName = None,
     device: o.Device = None,
     settings: o.EncoderSettings = None,
 ) -> None:
-    """Open a page to view, correct, compare, track and label videos and findings in a folder."""
+    """Open a page to view, correct, compare and track videos and findings in a folder."""
     from dejacue.studio.serve import serve
 
     options = o.encoder_from(settings, device)

@@ -30,23 +30,20 @@ from dejacue.sources.files import read_vocabulary, vocabulary_yaml
 from dejacue.sources.masks._region import FIXED
 from dejacue.sources.tracks import default_tracker
 from dejacue.sources.tracks.sam2 import REPOSITORIES
-from dejacue.studio import annotations as annotation
 from dejacue.studio import corpus, drafts, findings, job_routes, teaching, videos
 from dejacue.studio.errors import Changed, check_revision, revision_of, status_of
 from dejacue.studio.models import (
     Id,
     Json,
-    Owner,
     PairsToo,
     RequestModel,
     Revision,
-    SessionDep,
     StudioDep,
     Text,
 )
 from dejacue.studio.security import Guard
 from dejacue.studio.state import Studio
-from dejacue.studio.workspace import WORDS
+from dejacue.studio.workspace import LOOPBACK, WORDS
 
 STATIC = Path(str(files("dejacue.studio"))) / "static"
 REPORT_STATIC = Path(str(files("dejacue.report"))) / "static"  # the timeline is that of the report
@@ -65,8 +62,12 @@ class ErrorResponse(BaseModel):
     revision: str | None = None  # the current one, where the request had another
 
 
-def create_app(studio: Studio, host: str = "127.0.0.1") -> Any:
-    """Return the studio as an ASGI application; host: the address that it is bound to."""
+def create_app(studio: Studio, token: str, host: str = LOOPBACK[0]) -> Any:
+    """Return the studio as an ASGI application.
+
+    token   that requests must have
+    host    the address that it is bound to
+    """
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -82,7 +83,7 @@ def create_app(studio: Studio, host: str = "127.0.0.1") -> Any:
         lifespan=lifespan,
     )
     app.state.studio = studio
-    topics = (annotation, corpus, drafts, findings, job_routes, teaching, videos)
+    topics = (corpus, drafts, findings, job_routes, teaching, videos)
     for routes in (router, *(topic.router for topic in topics)):
         app.include_router(routes, responses={code: {"model": ErrorResponse} for code in STATUSES})
     app.add_api_route("/", lambda: FileResponse(STATIC / "index.html"), include_in_schema=False)
@@ -92,7 +93,7 @@ def create_app(studio: Studio, host: str = "127.0.0.1") -> Any:
     for kind in (*ours, OSError, MemoryError, Exception):
         app.add_exception_handler(kind, _answer)
     app.add_middleware(AnswerOnShutdown, studio=studio)
-    return Guard(app, studio.sessions, host)
+    return Guard(app, token, host)
 
 
 class AnswerOnShutdown:
@@ -172,22 +173,19 @@ class VocabularyBody(RequestModel):
 
 
 @router.get("/api/workspace")
-def workspace(studio: StudioDep, session: SessionDep) -> Json:
+def workspace(studio: StudioDep) -> Json:
     """Return the contents of the folder, and what this studio can do."""
     contents = studio.workspace.contents()
-    blind = session.annotator is not None
     return {
         "name": studio.workspace.name,
         "version": __version__,
-        "annotator": session.annotator,
-        "owner": session.owner,
         "opened": studio.opened,
         "whole": contents.whole,
         "videos": contents.videos,
-        "findings": [] if blind else contents.findings,
-        "vocabularies": [] if blind else contents.vocabularies,
-        "references": [] if blind else contents.references,
-        "stores": [] if blind else contents.stores,
+        "findings": contents.findings,
+        "vocabularies": contents.vocabularies,
+        "references": contents.references,
+        "stores": contents.stores,
         "encoder": studio.encoder_name or "siglip2",
         "tracker": studio.tracker_name or default_tracker() or FIXED,
         "encoders": [*BUILT_IN, *SIZES, *EXAMPLES],
@@ -200,13 +198,13 @@ def workspace(studio: StudioDep, session: SessionDep) -> Json:
     }
 
 
-@router.get("/api/vocabularies", dependencies=[Owner])
+@router.get("/api/vocabularies")
 def list_vocabularies(studio: StudioDep) -> list[Json]:
     """List the word lists of the workspace."""
     return [{"id": id} for id in studio.workspace.contents().vocabularies]
 
 
-@router.get("/api/vocabularies/{id:path}", dependencies=[Owner])
+@router.get("/api/vocabularies/{id:path}")
 def read_words(id: Id, studio: StudioDep) -> Json:
     """Return the states and descriptions of a word list."""
     path = studio.workspace.existing(id, "vocabulary")
@@ -220,7 +218,7 @@ def read_words(id: Id, studio: StudioDep) -> Json:
     return {**about, "states": states, "order": list(states)}
 
 
-@router.post("/api/words", dependencies=[Owner])
+@router.post("/api/words")
 def unknown_words(body: WordsBody, studio: StudioDep) -> Json:
     """Return the words that an encoder does not know, of a name or that of a finding; has_text:
     whether it knows any."""
@@ -231,7 +229,7 @@ def unknown_words(body: WordsBody, studio: StudioDep) -> Json:
     return {"encoder": encoder.name, "has_text": encoder.has_text, "unknown": list(unknown)}
 
 
-@router.put("/api/vocabularies/{id:path}", dependencies=[Owner])
+@router.put("/api/vocabularies/{id:path}")
 def write_words(id: Id, body: VocabularyBody, studio: StudioDep) -> Json:
     """Write a word list (.yaml), as ``dejacue find --vocabulary`` reads it."""
     path = studio.workspace.place(id)

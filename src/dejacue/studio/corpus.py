@@ -18,10 +18,10 @@ from dejacue.records.note import in_order
 from dejacue.sources.findings import VERSION, Made, read_document
 from dejacue.sources.npz import read_npz
 from dejacue.sources.results import read_references
-from dejacue.studio.models import Json, Owner, StudioDep
+from dejacue.studio.models import Json, StudioDep
 from dejacue.studio.state import Studio
 
-router = APIRouter(tags=["corpus"], dependencies=[Owner])
+router = APIRouter(tags=["corpus"])
 EMPTY_ROW: Json = {"history": "", "doubts": 0, "states": [], "intervals": [], "notes": []}
 EMPTY_ROW |= dict.fromkeys(("object", "encoder", "readout", "tiou", "references"))
 

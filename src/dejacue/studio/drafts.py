@@ -13,12 +13,11 @@ from fastapi import APIRouter
 from pydantic import Field
 
 from dejacue.sources.atomic import write_text
-from dejacue.studio.models import Json, RequestModel, SessionDep, StudioDep
-from dejacue.studio.security import StudioSession
+from dejacue.studio.models import Json, RequestModel, StudioDep
 from dejacue.studio.state import Studio
 
 router = APIRouter(prefix="/api/drafts", tags=["drafts"])
-MAX_DRAFTS = 200  # of one person; the oldest go first
+MAX_DRAFTS = 200  # the oldest go first
 
 
 class DraftBody(RequestModel):
@@ -30,19 +29,19 @@ class DraftBody(RequestModel):
 
 
 @router.get("")
-def list_drafts(studio: StudioDep, session: SessionDep) -> list[Json]:
-    """List one's own drafts, the latest first."""
+def list_drafts(studio: StudioDep) -> list[Json]:
+    """List drafts, the latest first."""
     drafts = []
-    for path in _folder(studio, session).glob("*.json"):
+    for path in _folder(studio).glob("*.json"):
         with contextlib.suppress(OSError, ValueError):
             drafts.append(json.loads(path.read_text()))
     return sorted(drafts, key=lambda draft: -float(draft["saved_s"]))
 
 
 @router.put("")
-def write_draft(body: DraftBody, studio: StudioDep, session: SessionDep) -> Json:
+def write_draft(body: DraftBody, studio: StudioDep) -> Json:
     """Keep a draft, in place of the one before."""
-    folder = _folder(studio, session)
+    folder = _folder(studio)
     path = folder / f"{_hashed(body.page, body.name)}.json"
     with studio.writing:
         if body.text is None:
@@ -55,11 +54,8 @@ def write_draft(body: DraftBody, studio: StudioDep, session: SessionDep) -> Json
     return {"kept": body.text is not None}
 
 
-def _folder(studio: Studio, session: StudioSession) -> Path:
-    """Return the folder of one person's drafts: nobody sees those of another."""
-    return (
-        studio.workspace.private / "drafts" / _hashed(session.annotator or "", str(session.owner))
-    )
+def _folder(studio: Studio) -> Path:
+    return studio.workspace.private / "drafts"
 
 
 def _hashed(*names: str) -> str:

@@ -16,12 +16,6 @@ class NotThere(InputError):
     status = 404
 
 
-class NotAllowed(DejaCueError):
-    """This session may not see or change it."""
-
-    status = 403
-
-
 class Conflict(InputError):
     """The request contradicts what is already there."""
 

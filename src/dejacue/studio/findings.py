@@ -23,17 +23,14 @@ from dejacue.report.exports import EXPORTS
 from dejacue.sources.files import file_name
 from dejacue.sources.masks._region import is_region, open_region
 from dejacue.sources.tracks import read_notes
-from dejacue.studio.annotations import check_readable
 from dejacue.studio.errors import NotThere, check_revision
 from dejacue.studio.models import (
     Frame,
     Id,
     Json,
-    Owner,
     PairsToo,
     RequestModel,
     Revision,
-    SessionDep,
     StudioDep,
     Text,
 )
@@ -136,8 +133,7 @@ class MarkBody(WordsModel, ReadingSettings):
     marks: Annotated[dict[Text, list[tuple[int, int]]], Field(max_length=51)]
 
 
-def _finding(id: Id, studio: StudioDep, session: SessionDep) -> Finding:
-    check_readable(studio, session, id)
+def _finding(id: Id, studio: StudioDep) -> Finding:
     return studio.finding(id)
 
 
@@ -145,7 +141,7 @@ router = APIRouter(prefix="/api/findings", tags=["findings"])
 FindingDep = Annotated[Finding, Depends(_finding)]
 
 
-@router.get("", dependencies=[Owner])
+@router.get("")
 def list_findings(studio: StudioDep) -> list[Json]:
     """List the findings of the workspace."""
     return [{"id": id} for id in studio.workspace.contents().findings]
@@ -249,7 +245,7 @@ def mark(id: Id, body: MarkBody, studio: StudioDep, finding: FindingDep) -> Json
     }
 
 
-@router.put("/{id:path}", dependencies=[Owner])
+@router.put("/{id:path}")
 def save(id: Id, body: SaveBody, studio: StudioDep) -> Json:
     """Read as ``read`` does and write the result: over the finding, or to another folder."""
     studio.jobs.check_free(body.folder or id)

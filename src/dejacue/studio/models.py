@@ -7,8 +7,6 @@ from typing import Annotated, Any
 from fastapi import Depends, Path, Request
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from dejacue.studio.errors import NotAllowed
-from dejacue.studio.security import StudioSession
 from dejacue.studio.state import Studio
 
 MAX_FRAME = 1 << 53
@@ -51,18 +49,4 @@ def _studio(request: Request) -> Any:
     return request.app.state.studio
 
 
-def _session(request: Request) -> Any:
-    return request.state.session
-
-
 StudioDep = Annotated[Studio, Depends(_studio)]
-SessionDep = Annotated[StudioSession, Depends(_session)]
-
-
-def _owner_only(session: SessionDep) -> None:
-    """Refuse annotators: they see nothing that tells what others, or a machine, say."""
-    if session.annotator is not None:
-        raise NotAllowed("annotators see only their own pass; only the studio's owner sees this")
-
-
-Owner = Depends(_owner_only)

@@ -35,7 +35,7 @@ def serve(
     """Serve a workspace until it is stopped.
 
     places      a folder (default: the current one), or videos
-    new_token   make a new token; the one before, invitations and sessions end
+    new_token   make a new token; the one before ends
     options     encoder, tracker, encoder_options: of ``Studio``
     """
     uvicorn = need("uvicorn", EXTRA)
@@ -47,7 +47,7 @@ def serve(
         log_in_lines,
         max_connections,
     )
-    from dejacue.studio.security import Sessions
+    from dejacue.studio.security import kept_token
     from dejacue.studio.state import Studio
     from dejacue.studio.videos import remove_unfinished_uploads
 
@@ -58,13 +58,13 @@ def serve(
         url = f"http://{name}:{number}/"
         with lock(workspace, url):
             remove_unfinished_uploads(workspace.root)
-            sessions = Sessions(path=workspace.private / "sessions.json", renew=new_token)
-            studio = Studio(workspace, sessions, opened=opened, **options)
+            token = kept_token(workspace.private / "token", renew=new_token)
+            studio = Studio(workspace, opened=opened, **options)
             LimitedProtocol.limit = max_connections()
             log_in_lines()
             # no access log: the first address holds the token
             config = uvicorn.Config(
-                create_app(studio, host),
+                create_app(studio, token, host),
                 access_log=False,
                 log_level="warning",
                 lifespan="on",
@@ -76,12 +76,12 @@ def serve(
                 http=LimitedProtocol,
                 backlog=ACCEPTED_AT_ONCE,
             )
-            address = f"{url}?token={sessions.token}"
+            address = f"{url}?token={token}"
             if host not in LOOPBACK:
                 say(
                     f"whoever reaches {host} and has the token can see the videos and findings in "
                     f"{workspace.root} and write there; the traffic is not encrypted. From another "
-                    f"machine the address is http://{socket.gethostname()}:{number}/?token={sessions.token}"
+                    f"machine the address is http://{socket.gethostname()}:{number}/?token={token}"
                 )
             say(f"the studio serves {workspace.root} (Ctrl-C ends it): {address}")
             if browser:

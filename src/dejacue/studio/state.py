@@ -30,11 +30,9 @@ from dejacue.sources.tracks.follow import TrackerOptions
 from dejacue.sources.video import Frame
 from dejacue.studio.errors import NotThere, revision_of
 from dejacue.studio.jobs import TaskQueue
-from dejacue.studio.security import Sessions
 from dejacue.studio.workspace import Contents, Workspace
 
 MAX_FINDINGS, MAX_VIDEOS, MAX_TEXTS, MAX_SUMMARIES = 4, 6, 20_000, 20_000  # that are cached
-ANNOTATIONS = "annotations"  # folder in that of a finding
 PLAYLISTS = ("hls", "concat", "dash", "sdp", "rtsp")  # formats that name other files to be opened
 T = TypeVar("T")
 Cached: TypeAlias = Callable[[Hashable, Callable[[], T]], T]  # get(key, make)
@@ -121,7 +119,6 @@ class Studio:
     def __init__(
         self,
         workspace: Workspace,
-        sessions: Sessions,
         *,
         encoder: str | None = None,
         tracker: str | None = None,
@@ -132,7 +129,7 @@ class Studio:
             check_name(encoder)
         if tracker is not None:
             check_tracker(tracker)
-        self.workspace, self.sessions, self.opened = workspace, sessions, list(opened)
+        self.workspace, self.opened = workspace, list(opened)
         self.encoder_name, self.tracker_name = encoder, tracker
         self.encoder_options = encoder_options or EncoderOptions()
         self.ending = False  # whether the server is about to stop
@@ -271,22 +268,17 @@ class Studio:
         return next(inside, None)
 
     def reference(self, id: str, history: str, made: Made | None) -> NearestReference:
-        """Return the true windows of the history of a finding: as the finding or its video was
-        annotated here; else of a file in its folder, else of the one nearest to its video, else to
-        the finding."""
+        """Return the true windows of the history of a finding: of a file in its folder, else of the
+        one nearest to its video, else to the finding."""
         root, video, folder = self.workspace.root, self.video_of(made), self.folder(id)
         beside = folder if video is None else (root / video).parent
-        annotated = [folder / ANNOTATIONS]
-        if video is not None:
-            annotated.append(annotations_of(root / video))
 
         def shared(path: Path, place: Path) -> int:
             return len(Path(os.path.commonpath([path, place])).parts)
 
-        def distance(path: Path) -> tuple[int, bool, int, int]:
-            here = [*annotated, path.parent].index(path.parent)
+        def distance(path: Path) -> tuple[bool, int, int]:
             outside = folder not in path.parents
-            return here, outside, -shared(path, beside), -shared(path, folder)
+            return outside, -shared(path, beside), -shared(path, folder)
 
         paths = sorted(self._by_history().get(history, ()), key=distance)
         for path in paths:
@@ -322,12 +314,6 @@ def _read_made(folder: Path) -> Made | None:
         return read_document(folder).made
     except InputError:
         return None
-
-
-def annotations_of(video: Path) -> Path:
-    """Return the folder for annotations of a video that has no finding."""
-    name = video.stem if video.is_file() else video.name
-    return video.with_name(f"{name}.{ANNOTATIONS}")
 
 
 def whole_frames(path: Path) -> Frames:

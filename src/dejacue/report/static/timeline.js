@@ -486,7 +486,7 @@ class Timeline {
       right: button("▶", "scroll later", () => this.pan(.5)),
       all: button("All", "show all frames", () => this.view(this.first, this.last)),
     };
-    if (this.editable) {
+    if (this.options.editable) {
       this.buttons.add = button("Add", "add a window at the playhead, in the current row", () => this.addHere());
       this.buttons.remove = button("Delete", "delete the selected window", () => this.remove());
     }
@@ -1323,8 +1323,6 @@ class Timeline {
     return { state: own.state, description: own.description, row, index, start, end, ...more };
   }
 
-  get editable() { return Boolean(this.options.editable || this.options.labels); }
-
   // The frames that a window of a row may take, up to its neighbours.
   limits(row, index) {
     const own = this.rows[row].windows[index];
@@ -1349,16 +1347,8 @@ class Timeline {
     this.options.on.change?.(this.told(at, { kind, done }));
   }
 
-  add(row, start, end, done) {
-    const windows = this.rows[row].windows;
-    windows.push({ start, end, score: null, rank: windows.length + 1, edited: true });
-    this.select({ row, index: windows.length - 1 }, true);
-    this.change(this.selected, start, end, "create", done);
-    return this.selected;
-  }
-
   remove(at = this.selected) {
-    if (!at || !this.editable) return;
+    if (!at || !this.options.editable) return;
     const told = this.told(at, { kind: "delete", done: true });
     this.rows[at.row].windows.splice(at.index, 1);
     this.select(null, true);
@@ -1423,7 +1413,7 @@ class Timeline {
     const own = this.selectedWindow, lane = own && this.lanes.find((one) => one.row === this.selected.row);
     this.grips.forEach((grip) => {
       const edge = grip.dataset.edge, frame = own && (edge === "start" ? own.start - .5 : own.end + .5);
-      const seen = own && this.editable && this.inView(frame) && this.seen(lane);
+      const seen = own && this.options.editable && this.inView(frame) && this.seen(lane);
       if (!seen && document.activeElement === grip) this.plot.focus({ preventScroll: true });
       grip.hidden = !seen;
       if (!seen) return;
@@ -1487,7 +1477,7 @@ class Timeline {
     windows.forEach((own, index) => {
       const left = this.x(own.start - .5), right = Math.max(this.x(own.end + .5), left + 1.5);
       const mine = this.isSelected(row, index), inside = x >= left && x <= right, at = { row, index };
-      const free = this.editable, [from, to] = [Math.abs(x - left), Math.abs(x - right)];
+      const free = this.options.editable, [from, to] = [Math.abs(x - left), Math.abs(x - right)];
       const gap = Math.min(from, to), fits = right - left > 3 * near || !inside;  // a short one can be moved
       if (free && (!touch || mine) && fits && gap <= Math.min(near, best?.gap ?? near)) {
         best = { on: from < to ? "start" : "end", at, gap };
@@ -1517,7 +1507,6 @@ class Timeline {
       ...hit, from: point, frame: this.frameAt(point.x), a: this.a, b: this.b,
       before: own && { ...own }, far: false, free: event.altKey,
     };
-    if (hit.on === "row" && this.options.labels && !touch) this.drag.on = "create";
     if (hit.at) this.chosen = hit.at.row;
   }
 
@@ -1556,11 +1545,6 @@ class Timeline {
       const by = (drag.from.x - point.x) / this.wide * (drag.b - drag.a);
       this.field.style.cursor = "grabbing";
       this.show(drag.a + by, drag.b + by);
-    } else if (drag.on === "create") {
-      if (drag.made === undefined) drag.made = drag.at = this.add(drag.at.row, drag.frame, drag.frame, false);
-      const [low, high] = this.limits(drag.at.row, drag.at.index), back = frame < drag.frame;
-      const free = clamp(this.snapped(frame, back ? "start" : "end", drag), low, high);
-      this.change(drag.at, Math.min(drag.frame, free), Math.max(drag.frame, free), "create", false);
     } else this.dragWindow(Math.round((point.x - drag.from.x) / this.wide * (this.b - this.a)));
   }
 
@@ -1588,12 +1572,11 @@ class Timeline {
     if (!drag) return;
     if (!drag.far) {
       if (drag.at && drag.at.index >= 0) this.select(drag.at);
-      else if (drag.on === "row" || drag.on === "create") this.select(null);
+      else if (drag.on === "row") this.select(null);
       this.seek(drag.frame);
-    } else if (["start", "end", "move", "create"].includes(drag.on)) {
+    } else if (["start", "end", "move"].includes(drag.on)) {
       const own = this.rows[drag.at.row].windows[drag.at.index];
       this.change(drag.at, own.start, own.end, drag.on, true);
-      if (drag.on === "create") this.options.on.select?.(this.told(drag.at));
       this.open(drag.at.row);
     }
     if (event.pointerType === "touch") { this.hover = null; this.redrawOver(); }
@@ -1604,12 +1587,7 @@ class Timeline {
     const drag = this.drag;
     this.drag = null;
     if (!drag?.far) return false;
-    if (drag.made) {
-      const told = this.told(drag.made, { kind: "delete", done: true });
-      this.rows[drag.made.row].windows.splice(drag.made.index, 1);
-      this.select(null, true);
-      this.options.on.change?.(told);
-    } else if (drag.before) {
+    if (drag.before) {
       Object.assign(this.rows[drag.at.row].windows[drag.at.index], { edited: undefined }, drag.before);
       this.list();
       this.redraw();
@@ -1641,8 +1619,7 @@ class Timeline {
   // ------------------------------------------------ keyboard
 
   get keys() {
-    return [...KEYS, ...(this.editable ? EDIT_KEYS : []), ...(this.options.on.mark ? MARK_KEYS : [])]
-      .filter((own) => !this.options.labels || own.keys[0] !== "c");
+    return [...KEYS, ...(this.options.editable ? EDIT_KEYS : []), ...(this.options.on.mark ? MARK_KEYS : [])];
   }
 
   key(event) {
@@ -1658,10 +1635,10 @@ class Timeline {
     if (mark && /^[1-9]$/.test(key) && state !== undefined) return () => mark({ kind: "state", state, frame });
     const marks = mark && {
       x: () => mark({ kind: "none", state: null, frame }),
-      ...(!this.options.labels && { c: () => mark({ kind: "change", state: null, frame }) }),
+      c: () => mark({ kind: "change", state: null, frame }),
     };
-    const adds = this.editable && { a: () => this.addHere() };
-    const edits = this.editable && this.selected && {
+    const adds = this.options.editable && { a: () => this.addHere() };
+    const edits = this.options.editable && this.selected && {
       s: () => this.moveEdge("start"), e: () => this.moveEdge("end"),
       Delete: () => this.remove(), Backspace: () => this.remove(),
     };
@@ -1685,8 +1662,11 @@ class Timeline {
   }
 
   addHere() {
-    const here = (own) => own.start <= this.head && this.head <= own.end;
-    if (this.rows.length && !this.rows[this.chosen].windows.some(here)) this.add(this.chosen, this.head, this.head, true);
+    const row = this.chosen, windows = this.rows[row]?.windows, frame = this.head;
+    if (!windows || windows.some((own) => own.start <= frame && frame <= own.end)) return;
+    windows.push({ start: frame, end: frame, score: null, rank: windows.length + 1, edited: true });
+    this.select({ row, index: windows.length - 1 }, true);
+    this.change(this.selected, frame, frame, "create", true);
   }
 
   choose(by) {
@@ -1731,7 +1711,6 @@ class Timeline {
 
 // Draws a scene in an element. options:
 //   editable   windows can be dragged, resized, added by key and deleted
-//   labels     and drawn on an empty place of a row
 //   clock      "frames", "seconds" or "source"; segments: shown from the start
 //   wheel      "always" zooms, "focus" only once the timeline has the focus (or with Ctrl)
 //   toolbar    false: no legend and no buttons

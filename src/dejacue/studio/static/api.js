@@ -25,7 +25,7 @@ let lost = null, beating = false;  // lost: until the studio answers again, a pr
 // hear(whether the connection is lost)
 export const watchConnection = (hear) => { watchers.add(hear); return () => watchers.delete(hear); };
 const announce = (state) => { for (const hear of watchers) hear(state); };
-const answers = () => fetch("/api/session", { signal: AbortSignal.timeout(SILENCE_MS) }).then(() => true, () => false);
+const answers = () => fetch("/", { signal: AbortSignal.timeout(SILENCE_MS) }).then(() => true, () => false);
 const rest = (ms) => new Promise((go) => setTimeout(go, ms));
 
 function reconnect() {

@@ -43,24 +43,6 @@ export function mergeWords(base, mine, theirs) {
     top: mine.top };
 }
 
-// Labels by frame, as lists of numbers.
-export const mergeLabels = (base, mine, theirs) => mine.map((label, n) => changed(base[n], label, theirs[n]));
-
-// Decisions by frame; a row of theirs is cut wherever one of mine begins or ends.
-export function mergeRows(base, mine, theirs) {
-  const at = (rows, frame) => rows.find((row) => row.start <= frame && frame <= row.end)?.label ?? null;
-  const starts = new Set([...mine, ...theirs].flatMap((row) => [row.start, row.end + 1]));
-  return theirs.flatMap((row) => {
-    const parts = [];
-    for (let frame = row.start; frame <= row.end; frame += 1) {
-      if (starts.has(frame)) parts.push({ ...row, start: frame,
-        label: changed(at(base, frame), at(mine, frame), at(theirs, frame)) });
-      parts.at(-1).end = frame;
-    }
-    return parts;
-  });
-}
-
 const frames = ({ start, end, source }) => source ?? (start === end ? `frame ${start}` : `frames ${start} – ${end}`);
 
 export const linesOfWords = ({ object, states, examples = [], changes = [] }, settings = {}) => [
@@ -70,7 +52,6 @@ export const linesOfWords = ({ object, states, examples = [], changes = [] }, se
   ...changes.map((frame) => `a change at frame ${frame}`),
   ...Object.entries(settings).filter(([, value]) => value).map(([name, value]) => `${name}: ${value}`),
 ];
-export const linesOfRuns = (runs) => runs.map((run) => `${frames(run)}: ${run.label ?? "open"}`);
 
 const Version = ({ title, lines, others, children }) => html`<section><h3>${title}</h3>
   <ul>${lines.map((line) => html`<li>${others.includes(line) ? line : html`<mark>${line}</mark>`}</li>`)}</ul>

@@ -293,7 +293,6 @@ function Title({ id, info, all, dirty, step, save, about, saveAs }) {
         <option value="">Export …</option>${kinds.map((kind) =>
         html`<option value=${kind} disabled=${kind in about.missing}>${kind}${kind in about.missing ?
           ` (needs ${about.missing[kind]})` : ""}</option>`)}</select>
-      <a class="button" href=${link("annotate", id)}>Annotate</a>
       <button type="button" onClick=${saveAs}>Save as …</button>
       <button type="button" class="main" disabled=${!dirty} title="save (Ctrl+S)"
         onClick=${() => save()}>Save</button></span>

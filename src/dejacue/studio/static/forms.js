@@ -1,12 +1,9 @@
 // Forms keep what a person has begun. A field that was edited, or that the cursor is in, keeps its value
 // when data arrive late and when its view is mounted anew; what arrives for it is offered, not applied.
 
-import { fetchJson } from "./api.js";
 import { equal } from "./conflict.js";
 import { draftOf, holdDraft, storeDraft } from "./drafts.js";
-import { Problem, html, useCallback, useEffect, useLayoutEffect, useRef, useState } from "./ui.js";
-
-const saves = new Set();  // functions that save now what would be saved soon
+import { html, useCallback, useLayoutEffect, useRef, useState } from "./ui.js";
 
 // A state that is still there when its view is mounted again, until forget() is called.
 export function useDraft(name, begin) {
@@ -19,85 +16,6 @@ export function useDraft(name, begin) {
   const forget = useCallback(() => holdDraft(name, null), [name]);
   return [state, set, forget];
 }
-
-// Saves everything that waits to be saved; register: for the time that a view is shown.
-export const saveAll = () => Promise.all([...saves].map((save) => save()));
-export const registerSave = (save) => { saves.add(save); return () => saves.delete(save); };
-
-const saveName = (path) => `save ${path}`;
-
-// What useSaving begins with: what is saved (known), with what its view could not save when it was shown before.
-// merge(base, mine, theirs)
-export function unsaved(path, known, merge) {
-  const held = draftOf(saveName(path));
-  return held && held.value !== held.base ? merge(held.base, held.value, known) : known;
-}
-
-// Saves a value when it rests; one save at a time, each on top of the one before. What differs from what is saved
-// (known, at first) is kept as a draft {...body(value), base: body(known)}. Where somebody else has saved it since,
-// `theirs` is what they saved: settle() takes its revision for the next save; close() leaves it until the next save.
-// body(value): what to send; parse(answer): the value in what the same address returns; saved(answer): it is saved
-export function useSaving({ path, revision: first, known, value, body, parse, saved, ms }) {
-  const name = saveName(path);
-  const [state, setState] = useState({}), progress = useRef({ revision: first, saved: known });
-  progress.current.now = value;
-  const keep = () => {
-    const { now, saved: base } = progress.current;
-    holdDraft(name, { value: now, base });
-    storeDraft(name, now === base ? null : { ...body(now), base: body(base) });
-  };
-  const saveOnce = async () => {
-    const { now, revision: before } = progress.current;
-    let answer;
-    try {
-      answer = await fetchJson(path, { method: "PUT", body: { ...body(now), revision: before } });
-    } catch (error) {
-      answer = error.revision && await fetchJson(path);
-      if (!answer || !equal(body(parse(answer)), body(now))) throw Object.assign(error, { theirs: answer });
-    }  // else only the answer was lost
-    Object.assign(progress.current, { revision: answer.revision, saved: now });
-    saved?.(answer);
-    if (draftOf(name).value === progress.current.now) keep();  // else the view was mounted anew, and keeps its own
-  };
-  const saveNow = async () => {
-    try {
-      while (progress.current.now !== progress.current.saved) await saveOnce();
-      setState({});
-      return true;
-    } catch (error) {
-      setState({ problem: error.message, closed: error.status === 409 && !error.theirs, theirs: error.theirs });
-      return false;
-    }
-  };
-  const flush = () => {
-    progress.current.busy ||= saveNow().finally(() => { progress.current.busy = null; });
-    return progress.current.busy;
-  };
-  useLayoutEffect(() => {
-    keep();
-    const timer = setTimeout(flush, ms);  // also where nothing is new: an undo may have made it so
-    return () => clearTimeout(timer);
-  }, [value]);
-  useEffect(() => {
-    const warn = (event) => { if (progress.current.now !== progress.current.saved) { flush(); event.preventDefault(); } };
-    const leave = registerSave(flush);
-    addEventListener("beforeunload", warn);
-    return () => { removeEventListener("beforeunload", warn); leave(); flush(); };
-  }, []);
-  const settle = (theirs) => {
-    Object.assign(progress.current, { revision: state.theirs.revision, saved: theirs });
-    keep();
-    setState({});
-  };
-  const close = () => setState(({ problem }) => ({ problem }));
-  const text = state.problem ? "not saved" : value === progress.current.saved ? "saved" : "saving …";
-  return { ...state, text, flush, settle, close, name, base: progress.current.saved };
-}
-
-// Why a value is not saved, and a way on. saving: of useSaving; again(): loads it anew, where it cannot be saved any more
-export const NotSaved = ({ saving, again }) => saving.problem && html`<${Problem}>${saving.problem}</${Problem}>
-  <p>${saving.closed && again ? html`<button type="button" onClick=${again}>Reload</button>`
-    : html`<button type="button" onClick=${saving.flush}>Try again</button>`}</p>`;
 
 const valuesOf = (begun) => Object.fromEntries(Object.entries(begun).map(([field, { value }]) => [field, value]));
 const editsOf = (begun) => valuesOf(Object.fromEntries(Object.entries(begun).filter(([, { value, base }]) => !equal(value, base))));

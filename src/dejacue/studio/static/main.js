@@ -1,20 +1,16 @@
-// The studio: which view is shown, who looks at it, light or dark, and the sheet of keys.
+// The studio: which view is shown, light or dark, and the sheet of keys.
 
-import { Annotate } from "./annotate.js";
-import { fetchJson, watchConnection } from "./api.js";
+import { watchConnection } from "./api.js";
 import { Apply } from "./apply.js";
 import { Corpus } from "./corpus.js";
 import { Finding } from "./finding.js";
-import { saveAll } from "./forms.js";
 import { Jobs, Running, useJobs } from "./jobs.js";
 import { Track } from "./track.js";
-import { Component, Problem, Sentences, Sheet, go, html, keepSetting, link, render, say, settingOf, tell, titleOf,
-  useFetch, useEffect, useKeys, useState } from "./ui.js";
+import { Component, Problem, Sentences, Sheet, html, keepSetting, link, render, settingOf, titleOf, useFetch,
+  useEffect, useKeys, useState } from "./ui.js";
 import { Workspace } from "./workspace.js";
 
-const VIEWS = { workspace: Workspace, finding: Finding, track: Track, annotate: Annotate, corpus: Corpus,
-  jobs: Jobs, apply: Apply };
-const FOR_ALL = ["workspace", "annotate"];  // annotators see their own pass alone
+const VIEWS = { workspace: Workspace, finding: Finding, track: Track, corpus: Corpus, jobs: Jobs, apply: Apply };
 const OF_ONE = ["finding", "track", "apply"];  // views of one thing
 const THEMES = { auto: "light or dark, as the system", light: "light", dark: "dark" };
 
@@ -52,16 +48,6 @@ class Caught extends Component {
   }
 }
 
-function Who({ about, again }) {
-  if (!about.annotator) return null;
-  const stop = async () => {
-    if ((await saveAll()).includes(false)) { say("your labels are not saved yet; see the problem above them", "problem"); return; }
-    fetchJson("session", { body: { annotator: null } }).then(() => { again(); go("annotate"); }, tell);
-  };
-  return html`<span class="who">labelling as <b>${about.annotator}</b>
-    ${about.owner && html`<button type="button" onClick=${stop}>Stop</button>`}</span>`;
-}
-
 function Connection() {
   const [lost, setLost] = useState(false);
   useEffect(() => watchConnection(setLost), []);
@@ -70,8 +56,7 @@ function Connection() {
 
 function Studio() {
   const [[view, id, of], setView] = useState(where), [theme, turn] = useTheme(), [sheet, setSheet] = useState(false);
-  const { value: about, problem, again } = useFetch("workspace"), blind = Boolean(about?.annotator);
-  const jobs = useJobs(Boolean(about) && !blind);
+  const { value: about, problem, again } = useFetch("workspace"), jobs = useJobs(Boolean(about));
   useEffect(() => {
     const moved = () => { setView(where()); window.scrollTo(0, 0); };
     addEventListener("hashchange", moved);
@@ -81,20 +66,18 @@ function Studio() {
     document.title = `${id && about ? titleOf(id, about) : about?.name ?? "studio"} · dejacue studio`;
   }, [view, id, about]);
   useEffect(() => {  // the video that the studio was started with
-    if (about?.opened.length === 1 && !location.hash && !blind) location.replace(link("track", about.opened[0]));
+    if (about?.opened.length === 1 && !location.hash) location.replace(link("track", about.opened[0]));
   }, [about]);
   useKeys([{ keys: ["?"], does: "show this list", act: () => setSheet(true) }]);
-  const shown = blind && !FOR_ALL.includes(view) ? "annotate" : view;
-  const View = VIEWS[shown], tab = (name, text) => html`
-    <a href=${link(name)} aria-current=${shown === name && !id ? "page" : null}>${text}</a>`;
+  const View = VIEWS[view], tab = (name, text) => html`
+    <a href=${link(name)} aria-current=${view === name && !id ? "page" : null}>${text}</a>`;
   return html`
     <header class="top">
       <a class="brand" href=${link("workspace")}>
         <img src="/static/icon.svg" alt="" width="22" height="22" /> dejacue studio</a>
-      <nav aria-label="views">${tab("workspace", "Workspace")}${tab("annotate", "Annotate")}
-        ${!blind && [tab("corpus", "Corpus"), tab("jobs", "Jobs")]}</nav>
+      <nav aria-label="views">${tab("workspace", "Workspace")}${tab("corpus", "Corpus")}${tab("jobs", "Jobs")}</nav>
       <${Running} jobs=${jobs.all} />
-      <span class="right">${about && html`<${Who} about=${about} again=${again} />`}
+      <span class="right">
         <button type="button" class="quiet" title=${`theme: ${THEMES[theme]}`}
           aria-label=${`theme: ${THEMES[theme]}`}
           onClick=${turn}>${{ auto: "◐", light: "○", dark: "●" }[theme]}</button>
@@ -103,7 +86,7 @@ function Studio() {
     </header>
     ${problem && html`<main><${Problem}>${problem}</${Problem}></main>`}
     ${about && html`<${Caught} of=${location.hash}>
-      <${View} key=${JSON.stringify([shown, id, of])} id=${id} of=${of} about=${about} again=${again} jobs=${jobs} /></${Caught}>`}
+      <${View} key=${JSON.stringify([view, id, of])} id=${id} of=${of} about=${about} again=${again} jobs=${jobs} /></${Caught}>`}
     ${sheet && html`<${Sheet} onClose=${() => setSheet(false)} />`}
     <${Connection} /><${Sentences} />`;
 }

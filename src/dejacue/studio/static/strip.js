@@ -25,10 +25,10 @@ export function marksOf(labels, apart = () => false) {
 const across = ({ children: [first, ...rest] }) => 1 + rest.filter(({ offsetTop }) => offsetTop === first.offsetTop).length;
 
 // frames: of the pictures; states: [{key, name}]; proposed: what is believed of each picture, which Enter confirms, a key
-// of a state or as in marksOf; draft: state and setter of {frames, marks}, what was marked on these; none: what x marks;
+// of a state or as in marksOf; draft: state and setter of {frames, marks}, what was marked on these;
 // picture(frame) → its address; enter(names, marks): labels of all pictures, those that were marked; caption: what the
 // strip shows; focused: the keys are its own from the beginning
-export function Strip({ frames, proposed, states, draft: [draft, keep], none = null, picture, enter, caption, film, close, missing, focused }) {
+export function Strip({ frames, proposed, states, draft: [draft, keep], picture, enter, caption, film, close, missing, focused }) {
   const marks = equal(draft.frames, frames) ? draft.marks : {}, edited = Object.keys(marks).length > 0;
   const nameOf = (label) => (label === null ? null : states.find(({ key }) => key === label)?.name);
   const labels = frames.map((_, n) => nameOf(n in marks ? marks[n] : proposed[n])), confirm = () => enter(labels, marks);
@@ -51,7 +51,7 @@ export function Strip({ frames, proposed, states, draft: [draft, keep], none = n
     if (key in CURSORS) go(cursor + CURSORS[key], shiftKey);
     else if (key in LINES) go(cursor + LINES[key] * across(list.current), shiftKey);
     else if (number >= 1 && number <= states.length) mark(states[number - 1].key);
-    else if (key === "x" || key === "0") mark(none);
+    else if (key === "x" || key === "0") mark(null);
     else if (key === "Backspace" || key === "Delete") mark(undefined);
     else if (key === "Enter") confirm();
     else if (key === "Escape") close();
@@ -72,7 +72,7 @@ export function Strip({ frames, proposed, states, draft: [draft, keep], none = n
     <div class="line"><span class="caption">${missing ?? caption}</span>
       ${states.slice(0, 9).map((state, n) => html`<button type="button" class="c${n % 7}" onClick=${() => mark(state.key)}>
         <span class="badge">${n + 1}</span><bdi>${state.name}</bdi></button>`)}
-      <button type="button" onClick=${() => mark(none)}><kbd>x</kbd>${none ?? "none"}</button>
+      <button type="button" onClick=${() => mark(null)}><kbd>x</kbd>none</button>
       <button type="button" class="main" onClick=${confirm}>${edited ? "Mark" : "Confirm"} <kbd>Enter</kbd></button>
       <button type="button" class="quiet" aria-label="close the strip" onClick=${close}>×</button></div>
     <div class="pictures" role="listbox" aria-label="strip: arrows move, digits mark" aria-multiselectable="true" tabindex="0" ref=${list}
@@ -141,43 +141,3 @@ export const opensAtFirst = () => matchMedia("(min-height: 801px) and (min-width
 // The key that opens a strip, or goes to the open one.
 export const stripKey = (set) => ({ keys: ["t"], does: "strip of pictures: arrows move, digits mark, Enter goes to the next border",
   act: () => { set("focused"); document.querySelector(".pictures")?.focus(); } });
-
-const spread = (from, to, count) => [...new Set(Array.from({ length: count }, (_, n) => Math.round(from + (to - from) * n / (count - 1))))];
-
-// The longest stretch without labels beyond a labelled frame: its frames, with the labelled ones at both ends; null: none.
-export function widestGap(values) {
-  let best = null, from = null;
-  for (let n = 0; n <= values.length; n += 1) {
-    const labelled = n < values.length && values[n] !== -1;
-    if (!labelled && from === null) from = n;
-    if ((labelled || n === values.length) && from !== null) {
-      const gap = [Math.max(from - 1, 0), Math.min(n, values.length - 1)];
-      if (n > from && (!best || gap[1] - gap[0] > best[1] - best[0])) best = gap;
-      from = labelled ? null : from;
-    }
-  }
-  return best;
-}
-
-// The strip of an annotation pass: nothing is proposed. values: labels of frames from `first` on; put(from, to, label)
-export function PassStrip({ video, values, first, labels, put, film, close, focused }) {
-  const [gap, setGap] = useState(null), [from, to] = gap ?? [0, values.length - 1];
-  const [frames, setFrames] = useState(() => spread(first + from, first + to, PICTURES));
-  const [draft, keep] = useState({}), none = labels.includes("none") ? "none" : "transition";  // as on the timeline
-  const enter = (marked, marks) => {
-    let next = values;
-    for (const [label, spans] of Object.entries(marksOf(marked, (n) => !(n in marks || n - 1 in marks)))) {
-      for (const [a, b] of spans) next = put(next, frames[a], frames[b], labels.indexOf(label));
-    }
-    keep({});
-    put(next);
-    const open = widestGap(next);
-    setGap(open);
-    if (open) setFrames(spread(first + open[0], first + open[1], AT_A_BORDER));
-    else { say("every frame has a label"); close(); }
-  };
-  const known = frames.map((frame) => labels[values[frame - first]]);
-  return html`<${Strip} frames=${frames} proposed=${known} states=${labels.map((name) => ({ key: name, name }))} none=${none}
-    draft=${[draft, keep]} enter=${enter} film=${film} close=${close} focused=${focused} picture=${(frame) => frameAddress(video, frame, 160)}
-    caption=${gap ? `Frames ${frames[0]} – ${frames.at(-1)}: which show what?` : "Mark the first and last picture of each label"} />`;
-}

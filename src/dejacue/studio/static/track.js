@@ -265,8 +265,7 @@ function Pick({ video, info, about, jobs, refresh }) {
     <span class="soft">${video.id} · ${video.width} × ${video.height} · ${video.frames} frames · ${video.codec}
       ${!info && video.findings.length > 0 && html` · findings: ${video.findings.map((other, n) =>
         html`${n > 0 && ", "}<a href=${link("finding", other)}>${titleOf(other, about)}</a>`)}`}</span>
-      <span class="acts">${info && html`<a class="button" href=${link("finding", info.id)}>Back to the finding</a>`}
-        <a class="button" href=${link("annotate", info?.id ?? video.id)}>Annotate</a></span></header>`;
+      <span class="acts">${info && html`<a class="button" href=${link("finding", info.id)}>Back to the finding</a>`}</span></header>`;
   return html`<main class="desk">
     <div class="halves">
       <div class="column"><${Film} film=${film} video=${video} first=${0} last=${video.frames - 1} finding=${finding} ofFile=${true}

@@ -75,13 +75,12 @@ function FindingCard({ row, about, begun }) {
     </span></a></li>`;
 }
 
-function VideoCard({ id, blind, begun }) {
-  const view = blind ? "annotate" : "track";
-  return html`<li><a class="card" href=${link(view, id)}>
+function VideoCard({ id, begun }) {
+  return html`<li><a class="card" href=${link("track", id)}>
     <span class="picture"><img loading="lazy" alt="" src=${frameAddress(id, 0, 160)}
       onError=${(event) => { event.target.hidden = true; }} /></span>
     <span class="about"><b>${nameOf(id)}</b><span class="soft">${id}</span>
-      <span class="do">${blind ? "Label its frames" : "Mark an object and find its states"}</span>
+      <span class="do">Mark an object and find its states</span>
       ${begun && html`<span class="begun">unsaved edits</span>`}</span></a></li>`;
 }
 
@@ -99,9 +98,9 @@ const matching = (all, search, textOf) => {
 };
 
 export function Workspace({ about, again }) {
-  const blind = Boolean(about.annotator), [search, setSearch] = useDraft("search", () => "");
+  const [search, setSearch] = useDraft("search", () => "");
   const [order, setOrder] = useDraft("order", () => "name");
-  const { value: corpus, problem } = useFetch(blind ? null : "corpus");
+  const { value: corpus, problem } = useFetch("corpus");
   const rows = matching(corpus?.rows || [], search, (row) => [row.id, row.object, ...row.states].join(" ")).sort(ORDERS[order]);
   const videos = matching(about.videos, search, (id) => id), total = about.videos.length + about.findings.length;
   const shown = (some, all) => html`<span class="soft">${some === all ? all : `${some} of ${all}`}</span>`;
@@ -118,10 +117,10 @@ export function Workspace({ about, again }) {
       <ol><li>Drop a video below, mark an object in it, and name its states.</li>
         <li>Copy videos, or folders of images, into the folder and reload this page.</li>
         <li>Write a finding into the folder: <code>dejacue find kitchen.mp4 --masks masks -v cup.yaml -o ${about.name}/cup</code></li></ol></div>`}
-    ${!blind && html`<${Drop} again=${again} />`}
+    <${Drop} again=${again} />
     ${about.videos.length > 0 && html`<section><h2>Videos ${shown(videos.length, about.videos.length)}</h2>
-      <ul class="cards row">${videos.map((id) => html`<${VideoCard} key=${id} id=${id} blind=${blind} begun=${of(`track ${id}?`)} />`)}</ul></section>`}
-    ${!blind && about.findings.length > 0 &&
+      <ul class="cards row">${videos.map((id) => html`<${VideoCard} key=${id} id=${id} begun=${of(`track ${id}?`)} />`)}</ul></section>`}
+    ${about.findings.length > 0 &&
       html`<section><h2>Findings ${shown(corpus ? rows.length : about.findings.length, about.findings.length)}</h2>
       <${Problem}>${problem}</${Problem}>
       ${corpus && !rows.length && html`<p class="soft">No finding matches these words.</p>`}
