@@ -87,12 +87,7 @@ class MissingData(DejaCueError, FileNotFoundError):
 
 
 class Cancelled(DejaCueError):
-    """The user stopped it; the message says what is kept.
-
-    preliminary   findings of what was known then, where ``find`` was stopped
-    """
-
-    preliminary: tuple[Any, ...] = ()
+    """The user stopped it; the message says what is kept."""
 
 
 class named:

@@ -5,9 +5,6 @@ it is not known) and a short note, such as a rate, or a doubtful ``Note`` on the
 command line draws it with rich, a notebook with its own bar, a server sends it to its page. To stop
 the stage, raise ``Cancelled`` in that call (Ctrl-C does the same); the stage keeps what can be kept
 and raises ``Cancelled`` with a sentence that says so.
-
-While ``find`` works, a progress function that has a method ``answer`` is given the answer so far, a
-Timeline whose notes call it preliminary, about once a second.
 """
 
 from __future__ import annotations

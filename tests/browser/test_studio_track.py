@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import math
 import threading
 
 import av
 import numpy as np
 import pytest
-from helpers.slow_encoder import Slow
 from helpers.studio_page import DRAWN, served
 
 from dejacue import Finding
-from dejacue.pipeline import _encode
 from dejacue.sources.encoders.mini import Mini
 from dejacue.studio.jobs import TaskQueue
-from dejacue.studio.state import Studio
 
 SCENE = "#/track/scene%2Fscene.mp4"
 LONG = 60  # frames
@@ -111,34 +107,6 @@ def test_a_box_that_stays_is_corrected_and_found(address, desk, workspace) -> No
     assert [mark["state"] for mark in info["examples"]] == ["full"]
     user.open("#/jobs")
     user.until("() => document.querySelectorAll('.job.done').length === 2")
-
-
-@pytest.mark.long
-def test_windows_are_seen_while_the_encoder_works(workspace, desk, monkeypatch) -> None:
-    monkeypatch.setattr(_encode, "EVERY_S", 0.0)
-    monkeypatch.setattr(_encode, "MAX_SHARE", math.inf)
-    slow = Slow(after=9)
-    with served(workspace) as address:
-        user = desk(address)
-        page = user.page
-        user.open(SCENE)
-        user.shows(0)
-        name_states(user, ("empty", "drained cup"), ("full", "filled up cup"))
-        page.get_by_label("Tracker").select_option("fixed region")
-        at = stage_at(user, 192)
-        user.drag(at(40, 30), at(150, 130))
-        monkeypatch.setattr(Studio, "encoder", lambda self, name=None: slow)
-        page.get_by_role("button", name="Track and find").click()
-        page.locator(".strip .note", has_text="preliminary").wait_for()
-        page.locator(".foot .job", has_text="preliminary: empty").wait_for()
-        assert user.windows()["full"]
-        slow.go_on.set()
-        user.until("() => document.querySelector('.foot .job.done') !== null")
-        user.until("() => !document.querySelector('.strip .note')")
-        finding = Finding.read(workspace / "findings" / "scene")
-        expected = [f"{interval.start} – {interval.end}" for interval in finding.timeline["full"]]
-        user.has("full", *expected[:1])
-        page.context.close()
 
 
 @pytest.mark.long

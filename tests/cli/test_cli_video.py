@@ -170,12 +170,52 @@ def test_stopping_before_the_first_crop_leaves_nothing(encode, tmp_path, monkeyp
     assert list(tmp_path.iterdir()) == []
 
 
+def test_find_that_is_stopped_writes_no_answer_and_the_next_run_goes_on(
+    locate, tmp_path, monkeypatch
+):
+    real, stopped = Mini.encode_images, []
+
+    def stop(self, crops):
+        stopped.append(len(crops))
+        if len(stopped) == 4:
+            raise KeyboardInterrupt
+        return real(self, crops)
+
+    monkeypatch.setattr(Mini, "batch", 8)
+    monkeypatch.setattr(Mini, "encode_images", stop)
+    ran = locate("-o", "out")
+    assert ran.code == 130
+    assert "are kept in" in ran.err.splitlines()[-1]
+    assert [path.name for path in (tmp_path / "out").iterdir()] == [".scene.history.npz.partial"]
+    monkeypatch.setattr(Mini, "encode_images", real)
+    again, alone = locate("-o", "out"), locate("-o", "alone")
+    assert (again.code, alone.code) == (0, 0)
+    assert "note: resuming after" in again.err
+    names = [sorted(path.name for path in (tmp_path / f).iterdir()) for f in ("out", "alone")]
+    assert names[0] == names[1]
+    answers = [(tmp_path / folder / "timeline.json").read_text() for folder in ("out", "alone")]
+    assert answers[0] == answers[1]
+
+
 def test_stopping_anywhere_else_is_one_word(dejacue, monkeypatch):
     def stop(*_: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("dejacue.plugins.packages", stop)
     assert dejacue("info") == (130, "", "dejacue: stopped\n")
+
+
+def test_a_log_gets_a_line_of_progress_every_ten_seconds(capsys):
+    now = 0.0
+    with tables.Bars(lambda: now) as progress:
+        for second in range(35):
+            now = float(second)
+            progress("encode", second, 100)
+    assert capsys.readouterr().err.splitlines() == [
+        "encode: 10 of 100",
+        "encode: 20 of 100",
+        "encode: 30 of 100",
+    ]
 
 
 # Where it goes

@@ -8,17 +8,16 @@ from dejacue.sources.encoders.mini import Mini
 
 
 class Slow(Mini):
-    """An encoder that waits after so many images, at its next batch, until it may go on."""
+    """An encoder that waits after its first batch until it may go on."""
 
     batch = 8
 
-    def __init__(self, after: int = 1) -> None:
+    def __init__(self) -> None:
         super().__init__()
         self.at_work, self.go_on, self.images = threading.Event(), threading.Event(), 0
-        self.after = after
 
     def encode_images(self, crops):
-        if self.images >= self.after:
+        if self.images:
             self.at_work.set()
             assert self.go_on.wait(600)
         self.images += len(crops)

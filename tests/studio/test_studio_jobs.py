@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import math
 import shutil
 import threading
 import time
@@ -18,7 +17,6 @@ from helpers.studio_client import client_of, run_job, start_job, studio_of, wait
 from dejacue import Finding, Reference, open_video
 from dejacue.errors import InputError
 from dejacue.method import Window
-from dejacue.pipeline import _encode
 from dejacue.records import Note
 from dejacue.sources.encoders.mini import Mini
 from dejacue.sources.results import read_references, write_references
@@ -203,21 +201,6 @@ def test_words_alone_are_refused_of_an_encoder_that_knows_none(studio, client, m
     body = {"states": {"a": ["b"], "c": ["d"]}, "examples": []}
     answer = client.post("/api/findings/cup/read", json=body)
     assert (answer.status_code, "knows no words" in answer.json()["detail"]) == (400, True)
-
-
-def test_a_job_shows_an_answer_before_the_encoder_has_seen_all(studio, client, monkeypatch) -> None:
-    monkeypatch.setattr(_encode, "EVERY_S", 0.0)
-    monkeypatch.setattr(_encode, "MAX_SHARE", math.inf)
-    slow = Slow(after=9)  # more than a first batch, and no less than the coarse grid
-    monkeypatch.setattr(studio, "encoder", lambda name=None: slow)
-    job = start_job(client, **FIND, folder="made")
-    assert slow.at_work.wait(600)
-    answer = client.get(f"/api/jobs/{job['id']}").json()["answer"]
-    assert answer["notes"][0]["text"].startswith("preliminary")
-    assert {interval["state"] for interval in answer["intervals"]} == set(answer["states"])
-    slow.go_on.set()
-    done = wait_for_end(client, job)
-    assert (done["state"], done["answer"]) == ("done", None)
 
 
 def test_progress_comes_as_events_that_end_with_the_job(studio, client) -> None:

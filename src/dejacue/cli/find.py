@@ -29,7 +29,7 @@ from dejacue.cli.tables import (
     show,
     timeline_table,
 )
-from dejacue.errors import Cancelled, DejaCueError, InputError, MissingExtra
+from dejacue.errors import DejaCueError, InputError, MissingExtra
 from dejacue.sources.atomic import check_place
 
 if TYPE_CHECKING:
@@ -294,7 +294,6 @@ def find_and_show(search: Search, outputs: Outputs) -> None:
     }
     folder, file = _places(outputs, search.saved is not None)
     _check(file, folder if search.saved is not None else None, outputs, search)
-    stopped: Cancelled | None = None
     findings: Sequence[Finding]
     if search.saved is not None:
         findings = search.findings()
@@ -305,8 +304,8 @@ def find_and_show(search: Search, outputs: Outputs) -> None:
         check_same_video(folder, source)
         if file is None:
             check_folder(folder)
-        findings, stopped = _findings_of_video(search, folder, file)
-    if stopped is None and search.marking:
+        findings = _findings_of_video(search, folder, file)
+    if search.marking:
         place = folder or (file.parent if file is not None else None)
         place = place or (source if source.is_dir() else source.parent)
         findings = _with_marks(findings, search, outputs, place)
@@ -353,8 +352,6 @@ def find_and_show(search: Search, outputs: Outputs) -> None:
         notes(*sentences)
     if outputs.questions is not None:
         _show_questions([f for f in findings if f.meaningless is None], outputs.questions)
-    if stopped is not None:
-        raise stopped
     if any(finding.meaningless for finding in findings):
         raise typer.Exit(NO_ANSWER)
 
@@ -466,11 +463,8 @@ def _show_questions(findings: Sequence[Finding], count: int) -> None:
             say(f"{asked}; answer with --example STATE={at}", stderr=True)
 
 
-def _findings_of_video(
-    search: Search, folder: Path, file: Path | None
-) -> tuple[Sequence[Finding], Cancelled | None]:
-    """Return the findings of a video, or preliminary ones and what stopped it; say where histories
-    are if only a file is written."""
+def _findings_of_video(search: Search, folder: Path, file: Path | None) -> Sequence[Finding]:
+    """Return the findings of a video; say where histories are if only a file is written."""
     from dejacue.cli.video import summarise_tracking
     from dejacue.pipeline.by_name import read_search
     from dejacue.pipeline.where import ByName
@@ -479,19 +473,14 @@ def _findings_of_video(
 
     with Bars() as bars:
         search = replace(search, folder=folder, pictures=file is None, progress=bars)
-        try:
-            findings = search.findings()
-        except Cancelled as error:
-            if not error.preliminary:
-                raise
-            return error.preliminary, error
+        findings = search.findings()
     if search.job.locates and (tracked := read_notes(folder / "masks")):
         summarise_tracking(folder / "masks", tracked, stderr=True)
         if isinstance(search.job.where, ByName) and (objects := read_search(folder / "masks")):
             console(stderr=True).print(objects_table(objects, tracked.seen_lineages))
     for finding in findings if file else ():
         say_written(history_path(folder, finding.history.id), "history")
-    return findings, None
+    return findings
 
 
 def _default_folder(source: Path, name: str) -> Path:

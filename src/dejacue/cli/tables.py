@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import typer
 from rich.cells import cell_len
 from rich.console import Console, Group
-from rich.live import Live
 from rich.markup import escape
 from rich.padding import Padding
 from rich.progress import (
@@ -260,25 +259,19 @@ def diagnostics_table(timeline: Timeline) -> Table:
 
 
 class Bars:
-    """Shows a progress bar for each stage, with its note, and preliminary answers, within a
-    ``with`` block.
+    """Shows a progress bar for each stage, with its note, within a ``with`` block.
 
     clock   that says when the next line is due
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._screen = console(stderr=True)
-        self._timelines: dict[str, Timeline] = {}
         self._bar = Progress(
             TextColumn("{task.description:8}"),
             BarColumn(),
             MofNCompleteColumn(),
             TimeRemainingColumn(),
             TextColumn("{task.fields[note]}"),
-            console=self._screen,
-        )
-        self._live = Live(
-            get_renderable=self._renderable,
             console=self._screen,
             transient=True,
             refresh_per_second=5,
@@ -289,11 +282,12 @@ class Bars:
 
     def __enter__(self) -> Bars:
         if self._screen.is_terminal:
-            self._live.start()
+            self._bar.start()
         return self
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
-        self._live.stop()
+        if self._screen.is_terminal:  # elsewhere it would print an empty line
+            self._bar.stop()
         if error is None:
             self._summarise()
 
@@ -307,18 +301,7 @@ class Bars:
         if not self._screen.is_terminal and self._clock() >= self._line_s:
             self._line_s = self._clock() + LINE_S
             of = "" if total is None else f" of {total}"
-            so_far = "".join(f"; so far {_windows(item)}" for item in self._timelines.values())
-            say(f"{stage}: {done}{of}{so_far}", stderr=True)
-
-    def answer(self, timeline: Timeline) -> None:
-        """Show a preliminary answer, in place of the one before."""
-        self._timelines[timeline.history_id] = timeline
-
-    def _renderable(self) -> Group:
-        tables = [timeline_table(timeline) for timeline in self._timelines.values()]
-        for table in tables:
-            table.caption = "preliminary"
-        return Group(self._bar, *tables)
+            say(f"{stage}: {done}{of}", stderr=True)
 
     def _summarise(self) -> None:
         """Print how much was done, and how fast."""
@@ -338,13 +321,3 @@ class Bars:
     def _say(self, what: str, count: int, seconds: float) -> None:
         rate = count / max(seconds, 1e-9)
         self._screen.print(f"{what} in {seconds:.1f} s ({rate:.0f} per second)", soft_wrap=True)
-
-
-def _windows(timeline: Timeline) -> str:
-    """Return the answers of a timeline in one line."""
-    return ", ".join(
-        f"{answer.state} {seconds(answer.times_s)} s"
-        if answer.times_s is not None
-        else f"{answer.state} {span(answer.window)}"
-        for answer in timeline.answers
-    )

@@ -9,20 +9,18 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
 
 from dejacue.errors import Cancelled, InputError, StrPath
 from dejacue.pipeline.job import Job
 from dejacue.pipeline.where import NOTHING_SAVED, Observed
 from dejacue.progress import Progress, silent
-from dejacue.records import Example, History, Note, Timeline, Vocabulary
-from dejacue.records.history import FRAME_STEP, MEANINGLESS, MINI, PRELIMINARY, PROBLEMS
+from dejacue.records import History, Note, Timeline
+from dejacue.records.history import FRAME_STEP, MEANINGLESS, MINI, PROBLEMS
 from dejacue.records.note import in_order
 from dejacue.report.thumbnails import PictureAlbum, frame_and_crop
 from dejacue.sources.atomic import check_place
@@ -41,12 +39,10 @@ from dejacue.sources.findings import (
 )
 from dejacue.sources.frames import open_frames
 from dejacue.sources.partial import PartialRows
-from dejacue.sources.video import Frame, Video
+from dejacue.sources.video import Frame
 
 _log = logging.getLogger("dejacue")
 MAX_INTERVAL_PICTURES = 24
-EVERY_S = 1.0  # a preliminary answer
-MAX_SHARE = 0.1  # of the time, for reading preliminary answers
 MINI_ONLY_KNOWS = Note(
     "mini only knows the rendered scenes of this project; for real footage use encoder=siglip2",
     "information",
@@ -63,104 +59,6 @@ class Encoded:
     warnings: tuple[Note, ...] = ()
 
 
-@runtime_checkable
-class TakesAnswers(Protocol):
-    """A progress function that also takes preliminary answers."""
-
-    def answer(self, timeline: Timeline) -> object: ...
-
-
-class PreliminaryAnswers:
-    """Gives the answer so far to a progress function that takes answers, about once a second.
-
-    read    returns the answer of a history
-    clock   of which the seconds are counted
-    """
-
-    def __init__(
-        self,
-        progress: Progress,
-        read: Callable[[History], Timeline],
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._progress, self._read, self._clock = progress, read, clock
-        self._next_s = clock() + EVERY_S
-        self._so_far: Callable[[], Mapping[str, History]] | None = None
-
-    def see(self, so_far: Callable[[], Mapping[str, History]]) -> None:
-        """Take note that more is encoded; ``so_far`` returns the histories of that."""
-        self._so_far = so_far
-        self._tell(so_far)
-
-    @property
-    def wanted(self) -> bool:
-        """Return whether the progress function takes answers."""
-        return isinstance(self._progress, TakesAnswers)
-
-    @property
-    def histories(self) -> dict[str, History]:
-        """Return the histories of all that is known now."""
-        return {} if self._so_far is None else dict(self._so_far())
-
-    def _tell(self, histories: Callable[[], Mapping[str, History]]) -> None:
-        """Give the answers, if the last ones were given a while ago."""
-        began = self._clock()
-        if not isinstance(self._progress, TakesAnswers) or began < self._next_s:
-            return
-        for history in histories().values():
-            with contextlib.suppress(InputError):  # too short
-                self._progress.answer(self._read(history))
-        now = self._clock()
-        self._next_s = now + max(EVERY_S, (now - began) / MAX_SHARE)
-
-
-def words_so_far(
-    vocabulary: Vocabulary, history: History, pictures: Sequence[Example]
-) -> Vocabulary:
-    """Return a vocabulary without examples and changes in frames that are still to come.
-
-    pictures   of the examples, which tell states where there are no words
-    """
-    inside = range(1, len(history))
-    changes = [change for change in vocabulary.changes if change.change_at(history) in inside]
-    spans = ((example, example.positions(history)) for example in vocabulary.facts)
-    facts = [example for example, (first, end) in spans if first < end]
-    if (len(facts), len(changes)) == (len(vocabulary.facts), len(vocabulary.changes)):
-        return vocabulary
-    examples = (*vocabulary.elsewhere, *facts, *pictures)
-    return replace(vocabulary, examples=examples, changes=changes)
-
-
-def pictures_of_examples(
-    vocabulary: Vocabulary, observed: Observed, encoder: Encoder
-) -> dict[str, list[Example]]:
-    """Return, for each object, a picture of each state that frames of the video show, encoded
-    before the video is read; nothing where words tell the states."""
-    pictures: dict[str, list[Example]] = {name: [] for name in observed.objects}
-    if not vocabulary.wordless or not isinstance(observed.video, Video):
-        return pictures
-    facts = [fact for fact in vocabulary.facts if fact.state and fact.unit == "frames"]
-    first = {fact.state: fact for fact in reversed(facts)}
-    states = {int(sum(fact.span or ())) // 2: state for state, fact in first.items()}
-    info, objects = EncoderInfo.of(encoder), observed.objects
-    with contextlib.suppress(InputError):  # the search itself says what is wrong with the video
-        for frame in observed.video.frames_at(sorted(states)):
-            masks = observed.masks.unions(frame, list(objects.values()))
-            for name, mask in zip(objects, masks, strict=True):
-                if mask is not None:
-                    (row,) = encoder.encode_images([info.pixels(frame, mask)])
-                    state = states[frame.index]
-                    pictures[name].append(
-                        Example(
-                            state,
-                            source=first[state].name,
-                            features=row,
-                            encoder=info.identity,
-                        )
-                    )
-    return pictures
-
-
 def encode(
     job: Job,
     *,
@@ -170,7 +68,7 @@ def encode(
     output: StrPath | None = None,
     pictures: bool = True,
     progress: Progress = silent,
-    preview: PreliminaryAnswers | None = None,
+    replaces: bool = False,
 ) -> dict[str, Encoded]:
     """Return the histories of a job by id.
 
@@ -179,8 +77,8 @@ def encode(
              made from fewer
     output   a folder, or the .npz file of a single history: what is up to date is reused, and what
              a stopped run has encoded; None: nothing is written
-    preview  is shown what is known on the way to an answer; without one, a folder with the finding
-             of other histories is refused, since nothing would take its place
+    replaces   whether another finding takes the place of that in the folder; if not, a folder with
+             the finding of other histories is refused
     """
     observed = observed or job.observe(None, output, progress)
     encoder = encoder or job.load()
@@ -196,14 +94,14 @@ def encode(
     if reused:
         paths = ", ".join(str(files.paths[name]) for name in reused)
         _log.info("reused %s: made from the same video, masks and options", paths)
-    if missing.objects and preview is None:
+    if missing.objects and not replaces:
         files.check_finding()
     album = PictureAlbum()
     new: dict[str, History] = {}
     warnings: list[Note] = []
     if missing.objects:
         watch = partial(_add_to, album) if pictures else None
-        new = _new_histories(missing, encoder, info, files, bool(reused), watch, progress, preview)
+        new = _new_histories(missing, encoder, info, files, bool(reused), watch, progress)
         warnings = [
             Note(
                 f"{observed.video.path}: {name} is never visible in these frames; left out",
@@ -312,7 +210,6 @@ def _new_histories(
     partly: bool,
     watch: Watch | None,
     progress: Progress,
-    preview: PreliminaryAnswers | None = None,
 ) -> dict[str, History]:
     """Make the histories and, where they have files, write them."""
     place, video = files.partial, observed.video
@@ -325,16 +222,17 @@ def _new_histories(
         if before := count_saved():
             _log.info("resuming after %d encoded crops", before)
     try:
-        options: dict[str, Any] = {
-            "partial": place,
-            "progress": progress,
-            "croppers": min(16, os.cpu_count() or 1),
-            "required": not partly,
-            "watch": watch,
-        }
-        if preview is not None:
-            options["preview"] = preview.see
-        histories = build_histories(video, observed.masks, encoder, observed.objects, **options)
+        histories = build_histories(
+            video,
+            observed.masks,
+            encoder,
+            observed.objects,
+            partial=place,
+            progress=progress,
+            croppers=min(16, os.cpu_count() or 1),
+            required=not partly,
+            watch=watch,
+        )
     except (KeyboardInterrupt, Cancelled):
         raise _cancelled(place, count_saved(), video.length, len(observed.objects)) from None
     for name, history in histories.items():
@@ -366,9 +264,6 @@ def history_warnings(history: History) -> list[Note]:
     warnings += [] if warnings else mini_warning(history.encoder)
     warnings += [Note(text, "doubtful") for text in made_with.get(PROBLEMS, "").splitlines()]
     frames = history.frames_looked_at or 0
-    if how_far := made_with.get(PRELIMINARY):
-        text = f"preliminary: the search has not ended ({how_far})"
-        warnings.append(Note(text, "doubtful"))
     if stride := made_with.get(FRAME_STEP):
         text = (
             f"only one in {stride} frames was used ({frames} in all), so that a CPU takes about as "

@@ -19,7 +19,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.errors import Cancelled, InputError, StrPath, in_file, named
+from dejacue.errors import InputError, StrPath, in_file, named
 from dejacue.method._timelines import in_frames
 from dejacue.method.coordinates import Coordinates
 from dejacue.method.plan import Plan, ReadOptions
@@ -28,12 +28,9 @@ from dejacue.method.strips import Strip
 from dejacue.method.strips import marked as with_marks
 from dejacue.pipeline._encode import (
     Encoded,
-    PreliminaryAnswers,
     encode,
     history_warnings,
-    pictures_of_examples,
     with_interval_pictures,
-    words_so_far,
 )
 from dejacue.pipeline._readout import (
     Examples,
@@ -46,9 +43,8 @@ from dejacue.pipeline.finding import Finding, Like, check_teachers, read_teacher
 from dejacue.pipeline.job import EncoderOptions, Job, VideoOptions, changed_options
 from dejacue.pipeline.where import AtPrompts, ByName, MaskSource, Objects, Observed, where_is
 from dejacue.progress import Progress, default_progress
-from dejacue.records import Example, History, Note, Timeline, Vocabulary
+from dejacue.records import History, Note, Vocabulary
 from dejacue.records.example import NONE
-from dejacue.records.note import in_order
 from dejacue.sources.atomic import check_place
 from dejacue.sources.detectors.base import Detector
 from dejacue.sources.encoders import Encoder, encoder_name
@@ -149,8 +145,7 @@ def find(
     folder        where the finding, histories, masks, pictures and unfinished work are kept and
                   reused; None: nothing is written
     pictures      whether a few are kept for the report
-    progress      see dejacue.progress; None: a bar in a notebook, silence elsewhere. One with a
-                  method ``answer`` is given preliminary answers, about one a second
+    progress      see dejacue.progress; None: a bar in a notebook, silence elsewhere
     """
     return _search(locals()).finding()
 
@@ -337,58 +332,37 @@ class Search:
         if any(example.unit != "frames" for example in facts):  # of the file: all are looked at
             job = replace(job, video=video, sampling=VideoOptions())
 
-        def read(history: History, part: Vocabulary | None = None) -> Any:
-            if words is None:
-                return None
-            names, known = (str(video.path), words.name), vocabulary if part is None else part
-            return apply_readout(history, known, self.readout_options, names=names)
-
-        def finding(result: Encoded, name: str) -> Finding:
-            history, timeline = result.history, read(result.history)
+        encoded = encode(
+            job,
+            observed=observed,
+            encoder=encoder,
+            pace=not facts,
+            output=self.folder,
+            pictures=self.pictures,
+            progress=progress,
+            replaces=words is not None,
+        )
+        made = _provenance(self.job, observed, encoder)
+        is_path = isinstance(self.source, str | os.PathLike)
+        pictured = self.pictures and is_path and self.job.sampling.stream is None
+        findings = []
+        for name, result in encoded.items():
+            history, pictures = result.history, result.pictures
+            timeline: Any = None
+            if words is not None:
+                names = str(video.path), words.name
+                timeline = apply_readout(history, vocabulary, self.readout_options, names=names)
+                if pictured:
+                    pictures = with_interval_pictures(pictures, observed, history, timeline)
             warnings = (
                 *_warnings(observed, result, name),
                 *word_warnings,
                 *teacher_notes(teachers, history),
             )
-            doubts, pictures = observed.doubts(name), result.pictures
-            is_path = isinstance(self.source, str | os.PathLike)
-            if words and self.pictures and is_path and self.job.sampling.stream is None:
-                pictures = with_interval_pictures(pictures, observed, history, timeline)
-            return Finding(history, vocabulary, timeline, *pictures, doubts, warnings, made)
-
-        def preliminary(history: History) -> Timeline:
-            notes = history_warnings(history)
-            part = words_so_far(vocabulary, history, examples.get(history.id, ()))
-            timeline: Timeline = read(history, part)
-            return timeline.replace(notes=in_order((*notes, *timeline.notes)))
-
-        made = _provenance(self.job, observed, encoder)
-        preview = PreliminaryAnswers(progress, preliminary)
-        examples: dict[str, list[Example]] = {}
-        if words is not None and preview.wanted:
-            examples = pictures_of_examples(vocabulary, observed, encoder)
-        try:
-            encoded = encode(
-                job,
-                observed=observed,
-                encoder=encoder,
-                pace=not facts,
-                output=self.folder,
-                pictures=self.pictures,
-                progress=progress,
-                preview=preview if words else None,
+            doubts = observed.doubts(name)
+            findings.append(
+                Finding(history, vocabulary, timeline, *pictures, doubts, warnings, made)
             )
-        except Cancelled as error:
-            known = preview.histories.items()
-            with contextlib.suppress(InputError):  # too little for an answer
-                error.preliminary = tuple(
-                    finding(Encoded(history, warnings=tuple(history_warnings(history))), name)
-                    for name, history in known
-                )
-            raise
-        findings = []
-        for name, result in encoded.items():
-            findings.append(finding(result, name))
             progress("read", len(findings), len(encoded), "")
         return findings
 

@@ -30,7 +30,6 @@ LOOKED_AT = "frames"  # in made_with: how many frames were looked at, observed o
 COLUMNS = "columns"  # in made_with: which of its names are columns of a manifest, a line each
 PROBLEMS = "problems"  # in made_with: what was wrong with video and masks, a sentence a line
 MINI = "dejacue-mini@"  # how the identity of the encoder mini begins
-PRELIMINARY = "preliminary"  # in made_with: how far a search had come that did not end
 MEANINGLESS = "meaningless"  # in made_with: why nothing that is read from it has a meaning
 
 

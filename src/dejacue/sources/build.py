@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from dejacue.errors import DejaCueError, InputError, unknown
 from dejacue.progress import Progress, silent
 from dejacue.records import History
-from dejacue.records.history import FRAME_STEP, LOOKED_AT, MEANINGLESS, PRELIMINARY, PROBLEMS
+from dejacue.records.history import FRAME_STEP, LOOKED_AT, MEANINGLESS, PROBLEMS
 from dejacue.sources.crops import crop, picture
 from dejacue.sources.encoders.base import UNKNOWN_PICTURES, Encoder
 from dejacue.sources.partial import PartialRows
@@ -188,7 +188,6 @@ def build_histories(
     croppers: int = CROPPERS,
     required: bool = True,
     watch: Watch | None = None,
-    preview: Callable[[Callable[[], dict[str, History]]], object] = lambda so_far: None,
 ) -> dict[str, History]:
     """Return one history per lineage, in one pass over the video; of several objects, those that
     are never visible are left out.
@@ -197,7 +196,6 @@ def build_histories(
     progress          called with "decode", "crop" and "encode" (see dejacue.progress)
     croppers          threads that crop
     required, watch   as in ``crops``
-    preview           called after each batch with a function that returns the histories so far
     """
     info = EncoderInfo.of(encoder)
     length = getattr(video, "length", None)
@@ -227,7 +225,6 @@ def build_histories(
         lambda _: partial,
         lambda count: advance("encode", count),
         alone=True,
-        peek=lambda builder: preview(lambda: builder.so_far(tuple(lineages), total)),
     )
     return outcome.histories
 
@@ -433,24 +430,6 @@ class HistoryBuilder:
             histories[id] = History(features, **columns)
         return histories
 
-    def so_far(self, ids: tuple[str, ...], total: int | None) -> dict[str, History]:
-        """Return histories of the first frames, as many as are encoded; made of nothing that a
-        later run could take for the whole. total: crops that may come."""
-        histories = {}
-        for id, keys, columns in self.columns(End(ids, {id: {} for id in ids})):
-            names = [key.tobytes() for key in keys]
-            known = itertools.takewhile(self.known.__contains__, names)
-            rows = [self.known[name] for name in known]
-            if rows:
-                part: dict[str, Any] = {
-                    name: column[: len(rows)] if isinstance(column, np.ndarray) else column
-                    for name, column in columns.items()
-                }
-                of = "" if total is None else f" of at most {total // len(ids)}"
-                part["made_with"] = {PRELIMINARY: f"{len(rows)}{of} frames are encoded"}
-                histories[id] = History(np.stack(rows), **part)
-        return histories
-
     def columns(self, end: End) -> Iterator[tuple[str, Pixels, dict[str, Any]]]:
         """Yield the id of each visible object, the keys of its crops, and all of its history but
         the features."""
@@ -506,14 +485,12 @@ def encode_chunks(
     advance: Callable[[int], object],
     *,
     alone: bool = False,
-    peek: Callable[[HistoryBuilder], object] = lambda builder: None,
 ) -> Generator[Outcome, None, None]:
     """Encode the chunks of many videos, a batch at a time; yield the histories of each.
 
     partial   the file that keeps the rows of a job; whoever has its histories removes it
     advance   called with how many more crops are encoded
     alone     whether an error of a job is raised; else it fails and the others go on
-    peek      called after each batch with what is known of its video
 
     A batch holds crops of one video, in order: a model may give a crop other last bits beside
     other crops, and rows do not depend on which videos are encoded together.
@@ -561,8 +538,6 @@ def encode_chunks(
                     yield _outcome(job, builder, message)
                     opened = [candidate for candidate in opened if candidate is not builder]
                 else:
-                    if builder is not None:
-                        peek(builder)
                     advance(0 if message is None else len(message))
                 release()
     finally:

@@ -22,7 +22,6 @@ from dejacue.errors import DejaCueError, InputError, lacks_memory, one_line
 from dejacue.method.coordinates import COORDINATES
 from dejacue.method.plan import PRESETS, READOUTS
 from dejacue.records import Vocabulary
-from dejacue.records._html import COLOURS
 from dejacue.report.exports import EXPORTS
 from dejacue.sources.atomic import write_text
 from dejacue.sources.encoders import BUILT_IN, EXAMPLES, SIZES
@@ -192,7 +191,6 @@ def workspace(studio: StudioDep) -> Json:
         "trackers": [FIXED, *REPOSITORIES],
         "readouts": [*READOUTS, *PRESETS],
         "coordinates": list(COORDINATES),
-        "colours": list(COLOURS),
         "exports": list(EXPORTS),
         "missing": {name: hint for name, export in EXPORTS.items() if (hint := export.missing)},
     }

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from dejacue.errors import Cancelled, DejaCueError, InputError, lacks_memory, one_line
-from dejacue.records import Note, Timeline
+from dejacue.records import Note
 from dejacue.sources.atomic import write_text
 from dejacue.studio.errors import Conflict, NotThere
 
@@ -38,7 +38,6 @@ class BackgroundTask:
     request   its body, to repeat it
     state     waiting, running, done, failed, stopped or interrupted (the studio was killed)
     doubts    of the object that is followed so far: start, end (shares of its frames) and text
-    answer    the preliminary timeline of a search, as timeline.json has it
     rows      what it has made so far, where that is a list; they stay if it is stopped
     problem   a sentence on what went wrong
     version   grows with every change
@@ -55,7 +54,6 @@ class BackgroundTask:
     total: int | None = None
     note: str = ""
     doubts: list[dict[str, Any]] = field(default_factory=list)
-    answer: dict[str, Any] | None = None
     rows: list[dict[str, Any]] = field(default_factory=list)
     problem: str | None = None
     result: Any = None
@@ -99,11 +97,6 @@ class TaskProgress:
         if time.monotonic() - self._written_s > WRITE_S:
             self._written_s = time.monotonic()
             self._write(task)
-
-    def answer(self, timeline: Timeline) -> None:
-        """Take a preliminary answer."""
-        self._task.answer = timeline.to_dict()
-        self._task.version += 1
 
     def add_row(self, row: dict[str, Any]) -> None:
         """Take another thing that was made."""
@@ -225,7 +218,6 @@ class TaskQueue:
     def _end(self, job: BackgroundTask, state: str, problem: str | None = None) -> None:
         sentence = None if problem is None else one_line(problem)
         ended: dict[str, Any] = {
-            "answer": None,
             "state": state,
             "problem": sentence,
             "version": job.version + 1,

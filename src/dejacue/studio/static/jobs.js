@@ -41,10 +41,6 @@ const MEGABYTE = 1e6, amount = ({ stage, done, total }) => (stage === "download"
   ? `${Math.round(done / MEGABYTE)} / ${Math.round(total / MEGABYTE)} MB` : `${done} / ${total}`);
 const share = (job) => (job.total ? job.done / job.total : null);
 
-// The answer so far, in one line.
-const windowsOf = ({ intervals }) => intervals.filter(({ kind }) => kind !== "alternative")
-  .map(({ state, start, end, source_start: from, source_end: to }) => `${state} ${from ?? start} – ${to ?? end}`).join(", ");
-
 export function Running({ jobs }) {
   const job = jobs.find((each) => each.state === "running"), part = job && share(job);
   if (!job) return null;
@@ -68,7 +64,6 @@ export function Job({ job, jobs, small, about }) {
       ${finding && html`<button type="button" class="main" onClick=${() => go("finding", finding)}>Open</button>`}
       ${job.kind === "apply" && !small && html`<a class="button" href=${link("apply", job.request.teachers[0])}>Answers</a>`}
     </span>
-    ${open && job.answer && html`<p class="soft">preliminary: ${windowsOf(job.answer)}</p>`}
     ${job.state === "failed" && html`<${Problem}>${job.problem}</${Problem}>`}
   </div>`;
 }

@@ -156,13 +156,6 @@ function Filmstrip({ video, job, doubts, film }) {
   })}</div>`;
 }
 
-// The answer of a job so far, or of a finding: its states and their windows, in frames of the file.
-const spanOf = ({ source_start, source_end, start, end }) => ({ start: source_start ?? start, end: source_end ?? end });
-const answerSoFar = ({ states, intervals }, colours) => ({
-  states: Object.entries(states).map(([name, descriptions], n) => ({ name, descriptions, colour: colours[n % colours.length] })),
-  rows: Object.keys(states).map((state) => ({ state,
-    windows: intervals.filter((interval) => interval.state === state && interval.kind !== "alternative").map(spanOf) })),
-});
 const NOTHING = { states: [], rows: [] };
 
 // Jumps to doubts and prompts, and the answer: a timeline of the file.
@@ -216,8 +209,7 @@ function Pick({ video, info, about, jobs, refresh }) {
   const done = job?.state === "done", busy = ["running", "waiting"].includes(job?.state);
   const finding = done ? job.result.finding : info?.masks ? info.id : null, known = useAnswer(finding, done ? job.id : null);
   const doubts = useMemo(() => (busy ? doubtsSoFar(job, video) : known.doubts), [busy, known, job?.doubts.length, job?.doubts.at(-1)?.end]);
-  const soFar = busy ? JSON.stringify(job.answer) : null;  // the same answer comes with every step
-  const answer = useMemo(() => (!busy ? known : job.answer ? answerSoFar(job.answer, about.colours) : NOTHING), [busy, known, soFar]);
+  const answer = busy ? NOTHING : known;
   useEffect(() => { view?.playhead(film.frame, true); }, [film.frame, view]);
   useEffect(() => { if (done) refresh(); }, [done]);
   const doubt = () => { const later = doubts.find(({ start }) => start > film.frame) || doubts[0];
@@ -304,7 +296,6 @@ function Pick({ video, info, about, jobs, refresh }) {
       </div></${Side}></div>
     <${Divider} usual=${TIMELINE_PX} />
     <section class="strip" aria-label="timeline">
-      ${busy && job.answer && html`<p class="note">${job.answer.notes.find(({ text }) => text.startsWith("preliminary"))?.text}</p>`}
       <${Timeline} scene=${drawn} options=${{ wheel: "focus", on: { seek: film.seek, look: film.skim } }} hold=${setView} /></section>
     ${theirs && html`<${Conflict} what=${titleOf(theirs.id, about)} mine=${linesOfWords(plain(form))} keep=${keep}
       theirs=${linesOfWords(plain(initialWords(theirs)))} onClose=${() => setTheirs(null)} />`}
