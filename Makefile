@@ -45,7 +45,7 @@ studio: out/demo/finding.json ## the page on the demo scene
 	$(BIN)/dejacue studio out/demo --encoder mini
 
 # threads that wait for each other cost more than small arrays and models gain by them
-test test-all: export OMP_NUM_THREADS = 1
+test test-all fuzz: export OMP_NUM_THREADS = 1
 unexport PYTHONDONTWRITEBYTECODE  # every worker would compile the tests and their plug-ins anew
 
 test: $(VENV)/.developer ## the tests; ARGS=--random-order shuffles them
@@ -96,9 +96,8 @@ sanitize: ## the kernel's tests under AddressSanitizer and UndefinedBehaviorSani
 	  method/test_scan.py method/test_contrast.py method/test_joint.py sources/test_pixels.py \
 	  sources/test_png.py
 
-fuzz: $(VENV)/.developer ## 200,000 changed inputs against all that reads, writes and computes
-	$(BIN)/python tests/fuzz/fuzz.py
-	$(BIN)/python tests/fuzz/fuzz.py --sizes
+fuzz: $(VENV)/.developer ## thousands of altered files of every kind, and as many odd requests
+	DEJACUE_FUZZ=4000 $(BIN)/python $(PYTEST) tests/fuzz
 
 crash: $(VENV)/.developer ## kill commands at every file operation and run them again; full and read-only disks
 	$(BIN)/python tests/crash/crash.py

@@ -15,14 +15,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from helpers.errors import refused
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from dejacue import (
     DejaCueError,
     Finding,
     History,
-    InputError,
     Vocabulary,
     find,
     open_masks,
@@ -626,57 +623,6 @@ def test_a_bad_vocabulary_is_refused_under_the_name_of_its_file(tmp_path, change
     path = save(tmp_path / "x.npz", **(arrays | changed))
     with refused(file=path, **attributes):
         read_vocabulary(path)
-
-
-VALID = {
-    "features.npy": ROWS,
-    "frames.npy": np.arange(4),
-    "times_s.npy": np.arange(4.0),
-    "id.npy": np.array("cup"),
-}
-edits = st.lists(
-    st.tuples(
-        st.sampled_from(["flip", "delete", "insert", "truncate"]),
-        st.floats(0, 1, exclude_max=True),
-        st.binary(min_size=1, max_size=8),
-    ),
-    min_size=1,
-    max_size=5,
-)
-
-
-def edited(content: bytes, changes: list[tuple[str, float, bytes]]) -> bytes:
-    out = bytearray(content)
-    for kind, where, piece in changes:
-        at = int(where * len(out))
-        if kind == "truncate":
-            del out[at:]
-        elif kind == "insert":
-            out[at:at] = piece
-        elif kind == "delete":
-            del out[at : at + len(piece)]
-        else:
-            out[at : at + len(piece)] = piece
-    return bytes(out)
-
-
-@settings(max_examples=200)
-@given(edits, st.sampled_from([None, *VALID]))
-def test_any_bytes_become_a_history_or_an_input_error(tmp_path_factory, changes, member):
-    # bytes of the whole file are changed, or those of one array under a correct checksum
-    folder = tmp_path_factory.getbasetemp()
-    members = {key: npy(value) for key, value in VALID.items()}
-    if member is not None:
-        members[member] = edited(members[member], changes)
-    path = zipped(folder / "mutated.npz", members)
-    if member is None:
-        path.write_bytes(edited(path.read_bytes(), changes))
-    try:
-        history = read_history(path)
-    except InputError as error:
-        assert error.file == str(path)  # noqa: PT017 - either outcome is right
-    else:
-        assert isinstance(history, History)
 
 
 def test_brackets_without_end_are_refused_at_once(tmp_path):

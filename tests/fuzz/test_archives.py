@@ -8,8 +8,8 @@ import zipfile
 from pathlib import Path
 from random import Random
 
-import mutate
-from readers import Target
+import pytest
+from helpers import altered
 
 from dejacue.sources import remote
 
@@ -19,11 +19,11 @@ STEPS = ("..", ".", "", "m", "x", "/", "//", "\\..", "C:", "~", "\0", "a" * 300,
 def member(rng: Random) -> str:
     """Return a path that often escapes."""
     if rng.random() < 0.1:
-        return mutate.word(rng)[:200] or "x"
+        return altered.word(rng)[:200] or "x"
     return "/".join(["m", *(rng.choice(STEPS) for _ in range(rng.randint(1, 6))), "x"])
 
 
-def packed(rng: Random, path: Path, names: list[str]) -> None:
+def pack(rng: Random, path: Path, names: list[str]) -> None:
     if path.suffix == ".zip":
         with zipfile.ZipFile(path, "w") as archive:
             for name in names:
@@ -41,20 +41,25 @@ def packed(rng: Random, path: Path, names: list[str]) -> None:
                 archive.addfile(about, io.BytesIO(b"escaped"))
 
 
-def fetch(rng: Random, valid: Path, folder: Path) -> None:
+def fetch(path: Path, inside: str) -> None:
     """Fetch a folder or a file of an archive, and look for what lies outside."""
-    path = folder / rng.choice(("x.zip", "x.tar"))
-    names = list(dict.fromkeys(member(rng) for _ in range(rng.randint(1, 4))))
-    packed(rng, path, [*names, "m/frame.png"])
-    if rng.random() < 0.1:
-        path.write_bytes(mutate.data(rng, path.read_bytes(), 2))
-    inside = rng.choice(("m", "m", "m/frame.png", names[0]))
     with remote.local_copy(f"{path.suffix[1:]}://{inside}::{path}") as here:
         place = Path(here).resolve()
         for found in place.rglob("*") if place.is_dir() else [place]:
             assert place in (found.resolve(), *found.resolve().parents), f"{found} leads elsewhere"
-    strays = [p for p in folder.rglob("*") if p != path]
+    strays = [found for found in path.parent.rglob("*") if found != path]
     assert not strays, f"written outside: {strays[:3]}"
 
 
-TARGETS = [Target("archive", 30, lambda folder: None, fetch)]
+@pytest.mark.parametrize("suffix", [".zip", ".tar"])
+def test_no_member_of_an_archive_leads_out_of_its_folder(tmp_path, suffix) -> None:
+    for number in range(altered.EXAMPLES):
+        rng = Random(f"{suffix}/{number}")
+        (folder := tmp_path / str(number)).mkdir()
+        path = folder / f"x{suffix}"
+        names = list(dict.fromkeys(member(rng) for _ in range(rng.randint(1, 4))))
+        pack(rng, path, [*names, "m/frame.png"])
+        if rng.random() < 0.1:
+            path.write_bytes(altered.data(rng, path.read_bytes(), 2))
+        inside = rng.choice(("m", "m", "m/frame.png", names[0]))
+        altered.check(lambda path=path, inside=inside: fetch(path, inside), (path, inside))
