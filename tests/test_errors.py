@@ -15,8 +15,6 @@ from helpers import ROOT
 
 import dejacue
 from dejacue import DejaCueError, History, InputError
-from dejacue.cli import command as build_commands
-from dejacue.cli.options import in_options
 from dejacue.errors import (
     MAX_LETTERS,
     MissingData,
@@ -154,8 +152,8 @@ def sentences(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def test_only_the_command_line_speaks_in_options() -> None:
-    """Elsewhere a message names the argument; an option after the name of a command is part of a
-    command that one can type."""
+    """Elsewhere a message names the thing in words that fit Python, too; an option after the name
+    of a command is part of a command that one can type."""
     package = ROOT / "src" / "dejacue"
     wrong = [
         (path.relative_to(package), line, text)
@@ -169,23 +167,17 @@ def test_only_the_command_line_speaks_in_options() -> None:
     assert not wrong
 
 
-@pytest.mark.parametrize(
-    ("sentence", "typed"),
-    [
-        ("stride=1 uses all", "--stride 1 uses all"),
-        ("choose match=index", "choose --set match=index"),
-        ("give encoder=, or gpus_per_actor=0.5", "give --encoder, or --gpus-per-actor 0.5"),
-        ("box=1,2,3: a box is x0,y0,x1,y1", "--box 1,2,3: a box is x0,y0,x1,y1"),
-        ("was backward=True, is backward=False", "was --backward, is --no-backward"),
-        ("examples=, objects=1,2", "--example, --objects 1,2"),
-        ("as in --set precision=fp16", "as in --set precision=fp16"),
-        ('unknown state "end=3"; smth=4', 'unknown state "end=3"; smth=4'),
-    ],
-)
-def test_the_command_line_names_the_option_of_an_argument(sentence, typed) -> None:
-    build_commands()
-    assert in_options(sentence) == typed
-    assert in_options(f"end=3.csv: {sentence}", "end=3.csv") == f"end=3.csv: {typed}"
+def test_no_message_names_an_argument_as_python_writes_it() -> None:
+    """A setting is written key=value everywhere; a call of Python is typed as it stands."""
+    wrong = [
+        (path, line, text)
+        for path, line, text in messages()
+        for argument in re.finditer(r"(?<![\w-])[a-z_]+=", text)
+        if path.parts[2] != "cli"
+        and "the setting " not in text[: argument.start()]
+        and not re.search(r"\w\([^)]*$", text[: argument.start()])
+    ]
+    assert not wrong
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ def check_engine(engine: str, address: str | None) -> None:
     if engine == "ray":
         need_ray(address or os.environ.get("RAY_ADDRESS"))
     elif address is not None:
-        raise _bad_address(address, "the local engine takes no address", "give engine=ray, too")
+        raise _bad_address(address, "the local engine takes no address", "name the engine ray, too")
 
 
 def need_ray(address: str | None = None) -> Any:

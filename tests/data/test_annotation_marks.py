@@ -162,4 +162,4 @@ def test_an_export_names_its_format_and_replaces_nothing(tmp_path, dejacue) -> N
     assert (ran.code, "already exists" in ran.err) == (2, True)
     assert (tmp_path / "anna.csv").read_text() == "kept"
     ran = dejacue("annotate", "export", path, tmp_path / "anna.eaf")
-    assert (ran.code, "--times" in ran.err) == (2, True)
+    assert (ran.code, "as times" in ran.err) == (2, True)

@@ -9,14 +9,13 @@ import numpy as np
 import pytest
 
 from dejacue import Store, find, ingest, load_encoder, open_masks, open_video
-from dejacue.cli.options import in_options
 from dejacue.pipeline import Job
 from dejacue.sources.encoders.mini import Mini
 from dejacue_paper.data.rendered import render, write_scene
 
 NOTE = (
     "only one in 3 frames was used (20 in all), so that a CPU takes about as long as the video "
-    "lasts; stride=1 uses all"
+    "lasts; a stride of 1 uses all"
 )
 
 
@@ -165,7 +164,7 @@ def test_the_command_says_it_and_takes_all_on_demand(scene, tmp_path, dejacue, m
     )
     ran = dejacue(*words)
     assert ran.code == 0
-    assert in_options(NOTE) in " ".join(ran.err.split())
+    assert NOTE in " ".join(ran.err.split())
     ran = dejacue(*words, "--stride", 1)
     assert ran.code == 0
     assert "frames was used" not in ran.err

@@ -269,7 +269,7 @@ def test_engines_that_cannot_be_used_are_refused_at_once(tmp_path, monkeypatch) 
     store = filled(tmp_path / "s")
     with refused(field="engine", value="spark"):
         store.query(words(), engine="spark")
-    with refused(field="ray_address", value="auto", remedy="give engine=ray, too"):
+    with refused(field="ray_address", value="auto", remedy="name the engine ray, too"):
         store.query(words(), ray_address="auto")
     monkeypatch.setitem(sys.modules, "ray", None)
     with refused(MissingExtra, remedy=extra("ray")):

@@ -378,7 +378,7 @@ def test_several_objects_are_never_taken_for_one(dejacue, tmp_path):
     files = ("--masks", tmp_path / "scene" / "Annotations", "--encoder", "mini")
     ran = dejacue("encode", tmp_path / "scene" / "scene.mp4", *files, "-o", tmp_path / "x.npz")
     assert (ran.code, ran.out) == (2, "")
-    assert "holds the objects 1, 2; choose one with --objects 1" in ran.err
+    assert "holds the objects 1, 2; choose one (objects 1)" in ran.err
     ran = dejacue(
         "encode", tmp_path / "scene" / "scene.mp4", *files, "--objects", "all", "-o", tmp_path / "o"
     )

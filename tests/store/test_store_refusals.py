@@ -43,7 +43,7 @@ def folder(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("command", "names"),
     [
-        ("add store b.npz a.npz", ["store: ", '"a"', "--replace"]),
+        ("add store b.npz a.npz", ["store: ", '"a"', "replace the other one"]),
         ("add store b.npz b.npz", ["store: ", '"b"', "twice"]),
         ("add store b.npz other.npz", ['"c"', '"other@1"', '"e"']),
         ("add store b.npz unnamed.npz", ['"c"', "unnamed encoder"]),
@@ -58,7 +58,7 @@ def folder(tmp_path: Path) -> Path:
         ("add fresh --encoder siglip2", ["fresh: ", '"siglip2"', "leave it out"]),
         ("add store", ["store: is already a store"]),
         ("query pictures -v w.yaml", ["pictures: ", "lite, which has no words", "--like"]),
-        ("query store -v w.yaml", ['history a was made with "e"', "--encoder"]),
+        ("query store -v w.yaml", ['history a was made with "e"', "name the encoder"]),
         ("query store -v w.yaml --encoder sigl", ['encoder "sigl"', '"siglip2"']),
         ("query unnamed -v w.yaml", ["an unnamed encoder", "name the encoder"]),
         ("query empty -v w.yaml", ["empty: is empty", "dejacue store add"]),

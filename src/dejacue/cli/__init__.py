@@ -43,12 +43,6 @@ def command() -> Callable[..., Any]:
     return built
 
 
-def _in_options(error: DejaCueError) -> str:
-    from dejacue.cli.options import in_options  # not before: --help is quick
-
-    return in_options(str(error), error.file)
-
-
 def main() -> None:
     """Run ``dejacue``; errors become one sentence, never a traceback."""
     import io
@@ -78,11 +72,11 @@ def main() -> None:
     except InputError as error:
         for problem in error.problems[1:] if isinstance(error, SeveralProblems) else ():
             show(problem)  # the first is in the sentence
-        code, message = 2, _in_options(error)
+        code, message = 2, str(error)
     except (Cancelled, KeyboardInterrupt) as error:
         code, message = STOPPED, str(error) or "stopped"
     except DejaCueError as error:
-        code, message = 1, _in_options(error)
+        code, message = 1, str(error)
     except SystemExit as error:
         if error.code != STOPPED:
             raise

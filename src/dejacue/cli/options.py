@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -116,22 +115,15 @@ SETTINGS = {
     **TEMPLATE_SETTINGS,
     **READING_SETTINGS,
 }
-# arguments of Python whose options have other names
-RENAMED = {"examples": "--example"}
-_ARGUMENT = re.compile(r'(?<!["\w])(?<!--set )([a-z][a-z_]*)=("[^"]*"|[^\s,;()]*)')
 TYPES: dict[str, Any] = {"rate": float, "max_pixels": int, "diagnostics": bool}
 VALUE_NAMES = {float: "a number", int: "a whole number", bool: "true or false"}
 Choices = Mapping[str, Sequence[str]]
 
 
-_options: set[str] = set()  # of all commands
-
-
 def prepare_options(command: Any) -> None:
-    """Note the options of a command and of those below it, for ``in_options``; say in their help
-    what they take, in words and not in types of Python."""
+    """Say in the help of a command and of those below it what their options take, in words and not
+    in types of Python."""
     for parameter in command.params:
-        _options.update(parameter.opts, parameter.secondary_opts)
         if parameter.param_type_name != "option":
             continue
         if parameter.is_flag:
@@ -141,25 +133,6 @@ def prepare_options(command: Any) -> None:
             parameter.help = f"{parameter.help} Repeatable."
     for inner in getattr(command, "commands", {}).values():
         prepare_options(inner)
-
-
-def in_options(sentence: str, file: str | None = None) -> str:
-    """Return a sentence of the library with each argument (``stride=1``) as the option that gives
-    it (``--stride 1``); the file at its start, and what is no option or setting, stay."""
-
-    def as_option(match: re.Match[str]) -> str:
-        name, value = match[1], match[2].strip('"')
-        if name in SETTINGS:
-            return f"--set {name}={value}"
-        option = RENAMED.get(name, f"--{name.replace('_', '-')}")
-        if value == "False":
-            option, value = f"--no-{option[2:]}", ""
-        if option not in _options:
-            return match[0]
-        return f"{option} {value}".rstrip() if value != "True" else option
-
-    place = file if file and sentence.startswith(file) else ""
-    return place + _ARGUMENT.sub(as_option, sentence[len(place) :])
 
 
 def setting(

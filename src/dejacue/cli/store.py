@@ -288,7 +288,7 @@ def failures(
         if jsonl:
             typer.echo(as_json(failure._asdict()))
         else:
-            say(o.in_options(f"{failure.id}: {failure.what}"))
+            say(f"{failure.id}: {failure.what}")
     if not chosen and not jsonl:
         say("no failures")
 

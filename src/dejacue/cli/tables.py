@@ -24,7 +24,6 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
-from dejacue.cli.options import in_options
 from dejacue.errors import counted
 from dejacue.sources.atomic import write_text
 
@@ -61,7 +60,7 @@ def as_note(sentence: str) -> str:
     """Return the sentence as a line that begins with its severity; information is a "note"."""
     severity = getattr(sentence, "severity", "information")
     head = "note" if severity == "information" else severity
-    return f"{head}: {in_options(' '.join(sentence.split()))}"
+    return f"{head}: {' '.join(sentence.split())}"
 
 
 def make_table(title: str, columns: Iterable[str], rows: Iterable[Sequence[str]] = ()) -> Table:

@@ -167,7 +167,7 @@ def evaluate(
         problem = "the timelines and the references have nothing in common, so there is nothing to"
         raise InputError(f"{problem} evaluate; {listed}", field="references", value=problems)
     if problems and not only_common:
-        remedy = "correct the files, or evaluate only what they share (only_common=True)"
+        remedy = "correct the files, or evaluate only what they have in common"
         raise InputError(listed, field="only_common", value=problems, remedy=remedy)
     return _measured(windows, truth, queries, tuple(_sentences(problems)))
 

@@ -130,11 +130,11 @@ class Plan:
         if smoothing is not None:
             readout = _with_smoothing(readout, smoothing, name)
         if top is not None and not is_count(top, 1):
-            problem = f"top={top}: give the number of windows, 1 or more"
+            problem = f"top {top}: give the number of windows, 1 or more"
             raise InputError(problem, field="top", value=top)
         if top is not None and top > 1 and not readout.gives_alternatives:
             raise InputError(
-                f"top={top}: the {readout.name} readout has one window per description; scan, "
+                f"top {top}: the {readout.name} readout has one window per description; scan, "
                 "contrast and joint have more",
                 field="top",
                 value=top,

@@ -44,7 +44,7 @@ from dejacue.sources.video import Frame
 _log = logging.getLogger("dejacue")
 MAX_INTERVAL_PICTURES = 24
 MINI_ONLY_KNOWS = Note(
-    "mini only knows the rendered scenes of this project; for real footage use encoder=siglip2",
+    "mini only knows the rendered scenes of this project; for real footage use the encoder siglip2",
     "information",
 )
 
@@ -267,7 +267,7 @@ def history_warnings(history: History) -> list[Note]:
     if stride := made_with.get(FRAME_STEP):
         text = (
             f"only one in {stride} frames was used ({frames} in all), so that a CPU takes about as "
-            "long as the video lasts; stride=1 uses all"
+            "long as the video lasts; a stride of 1 uses all"
         )
         warnings.append(Note(text, "information"))
     if 2 * len(history) < frames:

@@ -69,7 +69,7 @@ SAMPLED = Note(
     "information",
 )
 NO_TIMES = Note(
-    "images have no timestamps, so there are no seconds and no .vtt; rate=25 adds them",
+    "images have no timestamps, so there are no seconds and no .vtt; the setting rate=25 adds them",
     "information",
 )
 

@@ -212,7 +212,7 @@ def others_found(search: ObjectSearch, numbers: Sequence[int]) -> Note:
     listed = "; ".join(describe(search, number) for number in numbers)
     text = (
         f"{len(numbers)} objects were found: {listed}. This is object {numbers[0]}; "
-        f"objects={numbers[1]} takes another, find_each all of them"
+        f"choose another by its number ({numbers[1]}), or all of them"
     )
     return Note(text, "information")
 

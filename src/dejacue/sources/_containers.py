@@ -76,7 +76,7 @@ class Container:
                 if number is None:
                     self.notes = [
                         f"has {len(streams)} video streams, {_listed(streams)}; stream "
-                        f"{stream.index} is used (choose another with stream=)"
+                        f"{stream.index} is used (choose another by its number)"
                     ]
             self.rate = float(stream.average_rate) if stream.average_rate else None
             self._seconds = (container.duration or 0) / 1e6

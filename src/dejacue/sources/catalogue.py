@@ -156,7 +156,7 @@ def model_named(name: str) -> CatalogueEntry:
     family, _, rest = name.partition(":")
     if family == "hf" and rest:
         problem = f"{name}: its files are not in this list"
-        remedy = f"hf download {rest} downloads them, as does the first use of encoder={name}"
+        remedy = f"hf download {rest} downloads them, as does the first use of the encoder {name}"
         raise MissingData(problem, field="model", value=name, remedy=remedy)
     raise unknown("model", name, models)
 

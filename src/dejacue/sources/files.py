@@ -339,7 +339,7 @@ def _template_variant(
         raise InputError(problem, field="variant_names")
     if templates is None:
         problem = f"holds the templates {', '.join(known)}"
-        remedy = f"choose one, as in templates={known[0]}"
+        remedy = f"choose one, as with the setting templates={known[0]}"
         raise InputError(problem, field="templates", remedy=remedy)
     if templates not in known:
         raise unknown("templates", templates, known)

@@ -623,7 +623,7 @@ def _read_foreign(
 
 def _needs_times(subject: str, history: str) -> InputError:
     problem = f"{subject}is in seconds, and only the video tells the time of each frame"
-    remedy = f"give the video or {history} (times=FILE)"
+    remedy = f"give the video or {history} as times"
     return InputError(problem, field="times", remedy=remedy)
 
 

@@ -41,8 +41,8 @@ def check_size(width: int, height: int) -> None:
     if width * height > limit:
         problem = f"{width} × {height} pixels exceed the limit of {limit}"
         remedy = (
-            f"make it smaller, or give max_pixels={width * height} (in Python: "
-            "sources.sizes.pixel_limit)"
+            f"make it smaller, or allow it with the setting max_pixels={width * height} (in "
+            "Python: sources.sizes.pixel_limit)"
         )
         raise InputError(problem, field="max_pixels", value=width * height, remedy=remedy)
 

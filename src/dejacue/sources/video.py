@@ -244,7 +244,7 @@ class Video:
 
     def _report(self, sentence: str, result: str = "") -> None:
         if self._errors == "fail":
-            remedy = 'copy or re-encode the file, or ignore the damage with errors="skip"'
+            remedy = "copy or re-encode the file, or ignore the damage with the setting errors=skip"
             raise InputError(sentence, field="errors", value="fail", remedy=remedy)
         self.problems.append(f"{self.path}: {sentence}{result}")
 

@@ -470,7 +470,7 @@ class Store:
         query = "SELECT 1 FROM histories WHERE id = ? AND dead = 0"
         if now.execute(query, (id,)).fetchone() is not None:
             problem = f'already has a history "{shortened(id)}"'
-            remedy = "rename it, or replace the other one (replace=True)"
+            remedy = "rename it, or replace the other one"
             raise self._error(problem, remedy, "id", id)
 
     def _add(
@@ -799,7 +799,7 @@ class Store:
         check_engine(engine, ray_address)
         Plan.of(None, readout, None, 1, False, "auto")  # refuses a readout that is not known
         if top is not None and not is_count(top, 1):
-            problem = f"top={top}: give the number of histories, 1 or more"
+            problem = f"top {top}: give the number of histories, 1 or more"
             raise InputError(problem, field="top", value=top)
         if not is_count(threads, 1):
             problem = f"threads {threads} must be at least 1"
@@ -818,7 +818,7 @@ class Store:
             raise self._error(
                 "a store selects histories by words, but the vocabulary has no text features",
                 "encode its descriptions with the encoder of the store, or give findings to learn "
-                "from (like=)",
+                "from",
                 "vocabulary",
             )
         if vocabulary.facts or vocabulary.changes:

@@ -102,7 +102,7 @@ def serve(
 def bound(host: str, port: int) -> socket.socket:
     """Return a socket that listens on an address; port 0: any that is free."""
     if not 0 <= port <= 65535:
-        problem = f"port={port}: a port is a number from 0 (any free port) to 65535"
+        problem = f"port {port}: a port is a number from 0 (any free port) to 65535"
         raise InputError(problem, field="port", value=port)
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
@@ -118,7 +118,7 @@ def bound(host: str, port: int) -> socket.socket:
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             problem = f"port {port} is in use, perhaps by another studio"
-            remedy = "give another one with port=, or use port=0 for any free port"
+            remedy = "give another one, or 0 for any free port"
             raise InputError(problem, field="port", value=port, remedy=remedy) from None
         problem = f"{host}:{port}: cannot listen there ({error.strerror})"
         remedy = "give another host or port"

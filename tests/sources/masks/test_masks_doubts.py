@@ -140,7 +140,7 @@ def test_masks_without_a_frame_are_reported(tmp_path):
     assert problems(masks, map(frame, range(11))) == []
     assert problems(masks, map(frame, range(10))) == [
         "11 of 21 masks belong to no frame that was read; check that they are for this video, "
-        "and where it ends (end=)"
+        "and where it ends"
     ]
 
 
@@ -236,7 +236,7 @@ def test_frames_named_from_zero_and_masks_from_one(tmp_path):
     assert read_numbers(open_masks(folder, frames=5), frames) == [1, 2, 3, 4, 5]
     masks = open_masks(folder)  # how many frames there are is not known: names count, with a hint
     (problem,) = problems(masks, frames)
-    assert re.search("from 1 and the frames from 0, .* choose match=index", problem)
+    assert re.search("from 1 and the frames from 0, .* match=index", problem)
     assert read_numbers(open_masks(folder, match="index"), frames) == [1, 2, 3, 4, 5]
     six = [frame(i, name=f"{i:05d}") for i in range(6)]
     assert read_numbers(open_masks(folder, frames=6), six) == [None, 1, 2, 3, 4, 5]

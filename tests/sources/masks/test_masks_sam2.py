@@ -318,8 +318,8 @@ def test_every_way_says_the_same_of_objects(scene, tmp_path, dejacue) -> None:
     )
     assert [finding.history.id for finding in several] == ["scene-1", "scene-2"]
     ran = dejacue("find", *video, *words)
-    assert "--objects 1+2" in ran.err
-    assert "--objects 1,2" in ran.err
+    assert "objects 1+2" in ran.err
+    assert "objects 1,2" in ran.err
 
 
 @pytest.mark.long

@@ -155,9 +155,9 @@ def test_an_add_that_is_there_already_adds_nothing(folder, tmp_path, exact, run)
 @pytest.mark.parametrize(
     ("words", "was", "now"),
     [
-        (["--presence", 0.3], "--presence 0.5", "--presence 0.3"),
-        (["--tracker", "sam2-tiny"], "--tracker exact", "--tracker sam2-tiny"),
-        (["--no-backward"], "--backward", "--no-backward"),
+        (["--presence", 0.3], "presence 0.5", "presence 0.3"),
+        (["--tracker", "sam2-tiny"], "tracker exact", "tracker sam2-tiny"),
+        (["--no-backward"], "both directions", "one direction"),
         (
             ["--stride", 3],
             "frames 0, 1, 2, … (24 of them)",
@@ -263,13 +263,13 @@ def test_the_masks_of_a_second_object_need_no_new_pass_of_the_first(
 @pytest.mark.parametrize(
     ("words", "named"),
     [
-        ([], "--box x0,y0,x1,y1"),
+        ([], "a box (x0,y0,x1,y1)"),
         (["--box", "99,1,120,9"], "box 99,1,120,9"),
         (["--box", "1,1,9,9@24"], "frame 24"),
-        (["--add", "1,1,9,9@3"], "--add 1,1,9,9@3"),
+        (["--add", "1,1,9,9@3"], "add 1,1,9,9@3: there is no object yet"),
         (["--box", "1,1,9,9", "--presence", 3], "presence 3.0"),
         (["--mask", "none.png"], "none.png"),
-        (["--mask", "."], "--masks"),
+        (["--mask", "."], "is a folder; a mask is one picture"),
         (["--box", "1,1,9,9", "--tracker", "sma2"], 'tracker "sma2"'),
         (["--box", "1,1,9,9", "--tracker", "box:x"], 'tracker "box:x"'),
     ],
@@ -329,7 +329,7 @@ def test_masks_of_a_tracker_that_calls_them_approximate_are_called_so(tmp_path, 
 
 def test_the_former_tracker_box_is_refused_with_what_replaces_it(folder, tmp_path, refusal) -> None:
     sentence = refusal(folder, "--box", text(1, 0), "--tracker", "box", "-o", tmp_path / "masks")
-    assert "--fixed" in sentence
+    assert "is fixed" in sentence
     assert not list(tmp_path.iterdir())
 
 

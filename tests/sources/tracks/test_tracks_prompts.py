@@ -78,7 +78,7 @@ def test_pieces_alone_are_added_to_what_was_given_before() -> None:
 @pytest.mark.parametrize(
     ("boxes", "add", "remedy"),
     [
-        ([], "1,1,5,5@3", "show it with box=, point= or mask="),
+        ([], "1,1,5,5@3", "show it with a box, a point or a mask"),
         (["1,1,9,9"], "7:1,1,5,5@3", "known: 1"),
         (["1,1,9,9", "2:1,1,5,5"], "1,1,5,5@3", None),
     ],

@@ -197,7 +197,7 @@ def test_a_full_disk_is_named_with_a_remedy(folder, monkeypatch) -> None:
     monkeypatch.setattr(tempfile, "TemporaryFile", Full)
     with refused(DejaCueError, file=tempfile.gettempdir()) as caught:
         next(reversed_frames(open_video(folder), 5))
-    assert "backward=False" in caught.value.remedy
+    assert "forward only" in caught.value.remedy
     assert Full.closed
 
 

@@ -461,7 +461,7 @@ def _pairs(labelled: Any, vocabulary: Vocabulary | None, names: Sequence[str]) -
     for item in labelled:
         if isinstance(item, History):
             if vocabulary is None:
-                problem = f"history {item.id}: also give its words, vocabulary=…"
+                problem = f"history {item.id}: also give its words, a vocabulary"
                 raise InputError(problem, field="vocabulary", value=item.id)
             pair = item, vocabulary
         elif hasattr(item, "history") and hasattr(item, "vocabulary"):
@@ -471,7 +471,7 @@ def _pairs(labelled: Any, vocabulary: Vocabulary | None, names: Sequence[str]) -
         else:
             problem = (
                 f"{brief(repr(item))}: give findings, pairs of a History and a Vocabulary, or "
-                "histories or a store with vocabulary=…"
+                "histories or a store with a vocabulary"
             )
             raise InputError(problem, field="labelled", value=item)
         check_pair(*pair)

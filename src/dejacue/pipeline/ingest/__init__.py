@@ -145,7 +145,7 @@ def _opened(store: StrPath | Store, stack: contextlib.ExitStack) -> Store | None
 def _failed_before(items: Iterable[Item], path: Any, store: Store | None) -> list[Item]:
     if store is None:
         problem = "is not a store yet, so there is nothing to retry"
-        raise InputError(problem, file=path, field="retry", remedy="leave retry=True out")
+        raise InputError(problem, file=path, field="retry", remedy="do not retry")
     failed = {failure.id for failure in store.failures()}
     return [item for item in items if item.id in failed]
 

@@ -215,7 +215,7 @@ def _items(
     }
     problems += [
         f"{where}: {path} is not below {' or '.join(allowed or ())}, as it must be in a manifest "
-        "that is fetched; name the folder that may be used (root=)"
+        "that is fetched; name the folder that may be used as its root"
         for where, path in outside
     ]
     missing = _missing([place for place in paths if place not in outside])

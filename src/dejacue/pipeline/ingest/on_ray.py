@@ -116,7 +116,7 @@ def _sizes(ray: Any, options: RayOptions) -> tuple[int, float, int]:
     actors = options.actors or (max(1, int(all_gpus // gpus)) if gpus else machines)
     if actors * gpus > all_gpus:
         problem = f"{actors} actors with {gpus:g} GPUs each: the cluster has {all_gpus:g}"
-        remedy = "give fewer actors, or a fraction of a GPU with gpus_per_actor=0.5"
+        remedy = "give fewer actors, or each a fraction of a GPU, such as 0.5"
         raise InputError(problem, field="actors", value=actors, remedy=remedy)
     return actors, gpus, 0 if gpus or all_cpus <= actors else 1
 
@@ -198,7 +198,7 @@ class EncoderActor:
                 "here",
                 field="encoder",
                 value=encoder.identity,
-                remedy="give device=, backend= and precision=",
+                remedy="name the device, the backend and the precision",
             )
         return encoder
 

@@ -146,7 +146,7 @@ def _decoded(item: Item, how: Decoding, pool: BufferPool) -> Iterator[Chunk | En
                 file=item.video,
                 field="id",
                 value=name,
-                remedy="give another id, or replace it (replace=True)",
+                remedy="give another id, or replace it",
             )
 
     info = how.encoder

@@ -276,7 +276,7 @@ def check_room(path: StrPath, ids: Iterable[str], replace: bool) -> None:
     if taken and not replace:
         further = f" and {len(taken) - 1} more" if len(taken) > 1 else ""
         problem = f'already has a history "{shortened(taken[0])}"{further}'
-        remedy = "replace=True replaces it"
+        remedy = "give another id, or replace it"
         raise InputError(problem, file=path, field="id", value=taken[0], remedy=remedy)
 
 
@@ -316,7 +316,7 @@ def encoder_of(store: Store) -> str | None:
         return encoder_name(store.origin(first.id))
     if store.encoder is not None:
         problem = f'is empty and made for the encoder "{store.encoder}"'
-        remedy = "name it with encoder="
+        remedy = "name the encoder"
         raise InputError(problem, file=store.path, field="encoder", remedy=remedy)
     return None
 
@@ -337,7 +337,7 @@ class RayOptions:
     def check(self, engine: str) -> None:
         check_engine(engine, self.address)
         if engine != "ray" and self != RayOptions():
-            remedy = "give engine=ray, too, or leave them out"
+            remedy = "name the engine ray, too, or leave them out"
             raise InputError("actors need Ray", field="actors", remedy=remedy)
         if self.actors is not None and self.actors < 1:
             problem = f"actors {self.actors}: give at least 1"

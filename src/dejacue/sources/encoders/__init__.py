@@ -155,7 +155,7 @@ def encoder_name(history: HasOrigin) -> str:
     if model.startswith(("openclip:", "timm:")):
         return model
     problem = f'history {history.id} was made with "{identity or "an unnamed encoder"}"'
-    remedy = "name the encoder for the words with encoder=, or give an .npz vocabulary"
+    remedy = "name the encoder for the words, or give an .npz vocabulary"
     raise InputError(problem, field="encoder", value=history.encoder, remedy=remedy)
 
 

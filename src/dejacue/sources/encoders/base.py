@@ -114,7 +114,7 @@ class ImageEncoder(Encoder):
 
 
 def _no_words(encoder: Encoder) -> InputError:
-    remedy = "show the states by examples (examples=) or by other findings (like=)"
+    remedy = "show the states by examples, or by other findings"
     problem = f"{encoder.name} has no words"
     return InputError(problem, field="encoder", value=encoder.name, remedy=remedy)
 

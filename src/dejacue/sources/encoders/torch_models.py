@@ -67,7 +67,7 @@ def choose_device(device: str | None) -> str:
     if not available[kind]:
         problem, remedy = (
             f'the device "{device}" is not available',
-            "leave the device out, or use device=cpu",
+            "leave the device out, or use cpu",
         )
         raise InputError(problem, field="device", value=device, remedy=remedy)
     return device

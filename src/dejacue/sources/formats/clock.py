@@ -32,7 +32,9 @@ def frame_ends_s(history: History, name: str | None = None) -> NDArray[np.float6
     name = name or f'history "{history.id}"'
     if history.times_s is None:
         problem = f"{name} has no timestamps, but this format is in seconds"
-        remedy = "build it from a video, or give times_s (for a folder of images: rate=25)"
+        remedy = (
+            "build it from a video, or give it times (for a folder of images: the setting rate=25)"
+        )
         raise InputError(problem, field="times_s", remedy=remedy)
     if history.ends_s is None:
         problem = f"{name} has a single frame of unknown duration"
@@ -41,7 +43,7 @@ def frame_ends_s(history: History, name: str | None = None) -> NDArray[np.float6
     late = np.flatnonzero(np.diff(history.times_s) <= 0)
     if late.size:
         frame = int(history.frames[late[0] + 1])
-        problem = f"{name}: times_s does not increase at frame {frame}"
+        problem = f"{name}: its times do not increase at frame {frame}"
         remedy = "order frames by presentation time"
         raise InputError(problem, field="times_s", value=frame, remedy=remedy)
     return history.ends_s

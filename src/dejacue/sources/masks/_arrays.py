@@ -44,8 +44,8 @@ SAVE = (
 )
 SAVE_ARRAYS = f"save plain arrays, such as those of SAM 2 with {SAVE}"
 NEED_THRESHOLD = (
-    "give the value above which a pixel belongs to the object: kind=logits (above 0, as SAM 2 "
-    "gives them) or kind=logits:0.5"
+    "give the value above which a pixel belongs to the object: the setting "
+    "kind=logits (above 0, as SAM 2 gives them) or kind=logits:0.5"
 )
 _FRAME_OBJECT = re.compile(r"(\d{1,9})[_/](\d{1,9})")
 _MAX_COLUMN_BYTES = 1 << 28

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from dejacue.sources.video import Frame
 
 MATCHES = ("auto", "stem", "source", "one-based", "index")
-CHOOSE = "choose match=source or match=index"
-CHOOSE_START = "choose match=source (from 0) or match=index (from 1)"
-RENAME_OR_STEM = "rename it, or choose match=stem if frames have the same names"
-CHOOSE_ANY = "choose match=source, match=one-based or match=index"
+CHOOSE = "choose the setting match=source or match=index"
+CHOOSE_START = "choose the setting match=source (from 0) or match=index (from 1)"
+RENAME_OR_STEM = "rename it, or choose the setting match=stem if frames have the same names"
+CHOOSE_ANY = "choose the setting match=source, match=one-based or match=index"
 MAX_NAME_LETTERS = 255  # of a file whose name is searched for numbers
 MAX_LISTED_IDS = 9  # in a sentence
 MAX_STRETCH = 0.02  # by which the aspect ratio of a mask may differ from that of its frame
@@ -93,7 +93,7 @@ class Matching:
                 raise self._refusal(
                     f"the masks are named {_examples(self.keys.names)}, but the frames "
                     f'"{frame.name}" and so on',
-                    "use the same names, or choose match=index to take them in order",
+                    "use the same names, or choose the setting match=index to take them in order",
                 )
         return self._numbered(frame)
 
@@ -189,7 +189,7 @@ class Matching:
         return self._refusal(
             f"no mask belongs to any of these frames: the masks are named {masks}, the frames "
             f"{_examples(seen)}",
-            f"give the masks of this video, or another one than match={self.match}",
+            f"give the masks of this video, or choose another setting than match={self.match}",
         )
 
 
@@ -276,7 +276,7 @@ class Coverage:
             belong = "belongs" if unused == 1 else "belong"
             sentences.append(
                 f"{unused} of {counted(rows, 'mask')} {belong} to no frame that was read; check "
-                "that they are for this video, and where it ends (end=)"
+                "that they are for this video, and where it ends"
             )
         one_apart = (  # names alike: 00000 … 00084 and 00001 … 00085
             self._matching.match == "auto"
@@ -289,7 +289,8 @@ class Coverage:
         if not sentences and one_apart:
             sentences.append(
                 "the masks are numbered from 1 and the frames from 0, so the last mask is "
-                "unused; if the first mask belongs to the first frame, choose match=index"
+                "unused; if the first mask belongs to the first frame, choose the setting "
+                "match=index"
             )
         return sentences
 
@@ -368,9 +369,9 @@ class Masks:
             f"holds the objects {names}",
             file=self.path,
             field="objects",
-            remedy=f"choose one with objects={first}, join pieces of one with "
-            f"objects={first}+{second}, or take several with objects={first},{second} or "
-            "objects=all (in Python: find_each)",
+            remedy=f"choose one (objects {first}), join pieces of one (objects "
+            f"{first}+{second}), or take several with a history each (objects {first},{second} or "
+            "all)",
         )
 
     def unions(self, frame: Frame, lineages: Sequence[frozenset[int] | None]) -> list[Mask | None]:

@@ -41,8 +41,8 @@ PHOTOGRAPH_SHARE = 0.25  # of neighbouring pixels that differ; masks are flat
 MAX_BLURRED_SHARE = 0.05  # of the pixels of a lossy mask, at its edges
 MIN_WHITE = 128  # a lossy mask has its object in white
 MAX_BUFFERED_BYTES = 64 << 20  # of rows that were looked at, so that they are decoded once
-CHOOSE_VOID = "choose kind=indexed (255 is void) or kind=binary (255 is the object)"
-CHOOSE_KIND = "choose kind=indexed or kind=binary"
+CHOOSE_VOID = "choose the setting kind=indexed (255 is void) or kind=binary (255 is the object)"
+CHOOSE_KIND = "choose the setting kind=indexed or kind=binary"
 A_MASK = "a mask has flat values: 0 where there is no object, and one number (or 255) where it is"
 MAX_IDLE_BYTES = 64 << 20  # of arrays that are used again
 
@@ -353,7 +353,7 @@ def _without_colour(array: NDArray[Any], mode: str, binary: bool) -> NDArray[Any
         raise InputError(
             "is a colour picture, and colours are not object numbers",
             field="kind",
-            remedy="save it as palette or greyscale, or choose kind=binary if everything that is "
-            "not black is the object",
+            remedy="save it as palette or greyscale, or choose the setting kind=binary if "
+            "everything that is not black is the object",
         )
     return np.ascontiguousarray(array[..., 0])

@@ -197,8 +197,8 @@ def placed_prompts(
         raw, lineages = parse_prompts(prompts, known)
         if not raw:
             problem = (
-                "show where the object is: box=x0,y0,x1,y1, point=x,y or mask=first.png, "
-                "with @FRAME if it is not in the first frame"
+                "show where the object is: a box (x0,y0,x1,y1), a point (x,y) or a mask (a "
+                "picture), with @FRAME if it is not in the first frame"
             )
             raise InputError(problem, file=video.path, field="box")
         placed, lineages = drop_repeated_pieces(resolve_prompts(video, raw), lineages)
@@ -218,10 +218,11 @@ def _check_same(
     output: Path, before: TrackNotes, video: Video, tracker: Tracker, options: TrackerOptions
 ) -> None:
     """Refuse to add pieces that would be followed in another way than the others were."""
+    ways = {True: "both directions", False: "one direction"}
     pairs = {
-        "tracker": (f"tracker={before.tracker}", f"tracker={tracker.name}"),
-        "presence": (f"presence={before.presence:g}", f"presence={options.presence:g}"),
-        "backward": (f"backward={before.backward}", f"backward={options.backward}"),
+        "tracker": (f"tracker {before.tracker}", f"tracker {tracker.name}"),
+        "presence": (f"presence {before.presence:g}", f"presence {options.presence:g}"),
+        "backward": (ways[before.backward], ways[options.backward]),
     }
     if before.video_key != video.key:
         sampled = _frames(before.frames, len(before.frames))
@@ -292,7 +293,7 @@ def write_track(
         }
         if not any(noted.seen for noted in objects.values()):
             problem = "the object is not seen in any frame"
-            remedy = "mark it more precisely, or lower the threshold (presence=)"
+            remedy = "mark it more precisely, or lower the presence it needs"
             raise InputError(problem, file=request.video.path, field="prompts", remedy=remedy)
         names = [row.name for row in rows if row.name is not None]
         times = [row.time_s for row in rows if row.time_s is not None]

@@ -112,7 +112,9 @@ class TrackNotes(
                     "pixel, the lower number; .npz keeps overlapping objects whole"
                 )
             elif not noted.seen:
-                sentences.append(f"object {id} never appears; check its prompt, or lower presence=")
+                sentences.append(
+                    f"object {id} never appears; check its prompt, or lower the presence it needs"
+                )
         return sentences
 
     def presence_of(self, objects: Iterable[int] | None = None) -> dict[int, float]:

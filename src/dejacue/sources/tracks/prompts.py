@@ -98,7 +98,7 @@ def parse_prompts(
     at = typed.at
     if at is not None and at < 0:
         remedy = "frames count from 0"
-        raise InputError(f"at={at} is negative", field="at", value=at, remedy=remedy)
+        raise InputError(f"frame {at} is negative", field="at", value=at, remedy=remedy)
     not_point = partial(_point, inside=False)
     prompts = [_parse("box", text, at, _box) for text in typed.boxes]
     prompts += [_parse("point", text, at, _point) for text in typed.points]
@@ -115,7 +115,7 @@ def parse_prompts(
         prompt = _parse("add", text, at, _any)
         with _in_argument("add", text):
             if not lineages:
-                remedy = "show it with box=, point= or mask="
+                remedy = "show it with a box, a point or a mask"
                 raise InputError("there is no object yet", remedy=remedy)
             names_object = (match := _TEXT.fullmatch(text)) is not None and match[1] is not None
             if not names_object and len(lineages) > 1:
@@ -135,7 +135,7 @@ class _in_argument(named):
     """Prepend an argument and its text to an error raised inside."""
 
     def __init__(self, argument: str, text: str) -> None:
-        super().__init__(f"{argument}={text}")
+        super().__init__(f"{argument.replace('_', ' ')} {text}")
         self.argument, self.text = argument, text
 
     def complete(self, error: DejaCueError) -> None:
@@ -356,7 +356,7 @@ def _read_mask(path: Path, number: int | None, size: tuple[int, int]) -> Mask:
     """Return the mask of an object in a picture, at the size of the frame."""
     with in_file(path):
         if os.path.isdir(path):
-            remedy = "mask= takes one picture of the object, masks= takes the masks of all frames"
+            remedy = "a mask is one picture of the object; give the masks of all frames as masks"
             raise InputError("is a folder", field="mask", remedy=remedy)
         labels = read_picture(path, binary=path.suffix.lower() in LOSSY)
         values = [int(value) for value in np.unique(labels) if value > 0]

@@ -275,8 +275,7 @@ def reversed_frames(
             "no space left for the frames before the prompt, which are needed in reverse order "
             f"({end >> 20} MB were written)",
             file=tempfile.gettempdir(),
-            remedy="free some, set TMPDIR to another folder, or track the object forward only "
-            "(backward=False)",
+            remedy="free some, set TMPDIR to another folder, or track the object forward only",
         ) from None
     finally:
         with suppress(OSError):  # what is not written yet has no room either
@@ -535,7 +534,9 @@ def check_tracker(name: str) -> None:
         return
     if name == "box":  # of earlier versions
         problem = "there is no tracker box any more: a box that stays where it is was never tracked"
-        raise InputError(problem, field="tracker", value=name, remedy="give the box and fixed=True")
+        raise InputError(
+            problem, field="tracker", value=name, remedy="give the box, and say that it is fixed"
+        )
     raise unknown("tracker", name, ["sam2", *sam2.REPOSITORIES, "sam2:FOLDER", *TRACKERS])
 
 

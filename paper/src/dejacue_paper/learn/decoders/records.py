@@ -138,8 +138,8 @@ def spans_in(
         if (window.start < start or window.end > end) and not clip:
             raise InputError(
                 f'history {entry.history.id}: the moment {window.start}–{window.end} of "{state}" '
-                f"crosses a gap; its run has frames {start}–{end}; cut it there, or use --cut "
-                "(clip=True)"
+                f"crosses a gap; its run has frames {start}–{end}; cut it there, or let "
+                "moments be cut"
             )
         spans.append((max(window.start, start) - start, min(window.end, end) - start + 1))
     return spans
