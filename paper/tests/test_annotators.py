@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dejacue import locate
-from dejacue.evaluation.agreement import cohen_kappa
 from dejacue.method import Window
+from dejacue_paper.evaluation.agreement import cohen_kappa
 from dejacue_paper.evaluation.annotators import agreement, boundary_sensitivity
 from dejacue_paper.evaluation.resampling import nested_mean
 

@@ -162,7 +162,7 @@ def test_a_decoder_of_another_version_is_refused_in_one_sentence(
 def test_a_full_disk_is_told_and_leaves_no_file(
     dejacue, files, histories_and_words, monkeypatch
 ) -> None:
-    def full(path, data, durable=False):
+    def full(path, data):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
 
     monkeypatch.setattr(checkpoint, "write_bytes", full)

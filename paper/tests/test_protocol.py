@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dejacue import InputError
-from dejacue.data.annotation import Event
 from dejacue.errors import MissingData
 from dejacue.method import Window
+from dejacue_paper.data.annotation import Event
 from dejacue_paper.data.protocol import read_cohort, read_splits, roster
 
 SMALL = [

@@ -27,11 +27,7 @@ T = TypeVar("T")
 
 # What dejacue-paper adds, so that its names are known where it is not installed.
 PAPER: Mapping[str, tuple[str, ...]] = {
-    "commands": (
-        "reproduce",
-        "data",
-        "learn",
-    ),
+    "commands": ("reproduce", "data", "annotate", "learn"),
     "readouts": (
         "peak",
         "mean-window",

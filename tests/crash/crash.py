@@ -28,7 +28,7 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, NamedTuple, NoReturn
 
@@ -64,7 +64,6 @@ LOADED = (
     *(f"PIL.{name}" for name in ("Image", "ImageDraw", "ImageFont", "PngImagePlugin")),
     "dejacue.cli.app",
     "dejacue.cli.readouts",
-    "dejacue.data.annotation",
     "dejacue.pipeline.ingest",
     *(f"dejacue.report.{name}" for name in ("page", "plots", "exports", "clips")),
     "dejacue.sources.encoders.mini",
@@ -113,13 +112,6 @@ SCENARIOS = (
         (f"find ../x.npz {WORDS} -o out",),
     ),
     Scenario("find, history to a file", f"find ../x.npz {WORDS} -o out.json"),
-    Scenario("annotate start", "annotate start ../x.npz -a Ann -o ann.json"),
-    Scenario("annotate consensus", "annotate consensus ../ann.json ../bob.json -o both.json"),
-    Scenario(
-        "annotate consensus, decided",
-        "annotate consensus ../ann.json ../bob.json -d ../decided.json -o both.json",
-    ),
-    Scenario("annotate events", "annotate events ../both.json -o truth.json"),
     Scenario("store add, new", "store add s", done="is already a store"),
     Scenario("store add, new with a history", "store add s ../x.npz", done="has a history"),
     Scenario("store add", "store add s ../x.npz", ("store add s",), "has a history"),
@@ -287,8 +279,8 @@ def prepare(work: Path) -> dict[str, str]:
     """Write what the commands read to ``work``; return boxes of two objects, and a history's id."""
     import numpy as np
 
-    from dejacue.data.annotation import consensus, open_decisions, write_decisions, write_pass
-    from dejacue.files import read_history
+    from dejacue import Reference
+    from dejacue.files import read_history, write_references
     from dejacue_paper.data.rendered import render, write_scene
 
     scene = render(3, family="cup", frames=70, size=(72, 96), distractors=1)
@@ -300,24 +292,8 @@ def prepare(work: Path) -> dict[str, str]:
         boxes[name] = ",".join(str(int(edge)) for edge in edges)
     _to_the_end(work / "scene", f"encode {VIDEO} {MASKS} --object 1 --encoder mini -o ../x.npz")
     boxes["id"] = read_history(work / "x.npz").id
-    ann, bob = ("ppppppppttqqqqqqqq", "pppppppptttqqqqqqq")
-    passes = [_pass("ann", ann), _pass("bob", bob)]
-    for labels in passes:
-        write_pass(work / f"{labels.annotator}.json", labels)
-    todo = open_decisions(*passes)
-    rows = tuple(replace(row, label="transition") for row in todo.rows)
-    write_decisions(work / "decided.json", replace(todo, rows=rows))
-    write_pass(work / "both.json", consensus(*passes, replace(todo, rows=rows)))
+    write_references(work / "truth.json", [Reference("cup", {"pre": [(0, 7)], "post": [(10, 17)]})])
     return boxes
-
-
-def _pass(annotator: str, letters: str) -> Any:
-    from dejacue.data.annotation import Pass
-    from dejacue.method import Window
-
-    names = {"p": "pre", "t": "transition", "q": "post"}
-    labels = tuple(names[letter] for letter in letters)
-    return Pass("cup", annotator, Window(0, len(labels) - 1), labels)
 
 
 def _to_the_end(folder: Path, command: str, at: int = 0) -> Ran:

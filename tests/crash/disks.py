@@ -53,7 +53,7 @@ READ_ONLY = (
     "encode ../scene/scene.mp4 --masks ../scene/Annotations --object 1 --encoder mini --store s",
     "ingest ../manifest.csv --store s --encoder mini",
     "find ../x.npz -v ../scene/vocabulary.yaml --encoder mini -o out",
-    "annotate events ../both.json -o truth.json",
+    "convert ../truth.json new.json",
 )
 WRITERS = (  # beside those that crash.py kills
     Scenario("find, strip", f"find {FEW} {MASKS} --object 1 {WORDS} --strip -o out"),
@@ -64,8 +64,7 @@ WRITERS = (  # beside those that crash.py kills
     Scenario("ingest", "ingest ../manifest.csv --store s --encoder mini", done="already"),
     Scenario("store export", "store export s -o out", STORED),
     Scenario("store export, table", "store export s -o new/out.parquet", STORED),
-    Scenario("convert", "convert ../both-truth.json new/truth.json"),
-    Scenario("annotate export", "annotate export ../both.json new/both.csv"),
+    Scenario("convert", "convert ../truth.json new/truth.json"),
 )
 
 
@@ -257,7 +256,6 @@ def main() -> None:
         (work / "manifest.csv").write_text(
             "id,video,masks,objects\na,scene/scene.mp4,scene/Annotations,1\n"
         )
-        assert not run(work, "annotate events both.json -o both-truth.json").code
         for turn in range(arguments.rounds):
             folder = work / "created"
             if turn % 2:

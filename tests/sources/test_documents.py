@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from dejacue import InputError, open_masks
-from dejacue.data.annotation import read_decisions, read_pass
 from dejacue.errors import Cancelled, MissingData, MissingExtra, in_file
 from dejacue.files import read_references, read_vocabulary
 from dejacue.sources.documents import (
@@ -248,22 +247,8 @@ def use_notes(path) -> None:
 
 
 RLE = {"size": [6, 8], "counts": [40, 8]}
-ROW = {"start": 0, "end": 3, "label": "pre"}
 STATE = {"state_id": "s", "references": [[0, 1]]}
 READ = {
-    "pass": (
-        read_pass,
-        {"schema": "dejacue.annotation/1", "history": "h", "annotator": "x", "runs": [ROW]},
-    ),
-    "decisions": (
-        read_decisions,
-        {
-            "schema": "dejacue.decisions/1",
-            "history": "h",
-            "annotators": ["a", "b"],
-            "decisions": [ROW | {"first": "pre", "second": "post"}],
-        },
-    ),
     "references": (
         read_references,
         {

@@ -25,7 +25,6 @@ from dejacue import (
     open_masks,
     open_video,
 )
-from dejacue.cli import annotate as annotating
 from dejacue.files import (
     read_history,
     read_references,
@@ -709,7 +708,6 @@ def test_a_written_file_has_the_permissions_of_any_new_file(tmp_path):
         open_masks,
         open_video,
         Finding.read,
-        lambda path: annotating.consensus(path, path, path),
         lambda path: find(path, {"a": "x", "b": "y"}, masks=path),
     ],
 )

@@ -14,7 +14,6 @@ import typer.core
 
 from dejacue._version import __version__
 from dejacue.cli import options as o
-from dejacue.cli.annotate import annotate
 from dejacue.cli.convert import convert
 from dejacue.cli.evaluate import evaluate
 from dejacue.cli.find import demo, find
@@ -103,7 +102,6 @@ app.command(rich_help_panel=MANY)(ingest)
 app.add_typer(store, name="store", rich_help_panel=MANY)
 app.command(rich_help_panel=EVALUATION)(evaluate)
 app.command(rich_help_panel=EVALUATION)(convert)
-app.add_typer(annotate, name="annotate", rich_help_panel=EVALUATION)
 app.add_typer(weights, name="weights", rich_help_panel=MACHINE)
 app.command(rich_help_panel=MACHINE)(info)
 add_commands(app)

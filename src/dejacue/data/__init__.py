@@ -1,1 +1,1 @@
-"""Annotation, and the scene of the demo."""
+"""The scene of the demo."""

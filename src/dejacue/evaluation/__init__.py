@@ -1,10 +1,8 @@
 """Metrics as pure functions on arrays: no files, no plots, no method.
 
-overlap → averages and resampling; agreement; evaluate() puts the first two together for timelines
-and references.
+overlap → averages and resampling; evaluate() puts them together for timelines and references.
 """
 
-from dejacue.evaluation.agreement import cohen_kappa as cohen_kappa
 from dejacue.evaluation.evaluate import Estimate as Estimate
 from dejacue.evaluation.evaluate import Evaluation as Evaluation
 from dejacue.evaluation.evaluate import evaluate as evaluate

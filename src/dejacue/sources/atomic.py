@@ -44,13 +44,8 @@ _PLACE_ERRORS = (
 _PLACE_CODES = (errno.EROFS, errno.ENAMETOOLONG, errno.EINVAL, errno.ELOOP)
 
 
-def write_whole(
-    path: str | os.PathLike[str], write: Callable[[IO[bytes]], object], durable: bool = False
-) -> Path:
-    """Let ``write`` fill a temporary file, then rename it: readers never see half a file.
-
-    durable   it is on the disk when this returns, and survives a power cut
-    """
+def write_whole(path: str | os.PathLike[str], write: Callable[[IO[bytes]], object]) -> Path:
+    """Let ``write`` fill a temporary file, then rename it: readers never see half a file."""
     target = resolved(path)  # through links, so that they stay
     absolute = os.path.abspath(path)  # /dev/stdout leads to whatever file the screen was sent to
     special = os.path.dirname(absolute) in ("/dev", "/dev/fd") or absolute.startswith("/proc/")
@@ -64,12 +59,7 @@ def write_whole(
         temporary = stream.name
         with stream:
             write(stream)
-            if durable:
-                stream.flush()
-                os.fsync(stream.fileno())
         os.replace(temporary, target)
-        if durable:
-            sync_folder(target.parent)
     except BaseException as error:
         if temporary is not None:
             with contextlib.suppress(OSError):
@@ -309,9 +299,9 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "dejacue"
 
 
-def write_bytes(path: str | os.PathLike[str], data: bytes, durable: bool = False) -> Path:
-    return write_whole(path, lambda stream: stream.write(data), durable)
+def write_bytes(path: str | os.PathLike[str], data: bytes) -> Path:
+    return write_whole(path, lambda stream: stream.write(data))
 
 
-def write_text(path: str | os.PathLike[str], text: str, durable: bool = False) -> Path:
-    return write_bytes(path, text.encode("utf-8"), durable)
+def write_text(path: str | os.PathLike[str], text: str) -> Path:
+    return write_bytes(path, text.encode("utf-8"))

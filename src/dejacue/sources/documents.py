@@ -1,6 +1,6 @@
 """Input documents: text → JSON → checked values, and back to JSON.
 
-Shared by vocabularies, results and annotations. An error is one sentence; callers that know the
+Shared by vocabularies and results. An error is one sentence; callers that know the
 file or the place in it prepend it with ``in_file`` or ``named``.
 """
 
@@ -227,11 +227,7 @@ def as_json(value: object) -> str:
 
 
 def write_document(
-    path: str | os.PathLike[str],
-    head: Mapping[str, Any],
-    key: str,
-    rows: Iterable[str],
-    durable: bool = False,
+    path: str | os.PathLike[str], head: Mapping[str, Any], key: str, rows: Iterable[str]
 ) -> Path:
     """Write an object that ends in a list, one row a line, so that it is easy to edit.
 
@@ -239,4 +235,4 @@ def write_document(
     """
     opening = "".join(f"  {as_json(name)}: {as_json(value)},\n" for name, value in head.items())
     body = ",\n".join(f"    {row}" for row in rows)
-    return write_text(path, f"{{\n{opening}  {as_json(key)}: [\n{body}\n  ]\n}}\n", durable)
+    return write_text(path, f"{{\n{opening}  {as_json(key)}: [\n{body}\n  ]\n}}\n")

@@ -9,6 +9,7 @@ import typer
 
 from dejacue.cli import options as o
 from dejacue.errors import InputError
+from dejacue_paper.cli.annotate import annotate
 from dejacue_paper.cli.data import RELEASE
 from dejacue_paper.cli.data import data as data_group
 
@@ -33,6 +34,7 @@ def add(app: typer.Typer) -> None:
     """Add the commands to the app."""
     app.command(rich_help_panel="Evaluation")(reproduce)
     app.add_typer(data_group, name="data", rich_help_panel="Evaluation")
+    app.add_typer(annotate, name="annotate", rich_help_panel="Evaluation")
     learn = typer.Typer(help="Learn from labels.", no_args_is_help=True)
     learn.command()(fit)
     learn.command()(train)

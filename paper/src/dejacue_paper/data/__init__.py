@@ -1,1 +1,2 @@
-"""The release, its protocol, folders of data sets and their scores, and made histories."""
+"""The release, its protocol, annotation passes, folders of data sets and their scores, and made
+histories."""

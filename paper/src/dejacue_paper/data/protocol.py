@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dejacue.data.annotation import Event
 from dejacue.errors import InputError, MissingData, in_file
 from dejacue.records import Window
 from dejacue.sources.documents import read_json
+from dejacue_paper.data.annotation import Event
 
 SEED = 3407
 COUNT = 100

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dejacue.errors import InputError, named, unknown
-from dejacue.evaluation.agreement import Agreement, Labels, cohen_kappa
 from dejacue.evaluation.overlap import METRICS, best_tiou, metrics
 from dejacue.evaluation.resampling import Levels, group_means
+from dejacue_paper.evaluation.agreement import Agreement, Labels, cohen_kappa
 
 
 @dataclass(frozen=True)

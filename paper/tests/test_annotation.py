@@ -14,8 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dejacue import History, InputError, Reference
-from dejacue.cli import annotate as annotating
-from dejacue.data.annotation import (
+from dejacue.errors import DejaCueError
+from dejacue.files import read_references, write_history
+from dejacue.method import Window
+from dejacue_paper.cli import annotate as annotating
+from dejacue_paper.data.annotation import (
     Decisions,
     Disagreement,
     Event,
@@ -37,9 +40,6 @@ from dejacue.data.annotation import (
     write_decisions,
     write_pass,
 )
-from dejacue.errors import DejaCueError
-from dejacue.files import read_references, write_history
-from dejacue.method import Window
 
 SHORT = {"p": "pre", "t": "transition", "q": "post", "u": "unobserved", ".": None}
 LETTERS = st.text("ptqu", min_size=1, max_size=40)
@@ -864,7 +864,7 @@ def cup(text: str, annotator: str = "A", states: tuple[str, ...] = CUP) -> Pass:
 
 @given(st.text("ehfnu", min_size=1, max_size=40))
 def test_a_pass_of_named_states_is_read_back(tmp_path_factory, text) -> None:
-    path = write_pass(tmp_path_factory.mktemp("passes") / "a.json", cup(text), durable=True)
+    path = write_pass(tmp_path_factory.mktemp("passes") / "a.json", cup(text))
     assert json.loads(path.read_text())["schema"] == "dejacue.annotation/2"
     assert read_pass(path) == cup(text)
 

@@ -11,7 +11,7 @@ from helpers.passes import sequences
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dejacue.evaluation.agreement import cohen_kappa
+from dejacue_paper.evaluation.agreement import cohen_kappa
 
 PAIRS = st.lists(st.tuples(*[st.sampled_from("abcd")] * 2), min_size=1, max_size=60)
 

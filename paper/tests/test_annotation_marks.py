@@ -13,7 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dejacue import History, Reference
-from dejacue.data.annotation import (
+from dejacue.files import write_history, write_references
+from dejacue.method import Window
+from dejacue.sources.formats.registry import FORMATS
+from dejacue_paper.data.annotation import (
     Pass,
     filled,
     marks_of,
@@ -22,9 +25,6 @@ from dejacue.data.annotation import (
     template,
     write_pass,
 )
-from dejacue.files import write_history, write_references
-from dejacue.method import Window
-from dejacue.sources.formats.registry import FORMATS
 
 TIMES = [0.0, 0.04, 0.08, 0.12, 0.2, 0.24, 0.28, 0.32, 0.36, 0.4]  # frame 4 is not seen
 SEEN = [0, 1, 2, 3, 5, 6, 7, 8, 9, 10]

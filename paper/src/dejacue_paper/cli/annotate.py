@@ -19,8 +19,8 @@ from dejacue.cli.tables import make_table, note, say, show_tables, span
 from dejacue.errors import DejaCueError, InputError, counted, in_file, named
 
 if TYPE_CHECKING:
-    from dejacue.data.annotation import Event, Pass
     from dejacue.records import Reference, Window
+    from dejacue_paper.data.annotation import Event, Pass
 
 annotate = typer.Typer(
     help="Annotate a history: two independent passes, their consensus and its events.",
@@ -64,7 +64,7 @@ def start(
 
     It goes from the first to the last observed frame.
     """
-    from dejacue.data import annotation
+    from dejacue_paper.data import annotation
 
     if marks is None and (rest is not None or times):
         problem = "--rest and --times are for annotations of another tool"
@@ -91,7 +91,7 @@ def _blank(
     states: Sequence[str] | None,
 ) -> Pass:
     """Return a pass without labels, for a history file or for the frames FIRST:LAST."""
-    from dejacue.data import annotation
+    from dejacue_paper.data import annotation
 
     if (history is None) == (frames is None):
         raise InputError("give either a history file or --frames FIRST:LAST", field="frames")
@@ -108,7 +108,7 @@ def _blank(
 
 
 def _frames(text: str) -> Window:
-    from dejacue.data.annotation import MAX_FRAMES
+    from dejacue_paper.data.annotation import MAX_FRAMES
 
     match = re.fullmatch(r"([0-9]{1,9}):([0-9]{1,9})", text.strip())
     if not match:
@@ -132,7 +132,7 @@ def _import(
     times: list[Path] | None,
 ) -> None:
     """Write a pass from a file of another tool."""
-    from dejacue.data import annotation
+    from dejacue_paper.data import annotation
 
     timed = history is not None and dejacue.files.read_history(history).times_s is not None
     references = dejacue.files.read_references(
@@ -179,7 +179,7 @@ def export_pass(
     force: Force = False,
 ) -> None:
     """Export a pass for another tool, as spans of each label."""
-    from dejacue.data import annotation
+    from dejacue_paper.data import annotation
 
     check_suffix(output)
     check_output(output, force, path)
@@ -203,7 +203,7 @@ def consensus(
     force: Force = False,
 ) -> None:
     """Compare two passes; write their disagreements or, with decisions, the consensus."""
-    from dejacue.data import annotation
+    from dejacue_paper.data import annotation
 
     check_output(output, force, first, second, decisions)
     a, b = annotation.read_pass(first), annotation.read_pass(second)
@@ -254,7 +254,7 @@ def events(
     force: Force = False,
 ) -> None:
     """List the qualifying events; the earliest of each history gives the references."""
-    from dejacue.data import annotation
+    from dejacue_paper.data import annotation
 
     check_output(output, force, *files)
     passes = _passes(files)
@@ -310,7 +310,7 @@ def _stable(
     renamed: bool,
 ) -> None:
     """Make a reference of every stable run of passes that name their states."""
-    from dejacue.data import annotation
+    from dejacue_paper.data import annotation
 
     if renamed or any(pass_.states is None for pass_ in passes.values()):
         problem = "--pre and --post, and passes of pre and post, cannot be combined with passes"
@@ -335,7 +335,7 @@ def _stable(
 
 
 def _note_single_pass(path: Path, pass_: Pass) -> None:
-    from dejacue.data.annotation import CONSENSUS
+    from dejacue_paper.data.annotation import CONSENSUS
 
     if pass_.annotator != CONSENSUS:
         note(f"{path}: is the pass of {pass_.annotator} only, not a consensus")
@@ -350,7 +350,7 @@ def _say_references(output: Path | None, references: Sequence[Reference], which:
 
 def _passes(files: list[Path]) -> dict[Path, Pass]:
     """Read the pass in each file; two of the same history are refused."""
-    from dejacue.data.annotation import read_pass
+    from dejacue_paper.data.annotation import read_pass
 
     passes: dict[Path, Pass] = {}
     file_of: dict[str, Path] = {}
@@ -383,7 +383,7 @@ def check_output(output: Path | None, force: bool, *inputs: Path | None) -> None
 
 
 def _agreement_table(a: Pass, b: Pass) -> Table:
-    from dejacue.data.annotation import observed
+    from dejacue_paper.data.annotation import observed
 
     return make_table(
         f"{a.history}: {a.annotator} and {b.annotator}",
@@ -396,7 +396,7 @@ def _agreement_table(a: Pass, b: Pass) -> Table:
 
 
 def _agreement_cells(first: Sequence[str | None], second: Sequence[str | None]) -> list[str]:
-    from dejacue.evaluation.agreement import cohen_kappa
+    from dejacue_paper.evaluation.agreement import cohen_kappa
 
     if not first:
         return ["0", "0", "–", "–", "–"]

@@ -211,11 +211,11 @@ def _check_adjacent(number: int, before: Window, after: Window) -> None:
         raise InputError(problem, field="runs", value=before.end + 1, remedy=remedy)
 
 
-def write_pass(path: str | os.PathLike[str], pass_: Pass, durable: bool = False) -> Path:
-    """Write a pass, complete or not, one run a line; durable: it is on the disk then."""
+def write_pass(path: str | os.PathLike[str], pass_: Pass) -> Path:
+    """Write a pass, complete or not, one run a line."""
     head = _head(PASS_SCHEMA, pass_, annotator=pass_.annotator)
     runs = (_row(window, label=label) for window, label in pass_.runs())
-    return write_document(path, head, "runs", runs, durable)
+    return write_document(path, head, "runs", runs)
 
 
 def _head(schema: str, record: Pass | Decisions, **by: Any) -> dict[str, Any]:
@@ -233,13 +233,11 @@ def read_decisions(path: str | os.PathLike[str]) -> Decisions:
         return Decisions(read.history, read.annotators, rows, states)
 
 
-def write_decisions(
-    path: str | os.PathLike[str], decisions: Decisions, durable: bool = False
-) -> Path:
+def write_decisions(path: str | os.PathLike[str], decisions: Decisions) -> Path:
     """Write decisions, one a line; open ones have the label null, to be replaced."""
     head = _head(DECISIONS_SCHEMA, decisions, annotators=list(decisions.annotators))
     rows = (_row(d.window, first=d.first, second=d.second, label=d.label) for d in decisions.rows)
-    return write_document(path, head, "decisions", rows, durable)
+    return write_document(path, head, "decisions", rows)
 
 
 def _row(window: Window, **labels: str | None) -> str:
