@@ -475,14 +475,16 @@ def damage(folder: Path, change) -> None:
     ("change", "sentence"),
     [
         (
-            lambda text: text.replace("dejacue.finding/2", "dejacue.finding/7"),
-            r"finding\.json: was written by a newer dejacue \(format version 7; .*update dejacue",
+            lambda text: text.replace("dejacue.finding/2", "dejacue.finding/1"),
+            r"finding\.json: .*made by another version of dejacue; make it again",
         ),
-        (lambda text: text.replace("dejacue.finding/2", "dejacue.track/1"), "not a finding"),
-        (lambda text: text.replace("dejacue.finding/2", "dejacue.finding/²"), "not a finding"),
         (
             lambda text: text.replace("dejacue.finding/2", f"dejacue.finding/{'9' * 5000}"),
-            "was written by a newer dejacue",
+            "made by another version of dejacue",
+        ),
+        (
+            lambda text: text.replace("dejacue.finding/2", "dejacue.track/1"),
+            r'finding\.json: is "dejacue.track/1", not "dejacue.finding/2"$',
         ),
         (lambda text: text[:200], r"finding\.json: not valid JSON, or cut short"),
         (
@@ -833,7 +835,7 @@ def test_a_folder_is_located_again_with_other_words(dejacue, scene, tmp_path, mo
     damage(tmp_path / "out", lambda text: text.replace("finding/2", "finding/3"))
     ran = dejacue("find", "out", "-v", "other.yaml")
     assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
-    assert "newer dejacue" in ran.err
+    assert "another version of dejacue; make it again" in ran.err
 
 
 def test_a_history_without_a_video_has_no_clips(dejacue, tmp_path) -> None:

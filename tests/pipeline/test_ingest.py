@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
 import json
 import os
 import pickle
 import re
 import signal
-import sqlite3
 import subprocess
 import sys
 import tarfile
@@ -468,17 +466,6 @@ def test_a_store_of_another_encoder_is_refused(tmp_path, videos, counting) -> No
         ingest([row_of(videos[0])], tmp_path / "store", encoder=counting)
     with refused(file=tmp_path / "store", field="encoder", value=None):
         ingest([row_of(videos[0])], tmp_path / "store")
-
-
-def test_a_store_of_a_version_without_failures_is_read_and_written(tmp_path) -> None:
-    with Store.create(tmp_path / "store") as store:
-        with contextlib.closing(sqlite3.connect(tmp_path / "store" / "index.sqlite")) as index:
-            index.executescript("DROP TABLE failures; PRAGMA user_version = 2")
-        assert store.failures() == []
-        store.record([Failure("a", None, "why")])
-        assert store.failures() == [Failure("a", None, "why")]
-        store.record(settled=["a"])
-        assert store.failures() == []
 
 
 @pytest.mark.parametrize("options", [{"engine": "spark"}, {"workers": 0}, {"retry": True}])

@@ -271,7 +271,7 @@ READ = {
             "history": "h",
             "encoder": "e",
             "settings": {"a": 1},
-            "notes": ["n"],
+            "notes": [{"severity": "doubtful", "text": "n"}],
             "states": {"a": ["x"], "b": []},
             "intervals": [
                 {
@@ -286,32 +286,6 @@ READ = {
                     "score": 3.0,
                     "rank": 1,
                     "kind": "answer",
-                }
-            ],
-        },
-    ),
-    "retrieval of an earlier version": (
-        use_timelines,
-        {
-            "schema": "dejacue.retrieval/1",
-            "history": "h",
-            "encoder": "e",
-            "settings": {"a": 1},
-            "notes": ["n"],
-            "moments": [
-                {
-                    "state": "a",
-                    "description": "x",
-                    "start": 0,
-                    "end": 5,
-                    "score": 3.0,
-                    "start_s": 0.0,
-                    "end_s": 1.0,
-                    "source_start": 0,
-                    "source_end": 5,
-                    "p_value": 0.5,
-                    "absent": False,
-                    "alternatives": [{"start": 7, "end": 8, "score": 1.0}],
                 }
             ],
         },

@@ -32,7 +32,6 @@ from dejacue.files import (
     write_history,
     write_vocabulary,
 )
-from dejacue.records.history import MEANINGLESS, MINI
 from dejacue.sources.atomic import check_place, write_text, write_whole
 from dejacue.sources.masks import write_masks
 from dejacue.sources.npz import read_npz, write_npz
@@ -801,14 +800,3 @@ def test_values_without_size_are_not_counted_out(tmp_path, kind, shape) -> None:
     with refused(file=path, field="states.npy") as caught:
         read_vocabulary(path)
     caught.match("size zero")
-
-
-def test_a_history_that_mini_made_of_other_pictures_is_judged_when_it_is_read(tmp_path) -> None:
-    """Earlier versions did not judge a history when it was made."""
-    rows = np.random.default_rng(0).normal(size=(9, 128)).astype(np.float32)
-    for encoder, meaningless in ((f"{MINI}0123", True), ("e", False)):
-        made = History(rows, id="h", encoder=encoder, made_with={"padding": "0.2"})
-        write_history(tmp_path / "h.npz", made)
-        read = read_history(tmp_path / "h.npz")
-        assert (MEANINGLESS in read.made_with) == meaningless
-        assert read.made_with["padding"] == "0.2"

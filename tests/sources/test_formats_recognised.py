@@ -41,7 +41,6 @@ def test_an_export_is_known_by_what_it_holds(kind, tmp_path, dejacue) -> None:
     ("name", "text"),
     [
         ("truth.json", '{"histories": []}'),
-        ("found.json", '[{"history": "cup", "moments": []}]'),
         ("found.json", '[{"history": "cup", "states": {}, "intervals": []}]'),
         ("x.json", "[7]"),
         ("x.json", "[]"),

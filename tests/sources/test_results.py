@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from dejacue import History, InputError, Vocabulary, locate
 from dejacue.method import Window
-from dejacue.records import Diagnostics, Interval, Timeline
+from dejacue.records import Interval, Timeline
 from dejacue.records.reference import Reference
 from dejacue.report.exports import as_csv
 from dejacue.sources.formats.tables import table_bytes
@@ -371,7 +371,11 @@ GOOD = {"history": "cup", "states": {"empty": [[0, 5]]}}
         (3, {"field": "histories"}),
         ({"schema": "dejacue.references/1"}, {"field": "histories"}),
         ({"schema": None, "histories": []}, {"field": "schema", "value": None}),
-        ({"schema": "dejacue.retrieval/1"}, {"field": "schema", "value": "dejacue.retrieval/1"}),
+        ({"schema": "dejacue.timeline/1"}, {"field": "schema", "value": "dejacue.timeline/1"}),
+        (
+            {"schema": "dejacue.references/2", "histories": []},
+            {"field": "schema", "value": "dejacue.references/2", "remedy": "make it again"},
+        ),
         ({"histories": {"cup": GOOD}}, {"field": "histories"}),
         ({"histories": [], "version": 2}, {"field": "key", "value": "version"}),
         ({"histories": ["cup"]}, {"value": "cup"}),
@@ -416,10 +420,9 @@ def test_frames_are_whole_numbers(tmp_path, pair, value) -> None:
     with refused(file=path, field=f"[0][{place}]", value=value):
         read_references(path)
     row = {"state": "empty", "description": "a", "start": pair[0], "end": pair[1]}
-    for key in ("intervals", "moments"):
-        path = save(tmp_path / "found.json", {"history": "cup", key: [row]})
-        with refused(file=path, field=f"{key}[0].{('start', 'end')[place]}", value=value):
-            read_timelines(path)
+    path = save(tmp_path / "found.json", {"history": "cup", "intervals": [row]})
+    with refused(file=path, field=f"intervals[0].{('start', 'end')[place]}", value=value):
+        read_timelines(path)
 
 
 def test_a_window_that_ends_before_it_starts_is_refused(tmp_path) -> None:
@@ -427,11 +430,10 @@ def test_a_window_that_ends_before_it_starts_is_refused(tmp_path) -> None:
     with refused(file=path):
         read_references(path)
     row = {"state": "empty", "description": "a", "start": 5, "end": 3}
-    for key in ("intervals", "moments"):
-        path = save(tmp_path / "found.json", {"history": "cup", key: [row]})
-        with refused(file=path) as caught:
-            read_timelines(path)
-        assert caught.value.field.startswith(f"{key}[0]")
+    path = save(tmp_path / "found.json", {"history": "cup", "intervals": [row]})
+    with refused(file=path) as caught:
+        read_timelines(path)
+    assert caught.value.field.startswith("intervals[0]")
 
 
 @pytest.mark.parametrize(
@@ -469,16 +471,10 @@ def test_columns_of_references_are_checked(tmp_path) -> None:
 
 ROW = {"state": "empty", "start": 0, "end": 5, "score": 1.0}
 TIMELINE = {"schema": "dejacue.timeline/1", "history": "cup", "intervals": [ROW]}
-MOMENT = ROW | {"description": "empty cup"}
-EARLIER = {"schema": "dejacue.retrieval/1", "history": "cup", "moments": [MOMENT]}
 
 
 def timeline(**row: object) -> dict:
     return TIMELINE | {"intervals": [ROW | row]}
-
-
-def moment(**row: object) -> dict:
-    return EARLIER | {"moments": [MOMENT | row]}
 
 
 @pytest.mark.parametrize(
@@ -487,10 +483,13 @@ def moment(**row: object) -> dict:
         (3, {"field": None}),
         ([TIMELINE, 3], {"field": None}),
         ({"timelines": TIMELINE}, {"field": "timelines"}),
-        ({"retrievals": EARLIER}, {"field": "retrievals"}),
         ({"histories": []}, {"field": "intervals"}),
         ({"main": {}}, {"field": "history"}),
         ([TIMELINE | {"schema": "timeline/9"}], {"field": "schema", "value": "timeline/9"}),
+        (
+            [TIMELINE | {"schema": "dejacue.timeline/9"}],
+            {"field": "schema", "value": "dejacue.timeline/9", "remedy": "make it again"},
+        ),
         (TIMELINE | {"schema": None}, {"field": "schema", "value": None}),
         (TIMELINE | {"history": None}, {"field": "history", "value": None}),
         ([TIMELINE, TIMELINE], {"field": "history", "value": "cup"}),
@@ -513,12 +512,8 @@ def moment(**row: object) -> dict:
         ),
         (TIMELINE | {"settings": []}, {"field": "settings", "value": []}),
         (TIMELINE | {"notes": [3]}, {"field": "notes[0]", "value": 3}),
+        (TIMELINE | {"notes": ["a note"]}, {"field": "notes[0]", "value": "a note"}),
         (TIMELINE | {"encoder": False}, {"field": "encoder", "value": False}),
-        (EARLIER | {"moments": [MOMENT, MOMENT]}, {"field": "moments[1]"}),
-        (EARLIER | {"moments": [ROW]}, {"field": "moments[0].description"}),
-        (moment(level="frame"), {"field": "moments[0].level", "value": "frame"}),
-        (moment(alternatives=3), {"field": "moments[0].alternatives", "value": 3}),
-        (moment(alternatives=[{}]), {"field": "moments[0].alternatives[0].start"}),
     ],
 )
 def test_broken_timelines_are_named(tmp_path, document, attributes) -> None:
@@ -539,15 +534,11 @@ KEYS = [
     "intervals",
     "rank",
     "kind",
-    "retrievals",
-    "moments",
     "state",
     "description",
     "start",
     "end",
     "score",
-    "level",
-    "alternatives",
     "start_s",
     "end_s",
     "settings",
@@ -563,7 +554,7 @@ anything = st.recursive(
 
 @given(
     anything,
-    st.sampled_from([GOOD, TIMELINE, ROW, EARLIER, MOMENT, None]),
+    st.sampled_from([GOOD, TIMELINE, ROW, None]),
     st.sampled_from(KEYS),
 )
 def test_any_document_gives_records_or_one_sentence(tmp_path_factory, value, around, key) -> None:
@@ -573,7 +564,6 @@ def test_any_document_gives_records_or_one_sentence(tmp_path_factory, value, aro
         row,
         {"histories": [row]},
         TIMELINE | {"intervals": [row]},
-        EARLIER | {"moments": [row]},
     ):
         save(path, document)
         for read, record in ((read_references, Reference), (read_timelines, Timeline)):
@@ -621,92 +611,6 @@ def test_a_vocabulary_that_repeats_a_sentence_is_read_back_where_its_states_are_
     assert plain(read_timelines(path)) == plain([timeline])
     write_timelines(path, [locate(history, vocabulary, readout="published")])
     with refused(file=path, field="rank", value=1):
-        read_timelines(path)
-
-
-# Files of earlier versions: a window per description, seconds that are the start of the last frame
-
-EARLIER_OF_STATES = """{"schema": "dejacue.retrieval/1", "history": "cup", "encoder": "siglip",
-"settings": {"coordinates": "vocabulary", "readout": {"name": "joint"}, "top": null,
-             "further_windows": "occurrences"},
-"notes": ["not found: \\"broken\\" (no frame in the labelling)"],
-"moments": [
- {"state": "empty", "description": "empty cup", "start": 40, "end": 59, "score": 11.5,
-  "level": "state", "source_start": 120, "source_end": 177, "start_s": 4.0, "end_s": 5.9,
-  "alternatives": [{"start": 0, "end": 19, "score": 11.2, "source_start": 0, "source_end": 57,
-                    "start_s": 0.0, "end_s": 1.9}],
-  "diagnostics": {"residual_norm": 0.5, "fallback": false, "centre": 0.1, "scale": 0.2,
-                  "floor_active": false, "run": {"start": 0, "end": 59}, "touches_run_edge": true}},
- {"state": "empty", "description": "cup with nothing in it", "start": 40, "end": 59, "score": 11.5,
-  "level": "state", "source_start": 120, "source_end": 177, "start_s": 4.0, "end_s": 5.9,
-  "alternatives": [{"start": 0, "end": 19, "score": 11.2, "source_start": 0, "source_end": 57,
-                    "start_s": 0.0, "end_s": 1.9}]},
- {"state": "broken", "description": "broken cup", "start": 3, "end": 5, "score": 0.0,
-  "level": "state", "source_start": 9, "source_end": 15, "start_s": 0.3, "end_s": 0.5,
-  "p_value": 0.4, "absent": true}
-]}"""
-
-
-def test_an_earlier_file_with_answers_per_state_becomes_intervals_without_seconds(tmp_path) -> None:
-    (timeline,) = read_timelines(save(tmp_path / "found.json", EARLIER_OF_STATES))
-    assert timeline.states == {
-        "empty": ("empty cup", "cup with nothing in it"),
-        "broken": ("broken cup",),
-    }
-    best, again = timeline
-    why = Diagnostics(0.5, False, 0.1, 0.2, False, Window(0, 59), True)
-    assert best == Interval(
-        "empty", 40, 59, 11.5, source_start=120, source_end=177, diagnostics=why
-    )
-    assert again == Interval(
-        "empty", 0, 19, 11.2, rank=2, kind="occurrence", source_start=0, source_end=57
-    )
-    assert timeline["broken"] == []
-    assert timeline.encoder == "siglip"
-    assert timeline.notes == ('not found: "broken" (no frame in the labelling)',)
-    assert timeline.settings["readout"] == {"name": "joint"}
-
-
-def test_an_earlier_file_with_answers_per_description_keeps_them(tmp_path) -> None:
-    rows = [
-        MOMENT | {"level": "description", "alternatives": [{"start": 8, "end": 9, "score": 0.5}]},
-        MOMENT | {"description": "no coffee", "start": 1, "start_s": 0.1, "end_s": 0.5},
-    ]
-    expected = [
-        Interval("empty", 0, 5, 1.0, description="empty cup"),
-        Interval("empty", 8, 9, 0.5, description="empty cup", rank=2, kind="alternative"),
-        Interval("empty", 1, 5, 1.0, description="no coffee"),
-    ]
-    for document in (EARLIER | {"moments": rows}, {"retrievals": [EARLIER | {"moments": rows}]}):
-        (timeline,) = read_timelines(save(tmp_path / "found.json", document))
-        assert timeline.intervals == expected
-    differ = [row | {"level": "state"} for row in rows]  # which no version has written
-    (timeline,) = read_timelines(save(tmp_path / "found.json", EARLIER | {"moments": differ}))
-    assert timeline.intervals == expected
-
-
-def test_an_earlier_table_becomes_intervals_without_seconds(tmp_path) -> None:
-    text = """history,state,description,start,end,score,level,start_s,end_s,absent,rank,notes
-cup,empty,empty cup,40,59,11.5,state,4.0,5.9,False,1,a note
-cup,empty,empty cup,0,19,11.2,state,0.0,1.9,,2,a note
-cup,empty,no coffee,40,59,11.5,state,4.0,5.9,False,1,a note
-cup,empty,no coffee,0,19,11.2,state,0.0,1.9,,2,a note
-cup,broken,broken cup,3,5,0.0,state,0.3,0.5,True,1,a note
-door,open,open door,3,5,1.0,description,0.3,0.5,,1,
-door,open,door ajar,3,6,1.0,description,0.3,0.6,,1,
-"""
-    cup, door = read_timelines(save(tmp_path / "found.csv", text))
-    assert cup.states == {"empty": ("empty cup", "no coffee"), "broken": ("broken cup",)}
-    assert cup.intervals == [
-        Interval("empty", 40, 59, 11.5),
-        Interval("empty", 0, 19, 11.2, rank=2, kind="alternative"),
-    ]
-    assert door.intervals == [
-        Interval("open", 3, 5, 1.0, description="open door"),
-        Interval("open", 3, 6, 1.0, description="door ajar"),
-    ]
-    path = save(tmp_path / "found.csv", "history,state,start,end,level\ncup,empty,0,3,state\n")
-    with refused(file=path, line=2, field="description"):
         read_timelines(path)
 
 

@@ -24,9 +24,7 @@ from hypothesis import strategies as st
 from dejacue import History, InputError, Store, Vocabulary, locate
 from dejacue.files import read_history, write_history, write_vocabulary
 from dejacue.pipeline.ingest import ingest, open_store
-from dejacue.records.history import MEANINGLESS, MINI
 from dejacue.sources import atomic
-from dejacue.sources.encoders.base import UNKNOWN_PICTURES
 from dejacue.store import Busy, Failure, StoreExists, _index, _packing, _query, _segments
 from dejacue_paper.method.joint_or_none import JointOrNone
 
@@ -45,19 +43,6 @@ def same(first: History, second: History) -> None:
         assert a is None or a.dtype == b.dtype, name
     for name in ("id", "encoder", "made_with", "frame_interval_s"):
         assert getattr(first, name) == getattr(second, name)
-
-
-@pytest.mark.parametrize("made_with", [None, {"padding": "0.2"}])
-def test_histories_of_mini_that_were_stored_unjudged_have_no_answer(tmp_path, made_with) -> None:
-    rows = np.random.default_rng(0).normal(size=(2, 9, 128)).astype(np.float32)
-    encoder = f"{MINI}0123"
-    texts = Vocabulary({"a": ["one"], "b": ["two"]}, rows[1, :2], encoder=encoder)
-    with Store.create(tmp_path / "s") as opened:
-        opened.add(History(rows[0], id="h", encoder=encoder, made_with=made_with))
-        matches = opened.query(texts)
-        assert not list(matches)
-        assert matches.meaningless.keys() == {"h"}
-        assert opened["h"].made_with == {**(made_with or {}), MEANINGLESS: UNKNOWN_PICTURES}
 
 
 def test_what_is_added_comes_back_as_it_was(tmp_path) -> None:
@@ -281,7 +266,6 @@ def test_a_store_that_may_only_be_read_is_not_called_damaged(store, monkeypatch)
         "CREATE VIEW v AS SELECT 1; CREATE TRIGGER t AFTER INSERT ON histories BEGIN "
         "SELECT * FROM v; END",
         "DROP TABLE segments; CREATE TABLE segments (number, rows, histories AS (1 << 70))",
-        "PRAGMA user_version = 0",
     ],
 )
 def test_tables_other_than_those_of_a_store_are_not_read(store, statement) -> None:
@@ -314,12 +298,13 @@ def test_places_that_are_no_store_are_named(tmp_path, store) -> None:
     assert "damaged" in str(caught.value)
 
 
-def test_a_store_of_a_newer_version_is_refused(store) -> None:
+@pytest.mark.parametrize("version", [0, _index.VERSION - 1, _index.VERSION + 1])
+def test_a_store_of_another_version_is_refused(store, version) -> None:
     store.close()
     with sqlite3.connect(store.path / _index.NAME) as index:
-        index.execute(f"PRAGMA user_version = {_index.VERSION + 1}")
+        index.execute(f"PRAGMA user_version = {version}")
     index.close()
-    with refused(file=store.path, field="version", value=4):
+    with refused(file=store.path, field="version", value=version, remedy="make it again"):
         Store.open(store.path)
 
 

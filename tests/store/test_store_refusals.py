@@ -19,7 +19,7 @@ def history(id: str, encoder: str | None = "e", dimension: int = 8) -> History:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Make a store of "a", a newer store, and files that do not fit."""
+    """Make a store of "a", one of another version, and files that do not fit."""
     with Store.create(tmp_path / "store") as store:
         store.add(history("a"))
     with Store.create(tmp_path / "unnamed") as store:
@@ -50,7 +50,7 @@ def folder(tmp_path: Path) -> Path:
         ("add store b.npz narrow.npz", ['"c"', "4 dimensions", "has 8"]),
         ("add store b.npz none.npz", ["none.npz: no such file"]),
         ("add store b.npz w.yaml", ["w.yaml: "]),
-        ("add newer b.npz", ["newer: ", "version 99", "update dejacue"]),
+        ("add newer b.npz", ["newer: ", "version 99", "another version", "make it again"]),
         ("ls w.yaml", ["w.yaml: is a file"]),
         ("query store -v w.yaml --top -1", ["--top -1"]),
         ("ls newer", ["newer: ", "version 99"]),

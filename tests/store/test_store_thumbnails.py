@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import sqlite3
 from pathlib import Path
 
 import numpy as np
@@ -33,15 +32,6 @@ def jpeg(seed: int = 0, side: int = 32, quality: int = 75) -> bytes:
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
     return Store.create(tmp_path / "store")
-
-
-def of_version_1(store: Store) -> None:
-    """Turn a store into one as they were before there were thumbnails."""
-    with sqlite3.connect(store.path / _index.NAME) as now:
-        now.execute("DROP TABLE thumbnails")
-        now.execute("DROP TABLE failures")
-        now.execute("PRAGMA user_version = 1")
-    now.close()
 
 
 def test_a_thumbnail_comes_back_with_its_history(store) -> None:
@@ -112,22 +102,6 @@ def test_verify_names_the_history_whose_thumbnail_is_damaged(store) -> None:
         now.execute("UPDATE thumbnails SET jpeg = ? WHERE history = 2", (jpeg(3),))
     assert [(damage.id, damage.segment) for damage in store.verify()] == [("b", _index.NAME)]
     assert "its thumbnail has changed since it was written; remove it" in str(store.verify()[0])
-
-
-def test_a_store_made_before_thumbnails_is_read_and_added_to(store) -> None:
-    store.add(history("a", 1))
-    of_version_1(store)
-    with Store.open(store.path) as old:
-        assert old.thumbnail("a") is None
-        assert [row.thumbnail for row in old.rows()] == [False]
-        assert old.verify() == []
-        words = Vocabulary({"x": "y", "z": "w"}, np.eye(2, D), encoder="e")
-        assert len(old.query(words).columns()["rank"]) == 2
-        old.add(history("b"), thumbnails={"b": jpeg(1)})
-        assert old.thumbnail("b") == jpeg(1)
-        assert np.array_equal(old["a"].features, history("a", 1).features)
-    with _index.snapshot(store.path) as now:
-        assert now.execute("PRAGMA user_version").fetchone() == (_index.VERSION,)
 
 
 def test_neither_opening_nor_querying_looks_at_thumbnails(store, statements) -> None:

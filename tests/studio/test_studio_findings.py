@@ -645,15 +645,16 @@ def test_references_of_the_finding_win_and_the_file_is_named(studio, client) -> 
 def test_a_note_is_said_once(studio, client) -> None:
     document = studio.workspace.root / "cup" / "finding.json"
     written = json.loads(document.read_text())
-    written["warnings"] = written["timeline"]["notes"] = ["the masks were made by hand"]
+    note = {"severity": "information", "text": "the masks were made by hand"}
+    written["warnings"] = written["timeline"]["notes"] = [note]
     document.write_text(json.dumps(written))
     (row,) = client.get("/api/corpus").json()["rows"]
-    assert row["notes"] == [{"severity": "information", "text": "the masks were made by hand"}]
+    assert row["notes"] == [note]
 
 
 def test_the_corpus_of_a_sampled_history_counts_frames_of_the_file(studio, client) -> None:
     root, scene = studio.workspace.root, studio.workspace.root / "scene"
-    finding = find(
+    find(
         scene / "scene.mp4",
         scene / "vocabulary.yaml",
         masks=scene / "Annotations",
@@ -673,35 +674,6 @@ def test_the_corpus_of_a_sampled_history_counts_frames_of_the_file(studio, clien
     start, end = 2 * full["start"], 2 * full["end"]
     assert (full["source_start"], full["source_end"]) == (start, end)
     assert full["tiou"] == pytest.approx(max(Window(start, end).iou(w) for w in truth["full"]))
-    as_version_1(root / "half" / "finding.json")
-    studio.workspace.changed()
-    assert row_of_half() == row
-    times_s = [interval.times_s for interval in Finding.read(root / "half")]
-    assert times_s == [interval.times_s for interval in finding]
-
-
-def as_version_1(path) -> None:
-    """Write a finding as earlier versions did: a window per description, the last frame's start."""
-    document = json.loads(path.read_text())
-    timeline = document.pop("timeline")
-    moments = [
-        {
-            "state": interval["state"],
-            "description": text,
-            "level": "state",
-            "start": interval["start"],
-            "end": interval["end"],
-            "score": interval["score"],
-            "start_s": interval["start_s"],
-            "end_s": interval["end_s"] - 0.01,
-        }
-        for interval in timeline["intervals"]
-        if interval["rank"] == 1
-        for text in timeline["states"][interval["state"]]
-    ]
-    columns = {name: timeline[name] for name in ("history", "encoder", "settings", "notes")}
-    retrieval = {"schema": "dejacue.retrieval/1", **columns, "moments": moments}
-    path.write_text(json.dumps({**document, "schema": "dejacue.finding/1", "retrieval": retrieval}))
 
 
 # Uploads

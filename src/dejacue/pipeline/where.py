@@ -28,7 +28,7 @@ from dejacue.sources.detectors.zero_shot import DEFAULT as DEFAULT_DETECTOR
 from dejacue.sources.encoders import Encoder
 from dejacue.sources.masks import Masks, Region, RegionMasks, check_path, open_masks, write_region
 from dejacue.sources.masks._masks import object_groups, object_name
-from dejacue.sources.masks._region import FIXED, REGION_FILE
+from dejacue.sources.masks._region import REGION_FILE
 from dejacue.sources.tracks import (
     Tracker,
     TrackNotes,
@@ -72,8 +72,6 @@ class Observed:
             return self.masks.region.label
         if self.notes is None:
             return None
-        if self.notes.was_still:
-            return FIXED
         return f"{self.notes.tracker}{', approximate' if self.notes.approximate else ''}"
 
     def doubts(self, name: str) -> tuple[tuple[Window, str], ...]:

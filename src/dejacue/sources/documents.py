@@ -193,7 +193,11 @@ def check_schema(schema: object, expected: str) -> None:
         problem, remedy = '"schema" is missing or not text', f'it must be "{expected}"'
         raise InputError(problem, field="schema", value=schema, remedy=remedy)
     if schema != expected:
-        raise InputError(f'is "{schema:.40}", not "{expected}"', field="schema", value=schema)
+        problem = f'is "{schema:.40}", not "{expected}"'
+        if not schema.startswith(expected.rstrip("0123456789")):
+            raise InputError(problem, field="schema", value=schema)
+        problem += ": made by another version of dejacue"
+        raise InputError(problem, field="schema", value=schema, remedy="make it again")
 
 
 def check_keys(keys: Iterable[str], known: Sequence[str]) -> None:

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from dejacue.errors import InputError, in_file, shortened, unknown
 from dejacue.records import Example, History, Vocabulary
-from dejacue.records.history import MEANINGLESS, MINI
 from dejacue.sources.documents import Finite, check_schema, declared, parse_json, read_text, unique
 from dejacue.sources.npz import names_in, read_npz, write_npz
 
@@ -67,7 +66,7 @@ def read_history(path: str | os.PathLike[str]) -> History:
         if {"states", "descriptions", "text_features"} & set(names_in(path)):
             problem = "holds descriptions, so it is a vocabulary"
             raise InputError(problem, field="descriptions", remedy="give a history")
-        history = History(
+        return History(
             _first(arrays, ("features", "visual_features"), name, "a history"),
             arrays.get("frames", arrays.get("frame_indices")),  # type: ignore[arg-type]
             id=_text(arrays, "id", Path(name).name.removesuffix(".npz").removesuffix(".history")),
@@ -75,21 +74,6 @@ def read_history(path: str | os.PathLike[str]) -> History:
             made_with=_made_with(arrays),
             **{column: arrays.get(column) for column in _COLUMNS},
         )
-        return judged(history)
-
-
-def judged(history: History) -> History:
-    """Return the history; add that it has no meaning where ``mini`` made it of other pictures than
-    its own, before that was noted when a history is made."""
-    made_with = history.made_with or {}
-    if MEANINGLESS in made_with or not (history.encoder or "").startswith(MINI):
-        return history
-    from dejacue.sources.encoders.base import UNKNOWN_PICTURES
-    from dejacue.sources.encoders.mini import Mini
-
-    if Mini.knows_pictures(history.features):
-        return history
-    return replace(history, made_with={**made_with, MEANINGLESS: UNKNOWN_PICTURES})
 
 
 def write_history(path: str | os.PathLike[str], history: History) -> Path:

@@ -21,7 +21,7 @@ import numpy as np
 
 from dejacue._version import __version__
 from dejacue.errors import InputError, in_file
-from dejacue.records import Evidence, History, Interval, Note, Timeline, Vocabulary, Window
+from dejacue.records import Evidence, History, Note, Timeline, Vocabulary, Window
 from dejacue.sources.atomic import check_place, write_bytes
 from dejacue.sources.documents import as_json, declared, parse_json, read_json
 from dejacue.sources.files import (
@@ -32,10 +32,10 @@ from dejacue.sources.files import (
     write_vocabulary,
 )
 from dejacue.sources.npz import names_in, read_npz, write_npz
-from dejacue.sources.results import Notes, RetrievalDocument, TimelineDocument, read_notes
+from dejacue.sources.results import Notes, TimelineDocument, read_notes
 
 DOCUMENT = "finding.json"
-KIND, VERSION = "dejacue.finding", 2
+SCHEMA = "dejacue.finding/2"
 PIXELS = ("video", "masks", "objects")  # of how a history was made: what pictures depend on
 SOURCE_KEY, CROP_PREFIX = "made_of", "crop-"
 _EVIDENCE = ("cosines", "centre", "scale", "responses", "frames", "zero")
@@ -72,28 +72,20 @@ class Pictures(NamedTuple):
         return pictures[len(pictures) // 2] if pictures else None
 
 
-class _Common(msgspec.Struct, kw_only=True):
-    """The fields that finding.json has in every version."""
+class _Document(msgspec.Struct):
+    """The fields of finding.json."""
 
     files: dict[str, str]
-    doubts: list[tuple[Window, str]] = []
-    warnings: Notes = ()
-    made: Made = Made()
-
-
-class _Version1(_Common, kw_only=True):
-    retrieval: RetrievalDocument
-
-
-class _Version2(_Common, kw_only=True):
+    made: Made
+    absolute: dict[str, str]  # paths that ``made`` has relative to the folder
+    warnings: Notes
+    doubts: list[tuple[Window, str]]
     timeline: TimelineDocument
-    absolute: dict[str, str] = {}  # paths that ``made`` has relative to the folder
 
 
 class Document(NamedTuple):
-    """finding.json; the timeline has no evidence and, in version 1, no seconds."""
+    """finding.json; the timeline has no evidence."""
 
-    version: int
     files: dict[str, str]
     timeline: Timeline
     doubts: tuple[tuple[Window, str], ...]
@@ -162,7 +154,7 @@ def write_finding(folder: Path, finding: Parts) -> Path:
         remedy = "make it with find instead of locate"
         raise InputError(problem, file=path, field="timeline", remedy=remedy)
     document = {
-        "schema": f"{KIND}/{VERSION}",
+        "schema": SCHEMA,
         "files": files,
         "made": replace(finding.made, **_relative(finding.made, folder)),
         "absolute": {
@@ -177,7 +169,7 @@ def write_finding(folder: Path, finding: Parts) -> Path:
     with in_file(path):
         plain = msgspec.to_builtins(document)
         as_json(plain)  # msgspec writes null for NaN and infinity
-        declared(plain, _Version2)  # what could not be read again
+        declared(plain, _Document)  # what could not be read again
     used: set[str] = set()  # what the finding that is there names
     with contextlib.suppress(InputError):
         used = set(read_document(folder).files.values())
@@ -280,15 +272,6 @@ def read_finding(folder: Path) -> Parts:
             raise InputError(problem, field="files", remedy=remedy)
         columns: dict[str, Any] = {**arrays, "zero": str(arrays["zero"])}
         evidence = Evidence(**{name: columns[name] for name in _EVIDENCE})
-        if document.version < VERSION:
-            timeline = Timeline.of(
-                [_with_times(interval, history) for interval in timeline],
-                vocabulary.states,
-                history_id=history.id,
-                encoder=timeline.encoder,
-                settings=timeline.settings,
-                notes=timeline.notes,
-            )
     pictures, made = read_pictures(files["pictures"]) or Pictures({}, {}), document.made
     return Parts(
         history,
@@ -304,20 +287,6 @@ def read_finding(folder: Path) -> Parts:
 def _words_of(states: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
     """Return state → its descriptions, each once; of a state without any, its name."""
     return {state: list(dict.fromkeys(texts or (state,))) for state, texts in states.items()}
-
-
-def _with_times(interval: Interval, history: History) -> Interval:
-    """Return the interval with the seconds and the frames of the file of its history."""
-    first, last = history.rows_of(interval.window)
-    source = history.to_source(interval.window) if history.sampled else None
-    times, ends = history.times_s, history.ends_s
-    return replace(
-        interval,
-        start_s=None if times is None else float(times[first]),
-        end_s=None if ends is None else float(ends[last]),
-        source_start=None if source is None else source.start,
-        source_end=None if source is None else source.end,
-    )
 
 
 def _is_evidence(arrays: Mapping[str, Any], history: History, vocabulary: Vocabulary) -> bool:
@@ -342,27 +311,7 @@ def read_document(folder: Path) -> Document:
         raise InputError(problem, file=folder, remedy=remedy)
     document = read_json(path)
     with in_file(path):
-        schema = document.get("schema") if isinstance(document, dict) else None
-        kind, _, version = str(schema).partition("/")
-        if kind != KIND or not (version.isascii() and version.isdecimal()):
-            problem = (
-                "is not a finding" if schema is None else f'is "{schema!s:.40}", not a finding'
-            )
-            raise InputError(problem, field="schema", value=schema)
-        if len(version) > 9 or int(version) > VERSION:
-            problem = (
-                f"was written by a newer dejacue (format version {version:.9}; this one reads "
-                f"{VERSION})"
-            )
-            remedy = "update dejacue to read it"
-            raise InputError(problem, field="schema", value=schema, remedy=remedy)
-        common: _Common
-        if int(version) < VERSION:
-            common = first = declared(document, _Version1)
-            timeline, absolute = first.retrieval.timeline(), {}
-        else:
-            common = second = declared(document, _Version2)
-            timeline, absolute = second.timeline.timeline(), second.absolute
-        doubts, warnings = tuple(common.doubts), read_notes(common.warnings)
-        made = _resolved(common.made, folder, absolute)
-        return Document(int(version), common.files, timeline, doubts, warnings, made)
+        read = declared(document, _Document, schema=SCHEMA)
+        made = _resolved(read.made, folder, read.absolute)
+        notes, doubts = read_notes(read.warnings), tuple(read.doubts)
+        return Document(read.files, read.timeline.timeline(), doubts, notes, made)

@@ -2,24 +2,19 @@
 
 docs/files.md describes the formats, docs/formats.md those of other tools. A problem is one sentence
 that names the file and the history or the line.
-
-Earlier versions wrote retrievals (``dejacue.retrieval/1``): a window per description, also where
-the readout had decided per state. Their ``end_s`` was the start of the last frame, which only the
-history can repair, so they become timelines without seconds.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import IO, Annotated, Any, NamedTuple
+from typing import IO, Annotated, Any
 
 import msgspec
 
 from dejacue.errors import InputError, in_file, named, unknown
-from dejacue.method._timelines import STILL
 from dejacue.records import (
     TIMELINE_SCHEMA,
     Diagnostics,
@@ -29,7 +24,7 @@ from dejacue.records import (
     Timeline,
     Window,
 )
-from dejacue.records.interval import KINDS, Kind
+from dejacue.records.interval import KINDS
 from dejacue.records.note import Severity, in_order
 from dejacue.sources.atomic import write_bytes, write_whole
 from dejacue.sources.documents import (
@@ -49,8 +44,6 @@ from dejacue.sources.formats.spans import Marks, Span, stem
 from dejacue.sources.formats.tables import is_table, table_bytes, table_rows
 
 REFERENCES_SCHEMA = "dejacue.references/1"
-RETRIEVAL_SCHEMA = "dejacue.retrieval/1"
-LEVELS = ("description", "state")
 MAX_RESULT_BYTES = 256 << 20
 _REFERENCE_COLUMNS = ("history", "state", "start", "end", "component")
 _TIMELINE_COLUMNS = ("history", "state", "start", "end")
@@ -59,8 +52,8 @@ Ranks = dict[tuple[str, str | None], int]  # the last of each state, or of its d
 Rank = Annotated[int, msgspec.Meta(ge=1)]
 
 
-class SpanDocument(msgspec.Struct):
-    """Frames with a score; a missing score is 0."""
+class IntervalDocument(msgspec.Struct, kw_only=True):
+    """The fields of an Interval, as its ``to_dict`` gives them; a missing score is 0."""
 
     start: FrameNumber
     end: FrameNumber
@@ -69,6 +62,11 @@ class SpanDocument(msgspec.Struct):
     end_s: Finite | None = None
     source_start: FrameNumber | None = None
     source_end: FrameNumber | None = None
+    state: Name
+    description: Name | None = None
+    rank: Rank = 1
+    kind: str | None = None
+    diagnostics: Diagnostics | None = None
 
     def __post_init__(self) -> None:  # msgspec says in which row it fails
         Interval("", self.start, self.end)
@@ -83,19 +81,6 @@ class SpanDocument(msgspec.Struct):
         if self.start_s is not None and self.end_s is not None and self.end_s < self.start_s:
             problem = f"ends at {self.end_s:g} s, before its start at {self.start_s:g} s"
             raise InputError(problem, field="end_s", value=self.end_s)
-
-
-class IntervalDocument(SpanDocument, kw_only=True):
-    """The fields of an Interval, as its ``to_dict`` gives them."""
-
-    state: Name
-    description: Name | None = None
-    rank: Rank = 1
-    kind: str | None = None
-    diagnostics: Diagnostics | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
         if self.kind not in (None, *KINDS):
             raise unknown("kind", self.kind, KINDS)
 
@@ -114,36 +99,29 @@ class NoteDocument(msgspec.Struct):
     text: str
 
 
-Notes = tuple[NoteDocument | str, ...]  # text: of earlier versions
+Notes = tuple[NoteDocument, ...]
 
 
 def read_notes(notes: Notes) -> tuple[Note, ...]:
-    """Return the notes of a document; earlier versions had no severity, and an answer even where
-    all frames look the same."""
-    start, _, _ = STILL.partition(",")
-    return in_order(
-        Note(note, "meaningless" if note.startswith(start) else "information")
-        if isinstance(note, str)
-        else Note(note.text, note.severity)
-        for note in notes
-    )
+    """Return the notes of a document, the most severe first."""
+    return in_order(Note(note.text, note.severity) for note in notes)
 
 
-class _HistoryDocument(msgspec.Struct, kw_only=True):
-    """Holds the fields of a timeline but for its intervals."""
+class TimelineDocument(msgspec.Struct, kw_only=True):
+    """A timeline as its ``to_dict`` gives it; without ``states``, they are those of intervals."""
 
     history: Name
+    intervals: list[IntervalDocument]
+    states: dict[Name, tuple[Name, ...]] | None = None
     settings: dict[str, Any] = {}
     encoder: str | None = None
     notes: Notes = ()
 
-    def _timeline(
-        self, answers: Iterable[_Answer], states: Mapping[str, Sequence[str]] | None = None
-    ) -> Timeline:
-        known, intervals = _intervals_of(answers)
+    def timeline(self) -> Timeline:
+        intervals = [row.interval() for row in self.intervals]
         return Timeline.of(
             intervals,
-            known if states is None else states,
+            _states_of(intervals) if self.states is None else self.states,
             history_id=self.history,
             encoder=self.encoder,
             settings=self.settings,
@@ -151,103 +129,14 @@ class _HistoryDocument(msgspec.Struct, kw_only=True):
         )
 
 
-class TimelineDocument(_HistoryDocument, kw_only=True):
-    """A timeline as its ``to_dict`` gives it; without ``states``, they are those of intervals."""
-
-    intervals: list[IntervalDocument]
-    states: dict[Name, tuple[Name, ...]] | None = None
-
-    def timeline(self) -> Timeline:
-        return self._timeline((_Answer(row.interval()) for row in self.intervals), self.states)
-
-
-class MomentDocument(SpanDocument, kw_only=True):
-    """The answer that a retrieval gave to one description."""
-
-    state: Name
-    description: Name
-    level: str = LEVELS[0]
-    absent: bool = False
-    alternatives: list[SpanDocument] = []
-    diagnostics: Diagnostics | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _check_level(self.level)
-
-    def answers(self, further: Kind) -> list[_Answer]:
-        """Return its window and its alternatives; ``further`` is the kind of the latter."""
-        intervals = [
-            Interval(
-                self.state,
-                row.start,
-                row.end,
-                row.score,
-                rank=rank,
-                kind="answer" if rank == 1 else further,
-                description=self.description,
-                source_start=row.source_start,
-                source_end=row.source_end,
-                diagnostics=self.diagnostics if rank == 1 else None,
-            )
-            for rank, row in enumerate([self, *self.alternatives], start=1)
-        ]
-        return [_Answer(interval, self.level, self.absent) for interval in intervals]
-
-
-class RetrievalDocument(_HistoryDocument, kw_only=True):
-    """Holds what earlier versions wrote instead of a timeline."""
-
-    moments: list[MomentDocument]
-
-    def timeline(self) -> Timeline:
-        recurs = self.settings.get("further_windows") == "occurrences"
-        further: Kind = "occurrence" if recurs else "alternative"
-        return self._timeline(
-            answer for moment in self.moments for answer in moment.answers(further)
-        )
-
-
-class _Answer(NamedTuple):
-    """A window of a description in a file of an earlier version, or of a state in a table."""
-
-    interval: Interval
-    level: str = LEVELS[0]
-    absent: bool = False
-
-
-def _check_level(level: str) -> None:
-    if level not in LEVELS:
-        raise unknown("level", level, LEVELS)
-
-
-def _intervals_of(answers: Iterable[_Answer]) -> tuple[dict[str, tuple[str, ...]], list[Interval]]:
-    """Return states and intervals: one answer for a state whose descriptions all share it."""
-    groups: dict[str, dict[str | None, list[_Answer]]] = {}
-    for answer in answers:
-        texts = groups.setdefault(answer.interval.state, {})
-        texts.setdefault(answer.interval.description, []).append(answer)
-    intervals: list[Interval] = []
-    for texts in groups.values():
-        first, *others = texts.values()
-        shared = all(answer.level == "state" for answer in first)
-        if shared and all(_agree(first, rival) for rival in others):
-            intervals += [replace(row, description=None) for row in _present(first)]
-        else:
-            intervals += [row for rows in texts.values() for row in _present(rows)]
-    states = {
-        state: tuple(text for text in texts if text is not None) for state, texts in groups.items()
-    }
-    return states, intervals
-
-
-def _agree(first: list[_Answer], second: list[_Answer]) -> bool:
-    pairs = ([(row.interval.window, row.level) for row in rows] for rows in (first, second))
-    return next(pairs) == next(pairs) and first[0].absent == second[0].absent
-
-
-def _present(answers: list[_Answer]) -> list[Interval]:
-    return [] if answers[0].absent else [answer.interval for answer in answers]
+def _states_of(intervals: Iterable[Interval]) -> dict[str, tuple[str, ...]]:
+    """Return the states of intervals with their descriptions, in the order of their appearance."""
+    states: dict[str, dict[str, None]] = {}
+    for interval in intervals:
+        texts = states.setdefault(interval.state, {})
+        if interval.description is not None:
+            texts[interval.description] = None
+    return {state: tuple(texts) for state, texts in states.items()}
 
 
 class _References(msgspec.Struct, forbid_unknown_fields=True):
@@ -276,21 +165,9 @@ class _ReferenceRow(msgspec.Struct):
 
 
 class _IntervalRow(IntervalDocument, kw_only=True):
-    """One row of a table; ``level`` and ``absent`` are columns of earlier versions."""
+    """One row of a table."""
 
     history: Name
-    level: str | None = None
-    absent: bool = False
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.level is None:
-            return
-        _check_level(self.level)
-        if self.description is None:
-            remedy = "add it, or remove the level"
-            raise InputError('has a level but no "description"', field="description", remedy=remedy)
-        self.start_s = self.end_s = None  # end_s was the start of the last frame
 
 
 _READ_COLUMNS = (*_IntervalRow.__struct_fields__, "notes")
@@ -384,9 +261,8 @@ def read_timelines(path: str | os.PathLike[str]) -> list[Timeline]:
     CSV    the rows of ``Timeline.to_rows`` under their names, of any number of histories; only
            history, state, start and end must be there
 
-    Files of earlier versions, which hold retrievals, are read without their seconds. A table's
-    diagnostics are not read back. A missing score is read as 0: the evaluation of one window per
-    description does not use it.
+    A table's diagnostics are not read back. A missing score is read as 0: the evaluation of one
+    window per description does not use it.
     """
     name = os.fspath(path)
     with in_file(name):
@@ -396,10 +272,9 @@ def read_timelines(path: str | os.PathLike[str]) -> list[Timeline]:
         if len(documents) == 1 and isinstance(documents[0], list):
             documents = documents[0]
         elif len(documents) == 1 and isinstance(documents[0], dict):
-            key = next((key for key in ("timelines", "retrievals") if key in documents[0]), None)
-            documents = documents if key is None else documents[0][key]
+            documents = documents[0].get("timelines", documents)
             if not isinstance(documents, list):
-                raise InputError(f'"{key}" must be a list', field=key)
+                raise InputError('"timelines" must be a list', field="timelines")
         return list(_check_unique(map(_timeline, documents, _places(documents, "timeline"))))
 
 
@@ -489,17 +364,7 @@ def _timeline(row: Any, where: str) -> Timeline:
         if "histories" in row:
             problem = "has no list of intervals but holds references"
             raise InputError(problem, field="intervals", remedy="give references last")
-        schema = row.get("schema", RETRIEVAL_SCHEMA if "moments" in row else TIMELINE_SCHEMA)
-        if schema == RETRIEVAL_SCHEMA:
-            retrieval, seen = declared(row, RetrievalDocument), set()
-            for at, moment in enumerate(retrieval.moments):
-                key = moment.state, moment.description
-                if key in seen:
-                    problem = f"moments[{at}]: {_quoted(*key)} is given twice"
-                    raise InputError(problem, field=f"moments[{at}]", remedy="keep one")
-                seen.add(key)
-            return retrieval.timeline()
-        check_schema(schema, TIMELINE_SCHEMA)
+        check_schema(row.get("schema", TIMELINE_SCHEMA), TIMELINE_SCHEMA)
         document = declared(row, TimelineDocument)
         ranks: Ranks = {}
         for at, interval in enumerate(document.intervals):
@@ -509,7 +374,7 @@ def _timeline(row: Any, where: str) -> Timeline:
 
 
 def _timelines_from_rows(rows: Cells) -> list[Timeline]:
-    histories: dict[str, list[_Answer]] = {}
+    histories: dict[str, list[Interval]] = {}
     ranks: dict[str, Ranks] = {}
     notes: dict[str, dict[str, None]] = {}  # of history, the text of its cells
     no_answer: dict[str, dict[str, tuple[str, ...]]] = {}
@@ -529,16 +394,13 @@ def _timelines_from_rows(rows: Cells) -> list[Timeline]:
             if isinstance(text, str) and text:
                 notes.setdefault(row.history, {})[text] = None
             _check_rank(row, ranks.setdefault(row.history, {}))
-            histories.setdefault(row.history, []).append(
-                _Answer(row.interval(), row.level or "description", row.absent)
-            )
-    timelines = []
-    for history, answers in histories.items():
-        states, intervals = _intervals_of(answers)
-        timelines.append(
-            Timeline.of(intervals, states, history_id=history, notes=_notes_of(notes, history))
+            histories.setdefault(row.history, []).append(row.interval())
+    return [
+        Timeline.of(
+            intervals, _states_of(intervals), history_id=history, notes=_notes_of(notes, history)
         )
-    return timelines + [
+        for history, intervals in histories.items()
+    ] + [
         Timeline.of((), states, history_id=history, notes=_notes_of(notes, history))
         for history, states in no_answer.items()
         if history not in histories

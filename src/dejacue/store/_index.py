@@ -29,7 +29,7 @@ MAX_COUNT = 1 << 40  # of rows, histories or segments
 WAIT_S = 1.0  # for another writer
 COLUMNS = ("id", "object", "source")  # that ``where`` looks at; other names lie in made_with
 Row = TypeVar("Row", bound=Iterable[object])
-_VERSION_1 = f"""
+_TABLES = f"""
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID;
 CREATE TABLE segments (
     number INTEGER PRIMARY KEY AUTOINCREMENT, rows INTEGER NOT NULL, histories INTEGER NOT NULL
@@ -42,17 +42,13 @@ CREATE TABLE histories (
 );
 CREATE UNIQUE INDEX living ON histories (id) WHERE dead = 0;
 CREATE INDEX places ON histories (segment, slot) WHERE dead = 0;
-PRAGMA application_id = {APPLICATION};
-PRAGMA user_version = 1;
-"""
-# The next writer migrates an older store; readers do without the tables that it lacks.
-_MIGRATIONS = {
-    2: """
 CREATE TABLE thumbnails (
     history INTEGER PRIMARY KEY, checksum INTEGER NOT NULL, jpeg BLOB NOT NULL
-)""",
-    3: "CREATE TABLE failures (id TEXT PRIMARY KEY, source TEXT, what TEXT NOT NULL)",
-}
+);
+CREATE TABLE failures (id TEXT PRIMARY KEY, source TEXT, what TEXT NOT NULL);
+PRAGMA application_id = {APPLICATION};
+PRAGMA user_version = {VERSION};
+"""
 
 
 class Busy(InputError):
@@ -65,8 +61,7 @@ def create(folder: Path, meta: Mapping[str, str]) -> None:
     with sqlite_errors(folder), temporary_folder(folder / NAME) as private:
         index = private / NAME
         with contextlib.closing(sqlite3.connect(index, isolation_level=None)) as connection:
-            connection.executescript(_VERSION_1)
-            _migrate(connection)
+            connection.executescript(_TABLES)
             connection.executemany("INSERT INTO meta VALUES (?, ?)", meta.items())
             connection.execute("PRAGMA journal_mode = WAL")
         name_new(index, folder / NAME)
@@ -84,7 +79,7 @@ def _read_only(folder: Path) -> InputError:
 
 
 def connect(folder: Path, write: bool = False) -> sqlite3.Connection:
-    """Open a new connection; refuse what is no store, or one of a newer version."""
+    """Open a new connection; refuse what is no store, or one of another version."""
     path = folder / NAME
     if folder.is_file():
         raise InputError(
@@ -113,17 +108,17 @@ def connect(folder: Path, write: bool = False) -> sqlite3.Connection:
             )
             if application != APPLICATION:
                 raise InputError("is an SQLite file, but not that of a store", file=path)
-            if version > VERSION:
+            if version != VERSION:
+                problem = f"is a store of version {version}, not {VERSION}: made by another "
                 raise InputError(
-                    f"is a store of version {version}, but this dejacue reads versions up to "
-                    f"{VERSION}",
+                    f"{problem}version of dejacue",
                     file=folder,
                     field="version",
                     value=version,
-                    remedy="update dejacue",
+                    remedy="make it again",
                 )
             # a view in place of a table may have rows without end, and a trigger do anything
-            if version < 1 or not _schema(1) <= _declared(connection) <= _schema(VERSION):
+            if _declared(connection) != _schema():
                 raise sqlite3.DatabaseError("its tables are not those of a store")
             connection.execute("PRAGMA synchronous = FULL")
         except BaseException:
@@ -133,10 +128,9 @@ def connect(folder: Path, write: bool = False) -> sqlite3.Connection:
 
 
 @functools.cache
-def _schema(version: int) -> frozenset[str]:
+def _schema() -> frozenset[str]:
     with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
-        connection.executescript(_VERSION_1)
-        _migrate(connection, version)
+        connection.executescript(_TABLES)
         return _declared(connection)
 
 
@@ -188,25 +182,12 @@ def transaction(folder: Path) -> Iterator[sqlite3.Connection]:
             pass  # it was left by a creator that was killed
         connection.execute("BEGIN IMMEDIATE")
         try:
-            _migrate(connection)
             yield connection
         except BaseException:
             with contextlib.suppress(sqlite3.Error):
                 connection.execute("ROLLBACK")
             raise
         connection.execute("COMMIT")
-
-
-def _migrate(connection: sqlite3.Connection, to: int = VERSION) -> None:
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
-    for later in range(version + 1, to + 1):
-        connection.execute(_MIGRATIONS[later])
-        connection.execute(f"PRAGMA user_version = {later}")
-
-
-def has_table(index: sqlite3.Connection, table: str) -> bool:
-    query = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
-    return index.execute(query, (table,)).fetchone() is not None
 
 
 def meta(index: sqlite3.Connection) -> dict[str, str]:

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from dejacue.errors import InputError, shortened
 from dejacue.records import History
 from dejacue.records.history import COLUMNS, MAX_FRAME
-from dejacue.sources.files import judged
 from dejacue.store._index import REMEDY
 
 ROWS_AT_A_TIME = 1024
@@ -86,7 +85,7 @@ def unpacked(store: Path, entry: PackedHistory, rows: NDArray[Any], encoder: str
     except (ValueError, TypeError):
         raise _damaged(store, entry.id) from None
     made_with = entry.made_with
-    history = History.trusted(
+    return History.trusted(
         features=rows,
         frames=frames,
         run_offsets=offsets,
@@ -96,7 +95,6 @@ def unpacked(store: Path, entry: PackedHistory, rows: NDArray[Any], encoder: str
         frame_interval_s=entry.interval_s,
         made_with=None if made_with is None else read_made_with(store, entry.id, made_with),
     )
-    return judged(history)
 
 
 def _damaged(store: Path, id: object) -> InputError:

@@ -313,7 +313,7 @@ class Store:
             condition, values = index.condition(now, where)
             pictures = "EXISTS (SELECT 1 FROM thumbnails WHERE history = number)"
             query = (
-                f"SELECT {pictures if index.has_table(now, 'thumbnails') else '0'}, made_with, "
+                f"SELECT {pictures}, made_with, "
                 "length, id, object, source, interval_s, NULL, runs, times_s, NULL, NULL "
                 f"FROM histories WHERE {condition} ORDER BY number"
             )
@@ -339,8 +339,6 @@ class Store:
         """Return the small JPEG that was added with a history; None where there is none."""
         number = self._known_entry("number", id)
         with index.sqlite_errors(self.path):
-            if not index.has_table(self._reader, "thumbnails"):
-                return None
             query = "SELECT jpeg FROM thumbnails WHERE history = ?"
             row = self._reader.execute(query, number).fetchone()
             if row is not None and not isinstance(row[0], bytes):
@@ -350,8 +348,6 @@ class Store:
     def failures(self) -> list[Failure]:
         """Return what ``ingest`` could not add, and why; until it is added."""
         with index.snapshot(self.path) as now:
-            if not index.has_table(now, "failures"):
-                return []
             query = "SELECT id, what, source FROM failures ORDER BY rowid"
             rows = (index.check_texts(row, optional=1) for row in now.execute(query))
             return [Failure(id, source, what) for id, what, source in rows]
@@ -603,15 +599,14 @@ class Store:
             for done, (number, rows, histories) in enumerate(segments):
                 problems += self._verify_segment(now, number, rows, histories)
                 progress("verify", done + 1, len(segments))
-            if index.has_table(now, "thumbnails"):
-                query = (
-                    "SELECT id, thumbnails.checksum, jpeg FROM thumbnails "
-                    "JOIN histories ON number = history WHERE dead = 0 ORDER BY number"
-                )
-                what = f"its thumbnail has changed since it was written; {index.REMEDY}"
-                for id, expected, jpeg in now.execute(query):
-                    if not isinstance(jpeg, bytes) or zlib.crc32(jpeg) != expected:
-                        problems.append(Damage(id, index.NAME, what))
+            query = (
+                "SELECT id, thumbnails.checksum, jpeg FROM thumbnails "
+                "JOIN histories ON number = history WHERE dead = 0 ORDER BY number"
+            )
+            what = f"its thumbnail has changed since it was written; {index.REMEDY}"
+            for id, expected, jpeg in now.execute(query):
+                if not isinstance(jpeg, bytes) or zlib.crc32(jpeg) != expected:
+                    problems.append(Damage(id, index.NAME, what))
         return problems
 
     def _verify_segment(

@@ -15,7 +15,7 @@ from dejacue.pipeline import Finding
 from dejacue.progress import Progress
 from dejacue.records import Interval, Reference, Timeline, Window
 from dejacue.records.note import in_order
-from dejacue.sources.findings import VERSION, Made, read_document
+from dejacue.sources.findings import Made, read_document
 from dejacue.sources.npz import read_npz
 from dejacue.sources.results import read_references
 from dejacue.studio.models import Json, StudioDep
@@ -81,8 +81,6 @@ def _read(folder: Path) -> tuple[Timeline, Made, Json] | str:
     try:
         document = read_document(folder)
         timeline = document.timeline
-        if document.version < VERSION:  # the history knows seconds and frames of the file
-            timeline = Finding.read(folder).timeline
         words = read_npz(folder / document.files.get("vocabulary", ""), ("object",))
     except (InputError, OSError) as error:
         return str(error).replace(f"{folder}/", "")

@@ -357,7 +357,6 @@ def _document(studio: Studio, job: BackgroundTask) -> Json:
         warnings = [
             {**note, "text": studio.workspace.as_ids(note["text"])}
             for note in job.result["warnings"]
-            if isinstance(note, dict)  # in a file of an earlier version it is a text
         ]
         document["result"] = {**job.result, "warnings": warnings}
     return document

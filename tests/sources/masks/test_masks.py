@@ -735,7 +735,7 @@ def test_a_broken_coco_file_is_named(tmp_path, change, error):
         "",
         "3",
         "[]",
-        '{"schema": "dejacue.retrieval/1"}',
+        '{"schema": "dejacue.timeline/1"}',
         '[{"frame": 0, "id": 1, "bbox": [NaN, 0, 1, 1]}]',
     ],
 )

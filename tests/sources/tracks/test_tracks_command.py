@@ -327,12 +327,6 @@ def test_masks_of_a_tracker_that_calls_them_approximate_are_called_so(tmp_path, 
     assert notes.objects[1].presence == (1.0,) * 24
 
 
-def test_the_former_tracker_box_is_refused_with_what_replaces_it(folder, tmp_path, refusal) -> None:
-    sentence = refusal(folder, "--box", text(1, 0), "--tracker", "box", "-o", tmp_path / "masks")
-    assert "is fixed" in sentence
-    assert not list(tmp_path.iterdir())
-
-
 # Tracked, then found
 
 

@@ -1,26 +1,20 @@
-"""Which tracker is taken, and what is left of the tracker "box" of earlier versions."""
+"""Which tracker is taken."""
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 
-import numpy as np
 import pytest
 from helpers.errors import refused
-from helpers.films import ColourRows
-from helpers.still_tracker import Still
-from PIL import Image
 
-import dejacue
 from dejacue import load_tracker
 from dejacue.errors import MissingExtra, extra
-from dejacue.sources.tracks import Prompt, TrackRequest, default_tracker, read_notes, write_track
+from dejacue.sources.tracks import default_tracker
 
 
 def test_trackers_have_names() -> None:
-    for name in ("sma2", "box:x", "light", "other:folder"):
+    for name in ("sma2", "box", "light", "other:folder"):
         with refused(field="tracker", value=name):
             load_tracker(name)
 
@@ -53,30 +47,3 @@ def test_the_default_is_known_without_heavy_imports() -> None:
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout.strip() == "set()"
-
-
-def test_a_box_that_stays_is_no_tracker_and_the_error_names_the_fixed_region() -> None:
-    with refused(field="tracker", value="box") as caught:
-        load_tracker("box")
-    assert "fixed" in caught.value.remedy
-
-
-def test_masks_of_the_former_tracker_box_are_read_as_a_fixed_region(tmp_path) -> None:
-    frames = tmp_path / "frames"
-    frames.mkdir()
-    for at in range(6):
-        Image.fromarray(np.full((30, 40, 3), 40 * at, np.uint8)).save(frames / f"{at}.png")
-    masks = tmp_path / "masks"
-    write_track(masks, TrackRequest.of(frames, Prompt(0, box=(3, 4, 9, 12)), Still()))
-    assert read_notes(masks).presence_of()
-    text = (masks / "track.json").read_text()
-    changed = text.replace('"still"', '"box"').replace('"doubts":[]', '"doubts":[["lost",2,3,"x"]]')
-    json.loads(changed)
-    (masks / "track.json").write_text(changed)
-    notes = read_notes(masks)
-    assert (notes.tracker, notes.presence_of(), notes.doubts_of()) == ("box", {}, [])
-    examples, encoder = {"early": [0], "late": [5]}, ColourRows()
-    finding = dejacue.find(frames, examples=examples, masks=masks, encoder=encoder)
-    assert (finding.made.tracker, finding.doubts) == ("fixed region", ())
-    assert finding.history.presence is None
-    assert any("the box stays in place" in warning for warning in finding.warnings)

@@ -145,7 +145,7 @@ def _kind_of(text: str) -> str | None:
     """Return the name of the format that a text is in, by its root or its keys."""
     if text.lstrip().startswith("<"):
         return next((kind for root, kind in _XML_ROOTS.items() if f"<{root}" in text[:4096]), None)
-    if any(f'"{key}"' in text for key in ("histories", "intervals", "moments")):  # ours
+    if any(f'"{key}"' in text for key in ("histories", "intervals")):  # ours
         return None
     try:
         documents = parse_documents(text)

@@ -86,12 +86,6 @@ class TrackNotes(
             raise ValueError("frames, times_s, names and presence differ in length")
 
     @property
-    def was_still(self) -> bool:
-        """Return whether nothing was followed: earlier versions wrote a box that stayed where it
-        was as masks, and called it a tracker that is always sure."""
-        return self.tracker == "box"
-
-    @property
     def seen_lineages(self) -> Lineages:
         """Return the lineages of ids that are in the masks."""
         seen = {
@@ -120,7 +114,7 @@ class TrackNotes(
     def presence_of(self, objects: Iterable[int] | None = None) -> dict[int, float]:
         """Return, by frame of the file, the presence of the surest of these objects (None: all)."""
         presence: dict[int, float] = {}
-        for id in () if self.was_still else objects or self.objects:
+        for id in objects or self.objects:
             if id in self.objects:
                 for frame, value in zip(self.frames, self.objects[id].presence, strict=True):
                     if value is not None:
@@ -129,7 +123,7 @@ class TrackNotes(
 
     def doubts_of(self, objects: Iterable[int] | None = None) -> list[tuple[int, Doubt]]:
         """Return (object, doubt) of these objects (None: all), in the order of frames."""
-        chosen = [id for id in objects or self.objects if id in self.objects and not self.was_still]
+        chosen = [id for id in objects or self.objects if id in self.objects]
         doubts = [(id, doubt) for id in chosen for doubt in self.objects[id].doubts]
         return sorted(doubts, key=lambda item: (item[1].first, item[0]))
 
@@ -172,7 +166,7 @@ def read_notes(masks: str | os.PathLike[str]) -> TrackNotes | None:
             dec_hook=lambda _, mask: decode_rle(mask),  # that of a prompt, kept as run lengths
         )
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        problem = f"was not written by dejacue track ({first_line(error)})"
+        problem = f"was not written by this version of dejacue ({first_line(error)})"
         raise InputError(problem, file=path, remedy="remove it, or track again") from None
 
 

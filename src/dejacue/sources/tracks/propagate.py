@@ -532,11 +532,6 @@ def check_tracker(name: str) -> None:
     """Refuse a name that no tracker has; load nothing."""
     if name in TRACKERS or name.partition(":")[0] in ("sam2", *sam2.REPOSITORIES):
         return
-    if name == "box":  # of earlier versions
-        problem = "there is no tracker box any more: a box that stays where it is was never tracked"
-        raise InputError(
-            problem, field="tracker", value=name, remedy="give the box, and say that it is fixed"
-        )
     raise unknown("tracker", name, ["sam2", *sam2.REPOSITORIES, "sam2:FOLDER", *TRACKERS])
 
 

@@ -45,9 +45,9 @@ export function Show({ id, words, film, act, questions, inside, problem }) {
 }
 
 export const FIXED = "fixed region";
-export const STILL = ["box", FIXED, "boxes drawn by a person", "the whole picture"];  // nothing was followed
+export const STILL = [FIXED, "boxes drawn by a person", "the whole picture"];  // nothing was followed
 
-// tracker: which followed the object ("box, approximate"); nothing where its masks were given
+// tracker: which followed the object ("mine, approximate"); nothing where its masks were given
 export function Doubts({ doubts, film, correct, tracker }) {
   const [name, approximate] = tracker?.split(", ") ?? [];
   const none = STILL.includes(name) ? `No tracker followed the object (${name}), so there are no doubts to list.`

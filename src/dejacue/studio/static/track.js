@@ -36,7 +36,7 @@ export function Track({ id: video, of: finding = null, about, jobs, again }) {
   return html`<${Pick} video=${media.video} info=${info.value} about=${about} jobs=${jobs} refresh=${again} />`;
 }
 
-// "box, approximate" of earlier versions and boxes that a person has drawn: nothing is followed
+// boxes that a person has drawn: nothing is followed
 const trackerOf = (info) => {
   const name = info?.tracker?.split(",")[0] || "";
   return STILL.includes(name) ? FIXED : name;
