@@ -89,8 +89,8 @@ def main() -> None:
                     times = [
                         [cpu_s(way(path, stride)) for way in ways] for _ in range(options.rounds)
                     ]
-                    whole, sparse = map(min, zip(*times, strict=True))
-                    cells.append(f"{whole / sparse:.1f}×")
+                    whole, seeking = map(min, zip(*times, strict=True))
+                    cells.append(f"{whole / seeking:.1f}×")
                 lines.append(f"| {name}, a key frame every {keys} | {' | '.join(cells)} |")
                 print(lines[-1], flush=True)
     print("", *lines, sep="\n")

@@ -28,12 +28,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError, brief, lacks_memory
+from dejacue.sources._packets import PacketReader, Stamp, Untrusted
 from dejacue.sources._sampling import Choose, Picture, Sampling, Unreadable
-from dejacue.sources._sparse import ShownPackets, SparseDecoder, Undecidable
 from dejacue.sources.sizes import check_size
 
 PLANAR_FORMATS = ("yuv420p", "yuvj420p")  # a part of a frame is a part of each plane
 GROUP_PIXELS = 64  # converted together, or a multiple of it
+MIN_SKIPPED = 4  # frames in a row: to decode fewer is as quick as to seek
 MAX_REORDERED_FRAMES = 16  # that a decoder of any codec keeps back
 MAX_PLAYLIST_BYTES = 1 << 20
 _LISTED = re.compile(r"^(?!#)(.+)$", re.MULTILINE)
@@ -114,33 +115,48 @@ class Container:
         return sampling.expected(count, self.rate) if count else None
 
     def chosen(
-        self, choose: Choose, report: Callable[[str], None]
+        self, choose: Choose, report: Callable[[str], None], gap: float = math.inf
     ) -> Generator[tuple[int, int, Picture]]:
-        """Yield some frames, decoding no more than they need; all, where packets do not tell."""
+        """Yield some frames, of which about so many are left out in a row: seek past them, or
+        decode all, where packets do not tell them."""
+        import av
+
         last = -1
-        try:
-            for item in self._sparse(choose, report):
-                last = item[1]
-                yield item
-            return
-        except Undecidable:
-            pass
+        if gap > MIN_SKIPPED:
+            with suppress(Untrusted, av.FFmpegError):
+                for item in self._seeking(choose, report):
+                    last = item[1]
+                    yield item
+                return
         with closing(self.pictures(report)) as pictures:
             yield from (item for item in choose(pictures) if item[1] > last)
 
-    def _sparse(
+    def _seeking(
         self, choose: Choose, report: Callable[[str], None]
     ) -> Generator[tuple[int, int, Picture]]:
-        with self.opened() as container:
-            stream = video_stream(container, self.number)
-            stream.thread_type = "AUTO"
-            if self._threads is not None:
-                stream.codec_context.thread_count = self._threads
-            end = StreamEnd(container, stream)
-            decoder = SparseDecoder(container, stream, end, DisplayConverter())
-            yield from decoder.pictures(choose)
-            if decoder.reached_end and (shortfall := end.shortfall()):
+        with self.opened() as ahead, self.opened() as container:
+            stream = video_stream(ahead, self.number)
+            end, ended = StreamEnd(ahead, stream), False
+
+            def stamps() -> Iterator[Stamp]:
+                nonlocal ended
+                yield from PacketReader(ahead, stream).stamps(end)
+                ended = True
+
+            seeker, converter = _Seeker(container, self._stream(container)), DisplayConverter()
+            for index, ordinal, time_s, frame in seeker.frames(choose(stamps())):
+                yield index, ordinal, _picture(time_s, frame, converter)
+                del frame  # while the next is decoded, the taker has it
+            if ended and (shortfall := end.shortfall()):
                 report(shortfall)
+
+    def _stream(self, container: Any, threads: str = "AUTO") -> Any:
+        """Return the stream, to be decoded by so many threads."""
+        stream = video_stream(container, self.number)
+        stream.thread_type = threads
+        if self._threads is not None:
+            stream.codec_context.thread_count = self._threads
+        return stream
 
     def pictures(self, report: Callable[[str], None]) -> Generator[Picture]:
         """Yield all frames in order; one that cannot be decoded keeps its place."""
@@ -164,12 +180,9 @@ class Container:
         import av
 
         with self.opened() as container:
-            stream = video_stream(container, self.number)
-            stream.thread_type = threads
-            if self._threads is not None:
-                stream.codec_context.thread_count = self._threads
+            stream = self._stream(container, threads)
             end = StreamEnd(container, stream)
-            timestamps = _Timestamps(ShownPackets(container, stream) if expecting else None)
+            timestamps = _Timestamps(PacketReader(container, stream) if expecting else None)
             converter = DisplayConverter()
             for packet in end.packets():
                 timestamps.feed(packet)
@@ -185,12 +198,7 @@ class Container:
                         if threads != "SLICE":
                             raise _Damage
                         yield Picture(end.time_s(missing), None, _lost)
-                    yield Picture(
-                        end.time_s(frame.pts),
-                        None,
-                        partial(converter.rgb, frame),
-                        partial(converter.late, frame),
-                    )
+                    yield _picture(end.time_s(frame.pts), frame, converter)
             if timestamps.waiting and threads != "SLICE":
                 raise _Damage  # an error at the very end is swallowed, and its neighbours with it
             for missing in timestamps.missing_at_end():
@@ -215,6 +223,78 @@ class Container:
             container.close()
             raise InputError("is text, not a video")
         return container
+
+
+class _Seeker:
+    """Decodes frames by their stamps: on from the last one, or from a start behind it."""
+
+    def __init__(self, container: Any, stream: Any) -> None:
+        self._container, self._stream = container, stream
+        stream.codec_context.options = {"err_detect": "explode"}  # in order, it is concealed
+        self._packets: Iterator[Any] = iter(())
+        self._fed: set[int] = set()  # stamps of packets whose frames have not come out
+        self._decoded: deque[Any] = deque()
+        self._start = self._next = 0  # where decoding began, and the ordinal of the next frame
+
+    def frames(
+        self, chosen: Iterator[tuple[int, int, Stamp]]
+    ) -> Iterator[tuple[int, int, float | None, Any]]:
+        """Yield index, ordinal, time and frame of each that is chosen."""
+        last: float = -math.inf
+        for item, following in itertools.pairwise(itertools.chain(chosen, (None,))):
+            assert item is not None
+            index, ordinal, stamp = item
+            if _skipped(last, ordinal, stamp) > MIN_SKIPPED:
+                self._seek(stamp.start, ordinal - stamp.since)
+            is_last = following is None or _skipped(ordinal, *following[1:]) > MIN_SKIPPED
+            yield index, ordinal, stamp.time_s, self._frame(ordinal, stamp.pts, is_last)
+            last = ordinal
+
+    def _seek(self, start: int, ordinal: int) -> None:
+        if ordinal:
+            self._container.seek(start, stream=self._stream)
+        self._packets = self._container.demux(self._stream)
+        first = next(self._packets, None)
+        if first is None or first.pts != start:
+            raise Untrusted("seeking leads elsewhere")
+        self._packets = itertools.chain((first,), self._packets)
+        self._fed.clear()
+        self._decoded.clear()
+        self._start, self._next = start, ordinal
+
+    def _frame(self, ordinal: int, pts: int, is_last: bool) -> Any:
+        """Return a frame; of the last one before a seek, decode no packet behind it."""
+        ended = False
+        while True:
+            while self._decoded:
+                frame = self._decoded.popleft()
+                self._fed.discard(frame.pts)
+                if frame.pts is None or frame.is_corrupt:
+                    raise Untrusted("a frame is damaged")
+                if frame.pts < self._start:
+                    continue  # it is shown before the start, but stored behind it
+                if any(at < frame.pts for at in self._fed):
+                    raise Untrusted("a packet gave no frame, or too late")
+                self._next += 1
+                if frame.pts >= pts:
+                    if (frame.pts, self._next - 1) != (pts, ordinal):
+                        raise Untrusted("other frames come out than its packets tell")
+                    return frame
+            if ended:
+                raise Untrusted("a packet gave no frame")
+            # frames that are shown before it may be stored behind it
+            enough = is_last and self._next + sum(at <= pts for at in self._fed) > ordinal
+            packet = None if enough else next(self._packets, None)
+            if packet is None or not packet.size:
+                ended = True
+            elif packet.pts >= self._start and not packet.is_discard:
+                self._fed.add(packet.pts)
+            self._decoded.extend(self._stream.decode(packet))
+
+
+def _skipped(last: float, ordinal: int, stamp: Stamp) -> float:
+    """Return how many frames between two need not be decoded."""
+    return ordinal - stamp.since - last - 1
 
 
 def _check_ends(path: Path, in_playlist: bool = False) -> None:
@@ -247,7 +327,7 @@ class _Timestamps:
     an error on, to the next key frame.
     """
 
-    def __init__(self, packets: ShownPackets | None) -> None:
+    def __init__(self, packets: PacketReader | None) -> None:
         self.waiting: list[tuple[int, bool]] = []  # and whether it must come out
         self._packets = packets
         self._latest = -math.inf  # of those that came out; stamps below it go back
@@ -384,6 +464,10 @@ def _size(stream: Any) -> tuple[int, int]:
 
 def _listed(streams: list[Any]) -> str:
     return ", ".join("{} ({} × {})".format(stream.index, *_size(stream)) for stream in streams)
+
+
+def _picture(time_s: float | None, frame: Any, converter: DisplayConverter) -> Picture:
+    return Picture(time_s, None, partial(converter.rgb, frame), partial(converter.late, frame))
 
 
 def _lost() -> NDArray[np.uint8]:

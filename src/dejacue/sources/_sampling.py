@@ -113,11 +113,6 @@ class Sampling:
     def needs_times(self) -> bool:
         return (self.start_s, self.end_s, self.fps) != (None, None, None)
 
-    @property
-    def takes_all(self) -> bool:
-        """Return whether no frame is left out, but for those behind the end."""
-        return (self.start or 0, self.start_s or 0, self.stride, self.fps) == (0, 0, 1, None)
-
     def select(self, pictures: Iterable[T]) -> Iterator[tuple[int, T]]:
         """Yield the ordinal and the picture of each frame taken; read no further than needed."""
         chosen = self._range(pictures)

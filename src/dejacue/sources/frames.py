@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from dejacue.errors import InputError, in_file
 from dejacue.sources._containers import Container, DisplayConverter, video_stream
+from dejacue.sources._packets import STAMPED_FORMATS
 from dejacue.sources._sampling import Unreadable
-from dejacue.sources._sparse import STAMPED_FORMATS
 from dejacue.sources.images import images_in, is_image, read_rgb
 
 HIDING_CODECS = ("vp8",)  # codecs whose packets may show nothing

@@ -194,11 +194,20 @@ class Video:
             taken = index
             yield index, *item
 
+    def _longest_gap(self, indices: Sequence[int] | None) -> float:
+        """Return about how many frames of the source are left out in a row."""
+        sampling, rate = self._sampling, self.rate or 0.0
+        before = max(sampling.start or 0, (sampling.start_s or 0) * rate)
+        stride = self.step * (rate / sampling.fps if sampling.fps else sampling.stride)
+        if indices is None:
+            return max(before, stride - 1)
+        steps = (b - a for a, b in itertools.pairwise((-1, *indices)))
+        return before + max(steps) * stride - 1
+
     def _pictures(self, indices: Sequence[int] | None) -> Generator[tuple[int, int, Picture]]:
         choose = partial(self._chosen, indices)
-        everything = indices is None and self.step == 1 and self._sampling.takes_all
-        if isinstance(self._source, Container) and not everything:
-            yield from self._source.chosen(choose, self._report)
+        if isinstance(self._source, Container):
+            yield from self._source.chosen(choose, self._report, self._longest_gap(indices))
         else:
             with closing(self._source.pictures(self._report)) as pictures:
                 yield from choose(pictures)
