@@ -107,7 +107,7 @@ def load(root: Path, requests: int, clients: int) -> Load:
         ("/api/workspace", None),
         ("/api/findings/cup/read", {"examples": [{"state": "full", "start": 3, "end": 5}]}),
         ("/api/findings/cup/outline/{n}", None),
-        ("/api/corpus", None),
+        ("/api/findings", None),
         ("/api/jobs", None),
         ("/api/videos/scene/scene.mp4/times", None),
         ("/api/videos/scene/scene.mp4/file", None),
@@ -177,7 +177,7 @@ def segments(root: Path, finding: str) -> tuple[float, float]:
 
 def browsing(root: Path, rounds: int) -> float:
     """Return CPU ms of the server for a round of what a page asks as a person looks around."""
-    paths = ("workspace", "corpus", "findings/cup/info", "findings/cup/outline/3")
+    paths = ("workspace", "findings", "findings/cup/info", "findings/cup/outline/3")
     with served(root) as server:
         connection = server.connect()
         for path in paths:  # what is read once is read now

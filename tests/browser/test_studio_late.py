@@ -88,8 +88,8 @@ def test_a_form_for_tracking_is_there_again_after_a_look_at_another_view(slow, s
     stage = page.locator(".stage").bounding_box()
     user.drag((stage["x"] + 90, stage["y"] + 90), (stage["x"] + 300, stage["y"] + 300))
     page.locator(".marks li").wait_for()
-    page.get_by_role("link", name="Corpus").click()
-    page.locator("td .bars").first.wait_for()
+    page.get_by_role("link", name="Workspace").click()
+    page.locator(".card .bars").first.wait_for()
     page.evaluate("location.hash = '#/track/scene%2Fscene.mp4'")
     user.shows(0)
     assert page.get_by_label("Tracker").input_value() == "fixed region"

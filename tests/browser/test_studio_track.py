@@ -306,8 +306,8 @@ def test_the_finding_of_the_workspace_itself_is_followed_again(workspace, desk) 
         user.page.get_by_role("button", name="Open").click()
         user.until("() => document.querySelectorAll('.tl-windows button').length >= 3")
         assert Finding.read(workspace / "cup").made.tracker == "fixed region"
-        user.open("#/corpus")
-        user.page.get_by_role("link", name="cup", exact=True).wait_for()  # as its folder
+        user.open()
+        user.page.locator(".card b", has_text="cup").wait_for()  # it is called as its folder is
         user.page.context.close()
 
 

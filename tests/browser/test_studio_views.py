@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from fractions import Fraction
 
 import av
@@ -15,7 +14,6 @@ VIEWS = {
     "workspace": ("", ".cards img"),
     "finding": ("#/finding/cup", ".tl-windows button"),
     "track": ("#/track/scene%2Fscene.mp4", ".tl-plot"),
-    "corpus": ("#/corpus", "td .bars"),
     "jobs": ("#/jobs", ".empty"),
     "apply": ("#/apply/cup", ".note"),
 }
@@ -101,41 +99,6 @@ def test_a_job_that_fails_says_why(address, desk, workspace) -> None:
     assert not (workspace / "scene" / "finding.json").exists()
     assert [error for error in user.errors if "400" not in error] == []
     user.errors.clear()
-
-
-def test_the_corpus_is_filtered_measured_and_opened(address, desk) -> None:
-    user = desk(address)
-    user.open("#/corpus")
-    there(user, "td .bars")
-    user.page.get_by_label("filter").fill("nothing like it")
-    user.page.get_by_text("No finding matches these words").wait_for()
-    user.page.get_by_label("filter").fill("cup")
-    there(user, "td .bars")
-    user.page.get_by_role("button", name="Measure against references").click()
-    user.page.get_by_text("1 history with references").wait_for()
-    numbers = user.page.locator("section td.number").all_inner_texts()
-    assert len(numbers) == 3
-    assert all(0 <= float(text.split()[0]) <= 100 for text in numbers)
-    assert "nothing to resample for an interval" in user.page.locator("caption").inner_text()
-    user.page.get_by_role("link", name="cup", exact=True).click()
-    there(user, ".tl-windows button")
-
-
-@pytest.mark.long
-def test_what_is_measured_over_two_sources_has_intervals(address, desk, workspace) -> None:
-    for folder in ("cup", "scene"):
-        shutil.copytree(workspace / folder, workspace / "other" / folder)
-    document = workspace / "other" / "cup" / "finding.json"
-    written = document.read_text().replace(f"{workspace}/scene", f"{workspace}/other/scene")
-    document.write_text(written)
-    user = desk(address)
-    user.open("#/corpus")
-    user.page.get_by_role("button", name="Measure against references").click()
-    user.page.get_by_text("95 % intervals, components resampled").wait_for()
-    for text in user.page.locator("section td.number").all_inner_texts():
-        mean, low, dash, high = text.split()
-        assert dash == "–"
-        assert float(low) <= float(mean) <= float(high)
 
 
 @pytest.mark.long
@@ -257,7 +220,7 @@ def test_a_hundred_findings_are_searched_and_sorted_below_the_videos(address, de
         }
         for n in range(100)
     ]
-    user.page.route("**/api/corpus", lambda route: route.fulfill(json={"rows": rows}))
+    user.page.route("**/api/findings", lambda route: route.fulfill(json=rows))
 
     def listed(route) -> None:
         answer = route.fetch()

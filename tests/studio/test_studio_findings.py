@@ -1,4 +1,4 @@
-"""The studio's findings, words, videos, corpus and uploads, as a script requests them."""
+"""The studio's findings, words, videos and uploads, as a script requests them."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_a_folder_of_images_is_a_video_and_masks_are_not(studio, client) -> None
 
 def test_a_finding_of_the_workspace_itself_has_an_id(studio) -> None:
     inner = client_of(studio_of(studio.workspace.root / "cup"))
-    assert inner.get("/api/findings").json() == [{"id": "finding.json"}]
+    assert [row["id"] for row in inner.get("/api/findings").json()] == ["finding.json"]
     assert inner.get("/api/findings/finding.json/scene").status_code == 200
 
 
@@ -195,7 +195,7 @@ def test_what_was_read_is_written_as_a_finding(studio, client) -> None:
     assert answer.status_code == 200
     saved = Finding.read(studio.workspace.root / "saved" / "again")
     assert {s: list(t) for s, t in saved.vocabulary.states.items()} == words
-    assert client.get("/api/findings").json() == [{"id": "cup"}, {"id": "saved/again"}]
+    assert [row["id"] for row in client.get("/api/findings").json()] == ["cup", "saved/again"]
     assert windows(answer.json()) == windows(saved.scene(thumbnails=()))
     marks = [{"state": "full", "start": 2, "end": 6}]
     assert client.put("/api/findings/cup", json={"examples": marks}).status_code == 200
@@ -372,7 +372,7 @@ def test_a_damaged_finding_is_a_sentence_and_others_are_listed(studio, client) -
     answer = client.get("/api/findings/broken/scene")
     assert answer.status_code == 400
     assert answer.json()["detail"].startswith("broken/finding.json: not valid JSON")
-    rows = {row["id"]: row for row in client.get("/api/corpus").json()["rows"]}
+    rows = {row["id"]: row for row in client.get("/api/findings").json()}
     assert rows["broken"]["problem"].startswith("finding.json: not valid JSON")
     assert rows["cup"]["problem"] is None
 
@@ -586,29 +586,17 @@ def test_the_metadata_of_a_video_is_nowhere_markup(studio, client) -> None:
         assert inside_json or "<img src=x" not in exported.text
 
 
-def test_the_corpus_is_a_table_with_what_each_finding_is_worth(studio, client) -> None:
-    table = client.get("/api/corpus").json()
-    (row,) = table["rows"]
-    assert (row["id"], row["history"], row["object"], row["readout"]) == (
-        "cup",
-        "scene",
-        "cup",
-        "contrast",
-    )
-    truth = read_references(studio.workspace.root / "scene" / "references.json")[0].states
+def test_findings_are_listed_with_their_answers(studio, client) -> None:
+    (row,) = client.get("/api/findings").json()
     finding = Finding.read(studio.workspace.root / "cup")
+    assert (row["id"], row["object"], row["problem"]) == ("cup", "cup", None)
+    assert (row["encoder"], row["doubts"]) == (finding.history.encoder, len(finding.doubts))
     assert row["states"] == list(finding.timeline.states)
-    assert [interval["state"] for interval in row["intervals"]] == row["states"]
-    for state, document in zip(row["states"], row["intervals"], strict=True):
-        interval = finding[state][0]
-        best = max(interval.window.iou(window) for window in truth[state])
-        assert document == interval.to_dict() | {"tiou": pytest.approx(best)}
-    assert client.get("/api/corpus", params={"filter": "CUP half"}).json()["count"] == 1
-    assert client.get("/api/corpus", params={"filter": "cup house"}).json()["count"] == 0
+    assert row["intervals"] == [finding[state][0].to_dict() for state in row["states"]]
 
 
-def test_a_state_that_is_not_found_has_no_interval_and_counts_as_zero(studio, client) -> None:
-    (before,) = client.get("/api/corpus").json()["rows"]
+def test_a_state_that_is_not_found_has_no_interval(studio, client) -> None:
+    (before,) = client.get("/api/findings").json()
     document = studio.workspace.root / "cup" / "finding.json"
     written = json.loads(document.read_text())
 
@@ -617,11 +605,9 @@ def test_a_state_that_is_not_found_has_no_interval_and_counts_as_zero(studio, cl
 
     written["timeline"]["intervals"] = without_full(written["timeline"]["intervals"])
     document.write_text(json.dumps(written))
-    (row,) = client.get("/api/corpus").json()["rows"]
+    (row,) = client.get("/api/findings").json()
     assert row["states"] == before["states"]
     assert row["intervals"] == without_full(before["intervals"])
-    overlaps = [interval["tiou"] for interval in row["intervals"]]
-    assert row["tiou"] == pytest.approx(sum(overlaps) / (len(overlaps) + 1))
     rows = client.get("/api/findings/cup/scene").json()["rows"]
     assert [row["state"] for row in rows if not row["windows"]] == ["full"]
 
@@ -634,12 +620,8 @@ def test_references_of_the_finding_win_and_the_file_is_named(studio, client) -> 
     studio.workspace.changed()
     scene = client.get("/api/findings/cup/scene").json()
     assert scene["references"] == states
-    texts = [note["text"] for note in scene["notes"]]
     expected = "the references are those of cup/truth.json; not taken: scene/references.json"
-    assert expected in texts
-    (row,) = client.get("/api/corpus").json()["rows"]
-    assert row["references"] == "cup/truth.json"
-    assert expected in [note["text"] for note in row["notes"]]
+    assert expected in [note["text"] for note in scene["notes"]]
 
 
 def test_a_note_is_said_once(studio, client) -> None:
@@ -648,32 +630,8 @@ def test_a_note_is_said_once(studio, client) -> None:
     note = {"severity": "information", "text": "the masks were made by hand"}
     written["warnings"] = written["timeline"]["notes"] = [note]
     document.write_text(json.dumps(written))
-    (row,) = client.get("/api/corpus").json()["rows"]
+    (row,) = client.get("/api/findings").json()
     assert row["notes"] == [note]
-
-
-def test_the_corpus_of_a_sampled_history_counts_frames_of_the_file(studio, client) -> None:
-    root, scene = studio.workspace.root, studio.workspace.root / "scene"
-    find(
-        scene / "scene.mp4",
-        scene / "vocabulary.yaml",
-        masks=scene / "Annotations",
-        objects=[1],
-        encoder="mini",
-        stride=2,
-        folder=root / "half",
-    )
-
-    def row_of_half() -> dict:
-        rows = client.get("/api/corpus").json()["rows"]
-        return next(row for row in rows if row["id"] == "half")
-
-    row = row_of_half()
-    truth = read_references(scene / "references.json")[0].states
-    (full,) = (interval for interval in row["intervals"] if interval["state"] == "full")
-    start, end = 2 * full["start"], 2 * full["end"]
-    assert (full["source_start"], full["source_end"]) == (start, end)
-    assert full["tiou"] == pytest.approx(max(Window(start, end).iou(w) for w in truth["full"]))
 
 
 # Uploads

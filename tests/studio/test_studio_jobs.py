@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import shutil
 import threading
 import time
 
@@ -14,12 +13,10 @@ from helpers.slow_encoder import Slow
 from helpers.still_tracker import register
 from helpers.studio_client import client_of, run_job, start_job, studio_of, wait_for_end
 
-from dejacue import Finding, Reference, open_video
+from dejacue import Finding, open_video
 from dejacue.errors import InputError
-from dejacue.method import Window
 from dejacue.records import Note
 from dejacue.sources.encoders.mini import Mini
-from dejacue.sources.results import read_references, write_references
 from dejacue.studio.job_routes import _events
 from dejacue.studio.jobs import BackgroundTask, TaskProgress, TaskQueue
 
@@ -35,7 +32,7 @@ def test_masks_and_words_become_a_finding(studio, client) -> None:
     known = Finding.read(studio.workspace.root / "cup")
     assert np.array_equal(finding.history.features, known.history.features)
     assert [tuple(m.window) for m in finding] == [tuple(m.window) for m in known]
-    assert {"id": "made/one"} in client.get("/api/findings").json()
+    assert "made/one" in [row["id"] for row in client.get("/api/findings").json()]
 
 
 def test_a_box_that_stays_becomes_a_finding(studio, client) -> None:
@@ -116,49 +113,6 @@ def test_an_object_is_followed_alone(studio, client) -> None:
     assert job["state"] == "done"
     assert (studio.workspace.root / "followed" / "track.json").is_file()
     assert job["result"]["masks"] == "followed"
-
-
-def test_findings_are_measured_against_references(studio, client) -> None:
-    job = run_job(client, kind="evaluate")
-    assert job["state"] == "done", job["problem"]
-    assert job["result"]["counts"]["histories"] == 1
-    assert set(job["result"]["methods"]["findings"]) == {"r1_03", "r1_05", "top1_tiou"}
-    body = {"kind": "evaluate", "methods": {"a": ["cup"]}, "references": "scene/references.json"}
-    assert set(run_job(client, **body)["result"]["methods"]) == {"a"}
-    body["methods"] = {"a": ["cup"], "b": ["cup"]}
-    assert "component" in run_job(client, **body)["problem"]  # one, so no p
-    (studio.workspace.root / "scene" / "references.json").unlink()
-    studio.workspace.changed()
-    job = run_job(client, kind="evaluate")
-    assert job["state"] == "failed"
-    assert "none of these findings has references" in job["problem"]
-
-
-def test_findings_of_one_name_are_measured_each_for_itself(studio, client) -> None:
-    """Measure two videos of one name, each with references of its own, and one video twice."""
-    root = studio.workspace.root
-    for folder in ("cup", "scene"):
-        shutil.copytree(root / folder, root / "other" / folder)
-    document = root / "other" / "cup" / "finding.json"
-    document.write_text(document.read_text().replace(f"{root}/scene", f"{root}/other/scene"))
-    truth = root / "other" / "scene" / "references.json"
-    before = read_references(truth)[0]
-    moved = {state: [Window(0, 1)] for state in before.states}
-    write_references(truth, [Reference(before.history_id, moved)])
-    studio.workspace.changed()
-    job = run_job(client, kind="evaluate")
-    assert job["state"] == "done", job["problem"]
-    components = job["result"]["components"]
-    assert set(components) == {"scene/scene.mp4", "other/scene/scene.mp4"}
-    right, wrong = (
-        components[id]["findings"]["top1_tiou"]
-        for id in ("scene/scene.mp4", "other/scene/scene.mp4")
-    )
-    assert right > 0.5 > wrong
-    assert client.put("/api/findings/cup", json={"folder": "again"}).status_code == 200
-    job = run_job(client, kind="evaluate")
-    assert job["result"]["counts"]["histories"] == 3
-    assert len(job["result"]["components"]) == 2
 
 
 def test_a_cancelled_job_keeps_what_it_did_and_goes_on(studio, client, monkeypatch) -> None:

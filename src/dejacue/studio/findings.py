@@ -1,4 +1,4 @@
-"""Routes of findings: show one, read it again with other words, save what was read."""
+"""Routes of findings: list them, show one, read it again with other words, save what was read."""
 
 from __future__ import annotations
 
@@ -19,9 +19,12 @@ from dejacue.method.plan import READOUTS, readout_from
 from dejacue.method.strips import Border, Strip, marked, open_borders
 from dejacue.pipeline import EncoderOptions, Finding
 from dejacue.records import Example, Vocabulary
+from dejacue.records.note import in_order
 from dejacue.report.exports import EXPORTS
 from dejacue.sources.files import file_name
+from dejacue.sources.findings import read_document
 from dejacue.sources.masks._region import is_region, open_region
+from dejacue.sources.npz import read_npz
 from dejacue.sources.tracks import read_notes
 from dejacue.studio.errors import NotThere, check_revision
 from dejacue.studio.models import (
@@ -143,8 +146,8 @@ FindingDep = Annotated[Finding, Depends(_finding)]
 
 @router.get("")
 def list_findings(studio: StudioDep) -> list[Json]:
-    """List the findings of the workspace."""
-    return [{"id": id} for id in studio.workspace.contents().findings]
+    """List the findings of the workspace: object, states, intervals, doubts and notes of each."""
+    return [finding_row(studio, id) for id in studio.workspace.contents().findings]
 
 
 @router.get("/{id:path}/info")
@@ -312,6 +315,32 @@ def export(id: Id, kind: str, studio: StudioDep, finding: FindingDep) -> Respons
 def _attached(data: bytes, name: str, kind: str) -> Response:
     headers = {"content-disposition": f"attachment; filename*=UTF-8''{quote(name)}"}
     return Response(data, media_type=kind, headers=headers)
+
+
+def finding_row(studio: Studio, id: str) -> Json:
+    """Return what its card shows of a finding, from its document alone; a damaged one has a
+    problem."""
+    return {"id": id, **studio.summary(id, _read_row)}
+
+
+def _read_row(folder: Path) -> Json:
+    row: Json = {"doubts": 0, "states": [], "intervals": [], "notes": [], "problem": None}
+    row |= {"object": None, "encoder": None}
+    try:
+        document = read_document(folder)
+        words = read_npz(folder / document.files.get("vocabulary", ""), ("object",))
+    except (InputError, OSError) as error:
+        return row | {"problem": str(error).replace(f"{folder}/", "")}
+    timeline = document.timeline
+    notes = in_order((*document.warnings, *timeline.notes))
+    return row | {
+        "object": str(words["object"]) if "object" in words else None,
+        "encoder": document.made.encoder,
+        "doubts": len(document.doubts),
+        "notes": [note.to_dict() for note in notes],
+        "states": list(timeline.states),
+        "intervals": [answer.to_dict() for answer in timeline.answers],
+    }
 
 
 def draw(

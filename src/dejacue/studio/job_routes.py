@@ -1,11 +1,10 @@
-"""Routes of jobs: look for an object, track it, find its states, evaluate, fetch weights."""
+"""Routes of jobs: look for an object, track it, find its states, fetch weights."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal, cast
 
@@ -25,7 +24,6 @@ from dejacue.sources.detectors.zero_shot import DEFAULT
 from dejacue.sources.encoders import knows_no_words
 from dejacue.sources.masks import open_masks
 from dejacue.sources.tracks import RawPrompt
-from dejacue.studio.corpus import evaluate_findings
 from dejacue.studio.errors import check_revision
 from dejacue.studio.findings import ReadingSettings, WordsModel, no_words, vocabulary
 from dejacue.studio.jobs import ENDED, BackgroundTask, Work
@@ -229,17 +227,6 @@ class WeightsBody(RequestModel):
         return work
 
 
-class EvaluateBody(RequestModel):
-    """Evaluate findings against references; methods: name → findings, default: all of them."""
-
-    kind: Literal["evaluate"]
-    methods: dict[Text, list[Place]] | None = None
-    references: Place | None = None
-
-    def work(self, studio: Studio) -> Work:
-        return partial(evaluate_findings, studio, self.methods, self.references)
-
-
 class ApplyBody(RequestModel):
     """Apply what a person confirmed in findings, the teachers, to other videos (default: all others
     of the workspace), or to the count histories of a store that look most like their objects.
@@ -263,7 +250,7 @@ class ApplyBody(RequestModel):
         return apply_to_store(studio, lesson, self.folder, self.store, self.count)
 
 
-AnyBody = TrackBody | FindBody | LookBody | WeightsBody | EvaluateBody | ApplyBody
+AnyBody = TrackBody | FindBody | LookBody | WeightsBody | ApplyBody
 JobBody = Annotated[AnyBody, Field(discriminator="kind")]
 
 

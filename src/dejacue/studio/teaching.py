@@ -25,9 +25,8 @@ from dejacue.sources.files import file_name, read_vocabulary
 from dejacue.sources.findings import Made, read_document
 from dejacue.sources.masks import sees_whole_picture
 from dejacue.store import Store
-from dejacue.studio.corpus import row as corpus_row
 from dejacue.studio.errors import NEW
-from dejacue.studio.findings import APPLIED, objects_of
+from dejacue.studio.findings import APPLIED, finding_row, objects_of
 from dejacue.studio.jobs import TaskProgress, Work
 from dejacue.studio.models import Id, Json, Place, StudioDep
 from dejacue.studio.state import Studio
@@ -252,7 +251,7 @@ def _findings_of(studio: Studio, teacher: Finding, video: str, first: str) -> li
     name = teacher.vocabulary.object
 
     def order(id: str) -> tuple[bool, bool]:
-        return id != first, name is None or corpus_row(studio, id)["object"] != name
+        return id != first, name is None or finding_row(studio, id)["object"] != name
 
     return sorted(ids, key=order)
 
@@ -280,17 +279,17 @@ def teaching(id: Id, studio: StudioDep, folder: Annotated[Place | None, Query()]
     """Return the states that are confirmed in a finding, which findings can teach with it, and
     those below a folder, the most unsure first: with the lowest score of an answer. Confirmed ones
     come last."""
-    ids, encoder = studio.workspace.contents().findings, corpus_row(studio, id)["encoder"]
+    ids, encoder = studio.workspace.contents().findings, finding_row(studio, id)["encoder"]
     confirmed = {known: studio.summary(known, _read_confirmed) for known in (*ids, id)}
     teachers = [
         {"id": known, "confirmed": states}
         for known, states in confirmed.items()
-        if len(states) >= MIN_STATES and corpus_row(studio, known)["encoder"] == encoder
+        if len(states) >= MIN_STATES and finding_row(studio, known)["encoder"] == encoder
     ]
     rows = []
     for below in ids:
         if folder is not None and below.startswith(f"{folder}/"):
-            row = corpus_row(studio, below) | {"confirmed": confirmed[below]}
+            row = finding_row(studio, below) | {"confirmed": confirmed[below]}
             scores = (interval["score"] for interval in row["intervals"])
             rows.append(row | {"lowest": min(scores, default=None)})
     rows.sort(key=_by_doubt)
@@ -311,4 +310,4 @@ def _read_confirmed(folder: Path) -> list[str]:
             return []
         return list(Finding.read(folder).confirmed)
     except (InputError, OSError):
-        return []  # the corpus says what is wrong with it
+        return []  # its row says what is wrong with it

@@ -3,8 +3,8 @@
 import { ENDED, fetchJson, follow } from "./api.js";
 import { Problem, go, html, link, tell, titleOf, useCallback, useEffect, useRef, useState } from "./ui.js";
 
-const WHAT = { find: "Find states", look: "Look for an object", track: "Track an object", evaluate: "Measure",
-  weights: "Fetch weights", apply: "Apply to other videos" };
+const WHAT = { find: "Find states", look: "Look for an object", track: "Track an object", weights: "Fetch weights",
+  apply: "Apply to other videos" };
 
 // All jobs, kept up to date; begin(request, done) → the job. done(): when it is done, whether or not its view is shown
 export function useJobs(on) {

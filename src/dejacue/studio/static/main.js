@@ -2,7 +2,6 @@
 
 import { watchConnection } from "./api.js";
 import { Apply } from "./apply.js";
-import { Corpus } from "./corpus.js";
 import { Finding } from "./finding.js";
 import { Jobs, Running, useJobs } from "./jobs.js";
 import { Track } from "./track.js";
@@ -10,7 +9,7 @@ import { Component, Problem, Sentences, Sheet, html, keepSetting, link, render, 
   useEffect, useKeys, useState } from "./ui.js";
 import { Workspace } from "./workspace.js";
 
-const VIEWS = { workspace: Workspace, finding: Finding, track: Track, corpus: Corpus, jobs: Jobs, apply: Apply };
+const VIEWS = { workspace: Workspace, finding: Finding, track: Track, jobs: Jobs, apply: Apply };
 const OF_ONE = ["finding", "track", "apply"];  // views of one thing
 const THEMES = { auto: "light or dark, as the system", light: "light", dark: "dark" };
 
@@ -75,7 +74,7 @@ function Studio() {
     <header class="top">
       <a class="brand" href=${link("workspace")}>
         <img src="/static/icon.svg" alt="" width="22" height="22" /> dejacue studio</a>
-      <nav aria-label="views">${tab("workspace", "Workspace")}${tab("corpus", "Corpus")}${tab("jobs", "Jobs")}</nav>
+      <nav aria-label="views">${tab("workspace", "Workspace")}${tab("jobs", "Jobs")}</nav>
       <${Running} jobs=${jobs.all} />
       <span class="right">
         <button type="button" class="quiet" title=${`theme: ${THEMES[theme]}`}

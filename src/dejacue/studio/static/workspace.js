@@ -39,7 +39,7 @@ function Drop({ again }) {
     <${Problem}>${problem}</${Problem}></div>`;
 }
 
-// The answers of a finding in the corpus, for Bars; a state that was not found has no start and end.
+// The answers of a finding, for Bars; a state that was not found has no start and end.
 export const answersOf = (row) => row.states.flatMap((state) => {
   const intervals = row.intervals.filter((interval) => interval.state === state);
   return intervals.length ? intervals : [{ state }];
@@ -100,8 +100,8 @@ const matching = (all, search, textOf) => {
 export function Workspace({ about, again }) {
   const [search, setSearch] = useDraft("search", () => "");
   const [order, setOrder] = useDraft("order", () => "name");
-  const { value: corpus, problem } = useFetch("corpus");
-  const rows = matching(corpus?.rows || [], search, (row) => [row.id, row.object, ...row.states].join(" ")).sort(ORDERS[order]);
+  const { value: findings, problem } = useFetch("findings");
+  const rows = matching(findings || [], search, (row) => [row.id, row.object, ...row.states].join(" ")).sort(ORDERS[order]);
   const videos = matching(about.videos, search, (id) => id), total = about.videos.length + about.findings.length;
   const shown = (some, all) => html`<span class="soft">${some === all ? all : `${some} of ${all}`}</span>`;
   const begun = useDraftNames(), of = (...names) => begun.some((name) => names.includes(name));
@@ -121,9 +121,9 @@ export function Workspace({ about, again }) {
     ${about.videos.length > 0 && html`<section><h2>Videos ${shown(videos.length, about.videos.length)}</h2>
       <ul class="cards row">${videos.map((id) => html`<${VideoCard} key=${id} id=${id} begun=${of(`track ${id}?`)} />`)}</ul></section>`}
     ${about.findings.length > 0 &&
-      html`<section><h2>Findings ${shown(corpus ? rows.length : about.findings.length, about.findings.length)}</h2>
+      html`<section><h2>Findings ${shown(findings ? rows.length : about.findings.length, about.findings.length)}</h2>
       <${Problem}>${problem}</${Problem}>
-      ${corpus && !rows.length && html`<p class="soft">No finding matches these words.</p>`}
+      ${findings && !rows.length && html`<p class="soft">No finding matches these words.</p>`}
       <ul class="cards">${rows.map((row) => html`<${FindingCard} key=${row.id} row=${row} about=${about} begun=${of(`finding ${row.id}`)} />`)}</ul></section>`}
   </main>`;
 }
