@@ -2,7 +2,6 @@
 
     serve.py        the socket, the server and the browser
     app.py          create_app: the workspace as a whole, routes by topic, errors as sentences
-    connections.py  how many may connect, and for how long without a request
     security.py     who may send requests: token, Host, Origin, headers, sizes
     workspace.py    the folder: its contents, ids (relative paths), one studio at a time
     state.py        what requests share: findings, encoders, open videos, jobs

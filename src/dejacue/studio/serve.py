@@ -14,6 +14,8 @@ from dejacue.errors import InputError, extra, need
 from dejacue.studio.workspace import LOOPBACK, lock, open_workspace
 
 PORT = 8765
+MAX_CONNECTIONS = 128  # further requests get 503; other descriptors are for videos
+MAX_HEAD_BYTES = 16 << 10  # of a request
 EVERYWHERE = ("0.0.0.0", "::")  # all addresses of the machine, and none that a browser opens
 EXTRA = extra("studio")
 
@@ -41,12 +43,6 @@ def serve(
     uvicorn = need("uvicorn", EXTRA)
     need("fastapi", EXTRA)
     from dejacue.studio.app import create_app
-    from dejacue.studio.connections import (
-        ACCEPTED_AT_ONCE,
-        LimitedProtocol,
-        log_in_lines,
-        max_connections,
-    )
     from dejacue.studio.security import kept_token
     from dejacue.studio.state import Studio
     from dejacue.studio.videos import remove_unfinished_uploads
@@ -60,8 +56,6 @@ def serve(
             remove_unfinished_uploads(workspace.root)
             token = kept_token(workspace.private / "token", renew=new_token)
             studio = Studio(workspace, opened=opened, **options)
-            LimitedProtocol.limit = max_connections()
-            log_in_lines()
             # no access log: the first address holds the token
             config = uvicorn.Config(
                 create_app(studio, token, host),
@@ -73,8 +67,9 @@ def serve(
                 timeout_graceful_shutdown=2,
                 log_config=None,
                 ws="none",
-                http=LimitedProtocol,
-                backlog=ACCEPTED_AT_ONCE,
+                http="h11",
+                h11_max_incomplete_event_size=MAX_HEAD_BYTES,
+                limit_concurrency=MAX_CONNECTIONS,
             )
             address = f"{url}?token={token}"
             if host not in LOOPBACK:
