@@ -1,4 +1,4 @@
-"""Nothing is lost: two people save one finding, names are taken, the server is killed."""
+"""Nothing is lost: two tabs save one finding, names are taken, the server is killed."""
 
 from __future__ import annotations
 
@@ -41,65 +41,63 @@ def words_of(workspace) -> dict[str, list[str]]:
 
 
 @pytest.mark.long
-def test_two_tabs_that_save_one_finding_see_both_versions(tabs, workspace) -> None:
-    mine, theirs = tabs
+def test_of_two_tabs_that_save_one_finding_either_version_can_be_kept(tabs, workspace) -> None:
+    (mine, theirs), before = tabs, words_of(workspace)
     theirs.fill(text_of("empty"), "a cup without tea")
     save(theirs)
     theirs.get_by_text("saved in cup").wait_for()
     mine.fill(text_of("full"), "a cup with tea")
     save(mine)
-    dialog = mine.get_by_role("dialog", name="Two versions")
+    dialog = mine.get_by_role("dialog", name="A newer version")
     dialog.wait_for()
-    assert "a cup without tea" in dialog.inner_text()
-    assert "a cup with tea" in dialog.inner_text()
-    assert words_of(workspace)["empty"] == ["a cup without tea"]
-    dialog.get_by_role("button", name="Merge").click()
+    assert words_of(workspace)["empty"] == ["a cup without tea"]  # nothing is written over
+    mine.keyboard.press("Escape")
+    dialog.wait_for(state="detached")
+    assert mine.input_value(text_of("full")) == "a cup with tea"
+    save(mine)
+    mine.get_by_role("button", name="Load theirs").click()
+    assert mine.input_value(text_of("empty")) == "a cup without tea"
+    mine.keyboard.press("Control+z")
+    assert mine.input_value(text_of("full")) == "a cup with tea"
     save(mine)
     mine.get_by_text("saved in cup").wait_for()
-    merged = words_of(workspace)
-    assert (merged["empty"], merged["full"]) == (["a cup without tea"], ["a cup with tea"])
-    theirs.fill(text_of("full"), "brimming")
+    assert words_of(workspace) == {**before, "full": ["a cup with tea"]}
+    theirs.fill(text_of("empty"), "drained")
     save(theirs)
-    theirs.get_by_role("button", name="Keep theirs").click()
-    assert theirs.input_value(text_of("full")) == "a cup with tea"
-    theirs.keyboard.press("Control+z")
-    assert theirs.input_value(text_of("full")) == "brimming"
-    save(theirs)
-    theirs.get_by_text("saved in cup").wait_for()
-    mine.fill(text_of("empty"), "drained")
-    save(mine)
-    mine.get_by_role("button", name="Keep mine").click()
-    mine.get_by_role("button", name="Save", exact=True, disabled=True).wait_for()
-    kept = words_of(workspace)
-    assert (kept["empty"], kept["full"]) == (["drained"], ["a cup with tea"])
+    theirs.get_by_role("button", name="Keep mine").click()
+    theirs.get_by_role("button", name="Save", exact=True, disabled=True).wait_for()
+    assert words_of(workspace) == {**before, "empty": ["drained"]}
 
 
 MERGED = """async () => {
-  const { mergeWords } = await import("/static/conflict.js");
-  const words = (object, states, examples, changes) => ({ object, changes,
-    states: Object.entries(states).map(([name, text]) => ({ name, text })),
-    examples: examples.map(([state, start, end]) => ({ state, start, end, source: null })) });
-  return {
-    words: mergeWords(
-      words("cup", { empty: "a", full: "b", half: "c" }, [["empty", 0, 4], ["full", 9, 9]], [3]),
-      words("cup", { empty: "a\\nmine", full: "b", new: "n" },
-        [["full", 9, 9], ["full", 20, 22]], [3, 8]),
-      words("mug", { empty: "a\\ntheirs", full: "B", half: "c" },
-        [["empty", 0, 4], ["full", 9, 9], ["empty", 21, 21]], [])),
-  };
+  const { mergeExamples } = await import("/static/marks.js");
+  const examples = (all) => all.map(([state, start, end]) => ({ state, start, end, source: null }));
+  return mergeExamples(
+    examples([["empty", 0, 4], ["full", 9, 9]]), examples([["full", 9, 9], ["full", 20, 22]]),
+    examples([["empty", 0, 4], ["full", 9, 9], ["empty", 21, 21], ["empty", 30, 31]]));
 }"""
 
 
-def test_versions_are_merged_by_state(address, desk) -> None:
+def test_examples_that_a_person_has_changed_meanwhile_stay(address, desk) -> None:
     user = desk(address)
     user.open()
-    merged = user.page.evaluate(MERGED)
-    words = merged["words"]
-    texts = [(state["name"], state["text"]) for state in words["states"]]
-    assert texts == [("empty", "a\nmine\ntheirs"), ("full", "B"), ("new", "n")]
-    marks = [(mark["state"], mark["start"], mark["end"]) for mark in words["examples"]]
-    assert marks == [("full", 9, 9), ("full", 20, 22)]
-    assert (words["object"], words["changes"]) == ("mug", [8])
+    marks = [(each["state"], each["start"], each["end"]) for each in user.page.evaluate(MERGED)]
+    assert marks == [("full", 9, 9), ("empty", 30, 31), ("full", 20, 22)]
+
+
+@pytest.mark.long
+def test_a_word_list_that_is_there_is_replaced_only_if_the_person_says_so(tabs, workspace) -> None:
+    page, path = tabs[0], workspace / "scene" / "vocabulary.yaml"
+    before = path.read_bytes()
+    page.fill(text_of("full"), "a cup with tea")
+    page.get_by_role("button", name="Save these words …").click()
+    page.get_by_label("File in the workspace (.yaml)").fill("scene/vocabulary.yaml")
+    page.get_by_role("dialog").get_by_role("button", name="Save").click()
+    page.get_by_text("scene/vocabulary.yaml is there already. Replace it?").wait_for()
+    assert path.read_bytes() == before
+    page.get_by_role("button", name="Replace it").click()
+    page.get_by_text("written: scene/vocabulary.yaml").wait_for()
+    assert path.read_bytes() != before
 
 
 @pytest.mark.long
@@ -134,17 +132,14 @@ def test_save_as_offers_free_names_and_asks_before_it_replaces(tabs, workspace) 
     assert document.read_bytes() != before
 
 
-def test_what_was_begun_is_offered_after_a_reload_and_shown_on_its_card(
-    address, desk, workspace
-) -> None:
+DRAFTS = "Object.keys(localStorage).filter((key) => key.startsWith('dejacue-draft')).length"
+
+
+def test_what_was_begun_is_offered_after_a_reload_and_shown_on_its_card(address, desk) -> None:
     user = desk(address)
     user.open(FINDING)
     page = user.page
-    kept = lambda: list((workspace / ".dejacue-studio").glob("drafts/*/*.json"))  # noqa: E731
     page.fill(text_of("full"), "a cup with tea")
-    while not kept():
-        page.wait_for_timeout(30)
-    page.evaluate("localStorage.clear()")  # another browser has only what the server keeps
     user.open()
     page.locator(".card", has_text="cup").get_by_text("unsaved edits").wait_for()
     user.open(FINDING)
@@ -152,11 +147,10 @@ def test_what_was_begun_is_offered_after_a_reload_and_shown_on_its_card(
     assert page.input_value(text_of("full")) == "a cup with tea"
     page.get_by_role("button", name="Save", exact=True).click()
     page.get_by_text("saved in cup").wait_for()
-    while kept():
-        page.wait_for_timeout(30)
+    user.until(f"() => !{DRAFTS}")
     user.open("#/track/scene%2Fscene.mp4")
     page.get_by_label("name of state 1").fill("warm")
-    user.open("#/track/scene%2Fscene.mp4")  # what is in this browser is enough
+    user.open("#/track/scene%2Fscene.mp4")
     names = "[...document.querySelectorAll('input.name')].map((field) => field.value)"
     page.get_by_label("name of state 2").fill("cold")
     for expected in (["warm", ""], ["", "cold"]):  # in the place of what is there, which is offered
@@ -186,33 +180,6 @@ def test_what_is_typed_is_kept_before_the_next_frame(address, desk, view, select
     user.open(view)
     user.page.locator(selector).wait_for()
     assert user.page.evaluate(TYPED, [selector, "typed last"])
-
-
-@pytest.mark.long
-def test_an_earlier_draft_does_not_overtake_a_later_one(address, desk, workspace) -> None:
-    user = desk(address)
-    page, held = user.page, []
-    page.route(
-        "**/api/drafts",
-        lambda route: route.continue_() if route.request.method == "GET" else held.append(route),
-    )
-    user.open(FINDING)
-    for text in ("first", "second"):
-        page.fill(text_of("full"), text)
-        while not held:
-            page.wait_for_timeout(30)
-        page.wait_for_timeout(500)  # longer than edits rest before they are sent
-    assert len(held) == 1
-    held.pop().continue_()
-    while not held:
-        page.wait_for_timeout(30)
-    held.pop().continue_()
-    kept = lambda: "".join(  # noqa: E731
-        path.read_text() for path in (workspace / ".dejacue-studio").glob("drafts/*/*.json")
-    )
-    while "second" not in kept():
-        page.wait_for_timeout(30)
-    assert "first" not in kept()
 
 
 # the second batch of pictures is never encoded

@@ -6,7 +6,7 @@
     workspace.py    the folder: its contents, ids (relative paths), one studio at a time
     state.py        what requests share: findings, encoders, open videos, jobs
     models.py       what routes share
-    drafts.py, findings.py, job_routes.py, videos.py   routes
+    findings.py, job_routes.py, videos.py   routes
 
 Routes call the functions of the library, and everything that they write is a file that the command
 line reads.

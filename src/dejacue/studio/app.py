@@ -29,7 +29,7 @@ from dejacue.sources.files import read_vocabulary, vocabulary_yaml
 from dejacue.sources.masks._region import FIXED
 from dejacue.sources.tracks import default_tracker
 from dejacue.sources.tracks.sam2 import REPOSITORIES
-from dejacue.studio import drafts, findings, job_routes, teaching, videos
+from dejacue.studio import findings, job_routes, teaching, videos
 from dejacue.studio.errors import Changed, check_revision, revision_of, status_of
 from dejacue.studio.models import (
     Id,
@@ -82,7 +82,7 @@ def create_app(studio: Studio, token: str, host: str = LOOPBACK[0]) -> Any:
         lifespan=lifespan,
     )
     app.state.studio = studio
-    topics = (drafts, findings, job_routes, teaching, videos)
+    topics = (findings, job_routes, teaching, videos)
     for routes in (router, *(topic.router for topic in topics)):
         app.include_router(routes, responses={code: {"model": ErrorResponse} for code in STATUSES})
     app.add_api_route("/", lambda: FileResponse(STATIC / "index.html"), include_in_schema=False)

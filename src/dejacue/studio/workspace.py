@@ -27,7 +27,7 @@ except ImportError:  # Windows
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")  # names under which only this machine reaches it
 LOCK = ".dejacue-studio.lock"
-PRIVATE = ".dejacue-studio"  # folder of the token, jobs and drafts
+PRIVATE = ".dejacue-studio"  # folder of the token and jobs
 MEDIA = {
     ".mp4": "video/mp4",
     ".m4v": "video/mp4",

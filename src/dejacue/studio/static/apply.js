@@ -1,7 +1,7 @@
 // What was confirmed in a finding answers other videos; their findings, the most unsure first.
 
 import { place } from "./api.js";
-import { Kept, useDraftNames } from "./drafts.js";
+import { Kept, draftNames } from "./drafts.js";
 import { useForm } from "./forms.js";
 import { Job } from "./jobs.js";
 import { Problem, html, link, noAnswer, titleOf, useEffect, useFetch, useRest, useState } from "./ui.js";
@@ -96,7 +96,7 @@ export function Apply({ id, about, again, jobs }) {
   const [latest, setLatest] = useState(null), teaching = value ?? latest, rows = job?.rows ?? [];
   useEffect(() => { if (value) setLatest(value); }, [value]);
   useEffect(rest, [listedOf(rows.length), job?.state]);
-  const edited = useDraftNames().includes(`finding ${id}`), missing = rows.filter((row) => row.problem);
+  const edited = draftNames().includes(`finding ${id}`), missing = rows.filter((row) => row.problem);
   if (!teaching) return html`<main class="narrow"><h1>Apply to other videos</h1><${Problem}>${problem}</${Problem}></main>`;
   return html`<main class="narrow"><header class="title"><h1>Apply to other videos</h1>
       <a href=${link("finding", id)}>${titleOf(id, about)}</a></header>

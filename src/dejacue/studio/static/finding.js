@@ -1,15 +1,16 @@
 // A finding: the video, the timeline, and the words beside them.
 
 import { fetchJson, download, frameAddress, place } from "./api.js";
-import { Conflict, equal, linesOfWords, mergeWords } from "./conflict.js";
+import { Conflict } from "./conflict.js";
 import { Kept, draftOf, holdDraft, storeDraft } from "./drafts.js";
 import { Film, NoFilm, shapeOf, useFilm, useVideo } from "./film.js";
+import { SaveTo } from "./forms.js";
 import { denied, dragged, toggled, withMark } from "./marks.js";
 import { line, unpack } from "./report/timeline.js";
 import { Doubts, Show } from "./show.js";
 import { FindingStrip, opensAtFirst, stripKey } from "./strip.js";
 import {
-  Dialog, Divider, Problem, Side, Tabs, Timeline, free, go, html, link, say, tell, titleOf, useFetch, useEffect,
+  Dialog, Divider, Problem, Side, Tabs, Timeline, equal, free, go, html, link, say, tell, titleOf, useFetch, useEffect,
     useKeys, useLayoutEffect, useMemo, useReducer, useRef, useState,
 } from "./ui.js";
 import { Compare, Words, pairsOf } from "./words.js";
@@ -201,7 +202,6 @@ function Desk({ id, about, again, info, first, media, jobs }) {
   const keep = theirs && {
     mine: () => save({ revision: theirs.revision, ...(equal(settings, theirs.settings) ? {} : settings) }),
     theirs: () => { setBase(theirs); step({ kind: "replace", words: theirs.words }); },
-    merge: () => { setBase(theirs); step({ kind: "replace", words: mergeWords(base.words, words, theirs.words) }); },
   };
   const doubt = () => {
     const later = scene.doubts.find(({ start }) => start > film.frame) || scene.doubts[0];
@@ -268,8 +268,7 @@ function Desk({ id, about, again, info, first, media, jobs }) {
         <ul>${notes.map((note) => html`<li>${note}</li>`)}</ul></details>`}
       <${Timeline} scene=${drawn} options=${options} hold=${setView} /></section>
     ${saving && html`<${SaveAs} id=${id} about=${about} save=${saveAs} onClose=${() => setSaving(false)} />`}
-    ${theirs && html`<${Conflict} what=${titleOf(id, about)} mine=${linesOfWords(words, settings)}
-      theirs=${linesOfWords(theirs.words, theirs.settings)} keep=${keep} onClose=${() => setTheirs(null)} />`}
+    ${theirs && html`<${Conflict} what=${titleOf(id, about)} keep=${keep} onClose=${() => setTheirs(null)} />`}
   </main>`;
 }
 
@@ -306,22 +305,6 @@ function Title({ id, info, all, dirty, step, save, about, saveAs }) {
 
 function SaveAs({ id, about, save, onClose }) {
   const stem = (id === "finding.json" ? "finding" : id).replace(/-\d+$/, "");
-  const [folder, setFolder] = useState(() => free(stem, [...about.findings, stem])), [problem, setProblem] = useState(""),
-    [there, setThere] = useState(null);
-  const send = async (event) => {
-    event.preventDefault();
-    try {
-      await save(folder.trim(), there ?? "new");
-      onClose();
-    } catch (error) {
-      setProblem(error.revision ? "" : error.message);
-      setThere(error.revision ?? null);
-    }
-  };
-  return html`<${Dialog} title="Save as" onClose=${onClose}><form onSubmit=${send}>
-    <label>Folder in the workspace<input value=${folder} required
-      onInput=${(event) => { setFolder(event.target.value); setThere(null); setProblem(""); }} /></label>
-    <${Problem}>${problem}</${Problem}>
-    ${there && html`<p class="problem" role="alert">There is a finding in ${folder.trim()} already. Replace it?</p>`}
-    <button class="main">${there ? "Replace it" : "Save"}</button></form></${Dialog}>`;
+  return html`<${SaveTo} title="Save as" label="Folder in the workspace" usual=${free(stem, [...about.findings, stem])}
+    save=${save} onClose=${onClose} />`;
 }

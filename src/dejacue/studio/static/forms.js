@@ -1,9 +1,8 @@
 // Forms keep what a person has begun. A field that was edited, or that the cursor is in, keeps its value
 // when data arrive late and when its view is mounted anew; what arrives for it is offered, not applied.
 
-import { equal } from "./conflict.js";
 import { draftOf, holdDraft, storeDraft } from "./drafts.js";
-import { html, useCallback, useLayoutEffect, useRef, useState } from "./ui.js";
+import { Dialog, Problem, equal, html, useCallback, useLayoutEffect, useRef, useState } from "./ui.js";
 
 // A state that is still there when its view is mounted again, until forget() is called.
 export function useDraft(name, begin) {
@@ -80,4 +79,27 @@ export function Offers({ offers, text }) {
   return offers.map((offer) => html`<p class="note offer" role="status"><span>${offer.text ?? text(offer)}</span>
     <span class="acts"><button type="button" onClick=${offer.take}>Use it</button>
       <button type="button" onClick=${offer.leave}>Keep mine</button></span></p>`);
+}
+
+// Asks where to save: save(name, revision) fails with the revision of what is there, which is replaced only if the
+// person says so.
+export function SaveTo({ title, label, usual, save, onClose, children }) {
+  const [name, setName] = useState(usual), [problem, setProblem] = useState(""), [there, setThere] = useState(null);
+  const send = async (event) => {
+    event.preventDefault();
+    try {
+      await save(name.trim(), there ?? "new");
+      onClose();
+    } catch (error) {
+      setProblem(error.revision ? "" : error.message);
+      setThere(error.revision ?? null);
+    }
+  };
+  return html`<${Dialog} title=${title} onClose=${onClose}><form onSubmit=${send}>
+    <label>${label}<input value=${name} required
+      onInput=${(event) => { setName(event.target.value); setThere(null); setProblem(""); }} /></label>
+    <${Problem}>${problem}</${Problem}>
+    ${there && html`<p class="problem" role="alert">${name.trim()} is there already. Replace it?</p>`}
+    ${children}
+    <button class="main">${there ? "Replace it" : "Save"}</button></form></${Dialog}>`;
 }

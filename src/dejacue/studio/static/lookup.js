@@ -1,9 +1,8 @@
 // Where the object is, without drawing: found by its name, or the whole picture; and the weights that are missing for it.
 
-import { equal } from "./conflict.js";
 import { Job } from "./jobs.js";
 import { FIXED } from "./show.js";
-import { Problem, html, tell, useEffect, useFetch } from "./ui.js";
+import { Problem, equal, html, tell, useEffect, useFetch } from "./ui.js";
 
 const NO_PROMPTS = [], NAMES = /\s*,\s*/;
 export const namesOf = (text) => text.split(NAMES).map((name) => name.trim()).filter(Boolean);

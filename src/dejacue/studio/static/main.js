@@ -2,6 +2,7 @@
 
 import { watchConnection } from "./api.js";
 import { Apply } from "./apply.js";
+import { draftsOf } from "./drafts.js";
 import { Finding } from "./finding.js";
 import { Jobs, Running, useJobs } from "./jobs.js";
 import { Track } from "./track.js";
@@ -56,6 +57,7 @@ function Connection() {
 function Studio() {
   const [[view, id, of], setView] = useState(where), [theme, turn] = useTheme(), [sheet, setSheet] = useState(false);
   const { value: about, problem, again } = useFetch("workspace"), jobs = useJobs(Boolean(about));
+  if (about) draftsOf(about.name);
   useEffect(() => {
     const moved = () => { setView(where()); window.scrollTo(0, 0); };
     addEventListener("hashchange", moved);

@@ -1,6 +1,8 @@
 // What a person shows: examples {state or null, start, end} in frames of the history. No two of
 // them name a frame differently: what is said last holds.
 
+import { equal } from "./ui.js";
+
 const spans = (mark) => mark.source === null || mark.source === undefined;
 
 // Without these frames; a mark around them is split.
@@ -36,6 +38,15 @@ export function denied(examples, { state, start, end }, inside, beside) {
     if (last) first = frame + 1;
   }
   return marks;
+}
+
+// Examples that the studio has made of earlier ones (base), with what a person has changed of those since (mine): frames
+// that both name are as the person named them.
+export function mergeExamples(base, mine, made) {
+  const has = (examples, mark) => examples.some((other) => equal(other, mark));
+  const kept = made.filter((mark) => has(mine, mark) || !has(base, mark));
+  return mine.filter((mark) => !has(made, mark) && !has(base, mark))
+    .reduce((all, mark) => [...(mark.source ? all : without(all, mark.start, mark.end)), mark], kept);
 }
 
 export const toggled = (changes, frame) =>

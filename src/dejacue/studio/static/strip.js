@@ -2,9 +2,9 @@
 // closer and closer, until they are known to a frame.
 
 import { fetchJson, frameAddress, place } from "./api.js";
-import { equal, mergeExamples } from "./conflict.js";
 import { useDraft } from "./forms.js";
-import { html, say, tell, useEffect, useRef, useState } from "./ui.js";
+import { mergeExamples } from "./marks.js";
+import { equal, html, say, tell, useEffect, useRef, useState } from "./ui.js";
 
 const PICTURES = 12, AT_A_BORDER = 8;
 const CURSORS = { ArrowLeft: -1, ArrowRight: 1, Home: -Infinity, End: Infinity }, LINES = { ArrowUp: -1, ArrowDown: 1 };

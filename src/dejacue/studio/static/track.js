@@ -2,7 +2,7 @@
 // through the doubts, correct with another click.
 
 import { fetchJson, frameAddress, place } from "./api.js";
-import { Conflict, linesOfWords, mergeWords } from "./conflict.js";
+import { Conflict } from "./conflict.js";
 import { Kept } from "./drafts.js";
 import { Film, NoFilm, useFilm, useVideo } from "./film.js";
 import { initialWords, mapping } from "./finding.js";
@@ -235,12 +235,9 @@ function Pick({ video, info, about, jobs, refresh }) {
       if (saved) setTheirs(saved); else setProblem(error.message);
     }
   };
-  const plain = ({ object, states }) => ({ object, states, examples: [], changes: [] });
   const keep = theirs && {
     mine: () => { setChosen(theirs); start(theirs); },
     theirs: () => { const { object, states } = initialWords(theirs); setChosen(theirs); set(withFrames({ object, states }, form.states)); },
-    merge: () => { const { object, states } = mergeWords(plain(initial), plain(form), plain(initialWords(theirs)));
-      setChosen(theirs); set(withFrames({ object, states }, form.states)); },
   };
   useKeys([...film.keys, { keys: ["b"], does: "draw a box", act: () => setMode("Box") },
     { keys: ["i"], does: "click on the object", act: () => setMode("Click +") },
@@ -297,8 +294,7 @@ function Pick({ video, info, about, jobs, refresh }) {
     <${Divider} usual=${TIMELINE_PX} />
     <section class="strip" aria-label="timeline">
       <${Timeline} scene=${drawn} options=${{ wheel: "focus", on: { seek: film.seek, look: film.skim } }} hold=${setView} /></section>
-    ${theirs && html`<${Conflict} what=${titleOf(theirs.id, about)} mine=${linesOfWords(plain(form))} keep=${keep}
-      theirs=${linesOfWords(plain(initialWords(theirs)))} onClose=${() => setTheirs(null)} />`}
+    ${theirs && html`<${Conflict} what=${titleOf(theirs.id, about)} keep=${keep} onClose=${() => setTheirs(null)} />`}
   </main>`;
 }
 

@@ -10,6 +10,7 @@ export { Component, render, useMemo, useReducer } from "./vendor/htm-preact.js";
 export const link = (view, ...ids) => [`#/${view}`, ...ids.filter((id) => id !== undefined).map(encodeURIComponent)].join("/");
 export const go = (view, id) => { location.hash = link(view, id); };
 export const count = (n, singular, plural) => `${n.toLocaleString("en")} ${n === 1 ? singular : plural || `${singular}s`}`;
+export const equal = (value, other) => JSON.stringify(value) === JSON.stringify(other);
 export const clamp = (x, low, high) => Math.min(Math.max(x, low), high);
 // A finding in the workspace itself is called after it.
 export const titleOf = (id, about) => (id === "finding.json" ? about.name : id);

@@ -1,10 +1,9 @@
 // The words: states and descriptions to edit, how they are read, and several readings side by side.
 
 import { fetchJson, place } from "./api.js";
-import { Conflict, linesOfWords, mergeWords } from "./conflict.js";
-import { Offers, useDraft, useLate } from "./forms.js";
+import { Offers, SaveTo, useDraft, useLate } from "./forms.js";
 import { Job } from "./jobs.js";
-import { Dialog, Problem, free, html, link, noAnswer, say, tell, useEffect, useRef, useState } from "./ui.js";
+import { Problem, free, html, link, noAnswer, say, tell, useEffect, useRef, useState } from "./ui.js";
 import { Bars, framesOf } from "./workspace.js";
 
 const CHECK_MS = 200;  // after the last key
@@ -59,9 +58,8 @@ export function States({ states, on, examples = [], reader }) {
 // The states of an answer as pairs, in their order: objects begin with names that are numbers.
 export const pairsOf = ({ states, order }) => order.map((name) => [name, states[name]]);
 
-const listed = (object, pairs) => ({ object: object || "",
-  states: pairs.map(([name, texts]) => ({ key: Math.random(), name, text: texts.join("\n") })) });
-const listOf = (answer) => listed(answer.object, pairsOf(answer));
+const listOf = (answer) => ({ object: answer.object || "",
+  states: pairsOf(answer).map(([name, texts]) => ({ key: Math.random(), name, text: texts.join("\n") })) });
 
 // The words of a list in the workspace: take({object, states: [{name, text}]}); late: of useLate
 export function WordLists({ about, take, late }) {
@@ -77,37 +75,14 @@ export function WordLists({ about, take, late }) {
 }
 
 function SaveList({ request, onClose, again }) {
-  const [name, setName] = useState("words.yaml"), [problem, setProblem] = useState(""), [theirs, setTheirs] = useState(null);
-  const path = `vocabularies/${place(name.trim())}`;
-  const write = async ({ states, object }, revision = "new") => {
-    try {
-      await fetchJson(path, { method: "PUT", body: { states, object, revision } });
-      say(`written: ${name.trim()}`);
-      again();
-      onClose();
-    } catch (error) {
-      if (error.revision) fetchJson(path).then(setTheirs, (other) => setProblem(other.message)); else setProblem(error.message);
-    }
+  const save = async (name, revision) => {
+    const { states, object } = request();
+    await fetchJson(`vocabularies/${place(name)}`, { method: "PUT", body: { states, object, revision } });
+    say(`written: ${name}`);
+    again();
   };
-  const mine = () => listed(request().object, request().states), nothing = { examples: [], changes: [] };
-  const keep = {
-    mine: () => write(request(), theirs.revision),
-    theirs: onClose,
-    merge: () => { const { states, object } = mergeWords({ ...nothing, states: [] }, { ...nothing, ...mine() },
-      { ...nothing, ...listOf(theirs) });
-      write({ object: object || null, states: states.map((state) => [state.name, state.text.split("\n")]) }, theirs.revision); },
-  };
-  const send = (event) => {
-    event.preventDefault();
-    try { write(request()); } catch (error) { setProblem(error.message); }
-  };
-  if (theirs) return html`<${Conflict} what=${name.trim()} mine=${linesOfWords(mine())} theirs=${linesOfWords(listOf(theirs))}
-    keep=${keep} onClose=${() => setTheirs(null)} />`;
-  return html`<${Dialog} title="Save these words" onClose=${onClose}><form onSubmit=${send}>
-    <label>File in the workspace (.yaml)<input value=${name} required
-      onInput=${(event) => setName(event.target.value)} /></label><${Problem}>${problem}</${Problem}>
-    <p class="soft">Use it for other videos: <code>dejacue find … --vocabulary ${name}</code></p>
-    <button class="main">Save</button></form></${Dialog}>`;
+  return html`<${SaveTo} title="Save these words" label="File in the workspace (.yaml)" usual="words.yaml" save=${save}
+    onClose=${onClose}><p class="soft">Use it for other videos: <code>dejacue find … --vocabulary FILE</code></p></${SaveTo}>`;
 }
 
 // The name that examples of a state have: the one from before, as long as two states have one name.

@@ -1,7 +1,7 @@
 // What lies in the folder: findings to open, videos to begin with, a place to drop new ones.
 
 import { frameAddress, place, upload } from "./api.js";
-import { useDraftNames } from "./drafts.js";
+import { draftNames } from "./drafts.js";
 import { useDraft } from "./forms.js";
 import { Problem, count, html, link, nameOf, noAnswer, say, titleOf, useFetch, useRef, useState } from "./ui.js";
 
@@ -104,7 +104,7 @@ export function Workspace({ about, again }) {
   const rows = matching(findings || [], search, (row) => [row.id, row.object, ...row.states].join(" ")).sort(ORDERS[order]);
   const videos = matching(about.videos, search, (id) => id), total = about.videos.length + about.findings.length;
   const shown = (some, all) => html`<span class="soft">${some === all ? all : `${some} of ${all}`}</span>`;
-  const begun = useDraftNames(), of = (...names) => begun.some((name) => names.includes(name));
+  const [begun] = useState(draftNames), of = (...names) => begun.some((name) => names.includes(name));
   return html`<main>
     <header class="title"><h1>${about.name}</h1>${total > MANY && html`<span class="acts">
       <input type="search" aria-label="search" placeholder="search" value=${search}
