@@ -29,7 +29,6 @@ def test_the_published_schedules_are_grids_and_the_lengths_of_development_window
         (2, d.PUBLISHED_RATIO_2),
     ):
         assert schedule == tuple(sorted({*Grid(ratio=ratio).lengths(483), *development}))
-    assert d.PUBLISHED_SINGLE == (30,)
     assert d.SCHEDULES["generated"] == Grid(base=1, ratio=1.5, cap=None)
 
 

@@ -26,7 +26,6 @@ PUBLISHED_RATIO_2 = (
     128, 168, 256, 483,
 )
 # fmt: on
-PUBLISHED_SINGLE = (30,)
 
 
 @dataclass(frozen=True)

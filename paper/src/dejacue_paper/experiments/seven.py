@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dejacue.evaluation import tiou
 from dejacue.evaluation.overlap import METRICS
 from dejacue.method.coordinates import query_directions
-from dejacue.method.durations import PUBLISHED_SINGLE, SCHEDULES
+from dejacue.method.durations import SCHEDULES
 from dejacue.method.kernel import Ragged
 from dejacue.method.localization import candidates, evidence
 from dejacue.method.plan import Plan
@@ -25,12 +25,12 @@ from dejacue_paper.experiments._identity import edge_hits, identity
 from dejacue_paper.experiments.corpus import COORDINATES_PUBLISHED, SCAN, Benchmark, Corpus, Table
 from dejacue_paper.experiments.table import NO, Experiment, Result, Value, published
 from dejacue_paper.experiments.vost_extended import ranking_picture, ranking_values
-from dejacue_paper.method.readouts import MaxFrame
+from dejacue_paper.method.readouts import SINGLE_MEDIAN, MaxFrame
 
 ON_DUAL = {  # published name → ours, and the readout
     "ratio_1_25_sqrt": ("grid 1.25, sum/√length", Scan(durations="published-1.25")),
     "ratio_1_5_mean": ("grid 1.5, mean", Scan(norm="mean")),
-    "ratio_1_5_single_median": ("30 frames only", Scan(durations=PUBLISHED_SINGLE)),
+    "ratio_1_5_single_median": ("30 frames only", SINGLE_MEDIAN),
     "ratio_1_5_sqrt": ("grid 1.5, sum/√length", Scan()),
     "ratio_1_5_sum": ("grid 1.5, sum", Scan(norm="sum")),
     "ratio_2_0_sqrt": ("grid 2.0, sum/√length", Scan(durations="published-2.0")),

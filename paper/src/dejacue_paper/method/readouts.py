@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from dejacue.errors import InputError
 from dejacue.method import calibration as plain
-from dejacue.method import durations as d
 from dejacue.method import scan as s
 from dejacue.method.calibration import measured_from
 from dejacue.method.kernel import Answers
@@ -231,7 +230,7 @@ PEAK = Peak()
 MEAN_WINDOW = MeanWindow()
 BOXCAR = Boxcar()
 MAX_FRAME = MaxFrame()
-SINGLE_MEDIAN = Scan(durations=d.PUBLISHED_SINGLE)
+SINGLE_MEDIAN = Scan(durations=(30,))
 NON_OVERLAP = NonOverlap()
 WHOLE_HISTORY = Unseen(whole=True)
 LONGEST_RUN = Unseen(whole=False)
