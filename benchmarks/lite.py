@@ -24,7 +24,7 @@ from statistics import median
 import numpy as np
 
 from dejacue import open_video
-from dejacue.data.demo import write_demo
+from dejacue.demo import write_demo
 from dejacue.sources.encoders import lite
 from dejacue.sources.encoders.base import unit
 from dejacue.sources.encoders.siglip import run, session

@@ -10,7 +10,7 @@ import typer.main
 from helpers.still_tracker import Still
 
 from dejacue.cli.app import app
-from dejacue.data.demo import write_demo
+from dejacue.demo import write_demo
 from dejacue.sources.tracks.propagate import TRACKERS
 
 ROOT = Path(__file__).resolve().parent.parent

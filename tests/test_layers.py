@@ -27,7 +27,7 @@ LEVEL = {
     "evaluation": 2,
     "sources": 3,
     "files": 4,
-    "data": 4,
+    "demo": 4,
     "report": 5,
     "store": 5,
     "pipeline": 6,

@@ -8,7 +8,7 @@ import numpy as np
 from PIL import Image
 
 from dejacue import open_video
-from dejacue.data.demo import ARCHIVE, write_demo
+from dejacue.demo import ARCHIVE, write_demo
 from dejacue.sources.files import read_vocabulary
 from dejacue.sources.results import read_references
 from dejacue_paper.data.rendered import scene_reference

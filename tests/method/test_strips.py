@@ -10,7 +10,7 @@ from helpers.errors import refused
 from PIL import Image
 
 from dejacue import Finding, History, find
-from dejacue.data.demo import write_demo
+from dejacue.demo import write_demo
 from dejacue.files import read_vocabulary, write_vocabulary
 from dejacue.method import Window
 from dejacue.method.localization import analyse

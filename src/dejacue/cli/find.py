@@ -247,7 +247,7 @@ def _more_examples(
 
 def demo(output: Annotated[Path, o.output("Folder for the results.")] = Path("out/demo")) -> None:
     """Find the states of a cup in a short rendered video, and write a report."""
-    from dejacue.data.demo import write_demo
+    from dejacue.demo import write_demo
     from dejacue.pipeline import Job, Search, where_is
 
     check_folder(output)

@@ -22,7 +22,7 @@ from helpers.errors import refused
 from helpers.published_model import add_smaller
 
 from dejacue import History, InputError, Store, find, load_encoder
-from dejacue.data.demo import write_demo
+from dejacue.demo import write_demo
 from dejacue.errors import Cancelled, MissingData
 from dejacue.pipeline import EncoderOptions
 from dejacue.sources import catalogue as models

@@ -1,6 +1,6 @@
 """Draw the scene that ``dejacue demo`` unpacks, and archive it; the same scene, the same bytes.
 
-python -m dejacue_paper.data.rendered.demo src/dejacue/data/demo.zip
+python -m dejacue_paper.data.rendered.demo src/dejacue/demo.zip
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ import pytest
 from helpers.errors import refused
 
 from dejacue import DejaCueError
-from dejacue.data.demo import write_demo
+from dejacue.demo import write_demo
 
 
 def test_a_folder_with_something_in_it_is_left_alone_unless_it_may_be_replaced(tmp_path) -> None:
@@ -32,7 +32,7 @@ def test_a_file_is_not_replaced_by_the_folder(tmp_path) -> None:
 
 def test_a_failure_while_unpacking_leaves_what_was_there(tmp_path, monkeypatch) -> None:
     write_demo(tmp_path / "scene")
-    monkeypatch.setattr("dejacue.data.demo.ARCHIVE", tmp_path / "scene" / "scene.mp4")
+    monkeypatch.setattr("dejacue.demo.ARCHIVE", tmp_path / "scene" / "scene.mp4")
     with pytest.raises(Exception, match="not a zip file"):
         write_demo(tmp_path / "scene", overwrite=True)
     assert [path.name for path in tmp_path.iterdir()] == ["scene"]

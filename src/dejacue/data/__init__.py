@@ -1,1 +1,0 @@
-"""The scene of the demo."""
