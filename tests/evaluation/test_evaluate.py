@@ -315,7 +315,6 @@ def test_methods_are_not_compared_over_one_component() -> None:
         ),
         ({"ours": [*FIRST, FIRST[0]]}, REFERENCES, "ours", "h1"),
         ({"ours": FIRST}, [*REFERENCES, REFERENCES[2]], "the references", "h3"),
-        ({"ours": list(FIRST[0])}, REFERENCES, "ours", FIRST[0][0]),
         (
             {"ours": [Timeline.of([], {"a": ("a 1", "a 1")}, history_id="h2")]},
             REFERENCES,
@@ -531,8 +530,3 @@ def test_a_table_without_descriptions_is_compared_with_what_has_them(tmp_path) -
     assert evaluate({"m": table}, [REFERENCES[0]]).methods == expected
     listed = dataclasses.replace(REFERENCES[0], descriptions=dict(texts))
     assert evaluate({"m": table}, [listed]).counts["descriptions"] == 3
-
-
-def test_timelines_without_the_name_of_their_method_are_refused() -> None:
-    with refused(field="timelines"):
-        evaluate([], [])

@@ -299,16 +299,6 @@ def test_a_vocabulary_without_features_says_what_to_do() -> None:
         locate(History(np.eye(3)), Vocabulary({"a": "x", "b": "y"}))
 
 
-def test_arguments_of_the_wrong_kind_are_named() -> None:
-    histories, vocabularies = pairs(1)
-    with refused(field="history", value=("Vocabulary", "History")):
-        locate(vocabularies[0], histories[0])
-    with refused(field="histories"):
-        locate_many(histories[0], vocabularies[0])
-    with refused(field="history", value=("int", "Vocabulary")):
-        list(locate_many([3], vocabularies[0]))
-
-
 def test_descriptions_that_nothing_sets_apart_are_mentioned() -> None:
     v = Vocabulary({"a": "x", "b": "y"}, np.ones((2, 3)))
     history = History(np.random.default_rng(0).normal(size=(20, 3)))

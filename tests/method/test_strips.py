@@ -173,7 +173,6 @@ def test_a_state_that_no_picture_showed_is_looked_for_where_nothing_is_known():
         ({"filled": [(2, 5), None]}, "marks", None),
         ({"filled": True}, "marks", True),
         ({"full": (2, 5)}, "state", "full"),
-        ([(2, 5)], "marks", [(2, 5)]),
     ],
 )
 def test_what_is_no_mark_is_refused(marks, field, value):
@@ -189,8 +188,6 @@ def test_a_strip_of_something_else_is_refused():
         finding.mark(stranger.strip(12), {})
     with refused(field="strip", value=5000):
         finding.mark(Strip(sample.history, (5, 5000), (None, None)), {})
-    with refused(field="strip", value="strip"):
-        finding.mark("strip", {})
     with refused(field="count", value=1):
         finding.strip(1)
     for border, field in (

@@ -662,13 +662,10 @@ def test_without_a_video_there_are_no_clips(tmp_path) -> None:
         ({"masks": 5}, "masks .* not as int"),
         ({"masks": None, "mask": [[1, 2], [3]]}, "mask .* equal length"),
         ({"masks": None, "box": (1, 2, 3, 10**400)}, "box: "),
-        ({"masks": None, "prompts": 5}, "prompts 5"),
-        ({"masks": None, "prompts": [5]}, "prompts .* not 5"),
         ({"masks": None, "prompts": Prompt("x")}, "frame x: give the position"),
         ({"masks": None, "prompts": Prompt(0, True)}, "object True"),
         ({"masks": None, "prompts": Prompt(0, 1, (1, 2, "x", 4))}, "a box is"),
         ({"masks": None, "prompts": Prompt(points=(5, 5))}, "a point is"),
-        ({"encoder": 5}, "encoder 5"),
         ({"masks": None, "box": (1, 2, 3)}, "box: "),
         ({"masks": None, "box": "1,2,3,4"}, "box: "),
         ({"masks": None, "point": 5}, "point: "),
@@ -706,13 +703,7 @@ def test_an_option_that_there_is_not_is_refused(scene, function) -> None:
         function(scene / "scene.mp4", WORDS, stridde=2)
 
 
-def test_what_is_no_video_vocabulary_tracker_or_mask_is_refused(scene, cup) -> None:
-    with refused(field="video"):
-        find(5, WORDS)
-    with refused(field="vocabulary"):
-        find(scene / "scene.mp4", 5, masks=scene / "Annotations")
-    with pytest.raises(InputError, match="tracker 5"):
-        cup(masks=None, objects=None, box=(1, 2, 9, 9), tracker=5)
+def test_a_mask_that_is_of_no_single_object_is_refused(cup) -> None:
     with pytest.raises(InputError, match=r"bool of shape \(2, 4, 4\)"):
         cup(masks=None, objects=None, mask=np.ones((2, 4, 4), bool), tracker=Still())
 

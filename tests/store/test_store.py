@@ -123,7 +123,6 @@ def test_an_id_is_there_once_unless_it_is_replaced(store) -> None:
         (History(rows(0), id="x", encoder="other"), "encoder", "other"),
         (History(rows(0), id="x"), "encoder", None),
         (History(rows(0, 3, 8), id="x", encoder="e"), "dimension", 8),
-        ("x.npz", "histories", None),
         (history("\udcff"), "id", "\udcff"),
     ],
 )
@@ -633,7 +632,6 @@ def test_a_query_may_look_at_some_only(store) -> None:
         (Vocabulary({"a": "b", "c": "d"}), {}, "vocabulary", None),
         (Vocabulary({"a": "b", "c": "d"}, np.ones((2, 3))), {}, "dimension", 3),
         (words().with_examples(open=3), {}, "examples", None),
-        ({"a": "b"}, {}, "vocabulary", None),
         (words(), {"readout": "contrst"}, "readout", "contrst"),
         (words(), {"top": 0}, "top", 0),
         (words(), {"threads": 0}, "threads", 0),

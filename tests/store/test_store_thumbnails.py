@@ -74,7 +74,6 @@ def test_a_large_picture_is_made_small(store) -> None:
         ({"b": "b.jpg"}, "b"),
         ({"b": jpeg(1)[:3] + bytes(9000)}, "b"),
         ({"c": jpeg(1)}, "c"),
-        ([jpeg(1)], None),
     ],
 )
 def test_what_is_no_thumbnail_is_refused_and_nothing_added(store, thumbnails, id) -> None:

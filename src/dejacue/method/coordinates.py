@@ -243,13 +243,6 @@ def _without_words(
 
 def check_pair(history: History, vocabulary: Vocabulary) -> None:
     """Refuse a pair of two encoder spaces; an unnamed encoder matches any."""
-    if not isinstance(history, History) or not isinstance(vocabulary, Vocabulary):
-        kinds = type(history).__name__, type(vocabulary).__name__
-        raise InputError(
-            f"expected a History and a Vocabulary, in this order, not {kinds[0]} and {kinds[1]}",
-            field="history",
-            value=kinds,
-        )
     _check_space(history, "the vocabulary", vocabulary.encoder, vocabulary.features)
     for example in vocabulary.elsewhere:
         _check_space(history, f"the example {example.name}", example.encoder, example.features)

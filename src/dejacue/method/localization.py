@@ -109,11 +109,8 @@ def locate_many(
     ``to_arrow()``.
     """
     plan = Plan.of(coordinates, readout, smoothing, top, diagnostics, kernel)
-    if not isinstance(threads, int) or threads < 1:
+    if threads < 1:
         raise InputError(f"threads {threads} must be at least 1", field="threads", value=threads)
-    if isinstance(histories, History):
-        problem = "locate_many takes several histories; use locate for one"
-        raise InputError(problem, field="histories")
     return Timelines(_run(plan, chunks(histories, vocabularies), threads))
 
 

@@ -256,19 +256,12 @@ def marked(
 
 def marked_states(marks: Mapping[str | None, Any]) -> list[str]:
     """Return the states that marks name; refuse fewer than two."""
-    _check_mapping(marks)
     states = [state for state in marks if state is not None and state != NONE]
     if len(states) < 2:
         problem = f"marks name {counted(len(states), 'state')}"
         remedy = "mark pictures of at least two, or give a vocabulary"
         raise InputError(problem, field="marks", value=states, remedy=remedy)
     return states
-
-
-def _check_mapping(marks: Any) -> None:
-    if not isinstance(marks, Mapping):
-        problem = "marks: give {state: (first, last)}, pictures counted from 0"
-        raise InputError(problem, field="marks", value=marks)
 
 
 def _by_state(examples: Sequence[Example]) -> dict[str | None, list[Example]]:
@@ -297,9 +290,6 @@ def _consistent(
 
 
 def _check_strip(history: History, strip: Strip) -> None:
-    if not isinstance(strip, Strip):
-        problem = f"a strip is what finding.strip returns, not {strip!r:.40}"
-        raise InputError(problem, field="strip", value=strip)
     theirs = strip.history
     if theirs is not history and not (
         theirs.id == history.id
@@ -319,7 +309,6 @@ def _check_strip(history: History, strip: Strip) -> None:
 
 def _labelled(vocabulary: Vocabulary, strip: Strip, marks: Any) -> list[tuple[int, int, int]]:
     """Return the spans of pictures of which something is said: number of the state, first, last."""
-    _check_mapping(marks)
     names = [*vocabulary.states, NONE]
     labels, labelled = [-1] * len(strip), []
     for state, spans in marks.items():

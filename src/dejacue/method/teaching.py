@@ -59,25 +59,13 @@ class Teacher:
     confirmed: Mapping[str, Sequence[Window]]
 
     def __post_init__(self) -> None:
-        if not isinstance(self.history, History):
-            problem = f"a teacher has a History, not {type(self.history).__name__}"
-            raise InputError(problem, field="history")
         windows: Any = self.confirmed
         object.__setattr__(self, "confirmed", Reference(self.history.id, windows).states)
 
 
 def as_teachers(like: Any) -> tuple[Confirmed, ...]:
     """Return what states are learnt from: a Finding or a Teacher, or several of them."""
-    is_single = isinstance(like, str) or hasattr(like, "confirmed")
-    teachers = (like,) if is_single or not isinstance(like, Iterable) else tuple(like)
-    for teacher in teachers:
-        if not isinstance(getattr(teacher, "history", None), History) or not isinstance(
-            getattr(teacher, "confirmed", None), Mapping
-        ):
-            problem = f"{teacher!r:.40} teaches nothing"
-            remedy = "give a Finding, its folder, or a Teacher"
-            raise InputError(problem, field="like", remedy=remedy)
-    return teachers
+    return (like,) if hasattr(like, "confirmed") else tuple(like)
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,9 +154,6 @@ def taught(vocabulary: Vocabulary | None, like: Confirmed | Iterable[Confirmed])
     teachers = as_teachers(like)
     if not teachers:
         raise InputError("no teacher is given", field="like")
-    if not isinstance(vocabulary, Vocabulary | None):
-        problem = f"expected a Vocabulary, not {type(vocabulary).__name__}"
-        raise InputError(problem, field="vocabulary")
     names = dict.fromkeys(state for teacher in teachers for state in teacher.confirmed)
     states = list(names if vocabulary is None else vocabulary.states)
     lessons = [Lesson.of(teacher, states) for teacher in teachers]

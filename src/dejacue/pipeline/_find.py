@@ -436,10 +436,6 @@ def saved_finding(source: Source) -> Finding | None:
         return source if isinstance(source, Finding) else None
     if isinstance(source, History):
         return _only_history(source, None)
-    if not isinstance(source, str | os.PathLike):
-        raise InputError(
-            f"video {source!r:.40}: give a path, a Video, a History or a Finding", field="video"
-        )
     path = Path(source)
     if holds_finding(path):
         return Finding.read(path)

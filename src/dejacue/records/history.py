@@ -88,9 +88,6 @@ class History(Derived):
             columns[name] = column
         vars(self).update(columns)
         if self.made_with is not None:
-            if not isinstance(self.made_with, Mapping):
-                problem = f"history {self.id}: made_with must map names to texts"
-                raise InputError(problem, field="made_with", value=self.made_with)
             check_names("history", **{str(key): text for key, text in self.made_with.items()})
 
     @classmethod

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import importlib.util
 import json
-import reprlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -189,9 +188,6 @@ class Timeline(Tabular):
         texts: dict[str, dict[str, int]] = {}  # the number of each description within its state
         placed: list[tuple[tuple[int, int, int], int, Interval]] = []
         for interval in intervals:
-            if not isinstance(interval, Interval):
-                problem = f"intervals contain {reprlib.repr(interval)}, which is none"
-                raise InputError(problem, field="intervals", value=interval)
             if interval.state not in numbers:
                 raise unknown("state", interval.state, states)
             state, text, number = interval.state, interval.description, -1

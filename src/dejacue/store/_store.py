@@ -391,9 +391,6 @@ class Store:
                     raise InputError(
                         f"{name} {text!r:.80} must be text", file=self.path, field=name
                     )
-        if not isinstance(thumbnails, Mapping | None):
-            problem = "thumbnails must be a dictionary: id → bytes of a JPEG"
-            raise InputError(problem, file=self.path, field="thumbnails")
         pictures = {} if thumbnails is None else thumbnails
         names: set[str] = set()
         with self._writing() as writer:
@@ -419,11 +416,8 @@ class Store:
             _settle(writer.transaction, (*names, *settled))
         return len(names)
 
-    def _check(self, history: object, meta: Mapping[str, str], names: set[str]) -> None:
-        """Refuse what is no history, or not one for this store."""
-        if not isinstance(history, History):
-            problem = f"a store takes histories, not {type(history).__name__}"
-            raise self._error(problem, "read them with read_history", "histories")
+    def _check(self, history: History, meta: Mapping[str, str], names: set[str]) -> None:
+        """Refuse a history that is not one for this store."""
         id, which = history.id, f'history "{shortened(history.id)}"'
         if not _is_unicode(id):
             problem = f"the id {id!r:.80} is not valid Unicode"
@@ -805,10 +799,6 @@ class Store:
         return Matches(query.chunks(threads, engine, ray_address, progress), self.path)
 
     def _check_vocabulary(self, vocabulary: Vocabulary, words: bool = True) -> None:
-        if not isinstance(vocabulary, Vocabulary):
-            problem = f"expected a Vocabulary, not {type(vocabulary).__name__}"
-            remedy = "read_vocabulary and encode_vocabulary create one"
-            raise InputError(problem, field="vocabulary", remedy=remedy)
         if vocabulary.features is None and words:
             raise self._error(
                 "a store selects histories by words, but the vocabulary has no text features",

@@ -308,9 +308,8 @@ def test_a_vocabulary_is_encoded_by_the_name_of_an_encoder() -> None:
     words = {"empty": ["empty cup"], "full": ["full cup"]}
     named = encode_vocabulary(words, "mini")
     assert np.array_equal(named.features, encode_vocabulary(words, load_encoder("mini")).features)
-    for name in ("minni", None):
-        with refused(field="encoder", value=name):
-            encode_vocabulary(words, name)
+    with refused(field="encoder", value="minni"):
+        encode_vocabulary(words, "minni")
 
 
 def test_mini_names_words_that_it_does_not_know_and_refuses_nothing_but_such() -> None:

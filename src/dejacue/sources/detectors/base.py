@@ -78,9 +78,6 @@ def check_names(names: str | Sequence[str]) -> tuple[str, ...]:
         raise InputError("no name is given", field="names", remedy='name the object, such as "cup"')
     cleaned: dict[str, str] = {}
     for name in several:
-        if not isinstance(name, str):
-            problem = f"the name {shortened(repr(name))} is not a text"
-            raise InputError(problem, field="names", value=name)
         words = " ".join(name.split())
         if not any(letter.isalpha() for letter in words):
             problem = f'the name "{shortened(words)}" has no letters'

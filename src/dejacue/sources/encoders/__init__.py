@@ -87,9 +87,6 @@ def load_encoder(name: str = "siglip2", **options: Any) -> Encoder:
               MPS device and the extra are there, else onnx), precision, device, lower, …; for the
               others through torch: device, precision, batch
     """
-    if not isinstance(name, str):
-        problem = f"encoder {name!r:.40} is neither a name nor an Encoder"
-        raise InputError(problem, field="encoder", value=name)
     check_name(name)
     if name == "siglip2" or name in VARIANTS:
         return _siglip(name, options)

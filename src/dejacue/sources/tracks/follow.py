@@ -129,9 +129,6 @@ class TrackerOptions:
     def load(self, tracker: Tracker | str | None) -> Tracker:
         """Return a tracker by its name; None: the default of load_tracker."""
         if tracker is not None and not isinstance(tracker, str):
-            if not hasattr(tracker, "session"):
-                problem = f"tracker {tracker!r:.40} is neither a name nor a Tracker"
-                raise InputError(problem, field="tracker", value=tracker)
             return tracker
         options: dict[str, Any] = {"device": self.device, "precision": self.precision}
         options |= {"fallback": True} if self.fallback else {}
@@ -203,9 +200,6 @@ def placed_prompts(
             raise InputError(problem, file=video.path, field="box")
         placed, lineages = drop_repeated_pieces(resolve_prompts(video, raw), lineages)
     else:
-        if isinstance(prompts, str) or not isinstance(prompts, Iterable):
-            problem = f"prompts {prompts!r:.40}: give a list of Prompt records"
-            raise InputError(problem, field="prompts", value=prompts)
         raw = [prompt for prompt in prompts if isinstance(prompt, RawPrompt)]
         sampled = [prompt for prompt in prompts if not isinstance(prompt, RawPrompt)]
         placed = [*(check_prompts(video, sampled) if sampled else ())]

@@ -229,11 +229,8 @@ def check_prompts(video: Video, prompts: Sequence[Prompt]) -> list[Prompt]:
         return _combined(video, prompts, frames.values())
 
 
-def _check_fields(prompt: Any) -> None:
-    """Refuse what is not a Prompt, or has values of another type."""
-    if not isinstance(prompt, Prompt):
-        problem = f"prompts are Prompt records, not {prompt!r:.40}"
-        raise InputError(problem, field="prompts", value=prompt)
+def _check_fields(prompt: Prompt) -> None:
+    """Refuse a prompt with values that are none."""
     numbered = is_id(prompt.object) and 1 <= prompt.object <= MAX_OBJECT
     has_box = prompt.box is None or are_numbers([prompt.box], 4)
     for field, fits, form in (
