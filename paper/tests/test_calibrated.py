@@ -218,17 +218,11 @@ def test_a_model_that_is_not_ahead_says_so_where_it_is_used(cups) -> None:
     assert NOT_AHEAD in locate(scenes[0].history, scenes[0].vocabulary, readout=fitted).notes
 
 
-def test_findings_pairs_histories_and_stores_give_the_same_model(cups, tmp_path) -> None:
+def test_findings_and_pairs_give_the_same_model(cups) -> None:
     scenes, references = cups
-    words = scenes[0].vocabulary
-    pairs = [(scene.history, words) for scene in scenes]
-    expected = fit(pairs, references, features=EVERY)
+    pairs = [(scene.history, scene.vocabulary) for scene in scenes]
     findings = [Finding(h, v, analyse(h, v)) for h, v in pairs]
-    assert fit(findings, references, features=EVERY) == expected
-    assert fit([h for h, _ in pairs], references, vocabulary=words, features=EVERY) == expected
-    with Store.create(tmp_path / "store", encoder="generated", dtype="float32") as store:
-        store.add([h for h, _ in pairs])
-        assert fit(store, references, vocabulary=words, features=EVERY) == expected
+    assert fit(findings, references, features=EVERY) == fit(pairs, references, features=EVERY)
 
 
 def test_a_finding_read_with_a_model_can_still_be_corrected(cups, model) -> None:
@@ -313,7 +307,7 @@ def test_labels_that_cannot_be_used_are_refused(cups) -> None:
         (scenes, references[:2], "component", 2),
         (scenes, one_video, "component", 1),
         (scenes, whole, "windows", None),
-        ([s.history for s in scenes], references, "vocabulary", first.history_id),
+        ([scenes[0].history], references, "labelled", scenes[0].history),
         (scenes, [first, *references], "references", first.history_id),
         (scenes, [dict(first.states)], "references", dict(first.states)),
         (["cup.npz"], references, "labelled", "cup.npz"),

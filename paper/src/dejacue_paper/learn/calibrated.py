@@ -402,10 +402,9 @@ class LabelledHistory:
 
 
 def fit(
-    labelled: Any,
+    labelled: Iterable[Any],
     references: Iterable[Reference],
     *,
-    vocabulary: Vocabulary | None = None,
     features: Sequence[str] | None = None,
     rule: str | None = None,
     ridge: float = RIDGE,
@@ -413,8 +412,7 @@ def fit(
 ) -> Calibrated:
     """Fit a readout to the true windows (``references``) of these histories.
 
-    labelled     findings, (History, Vocabulary) pairs or, with ``vocabulary``, histories or a
-                 store; those without references are left out
+    labelled     findings or (History, Vocabulary) pairs; those without references are left out
     features     the evidence to weigh (FEATURES) and ``rule`` (RULES), instead of choosing them
     ridge        how much weights are held back, beside a weight of one for each history
 
@@ -426,8 +424,7 @@ def fit(
         raise InputError(f"ridge {ridge}: give a number above 0", field="ridge", value=ridge)
     true = list(references)
     _check_references(true)
-    names = [reference.history_id for reference in true]
-    known, notes = _labelled(_pairs(labelled, vocabulary, names), true, kernel)
+    known, notes = _labelled([_pair(item) for item in labelled], true, kernel)
     groups = {history.reference.component for history in known}
     if len(groups) < MIN_COMPONENTS:
         problem = (
@@ -453,30 +450,15 @@ def candidates(features: Sequence[str] | None, rule: str | None) -> Sequence[Can
     return [(names, rule or "sum")]
 
 
-def _pairs(labelled: Any, vocabulary: Vocabulary | None, names: Sequence[str]) -> list[Pair]:
-    """Return each history with its words; of a store only those with these names."""
-    if hasattr(labelled, "histories"):
-        labelled = [labelled[name] for name in names if name in labelled]
-    pairs = []
-    for item in labelled:
-        if isinstance(item, History):
-            if vocabulary is None:
-                problem = f"history {item.id}: also give its words, a vocabulary"
-                raise InputError(problem, field="vocabulary", value=item.id)
-            pair = item, vocabulary
-        elif hasattr(item, "history") and hasattr(item, "vocabulary"):
-            pair = item.history, item.vocabulary
-        elif isinstance(item, tuple) and len(item) == 2:
-            pair = item
-        else:
-            problem = (
-                f"{brief(repr(item))}: give findings, pairs of a History and a Vocabulary, or "
-                "histories or a store with a vocabulary"
-            )
-            raise InputError(problem, field="labelled", value=item)
-        check_pair(*pair)
-        pairs.append(pair)
-    return pairs
+def _pair(item: Any) -> Pair:
+    """Return the history and the words of a finding, or of a pair."""
+    if hasattr(item, "history") and hasattr(item, "vocabulary"):
+        item = item.history, item.vocabulary
+    if not isinstance(item, tuple) or len(item) != 2:
+        problem = f"{brief(repr(item))}: give findings, or pairs of a History and a Vocabulary"
+        raise InputError(problem, field="labelled", value=item)
+    check_pair(*item)
+    return item
 
 
 def _check_references(references: Sequence[Reference]) -> None:
