@@ -452,25 +452,6 @@ def video(tmp_path_factory) -> Path:
     return write_video(path, pictures, 25, times_s=times)
 
 
-@pytest.mark.parametrize("kind", ["eaf", "srt", "otio", "activitynet", "cvat"])
-def test_references_go_to_another_tool_and_come_back(kind, video, tmp_path, dejacue) -> None:
-    ours, there = tmp_path / "cup.json", tmp_path / f"there{FORMATS[kind].suffix}"
-    write_references(ours, [CUP])
-    assert dejacue("convert", ours, there, "--times", video).code == 0
-    back = tmp_path / "back.json"
-    ran = dejacue("convert", there, back, "--times", video)
-    assert (ran.code, ran.out.split(":")[0]) == (0, "references of 1 object")
-    (read,) = read_references(back)
-    assert read.states == CUP.states
-    if kind == "cvat":
-        text = there.read_text()
-        assert 'xbr="64.0" ybr="48.0"' in text
-        # a span that lasts to the end is not ended in a frame that the video does not have
-        assert "<size>10</size>" in text
-        assert 'frame="9"' in text
-        assert 'frame="10"' not in text
-
-
 def test_a_file_that_names_its_video_needs_no_times(video, tmp_path) -> None:
     path = write_references(tmp_path / "t.eaf", [CUP], times=video)
     assert read_references(path) == [CUP]
@@ -634,16 +615,6 @@ def test_bad_files_are_refused_in_one_sentence(suffix, text, attributes, video, 
     assert len(str(caught.value).splitlines()) == 1
 
 
-def test_of_a_bad_file_nothing_is_written(video, tmp_path, dejacue) -> None:
-    path, out = tmp_path / "bad.eaf", tmp_path / "out.json"
-    path.write_text(eaf(b=""))
-    ran = dejacue("convert", path, out, "--times", video)
-    assert (ran.code, ran.out) == (2, "")
-    assert ran.err.startswith(f"dejacue: {path}: ")
-    assert ran.err.count("\n") == 1
-    assert not out.exists()
-
-
 def test_a_table_whose_text_is_damaged_is_refused(tmp_path) -> None:
     pyarrow = pytest.importorskip("pyarrow")
     bad = pyarrow.array([b"\xff\xfe"]).view(pyarrow.utf8())
@@ -662,16 +633,6 @@ def test_seconds_without_a_video_say_what_to_give(tmp_path) -> None:
     with refused(file=tmp_path / "x.srt", field="times"):
         write_references(tmp_path / "x.srt", [CUP])
     assert not (tmp_path / "x.srt").exists()
-
-
-def test_an_ending_without_a_format_of_references_is_refused(tmp_path, dejacue) -> None:
-    write_references(tmp_path / "t.json", [CUP])
-    ran = dejacue("convert", tmp_path / "t.json", tmp_path / "t.xlsx")
-    assert ran.code == 2
-    for format in FORMATS.values():
-        assert format.suffix in ran.err
-    ran = dejacue("convert", tmp_path / "t.json", tmp_path / "t.json")
-    assert (ran.code, "is read by this command" in ran.err) == (2, True)
 
 
 @pytest.mark.long

@@ -151,16 +151,3 @@ def test_known_states_tell_what_a_tier_is(tmp_path) -> None:
     spans = [(0, 200, "empty"), (500, 700, "empty")]
     known = read(path, elan({"cup": spans}), states=["empty", "full"])
     assert known == [Reference("own", {"empty": [(0, 1), (5, 6)]})]
-
-
-@pytest.mark.parametrize("suffix", [".csv", ".json"])
-def test_labels_outside_the_vocabulary_are_refused_in_files_of_ours_too(
-    suffix, tmp_path, dejacue
-) -> None:
-    path = write_references(tmp_path / f"truth{suffix}", [CUP])
-    (tmp_path / "v.yaml").write_text("empty: empty cup\nfull: full cup\n")
-    ran = dejacue("convert", path, tmp_path / "out.srt", "-v", tmp_path / "v.yaml")
-    assert ran.code == 2
-    assert str(path) in ran.err
-    assert "half full" in ran.err
-    assert not (tmp_path / "out.srt").exists()

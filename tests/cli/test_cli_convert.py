@@ -1,0 +1,76 @@
+"""``dejacue convert``: references go to other tools and come back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dejacue import Reference
+from dejacue.files import read_references, write_references
+from dejacue.sources.formats.registry import FORMATS
+from dejacue.sources.video import write_video
+
+CUP = Reference("cup", {"empty": [(0, 3), (9, 9)], "half full": [(4, 8)]})
+
+
+@pytest.fixture(scope="module")
+def video(tmp_path_factory) -> Path:
+    """Write ten frames that are shown for uneven times."""
+    path = tmp_path_factory.mktemp("video") / "cup.mp4"
+    times = [0.0, 0.04, 0.1, 0.14, 0.3, 0.34, 0.5, 0.9, 0.94, 1.0]
+    pictures = (np.full((48, 64, 3), 20 * n, np.uint8) for n in range(10))
+    return write_video(path, pictures, 25, times_s=times)
+
+
+@pytest.mark.parametrize("kind", ["eaf", "srt", "otio", "activitynet", "cvat"])
+def test_references_go_to_another_tool_and_come_back(kind, video, tmp_path, dejacue) -> None:
+    ours, there = tmp_path / "cup.json", tmp_path / f"there{FORMATS[kind].suffix}"
+    write_references(ours, [CUP])
+    assert dejacue("convert", ours, there, "--times", video).code == 0
+    back = tmp_path / "back.json"
+    ran = dejacue("convert", there, back, "--times", video)
+    assert (ran.code, ran.out.split(":")[0]) == (0, "references of 1 object")
+    (read,) = read_references(back)
+    assert read.states == CUP.states
+    if kind == "cvat":
+        text = there.read_text()
+        assert 'xbr="64.0" ybr="48.0"' in text
+        # a span that lasts to the end is not ended in a frame that the video does not have
+        assert "<size>10</size>" in text
+        assert 'frame="9"' in text
+        assert 'frame="10"' not in text
+
+
+def test_of_a_bad_file_nothing_is_written(video, tmp_path, dejacue) -> None:
+    path, out = tmp_path / "bad.eaf", tmp_path / "out.json"
+    path.write_text("<ANNOTATION_DOCUMENT>")
+    ran = dejacue("convert", path, out, "--times", video)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith(f"dejacue: {path}: ")
+    assert ran.err.count("\n") == 1
+    assert not out.exists()
+
+
+def test_an_ending_without_a_format_of_references_is_refused(tmp_path, dejacue) -> None:
+    write_references(tmp_path / "t.json", [CUP])
+    ran = dejacue("convert", tmp_path / "t.json", tmp_path / "t.xlsx")
+    assert ran.code == 2
+    for format in FORMATS.values():
+        assert format.suffix in ran.err
+    ran = dejacue("convert", tmp_path / "t.json", tmp_path / "t.json")
+    assert (ran.code, "is read by this command" in ran.err) == (2, True)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".json"])
+def test_labels_outside_the_vocabulary_are_refused_in_files_of_ours_too(
+    suffix, tmp_path, dejacue
+) -> None:
+    path = write_references(tmp_path / f"truth{suffix}", [CUP])
+    (tmp_path / "v.yaml").write_text("empty: empty cup\nfull: full cup\n")
+    ran = dejacue("convert", path, tmp_path / "out.srt", "-v", tmp_path / "v.yaml")
+    assert ran.code == 2
+    assert str(path) in ran.err
+    assert "half full" in ran.err
+    assert not (tmp_path / "out.srt").exists()
