@@ -58,14 +58,6 @@ def test_a_temporary_file_of_a_killed_process_is_taken_over(tmp_path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["x.json"]
 
 
-def test_what_was_left_of_unfinished_work_goes_when_the_work_is_done(tmp_path) -> None:
-    (tmp_path / "..x.partial.dejacue-tmp").write_bytes(b"half")
-    file = PartialFile(tmp_path / ".x.partial", "key")
-    file.append([b"one"])
-    file.remove()
-    assert not list(tmp_path.iterdir())
-
-
 def test_two_who_write_the_same_file_do_not_share_a_temporary_one(tmp_path) -> None:
     target = tmp_path / "x.json"
 

@@ -69,7 +69,7 @@ LOADED = (
     "dejacue.sources.encoders.mini",
     "dejacue.sources.tracks.propagate",
 )
-VIDEO = "../scene/scene.mp4"  # 70 frames: more than a batch of crops, and than a checkpoint
+VIDEO = "../scene/scene.mp4"  # 70 frames: more than a batch of crops
 SOME = f"{VIDEO} --end 39"
 FEW = f"{VIDEO} --stride 7"  # where each frame is a file
 MASKS = "--masks ../scene/Annotations"
@@ -87,6 +87,7 @@ SCENARIOS = (
     ),
     Scenario("encode, two objects", f"encode {VIDEO} {MASKS} --objects all {MINI} -o out"),
     Scenario("track", f"track {FEW} {BOX} -o masks"),
+    Scenario("track, both ways", f"track {VIDEO} {BOX}@30 -o masks"),
     Scenario("track, replacing", f"track {FEW} {OTHER} -o masks", (f"track {FEW} {BOX} -o masks",)),
     Scenario(
         "track, adding", f"track {FEW} --add {{other}} -o masks", (f"track {FEW} {BOX} -o masks",)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 
 from dejacue.sources.tracks.base import Observation
@@ -55,13 +53,6 @@ class ColourSession:
             # the presence tells how many steps came before: it must not change by resuming
             objects[id] = Observation(mask, (0.9 + self.count / 1000) if mask.any() else 0.1)
         return objects
-
-    def state(self):
-        return json.dumps([self.colours, self.count]).encode()
-
-    def restore(self, state):
-        colours, self.count = json.loads(state)
-        self.colours = {int(id): colour for id, colour in colours.items()}
 
 
 def truth(id: int, at: int) -> np.ndarray:

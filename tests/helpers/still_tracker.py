@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 from dejacue.errors import InputError
 from dejacue.sources.tracks.base import Observation, box_mask
 from dejacue.sources.tracks.prompts import box_of
@@ -35,12 +33,6 @@ class StillSession:
         self.boxes |= {prompt.object: box_of(prompt) for prompt in prompts}
         boxes = sorted(self.boxes.items())
         return {object: Observation(box_mask(box, image), 1.0) for object, box in boxes}
-
-    def state(self):
-        return json.dumps(list(self.boxes.items())).encode()
-
-    def restore(self, state):
-        self.boxes = {object: tuple(box) for object, box in json.loads(state)}
 
 
 def register() -> None:

@@ -2,7 +2,7 @@
 
 A line that says what the work is of, then records, each with its length and a checksum. Records
 are only appended, so a file that was cut short is good up to there. Encoded crops (build.py) and
-tracked frames (tracks) are kept in such a file until the output is written.
+what is tracked backwards (tracks) are kept in such a file until the output is written.
 """
 
 from __future__ import annotations
@@ -19,13 +19,7 @@ from typing import IO
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.sources.atomic import (
-    missing_folders,
-    remove_empty,
-    remove_left_file,
-    unwritten,
-    write_bytes,
-)
+from dejacue.sources.atomic import missing_folders, remove_empty, unwritten
 
 _NUMBER = struct.Struct("<I")
 
@@ -74,13 +68,6 @@ class PartialFile:
             raise unwritten(error, self.path, created=True) from None
         self._good += len(data)
 
-    def replace(self, records: Iterable[bytes]) -> None:
-        """Replace all records: the file is exchanged whole."""
-        data = self._head + _packed(records)
-        self.close()
-        write_bytes(self.path, data)
-        self._good = len(data)
-
     def close(self) -> None:
         """Close the file; remove one without records of this key."""
         with contextlib.suppress(OSError):  # a full disk was named already
@@ -97,7 +84,6 @@ class PartialFile:
         """Remove the file: the work is done."""
         self._good = 0
         self.close()
-        remove_left_file(self.path)  # of replace()
 
     def _open(self) -> IO[bytes]:
         self._new_folders = missing_folders(self.path.parent)

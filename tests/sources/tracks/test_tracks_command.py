@@ -24,7 +24,7 @@ from dejacue.report.track_sheet import (
     with_masks,
 )
 from dejacue.sources.masks import open_masks
-from dejacue.sources.tracks import follow, propagate, read_notes
+from dejacue.sources.tracks import follow, read_notes
 from dejacue.sources.tracks.doubts import Doubt
 from dejacue.sources.tracks.notes import TrackedObject, TrackNotes
 from dejacue.sources.video import open_video, write_video
@@ -300,16 +300,16 @@ def test_the_sheet_must_not_lie_among_the_images(folder, exact, refusal) -> None
     assert sorted(path.name for path in folder.iterdir()) == before
 
 
-def test_a_stopped_run_says_how_to_go_on(folder, tmp_path, monkeypatch, run, dejacue) -> None:
-    monkeypatch.setattr(propagate, "SAVE_EVERY_FRAMES", 4)
+def test_a_stopped_run_says_what_is_kept(folder, tmp_path, monkeypatch, run, dejacue) -> None:
+    words = (folder, "--box", f"{text(1, 3)}@3", "-o", tmp_path / "masks")
     monkeypatch.setattr(follow, "load_tracker", lambda name, **_: Colour(stop=11))
-    stopped = dejacue("track", folder, "--box", text(1, 0), "-o", tmp_path / "masks")
+    stopped = dejacue("track", *words)
     assert stopped.code == 130
-    assert f"stopped; 8 frames are kept in {tmp_path / '.masks.partial'}" in stopped.err
+    assert f"stopped; the backward pass is kept in {tmp_path / '.masks.partial'}" in stopped.err
     again = Colour()
     monkeypatch.setattr(follow, "load_tracker", lambda name, **_: again)
-    run(folder, "--box", text(1, 0), "-o", tmp_path / "masks")
-    assert again.steps == FRAMES - 8
+    run(*words)
+    assert again.steps == FRAMES - 3
 
 
 def test_masks_of_a_tracker_that_calls_them_approximate_are_called_so(tmp_path, run) -> None:

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
-from helpers.errors import refused
 from PIL import Image
 
-from dejacue.errors import Cancelled
 from dejacue.sources.masks import open_masks
-from dejacue.sources.partial import PartialFile
-from dejacue.sources.tracks import Prompt, TrackRequest, propagate, read_notes, write_track
+from dejacue.sources.tracks import Prompt, TrackRequest, follow, read_notes, write_track
 from dejacue.sources.tracks.base import Observation
 from dejacue.sources.tracks.notes import notes_path
 from dejacue.sources.tracks.prompts import drop_repeated_pieces
@@ -46,15 +41,6 @@ class StillSession:
         self.masks |= {prompt.object: area(prompt.box) for prompt in prompts}
         self.tracker.followed |= self.masks.keys()
         return {id: Observation(mask, 1.0) for id, mask in self.masks.items()}
-
-    def state(self):
-        return b"".join(bytes([id]) + mask.tobytes() for id, mask in self.masks.items())
-
-    def restore(self, state):
-        length = 1 + HEIGHT * WIDTH
-        for at in range(0, len(state), length):
-            mask = np.frombuffer(state[at + 1 : at + length], bool).reshape(HEIGHT, WIDTH)
-            self.masks[state[at]] = mask
 
 
 def area(box) -> np.ndarray:
@@ -99,71 +85,7 @@ def masks(folder):
     return masks
 
 
-def test_a_stopped_run_is_not_gone_on_with_for_another_number(tmp_path, write, monkeypatch) -> None:
-    monkeypatch.setattr(propagate, "SAVE_EVERY_FRAMES", 4)
-    with pytest.raises(Cancelled, match="8 frames are kept"):
-        write(tmp_path / "masks", {1: A}, stop=9)
-    notes, tracker = write(tmp_path / "masks", {2: A})
-    assert tracker.steps == FRAMES
-    assert notes.objects[2].seen == FRAMES
-
-
 # Objects that depend on each other
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "resumed"),
-    [
-        (b"\xa7forward", b"\xa7sideway", False),
-        (b"\xc4\x40", b"\xc4\x3f", False),  # the length of the colours
-        (b"state", b"stave", False),
-        (b"session", b"session", True),
-    ],
-)
-def test_odd_records_of_a_stopped_run_are_not_gone_on_with(
-    tmp_path, write, monkeypatch, old, new, resumed
-) -> None:
-    monkeypatch.setattr(propagate, "SAVE_EVERY_FRAMES", 2)
-    with pytest.raises(Cancelled):
-        write(tmp_path / "m", {1: A}, stop=8)
-    partial = tmp_path / ".m.partial"
-    key = partial.read_bytes().partition(b"\n")[0].decode()
-    file = PartialFile(partial, key)
-    records = file.read()
-    assert any(old in record for record in records)
-    file.replace([record.replace(old, new) for record in records])
-    _, tracker = write(tmp_path / "m", {1: A})
-    assert (tracker.steps < FRAMES) == resumed
-
-
-@pytest.mark.parametrize(
-    "changed", [lambda rows: rows[::-1], lambda rows: rows[1:], lambda rows: rows[:1] + rows]
-)
-def test_records_of_a_stopped_run_in_another_order_are_not_gone_on_with(
-    tmp_path, write, monkeypatch, changed
-) -> None:
-    monkeypatch.setattr(propagate, "SAVE_EVERY_FRAMES", 4)
-    with pytest.raises(Cancelled):
-        write(tmp_path / "m", {1: A}, stop=8)
-    partial = tmp_path / ".m.partial"
-    file = PartialFile(partial, partial.read_bytes().partition(b"\n")[0].decode())
-    records = file.read()
-    at = next(at for at, record in enumerate(records) if b"session" in record)
-    file.replace([*changed(records[:at]), *records[at:]])
-    notes, tracker = write(tmp_path / "m", {1: A})
-    assert tracker.steps == FRAMES
-    assert list(notes.frames) == sorted(set(notes.frames))
-
-
-def test_a_state_that_the_tracker_cannot_take_is_named_with_its_file(
-    tmp_path, write, monkeypatch
-) -> None:
-    monkeypatch.setattr(propagate, "SAVE_EVERY_FRAMES", 2)
-    with pytest.raises(Cancelled):
-        write(tmp_path / "m", {1: A}, stop=8)
-    monkeypatch.setattr(StillSession, "restore", lambda self, state: json.loads(state))
-    with refused(file=tmp_path / ".m.partial", remedy="remove it"):
-        write(tmp_path / "m", {1: A})
 
 
 def test_where_objects_share_pixels_all_are_followed_when_one_is_added(folder) -> None:
@@ -282,12 +204,12 @@ def test_a_link_stays_one(tmp_path, write, masks, name) -> None:
 
 
 def test_what_is_written_is_not_in_memory_twice(folder, tmp_path, monkeypatch) -> None:
-    frames = []
-    monkeypatch.setattr(propagate.Checkpoint, "remove", lambda self: frames.append(self.frames))
+    written = []
+    real = follow._write
+    monkeypatch.setattr(follow, "_write", lambda *all: written.append(all[1]) or real(*all))
     write_track(tmp_path / "masks.npz", TrackRequest.of(folder, Prompt(6, 1, box=A), Still()))
-    (rows,) = frames
-    assert rows["backward"] == []
-    assert [row.objects for row in rows["forward"]] == [{}] * FRAMES
+    (rows,) = written
+    assert [row.objects for row in rows.rows] == [{}] * FRAMES
 
 
 def test_pieces_that_are_given_again_are_left_out_and_numbers_close_up() -> None:
@@ -311,24 +233,3 @@ def test_notes_lie_in_the_folder_of_the_masks_or_beside_their_file(tmp_path) -> 
     assert notes_path(tmp_path / "masks.v2") == tmp_path / "masks.v2" / "track.json"
     assert notes_path(tmp_path / "to be made") == tmp_path / "to be made" / "track.json"
     assert notes_path(tmp_path / "m.npz") == tmp_path / "m.npz.track.json"
-
-
-@pytest.mark.parametrize("stopped", [False, True])
-def test_old_states_do_not_fill_the_disk(tmp_path, monkeypatch, stopped) -> None:
-    monkeypatch.setattr(propagate, "MAX_OLD_STATE_BYTES", 3000)
-
-    class Large:
-        def state(self) -> bytes:
-            return b"x" * 1000
-
-    path = tmp_path / "masks.partial"
-    checkpoint = propagate.Checkpoint(path, "key")
-    for at in range(20):
-        checkpoint.add(propagate.FrameRecord("forward", at, at, None, None, {}))
-        checkpoint.save("forward", at + 1, Large())
-        assert path.stat().st_size < 3000 + 1000 + 100 * (at + 2)
-        if stopped:  # after every frame
-            checkpoint.close()
-            checkpoint = propagate.Checkpoint(path, "key")
-            assert [row.index for row in checkpoint.frames["forward"]] == [*range(at + 1)]
-    checkpoint.close()

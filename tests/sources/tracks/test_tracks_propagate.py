@@ -1,13 +1,12 @@
-"""Following objects with a tracker that is always right: order, both directions, resuming."""
+"""Following objects with a tracker that is always right: order, both directions, what is kept."""
 
 from __future__ import annotations
 
 import errno
 import json
-import os
-import tempfile
-from contextlib import closing
+import shutil
 
+import msgspec
 import numpy as np
 import pytest
 from helpers.colour_tracker import FRAMES, GONE, HEIGHT, WIDTH, Colour, box, picture, truth
@@ -15,9 +14,10 @@ from helpers.errors import refused
 from helpers.still_tracker import Still
 from PIL import Image
 
-from dejacue.errors import Cancelled, DejaCueError
+from dejacue.errors import Cancelled
 from dejacue.records import Note
 from dejacue.sources.masks import open_masks
+from dejacue.sources.partial import PartialFile
 from dejacue.sources.tracks import (
     Prompt,
     TrackRequest,
@@ -118,12 +118,11 @@ def test_progress_reports_every_step(folder) -> None:
     for _ in track(folder, prompt, Colour(), progress=lambda *step: steps.append(step)):
         pass
     assert [step[:3] for step in steps] == (
-        [("read", done, 6) for done in range(1, 7)]
-        + [("follow backward", done, 6) for done in range(1, 7)]
+        [("follow backward", done, 6) for done in range(1, 7)]
         + [("follow", done, FRAMES) for done in range(1, FRAMES + 1)]
     )
-    assert steps[6][3] == "area 2.7 %"  # 8 × 8 of 60 × 40 pixels
-    assert steps[12][3:] == ("",)  # before its prompt, the tracker does nothing
+    assert steps[0][3] == "area 2.7 %"  # 8 × 8 of 60 × 40 pixels
+    assert steps[6][3:] == ("",)  # before its prompt, the tracker does nothing
 
 
 def test_progress_says_which_frames_are_doubtful(folder, tmp_path) -> None:
@@ -153,52 +152,25 @@ def test_prompts_are_refused_before_a_step(folder) -> None:
 # Backward
 
 
-def test_frames_come_back_in_reverse_without_loss(folder) -> None:
+@pytest.mark.parametrize("stretch", [1, 3, 100])  # frames
+def test_frames_come_back_in_reverse(folder, stretch, monkeypatch) -> None:
+    monkeypatch.setattr(propagate, "STRETCH_BYTES", stretch * 3 * HEIGHT * WIDTH)
     frames = list(open_video(folder))
-    back = list(reversed_frames(open_video(folder), 9))
-    assert [frame.index for frame in back] == list(range(9, -1, -1))
+    back = list(reversed_frames(open_video(folder), 19, 4))
+    assert [frame.index for frame in back] == list(range(19, 3, -1))
     for frame in back:
         first = frames[frame.index]
         assert (frame.source, frame.name, frame.time_s) == (first.source, first.name, first.time_s)
         assert (frame.image == first.image).all()
 
 
-def test_any_picture_is_packed_without_loss(tmp_path) -> None:
-    image = np.random.default_rng(0).integers(0, 256, (17, 23, 3), dtype=np.uint8)
-    Image.fromarray(image).save(tmp_path / "0.png")
-    (frame,) = reversed_frames(open_video(tmp_path), 0)
-    assert (frame.image == image).all()
-
-
-def test_the_temporary_file_leaves_no_trace(folder, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    with closing(reversed_frames(open_video(folder), 5)) as reverse:
-        next(reverse)
-    assert list(tmp_path.iterdir()) == []
-
-    def stop(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        next(reversed_frames(open_video(folder), 5, stop))
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_full_disk_is_named_with_a_remedy(folder, monkeypatch) -> None:
-    class Full:
-        closed = False
-
-        def write(self, data) -> None:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-        def close(self) -> None:
-            Full.closed = True
-
-    monkeypatch.setattr(tempfile, "TemporaryFile", Full)
-    with refused(DejaCueError, file=tempfile.gettempdir()) as caught:
-        next(reversed_frames(open_video(folder), 5))
-    assert "forward only" in caught.value.remedy
-    assert Full.closed
+def test_frames_that_cannot_be_decoded_are_left_out_backwards_too(folder, tmp_path) -> None:
+    broken = tmp_path / "broken"
+    shutil.copytree(folder, broken)
+    for at in (9, 4, 0):
+        (broken / f"f{at:03d}.png").write_bytes(b"no picture")
+    back = reversed_frames(open_video(broken), 9)
+    assert [frame.index for frame in back] == [8, 7, 6, 5, 3, 2, 1]
 
 
 # Files
@@ -304,53 +276,35 @@ def same_as_whole(folder, tmp_path, prompts, notes) -> None:
     assert {path.name for path in tmp_path.iterdir()} == {"masks", "whole"}
 
 
-@pytest.mark.parametrize("max_bytes", [0, 1 << 20])  # with 0 the file is written anew
-@pytest.mark.parametrize("stop", [3, 9, 17, 30, 39])
-def test_a_stopped_run_goes_on_exactly(folder, tmp_path, stop, max_bytes, monkeypatch) -> None:
-    monkeypatch.setattr(propagate, "SAVE_EVERY_FRAMES", 4)
-    monkeypatch.setattr(propagate, "MAX_OLD_STATE_BYTES", max_bytes)
+@pytest.mark.parametrize("stop", [3, 16, 17, 30, 39])  # 16 steps back, then all frames
+def test_a_stopped_run_keeps_a_whole_backward_pass(folder, tmp_path, stop) -> None:
     prompts = [Prompt(0, 1, box=box(1, 0)), Prompt(15, 2, box=box(2, 15))]
-    done = (stop - 1) // 4 * 4 if stop <= 16 else 16 + (stop - 17) // 4 * 4
-    saved = done if done <= 16 else done - 16  # of the pass that it was in
-    message = f"{saved} frames are kept" if done else "before anything was kept"
+    message = "the backward pass is kept" if stop > 16 else "before anything was kept"
     with pytest.raises(Cancelled, match=message):
         write_track(tmp_path / "masks", request_of(folder, prompts, Colour(stop)))
     assert not (tmp_path / "masks").exists()
-    assert partial_path(tmp_path / "masks").exists() == bool(done)
+    assert partial_path(tmp_path / "masks").exists() == (stop > 16)
     tracker = Colour()
     notes = write_track(tmp_path / "masks", request_of(folder, prompts, tracker))
-    assert tracker.steps == 16 + FRAMES - done
+    assert tracker.steps == FRAMES + (0 if stop > 16 else 16)
     same_as_whole(folder, tmp_path, prompts, notes)
 
 
 @pytest.mark.parametrize("error", [Cancelled, KeyboardInterrupt])
 @pytest.mark.parametrize(("stage", "at"), [("follow backward", 7), ("follow", 1), ("follow", 19)])
-def test_all_that_was_done_is_kept_when_progress_stops_the_run(
-    folder, tmp_path, stage, at, error
-) -> None:
+def test_progress_may_stop_the_run(folder, tmp_path, stage, at, error) -> None:
     prompts = [Prompt(0, 1, box=box(1, 0)), Prompt(15, 2, box=box(2, 15))]
 
     def stop(now: str, done: int, total: int | None = None, note: str = "") -> None:
         if (now, done) == (stage, at):
             raise error
 
-    frames = "1 frame is" if at == 1 else f"{at} frames are"
-    with pytest.raises(Cancelled, match=f"{frames} kept"):
+    with pytest.raises(Cancelled, match="stopped"):
         write_track(tmp_path / "masks", request_of(folder, prompts), progress=stop)
-    tracker = Colour()
-    notes = write_track(tmp_path / "masks", request_of(folder, prompts, tracker))
-    assert tracker.steps == FRAMES - at + (16 if stage == "follow backward" else 0)
+    left = [partial_path(tmp_path / "masks")] if stage == "follow" else []
+    assert list(tmp_path.iterdir()) == left
+    notes = write_track(tmp_path / "masks", request_of(folder, prompts))
     same_as_whole(folder, tmp_path, prompts, notes)
-
-
-def test_a_run_stopped_while_frames_are_read_keeps_nothing(folder, tmp_path) -> None:
-    def stop(*_: object) -> None:
-        raise Cancelled
-
-    request = request_of(folder, Prompt(5, 1, box=box(1, 5)))
-    with pytest.raises(Cancelled, match="before anything was kept"):
-        write_track(tmp_path / "masks", request, progress=stop)
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_whoever_iterates_gets_what_progress_raises(folder) -> None:
@@ -363,34 +317,51 @@ def test_whoever_iterates_gets_what_progress_raises(folder) -> None:
         next(frames)
 
 
-def test_a_partial_file_of_another_prompt_is_not_used(folder, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(propagate, "SAVE_EVERY_FRAMES", 4)
+def test_a_backward_pass_of_another_prompt_is_not_used(folder, tmp_path) -> None:
+    stopped = request_of(folder, [Prompt(15, 2, box=box(2, 15))], Colour(20))
     with pytest.raises(Cancelled):
-        write_track(
-            tmp_path / "masks", request_of(folder, [Prompt(0, 1, box=box(1, 0))], Colour(20))
-        )
-    tracker = Colour()
-    other = [Prompt(0, 1, points=((5, 5, True),))]
-    write_track(tmp_path / "masks", request_of(folder, other, tracker))
-    assert tracker.steps == FRAMES
+        write_track(tmp_path / "masks", stopped)
+    for prompts in ([Prompt(15, 2, mask=truth(2, 15))], [Prompt(15, 1, box=box(2, 15))]):
+        tracker = Colour()
+        write_track(tmp_path / "masks", request_of(folder, prompts, tracker))
+        assert tracker.steps == 16 + FRAMES - 15  # it is followed from its prompt on
 
 
-@pytest.mark.parametrize(("left", "good"), [(0.99, 12), (0.4, 4), (0.0, 0)])
-def test_a_partial_file_that_was_cut_short_is_taken_up_to_its_last_state(
-    folder, tmp_path, left, good, monkeypatch
-) -> None:
-    monkeypatch.setattr(propagate, "SAVE_EVERY_FRAMES", 4)
-    prompts = [Prompt(0, 1, box=box(1, 0)), Prompt(0, 2, box=box(2, 0))]
-    with pytest.raises(Cancelled, match="16 frames are kept"):
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda data: data[:-1],
+        lambda data: data[: len(data) // 2],
+        lambda data: b"",
+        lambda data: data[:-9] + bytes([data[-9] ^ 1]) + data[-8:],
+    ],
+)
+def test_a_damaged_backward_pass_is_made_again(folder, tmp_path, damage) -> None:
+    prompts = [Prompt(0, 1, box=box(1, 0)), Prompt(15, 2, box=box(2, 15))]
+    with pytest.raises(Cancelled):
         write_track(tmp_path / "masks", request_of(folder, prompts, Colour(20)))
     file = partial_path(tmp_path / "masks")
     data = file.read_bytes()
-    file.write_bytes(data[: round(left * len(data))])
-    with pytest.raises(Cancelled, match=f"{good + 4} frames are kept"):  # which are appended
-        write_track(tmp_path / "masks", request_of(folder, prompts, Colour(6)))
+    file.write_bytes(damage(data))
     tracker = Colour()
     notes = write_track(tmp_path / "masks", request_of(folder, prompts, tracker))
-    assert tracker.steps == FRAMES - good - 4
+    assert tracker.steps == 16 + FRAMES
+    same_as_whole(folder, tmp_path, prompts, notes)
+
+
+def test_a_backward_pass_of_another_form_is_made_again(folder, tmp_path) -> None:
+    prompts = [Prompt(0, 1, box=box(1, 0)), Prompt(15, 2, box=box(2, 15))]
+    with pytest.raises(Cancelled):
+        write_track(tmp_path / "masks", request_of(folder, prompts, Colour(20)))
+    place = partial_path(tmp_path / "masks")
+    key = place.read_bytes().partition(b"\n")[0].decode()
+    place.unlink()
+    file = PartialFile(place, key)
+    file.append([b"no MessagePack", msgspec.msgpack.encode({0: {2: ["00", 1.0, 0, [0] * 4]}})])
+    file.close()
+    tracker = Colour()
+    notes = write_track(tmp_path / "masks", request_of(folder, prompts, tracker))
+    assert tracker.steps == 16 + FRAMES
     same_as_whole(folder, tmp_path, prompts, notes)
 
 

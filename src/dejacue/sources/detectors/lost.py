@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,7 +17,8 @@ MAX_WAIT = 60  # times the patience, between two looks for an object that does n
 SAME_PLACE = 0.3  # intersection over union with an object that is seen: not a lost one
 
 
-class _Lost(msgspec.Struct):
+@dataclass
+class _Lost:
     """Counts frames of one object.
 
     missing   since it was last seen
@@ -27,7 +28,7 @@ class _Lost(msgspec.Struct):
 
     missing: int = 0
     wait: int = 0
-    colours: list[float] = []
+    colours: NDArray[np.float64] | None = None
 
 
 class LookingAgain:
@@ -82,7 +83,7 @@ class _Session:
             else:
                 self._boxes[id] = box
                 colours = colour_signature(image, observation.mask)
-                self._objects[id] = _Lost(colours=colours.tolist())
+                self._objects[id] = _Lost(colours=colours)
         return seen
 
     def _look(self, image: NDArray[np.uint8], due: Sequence[int]) -> list[Prompt]:
@@ -100,10 +101,10 @@ class _Session:
         ]
         colours = [colour_signature(image, box_mask(thing.box, image)) for thing in free]
         pairs = sorted(
-            (float(np.abs(colours[at] - np.array(self._objects[id].colours)).sum()), id, at)
+            (float(np.abs(colours[at] - last).sum()), id, at)
             for id in due
             for at in range(len(free))
-            if self._objects[id].colours
+            if (last := self._objects[id].colours) is not None
         )
         prompts: dict[int, Prompt] = {}
         used: set[int] = set()
@@ -112,11 +113,3 @@ class _Session:
                 prompts[id] = Prompt(object=id, box=free[at].box)
                 used.add(at)
         return list(prompts.values())
-
-    def state(self) -> bytes:
-        return msgspec.msgpack.encode((self._session.state(), self._objects, self._boxes))
-
-    def restore(self, state: bytes) -> None:
-        kind = tuple[bytes, dict[int, _Lost], dict[int, tuple[int, int, int, int]]]
-        inner, self._objects, self._boxes = msgspec.msgpack.decode(state, type=kind)
-        self._session.restore(inner)

@@ -58,12 +58,6 @@ class TrackerSession(Protocol):
         object that has joined, by id."""
         ...
 
-    def state(self) -> bytes:
-        """Return all that the next step depends on, so that a stopped run goes on exactly."""
-        ...
-
-    def restore(self, state: bytes) -> None: ...
-
 
 class Tracker(Protocol):
     """Makes sessions.

@@ -1,7 +1,8 @@
 """follow(): prompts → the masks of the objects on disk with notes, or those that are there already.
 
 write_track() does it: what is there and up to date is not made again, and what was there is
-replaced only when the new is whole.
+replaced only when the new is whole. Of a run that is stopped the backward pass is kept, once it is
+done, in a file beside the masks.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import logging
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,7 @@ from dejacue.sources.atomic import (
 from dejacue.sources.images import is_image
 from dejacue.sources.masks import Masks, open_masks, write_masks
 from dejacue.sources.masks.write import WRITTEN_AS, unwritable
+from dejacue.sources.partial import PartialFile
 from dejacue.sources.tracks.base import Mask, Prompt, Tracker
 from dejacue.sources.tracks.doubts import KINDS, PAST_FRAMES, Series, find_doubts
 from dejacue.sources.tracks.notes import (
@@ -57,22 +59,21 @@ from dejacue.sources.tracks.prompts import (
     resolve_prompts,
 )
 from dejacue.sources.tracks.propagate import (
-    BACKWARD,
-    FORWARD,
     PRESENCE,
-    STAGES,
-    Checkpoint,
-    FrameRecord,
+    Earlier,
     PackedObservation,
     TrackRequest,
     check_presence,
+    follow_back,
+    follow_forward,
     load_tracker,
-    propagate,
+    packed,
 )
 from dejacue.sources.video import Frame, Video
 
 _log = logging.getLogger("dejacue")
 _UNSEEN = PackedObservation("", 0.0, 0, (0, 0, 0, 0), bytes(64))
+_EARLIER = msgspec.msgpack.Decoder(Earlier)
 
 
 def first_prompts(
@@ -154,7 +155,7 @@ def follow(
     progress: Progress = silent,
 ) -> Followed:
     """Follow the objects and write their masks to ``output`` (a folder, .npz or .json), or take
-    those that lie there and are up to date; a stopped run goes on where it was.
+    those that lie there and are up to date.
 
     shots   of the video: each object is followed in that of its prompts only
     """
@@ -247,8 +248,7 @@ def write_track(
     added, only these are followed, and those that were not written whole: in a folder, pixels of
     two objects belong to the lower number. ``lineages`` says which objects are pieces of one;
     default: each is its own. ``progress`` is called as by ``track``. Whoever stops it (Cancelled
-    raised in progress, or Ctrl-C) gets Cancelled, which says what is kept; the next run goes on
-    from there.
+    raised in progress, or Ctrl-C) gets Cancelled, which says what is kept for the next run.
     """
     target = Path(path)
     check_target(target)
@@ -269,13 +269,15 @@ def write_track(
     }
     new = request.only(keys.keys() - unchanged.keys())
     about = ",".join([__version__, *(f"{object}:{keys[object]}" for object in new.firsts)])
-    checkpoint = Checkpoint(partial_path(target), about) if new.prompts else Checkpoint()
+    kept, has_backward = PartialFile(partial_path(target), about), False
     try:
         if before and not new.prompts:
             rows, size = _without_objects(before), before.size
             prompts = tuple(prompt for prompt in before.prompts if prompt.object in keys)
         else:
-            rows, size = _follow(new, checkpoint, progress)
+            earlier = _follow_back(new, kept, progress)
+            has_backward = bool(earlier)
+            rows, size = _follow_forward(new, earlier, progress)
             prompts = raw_prompts(request.prompts, {row.index: row.source for row in rows})
         if before and unchanged and before.frames != tuple(row.source for row in rows):
             problem = f"its frames have changed since {target} was made"
@@ -312,19 +314,18 @@ def write_track(
         )
         old = [object for object, noted in unchanged.items() if noted.seen]
         masks = None if before is None or not old else open_written(target, before)
-        return _write(target, _MaskRows(rows, masks, old, notes, target.suffix == ""), checkpoint)
+        return _write(target, _MaskRows(rows, masks, old, notes, target.suffix == ""), kept)
     except (Cancelled, KeyboardInterrupt):
         message = "stopped before anything was kept"
-        if count := checkpoint.saved:
-            what = "1 frame is" if count == 1 else f"{count} frames are"
-            message = f"stopped; {what} kept in {partial_path(target)} and will be reused"
+        if has_backward:
+            message = f"stopped; the backward pass is kept in {kept.path} and will be reused"
         raise Cancelled(message) from None
     finally:
-        checkpoint.close()
+        kept.close()
 
 
 def partial_path(target: Path) -> Path:
-    """Return the file that a stopped run leaves behind."""
+    """Return the file that keeps the backward pass until the masks are written."""
     return target.with_name(f".{target.name}.partial")
 
 
@@ -377,28 +378,52 @@ def _before(target: Path) -> TrackNotes | None:
     return notes if whole else None
 
 
+@dataclass(frozen=True, eq=False)
+class FrameRecord:
+    """A frame without its pixels, and the objects that are seen in it."""
+
+    index: int
+    source: int
+    time_s: float | None
+    name: str | None
+    objects: dict[int, PackedObservation]
+
+
 def _without_objects(notes: TrackNotes) -> list[FrameRecord]:
     times: Sequence[float | None] = notes.times_s or [None] * len(notes.frames)
     names: Sequence[str | None] = notes.names or [None] * len(notes.frames)
     frames = zip(notes.frames, times, names, strict=True)
-    return [FrameRecord(FORWARD, at, *frame, {}) for at, frame in enumerate(frames)]
+    return [FrameRecord(at, *frame, {}) for at, frame in enumerate(frames)]
 
 
-def _follow(
-    request: TrackRequest, checkpoint: Checkpoint, progress: Progress
+def _follow_back(request: TrackRequest, kept: PartialFile, progress: Progress) -> Earlier:
+    """Return what is seen before the first prompts: kept from a run that was stopped, or kept now,
+    in a single record, so that it is there whole or not at all."""
+    for record in kept.read():
+        with suppress(msgspec.DecodeError, RecursionError):
+            return _EARLIER.decode(record)
+    earlier = follow_back(request, progress)
+    if earlier:
+        kept.append([msgspec.msgpack.encode(earlier)])
+    return earlier
+
+
+def _follow_forward(
+    request: TrackRequest, earlier: Earlier, progress: Progress
 ) -> tuple[list[FrameRecord], tuple[int, int]]:
-    """Return all frames with their objects, and (height, width)."""
+    """Return all frames with their objects, and (height, width); what is seen ``earlier`` is used
+    up."""
     with closing(iter(request.video)) as frames:  # type: ignore[type-var]
         size = next(frames).shape
-    rows = checkpoint.frames[FORWARD]
+    rows: list[FrameRecord] = []
 
     def report(stage: str, done: int, total: int | None = None, note: str = "") -> None:
-        doubt = _latest_doubt(rows, size) if stage == STAGES[FORWARD] else None
+        doubt = _latest_doubt(rows, size)
         progress(stage, done, total, note if doubt is None else Note(doubt, "doubtful"))
 
-    for frame, earlier, seen in propagate(request, checkpoint, report):
-        checkpoint.add(FrameRecord.of(FORWARD, frame, seen, earlier))
-    checkpoint.frames[BACKWARD].clear()  # they are in the others now
+    for frame, seen in follow_forward(request, report):
+        objects = {**earlier.pop(frame.index, {}), **packed(frame, seen)}
+        rows.append(FrameRecord(frame.index, frame.source, frame.time_s, frame.name, objects))
     return rows, size
 
 
@@ -493,7 +518,7 @@ def _real(target: Path) -> Path:
     return resolved(target) if target.is_symlink() else target
 
 
-def _write(target: Path, rows: _MaskRows, checkpoint: Checkpoint) -> TrackNotes:
+def _write(target: Path, rows: _MaskRows, kept: PartialFile) -> TrackNotes:
     """Write masks and notes together: what was there is replaced only when the new is whole."""
     with temporary_folder(_real(target)) as folder:
         write_masks(folder / target.name, rows, kind=WRITTEN_AS[target.suffix.lower()])
@@ -503,7 +528,7 @@ def _write(target: Path, rows: _MaskRows, checkpoint: Checkpoint) -> TrackNotes:
         }
         notes = msgspec.structs.replace(rows.notes, objects=objects)
         write_notes(folder / target.name, notes)  # from here on, a later run would go on: _recover
-        checkpoint.remove()
+        kept.remove()
         _move(folder, target)
     return notes
 

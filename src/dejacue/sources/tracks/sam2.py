@@ -34,9 +34,7 @@ normalised; clicks and boxes scaled along; mask logits resized back bilinearly a
 
 from __future__ import annotations
 
-import io
 import json
-import pickle
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -71,7 +69,6 @@ CLASSES = {  # by the model_type of its config.json
     "sam2_video": ("Sam2VideoModel", "Sam2VideoInferenceSession"),
     "edgetam_video": ("EdgeTamVideoModel", "EdgeTamVideoInferenceSession"),
 }
-SESSION_KIND = "dejacue sam2 session 1"
 POINTER = "object_pointer"
 MEMORY = ("maskmem_features", "maskmem_pos_enc")
 
@@ -105,11 +102,10 @@ def load(
         problem = f"this transformers has no {classes[0]}"
         raise InputError(problem, field="tracker", value=name, remedy=f"{REMEDY} --upgrade")
     model = _load_weights(getattr(transformers, classes[0]), files["model.safetensors"], dtype)
-    digest = sha256(files["model.safetensors"])
     details = {
         "model": folder or repository,
         "revision": commit(files["config.json"]) or "unknown",
-        "sha256 model.safetensors": digest,
+        "sha256 model.safetensors": sha256(files["model.safetensors"]),
         "transformers": transformers.__version__,
     }
     return Sam2Tracker(
@@ -118,7 +114,6 @@ def load(
         device=device,
         precision=precision,
         fallback=fallback,
-        key=digest,
         details=details,
     )
 
@@ -326,36 +321,6 @@ class Sam2Session:
         self._objects, self._next = objects, self._next + 1  # only a whole step counts
         return seen
 
-    def state(self) -> bytes:
-        torch = need("torch", REMEDY)
-        stream = io.BytesIO()
-        content = {
-            "kind": SESSION_KIND,
-            "model": self._tracker.key,
-            "precision": self._place[1],
-            "next": self._next,
-            "objects": {object: vars(memory) for object, memory in self._objects.items()},
-        }
-        torch.save(content, stream)
-        return stream.getvalue()
-
-    def restore(self, state: bytes) -> None:
-        """Go on: exactly on the same kind of device and in the same precision, else nearly."""
-        torch = need("torch", REMEDY)
-        try:
-            content = torch.load(io.BytesIO(state), map_location="cpu", weights_only=True)
-            fits = content["kind"] == SESSION_KIND and content["model"] == self._tracker.key
-        except (RuntimeError, ValueError, LookupError, TypeError, EOFError, pickle.PickleError):
-            problem = "the state of the tracker is damaged"
-            raise InputError(problem, field="state", remedy="start over") from None
-        if not fits:
-            problem = f"the state was not saved by {self._tracker.name} with these weights"
-            remedy = "use the tracker that saved it, or start over"
-            raise InputError(problem, field="tracker", remedy=remedy)
-        self._next = content["next"]
-        self._objects = {object: Memory(**memory) for object, memory in content["objects"].items()}
-        self._place = ("cpu", content["precision"])
-
     def _advance(
         self, image: NDArray[np.uint8], prompts: Mapping[int, Prompt]
     ) -> tuple[dict[int, Memory], dict[int, Observation]]:
@@ -439,7 +404,6 @@ class Sam2Tracker:
     """See ``base.Tracker``.
 
     model       a ``Sam2VideoModel`` or ``EdgeTamVideoModel`` in that precision, anywhere
-    key         tells this model from others: states are only taken back by the same
     fallback    whether it falls back to the CPU when the memory of the device is full
     """
 
@@ -454,11 +418,10 @@ class Sam2Tracker:
         device: str,
         precision: str,
         fallback: bool = False,
-        key: str = "",
         details: Mapping[str, str] | None = None,
     ) -> None:
         transformers = need("transformers", REMEDY)
-        self.name, self.key = name, key
+        self.name = name
         self.model = model.eval().requires_grad_(False)
         self.device, self.precision = "cpu", precision
         self.dtype = dtype_of(precision)
