@@ -105,18 +105,12 @@ class LoadedVocabulary:
             return cls(examples.as_vocabulary(), place, options)
         if isinstance(source, Vocabulary):
             vocabulary = source
-        elif isinstance(source, Mapping | list | tuple):
-            vocabulary = by_file(Vocabulary.from_dict(source))
         elif isinstance(source, str | os.PathLike):
             templates = options.templates if Path(source).suffix.lower() == ".npz" else None
             place = in_file(source)
             vocabulary = read_vocabulary(source, templates=templates)
         else:
-            raise InputError(
-                f"vocabulary {source!r:.40}: give a path, {{state: descriptions}}, a list of "
-                "sentences or a Vocabulary",
-                field="vocabulary",
-            )
+            vocabulary = by_file(Vocabulary.from_dict(source))
         return cls(examples.added_to(vocabulary), place, options, examples.like)
 
     def encoder_for(self, history: HasOrigin, encoder: Encoder | str | None) -> Encoder | None:
