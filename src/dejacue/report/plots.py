@@ -20,6 +20,7 @@ from dejacue.sources.atomic import write_whole
 
 TITLE_WIDTH, MAX_LINES = 480, 3  # of a title; its width in points
 MAX_LISTED = 3  # windows of a title
+DPI = 150
 MAX_PIXELS = 60_000  # of a side; a little less than what the library can draw
 
 
@@ -27,7 +28,6 @@ def evidence_figure(
     history: History,
     timeline: Timeline,
     references: Mapping[str, Sequence[Window]] | None = None,
-    title: str | None = None,
 ) -> Any:
     """Draw a matplotlib figure, a panel per description (or state, where its descriptions agree).
 
@@ -101,7 +101,7 @@ def evidence_figure(
     key = timeline.meaningless.line if timeline.meaningless else "shaded: window found"
     key += " · black bar: reference" if references else ""
     key += " · grey: not observed" if len(history.run_offsets) > 2 else ""
-    heading = wrapped(title or history.id, f" ({key})", points=10)
+    heading = wrapped(history.id, f" ({key})", points=10)
     figure.suptitle(heading, fontsize=10, parse_math=False)
     return figure
 
@@ -139,10 +139,10 @@ def _without_glyph_warnings() -> Iterator[None]:
             warnings.warn_explicit(w.message, w.category, w.filename, w.lineno)
 
 
-def save_png(path: StrPath, figure: Any, dpi: int = 150) -> Path:
+def save_png(path: StrPath, figure: Any) -> Path:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     FigureCanvasAgg(figure)
-    dpi = min(dpi, int(MAX_PIXELS / max(figure.get_size_inches())))
+    dpi = min(DPI, int(MAX_PIXELS / max(figure.get_size_inches())))
     with _without_glyph_warnings():
         return write_whole(path, lambda stream: figure.savefig(stream, format="png", dpi=dpi))

@@ -253,7 +253,7 @@ class ShotDetector:
         if self._colours is None:
             self._starts.append(index)
         elif self._pending is not None:
-            self._settle(index, time_s, colours)
+            self._settle(time_s, colours)
         if self._colours is not None and self._pending is None:
             change = float(colour_distance(self._colours, colours))
             usual = float(np.median(self._changes)) if self._changes else 0.0
@@ -269,7 +269,7 @@ class ShotDetector:
         ends = [start - 1 for start in starts[1:]] + [self._last]
         return [Window(start, end) for start, end in zip(starts, ends, strict=True)]
 
-    def _settle(self, index: int, time_s: float | None, colours: NDArray[np.float64]) -> None:
+    def _settle(self, time_s: float | None, colours: NDArray[np.float64]) -> None:
         """Decide whether the pending change was a cut, a flash, or is not yet known."""
         assert self._pending is not None
         before, start, start_s, count = self._pending
