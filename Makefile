@@ -99,10 +99,9 @@ sanitize: ## the kernel's tests under AddressSanitizer and UndefinedBehaviorSani
 fuzz: $(VENV)/.developer ## thousands of altered files of every kind, and as many odd requests
 	DEJACUE_FUZZ=4000 $(BIN)/python $(PYTEST) tests/fuzz
 
-crash: $(VENV)/.developer ## kill commands at every file operation and run them again; full and read-only disks
-	$(BIN)/python tests/crash/crash.py
-	$(BIN)/python tests/crash/disks.py
-	$(BIN)/python tests/crash/store_killer.py out/killed 500
+crash: $(VENV)/.developer ## kill what writes at every file operation and run it again; full and read-only disks
+	$(BIN)/python tests/test_crash.py
+	$(BIN)/python tests/test_crash.py --disks 6
 
 clean:
 	rm -rf build dist out .venv-sanitize $(PEERS) src/*.egg-info paper/build paper/src/*.egg-info src/dejacue/method/*.so src/dejacue/sources/*.so

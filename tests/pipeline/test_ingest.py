@@ -550,12 +550,28 @@ def test_the_memory_does_not_grow_with_frames_of_4k(tmp_path) -> None:
 
 
 @pytest.mark.long
-def test_a_killed_ingest_goes_on_and_does_nothing_twice(tmp_path) -> None:
-    script = TESTS / "crash" / "ingest_killer.py"
-    command = [sys.executable, script, tmp_path, "12"]
-    ran = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert ran.returncode == 0, ran.stderr
-    assert ran.stdout.count("12 kills") == 2  # with an encoder that mixes crops, and without
+def test_a_kill_costs_at_most_a_batch_of_crops(tmp_path, videos, counting) -> None:
+    """tests/test_crash.py kills at any point, and compares what there is in the end."""
+    script = (
+        "import os, sys; sys.path.insert(0, sys.argv[1]); from helpers import ingest as made\n"
+        "from pathlib import Path; from dejacue import ingest\n"
+        "class Killed(made.Counting):\n"
+        "    def encode_images(self, crops):\n"
+        "        rows = super().encode_images(crops)\n"
+        "        return rows if self.count < int(sys.argv[3]) else os._exit(137)\n"
+        "folder, encoder = Path(sys.argv[2]), Killed(Path(sys.argv[4]))\n"
+        "ingest(folder / 'videos.csv', folder / 'store', encoder=encoder)"
+    )
+    lines = [f"{row['video']},{row['masks']},all\n" for row in videos]
+    (tmp_path / "videos.csv").write_text("video,masks,objects\n" + "".join(lines))
+    for at in (20, 50, 90):
+        command = [sys.executable, "-c", script, TESTS, tmp_path, str(at), tmp_path / "counter"]
+        assert subprocess.run(command, check=False).returncode == 137
+    ingest(tmp_path / "videos.csv", tmp_path / "store", encoder=counting)
+    assert len(stored(tmp_path / "store")) == 6
+    crops = len(videos) * (FRAMES + FRAMES // 2)
+    assert crops < counting.count <= crops + 3 * counting.batch
+    assert not (tmp_path / "store" / writer.PARTIAL).exists()
 
 
 # Pictures, and remote files

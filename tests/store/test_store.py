@@ -7,15 +7,12 @@ import json
 import os
 import pickle
 import sqlite3
-import subprocess
-import sys
 import threading
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from helpers import TESTS
 from helpers.errors import refused
 from helpers.stores import D, drawn, history, rows, words
 from hypothesis import given, settings
@@ -521,16 +518,6 @@ def test_a_place_that_may_only_be_read_is_read(store, monkeypatch) -> None:
     assert repr(store).endswith("store: closed>")
     with refused(file=store.path, remedy="open it again"):
         store.ids()
-
-
-@pytest.mark.long
-def test_a_killed_writer_loses_nothing_and_doubles_nothing(tmp_path) -> None:
-    script = TESTS / "crash" / "store_killer.py"
-    done = subprocess.run(
-        [sys.executable, script, tmp_path / "s", "50"], capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("50 points of ")
 
 
 def test_a_query_gives_the_answers_of_locate_ranked_by_the_object(tmp_path) -> None:
