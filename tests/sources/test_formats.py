@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from helpers import ROOT
+from helpers.altered import bounded
 from helpers.errors import refused
 from helpers.peers import PEER, need
 
@@ -33,6 +34,7 @@ from dejacue_paper import generate
 
 STATES = {"empty": [(0, 3), (9, 9)], "half full": [(4, 8)]}
 CUP = Reference("cup", STATES)
+UNPACKED = "save it with the compression snappy, or without"
 KINDS = [pytest.param(kind, marks=PEER if FORMATS[kind].package else ()) for kind in FORMATS]
 
 
@@ -91,7 +93,7 @@ def test_columns_of_a_table_that_unfold_are_refused_before_they_do(tmp_path) -> 
     with refused(file=path):
         read_references(path)
     parquet.write_table(pyarrow.table(columns | {"component": texts}), path, **plain)
-    with refused(file=path, remedy="save it without compression"):
+    with refused(file=path, remedy=UNPACKED):
         read_references(path)
     group = parquet.read_metadata(path).row_group(0)
     content = path.read_bytes()
@@ -100,7 +102,7 @@ def test_columns_of_a_table_that_unfold_are_refused_before_they_do(tmp_path) -> 
         assert told in content
         content = content.replace(told, b"\x80" * (len(told) - 1) + b"\x00")
     path.write_bytes(content)  # the footer says that nothing is unpacked
-    with refused(file=path, remedy="save it without compression"):
+    with refused(file=path, remedy=UNPACKED):
         read_references(path)
     arrow = tmp_path / "truth.arrow"
     packed = pyarrow.ipc.IpcWriteOptions(compression="zstd")
@@ -109,6 +111,67 @@ def test_columns_of_a_table_that_unfold_are_refused_before_they_do(tmp_path) -> 
         writer.write_table(table)
     with refused(file=arrow, remedy="save it without compression"):
         read_references(arrow)
+
+
+def rows_of(count: int, **others: object) -> dict[str, object]:
+    zeros = np.zeros(count, int)
+    return {"history": ["h"] * count, "state": ["s"] * count, "start": zeros, "end": zeros} | others
+
+
+@pytest.mark.parametrize(
+    ("count", "component", "options"),
+    [
+        pytest.param(10_000_000, None, {}, id="rows of one value"),
+        pytest.param(2, ["y" * 90_000_000] * 2, {"compression": "zstd"}, id="a long text"),
+        pytest.param(2, ["y" * 90_000_000] * 2, {"compression": "brotli"}, id="brotli"),
+        pytest.param(
+            20_000,
+            ["x" * 20_000 + str(k) for k in range(20_000)],
+            {"column_encoding": {"component": "DELTA_BYTE_ARRAY"}, "use_dictionary": ["state"]},
+            id="texts that share their beginning",
+        ),
+    ],
+)
+def test_a_small_table_that_unfolds_is_refused_at_once(tmp_path, count, component, options):
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "truth.parquet"
+    others = {} if component is None else {"component": component}
+    parquet.write_table(pyarrow.table(rows_of(count, **others)), path, **options)
+    assert path.stat().st_size < 500_000
+    del others, component
+    with bounded(path, 32 << 20), refused(file=path):
+        read_references(path)
+
+
+def test_a_dictionary_of_which_rows_name_little_is_not_unpacked(tmp_path) -> None:
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    words = pyarrow.DictionaryArray.from_arrays(np.zeros(9, np.int32), ["a"] * 3_000_000)
+    path = tmp_path / "truth.parquet"
+    table = pyarrow.table(rows_of(9, component=words))
+    parquet.write_table(table, path, compression="gzip")
+    assert path.stat().st_size < 20_000
+    with bounded(path, 128 << 20):
+        (reference,) = read_references(path)
+    assert reference.component == "a"
+
+
+def test_row_groups_that_name_the_same_bytes_are_refused(tmp_path) -> None:
+    """Their footer is small, and each of them is unpacked."""
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    path, footer = tmp_path / "truth.parquet", tmp_path / "footer"
+    texts = [f"{'x' * 300}{k}" for k in range(1000)]
+    parquet.write_table(pyarrow.table(rows_of(1000, component=texts)), path)
+    metadata, group = parquet.read_metadata(path), parquet.read_metadata(path)
+    for _ in range(30):
+        metadata.append_row_groups(group)
+    metadata.write_metadata_file(footer)
+    content = path.read_bytes()
+    path.write_bytes(content[: -8 - int.from_bytes(content[-8:-4], "little")])
+    with path.open("ab") as stream:
+        stream.write(footer.read_bytes()[4:])
+    assert path.stat().st_size < 61_000
+    with bounded(path), refused(file=path):
+        read_references(path)
 
 
 def varint(value: int) -> bytes:

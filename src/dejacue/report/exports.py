@@ -73,7 +73,7 @@ def as_table(suffix: str, timelines: Timelines) -> bytes:
     if suffix == ".parquet" and only_polars:
         stream = io.BytesIO()
         polars = need("polars", "pip install pyarrow")
-        polars.DataFrame(columns, nan_to_null=True).write_parquet(stream)
+        polars.DataFrame(columns, nan_to_null=True).write_parquet(stream, compression="snappy")
         return stream.getvalue()
     return table_bytes(columns, suffix)
 
