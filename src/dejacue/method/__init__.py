@@ -12,7 +12,6 @@ from dejacue.method.questions import Question, next_question
 from dejacue.method.scan_readout import Scan
 from dejacue.method.segmentation import segments
 from dejacue.method.teaching import Teacher
-from dejacue.method.together import locate_together
 from dejacue.records import Diagnostics, Evidence, Window
 
 __all__ = [
@@ -30,7 +29,6 @@ __all__ = [
     "evidence",
     "locate",
     "locate_many",
-    "locate_together",
     "next_question",
     "segments",
 ]

@@ -82,14 +82,12 @@ class Joint(StateReadout):
         return self.order is None and not self.irreversible
 
     def compute(self, batch: HistoryBatch, tables: Ragged, out: EvidenceTables | None) -> Answers:
-        rules = self.rules(batch.histories, batch.vocabularies, tables.runs)
+        rules = self._rules(batch, tables.runs)
         return batch.engine.contrast(tables, batch.centres(), out, rules)
 
-    def rules(
-        self, histories: Sequence[History], vocabularies: Sequence[Vocabulary], cuts: Sequence[Ints]
-    ) -> Labelling:
+    def _rules(self, batch: HistoryBatch, cuts: Sequence[Ints]) -> Labelling:
         """Return how paths may go, for the engine."""
-        for history, bounds in zip(histories, cuts, strict=True) if self.stay > 1 else ():
+        for history, bounds in zip(batch.histories, cuts, strict=True) if self.stay > 1 else ():
             longest = int(np.diff(bounds).max())
             if self.stay > longest:
                 raise InputError(
@@ -99,8 +97,8 @@ class Joint(StateReadout):
                     value=self.stay,
                     remedy="use a shorter stay",
                 )
-        nodes = [self.nodes(vocabulary) for vocabulary in vocabularies]
-        costs = np.array([self._cost(history) for history in histories])
+        nodes = [self.nodes(vocabulary) for vocabulary in batch.vocabularies]
+        costs = np.array([self._cost(history) for history in batch.histories])
         return Labelling(nodes, costs, self.stay, ROUNDS)
 
     def _cost(self, history: History) -> float:
