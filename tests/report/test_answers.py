@@ -200,19 +200,6 @@ def from_fiftyone(data: bytes) -> Content:
     return Content(document["notes"], windows)
 
 
-def from_otio(data: bytes) -> Content:
-    document = json.loads(data)
-    ((clip,),) = (track["children"] for track in document["tracks"]["children"])
-    windows = set()
-    for marker in clip["markers"]:
-        start, lasting = (
-            marker["marked_range"][key]["value"] / marker["marked_range"][key]["rate"]
-            for key in ("start_time", "duration")
-        )
-        windows.add((marker["name"], round(start, 2), round(start + lasting, 2)))
-    return Content(document["metadata"]["dejacue"]["notes"], windows)
-
-
 def from_rerun(data: bytes) -> Content:
     from rerun.chunk import RrdReader
 
@@ -243,7 +230,6 @@ READERS: dict[str, tuple[Callable[[bytes], Content], str]] = {
     "eaf": (from_eaf, "seconds"),
     "cvat": (from_cvat, "source"),
     "fiftyone": (from_fiftyone, "source"),
-    "otio": (from_otio, "seconds"),
     "rerun": (from_rerun, "seconds"),
 }
 KINDS = [pytest.param(kind, marks=PEER if kind == "rerun" else ()) for kind in READERS]

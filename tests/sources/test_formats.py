@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -27,6 +26,7 @@ from dejacue.files import (
 )
 from dejacue.method import Window
 from dejacue.report.exports import EXPORTS, frame_ends_s, marks_of, to_fiftyone
+from dejacue.sources.formats.clock import average_rate
 from dejacue.sources.formats.label_studio import view
 from dejacue.sources.formats.registry import FORMATS
 from dejacue.sources.video import write_video
@@ -198,11 +198,10 @@ def test_a_table_with_a_damaged_column_is_a_sentence(tmp_path) -> None:
         read_references(path)
 
 
-def test_a_history_without_duration_has_no_rate(tmp_path) -> None:
+def test_a_history_without_duration_has_no_rate() -> None:
     example = generate(frames=12, dimension=9)
     moment = replace(example.history, times_s=5e-324 * np.arange(len(example.history)))
-    path = find(moment, example.vocabulary).export("otio", tmp_path / "x.otio")
-    assert '"rate": 1000000' in path.read_text()
+    assert average_rate(moment) is None
 
 
 @pytest.mark.parametrize("kind", [".parquet", ".arrow"])
@@ -221,7 +220,6 @@ def test_tables_have_at_most_so_many_rows(kind, tmp_path, monkeypatch) -> None:
         "vtt",
         "srt",
         "eaf",
-        "otio",
         pytest.param("rerun", marks=PEER),
         "label-studio",
         "fiftyone",
@@ -316,30 +314,6 @@ def test_labels_of_fiftyone_may_be_in_seconds(tmp_path) -> None:
     path.write_text(labels(timestamps=[0.1501, 1.7017]))
     (read,) = read_references(path, times=history())
     assert read.states == {"empty": (Window(4, 7),)}
-
-
-def test_references_in_opentimelineio_have_the_rate_of_the_video(tmp_path) -> None:
-    path = write_references(tmp_path / "t.otio", [CUP], times=history(np.arange(10) / 25))
-    rates = re.findall(r'"rate": ?([0-9.]+)', path.read_text())
-    assert set(map(float, rates)) == {25}
-
-
-def test_opentimelineio_reads_the_markers(tmp_path) -> None:
-    otio = pytest.importorskip("opentimelineio", reason="opentimelineio is not installed")
-    steady = history(np.arange(10) / 25)
-    path = tmp_path / "found.otio"
-    for cup, rate in ((steady, 25), (history(), 1_000_000)):
-        path.write_bytes(EXPORTS["otio"](timeline(), cup, videos={"cup": "cup.mp4"}))
-        (clip,) = otio.adapters.read_from_file(str(path)).find_clips()
-        assert clip.media_reference.target_url == "cup.mp4"
-        marked = {marker.name: marker.marked_range for marker in reversed(clip.markers)}
-        assert marked["half full"].start_time.rate == rate
-        start, end = marked["half full"].start_time, marked["half full"].end_time_exclusive()
-        assert start.to_seconds() == pytest.approx(cup.times_s[4], abs=1e-6)
-        assert end.to_seconds() == pytest.approx(cup.times_s[9], abs=1e-6)
-    otio.adapters.write_to_file(otio.adapters.read_from_file(str(path)), str(path))
-    (read,) = read_references(path, times=history())
-    assert read == CUP
 
 
 @pytest.mark.long
@@ -617,10 +591,6 @@ def tasks(*results: list) -> str:
     return json.dumps([{"annotations": [{"result": result} for result in results]}])
 
 
-def otio(kind: str) -> str:
-    return json.dumps({"OTIO_SCHEMA": kind, "markers": [{"name": "empty"}]})
-
-
 BAD = [
     (".eaf", eaf(tier="comments"), {"field": "state", "value": "comments"}),
     (".eaf", eaf(b='TIME_VALUE="99000"'), {"field": "end"}),
@@ -658,11 +628,6 @@ BAD = [
     (".labelstudio.json", "7", {"field": "tasks"}),
     (".labelstudio.json", tasks([], []), {"field": "annotations", "remedy": "keep one"}),
     (".labelstudio.json", tasks([region(1, 2.5)]), {"field": "frame", "value": 2.5}),
-    (".otio", "{}", {"field": "OTIO_SCHEMA"}),
-    (".otio", otio("Track.1"), {"field": "markers"}),
-    (".otio", otio("Clip.2"), {"field": "marked_range"}),
-    (".otio", '{"OTIO_SCHEMA": "Clip.2", "markers": 7}', {"field": "state"}),
-    (".otio", '{"OTIO_SCHEMA": "Clip.2", "markers": [7]}', {"field": "marked_range"}),
     (".parquet", "PAR1", {"field": None}),
     (".arrow", "nothing", {"field": None}),
 ]

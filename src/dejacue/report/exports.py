@@ -253,7 +253,6 @@ EXPORTS: dict[str, Export] = {
     "fiftyone": _export("fiftyone", on_request=True),
     "cvat": _export("cvat", on_request=True),
     "eaf": _export("eaf", on_request=True),
-    "otio": _export("otio", on_request=True),
     "rerun": _export("rerun", on_request=True, needs=("rerun", "pip install rerun-sdk")),
 }
 
