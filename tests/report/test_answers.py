@@ -302,17 +302,6 @@ def test_a_meaningless_answer_is_read_as_none(joint, tmp_path, kind):
     assert [note.line for note in back.notes] == [note.line for note in withheld.timeline.notes]
 
 
-def test_a_finding_of_an_earlier_version_without_severities_is_read(joint, tmp_path):
-    path = joint.write(tmp_path)
-    document = json.loads(path.read_text("utf-8"))
-    still = "all frames look the same to the encoder, so the frames found are arbitrary"
-    document["warnings"], document["timeline"]["notes"] = ["masks are coarse"], [still]
-    path.write_text(json.dumps(document), "utf-8")
-    again = Finding.read(tmp_path)
-    assert [note.severity for note in again.timeline.notes] == ["meaningless", "information"]
-    assert list(again) == []
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_export_has_every_occurrence(joint, tmp_path, kind):
     if kind == "rerun":
