@@ -120,7 +120,6 @@ def test_what_is_said_of_a_tracker_without_doubts_is_true(address, desk, workspa
     document = workspace / "cup" / "finding.json"
     user = desk(address)
     for tracker, sentence in (
-        ("box, approximate", "No tracker followed the object (box)"),
         ("fixed region", "No tracker followed the object (fixed region)"),
         ("own, approximate", "The masks of own are approximate and not judged"),
         ("sam2", "The tracker sam2 was confident in every frame in which it saw the object"),
