@@ -259,10 +259,9 @@ EXPORTS: dict[str, Export] = {
 
 def export_for(path: StrPath) -> Export:
     """Return the format of the suffix of a path."""
-    plug_ins = [name for name in FORMATS.loaded() if name not in FORMATS.built_in]
-    known = {**EXPORTS, **{name: _export(name, on_request=True) for name in plug_ins}}
-    suffixes = {export.suffix: export for export in known.values()}
-    every_suffix = suffixes | {alias: export for export in known.values() for alias in export.also}
+    suffixes = {export.suffix: export for export in EXPORTS.values()}
+    aliases = {alias: export for export in EXPORTS.values() for alias in export.also}
+    every_suffix = suffixes | aliases
     for suffix in sorted(every_suffix, key=len, reverse=True):  # .cvat.xml before .xml
         if os.fspath(path).lower().endswith(suffix):
             return every_suffix[suffix]
