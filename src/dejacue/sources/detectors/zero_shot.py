@@ -43,7 +43,6 @@ from dejacue.sources.detectors.base import (
     Detection,
     Detector,
     as_box,
-    check_names,
     check_picture,
     distinct,
 )
@@ -106,7 +105,6 @@ class ZeroShotDetector(ABC):
 
     def detect(self, picture: NDArray[np.uint8], names: Sequence[str]) -> list[Detection]:
         size = check_picture(picture)
-        names = check_names(names)
         for name in names:  # letters that it was not trained on: it would find something at random
             scripts = (unicodedata.name(letter, "") for letter in name if letter.isalpha())
             if not all(script.startswith("LATIN") for script in scripts):
@@ -115,7 +113,7 @@ class ZeroShotDetector(ABC):
         return self._detections(boxes, scores, [names[label] for label in labels], size)
 
     @abstractmethod
-    def _boxes(self, picture: NDArray[np.uint8], names: tuple[str, ...]) -> tuple[Any, Any, Any]:
+    def _boxes(self, picture: NDArray[np.uint8], names: Sequence[str]) -> tuple[Any, Any, Any]:
         """Return boxes (n, 4) in pixels, scores (n,) and the place of each one's name (n,)."""
 
     def _detections(
@@ -164,7 +162,7 @@ class GroundingDino(ZeroShotDetector):
 
     threshold = 0.4
 
-    def _boxes(self, picture: NDArray[np.uint8], names: tuple[str, ...]) -> tuple[Any, Any, Any]:
+    def _boxes(self, picture: NDArray[np.uint8], names: Sequence[str]) -> tuple[Any, Any, Any]:
         torch = need("torch", REMEDY)
         tokens, spans = self.tokens(names)
         pixels = self.processor.image_processor(picture, return_tensors="pt")
@@ -234,7 +232,7 @@ class Owlv2(ZeroShotDetector):
         )
         return ((square - mean) / deviation)[None]
 
-    def _boxes(self, picture: NDArray[np.uint8], names: tuple[str, ...]) -> tuple[Any, Any, Any]:
+    def _boxes(self, picture: NDArray[np.uint8], names: Sequence[str]) -> tuple[Any, Any, Any]:
         limit = int(self.model.config.text_config.max_position_embeddings)
         texts = [name.lower() for name in names]
         for name, text in zip(names, texts, strict=True):
