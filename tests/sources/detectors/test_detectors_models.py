@@ -271,17 +271,6 @@ def test_more_words_than_a_model_reads_are_refused(detectors, kind, names) -> No
         detectors[kind].detect(noise(LYING), names)
 
 
-@pytest.mark.parametrize(
-    "picture",
-    [np.zeros((4, 4)), np.zeros((4, 4, 4), np.uint8), np.zeros((0, 4, 3), np.uint8), None],
-)
-def test_what_is_not_a_picture_is_refused(detectors, picture) -> None:
-    with refused(field="picture"):
-        detectors["owlv2"].detect(picture, NAMES)
-    with refused(field="example"):
-        detectors["owlv2"].detect_like(noise(LYING), picture)
-
-
 def test_boxes_that_are_not_finite_are_refused(detectors, monkeypatch) -> None:
     detector = detectors["owlv2"]
     outputs = transformers.utils.ModelOutput(

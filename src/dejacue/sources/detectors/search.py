@@ -155,8 +155,7 @@ class ObjectSearch:
 
     @property
     def summary(self) -> str:
-        """Return one line: what was found, in how many looks, the best score and where; where
-        nothing was found, also what to try."""
+        """Return one line: what was found, in how many looks, the best score and where."""
         kind = " or ".join(f'"{name}"' for name in self.names) or "object like the example"
         looked = (
             f"looked at {len(self.looks)} of {counted(self.frames, 'frame')} in "
@@ -170,7 +169,7 @@ class ObjectSearch:
             score = f"the best score is {detection.score:.2f} in {look.place}"
         if not self.instances:
             needed = f", below {self.threshold:g}" if self.best is not None else ""
-            return f"found no {kind}: {looked}; {score}{needed}; {self.remedy}"
+            return f"found no {kind}: {looked}; {score}{needed}"
         omitted = f"; {self.left_out} more were left out" if self.left_out else ""
         number = counted(len(self.instances), "instance")
         return f"found {number} of {kind}: {looked}; {score}{omitted}"
