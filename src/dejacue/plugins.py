@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 # What dejacue-paper adds, so that its names are known where it is not installed.
 PAPER: Mapping[str, tuple[str, ...]] = {
-    "commands": ("reproduce", "data", "annotate", "learn"),
+    "commands": ("reproduce", "data", "annotate", "moments", "learn"),
     "readouts": (
         "peak",
         "mean-window",

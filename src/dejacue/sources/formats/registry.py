@@ -9,9 +9,8 @@ from types import ModuleType
 from typing import Any
 
 from dejacue.errors import InputError, in_file
-from dejacue.sources.documents import parse_documents, read_text
+from dejacue.sources.documents import parse_json, read_text
 from dejacue.sources.formats import (
-    benchmarks,
     cvat,
     eaf,
     fiftyone,
@@ -90,26 +89,10 @@ FORMATS = {
         _of_module("fiftyone", (".fiftyone.json",), _FROM_1, fiftyone, opens=True),
         _of_module("label-studio", _LABEL_STUDIO, _FROM_1, label_studio, opens=True),
         _of_module("cvat", (".cvat.xml",), _FROM_0, cvat, opens=True),
-        Format(
-            "qvhighlights",
-            (".qvhighlights.jsonl",),
-            *_SECONDS,
-            benchmarks.write_qvhighlights,
-            benchmarks.read_qvhighlights,
-        ),
-        Format(
-            "activitynet",
-            (".activitynet.json",),
-            *_SECONDS,
-            benchmarks.write_activitynet,
-            benchmarks.read_activitynet,
-        ),
     )
 }
 _XML_ROOTS = {"ANNOTATION_DOCUMENT": "eaf", "annotations": "cvat"}
 _JSON_KEYS = {  # of the document or, in a list, of the first one
-    ("relevant_windows", "pred_relevant_windows"): "qvhighlights",
-    ("database",): "activitynet",
     ("annotations", "predictions"): "label-studio",
     ("labels", "samples"): "fiftyone",
 }
@@ -127,7 +110,7 @@ def format_in(path: str | os.PathLike[str]) -> Format | None:
         remedy += "give the file inside: labels.json, annotations.xml …"
         raise InputError(f"is {what}", file=name, remedy=remedy)
     format = format_of(name)
-    if format is not None or not name.lower().endswith((".json", ".jsonl", ".xml")):
+    if format is not None or not name.lower().endswith((".json", ".xml")):
         return format
     kind = _kind_of(read_text(name, MAX_BYTES, "split it"))
     return None if kind is None else FORMATS[kind]
@@ -140,11 +123,10 @@ def _kind_of(text: str) -> str | None:
     if any(f'"{key}"' in text for key in ("histories", "intervals")):  # ours
         return None
     try:
-        documents = parse_documents(text)
+        document = parse_json(text)
     except InputError:
         return None  # whoever reads it says what is wrong
-    first = documents[0] if documents else None
-    first = first[0] if isinstance(first, list) and first else first
+    first = document[0] if isinstance(document, list) and document else document
     if not isinstance(first, dict):
         return None
     return next((kind for keys, kind in _JSON_KEYS.items() if first.keys() & set(keys)), None)
