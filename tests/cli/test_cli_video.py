@@ -28,27 +28,12 @@ from dejacue_paper import generate
 from dejacue_paper.data.rendered import render, write_scene
 
 
-@pytest.fixture(scope="module")
-def scene(tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("video") / "cup"
-    write_scene(folder, render(11, family="cup", topology="binary", frames=60, distractors=1))
-    return folder
-
-
 @pytest.fixture
 def locate(dejacue, scene, tmp_path, monkeypatch):
     """Run ``dejacue find`` on the scene, in an empty folder."""
     monkeypatch.chdir(tmp_path)
-    words = (
-        "find",
-        scene / "scene.mp4",
-        "--masks",
-        scene / "Annotations",
-        "-v",
-        scene / "vocabulary.yaml",
-        "--encoder",
-        "mini",
-    )
+    masks = ("--masks", scene / "Annotations", "-v", scene / "vocabulary.yaml")
+    words = ("find", scene / "scene.mp4", *masks, "--encoder", "mini")
     return lambda *arguments: dejacue(
         *words, *(arguments if "--objects" in arguments else ("--object", 1, *arguments))
     )
@@ -57,16 +42,8 @@ def locate(dejacue, scene, tmp_path, monkeypatch):
 @pytest.fixture
 def encode(dejacue, scene, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    words = (
-        "encode",
-        scene / "scene.mp4",
-        "--masks",
-        scene / "Annotations",
-        "--object",
-        1,
-        "--encoder",
-        "mini",
-    )
+    masks = ("--masks", scene / "Annotations", "--object", 1)
+    words = ("encode", scene / "scene.mp4", *masks, "--encoder", "mini")
     return lambda *arguments: dejacue(*words, *arguments)
 
 
