@@ -267,8 +267,8 @@ def test_a_file_in_the_way_is_said_before_the_work(locate, encode, tmp_path, mon
 
 
 def test_label_studio_gets_the_path_of_the_video(locate, scene, tmp_path):
-    locate("-o", "out")
-    (task,) = json.loads((tmp_path / "out" / "timeline.labelstudio.json").read_text())
+    locate("-o", "found.labelstudio.json")
+    (task,) = json.loads((tmp_path / "found.labelstudio.json").read_text())
     assert task["data"]["video"] == str(scene / "scene.mp4")
 
 
