@@ -36,7 +36,6 @@ ARRAYS = (
     "score",
     "centre",
     "scale",
-    "absent",
     "out",
 )
 COSINES, CENTRES, RESPOND, LOCATE, SMOOTH, CONTRAST, LABEL = range(7)
@@ -81,7 +80,6 @@ def arguments(operation: int) -> dict[str, object]:
             "costs": np.ones(1),
             "paths": [np.empty(n, np.int64)],
             "levels": [np.empty(q)],
-            "absent": np.empty(2, bool),
         }
     if operation == COSINES:
         fields["cosines"] = [cosines]

@@ -8,8 +8,8 @@ from dejacue import History, Interval, Vocabulary, locate
 
 
 def occurrences(
-    history: History, vocabulary: Vocabulary, readout: Any = "joint", **options: Any
+    history: History, vocabulary: Vocabulary, readout: Any = "timeline", **options: Any
 ) -> dict[str, list[Interval]]:
-    """Return state → its intervals, best first."""
-    timeline = locate(history, vocabulary, readout=readout, top=None, **options)
+    """Return state → its intervals in time."""
+    timeline = locate(history, vocabulary, readout=readout, **options)
     return {state: timeline[state] for state in vocabulary.states}

@@ -15,7 +15,7 @@ from dejacue.evaluation import best_tiou
 from dejacue.files import read_vocabulary, write_history, write_vocabulary
 from dejacue.method import (
     Contrast,
-    Joint,
+    Reading,
     Window,
     constrained,
     locate_many,
@@ -152,7 +152,7 @@ def test_words_that_point_the_wrong_way_are_turned_round(name):
 def test_every_engine_reads_examples_the_same_way():
     sample = scene()
     named = sample.vocabulary.with_examples(filled=[100], empty=[20], none=[70], changes=[61])
-    for readout in ("contrast", "joint"):
+    for readout in ("contrast", "timeline"):
         windows = [
             [(m.window, m.score) for m in locate(sample.history, named, readout=readout, kernel=e)]
             for e in ENGINES
@@ -204,7 +204,7 @@ def test_none_of_these_frames_are_in_no_window():
         assert window.end < 60 or window.start > 139
 
 
-@pytest.mark.parametrize("readout", ["contrast", "joint"])
+@pytest.mark.parametrize("readout", ["contrast", "timeline"])
 def test_no_window_crosses_a_change(readout):
     sample = scene()
     for frame in (30, 100):
@@ -301,14 +301,14 @@ def test_other_readouts_do_not_leave_examples_unread():
         locate(
             sample.history,
             sample.vocabulary.with_examples(none=3, empty=9),
-            readout=Joint(irreversible=True),
+            readout=Reading(irreversible=True),
         )
 
 
 def test_an_order_is_kept_beside_examples():
     sample = scene()
     named = sample.vocabulary.with_examples(filled=100, empty=20)
-    by_state = occurrences(sample.history, named, readout=Joint(irreversible=True))
+    by_state = occurrences(sample.history, named, readout=Reading(irreversible=True))
     assert [len(intervals) for intervals in by_state.values()] == [1, 1]
 
 
@@ -322,7 +322,7 @@ def test_a_state_that_nothing_shows_here_is_refused_not_guessed():
             locate(sample.history, bare, top=3)
 
 
-@pytest.mark.parametrize("readout", ["contrast", "joint"])
+@pytest.mark.parametrize("readout", ["contrast", "timeline"])
 def test_states_that_nobody_names_are_looked_for_by_their_words(readout):
     fried = generate(2, states=("raw", "fried", "burnt"), frames=240, signal=0.8)
     truth = fried.references["raw"][0]
@@ -383,7 +383,7 @@ def test_many_histories_are_read_as_each_alone():
         assert [x.window for x in timeline] == [x.window for x in locate(m.history, words)]
 
 
-@pytest.mark.parametrize("readout", ["contrast", "joint"])
+@pytest.mark.parametrize("readout", ["contrast", "timeline"])
 def test_a_state_is_not_found_where_it_is_not_whatever_is_read_beside(readout):
     sample, other = scene(1), scene(2)
     exemplified = sample.history, sample.vocabulary.with_examples(filled=100, empty=20)
@@ -466,7 +466,7 @@ def test_one_click_a_state_is_enough_where_looks_are_the_truth(sequence):
     assert np.mean(overlaps) >= 0.9
 
 
-@pytest.mark.parametrize("readout", ["contrast", "joint"])
+@pytest.mark.parametrize("readout", ["contrast", "timeline"])
 def test_rows_of_noise_leave_the_answer_to_positions_and_the_note_says_so(readout):
     for seed in range(4):
         rng = np.random.default_rng(seed)
@@ -577,7 +577,7 @@ def test_membership_is_that_of_the_whole_covariance():
     readout = Contrast()
     from dejacue.method.plan import Plan
 
-    view = Plan.of(None, readout, None, 1, False, "auto").view(sample.history, sample.vocabulary)
+    view = Plan.of(None, readout, None, False, "auto").view(sample.history, sample.vocabulary)
     smoothing = readout.smoothing_of(sample.history)
     every = np.arange(len(sample.history))
     narrowed = f.looks_smoothing(sample.history, smoothing)
@@ -916,7 +916,7 @@ def test_a_finding_is_corrected_and_asks_back(cup):
     assert window.start <= question.frame <= window.end
     assert corrected[other][0].window.start > 3
     assert corrected.thumbnails == finding.thumbnails
-    joint = finding.with_words(readout=Joint(stay=3)).correct({first: question.frame})
+    joint = finding.with_words(readout=Reading(stay=3)).correct({first: question.frame})
     assert joint.timeline.settings["readout"]["stay"] == 3
     assert (
         finding.with_words(readout="published")

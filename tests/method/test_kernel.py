@@ -133,15 +133,12 @@ def state_steps(tested, states: Ragged, rules: Labelling, centres, cosines, resp
     responses = smoothed[0] if responses is None else responses
     first = Labelling(rules.nodes[:1], rules.costs[:1], rules.stay, 4)
     half = responses.shape[1] // 2 + 1
-    best = tested.search(responses, cuts, responses.shape[1])
-    further = tested.further(responses, cuts, *best[:2], 5, best[2] / 4)
+    tested.label(states, centres, tables, rules)
     return {
         "smooth": [*smoothed, *scales],
         "contrast": columns(tested.contrast(states, centres)),
-        "label": columns(tested.contrast(states, centres, tables, rules)),
-        "kept": [table for name in EvidenceTables.__slots__ for table in getattr(tables, name)],
+        "label": [table for name in EvidenceTables.__slots__ for table in getattr(tables, name)],
         "search": tested.search(responses, cuts, responses.shape[1] + 3),
-        "further": [np.array(row) for row in further],
         "search_parts": tested.search_parts([responses[:1], responses[-1:, :half]], 2 * half),
         "label_responses": tested.label_responses(responses, cuts, first),
     }
@@ -156,10 +153,8 @@ def check_states(batch: Ragged, seed: int, least_states: int = 2) -> None:
         for build in BUILDS:
             fast = engine(build)
             got = state_steps(fast, states, rules, centres, cosines, expected["smooth"][0])
-            got["without tables"] = columns(fast.contrast(states, centres, None, rules))
             for step, arrays in got.items():
-                correct = expected["label" if step == "without tables" else step]
-                for a, b in zip(correct, arrays, strict=True):
+                for a, b in zip(expected[step], arrays, strict=True):
                     equal(a, b, f"{build}: {step}")
 
 
@@ -245,27 +240,6 @@ def test_wrong_tables_of_segments_are_refused_before_they_are_read(
 ) -> None:
     with pytest.raises(ValueError, match=r"rows|cuts"):
         engine(build).partition(rows, np.array(cuts), penalty)
-
-
-@pytest.mark.parametrize("build", BUILDS)
-@pytest.mark.parametrize(
-    ("cuts", "start", "end", "least"),
-    [
-        ([0, 3], [0], [1], [0.0]),
-        ([0, 2, 2, 4], [0], [1], [0.0]),
-        ([0, 4], [-1], [1], [0.0]),
-        ([0, 4], [2], [1], [0.0]),
-        ([0, 4], [0], [4], [0.0]),
-        ([0, 4], [0, 0], [1, 1], [0.0]),
-        ([0, 4], [0], [1], [0.0, 0.0]),
-    ],
-)
-def test_wrong_windows_are_refused_before_further_ones_are_searched(
-    build, cuts, start, end, least
-) -> None:
-    cuts, start, end = (np.array(column) for column in (cuts, start, end))
-    with pytest.raises(ValueError, match="do not fit"):
-        engine(build).further(np.ones((1, 4)), cuts, start, end, 2, np.array(least))
 
 
 @pytest.mark.parametrize("build", BUILDS)
@@ -462,14 +436,16 @@ WRONG = [
     {"queries": [np.ones((2, 3), np.float32)]},
     {"operation": 9},
     {"operation": -1},
-    {"start": np.empty(1, np.int64)},
-    {"score": np.empty(2, np.float32)},
     {"dimension": 0},
     {"centres": np.ones((1, 3), np.float32)},
     {"centres": np.ones(4, np.float32)},
     {"least_scale": 0.0},
     {"least_scale": np.nan},
     {"total": 3},
+]
+OF_WINDOWS = [
+    {"start": np.empty(1, np.int64)},
+    {"score": np.empty(2, np.float32)},
 ]
 OF_SCAN = [
     {"lengths": [np.array([0, 2])]},
@@ -510,8 +486,6 @@ OF_LABELS = [
     {"stay": 0},
     {"stay": 7},
     {"rounds": 0},
-    {"absent": None},
-    {"absent": np.empty(3, bool)},
 ]
 
 
@@ -519,6 +493,7 @@ OF_LABELS = [
     ("operation", "changes"),
     [
         *((operation, changes) for operation in (LOCATE, CONTRAST, LABEL) for changes in WRONG),
+        *((operation, changes) for operation in (LOCATE, CONTRAST) for changes in OF_WINDOWS),
         *((LOCATE, changes) for changes in OF_SCAN),
         *((operation, of_state) for operation in (CONTRAST, LABEL) for of_state in OF_STATES),
         *((LABEL, of_label) for of_label in OF_LABELS),

@@ -11,7 +11,7 @@ from helpers.errors import refused
 
 from dejacue import History, Live, Vocabulary, find, locate
 from dejacue.errors import InputError
-from dejacue.method import Contrast, Joint, LiveReading
+from dejacue.method import Contrast, LiveReading, Reading
 from dejacue.method import _labelling as labelling
 from dejacue.method._online_labelling import Calibration, Survivors, Update
 from dejacue.method.localization import analyse
@@ -72,7 +72,7 @@ def truth_of(scene) -> dict[int, str]:
 
 
 @pytest.mark.parametrize(
-    "readout", ["contrast", "joint", "published", Contrast(width=2.0, bridge=3)], ids=str
+    "readout", ["contrast", "timeline", "published", Contrast(width=2.0, bridge=3)], ids=str
 )
 def test_at_the_end_it_says_what_the_offline_reading_says(readout):
     live = LiveReading(SCENE.vocabulary, readout=readout)
@@ -154,7 +154,7 @@ def test_states_are_named_as_they_are_and_a_little_late():
         updates = stream(LiveReading(scene.vocabulary), scene.history)
         truth, announced = truth_of(scene), announced_states(updates, scene.history)
         offline = as_labels(
-            locate(scene.history, scene.vocabulary, readout="joint", top=None), scene.history
+            locate(scene.history, scene.vocabulary, readout="timeline", top=None), scene.history
         )
         right.append(np.mean([announced[frame] == truth[frame] for frame in announced]))
         agreed.append(np.mean([announced[frame] == offline.get(frame) for frame in announced]))
@@ -171,7 +171,7 @@ def test_with_a_calibration_from_a_like_history_it_labels_as_offline():
     assert updates[0].state is not None
     announced = announced_states(updates, scene.history)
     offline = as_labels(
-        locate(scene.history, scene.vocabulary, readout="joint", top=None), scene.history
+        locate(scene.history, scene.vocabulary, readout="timeline", top=None), scene.history
     )
     assert np.mean([announced[frame] == offline.get(frame) for frame in announced]) > 0.97
 
@@ -275,7 +275,7 @@ def test_any_rate_will_do(rate):
     assert sum(update.waits > 0 for update in updates) < 2.1 * max(1, 0.8 * min(rate, 313))
 
 
-@pytest.mark.parametrize("readout", [Contrast(width=0), Contrast(smoothing_s=0), Joint(switch=0)])
+@pytest.mark.parametrize("readout", [Contrast(width=0), Contrast(smoothing_s=0), Reading(switch=0)])
 def test_no_smoothing_and_no_cost_are_settings_too(readout):
     updates = stream(LiveReading(SCENE.vocabulary, readout=readout), SCENE.history)
     assert len(announced_states(updates, SCENE.history)) == len(SCENE.history)
@@ -411,7 +411,7 @@ def test_the_surviving_path_is_the_best_one(seed, order):
 
 def test_an_order_is_kept():
     scene = generate(2, states=("a", "b", "c"), frames=300, noise=3.0)
-    readout = Joint(order=("a", "b", "c"), irreversible=True)
+    readout = Reading(order=("a", "b", "c"), irreversible=True)
     updates = stream(LiveReading(scene.vocabulary, readout=readout), scene.history)
     closed = [interval.state for update in updates for interval in update.closed]
     assert closed == sorted(closed)
@@ -461,8 +461,8 @@ def test_what_cannot_be_is_refused_and_changes_nothing(features, options, field,
     ("options", "field", "value"),
     [
         ({"coordinates": "dual"}, "coordinates", "dual"),
-        ({"readout": Joint(stay=3)}, "readout", "joint"),
-        ({"readout": Joint(irreversible=True)}, "readout", "joint"),
+        ({"readout": Reading(stay=3)}, "readout", "timeline"),
+        ({"readout": Reading(irreversible=True)}, "readout", "timeline"),
         ({"readout": "contrst"}, "readout", "contrst"),
         ({"delay_s": -1}, "delay_s", -1),
         ({"delay": 1.5}, "delay", 1.5),

@@ -11,7 +11,7 @@ from helpers.errors import refused
 from dejacue import Example, Finding, History, Store, Vocabulary, find, locate
 from dejacue.evaluation import best_tiou
 from dejacue.files import read_vocabulary, write_history, write_vocabulary
-from dejacue.method import Joint, Window
+from dejacue.method import Reading, Window
 from dejacue.method.coordinates import COORDINATES, WORDS, query_directions
 from dejacue.method.teaching import Teacher, looks, taught
 from dejacue.pipeline.finding import TAUGHT_BY, teacher_notes
@@ -60,7 +60,7 @@ def test_three_teachers_tell_the_states_of_another_object():
     assert tuple(vocabulary.states) == STATES
     assert vocabulary.wordless
     assert overlap(history, vocabulary, truth) > 0.95
-    assert overlap(history, vocabulary, truth, Joint()) > 0.95
+    assert overlap(history, vocabulary, truth, Reading()) > 0.95
 
 
 def test_a_direction_is_the_mean_over_videos_of_the_mean_difference_within_each():

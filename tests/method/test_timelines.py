@@ -11,7 +11,7 @@ import pytest
 from helpers.errors import refused
 
 from dejacue import History, Vocabulary, locate
-from dejacue.method import Contrast, Joint, Scan, evidence, locate_many
+from dejacue.method import Contrast, Reading, Scan, evidence, locate_many
 from dejacue.method.kernel import engine
 from dejacue.method.localization import analyse
 from dejacue.method.plan import PRESETS, READOUTS, Plan
@@ -51,7 +51,7 @@ def test_a_reading_computes_the_cosines_once(readout, monkeypatch) -> None:
     assert timeline.evidence.responses.shape == (len(scene.vocabulary), len(scene.history))
 
 
-@pytest.mark.parametrize("readout", ["contrast", "joint", "published", "peak"])
+@pytest.mark.parametrize("readout", ["contrast", "timeline", "published", "peak"])
 def test_a_reading_holds_what_the_single_functions_give(readout) -> None:
     scene = generate(4, recurrences=3, frames=300)
     whole = analyse(scene.history, scene.vocabulary, readout=readout)
@@ -59,7 +59,7 @@ def test_a_reading_holds_what_the_single_functions_give(readout) -> None:
     assert whole.answers == alone.intervals
     seen = evidence(scene.history, scene.vocabulary, readout=readout)
     np.testing.assert_array_equal(whole.evidence.responses, seen.responses)
-    assert any(i.kind == "occurrence" for i in whole) == (readout == "joint")
+    assert any(i.kind == "occurrence" for i in whole) == (readout == "timeline")
     complete = locate(scene.history, scene.vocabulary, readout=readout, top=None)
     assert whole.intervals == complete.intervals
 
@@ -136,7 +136,9 @@ def test_published_is_a_preset_that_no_option_changes() -> None:
     assert [m.window for m in same] == [m.window for m in timeline]
 
 
-@pytest.mark.parametrize("readout", ["contrast", "joint", "max-frame", "boxcar", "whole-history"])
+@pytest.mark.parametrize(
+    "readout", ["contrast", "timeline", "max-frame", "boxcar", "whole-history"]
+)
 def test_smoothing_is_refused_by_name_where_it_does_not_apply(readout) -> None:
     scene = generate(5)
     with refused(field="smoothing", value=9):
@@ -146,7 +148,7 @@ def test_smoothing_is_refused_by_name_where_it_does_not_apply(readout) -> None:
 def test_readouts_that_smooth_otherwise_say_how() -> None:
     for name, setting in (("contrast", True), ("whole-history", False)):
         with refused(field="smoothing", value=3) as caught:
-            Plan.of(None, name, 3, None, False, "auto")
+            Plan.of(None, name, 3, False, "auto")
         assert ("Contrast(smoothing_s=0.8)" in str(caught.value)) == setting
 
 
@@ -156,9 +158,9 @@ def test_the_number_of_windows_stands_in_the_settings_as_it_was_asked_for() -> N
         ("scan", None, 1),
         ("scan", 3, 3),
         ("contrast", None, None),  # what suits the readout
-        ("joint", None, None),
+        ("timeline", None, None),
         ("contrast", 1, 1),
-        ("joint", 1, 1),
+        ("timeline", 1, 1),
     ):
         timeline = analyse(scene.history, scene.vocabulary, readout=readout, top=top)
         assert timeline.settings["top"] == expected
@@ -178,7 +180,9 @@ def batch(count: int = 7):
     return [m.history for m in scenes], [m.vocabulary for m in scenes]
 
 
-@pytest.mark.parametrize("readout", ["published", "contrast", "joint", Contrast(pooling=0), "peak"])
+@pytest.mark.parametrize(
+    "readout", ["published", "contrast", "timeline", Contrast(pooling=0), "peak"]
+)
 @pytest.mark.parametrize("threads", [1, 2])
 def test_columns_hold_what_the_timelines_hold(readout, threads) -> None:
     histories, vocabularies = batch()
@@ -192,7 +196,7 @@ def test_columns_hold_what_the_timelines_hold(readout, threads) -> None:
     assert columns["end"].tolist() == [m.window.end for m in one_by_one]
     assert columns["score"].tolist() == [m.score for m in one_by_one]
     assert columns["state"] == [m.state for m in one_by_one]
-    per_state = readout in ("contrast", "joint")
+    per_state = readout in ("contrast", "timeline")
     assert ("description" in columns) is not per_state
     assert columns.get("description", [None] * len(one_by_one)) == [
         m.description for m in one_by_one
@@ -296,7 +300,7 @@ def test_text_directions_are_computed_once_per_vocabulary(monkeypatch) -> None:
     assert len(calls) == 2  # pooled for contrast, plain for the paper
 
 
-@pytest.mark.parametrize("readout", ["contrast", "joint", "published"])
+@pytest.mark.parametrize("readout", ["contrast", "timeline", "published"])
 def test_where_frames_are_counted_from_moves_the_windows_and_nothing_else(readout) -> None:
     scene = generate(6, missing=0.2)
     earlier = History(scene.history.features, scene.history.frames - 1000, encoder="generated")
@@ -317,7 +321,7 @@ def test_occurrences_are_listed_by_joint_alone() -> None:
     for readout in ("contrast", "peak"):
         timeline = locate(scene.history, scene.vocabulary, readout=readout, top=None)
         assert not any(i.kind == "occurrence" for i in timeline)
-    timeline = locate(scene.history, scene.vocabulary, readout=Joint(stay=3), top=None)
+    timeline = locate(scene.history, scene.vocabulary, readout=Reading(stay=3), top=None)
     assert {i.kind for i in timeline} == {"answer", "occurrence"}
 
 

@@ -129,7 +129,7 @@ def find(
     stream: o.Stream = None,
     encoder: o.EncoderName = None,
     device: o.Device = None,
-    readout: o.ReadoutName = "contrast",
+    readout: o.ReadoutName = "timeline",
     settings: Annotated[
         o.Texts,
         o.setting(
@@ -138,13 +138,6 @@ def find(
             "irreversible, stay; scan: durations, norm, runs), or "
             f"{', '.join(o.SETTINGS)} (docs/commands.md).",
             _readout_settings,
-        ),
-    ] = None,
-    top: Annotated[
-        int | None,
-        o.method_option(
-            "Non-overlapping windows per description "
-            "(default: with contrast up to 3 that are nearly as good, with joint all, else 1)."
         ),
     ] = None,
     references: Annotated[
@@ -213,7 +206,6 @@ def find(
         readout=chosen,
         coordinates=values.get("coordinates"),
         smoothing=width,
-        top=top,
         diagnostics=values.get("diagnostics", False),
         kernel=values.get("kernel", "auto"),
     )

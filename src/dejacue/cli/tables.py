@@ -201,35 +201,32 @@ def _markdown(table: Table) -> str:
 def timeline_table(
     timeline: Timeline, references: Mapping[str, Sequence[Window]] | None = None
 ) -> Table:
-    """Return a row per interval; with references, the true windows and the overlap.
+    """Return a row per occurrence in time, then the states without any; with references, the true
+    windows and the overlap.
 
     References count the frames of the file, and so does the overlap.
     """
     timed = any(interval.times_s for interval in timeline)
     sampled = any(interval.source_start is not None for interval in timeline)
-    columns = ["state", "description", ">frames"]
-    columns += [">source\nframes"] if sampled else []
-    columns += [">seconds"] if timed else []
-    columns += [">score"] if references is None else [">score", ">truth", ">tIoU"]
+    columns = ["state", *[">seconds"] * timed, ">frames", *[">source\nframes"] * sampled, "trust"]
+    columns += [] if references is None else [">truth", ">tIoU"]
     table = make_table(timeline.history_id, columns)
-    for state, texts in timeline.states.items():
-        listed = texts[0] if len(texts) == 1 else "\n".join(f"· {text}" for text in texts)
+    for interval in timeline:
+        name = escape(interval.state)
+        if interval.description is not None:
+            name += f"\n· {escape(interval.description)}"
+        cells = [name, *[seconds(interval.times_s)] * timed, span(interval.window)]
+        cells += [*[span(interval.source)] * sampled, interval.trust or ""]
+        if references is not None:
+            true = references.get(interval.state, ())
+            cells.append(", ".join(map(span, true)))
+            best = max((interval.source.iou(window) for window in true), default=None)
+            cells.append("–" if best is None else f"{best:.2f}")
+        table.add_row(*cells)
+    for state in timeline.states:
         if not timeline[state]:
-            table.add_row(escape(state), escape(listed), timeline.without_interval)
-        for interval in timeline[state]:
-            first = interval.rank == 1
-            joining = {"answer": "", "alternative": "or ", "occurrence": "and "}[interval.kind]
-            words = (state, interval.description or listed) if first else ("", "")
-            cells = [*map(escape, words), joining + span(interval.window)]
-            cells += [span(interval.source)] if sampled else []
-            cells += [seconds(interval.times_s)] if timed else []
-            cells.append(f"{interval.score:.2f}")
-            if references is not None and first:
-                true = references.get(state, ())
-                cells.append(", ".join(map(span, true)))
-                best = max((interval.source.iou(window) for window in true), default=None)
-                cells.append("–" if best is None else f"{best:.2f}")
-            table.add_row(*cells, style=None if first else "dim")
+            blank = [""] * (timed + sampled)
+            table.add_row(escape(state), *blank[:timed], timeline.without_interval, style="dim")
     return table
 
 

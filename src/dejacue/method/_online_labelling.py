@@ -256,7 +256,7 @@ class StateWindow:
     @property
     def interval(self) -> Interval:
         frames, times_s = (self.first.frame, self.last.frame), (self.first.time_s, self.last.end_s)
-        return Interval(self.state, *frames, self.score, *times_s, kind="occurrence")
+        return Interval(self.state, *frames, self.score, *times_s)
 
 
 class Labeller:

@@ -13,7 +13,7 @@ with mean 0: far from every named frame, in looks and in time, no state is expec
 count is a matter of the history: its signal over its noise, as the steps between neighbouring
 frames tell. Rows that are noise count for nothing, and f is that of positions alone. A frame is in
 the state with the highest f, and in none of them where that is below one half (unless every frame
-shows one of the states, by the vocabulary's ``covers``). A state of which no
+shows one of the states, by the vocabulary's ``exhaustive``). A state of which no
 frame is named is expected where its words say so: f is ½ + (r − level)/2 before anything is known
 of it, with the level half way between inside and outside (_labelling.py).
 """
@@ -62,14 +62,14 @@ class KnownFrames:
     looked   positions that f is computed from
     marks    positions that begin something else than what was before
     states   S
-    covers_all   whether every frame shows one of the states
+    exhaustive   whether every frame shows one of the states
     """
 
     labels: Ints
     looked: Ints
     marks: Ints
     states: int
-    covers_all: bool = False
+    exhaustive: bool = False
     _parts: dict[int, tuple[Ints, list[tuple[int, int]]]] = field(default_factory=dict, init=False)
 
     @cached_property
@@ -141,8 +141,8 @@ def known_frames_of(history: History, vocabulary: Vocabulary, width: int = 1) ->
     most = min(MAX_FRAMES, max(1, MAX_CELLS // len(history)))
     if len(chosen) > most:
         chosen = chosen[np.linspace(0, len(chosen) - 1, most).round().astype(np.int64)]
-    marks, covers_all = _marks(history, vocabulary), vocabulary.covers == "all"
-    return KnownFrames(labels, chosen, marks, len(names), covers_all)
+    marks, exhaustive = _marks(history, vocabulary), vocabulary.exhaustive
+    return KnownFrames(labels, chosen, marks, len(names), exhaustive)
 
 
 def _apart(chosen: Ints, frames: Ints, labels: Ints, width: int) -> Ints:

@@ -215,7 +215,7 @@ def marked(
     marks   state → (first, last) picture, or several; pictures count from 0, both included. The
             state None (or "none") is none of the states. Pictures that are not marked keep what
             is known of them; else they show none of the states, except where every frame shows a
-            state (``covers``): then they stay unknown.
+            state (``exhaustive``): then they stay unknown.
             At a border, if only its state is marked, they show what comes after it; where a
             state is looked for that was not marked before, they stay unknown.
     new_states   that the vocabulary gets, without words, where they are marked
@@ -353,7 +353,7 @@ def _unmarked(vocabulary: Vocabulary, strip: Strip, marked: set[int]) -> int:
         beyond = int(known[np.searchsorted(strip.history.frames, border.outside)])
         if beyond >= 0 and beyond not in marked:
             return beyond
-    return -1 if vocabulary.covers == "all" else none
+    return -1 if vocabulary.exhaustive else none
 
 
 def _spans(state: str, spans: Any, count: int) -> list[tuple[int, int]]:

@@ -175,8 +175,8 @@ class _Seen:
 
     def __init__(self, history: History, rows: _Rows) -> None:
         words = rows.words
-        alone = analyse(history, words, readout=Contrast(pooling=0), top=1)
-        together = analyse(history, words, top=1)
+        alone = analyse(history, words, readout=Contrast(pooling=0))
+        together = analyse(history, words, readout=Contrast())
         firsts = [int(members[0]) for members in rows.of_state]
         assert alone.evidence is not None
         assert together.evidence is not None

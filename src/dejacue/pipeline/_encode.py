@@ -310,7 +310,7 @@ def with_interval_pictures(
 ) -> Pictures:
     """Add a picture from the middle of each interval that is claimed and has none."""
     rows: list[int] = []
-    for window in dict.fromkeys(interval.window for interval in timeline.claimed):
+    for window in dict.fromkeys(interval.window for interval in timeline):
         pictured = (*pictures.thumbnails, *history.frames[rows].tolist())
         if len(rows) < MAX_INTERVAL_PICTURES and not any(frame in window for frame in pictured):
             first, last = history.rows_of(window)

@@ -106,10 +106,9 @@ def find(
     tracker: Tracker | str | None = None,
     tracker_options: TrackerOptions | None = None,
     detector: Detector | str | None = None,
-    readout: str | Readout = "contrast",
+    readout: str | Readout = "timeline",
     coordinates: str | Coordinates | None = None,
     smoothing: int | None = None,
-    top: int | None = None,
     diagnostics: bool = False,
     kernel: str = "auto",
     folder: StrPath | None = None,
@@ -138,9 +137,9 @@ def find(
     start … stream   which frames are used, as open_video takes them; with neither stride nor fps,
                   all or, of a slow encoder, about four a second (docs/video.md)
     encoder       a name or an Encoder (siglip2; with a history: the one that it was made with)
-    readout       contrast, joint (every occurrence), published (the paper), …, or a readout object
-    smoothing     of readouts other than contrast and joint, an odd number of frames
-    top           windows per description (None: as many as suit the readout)
+    readout       timeline (every occurrence), contrast (one window a state), published (the
+                  paper), …, or a readout object
+    smoothing     of readouts other than timeline and contrast, an odd number of frames
     kernel        that reads: auto, avx2, baseline or numpy
     folder        where the finding, histories, masks, pictures and unfinished work are kept and
                   reused; None: nothing is written

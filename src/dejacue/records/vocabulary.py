@@ -17,8 +17,6 @@ from dejacue.records._html import escaped, table_html
 from dejacue.records.arrays import Derived, check_names, feature_rows, frozen
 from dejacue.records.example import Example, examples_of
 
-COVERS = ("all", "some")
-
 
 def _refusal(problem: str, field: str, value: Any = None, remedy: str | None = None) -> InputError:
     return InputError(f"vocabulary: {problem}", field=field, value=value, remedy=remedy)
@@ -48,9 +46,10 @@ def _checked_states(states: Mapping[str, Any], exemplified: set[str]) -> dict[st
                 problem = f'"{text}" describes both "{owner[text]}" and "{state}"'
                 raise _refusal(problem, state, text, "a description belongs to one state")
         checked[state] = tuple(texts)
-    if len(checked) < 2:
-        problem = f"{len(checked)} state given; at least two alternatives are needed"
-        raise _refusal(problem, "states", len(checked))
+    if len(checked) < 2 and not exemplified:
+        problem = f"{len(checked)} state given in words; words need at least two alternatives"
+        remedy = "describe what it looks like otherwise, too, or show an example"
+        raise _refusal(problem, "states", len(checked), remedy)
     return checked
 
 
@@ -83,8 +82,8 @@ class Vocabulary(Derived):
 
     examples   of states, beside words or instead of them; see ``with_examples``
     changes    frames of the history that is read at which one state ends and another begins
-    covers     "all": every observed frame shows one of the states; "some": it may show none of
-               them. It is used where frames of the history are examples.
+    exhaustive   whether every observed frame shows one of the states. Words take it for granted;
+               beside examples a frame may show none of them, unless this is true.
     """
 
     states: Mapping[str, Sequence[str]]
@@ -93,7 +92,7 @@ class Vocabulary(Derived):
     object: str | None = None
     examples: Sequence[Example] = ()
     changes: Sequence[Example] = ()
-    covers: str = "some"
+    exhaustive: bool = False
     labels: NDArray[np.int64] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -103,7 +102,7 @@ class Vocabulary(Derived):
         names = {"encoder": self.encoder, "object": self.object}
         check_names("vocabulary", **{key: "" if n is None else n for key, n in names.items()})
         self._check_examples(states, exemplified)
-        self._check_covers()
+        self._check_exhaustive()
         counts = [max(len(texts), 1) for texts in states.values()]
         labels = frozen(np.repeat(np.arange(len(counts)), counts))
         vars(self).update(states=states, labels=labels)
@@ -135,16 +134,16 @@ class Vocabulary(Derived):
                     remedy="encode both with the same encoder",
                 )
 
-    def _check_covers(self) -> None:
-        if not isinstance(self.covers, str) or self.covers not in COVERS:
-            problem = f"covers {reprlib.repr(self.covers)}"
-            remedy = '"all" (every frame shows one of the states) or "some"'
-            raise _refusal(problem, "covers", self.covers, remedy)
+    def _check_exhaustive(self) -> None:
+        if not isinstance(self.exhaustive, bool):
+            problem = f"exhaustive {reprlib.repr(self.exhaustive)}"
+            remedy = "true (every frame shows one of the states) or false"
+            raise _refusal(problem, "exhaustive", self.exhaustive, remedy)
         nothing = next((e for e in self.examples if e.state is None), None)
-        if self.covers == "all" and nothing is not None:
-            problem = f"{nothing.name} shows none of the states, but covers says that all frames"
-            remedy = 'write covers: some, or leave out "none"'
-            raise _refusal(f"{problem} show one", "covers", nothing.name, remedy)
+        if self.exhaustive and nothing is not None:
+            problem = f"{nothing.name} shows none of the states, but the vocabulary is exhaustive"
+            remedy = 'write exhaustive: false, or leave out "none"'
+            raise _refusal(problem, "exhaustive", nothing.name, remedy)
 
     def with_examples(
         self,
@@ -201,7 +200,7 @@ class Vocabulary(Derived):
         sentences, ``["empty cup", "filled cup"]``: each is a state and its description.
 
         Instead of descriptions a state may have ``{"words": descriptions, "examples": …}``; beside
-        "states" there may be examples of none of them ("none"), "changes" and "covers".
+        "states" there may be examples of none of them ("none"), "changes" and "exhaustive".
         """
         if isinstance(document, Sequence) and not isinstance(document, str | bytes):
             document = _sentences(document)
@@ -212,11 +211,12 @@ class Vocabulary(Derived):
             document = {**document, "states": _sentences(states)}
         if not {"object", "states"} & set(document):
             return cls._from_states(document)
-        known = {"object", "states", "none", "changes", "covers"}
+        known = {"object", "states", "none", "changes", "exhaustive"}
         if "states" not in document or not set(document) <= known:
             raise _refusal(
                 'a document with "object" or "states" lists all states under "states" and may add '
-                f'"none", "changes" and "covers"; found {", ".join(str(key) for key in document)}',
+                '"none", "changes" and "exhaustive"; found '
+                f"{', '.join(str(key) for key in document)}",
                 "states",
                 list(document),
             )
@@ -228,7 +228,7 @@ class Vocabulary(Derived):
             document.get("none", ()),
             object=document.get("object"),
             changes=changes,
-            covers=document.get("covers", "some"),
+            exhaustive=document.get("exhaustive", False),
         )
 
     @classmethod

@@ -22,7 +22,7 @@ _STEPS_S += tuple(3600 * hours for hours in (1, 2, 4, 12, 24))
 
 
 class TimelineRow(NamedTuple):
-    """A row of a drawing: the intervals, best first, that answer some descriptions of a state.
+    """A row of a drawing: the intervals in time that answer some descriptions of a state.
 
     whole       whether these are all descriptions of the state
     intervals   empty where the state was not found
@@ -34,14 +34,6 @@ class TimelineRow(NamedTuple):
     whole: bool
     intervals: list[Interval]
     response: NDArray[np.float64] | None = None
-
-    @property
-    def claimed(self) -> list[Interval]:
-        return [interval for interval in self.intervals if interval.kind != "alternative"]
-
-    @property
-    def alternatives(self) -> list[Interval]:
-        return [interval for interval in self.intervals if interval.kind == "alternative"]
 
 
 def answers(timeline: Timeline) -> list[TimelineRow]:

@@ -137,8 +137,8 @@ def marks_of(
     videos: Videos | None = None,
     timed: bool = True,
 ) -> Marks:
-    """Return every interval that is claimed once, with the descriptions that share its frames and
-    the best of their scores.
+    """Return every interval once, with the descriptions that share its frames and the best of
+    their scores.
 
     Several timelines are several objects. Frames are those of the file where they are known, else
     positions in the sequence; ``timed`` asks for seconds.
@@ -154,7 +154,7 @@ def marks_of(
         if history is not None and (rate := average_rate(history)) is not None:
             rates[name] = rate
         shared: dict[tuple[str, int, int], list[Interval]] = {}
-        for interval in timeline.claimed:
+        for interval in timeline:
             key = (interval.state, interval.start, interval.end)
             shared.setdefault(key, []).append(interval)
         for (state, *_), same in shared.items():

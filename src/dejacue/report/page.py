@@ -35,7 +35,7 @@ from dejacue.records._html import (
 )
 from dejacue.records.history import MEANINGLESS, PROBLEMS
 from dejacue.records.note import SEVERITIES
-from dejacue.report._timeline import Axis, TimelineRow, answers
+from dejacue.report._timeline import Axis, answers
 from dejacue.report.scene import data_url, scene, timeline_module
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def report_page(
         doubts=page.doubts(doubts),
         objects=None if objects is None else data_url(0, objects),
         columns=page.columns,
-        answers=[page.answer(answer) for answer in page.answers],
+        found=list(page.found()),
         settings=list(page.settings()),
     )
     return printable(text)  # last, so that it holds for every text in it
@@ -181,7 +181,7 @@ class _Page:
             "frames": True,
             "source frames": history.sampled,
             "time": history.times_s is not None,
-            "score": True,
+            "trust": any(interval.trust for interval in timeline),
             "reference": references is not None,
             "tIoU": references is not None,
         }
@@ -241,8 +241,7 @@ class _Page:
             BarRow(
                 answer.state if answer.whole else f"{answer.state}: {answer.descriptions[0]}",
                 str(self.states[answer.state]["colour"]),
-                [interval.window for interval in answer.claimed],
-                [interval.window for interval in answer.alternatives],
+                [interval.window for interval in answer.intervals],
             )
             for answer in self.answers
         ]
@@ -263,32 +262,32 @@ class _Page:
         omitted = len(inside) - MAX_DOUBTS
         return [*texts, f"… and {omitted} more"] if omitted > 0 else texts
 
-    def answer(self, answer: TimelineRow) -> Record:
-        """Return a row of the table; of a state that was not found, only what it was compared
-        with."""
-        true = self.references.get(answer.state, ())
-        cells: dict[str, str | list[str]] = {"frames": self.timeline.without_interval, "tIoU": "–"}
-        if answer.intervals:
-            best = answer.intervals[0]
-            cells = {
-                "frames": _range(best.window),
-                "source frames": _range(best.source),
-                "time": clock_range(best),
-                "score": f"{best.score:.2f}",
-                "tIoU": f"{max(map(best.source.iou, true)):.2f}" if true else "–",
+    def found(self) -> Iterator[Record]:
+        """Yield the rows of the table: each occurrence in time, then the states without any."""
+        for interval in self.timeline:
+            true = self.references.get(interval.state, ())
+            cells: dict[str, str | list[str]] = {
+                "frames": _range(interval.window),
+                "source frames": _range(interval.source),
+                "time": clock_range(interval),
+                "trust": interval.trust or "",
+                "tIoU": f"{max(map(interval.source.iou, true)):.2f}" if true else "–",
             }
+            texts = self.timeline.states[interval.state] or (interval.state,)
+            described = (interval.description,) if interval.description else texts
+            row = self._row(interval.state, described, cells)
+            yield row | {"frame": self.picture_of(interval), "remarks": [*_remarks(interval)]}
+        for answer in self.answers:
+            if not answer.intervals:
+                cells = {"frames": self.timeline.without_interval, "tIoU": "–"}
+                row = self._row(answer.state, answer.descriptions, cells)
+                yield row | {"frame": None, "remarks": []}
+
+    def _row(self, state: str, texts: Sequence[str], cells: Record) -> Record:
+        true = self.references.get(state, ())
         cells["reference"] = _shortened([_range(window) for window in true])
-        return {
-            "state": self.states[answer.state],
-            "texts": answer.descriptions,
-            "pictures": [
-                {"frame": frame, "when": clock_range(interval) or _range(interval.window)}
-                for interval in answer.claimed
-                if (frame := self.picture_of(interval)) is not None
-            ],
-            "cells": [cells.get(name, "") for name in self.columns],
-            "remarks": list(self.remarks(answer.intervals)),
-        }
+        named = [cells.get(name, "") for name in self.columns]
+        return {"state": self.states[state], "texts": texts, "cells": named}
 
     def picture_of(self, interval: Interval) -> int | None:
         """Return the frame with a picture that is nearest to the middle of the interval."""
@@ -296,21 +295,16 @@ class _Page:
         middle = (interval.start + interval.end) / 2
         return min(inside, key=lambda frame: abs(frame - middle), default=None)
 
-    def remarks(self, intervals: Sequence[Interval]) -> Iterator[str]:
-        """Yield what stands in small type under an answer."""
-        for interval in intervals[1:]:
-            when = [f"{_range(interval.source)} of the file"] if self.history.sampled else []
-            when += [time] if (time := clock_range(interval)) else []
-            also = f" ({', '.join(when)})" if when else ""
-            joining = "and" if interval.kind == "occurrence" else "or"
-            yield f"{joining} {_range(interval.window)}{also}, score {interval.score:.2f}"
-        why = intervals[0].diagnostics if intervals else None
-        if why is not None and why.fallback:
-            yield "plain similarity was used"
-        if why is not None and why.floor_active:
-            yield "the response hardly varies"
-        if why is not None and why.touches_run_edge:
-            yield "touches the edge of its run"
+
+def _remarks(interval: Interval) -> Iterator[str]:
+    """Yield what stands in small type under an occurrence."""
+    why = interval.diagnostics
+    if why is not None and why.fallback:
+        yield "plain similarity was used"
+    if why is not None and why.floor_active:
+        yield "the response hardly varies"
+    if why is not None and why.touches_run_edge:
+        yield "touches the edge of its run"
 
 
 def _range(window: Window) -> str:

@@ -44,7 +44,8 @@ def evidence_figure(
     count = len(rows)
     titles = [
         wrapped(
-            " / ".join(row.descriptions), f": {_in_words(row.claimed) or timeline.without_interval}"
+            " / ".join(row.descriptions),
+            f": {_in_words(row.intervals) or timeline.without_interval}",
         )
         for row in rows
     ]
@@ -69,7 +70,7 @@ def evidence_figure(
                 marker="." if len(run) == 1 else None,
                 markersize=3,
             )
-        for start, end in (interval.window for interval in row.claimed):
+        for start, end in (interval.window for interval in row.intervals):
             axis.axvspan(start - 0.5, end + 0.5, color=colour, alpha=0.22, lw=0, zorder=1)
         axis.axhline(0, color="#BBBBBB", lw=0.6, zorder=0)
         low, high = float(response.min()), float(response.max())

@@ -79,8 +79,7 @@ def scene(
             {
                 "state": row.state,
                 "description": None if row.whole else " / ".join(row.descriptions),
-                "windows": [_span(interval) for interval in row.claimed],
-                "alternatives": [_span(interval) for interval in row.alternatives],
+                "windows": [_span(interval) for interval in row.intervals],
                 "evidence": _curve(axis, row.response, room) if with_curves else None,
             }
             for row in rows
@@ -175,7 +174,9 @@ def _span(interval: Interval) -> Json:
         "start": interval.start,
         "end": interval.end,
         "score": _finite(float(interval.score)),
-        "rank": interval.rank,
+        "confidence": _finite(interval.confidence),
+        "trust": interval.trust,
+        "confirmed": interval.confirmed,
         "times": times if times is not None and math.isfinite(sum(times)) else None,
         "source": None if interval.source_start is None else _run(interval.source),
     }

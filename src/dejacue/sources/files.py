@@ -47,7 +47,7 @@ _OF_VOCABULARY = (
     "text_features",
     "examples",
     "example_features",
-    "covers",
+    "exhaustive",
 )
 
 
@@ -190,8 +190,8 @@ def write_vocabulary(path: str | os.PathLike[str], vocabulary: Vocabulary) -> Pa
     arrays["descriptions"] = np.array(texts)
     if vocabulary.features is not None:
         arrays["features"] = vocabulary.features
-    if vocabulary.covers != "some":
-        arrays["covers"] = vocabulary.covers
+    if vocabulary.exhaustive:
+        arrays["exhaustive"] = True
     if vocabulary.examples or vocabulary.changes:
         arrays |= _example_arrays(vocabulary)
     return write_npz(path, arrays)
@@ -264,7 +264,7 @@ def _vocabulary_from_arrays(
         check_schema(_text(arrays, "schema", VOCABULARY_SCHEMA), VOCABULARY_SCHEMA)
         fields = _examples_from_arrays(arrays)
         fields |= {key: _text(arrays, key, None) for key in ("encoder", "object")}
-        fields["covers"] = _text(arrays, "covers", "some")
+        fields["exhaustive"] = "exhaustive" in arrays
         if "features" not in arrays and "examples" in fields:
             return _wordless(arrays, name, fields)
         features = _first(arrays, ("features", "text_features"), name, what)

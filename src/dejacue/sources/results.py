@@ -24,7 +24,6 @@ from dejacue.records import (
     Timeline,
     Window,
 )
-from dejacue.records.interval import KINDS
 from dejacue.records.note import Severity, in_order
 from dejacue.sources.atomic import write_bytes, write_whole
 from dejacue.sources.documents import (
@@ -48,8 +47,7 @@ MAX_RESULT_BYTES = 256 << 20
 _REFERENCE_COLUMNS = ("history", "state", "start", "end", "component")
 _TIMELINE_COLUMNS = ("history", "state", "start", "end")
 Cells = Iterator[tuple[named, dict[str, Any]]]  # rows of a table, and where they stand
-Ranks = dict[tuple[str, str | None], int]  # the last of each state, or of its description
-Rank = Annotated[int, msgspec.Meta(ge=1)]
+Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
 
 class IntervalDocument(msgspec.Struct, kw_only=True):
@@ -64,8 +62,8 @@ class IntervalDocument(msgspec.Struct, kw_only=True):
     source_end: FrameNumber | None = None
     state: Name
     description: Name | None = None
-    rank: Rank = 1
-    kind: str | None = None
+    confidence: Share | None = None
+    confirmed: bool = False
     diagnostics: Diagnostics | None = None
 
     def __post_init__(self) -> None:  # msgspec says in which row it fails
@@ -81,14 +79,9 @@ class IntervalDocument(msgspec.Struct, kw_only=True):
         if self.start_s is not None and self.end_s is not None and self.end_s < self.start_s:
             problem = f"ends at {self.end_s:g} s, before its start at {self.start_s:g} s"
             raise InputError(problem, field="end_s", value=self.end_s)
-        if self.kind not in (None, *KINDS):
-            raise unknown("kind", self.kind, KINDS)
 
     def interval(self) -> Interval:
-        fields: dict[str, Any] = {name: getattr(self, name) for name in _INTERVAL_FIELDS}
-        if self.kind is None:
-            fields["kind"] = "answer" if self.rank == 1 else "alternative"
-        return Interval(**fields)
+        return Interval(**{name: getattr(self, name) for name in _INTERVAL_FIELDS})
 
 
 _INTERVAL_FIELDS = IntervalDocument.__struct_fields__
@@ -365,17 +358,11 @@ def _timeline(row: Any, where: str) -> Timeline:
             problem = "has no list of intervals but holds references"
             raise InputError(problem, field="intervals", remedy="give references last")
         check_schema(row.get("schema", TIMELINE_SCHEMA), TIMELINE_SCHEMA)
-        document = declared(row, TimelineDocument)
-        ranks: Ranks = {}
-        for at, interval in enumerate(document.intervals):
-            with named(f"intervals[{at}]"):
-                _check_rank(interval, ranks)
-        return document.timeline()
+        return declared(row, TimelineDocument).timeline()
 
 
 def _timelines_from_rows(rows: Cells) -> list[Timeline]:
     histories: dict[str, list[Interval]] = {}
-    ranks: dict[str, Ranks] = {}
     notes: dict[str, dict[str, None]] = {}  # of history, the text of its cells
     no_answer: dict[str, dict[str, tuple[str, ...]]] = {}
     for place, cells in rows:
@@ -387,13 +374,12 @@ def _timelines_from_rows(rows: Cells) -> list[Timeline]:
                 no_answer.setdefault(reason.history, {})[reason.state] = ()
                 notes.setdefault(reason.history, {})[reason.notes] = None
                 continue
-            for name in ("start_s", "end_s"):
+            for name in ("start_s", "end_s", "confidence"):
                 if cells.get(name) != cells.get(name):  # a table may hold NaN for "not known"
                     del cells[name]
             row = declared(cells, _IntervalRow, strict=False)
             if isinstance(text, str) and text:
                 notes.setdefault(row.history, {})[text] = None
-            _check_rank(row, ranks.setdefault(row.history, {}))
             histories.setdefault(row.history, []).append(row.interval())
     return [
         Timeline.of(
@@ -411,24 +397,6 @@ def _notes_of(notes: Mapping[str, Iterable[str]], history: str) -> Iterable[Note
     """Return the notes of all cells of a history."""
     lines = (line for text in notes.get(history, ()) for line in text.split(" | "))
     return map(Note.from_line, dict.fromkeys(lines))
-
-
-def _check_rank(row: IntervalDocument, ranks: Ranks) -> None:
-    """Refuse a rank of a state (or of its description) that is given twice or left out."""
-    key = row.state, row.description
-    last = ranks.get(key, 0)
-    if row.rank != last + 1:
-        twice = row.rank <= last
-        problem = "is given twice" if twice else f"does not follow rank {row.rank - 1}"
-        problem = f"rank {row.rank} of {_quoted(*key)} {problem}"
-        remedy = "keep one interval for each rank" if twice else None
-        raise InputError(problem, field="rank", value=row.rank, remedy=remedy)
-    ranks[key] = row.rank
-
-
-def _quoted(state: str, description: str | None) -> str:
-    detail = "" if description is None else f', description "{description}"'
-    return f'state "{state}"{detail}'
 
 
 def _check_unique(records: Iterable[Any]) -> Iterator[Any]:

@@ -786,7 +786,7 @@ class Store:
         self._check_vocabulary(vocabulary, words)
         centre = None if words else looks(teachers)
         check_engine(engine, ray_address)
-        Plan.of(None, readout, None, 1, False, "auto")  # refuses a readout that is not known
+        Plan.of(None, readout, None, False, "auto")  # refuses a readout that is not known
         if top is not None and not is_count(top, 1):
             problem = f"top {top}: give the number of histories, 1 or more"
             raise InputError(problem, field="top", value=top)

@@ -339,7 +339,7 @@ def _read_row(folder: Path) -> Json:
         "doubts": len(document.doubts),
         "notes": [note.to_dict() for note in notes],
         "states": list(timeline.states),
-        "intervals": [answer.to_dict() for answer in timeline.answers],
+        "intervals": [interval.to_dict() for interval in timeline],
     }
 
 
@@ -391,7 +391,11 @@ def reread(
         raise no_words(encoder.name)
     return finding.with_words(
         Vocabulary(
-            words.states, object=object, examples=examples, changes=changes, covers=before.covers
+            words.states,
+            object=object,
+            examples=examples,
+            changes=changes,
+            exhaustive=before.exhaustive,
         ),
         encoder=encoder,
         encoder_options=EncoderOptions(templates=finding.made.prompts),

@@ -87,7 +87,7 @@ def confirmed_teachers(studio: Studio, ids: Sequence[str]) -> Teachers:
         taught(words, findings)
     else:  # the teachers alone show the states
         bare = taught(None, findings)
-        words = replace(bare, object=words.object, covers=words.covers)
+        words = replace(bare, object=words.object, exhaustive=words.exhaustive)
     return Teachers(findings, words, ReadOptions(readout=first.readout))
 
 

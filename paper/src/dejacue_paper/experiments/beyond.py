@@ -1,4 +1,4 @@
-"""Beyond the paper: the contrast and joint readouts beside the published scan, on every set.
+"""Beyond the paper: the timeline and one contrast window beside the published scan, on every set.
 
 Nothing here has a published value. Forms and constants were chosen on half A of VOST (H001, H003,
 …), the development histories and generated ones; half B and the seven histories only confirm
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from dejacue.evaluation import best_tiou, recall_at
 from dejacue.method.contrast import Contrast
-from dejacue.method.localization import evidence, locate, locate_many
+from dejacue.method.localization import evidence, locate
 from dejacue.method.readout import Readout
 from dejacue.method.scan_readout import Scan
 from dejacue_paper.data.release import ReleaseEntry
@@ -33,17 +33,18 @@ from dejacue_paper.experiments.table import (
     paired_values,
     with_intervals,
 )
+from dejacue_paper.method.ranked import ranked_windows
 
 Method = tuple[str, str | Readout]  # coordinates and readout
 ByHistory = dict[str, NDArray[np.int64]]
 
-PUBLISHED, RECOMMENDED = "published scan", "contrast"
+PUBLISHED, CONTRAST, TIMELINE = "published scan", "contrast", "timeline"
 METHODS: dict[str, Method] = {
     PUBLISHED: ("vocabulary", "published"),
     "whole history": ("absolute", "whole-history"),
     "longest run": ("absolute", "longest-run"),
-    RECOMMENDED: ("vocabulary", "contrast"),
-    "joint": ("vocabulary", "joint"),
+    CONTRAST: ("vocabulary", "contrast"),
+    TIMELINE: ("vocabulary", "timeline"),
 }
 RANKS = (1, 3, 5)
 LOSSES = (0.0, 0.05, 0.1, 0.2, 0.3)
@@ -51,7 +52,7 @@ LOSS_SEEDS = range(3407, 3412)
 LOSSY: dict[str, Method] = {
     PUBLISHED: ("vocabulary", "published"),
     "published scan, bridged": ("vocabulary", Scan(runs="bridged")),
-    RECOMMENDED: ("vocabulary", "contrast"),
+    CONTRAST: ("vocabulary", "contrast"),
 }
 HALVES = "Half A: H001, H003, …; half B: H002, H004, …; intervals: source components resampled."
 
@@ -89,13 +90,13 @@ def _compared(corpora: Mapping[str, Corpus], notes: tuple[str, ...]) -> Result:
         for row, selected in selected_by.items():
             values += with_intervals(f"{name}: {row}", corpus.means(corpus.scores(selected)))
             windows[f"{name}: {row}"] = corpus.by_history(selected)
-        for row in (RECOMMENDED, "joint"):
+        for row in (CONTRAST, TIMELINE):
             for baseline in (PUBLISHED, "whole history", "longest run"):
                 pairs = corpus.compare(selected_by[row], selected_by[baseline])
                 values += paired_values(f"{name}: {row} − {baseline}", pairs, {})
-        for row in (PUBLISHED, RECOMMENDED):
+        for row in (PUBLISHED, CONTRAST):
             values += _ranked(f"{name}: {row}, best of", corpus, METHODS[row])
-        for row in (PUBLISHED, RECOMMENDED):
+        for row in (PUBLISHED, CONTRAST):
             agreement = corpus.paraphrases(selected_by[row])["paraphrase_window_tiou"]
             values.append(Value(f"{name}: {row}", "tIoU of paraphrases", agreement, None))
     return Result(
@@ -105,24 +106,20 @@ def _compared(corpora: Mapping[str, Corpus], notes: tuple[str, ...]) -> Result:
 
 def _ranked(row: str, corpus: Corpus, method: Method) -> list[Value]:
     """Return R@k .5: whether one of the first k windows, none overlapping, reaches tIoU .5."""
-    timelines = locate_many(
-        (entry.history for entry in corpus.entries),
-        corpus.vocabularies,
-        coordinates=method[0],
-        readout=method[1],
-        top=max(RANKS),
-        kernel=corpus.engine,
-    )
     overlaps = np.zeros((len(corpus), max(RANKS)))
-    queries = (
-        [interval for interval in timeline[state] if interval.description in (None, text)]
-        for timeline in timelines
-        for state, texts in timeline.states.items()
-        for text in texts
-    )
-    for q, windows in enumerate(queries):
-        ranked = [(interval.start, interval.end) for interval in windows]
-        overlaps[q, : len(ranked)] = best_tiou(ranked, [corpus.references[q]] * len(ranked))
+    for entry in corpus.entries:
+        ranked = ranked_windows(
+            entry.history,
+            entry.vocabulary,
+            max(RANKS),
+            coordinates=method[0],
+            readout=method[1],
+            kernel=corpus.engine,
+        )
+        rows = range(len(corpus))[corpus.rows[entry.id]]
+        for q, windows in zip(rows, ranked, strict=True):
+            truth = [corpus.references[q]] * len(windows)
+            overlaps[q, : len(windows)] = best_tiou(windows, truth)
     return [
         Value(
             f"{row} {k}",
@@ -196,7 +193,7 @@ def failures(benchmark: Benchmark) -> Result:
     """Count what is wrong with the windows that miss, by description."""
     values: list[Value] = []
     for name, corpus in sets(benchmark).items():
-        for row in (PUBLISHED, RECOMMENDED, "joint"):
+        for row in (PUBLISHED, CONTRAST, TIMELINE):
             kinds = failure_kinds(corpus, corpus.windows(*METHODS[row]))
             shares = corpus.means(np.stack([kinds == kind for kind in KINDS], axis=1).astype(float))
             values += [
@@ -272,8 +269,7 @@ def _parts_figure() -> Any:
         }
         if "back" in title:
             windows["occurrences"] = [
-                interval.window
-                for interval in locate(history, words, readout="joint", top=None)["filled"]
+                interval.window for interval in locate(history, words, readout="timeline")["filled"]
             ]
         seen = evidence(history, words, readout="contrast").responses[-1]
         truth = scene.references["filled"]
@@ -307,7 +303,7 @@ def _loss_figure(lines: Mapping[str, list[tuple[float, float, float]]]) -> Any:
 EXPERIMENTS = (
     Experiment(
         "beyond-retrieval",
-        "Contrast and joint readouts against the published scan",
+        "Timeline and contrast against the published scan",
         retrieval,
         on_request=True,
     ),

@@ -84,15 +84,15 @@ def generated(seed: int, count: int) -> ReleaseEntry:
 
 def _scores(entry: ReleaseEntry, method: str, engine: str) -> dict[str, float]:
     if method == "occurrences":
-        return occurrence_scores(entry, "joint", engine)
+        return occurrence_scores(entry, "timeline", engine)
     readout = "published" if method == "published scan" else "contrast"
     timeline = locate(entry.history, entry.vocabulary, readout=readout, kernel=engine)
     return _matched(entry, {state: timeline[state][:1] for state in entry.vocabulary.states})
 
 
 def occurrence_scores(entry: ReleaseEntry, readout: str | Readout, engine: str) -> dict[str, float]:
-    """Return F1 and MEASURES of all windows that a labelling gives, means over states."""
-    timeline = locate(entry.history, entry.vocabulary, readout=readout, top=None, kernel=engine)
+    """Return F1 and MEASURES of all occurrences that a reading lists, means over states."""
+    timeline = locate(entry.history, entry.vocabulary, readout=readout, kernel=engine)
     return _matched(entry, {state: timeline[state] for state in entry.vocabulary.states})
 
 

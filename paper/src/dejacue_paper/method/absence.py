@@ -31,7 +31,7 @@ def state_p_values(
             "p-values compare words with words; leave out the examples and changes of states",
             field="examples",
         )
-    plan = Plan.of(None, "contrast", None, 1, False, engine)
+    plan = Plan.of(None, "contrast", None, False, engine)
     view = plan.view(history, vocabulary)
     null = null_scores(plan.readout, view, unrelated_to(vocabulary, unrelated))
     scores = plan.readout.find_one(view).score[view.query_directions.firsts]

@@ -2,6 +2,7 @@
 // One module without imports, for the report, for a notebook (anywidget) and for a web page.
 
 const MIN_FRAMES = 8, SNAP_PX = 8, DRAG_PX = 3, BAR = 15, CROP = 42;
+const OPACITY = { "a guess": .4, unsure: .7 };  // of an occurrence, by how far to trust it
 const THIN = 20, OPEN = 72;  // pixels: heights of a row in a timeline that fills its place
 const PICTURES = { even: "pictures", intervals: "one per interval", none: "no pictures" };
 const SECONDS = [.01, .02, .05, .1, .2, .5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600,
@@ -424,13 +425,13 @@ class Timeline {
     this.observed = new Observed(scene.observed);
     const curve = (packed) => packed && new Curve(packed, scene.axis, this.observed);
     this.rows = scene.rows.map((row) => ({
-      description: null, alternatives: [], ...row, curve: curve(row.evidence),
-      windows: row.windows.map((own, n) => ({ score: null, rank: n + 1, ...own })),
+      description: null, ...row, curve: curve(row.evidence),
+      windows: row.windows.map((own) => ({ score: null, trust: null, ...own })),
       number: scene.states.findIndex((state) => state.name === row.state),
     }));
     const shown = new Set(scene.rows.map((row) => row.state)), bare = { description: null, curve: null };
     scene.states.forEach(({ name }, number) => {  // those that only references name
-      if (!shown.has(name)) this.rows.push({ ...bare, state: name, windows: [], alternatives: [], number });
+      if (!shown.has(name)) this.rows.push({ ...bare, state: name, windows: [], number });
     });
     this.segmentEnds = (scene.segments || []).map((one) => one[1]);
     this.presence = curve(scene.presence);
@@ -520,7 +521,6 @@ class Timeline {
   kinds() {
     const scene = this.scene, windows = this.rows.flatMap((row) => row.windows), found = [];
     if (windows.length) found.push(["found", "window"]);
-    if (this.rows.some((row) => row.alternatives.length)) found.push(["other", "alternative, by rank"]);
     if (scene.references) found.push(["reference", "reference"]);
     if (scene.named.some((one) => one.state !== null)) found.push(["named", "named by a person"]);
     if (scene.named.some((one) => one.state === null)) found.push(["none", `named: ${NONE}`]);
@@ -619,7 +619,7 @@ class Timeline {
     const parts = [`${row.state}: frames ${own.start} to ${own.end}`];
     if (this.clocks.seconds) parts.push(this.ends(own, "seconds").map((time) => clockText(time, 2)).join(" to "));
     if (own.edited) parts.push("edited");
-    else if (own.score !== null) parts.push(`score ${signed(own.score)}`);
+    else if (own.trust) parts.push(own.trust);
     return parts.join(", ");
   }
 
@@ -628,7 +628,6 @@ class Timeline {
     const spans = (windows) => windows.slice(0, 20).map(span).join(", ");
     const parts = [`State ${row.state}.`];
     parts.push(row.windows.length ? `Found: ${spans(row.windows)}.` : "Not found.");
-    if (row.alternatives.length) parts.push(`Alternatives: ${spans(row.alternatives)}.`);
     const true_ = this.scene.references?.[row.state] || [];
     if (true_.length) parts.push(`Reference: ${spans(true_)}.`);
     const named = this.scene.named.filter((one) => one.state === row.state);
@@ -732,7 +731,7 @@ class Timeline {
     this.hatch = { gap: stripes(pen, ink.edge, ink.gap, 7), doubt: stripes(pen, ink.page, ink.doubt, 5) };
     this.colours = this.scene.states.map((state) => plain(state.colour)).map((colour) => ({
       plain: colour, line: mixed(colour, ink.mix, .82), pale: faint(colour, .4), band: faint(colour, .17),
-      text: inkOn(colour), hatch: stripes(pen, colour, null),
+      text: inkOn(colour),
     }));
     this.legend?.forEach(([kind, canvas]) => this.drawKey(kind, canvas));
     this.redraw();
@@ -1031,26 +1030,16 @@ class Timeline {
       pen.textAlign = "left";
       pen.fillText(words, at + 5, y + BAR / 2 + 1);
     };
-    this.eachIn(row.alternatives, (own, left, right) => {
-      pen.fillStyle = ink.hatch;
-      pen.fillRect(left, y, right - left, thin ? h : BAR);
-      pen.strokeStyle = ink.line;
-      pen.setLineDash([4, 3]);
-      pen.strokeRect(left + .5, y + .5, right - left - 1, foot - y - 1);
-      pen.setLineDash([]);
-      const wide = pen.measureText(String(own.rank)).width + 8;
-      pen.fillStyle = this.ink.panel;
-      if (right - left > wide) pen.fillRect(Math.max(left, 0) + 2, y + 2, wide, BAR - 3);
-      text(String(own.rank), left, right, this.ink.ink);
-    });
     this.eachIn(row.windows, (own, left, right) => {
       const on = this.selectedWindow === own;
       pen.lineWidth = on ? 2 : 1;
       pen.strokeStyle = on ? this.ink.ink : ink.line;
       pen.fillStyle = ink.band;
       pen.fillRect(left, y, right - left, foot - y);
+      pen.globalAlpha = OPACITY[own.trust] ?? 1;
       pen.fillStyle = ink.plain;
       pen.fillRect(left, thin ? foot - bar : y, right - left, bar);
+      pen.globalAlpha = 1;
       if (on) pen.strokeRect(left + 1, y + 1, right - left - 2, foot - y - 2);
       else strokes(pen, [left + .5, y, left + .5, foot], [right - .5, y, right - .5, foot]);
       if (!thin) text(this.range(own), left, right, ink.text);
@@ -1178,11 +1167,9 @@ class Timeline {
     [canvas.width, canvas.height] = [24 * ratio, 12 * ratio];
     pen.setTransform(ratio, 0, 0, ratio, 0, 0);
     const fill = (style) => { pen.fillStyle = style; pen.fillRect(1, 1, 22, 10); };
-    const dashed = (...dash) => { pen.strokeStyle = c; pen.setLineDash(dash); pen.strokeRect(1.5, 1.5, 21, 9); };
     const ink = (colour) => { pen.strokeStyle = pen.fillStyle = colour; pen.lineWidth = 2; };
     const keys = {
       found: () => fill(c), gap: () => fill(this.hatch.gap), doubt: () => fill(this.hatch.doubt),
-      other: () => { fill(stripes(pen, c, null)); dashed(4, 3); },
       reference: () => { ink(this.ink.ink); pen.fillRect(1, 4, 22, 5); },
       named: () => { ink(this.ink.ink); diamond(pen, 12, 6); },
       none: () => { ink(this.ink.soft); cross(pen, 12, 6); },

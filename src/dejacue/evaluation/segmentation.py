@@ -1,0 +1,148 @@
+"""Whole timelines against whole references, as action segmentation measures them.
+
+A timeline is one label per frame; a segment is a run of equal labels; the background is in no
+segment. Labels are integers.
+
+    predicted = np.array([0, 0, 1, 1, 1, 2])
+    frame_accuracy(predicted, true), segment_f1(predicted, true, 0.5), edit_score(predicted, true)
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dejacue.errors import InputError
+from dejacue.records.arrays import Ints
+
+BACKGROUND = -1
+Segment = tuple[int, int, int]  # label, first frame, end (exclusive)
+
+
+def segments_of(labels: ArrayLike, background: int | None = BACKGROUND) -> list[Segment]:
+    """Return the runs of equal labels in time, without those of the background.
+
+    >>> segments_of([0, 0, -1, 1, 1])
+    [(0, 0, 2), (1, 3, 5)]
+    """
+    row = _as_labels(labels)
+    cuts = np.concatenate(([0], np.flatnonzero(np.diff(row)) + 1, [len(row)])).tolist()
+    runs = [(int(row[a]), a, b) for a, b in itertools.pairwise(cuts)]
+    return [run for run in runs if run[0] != background]
+
+
+def frame_accuracy(predicted: ArrayLike, true: ArrayLike) -> float:
+    """Return the share of frames with the true label.
+
+    >>> frame_accuracy([0, 0, 1, 1], [0, 1, 1, 1])
+    0.75
+    """
+    found, expected = _pair(predicted, true)
+    return float((found == expected).mean())
+
+
+@dataclass(frozen=True)
+class Matches:
+    """Segments that were found, that are superfluous, and that were missed; histories add up."""
+
+    hits: int = 0
+    superfluous: int = 0
+    missed: int = 0
+
+    def __add__(self, other: Matches) -> Matches:
+        return Matches(
+            self.hits + other.hits,
+            self.superfluous + other.superfluous,
+            self.missed + other.missed,
+        )
+
+    @property
+    def f1(self) -> float:
+        """Return 2 hits over segments found and true; 1 where there are neither."""
+        total = 2 * self.hits + self.superfluous + self.missed
+        return 2 * self.hits / total if total else 1.0
+
+
+def match_segments(
+    predicted: ArrayLike,
+    true: ArrayLike,
+    threshold: float,
+    background: int | None = BACKGROUND,
+) -> Matches:
+    """Match segments in time: each one takes the true segment of its label that it overlaps most,
+    if their tIoU reaches the threshold and no segment before it took that one.
+
+    >>> match_segments([0, 0, 0, 1], [0, 0, 1, 1], 0.5)
+    Matches(hits=2, superfluous=0, missed=0)
+    """
+    if not 0 < threshold <= 1:
+        raise InputError(f"a tIoU threshold is above 0 and at most 1, not {threshold}")
+    found, expected = _pair(predicted, true)
+    segments = segments_of(expected, background)
+    taken: set[int] = set()
+    hits = superfluous = 0
+    for label, first, end in segments_of(found, background):
+        best, at = 0.0, -1
+        for number, (other, start, stop) in enumerate(segments):
+            common = min(end, stop) - max(first, start)
+            if other == label and common > 0:
+                overlap = common / (max(end, stop) - min(first, start))
+                if overlap > best:
+                    best, at = overlap, number
+        if best >= threshold and at not in taken:
+            taken.add(at)
+            hits += 1
+        else:
+            superfluous += 1
+    return Matches(hits, superfluous, len(segments) - len(taken))
+
+
+def segment_f1(
+    predicted: ArrayLike,
+    true: ArrayLike,
+    threshold: float,
+    background: int | None = BACKGROUND,
+) -> float:
+    """Return F1@threshold of one history.
+
+    >>> segment_f1([0, 0, 0, 1], [0, 0, 1, 1], 0.6)
+    0.5
+    """
+    return match_segments(predicted, true, threshold, background).f1
+
+
+def edit_score(predicted: ArrayLike, true: ArrayLike, background: int | None = BACKGROUND) -> float:
+    """Return 1 − the edit distance between the orders of segments over the longer of them.
+
+    >>> edit_score([0, 1, 0, 2], [0, 0, 2, 2])
+    0.5
+    """
+    found, expected = _pair(predicted, true)
+    a = [label for label, _, _ in segments_of(found, background)]
+    b = [label for label, _, _ in segments_of(expected, background)]
+    if not a and not b:
+        return 1.0
+    row = list(range(len(b) + 1))
+    for i, label in enumerate(a, start=1):
+        before, row[0] = row[0], i
+        for j, other in enumerate(b, start=1):
+            step = before + (label != other)
+            before, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, step)
+    return 1.0 - row[-1] / max(len(a), len(b))
+
+
+def _pair(predicted: ArrayLike, true: ArrayLike) -> tuple[Ints, Ints]:
+    found, expected = _as_labels(predicted), _as_labels(true)
+    if found.shape != expected.shape:
+        raise InputError(f"{len(found)} labels are compared with {len(expected)}; give as many")
+    return found, expected
+
+
+def _as_labels(labels: ArrayLike) -> Ints:
+    row = np.asarray(labels)
+    if row.ndim != 1 or row.dtype.kind not in "iu" or not len(row):
+        raise InputError("labels are one whole number per frame, at least one")
+    return row.astype(np.int64)

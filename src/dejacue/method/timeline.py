@@ -1,0 +1,297 @@
+"""The reading: from evidence to the whole timeline of an object, every occurrence of every state.
+
+Each frame gets one label, a state or none of them; the labels are those of the best path, which
+earns the gain of the state it is in and pays for every switch.
+
+    words      The gain of a state is its evidence, measured from half way between its level inside
+               the state and outside; a few rounds of labelling find these levels. Words give every
+               frame to a state. Each stretch of a state is then trimmed to the window inside it
+               that differs most from the rest of the history (contrast.py): these windows are the
+               occurrences, and what is trimmed off lies in between.
+    examples   Frames that a person has named keep their label, and so do those around them that
+               belong to them (known_frames.py). Elsewhere the gain of a state is how far a frame
+               looks like its examples: from half way between its own frames and its siblings', in
+               units of that distance; and the same for how much more it looks like them than like
+               each sibling. The least of these counts. "None of the states" gains nothing, so a
+               frame that looks like no example is in none, unless every frame shows a state.
+    one state  by examples alone: what is half as near to the examples as the mean frame is none.
+
+A switch costs log n, what it takes to say at which of the n observed frames it happens; half of it
+between gains of examples, which are about ±½. What is known of the order may be given; it never
+enters by default.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from dejacue.errors import InputError
+from dejacue.method import _labelling as labelling
+from dejacue.method import constrained, trust
+from dejacue.method._labelling import Nodes, Order
+from dejacue.method._timelines import quoted
+from dejacue.method.kernel import Answers, Engine, EvidenceTables, Labelling, Ragged
+from dejacue.method.known_frames import HALF, KnownFrames, likeness, looks_weight
+from dejacue.method.readout import HistoryBatch, View
+from dejacue.method.state_readout import (
+    Known,
+    Occurrence,
+    StateReadout,
+    is_count,
+    is_number,
+    occurrences,
+)
+from dejacue.records import Note, Vocabulary
+from dejacue.records.arrays import Flags, Floats, Ints
+
+ROUNDS = 4  # of labelling; more change next to nothing
+OF_EXAMPLES = 0.5  # share of the cost of a switch between gains of examples
+WORDS_HAVE_NO_NONE = Note(
+    'words give every frame to a state; show an example of "none" to allow it', "information"
+)
+SMALL = 1e-3  # least distance between levels of likeness
+
+
+@dataclass(frozen=True)
+class Reading(StateReadout):
+    """The readout of whole timelines: every occurrence, each frame in at most one state.
+
+    switch         cost of a switch, in units of log n
+    stay           least number of consecutive observed frames in a state; a long gap cuts what it
+                   gives in two
+    order          states by name, as they follow each other: from each one may only go to the
+                   next, and from the last to the first again; others do not occur
+    irreversible   no state that was left is entered again
+    """
+
+    switch: float = 1.0
+    stay: int = 1
+    order: Order = None
+    irreversible: bool = False
+    name: ClassVar[str] = "timeline"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.pooling != 1:
+            raise InputError("a timeline is one of states; leave the pooling at 1")
+        if not is_number(self.switch) or not is_count(self.stay, 1):
+            problem = "the switch cost must be 0 or more, and the shortest stay 1 frame or more"
+            raise InputError(f"{problem}, not {self.switch!r} and {self.stay!r}")
+        if not isinstance(self.irreversible, bool):
+            raise InputError(f"irreversible must be true or false, not {self.irreversible!r}")
+        order = labelling.checked_order(self.order)
+        vars(self).update(switch=float(self.switch), stay=int(self.stay), order=order)
+
+    def compute(self, batch: HistoryBatch, tables: Ragged, out: EvidenceTables | None) -> Answers:
+        evidence = EvidenceTables.of(tables) if out is None else out
+        batch.engine.label(tables, batch.centres(), evidence, self.rules(batch, tables))
+        parts = []
+        for h, history in enumerate(batch.histories):
+            parts_of_path = stretches(evidence.paths[h], tables.entry("runs", h))
+            found = trimmed(batch.engine, evidence.responses[h], parts_of_path)
+            parts.append(occurrences(history, found))
+        return Answers.joined(parts)
+
+    def find_known(self, view: View, known: Known) -> Answers:
+        return occurrences(view.history, self._read_known(view, known).found, known.facts)
+
+    def labels(self, view: View) -> Ints:
+        """Return (N,) the number of the state of each frame, −1 for none of them."""
+        known = self.known(view)
+        if known is None:
+            return self.seen(view)[1].paths[0]
+        path = self._read_known(view, known).path
+        return np.where(path == known.facts.states, -1, path)
+
+    def confidences(self, view: View, answers: Answers) -> Floats | None:
+        assert answers.state is not None
+        if not len(answers.start):
+            return np.empty(0)
+        known, labels = self.known(view), self.labels(view)
+        windows = answers.state, answers.start, answers.end
+        smoothing = self.smoothing_of(view.history)
+        apart = trust.separation(view, labels, *windows, smoothing)
+        if known is not None and len(known.facts.looked):
+            return apart
+        parts = stretches(labels, self._cuts(view, None if known is None else known.facts))
+        return (apart + trust.second_opinion(view, parts, answers.start, answers.end)) / 2
+
+    def rows_of_known(self, view: View, known: Known) -> Floats:
+        return self._read_known(view, known).rows
+
+    def hints(self, view: View, answers: Answers) -> tuple[Note, ...]:
+        """Name the states that are not found; say that words give every frame to a state."""
+        assert answers.state is not None
+        names, notes = list(view.vocabulary.states), list[Note]()
+        if left_out := [name for k, name in enumerate(names) if k not in answers.state]:
+            notes.append(Note(f"not found: {quoted(left_out)}", "information"))
+        if self.known(view) is None and not view.vocabulary.exhaustive:
+            notes.append(WORDS_HAVE_NO_NONE)
+        return tuple(notes)
+
+    def _read_known(self, view: View, known: Known) -> Read:
+        """Return what is found beside known frames."""
+
+        def compute() -> Read:
+            if len(known.facts.looked) or known.evidence is None:
+                return self._of_examples(view, known)
+            rows = known.evidence - self.words_seen(view).levels[0][:, None]  # changes only
+            path = self._path(view, known.facts, rows, self.nodes(view.vocabulary), 1.0)
+            parts = stretches(path, self._cuts(view, known.facts))
+            return Read(path, trimmed(view.engine, known.evidence, parts), known.evidence)
+
+        return view.once(("read", self, known), compute)
+
+    def _of_examples(self, view: View, known: Known) -> Read:
+        facts = belonging(known.f, known.facts, self.bounds(view.history))
+        nodes = self._nodes_with_none(view.vocabulary, facts)
+        inside = [facts.labels == state for state in range(facts.states)]
+        alike = self._likeness(view, known)
+        if facts.states == 1 and alike[0] is not None and not (facts.labels == 1).any():
+            inside = [alike[0] > (alike[0][inside[0]].mean() + alike[0].mean()) / 2]
+        for _ in range(ROUNDS):
+            gains = gains_of(alike, known.f - HALF, inside, facts.exhaustive)
+            rows = gains if facts.exhaustive else with_none(gains)
+            path = self._path(view, facts, rows, nodes, OF_EXAMPLES)
+            found = [path == state for state in range(facts.states)]
+            inside = [now if now.any() else was for now, was in zip(found, inside, strict=True)]
+        windows = [
+            (state, first, end - 1, float(rows[state, first:end].sum()))
+            for state, first, end in stretches(path, self._cuts(view, known.facts))
+            if state < facts.states
+        ]
+        return Read(path, windows, gains)
+
+    def _likeness(self, view: View, known: Known) -> list[Floats | None]:
+        """Return how much each frame looks like the named frames of a state, (N,) per state; None
+        where none is named, or where looks say nothing."""
+        facts = known.facts
+        if known.blind or not looks_weight(view.history):
+            return [None] * facts.states
+        table = likeness(view, facts.looked, self.smoothing_of(view.history))
+        labels = facts.labels[facts.looked]
+        return [
+            table[labels == state].mean(axis=0) if named else None
+            for state, named in enumerate(facts.named_states)
+        ]
+
+    def _path(
+        self, view: View, facts: KnownFrames, rows: Floats, nodes: Nodes, share: float
+    ) -> Ints:
+        cost = share * self.switch * math.log(len(view.history))
+        cuts = self.bounds(view.history)
+        return constrained.path(view.engine, rows, facts, cuts, nodes, cost, self.stay)
+
+    def _cuts(self, view: View, facts: KnownFrames | None) -> Ints:
+        """Return positions that no occurrence crosses: long absences, unless the state is known to
+        hold on both sides, and changes that a person has marked."""
+        cuts = self.bounds(view.history)
+        if facts is None:
+            return cuts
+        inside, labels = cuts[1:-1], facts.labels
+        held = (labels[inside] >= 0) & (labels[inside - 1] == labels[inside])
+        return np.unique(np.concatenate([cuts[[0, -1]], inside[~held], facts.marks]))
+
+    def rules(self, batch: HistoryBatch, tables: Ragged) -> Labelling:
+        """Return how paths may go, for the engine."""
+        for history, cuts in zip(batch.histories, tables.runs, strict=True):
+            if self.stay > 1 and self.stay > (longest := int(np.diff(cuts).max())):
+                raise InputError(
+                    f"history {history.id}: a stay of {self.stay} frames is longer than every "
+                    f"stretch; the longest has {longest}; use a shorter stay"
+                )
+        nodes = [self.nodes(vocabulary) for vocabulary in batch.vocabularies]
+        costs = np.array([self.switch * math.log(len(history)) for history in batch.histories])
+        return Labelling(nodes, costs, self.stay, ROUNDS)
+
+    def nodes(self, vocabulary: Vocabulary) -> Nodes:
+        """Return the graph of states: which there are, and what may follow what."""
+        names = list(vocabulary.states)
+        order = None if self.order is None else labelling.numbers_of(self.order, names)
+        return labelling.nodes_for(len(names), order, self.irreversible)
+
+    def _nodes_with_none(self, vocabulary: Vocabulary, facts: KnownFrames) -> Nodes:
+        """Return the nodes where the last row of gains is none of the states."""
+        if facts.exhaustive:
+            return self.nodes(vocabulary)
+        if self.order is None and not self.irreversible:
+            return labelling.nodes_for(facts.states + 1, None, False)
+        return labelling.with_none(self.nodes(vocabulary), facts.states, not self.irreversible)
+
+
+class Read(NamedTuple):
+    """What a reading beside known frames gives: labels, S for none, occurrences in time, gains."""
+
+    path: Ints  # (N,)
+    found: list[Occurrence]
+    rows: Floats  # (S, N)
+
+
+def stretches(path: Ints, cuts: Ints) -> list[tuple[int, int, int]]:
+    """Return runs of one label in time: the label, first position and end; none crosses a cut.
+
+    >>> stretches(np.array([0, 0, 1, 1, 1]), np.array([0, 4, 5]))
+    [(0, 0, 2), (1, 2, 4), (1, 4, 5)]
+    """
+    ends = np.union1d(np.flatnonzero(np.diff(path)) + 1, cuts).tolist()
+    return [(int(path[first]), first, end) for first, end in pairwise(ends)]
+
+
+def trimmed(
+    engine: Engine, evidence: Floats, parts: Sequence[tuple[int, int, int]]
+) -> list[Occurrence]:
+    """Return of each stretch the window that differs most from the rest of the history."""
+    rows = [np.ascontiguousarray(evidence[state : state + 1, a:b]) for state, a, b in parts]
+    windows = (column.tolist() for column in engine.search_parts(rows, evidence.shape[1]))
+    return [
+        (state, first + start, first + end, score)
+        for (state, first, _), start, end, score in zip(parts, *windows, strict=True)
+    ]
+
+
+def with_none(gains: Floats) -> Floats:
+    """Add the row of none of the states: nothing, or of one state what that loses."""
+    none = -gains if len(gains) == 1 else np.zeros((1, gains.shape[1]))
+    return np.concatenate([gains, none])
+
+
+def belonging(f: Floats, facts: KnownFrames, cuts: Ints) -> KnownFrames:
+    """Return the facts with the frames that belong to a named one, around it, as named too."""
+    labels, lead = facts.labels.copy(), constrained.leads(f, facts)
+    for state in np.flatnonzero(facts.named_states).tolist():
+        parts = facts.open_parts(state, cuts)
+        for window in constrained.windows_around(lead[state], facts.named(state), parts):
+            if window is not None:
+                span = labels[window[0] : window[1] + 1]
+                span[span < 0] = state
+    return KnownFrames(labels, facts.looked, facts.marks, facts.states, facts.exhaustive)
+
+
+def gains_of(
+    alike: Sequence[Floats | None], f: Floats, inside: Sequence[Flags], exhaustive: bool
+) -> Floats:
+    """Return (S, N) the gain of each state, about ±½; f less one half of a state without likeness.
+
+    inside   (N,) flags per state: the frames that levels are measured in
+    """
+    gains, known = f.copy(), {z: row for z, row in enumerate(alike) if row is not None}
+    for state, row in known.items():
+        siblings = {z: row - other for z, other in known.items() if z != state}
+        rivals = [(lead, lead[inside[z]].mean()) for z, lead in siblings.items()]
+        if not exhaustive or not siblings:
+            elsewhere = [row[inside[z]].mean() for z in siblings]
+            if not siblings:
+                elsewhere = [row.min() if inside[state].all() else row[~inside[state]].mean()]
+            rivals.append((row, np.mean(elsewhere)))
+        gains[state] = np.inf
+        for values, low in rivals:
+            high = values[inside[state]].mean()
+            gain = (values - (high + low) / 2) / max(high - low, SMALL)
+            gains[state] = np.minimum(gains[state], gain)
+    return gains
