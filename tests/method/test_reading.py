@@ -208,7 +208,9 @@ def test_exact_rows_are_read_whole_however_much_a_state_fills(share):
     rows = [0] * (100 - count // 2) + [1] * count + [0] * (100 - count + count // 2)
     vocabulary = Vocabulary.from_dict({"on": {"examples": 100}, "off": {"examples": 3}})
     labels = analyse(History(AXES[rows]), vocabulary).labels
-    right = np.mean([label == ("on" if row else "off") for label, row in zip(labels, rows)])
+    right = np.mean(
+        [label == ("on" if row else "off") for label, row in zip(labels, rows, strict=True)]
+    )
     assert right >= 0.98
 
 
