@@ -171,12 +171,9 @@ def test_beside_examples_a_frame_that_looks_like_none_of_them_is_in_none():
     history = History(looks[[0] * 20 + [2] * 20 + [1] * 20 + [0] * 20])
     vocabulary = Vocabulary.from_dict({"a": {"examples": 5}, "b": {"examples": 45}})
     timeline = analyse(history, vocabulary)
-    assert [(i.state, tuple(i.window), i.confirmed) for i in timeline] == [
-        ("a", (0, 19), True),
-        ("b", (40, 59), True),
-        ("a", (60, 79), False),
-    ]
-    assert timeline.labels[20:40] == [None] * 20
+    assert [(i.state, i.confirmed) for i in timeline] == [("a", True), ("b", True), ("a", False)]
+    assert timeline.labels == ["a"] * 20 + [None] * 20 + ["b"] * 20 + ["a"] * 20
+    assert all(timeline.labels[f] == i.state for i in timeline for f in (i.start, i.end))
     assert timeline.at(frame=30) is None
     everywhere = analyse(history, replace(vocabulary, exhaustive=True))
     assert None not in everywhere.labels
@@ -186,14 +183,15 @@ def test_the_best_occurrence_holds_a_frame_that_a_person_named():
     history = History(AXES[RETURNS])
     vocabulary = Vocabulary.from_dict({"a": {"examples": 50}, "b": {"examples": 30}})
     timeline = locate(history, vocabulary)
-    assert [tuple(i.window) for i in timeline["a"]] == [(0, 19), (40, 59)]
-    assert tuple(timeline.best("a").window) == (40, 59)
+    assert [i.confirmed for i in timeline["a"]] == [False, True]
+    assert timeline.best("a") is timeline["a"][1]
+    assert 50 in timeline.best("a")
 
 
 def test_one_state_is_found_by_an_example_alone():
     history = History(AXES[RETURNS])
     timeline = analyse(history, Vocabulary.from_dict({"visible": {"examples": 5}}))
-    assert [tuple(i.window) for i in timeline["visible"]] == [(0, 19), (40, 59)]
+    assert [i.confirmed for i in timeline["visible"]] == [True, False]
     assert timeline.labels == ["visible" if row == 0 else None for row in RETURNS]
 
 
@@ -292,3 +290,24 @@ def test_the_confidence_ranks_what_stands_out_above_noise():
 def _scene(seed, signal):
     scene = generate(seed, recurrences=2, frames=200, signal=signal)
     return scene.history, scene.vocabulary
+
+
+def test_frames_named_as_none_say_what_a_state_does_not_look_like():
+    looks = np.array([[1, 0, 0], [0.9, 0.44, 0], [0, 0, 1]], np.float32)
+    rows = [0] * 20 + [1] * 20 + [2] * 20 + [1] * 20
+    words = {"states": {"a": {"examples": 5}, "b": {"examples": 45}}}
+    history = History(looks[rows])
+    without = analyse(history, Vocabulary.from_dict(words)).labels
+    shown = analyse(history, Vocabulary.from_dict({**words, "none": 30})).labels
+    assert shown[:20] == without[:20] == ["a"] * 20
+    assert shown[65:] == [None] * 15  # as the frames that were named look
+
+
+def test_a_state_that_is_described_but_not_shown_takes_what_others_leave():
+    scene = generate(2, states=("raw", "fried", "burnt"), frames=240, signal=1.5)
+    middle = {s: (w[0].start + w[0].end) // 2 for s, w in scene.references.items()}
+    shown = {state: middle[state] for state in ("raw", "fried")}
+    timeline = analyse(scene.history, scene.vocabulary.with_examples(shown))
+    assert timeline.best("burnt").window.iou(scene.references["burnt"][0]) > 0.5
+    inside = np.concatenate([np.arange(i.start, i.end + 1) for i in timeline])
+    assert len(set(inside.tolist())) == len(inside)

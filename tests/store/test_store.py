@@ -13,6 +13,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from dejacue_paper.method.joint_or_none import JointOrNone
 from helpers.errors import refused
 from helpers.stores import D, drawn, history, rows, words
 from hypothesis import given, settings
@@ -23,7 +24,6 @@ from dejacue.files import read_history, write_history, write_vocabulary
 from dejacue.pipeline.ingest import ingest, open_store
 from dejacue.sources import atomic
 from dejacue.store import Busy, Failure, StoreExists, _index, _packing, _query, _segments
-from dejacue_paper.method.joint_or_none import JointOrNone
 
 COLUMNS = ("features", "frames", "run_offsets", "times_s", "source_frames", "presence")
 

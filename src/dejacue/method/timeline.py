@@ -12,8 +12,11 @@ earns the gain of the state it is in and pays for every switch.
                belong to them (known_frames.py). Elsewhere the gain of a state is how far a frame
                looks like its examples: from half way between its own frames and its siblings', in
                units of that distance; and the same for how much more it looks like them than like
-               each sibling. The least of these counts. "None of the states" gains nothing, so a
-               frame that looks like no example is in none, unless every frame shows a state.
+               each sibling, or like frames that were named as none. The least of these counts.
+               "None of the states" gains nothing, so a frame that looks like no example is in
+               none, unless every frame shows a state. Of a stretch with a named frame, the
+               occurrence is what belongs to that; of others, all of it. A state that is described
+               but not shown takes the best window of its words among frames that are in none.
     one state  by examples alone: what is half as near to the examples as the mean frame is none.
 
 A switch costs log n, what it takes to say at which of the n observed frames it happens; half of it
@@ -39,6 +42,7 @@ from dejacue.method._timelines import quoted
 from dejacue.method.kernel import Answers, Engine, EvidenceTables, Labelling, Ragged
 from dejacue.method.known_frames import HALF, KnownFrames, likeness, looks_weight
 from dejacue.method.readout import HistoryBatch, View
+from dejacue.method.scan import ScoredWindow
 from dejacue.method.state_readout import (
     Known,
     Occurrence,
@@ -149,37 +153,55 @@ class Reading(StateReadout):
         return view.once(("read", self, known), compute)
 
     def _of_examples(self, view: View, known: Known) -> Read:
-        facts = belonging(known.f, known.facts, self.bounds(view.history))
-        nodes = self._nodes_with_none(view.vocabulary, facts)
-        inside = [facts.labels == state for state in range(facts.states)]
+        around = windows_around(known.f, known.facts, self.bounds(view.history))
+        facts = with_windows(known.facts, around)
+        none, nodes = facts.states, self._nodes_with_none(view.vocabulary, facts)
         alike = self._likeness(view, known)
-        if facts.states == 1 and alike[0] is not None and not (facts.labels == 1).any():
-            inside = [alike[0] > (alike[0][inside[0]].mean() + alike[0].mean()) / 2]
+        inside = [facts.labels == label for label in range(none + 1)]
+        if none == 1 and alike[0] is not None and not inside[1].any():
+            inside[0] = alike[0] > (alike[0][inside[0]].mean() + alike[0].mean()) / 2
         for _ in range(ROUNDS):
             gains = gains_of(alike, known.f - HALF, inside, facts.exhaustive)
             rows = gains if facts.exhaustive else with_none(gains)
             path = self._path(view, facts, rows, nodes, OF_EXAMPLES)
-            found = [path == state for state in range(facts.states)]
-            inside = [now if now.any() else was for now, was in zip(found, inside, strict=True)]
-        windows = [
-            (state, first, end - 1, float(rows[state, first:end].sum()))
-            for state, first, end in stretches(path, self._cuts(view, known.facts))
-            if state < facts.states
-        ]
-        return Read(path, windows, gains)
+            for state in range(none):
+                now = path == state
+                inside[state] = now if now.any() else inside[state]
+        cuts, found = self._cuts(view, known.facts), list[Occurrence]()
+        for state, first, end in stretches(path, cuts):
+            if state == none:
+                continue
+            score = float(rows[state, first:end].sum())
+            own = [w for w in around[state] if first <= w[0] and w[1] < end]
+            start, last = (own[0][0], own[-1][1]) if own else (first, end - 1)
+            found.append((state, start, last, score))
+        found += self._by_words(view, known, path, cuts)
+        return Read(path, sorted(found, key=lambda row: row[1]), gains)
+
+    def _by_words(self, view: View, known: Known, path: Ints, cuts: Ints) -> list[Occurrence]:
+        """Return, of each state that is described but not shown, and that the path leaves out, the
+        best window of its words where the path has none of the states; the path then has it."""
+        found: list[Occurrence] = []
+        for state, named in enumerate(known.facts.named_states):
+            if named or known.evidence is None or (path == state).any():
+                continue
+            free = (path == known.facts.states) & (known.facts.labels < 0)
+            parts = [(a, b) for label, a, b in stretches(free.astype(np.int64), cuts) if label]
+            window = constrained.window_of_words(view.engine, known.evidence[state], parts)
+            if window is not None and window[2] > 0:
+                found.append((state, *window))
+                path[window[0] : window[1] + 1] = state
+        return found
 
     def _likeness(self, view: View, known: Known) -> list[Floats | None]:
-        """Return how much each frame looks like the named frames of a state, (N,) per state; None
-        where none is named, or where looks say nothing."""
+        """Return how much each frame looks like the named frames of a state and, last, of none,
+        (N,) each; None where none is named, or where looks say nothing."""
         facts = known.facts
         if known.blind or not looks_weight(view.history):
-            return [None] * facts.states
+            return [None] * (facts.states + 1)
         table = likeness(view, facts.looked, self.smoothing_of(view.history))
-        labels = facts.labels[facts.looked]
-        return [
-            table[labels == state].mean(axis=0) if named else None
-            for state, named in enumerate(facts.named_states)
-        ]
+        of_label = [facts.labels[facts.looked] == label for label in range(facts.states + 1)]
+        return [table[at].mean(axis=0) if at.any() else None for at in of_label]
 
     def _path(
         self, view: View, facts: KnownFrames, rows: Floats, nodes: Nodes, share: float
@@ -261,15 +283,24 @@ def with_none(gains: Floats) -> Floats:
     return np.concatenate([gains, none])
 
 
-def belonging(f: Floats, facts: KnownFrames, cuts: Ints) -> KnownFrames:
-    """Return the facts with the frames that belong to a named one, around it, as named too."""
-    labels, lead = facts.labels.copy(), constrained.leads(f, facts)
-    for state in np.flatnonzero(facts.named_states).tolist():
+def windows_around(f: Floats, facts: KnownFrames, cuts: Ints) -> list[list[ScoredWindow]]:
+    """Return per state, in time, the windows that belong to its named frames."""
+    lead = constrained.leads(f, facts)
+    windows: list[list[ScoredWindow]] = []
+    for state in range(facts.states):
         parts = facts.open_parts(state, cuts)
-        for window in constrained.windows_around(lead[state], facts.named(state), parts):
-            if window is not None:
-                span = labels[window[0] : window[1] + 1]
-                span[span < 0] = state
+        around = constrained.windows_around(lead[state], facts.named(state), parts)
+        windows.append([window for window in around if window is not None])
+    return windows
+
+
+def with_windows(facts: KnownFrames, windows: list[list[ScoredWindow]]) -> KnownFrames:
+    """Return the facts with all frames of these windows as named ones."""
+    labels = facts.labels.copy()
+    for state, own in enumerate(windows):
+        for first, last, _ in own:
+            span = labels[first : last + 1]
+            span[span < 0] = state
     return KnownFrames(labels, facts.looked, facts.marks, facts.states, facts.exhaustive)
 
 
@@ -278,14 +309,17 @@ def gains_of(
 ) -> Floats:
     """Return (S, N) the gain of each state, about ±½; f less one half of a state without likeness.
 
-    inside   (N,) flags per state: the frames that levels are measured in
+    alike    (N,) likeness per state and, last, of the frames named as none; None where not known
+    inside   (N,) flags for each of these: the frames that levels are measured in
     """
-    gains, known = f.copy(), {z: row for z, row in enumerate(alike) if row is not None}
-    for state, row in known.items():
-        siblings = {z: row - other for z, other in known.items() if z != state}
-        rivals = [(lead, lead[inside[z]].mean()) for z, lead in siblings.items()]
+    gains, known = f.copy(), {label: row for label, row in enumerate(alike) if row is not None}
+    for state in range(len(f)):
+        if (row := known.get(state)) is None:
+            continue
+        siblings = {label: row - other for label, other in known.items() if label != state}
+        rivals = [(lead, lead[inside[label]].mean()) for label, lead in siblings.items()]
         if not exhaustive or not siblings:
-            elsewhere = [row[inside[z]].mean() for z in siblings]
+            elsewhere = [row[inside[label]].mean() for label in siblings]
             if not siblings:
                 elsewhere = [row.min() if inside[state].all() else row[~inside[state]].mean()]
             rivals.append((row, np.mean(elsewhere)))

@@ -21,7 +21,7 @@ from dejacue.evaluation.segmentation import (
     segment_f1,
     segments_of,
 )
-from dejacue.method.localization import analyse, locate
+from dejacue.method.localization import analyse
 from dejacue.records import History, Timeline, Vocabulary, Window
 from dejacue_paper.data.release import ReleaseEntry
 from dejacue_paper.data.rendered import FAMILIES
@@ -32,7 +32,8 @@ from dejacue_paper.experiments.examples import DRAWS, inside, with_frames
 from dejacue_paper.experiments.table import Experiment, Result, Value
 
 Labels = NDArray[np.int64]
-Read = Callable[[ReleaseEntry, int], Labels]  # the label of every frame; the number of the draw
+# intervals as labels, and whole stretches; the number of the draw
+Read = Callable[[ReleaseEntry, int], tuple[Labels, Labels]]
 Entries = Sequence[ReleaseEntry]
 
 THRESHOLDS = (0.10, 0.25, 0.50)
@@ -40,7 +41,8 @@ RECURRING_SCENES = 60
 RECURRING_SEED = 90_000  # beyond those of the other experiments
 COVERAGE = (0.1, 0.3, 0.5, 1.0)
 METRICS = {
-    "accuracy": "frame accuracy",
+    "accuracy": "frame accuracy, intervals",
+    "labels": "frame accuracy, labels",
     **{f"f1_{round(100 * t)}": f"F1@{t:.2f}" for t in THRESHOLDS},
     "edit": "edit score",
     "segments": "occurrences found",
@@ -85,12 +87,13 @@ def measured(name: str, entries: Entries) -> list[Value]:
 
 def scored(entry: ReleaseEntry, read: Read, draw: int) -> dict[str, float]:
     """Return the METRICS of one history."""
-    found, true = read(entry, draw), truth(entry)
+    (found, stretches), true = read(entry, draw), truth(entry)
     known = true != BACKGROUND
     pair = found[known], true[known]
     scores = {f"f1_{round(100 * t)}": segment_f1(*pair, t) for t in THRESHOLDS}
     return scores | {
         "accuracy": frame_accuracy(*pair),
+        "labels": frame_accuracy(stretches[known], true[known]),
         "edit": edit_score(*pair),
         "segments": float(len(segments_of(found))),
         "true": float(len(segments_of(true[known]))),
@@ -107,19 +110,22 @@ def truth(entry: ReleaseEntry) -> Labels:
     return labels
 
 
-def labels_of(timeline: Timeline, history: History) -> Labels:
-    """Return the state that the intervals give each frame; where they overlap, the better one."""
+def labels_of(timeline: Timeline, history: History) -> tuple[Labels, Labels]:
+    """Return the state that the intervals give each frame, the better one where they overlap, and
+    the labels of the timeline."""
     labels: Labels = np.full(len(history), BACKGROUND)
     states = list(timeline.states)
     for interval in sorted(timeline, key=lambda interval: interval.score):
         first, last = history.rows_of(interval.window)
         labels[first : last + 1] = states.index(interval.state)
-    return labels
+    assert timeline.evidence is not None
+    dense = timeline.evidence.labels
+    return labels, labels if dense is None else dense
 
 
 def _words(readout: str) -> Read:
     return lambda entry, draw: labels_of(
-        locate(entry.history, entry.vocabulary, readout=readout), entry.history
+        analyse(entry.history, entry.vocabulary, readout=readout), entry.history
     )
 
 
@@ -127,17 +133,17 @@ def _one_example(readout: str, exhaustive: bool = False) -> Read:
     def read(entry: ReleaseEntry, draw: int) -> Labels:
         shown: Vocabulary = with_frames(entry, inside(entry, 1, draw))
         shown = replace(shown, exhaustive=exhaustive)
-        return labels_of(locate(entry.history, shown, readout=readout), entry.history)
+        return labels_of(analyse(entry.history, shown, readout=readout), entry.history)
 
     return read
 
 
-def _nearest(entry: ReleaseEntry, draw: int) -> Labels:
+def _nearest(entry: ReleaseEntry, draw: int) -> tuple[Labels, Labels]:
     named = inside(entry, 1, draw)
     at, states = np.array([at for at, _ in named]), np.array([state for _, state in named])
     frames = entry.history.frames
     labels: Labels = states[np.abs(frames[:, None] - frames[at][None, :]).argmin(axis=1)]
-    return labels
+    return labels, labels
 
 
 READINGS: Mapping[str, tuple[Read, int]] = {
