@@ -130,7 +130,7 @@ def _words(readout: str) -> Read:
 
 
 def _one_example(readout: str, exhaustive: bool = False) -> Read:
-    def read(entry: ReleaseEntry, draw: int) -> Labels:
+    def read(entry: ReleaseEntry, draw: int) -> tuple[Labels, Labels]:
         shown: Vocabulary = with_frames(entry, inside(entry, 1, draw))
         shown = replace(shown, exhaustive=exhaustive)
         return labels_of(analyse(entry.history, shown, readout=readout), entry.history)
