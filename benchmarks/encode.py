@@ -44,14 +44,15 @@ class Frames:
     """Decoded frames that are in memory, over and over."""
 
     path = name = key = "frames"
+    problems, step = (), 1
 
     def __init__(self, count: int) -> None:
         rng = np.random.default_rng(0)
         self.images = [rng.integers(0, 256, (720, 1280, 3), dtype=np.uint8) for _ in range(16)]
-        self.count = count
+        self.length = count
 
-    def __iter__(self):
-        for k in range(self.count):
+    def late(self):
+        for k in range(self.length):
             image = self.images[k % len(self.images)]
             image[360, 640] = k % 256, k // 256 % 256, k // 65536  # every frame is another one
             yield Frame(k, k, k / 30, None, image)
@@ -60,7 +61,8 @@ class Frames:
 class Ellipses:
     """Masks of objects of about 300 pixels, a little different every time."""
 
-    key = "ellipses"
+    path = key = "ellipses"
+    problems = ()
 
     def __init__(self) -> None:
         y, x = np.mgrid[:720, :1280]
@@ -109,8 +111,8 @@ def main() -> None:
     bare(3)
     tower = batch * (n // batch) / seconds(lambda: bare(n // batch))
     masks = Ellipses()
-    few = [crop(f.image, masks.unions(f, [None])[0]) for f in Frames(batch)]
-    crops = [picture(f.image, masks.unions(f, [None])[0], 224) for f in Frames(batch)]
+    few = [crop(f.image, masks.unions(f, [None])[0]) for f in Frames(batch).late()]
+    crops = [picture(f.image, masks.unions(f, [None])[0], 224) for f in Frames(batch).late()]
     ours.encode_images(crops)
     many = [crops[k % batch] for k in range(min(n, 40 * batch))]
     encode = len(many) / seconds(lambda: ours.encode_images(many))
@@ -118,7 +120,7 @@ def main() -> None:
     whole = n / seconds(lambda: build_history(Frames(n), masks, ours, croppers=options.croppers))
     cropping = Frames(min(n, 2000))
     only = min(n, 2000) / seconds(
-        lambda: [picture(f.image, masks.unions(f, [None])[0], 224) for f in cropping]
+        lambda: [picture(f.image, masks.unions(f, [None])[0], 224) for f in cropping.late()]
     )
     processor = transformers.SiglipImageProcessor(size={"height": 224, "width": 224})
 

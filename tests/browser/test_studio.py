@@ -108,8 +108,8 @@ def test_an_export_that_fails_says_why_until_another_view_is_opened(finding, mon
     problem = finding.page.locator(".sentence.problem")
     problem.wait_for()
     assert "pip install" in problem.inner_text()
-    finding.page.get_by_role("link", name="Corpus").click()
-    finding.page.get_by_role("heading", name="Corpus").wait_for()
+    finding.page.get_by_role("link", name="Jobs").click()
+    finding.page.get_by_role("heading", name="Jobs").wait_for()
     assert problem.count() == 0
     assert all("503" in error for error in finding.errors)
     finding.errors.clear()
@@ -120,7 +120,6 @@ def test_what_is_said_of_a_tracker_without_doubts_is_true(address, desk, workspa
     document = workspace / "cup" / "finding.json"
     user = desk(address)
     for tracker, sentence in (
-        ("box, approximate", "No tracker followed the object (box)"),
         ("fixed region", "No tracker followed the object (fixed region)"),
         ("own, approximate", "The masks of own are approximate and not judged"),
         ("sam2", "The tracker sam2 was confident in every frame in which it saw the object"),
@@ -153,8 +152,8 @@ def test_what_is_not_saved_is_there_again_after_a_look_at_another_view(finding) 
     before = finding.windows()
     finding.page.fill(text_of("full"), WORSE)
     now = changed(finding, before)
-    finding.page.get_by_role("link", name="Corpus").click()
-    finding.page.get_by_role("link", name="cup", exact=True).click()
+    finding.page.get_by_role("link", name="Workspace").click()
+    finding.page.locator(".card", has=finding.page.get_by_text("cup", exact=True)).click()
     finding.has("full", *now["full"])
     assert finding.page.input_value(text_of("full")) == WORSE
     finding.page.keyboard.press("Control+z")

@@ -96,3 +96,22 @@ def test_a_form_for_tracking_is_there_again_after_a_look_at_another_view(slow, s
     assert page.get_by_label("Folder of the finding").input_value() == "elsewhere"
     assert page.get_by_label("name of state 1").input_value() == "warm"
     assert page.locator(".marks li").count() == 1
+
+
+def test_words_that_a_finding_got_meanwhile_are_offered_to_its_form(slow) -> None:
+    user = slow(4)
+    page = user.page
+    user.open("#/track/scene%2Fscene.mp4/cup")
+    page.get_by_label("name of state 1").fill("warm")
+    page.get_by_role("link", name="Back to the finding").click()
+    page.get_by_label("descriptions of full, one per line").fill("a cup with tea")
+    page.keyboard.press("Control+s")
+    page.get_by_text("saved in cup").wait_for()
+    page.go_back()
+    page.get_by_text("The finding has other words now.").wait_for()
+    assert page.get_by_label("name of state 1").input_value() == "warm"
+    page.get_by_role("button", name="Use it").click()
+    user.until("() => document.querySelector('input.name').value === 'empty'")
+    text = page.get_by_label("descriptions of full, one per line")
+    assert text.input_value() == "a cup with tea"
+    assert page.locator(".offer").count() == 0

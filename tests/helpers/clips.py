@@ -11,14 +11,14 @@ class Still:
     """A video of coloured frames."""
 
     path = name = key = "still"
-    problems = ()
+    problems, step = (), 1
 
     def __init__(self, frames: int = 10, stop: int | None = None) -> None:
         rng = np.random.default_rng(0)
         self.images = rng.integers(0, 256, (frames, 20, 30, 3), dtype=np.uint8)
-        self.stop = stop
+        self.length, self.stop = frames, stop
 
-    def __iter__(self):
+    def late(self):
         for k, image in enumerate(self.images):
             if k == self.stop:
                 raise KeyboardInterrupt
@@ -28,7 +28,8 @@ class Still:
 class Boxes:
     """Object 1 is gone in frames 4 and 5; object 2 is always there; object 9 never."""
 
-    key = "boxes"
+    path = key = "boxes"
+    problems = ()
 
     def __init__(self, shift: int = 0) -> None:
         self.shift = shift

@@ -22,8 +22,8 @@ WAIT_S = 300.0  # says only that something hangs
 
 
 @contextmanager
-def served_with(studio: Studio, **options: Any) -> Iterator[int]:
-    """Serve a studio until the block ends; yield the port. options: of uvicorn"""
+def served_with(studio: Studio) -> Iterator[int]:
+    """Serve a studio until the block ends; yield the port."""
     with bound("127.0.0.1", 0) as listening:
         config = uvicorn.Config(
             create_app(studio, TOKEN),
@@ -33,7 +33,6 @@ def served_with(studio: Studio, **options: Any) -> Iterator[int]:
             timeout_graceful_shutdown=1,
             log_config=None,
             ws="none",
-            **options,
         )
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})

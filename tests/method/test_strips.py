@@ -15,7 +15,7 @@ from dejacue.files import read_vocabulary, write_vocabulary
 from dejacue.method import Window
 from dejacue.method.localization import analyse
 from dejacue.method.strips import Border, Strip
-from dejacue.report.track_sheet import strip_sheet
+from dejacue.report.contact_sheet import strip_sheet
 from dejacue_paper import generate
 
 EPISODES = [("empty", 60), ("filled", 80), ("empty", 40)]

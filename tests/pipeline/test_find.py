@@ -304,7 +304,6 @@ def test_an_object_is_followed_from_a_box_and_nothing_is_left_on_disk(
     assert {path.name for path in (tmp_path / "out").iterdir()} == {
         "finding.json",
         "masks",
-        "masks-contact.png",
         "scene.evidence.npz",
         "scene.history.npz",
         "scene.thumbnails.npz",

@@ -43,9 +43,9 @@ def test_histories_of_one_timeline_are_meaningless_apart() -> None:
 
 
 def _made() -> list[tuple[str, str, str]]:
-    """Return severity, longest literal part of the text, and place of each note in the code."""
+    """Return severity, longest literal part of the text, and place of each note in the product."""
     notes = []
-    for path in [*ROOT.glob("src/**/*.py"), *ROOT.glob("paper/src/**/*.py")]:
+    for path in ROOT.glob("src/**/*.py"):
         source = path.read_text("utf-8")
         if "Note(" not in source:
             continue

@@ -200,19 +200,6 @@ def from_fiftyone(data: bytes) -> Content:
     return Content(document["notes"], windows)
 
 
-def from_otio(data: bytes) -> Content:
-    document = json.loads(data)
-    ((clip,),) = (track["children"] for track in document["tracks"]["children"])
-    windows = set()
-    for marker in clip["markers"]:
-        start, lasting = (
-            marker["marked_range"][key]["value"] / marker["marked_range"][key]["rate"]
-            for key in ("start_time", "duration")
-        )
-        windows.add((marker["name"], round(start, 2), round(start + lasting, 2)))
-    return Content(document["metadata"]["dejacue"]["notes"], windows)
-
-
 def from_rerun(data: bytes) -> Content:
     from rerun.chunk import RrdReader
 
@@ -243,7 +230,6 @@ READERS: dict[str, tuple[Callable[[bytes], Content], str]] = {
     "eaf": (from_eaf, "seconds"),
     "cvat": (from_cvat, "source"),
     "fiftyone": (from_fiftyone, "source"),
-    "otio": (from_otio, "seconds"),
     "rerun": (from_rerun, "seconds"),
 }
 KINDS = [pytest.param(kind, marks=PEER if kind == "rerun" else ()) for kind in READERS]
@@ -314,17 +300,6 @@ def test_a_meaningless_answer_is_read_as_none(joint, tmp_path, kind):
     assert (list(back), list(back.states)) == ([], list(joint.timeline.states))
     assert back.meaningless == MEANINGLESS
     assert [note.line for note in back.notes] == [note.line for note in withheld.timeline.notes]
-
-
-def test_a_finding_of_an_earlier_version_without_severities_is_read(joint, tmp_path):
-    path = joint.write(tmp_path)
-    document = json.loads(path.read_text("utf-8"))
-    still = "all frames look the same to the encoder, so the frames found are arbitrary"
-    document["warnings"], document["timeline"]["notes"] = ["masks are coarse"], [still]
-    path.write_text(json.dumps(document), "utf-8")
-    again = Finding.read(tmp_path)
-    assert [note.severity for note in again.timeline.notes] == ["meaningless", "information"]
-    assert list(again) == []
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from helpers import ROOT
+from helpers.altered import bounded
 from helpers.errors import refused
 from helpers.peers import PEER, need
 
@@ -26,6 +26,7 @@ from dejacue.files import (
 )
 from dejacue.method import Window
 from dejacue.report.exports import EXPORTS, frame_ends_s, marks_of, to_fiftyone
+from dejacue.sources.formats.clock import average_rate
 from dejacue.sources.formats.label_studio import view
 from dejacue.sources.formats.registry import FORMATS
 from dejacue.sources.video import write_video
@@ -33,6 +34,7 @@ from dejacue_paper import generate
 
 STATES = {"empty": [(0, 3), (9, 9)], "half full": [(4, 8)]}
 CUP = Reference("cup", STATES)
+UNPACKED = "save it with the compression snappy, or without"
 KINDS = [pytest.param(kind, marks=PEER if FORMATS[kind].package else ()) for kind in FORMATS]
 
 
@@ -91,7 +93,7 @@ def test_columns_of_a_table_that_unfold_are_refused_before_they_do(tmp_path) -> 
     with refused(file=path):
         read_references(path)
     parquet.write_table(pyarrow.table(columns | {"component": texts}), path, **plain)
-    with refused(file=path, remedy="save it without compression"):
+    with refused(file=path, remedy=UNPACKED):
         read_references(path)
     group = parquet.read_metadata(path).row_group(0)
     content = path.read_bytes()
@@ -100,7 +102,7 @@ def test_columns_of_a_table_that_unfold_are_refused_before_they_do(tmp_path) -> 
         assert told in content
         content = content.replace(told, b"\x80" * (len(told) - 1) + b"\x00")
     path.write_bytes(content)  # the footer says that nothing is unpacked
-    with refused(file=path, remedy="save it without compression"):
+    with refused(file=path, remedy=UNPACKED):
         read_references(path)
     arrow = tmp_path / "truth.arrow"
     packed = pyarrow.ipc.IpcWriteOptions(compression="zstd")
@@ -109,6 +111,67 @@ def test_columns_of_a_table_that_unfold_are_refused_before_they_do(tmp_path) -> 
         writer.write_table(table)
     with refused(file=arrow, remedy="save it without compression"):
         read_references(arrow)
+
+
+def rows_of(count: int, **others: object) -> dict[str, object]:
+    zeros = np.zeros(count, int)
+    return {"history": ["h"] * count, "state": ["s"] * count, "start": zeros, "end": zeros} | others
+
+
+@pytest.mark.parametrize(
+    ("count", "component", "options"),
+    [
+        pytest.param(10_000_000, None, {}, id="rows of one value"),
+        pytest.param(2, ["y" * 90_000_000] * 2, {"compression": "zstd"}, id="a long text"),
+        pytest.param(2, ["y" * 90_000_000] * 2, {"compression": "brotli"}, id="brotli"),
+        pytest.param(
+            20_000,
+            ["x" * 20_000 + str(k) for k in range(20_000)],
+            {"column_encoding": {"component": "DELTA_BYTE_ARRAY"}, "use_dictionary": ["state"]},
+            id="texts that share their beginning",
+        ),
+    ],
+)
+def test_a_small_table_that_unfolds_is_refused_at_once(tmp_path, count, component, options):
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "truth.parquet"
+    others = {} if component is None else {"component": component}
+    parquet.write_table(pyarrow.table(rows_of(count, **others)), path, **options)
+    assert path.stat().st_size < 500_000
+    del others, component
+    with bounded(path, 32 << 20), refused(file=path):
+        read_references(path)
+
+
+def test_a_dictionary_of_which_rows_name_little_is_not_unpacked(tmp_path) -> None:
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    words = pyarrow.DictionaryArray.from_arrays(np.zeros(9, np.int32), ["a"] * 3_000_000)
+    path = tmp_path / "truth.parquet"
+    table = pyarrow.table(rows_of(9, component=words))
+    parquet.write_table(table, path, compression="gzip")
+    assert path.stat().st_size < 20_000
+    with bounded(path, 128 << 20):
+        (reference,) = read_references(path)
+    assert reference.component == "a"
+
+
+def test_row_groups_that_name_the_same_bytes_are_refused(tmp_path) -> None:
+    """Their footer is small, and each of them is unpacked."""
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    path, footer = tmp_path / "truth.parquet", tmp_path / "footer"
+    texts = [f"{'x' * 300}{k}" for k in range(1000)]
+    parquet.write_table(pyarrow.table(rows_of(1000, component=texts)), path)
+    metadata, group = parquet.read_metadata(path), parquet.read_metadata(path)
+    for _ in range(30):
+        metadata.append_row_groups(group)
+    metadata.write_metadata_file(footer)
+    content = path.read_bytes()
+    path.write_bytes(content[: -8 - int.from_bytes(content[-8:-4], "little")])
+    with path.open("ab") as stream:
+        stream.write(footer.read_bytes()[4:])
+    assert path.stat().st_size < 61_000
+    with bounded(path), refused(file=path):
+        read_references(path)
 
 
 def varint(value: int) -> bytes:
@@ -135,11 +198,10 @@ def test_a_table_with_a_damaged_column_is_a_sentence(tmp_path) -> None:
         read_references(path)
 
 
-def test_a_history_without_duration_has_no_rate(tmp_path) -> None:
+def test_a_history_without_duration_has_no_rate() -> None:
     example = generate(frames=12, dimension=9)
     moment = replace(example.history, times_s=5e-324 * np.arange(len(example.history)))
-    path = find(moment, example.vocabulary).export("otio", tmp_path / "x.otio")
-    assert '"rate": 1000000' in path.read_text()
+    assert average_rate(moment) is None
 
 
 @pytest.mark.parametrize("kind", [".parquet", ".arrow"])
@@ -158,7 +220,6 @@ def test_tables_have_at_most_so_many_rows(kind, tmp_path, monkeypatch) -> None:
         "vtt",
         "srt",
         "eaf",
-        "otio",
         pytest.param("rerun", marks=PEER),
         "label-studio",
         "fiftyone",
@@ -253,30 +314,6 @@ def test_labels_of_fiftyone_may_be_in_seconds(tmp_path) -> None:
     path.write_text(labels(timestamps=[0.1501, 1.7017]))
     (read,) = read_references(path, times=history())
     assert read.states == {"empty": (Window(4, 7),)}
-
-
-def test_references_in_opentimelineio_have_the_rate_of_the_video(tmp_path) -> None:
-    path = write_references(tmp_path / "t.otio", [CUP], times=history(np.arange(10) / 25))
-    rates = re.findall(r'"rate": ?([0-9.]+)', path.read_text())
-    assert set(map(float, rates)) == {25}
-
-
-def test_opentimelineio_reads_the_markers(tmp_path) -> None:
-    otio = pytest.importorskip("opentimelineio", reason="opentimelineio is not installed")
-    steady = history(np.arange(10) / 25)
-    path = tmp_path / "found.otio"
-    for cup, rate in ((steady, 25), (history(), 1_000_000)):
-        path.write_bytes(EXPORTS["otio"](timeline(), cup, videos={"cup": "cup.mp4"}))
-        (clip,) = otio.adapters.read_from_file(str(path)).find_clips()
-        assert clip.media_reference.target_url == "cup.mp4"
-        marked = {marker.name: marker.marked_range for marker in reversed(clip.markers)}
-        assert marked["half full"].start_time.rate == rate
-        start, end = marked["half full"].start_time, marked["half full"].end_time_exclusive()
-        assert start.to_seconds() == pytest.approx(cup.times_s[4], abs=1e-6)
-        assert end.to_seconds() == pytest.approx(cup.times_s[9], abs=1e-6)
-    otio.adapters.write_to_file(otio.adapters.read_from_file(str(path)), str(path))
-    (read,) = read_references(path, times=history())
-    assert read == CUP
 
 
 @pytest.mark.long
@@ -554,10 +591,6 @@ def tasks(*results: list) -> str:
     return json.dumps([{"annotations": [{"result": result} for result in results]}])
 
 
-def otio(kind: str) -> str:
-    return json.dumps({"OTIO_SCHEMA": kind, "markers": [{"name": "empty"}]})
-
-
 BAD = [
     (".eaf", eaf(tier="comments"), {"field": "state", "value": "comments"}),
     (".eaf", eaf(b='TIME_VALUE="99000"'), {"field": "end"}),
@@ -595,11 +628,6 @@ BAD = [
     (".labelstudio.json", "7", {"field": "tasks"}),
     (".labelstudio.json", tasks([], []), {"field": "annotations", "remedy": "keep one"}),
     (".labelstudio.json", tasks([region(1, 2.5)]), {"field": "frame", "value": 2.5}),
-    (".otio", "{}", {"field": "OTIO_SCHEMA"}),
-    (".otio", otio("Track.1"), {"field": "markers"}),
-    (".otio", otio("Clip.2"), {"field": "marked_range"}),
-    (".otio", '{"OTIO_SCHEMA": "Clip.2", "markers": 7}', {"field": "state"}),
-    (".otio", '{"OTIO_SCHEMA": "Clip.2", "markers": [7]}', {"field": "marked_range"}),
     (".parquet", "PAR1", {"field": None}),
     (".arrow", "nothing", {"field": None}),
 ]

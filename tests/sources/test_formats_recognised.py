@@ -22,7 +22,6 @@ NAMES = {
     "qvhighlights": "val.jsonl",
     "activitynet": "gt.json",
     "eaf": "session.xml",
-    "otio": "edit.json",
 }
 
 

@@ -16,8 +16,8 @@ from helpers.still_tracker import register
 from PIL import Image
 
 from dejacue import InputError
+from dejacue.report.contact_sheet import contact_sheet, with_boxes
 from dejacue.report.thumbnails import thumbnail
-from dejacue.report.track_sheet import Shot, contact_sheet, with_masks
 from dejacue.sources.build import MAX_BUFFERED_BYTES, ahead
 from dejacue.sources.masks import open_masks
 from dejacue.sources.sizes import pixel_limit
@@ -100,9 +100,9 @@ def test_small_pictures_are_made_of_any_shape(shape) -> None:
     image, mask = np.zeros((*shape, 3), np.uint8), np.ones(shape, bool)
     with Image.open(io.BytesIO(thumbnail(image, mask))) as small:
         assert max(small.size) <= 600
-    shot = Shot(with_masks(image, {1: mask}), "frame 120 · 4.0 s · presence 0.93")
-    with Image.open(io.BytesIO(contact_sheet([shot] * 12))) as sheet:
-        assert max(sheet.size) <= 2500
+    drawn = with_boxes(image, {1: (0, 0, *shape[::-1])})
+    with Image.open(io.BytesIO(contact_sheet([(drawn, "120 · 4.0 s · 1 alone")] * 12, "1"))) as all:
+        assert max(all.size) <= 4000
 
 
 # Memory

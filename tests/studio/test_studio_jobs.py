@@ -219,8 +219,10 @@ def test_a_job_of_another_kind_is_not_known(client) -> None:
         assert 'no job "unknown"' in answer.json()["detail"]
 
 
-def test_jobs_run_one_at_a_time_and_errors_of_any_kind_end_only_themselves(caplog) -> None:
-    jobs, running = TaskQueue(), []
+def test_jobs_run_one_at_a_time_and_errors_of_any_kind_end_only_themselves(
+    tmp_path, caplog
+) -> None:
+    jobs, running = TaskQueue(tmp_path), []
 
     def work(progress):
         running.append(1)
@@ -282,8 +284,8 @@ def test_jobs_of_a_studio_that_was_killed_are_interrupted(tmp_path, monkeypatch)
     assert [job.id for job in TaskQueue(tmp_path).all()] == [running.id, done.id]
 
 
-def test_doubtful_frames_are_known_while_an_object_is_followed() -> None:
-    jobs, at_work, go_on = TaskQueue(), threading.Event(), threading.Event()
+def test_doubtful_frames_are_known_while_an_object_is_followed(tmp_path) -> None:
+    jobs, at_work, go_on = TaskQueue(tmp_path), threading.Event(), threading.Event()
 
     def work(progress) -> None:
         for frame in range(1, 9):

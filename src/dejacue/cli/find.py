@@ -378,7 +378,7 @@ def _with_marks(
     findings: Sequence[Finding], search: Search, outputs: Outputs, place: Path
 ) -> list[Finding]:
     """Write the strip of each finding, and return the findings with what was marked on them."""
-    from dejacue.report.track_sheet import strip_sheet
+    from dejacue.report.contact_sheet import strip_sheet
     from dejacue.sources.atomic import write_bytes
     from dejacue.sources.files import file_name
 
@@ -467,7 +467,7 @@ def _findings_of_video(search: Search, folder: Path, file: Path | None) -> Seque
         search = replace(search, folder=folder, pictures=file is None, progress=bars)
         findings = search.findings()
     if search.job.locates and (tracked := read_notes(folder / "masks")):
-        summarise_tracking(folder / "masks", tracked, stderr=True)
+        summarise_tracking(tracked, stderr=True)
         if isinstance(search.job.where, ByName) and (objects := read_search(folder / "masks")):
             console(stderr=True).print(objects_table(objects, tracked.seen_lineages))
     for finding in findings if file else ():

@@ -66,15 +66,14 @@ def track(
     settings: Annotated[o.Texts, o.setting(TRACK_SETTINGS)] = None,
 ) -> None:
     """Track an object through a video from a box, a click or a mask."""
-    from dejacue.pipeline import TrackerOptions
-    from dejacue.pipeline import track as track_objects
+    from dejacue.pipeline import TrackerOptions, follow
     from dejacue.records import Note
 
     values = o.settings(settings, TRACK_SETTINGS)
     job = o.job(context, video, o.sampling(start, end, stride, fps, stream), values, device)
     clicks = {"not_points": not_point or (), "at": at, "adds": add or ()}
     with Bars() as bars:
-        tracked = track_objects(
+        tracked = follow(
             job.open(),
             o.typed_prompts(box, point, mask, **clicks),
             output,
@@ -83,7 +82,7 @@ def track(
             progress=bars,
         )
     notes(*(Note(text, "doubtful") for text in tracked.warnings))
-    summarise_tracking(output, tracked.notes)
+    summarise_tracking(tracked.notes)
     say(f"masks: {output}")
     lineages = tracked.notes.seen_lineages.values()
     if sum(map(len, lineages)) > 1:
@@ -91,10 +90,8 @@ def track(
         say(f"next, run dejacue find with {' or '.join(choices)}")
 
 
-def summarise_tracking(output: Path, tracked: TrackNotes, stderr: bool = False) -> None:
+def summarise_tracking(tracked: TrackNotes, stderr: bool = False) -> None:
     """Say in how many frames each object is seen, and where the tracker may be wrong."""
-    from dejacue.report.track_sheet import sheet_path
-
     screen = console(stderr)
     count = len(tracked.frames)
     for root, pieces in tracked.seen_lineages.items():
@@ -114,7 +111,6 @@ def summarise_tracking(output: Path, tracked: TrackNotes, stderr: bool = False) 
         screen.print(escape(f"  {when}: {named}{doubt.text}"))
     if len(doubts) > MAX_LISTED_DOUBTS:
         screen.print(f"  … and {len(doubts) - MAX_LISTED_DOUBTS} more, in the notes")
-    say(f"contact sheet: {sheet_path(output)}", stderr)
 
 
 def encode(

@@ -61,11 +61,7 @@ def as_readout(readout: str | Readout) -> Readout:
 
 
 def readout_from(settings: object) -> Readout | None:
-    """Return the readout that the settings of a timeline describe; None: it is not installed.
-
-    Where another version wrote settings of other types, its defaults hold; what it has no setting
-    for is left out.
-    """
+    """Return the readout that the settings of a timeline describe; None: it is not installed."""
     name = settings.get("name") if isinstance(settings, Mapping) else None
     default = READOUTS.get(name) if isinstance(name, str) else None
     if default is None:
@@ -75,7 +71,8 @@ def readout_from(settings: object) -> Readout | None:
     except msgspec.ValidationError as error:
         if isinstance(error.__cause__, InputError):  # of the readout itself
             raise error.__cause__ from None
-        return default
+        problem = f"the timeline has settings that the readout {name} does not take ({error})"
+        raise InputError(problem, field="readout", remedy="read the history again") from None
 
 
 def _with_smoothing(readout: Readout, smoothing: int, name: str) -> Readout:

@@ -16,9 +16,9 @@ from dejacue.pipeline._find import Search, find, find_each
 from dejacue.pipeline._readout import apply_readout
 from dejacue.pipeline.finding import Finding
 from dejacue.pipeline.job import EncoderOptions, Job, VideoOptions
-from dejacue.pipeline.where import Observed, Where, track, where_is
+from dejacue.pipeline.where import Observed, Where, where_is
 from dejacue.sources.findings import Made
-from dejacue.sources.tracks.follow import TrackerOptions
+from dejacue.sources.tracks.follow import TrackerOptions, follow
 from dejacue.sources.tracks.prompts import TypedPrompts
 
 __all__ = [
@@ -37,6 +37,6 @@ __all__ = [
     "encode",
     "find",
     "find_each",
-    "track",
+    "follow",
     "where_is",
 ]

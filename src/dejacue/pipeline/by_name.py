@@ -24,7 +24,7 @@ from dejacue.progress import Progress
 from dejacue.records import Note
 from dejacue.records._html import clock
 from dejacue.records.arrays import Pixels
-from dejacue.report.track_sheet import Shot, contact_sheet, with_boxes
+from dejacue.report.contact_sheet import contact_sheet, with_boxes
 from dejacue.sources._sampling import Unreadable
 from dejacue.sources.atomic import write_bytes
 from dejacue.sources.build import EncoderInfo
@@ -251,13 +251,13 @@ def draw_objects(video: Video, search: ObjectSearch) -> bytes:
     by_frame: dict[int, list[Instance]] = defaultdict(list)
     for instance in search.instances:
         by_frame[instance.frame].append(instance)
-    shots: list[Shot] = []
+    pictures = []
     for frame in video.frames_at(sorted(by_frame)[:MAX_DRAWN]):
         several = sorted(by_frame[frame.index], key=lambda instance: instance.object)
         boxes = {instance.object: instance.box for instance in several}
         words = ", ".join(f"{near.object} {_place(search, near)}" for near in several)
         time = "" if frame.time_s is None else f" · {clock(frame.time_s)}"
-        shots.append(Shot(with_boxes(frame.image, boxes), f"{frame.source}{time} · {words}"))
+        pictures.append((with_boxes(frame.image, boxes), f"{frame.source}{time} · {words}"))
     objects = counted(len({instance.object for instance in search.instances}), "object")
     names = " or ".join(f'"{name}"' for name in search.names) or "in the example"
-    return contact_sheet(shots, f"{objects} found as {names}; frame · time · numbers")
+    return contact_sheet(pictures, f"{objects} found as {names}; frame · time · numbers")

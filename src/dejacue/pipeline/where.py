@@ -19,9 +19,8 @@ from typing import Any
 
 from dejacue.errors import Cancelled, InputError, StrPath
 from dejacue.pipeline.by_name import BY_EXAMPLE, SEARCH_FILE, SearchByName, is_example, others_found
-from dejacue.progress import Progress, silent
+from dejacue.progress import Progress
 from dejacue.records import Note, Window
-from dejacue.report.track_sheet import check_sheet, update_sheet
 from dejacue.sources.build import Lineage
 from dejacue.sources.detectors.base import Detector, check_names
 from dejacue.sources.detectors.zero_shot import DEFAULT as DEFAULT_DETECTOR
@@ -32,12 +31,11 @@ from dejacue.sources.masks._region import REGION_FILE
 from dejacue.sources.tracks import (
     Tracker,
     TrackNotes,
-    check_target,
     default_tracker,
     open_written,
     read_notes,
 )
-from dejacue.sources.tracks.follow import Followed, Prompts, TrackerOptions, follow, placed_prompts
+from dejacue.sources.tracks.follow import Prompts, TrackerOptions, follow, placed_prompts
 from dejacue.sources.tracks.prompts import file_boxes
 from dejacue.sources.video import Video
 
@@ -129,7 +127,7 @@ class Sight:
         warnings: Sequence[Note] = (),
     ) -> Observed:
         """Return the masks that a tracker makes from prompts."""
-        followed = (follow if self.folder is None else track)(
+        followed = follow(
             self.video,
             prompts,
             output,
@@ -358,23 +356,3 @@ def _default_models(tracker: Tracker | str | None) -> dict[str, str]:
     """Return the tracker that is taken where none is named, if one is installed."""
     name = default_tracker()
     return {} if tracker is not None or name is None else {"tracker": name}
-
-
-def track(
-    video: Video,
-    prompts: Prompts,
-    output: Path,
-    *,
-    tracker: Tracker | str | None = None,
-    options: TrackerOptions | None = None,
-    shots: Sequence[Window] = (),
-    progress: Progress = silent,
-) -> Followed:
-    """Write masks from prompts, and a contact sheet; what is up to date is reused."""
-    check_target(output)
-    sheet = check_sheet(output, video)
-    followed = follow(
-        video, prompts, output, tracker=tracker, options=options, shots=shots, progress=progress
-    )
-    update_sheet(sheet, output, video, followed.notes)
-    return followed

@@ -73,7 +73,7 @@ def as_table(suffix: str, timelines: Timelines) -> bytes:
     if suffix == ".parquet" and only_polars:
         stream = io.BytesIO()
         polars = need("polars", "pip install pyarrow")
-        polars.DataFrame(columns, nan_to_null=True).write_parquet(stream)
+        polars.DataFrame(columns, nan_to_null=True).write_parquet(stream, compression="snappy")
         return stream.getvalue()
     return table_bytes(columns, suffix)
 
@@ -253,7 +253,6 @@ EXPORTS: dict[str, Export] = {
     "fiftyone": _export("fiftyone", on_request=True),
     "cvat": _export("cvat", on_request=True),
     "eaf": _export("eaf", on_request=True),
-    "otio": _export("otio", on_request=True),
     "rerun": _export("rerun", on_request=True, needs=("rerun", "pip install rerun-sdk")),
 }
 

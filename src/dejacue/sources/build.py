@@ -85,9 +85,9 @@ class EncoderInfo:
             encoder.size,
             encoder.batch,
             dict(encoder.details),
-            getattr(encoder, "fit", None),
-            getattr(encoder, "pace", None),
-            getattr(encoder, "knows_pictures", Encoder.knows_pictures),
+            encoder.fit,
+            encoder.pace,
+            encoder.knows_pictures,
         )
 
     def judged(self, rows: Rows) -> dict[str, str]:
@@ -139,7 +139,7 @@ def build_history(
 
     opened: Video = _opened(video, open_video, options)
     if isinstance(masks, str | os.PathLike):
-        options.setdefault("frames", getattr(opened, "length", None))
+        options.setdefault("frames", opened.length)
         options.setdefault("match", match_of(masks) or "auto")
     united: Masks = _opened(masks, open_masks, options)
     for name in options:
@@ -198,7 +198,7 @@ def build_histories(
     required, watch   as in ``crops``
     """
     info = EncoderInfo.of(encoder)
-    length = getattr(video, "length", None)
+    length = video.length
     total = None if length is None else length * len(lineages)
     done = dict.fromkeys(("decode", "crop", "encode"), 0)
 
@@ -317,8 +317,7 @@ def crops(
 
     def sightings() -> Iterator[tuple[int, Frame, NDArray[np.bool_]]]:
         nonlocal frames
-        # a video of one's own need not offer frames that become RGB later
-        for frame in getattr(video, "late", video.__iter__)():
+        for frame in video.late():
             advance("decode", frame.index + 1 - frames)  # one that cannot be decoded counts, too
             frames = frame.index + 1
             unions = masks.unions(frame, list(lineages.values()))
@@ -356,7 +355,7 @@ def crops(
         problem = f"{ids[0]} is never visible"
         remedy = "check the mask ids and how masks are matched to frames"
         raise InputError(problem, file=video.path, field="objects", remedy=remedy)
-    problems = "\n".join((*getattr(video, "problems", ()), *getattr(masks, "problems", ())))
+    problems = "\n".join((*video.problems, *masks.problems))
     of_the_pass = {LOOKED_AT: str(frames), **({PROBLEMS: problems} if problems else {})}
     seen = {ids[at]: lineages[ids[at]] for at in sorted(visible)}
     yield End(
@@ -372,7 +371,6 @@ def crops(
 def recipe(video: Video, masks: Masks, info: EncoderInfo, lineage: Lineage) -> dict[str, str]:
     """Return what a history is made with and of: two that agree in it hold the same rows."""
     objects = "all" if lineage is None else ",".join(str(id) for id in sorted(lineage))
-    step = getattr(video, "step", 1)
     return {
         **info.details,
         "padding": str(PADDING),
@@ -380,7 +378,7 @@ def recipe(video: Video, masks: Masks, info: EncoderInfo, lineage: Lineage) -> d
         "video": video.key,
         "masks": masks.key,
         "objects": objects,
-        **({FRAME_STEP: str(step)} if step > 1 else {}),
+        **({FRAME_STEP: str(video.step)} if video.step > 1 else {}),
     }
 
 
@@ -388,8 +386,7 @@ def _presence(masks: Masks, lineage: Lineage) -> Mapping[int, float]:
     """Return how sure a tracker was, by frame of the file; nothing for masks of no tracker."""
     from dejacue.sources.tracks import read_notes
 
-    path = getattr(masks, "path", None)  # masks of one's own need no file
-    notes = None if path is None else read_notes(path)
+    notes = read_notes(masks.path)
     return {} if notes is None else notes.presence_of(lineage)
 
 
@@ -423,41 +420,31 @@ class HistoryBuilder:
 
     def histories(self, end: End) -> dict[str, History]:
         """Return the histories of the objects that were visible."""
-        histories = {}
-        for id, keys, columns in self.columns(end):
-            features = np.stack([self.known[key.tobytes()] for key in keys])
-            columns["made_with"] |= self._info.judged(features)
-            histories[id] = History(features, **columns)
-        return histories
-
-    def columns(self, end: End) -> Iterator[tuple[str, Pixels, dict[str, Any]]]:
-        """Yield the id of each visible object, the keys of its crops, and all of its history but
-        the features."""
         if not self._chunks:
-            return
+            return {}
         keys, which, frames, sources, times = (
             np.concatenate([getattr(chunk, name) for chunk in self._chunks])
             for name in ("keys", "which", "frames", "sources", "times")
         )
+        histories = {}
         for at, id in enumerate(end.ids):
             rows = np.flatnonzero(which == at)
             if not rows.size:
                 continue
+            features = np.stack([self.known[key.tobytes()] for key in keys[rows]])
             presence, seen = end.presence.get(id, {}), sources[rows].tolist()
             known = all(source in presence for source in seen)
-            yield (
+            histories[id] = History(
+                features,
+                frames[rows],
                 id,
-                keys[rows],
-                {
-                    "frames": frames[rows],
-                    "id": id,
-                    "encoder": self._info.identity,
-                    "times_s": None if np.isnan(times[rows]).any() else times[rows],
-                    "source_frames": sources[rows],
-                    "presence": np.array([presence[s] for s in seen]) if known else None,
-                    "made_with": dict(end.made[id]),
-                },
+                self._info.identity,
+                times_s=None if np.isnan(times[rows]).any() else times[rows],
+                source_frames=sources[rows],
+                presence=np.array([presence[s] for s in seen]) if known else None,
+                made_with={**end.made[id], **self._info.judged(features)},
             )
+        return histories
 
 
 class Incoming(NamedTuple):

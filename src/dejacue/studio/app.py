@@ -31,15 +31,7 @@ from dejacue.sources.tracks import default_tracker
 from dejacue.sources.tracks.sam2 import REPOSITORIES
 from dejacue.studio import findings, job_routes, teaching, videos
 from dejacue.studio.errors import Changed, check_revision, revision_of, status_of
-from dejacue.studio.models import (
-    Id,
-    Json,
-    PairsToo,
-    RequestModel,
-    Revision,
-    StudioDep,
-    Text,
-)
+from dejacue.studio.models import Id, Json, PairsToo, RequestModel, Revision, StudioDep, Text
 from dejacue.studio.security import Guard
 from dejacue.studio.state import Studio
 from dejacue.studio.workspace import LOOPBACK, WORDS
@@ -194,12 +186,6 @@ def workspace(studio: StudioDep) -> Json:
         "exports": list(EXPORTS),
         "missing": {name: hint for name, export in EXPORTS.items() if (hint := export.missing)},
     }
-
-
-@router.get("/api/vocabularies")
-def list_vocabularies(studio: StudioDep) -> list[Json]:
-    """List the word lists of the workspace."""
-    return [{"id": id} for id in studio.workspace.contents().vocabularies]
 
 
 @router.get("/api/vocabularies/{id:path}")

@@ -269,13 +269,6 @@ def save(id: Id, body: SaveBody, studio: StudioDep) -> Json:
     return {**draw(studio, studio.workspace.finding_id(folder), finding), "revision": revision}
 
 
-@router.get("/{id:path}/questions")
-def questions(finding: FindingDep, count: Annotated[int, Query(ge=1, le=20)] = 1) -> list[Json]:
-    """Return the frames whose labels would tell most about the rest, best first."""
-    frames: list[Json] = finding.scene(thumbnails=(), questions=count)["questions"]
-    return frames
-
-
 @router.get("/{id:path}/segments")
 def segments(
     finding: FindingDep, count: Annotated[int, Query(ge=1, le=10_000)] | None = None
@@ -301,8 +294,8 @@ def export(id: Id, kind: str, studio: StudioDep, finding: FindingDep) -> Respons
     """Return the finding in the format of another tool, or the report (kind: report)."""
     name = file_name(finding.history.id)
     if kind == "report":
-        reference = studio.reference(id, finding.history.id, finding.made)
-        page = finding.report(references=reference.states)
+        references, _ = studio.references(id, finding.history.id, finding.made)
+        page = finding.report(references=references)
         return _attached(page.encode(), f"{name}.report.html", "text/html")
     if kind not in EXPORTS:
         raise unknown("export", kind, [*EXPORTS, "report"])
@@ -353,9 +346,9 @@ def draw(
 ) -> Json:
     """Return the scene, with addresses of pictures and ids instead of paths."""
     place = f"/api/findings/{quote(id)}/thumbnails"
-    reference = studio.reference(id, finding.history.id, finding.made)
+    references, notes = studio.references(id, finding.history.id, finding.made)
     scene = finding.scene(
-        references=reference.states,
+        references=references,
         segments=segments,
         questions=questions,
         most=most,
@@ -368,8 +361,8 @@ def draw(
             for frame in finding.thumbnails
         ],
     )
-    notes = [*scene["notes"], *(note.to_dict() for note in reference.notes)]
-    return {**scene, "notes": notes, "video": studio.video_of(finding.made)}
+    said = [*scene["notes"], *(note.to_dict() for note in notes)]
+    return {**scene, "notes": said, "video": studio.video_of(finding.made)}
 
 
 def reread(

@@ -14,7 +14,7 @@ from pydantic import Field, TypeAdapter
 
 from dejacue.errors import InputError
 from dejacue.method.plan import ReadOptions
-from dejacue.pipeline import Job, Search, VideoOptions, track, where_is
+from dejacue.pipeline import Job, Search, VideoOptions, follow, where_is
 from dejacue.pipeline.by_name import SEARCH_FILE, SearchByName, describe
 from dejacue.progress import Progress
 from dejacue.records import Note, Vocabulary
@@ -80,7 +80,7 @@ class TrackBody(SamplingModel):
 
         def work(progress: Progress) -> Json:
             tracker = studio.tracker(self.tracker)
-            tracked = track(video.open(), prompts, folder, tracker=tracker, progress=progress)
+            tracked = follow(video.open(), prompts, folder, tracker=tracker, progress=progress)
             studio.workspace.changed()
             doubts = [
                 {"object": object, "start": doubt.first, "end": doubt.last, "text": doubt.text}

@@ -110,13 +110,13 @@ Work = Callable[[TaskProgress], Any]
 class TaskQueue:
     """A queue and its worker thread, which starts with the first task; folder: of its files."""
 
-    def __init__(self, folder: Path | None = None) -> None:
+    def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._jobs: dict[str, BackgroundTask] = {}
         self._queue: queue.Queue[BackgroundTask | None] = queue.Queue()
         self._lock = threading.RLock()
         self._thread: threading.Thread | None = None
-        for path in sorted(folder.glob("*.json")) if folder is not None else ():
+        for path in sorted(folder.glob("*.json")):
             with contextlib.suppress(OSError, ValueError, TypeError, AttributeError):  # damaged
                 job = BackgroundTask(work=None, **json.loads(path.read_text()))
                 if not job.ended:
@@ -174,13 +174,11 @@ class TaskQueue:
         with self._lock:
             if self.get(id).ended:
                 del self._jobs[id]
-                if self._folder is not None:
-                    (self._folder / f"{id}.json").unlink(missing_ok=True)
+                (self._folder / f"{id}.json").unlink(missing_ok=True)
 
     def _write(self, job: BackgroundTask, **changes: Any) -> None:
-        if self._folder is not None:
-            document = {**job.to_dict(), **changes}
-            write_text(self._folder / f"{job.id}.json", json.dumps(document))
+        document = {**job.to_dict(), **changes}
+        write_text(self._folder / f"{job.id}.json", json.dumps(document))
 
     def close(self) -> None:
         """Stop what runs; it keeps what it can."""

@@ -6,7 +6,7 @@ import os
 import threading
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 from cachetools import LRUCache, cached
@@ -36,27 +36,6 @@ MAX_FINDINGS, MAX_VIDEOS, MAX_TEXTS, MAX_SUMMARIES = 4, 6, 20_000, 20_000  # tha
 PLAYLISTS = ("hls", "concat", "dash", "sdp", "rtsp")  # formats that name other files to be opened
 T = TypeVar("T")
 Cached: TypeAlias = Callable[[Hashable, Callable[[], T]], T]  # get(key, make)
-
-
-class NearestReference(NamedTuple):
-    """The reference of a history if there is one, its file, and other files that have one."""
-
-    reference: Reference | None = None
-    file: str | None = None
-    others: Sequence[str] = ()
-
-    @property
-    def states(self) -> Mapping[str, Sequence[Window]] | None:
-        return None if self.reference is None else self.reference.states
-
-    @property
-    def notes(self) -> list[Note]:
-        """Return a note that names the file, where several have such a reference."""
-        if not self.others:
-            return []
-        few = ", ".join(self.others[:3]) + (", …" if len(self.others) > 3 else "")
-        text = f"the references are those of {self.file}; not taken: {few}"
-        return [Note(text, "information")]
 
 
 class ClosingCache(LRUCache[Hashable, Frames]):
@@ -267,9 +246,12 @@ class Studio:
         inside = (path for path in places if path.exists() and self.workspace.id_of(path))
         return next(inside, None)
 
-    def reference(self, id: str, history: str, made: Made | None) -> NearestReference:
-        """Return the true windows of the history of a finding: of a file in its folder, else of the
-        one nearest to its video, else to the finding."""
+    def references(
+        self, id: str, history: str, made: Made
+    ) -> tuple[Mapping[str, Sequence[Window]] | None, list[Note]]:
+        """Return the true windows of the history of a finding (None: they are not known) and, where
+        several files have some, a note: of a file in its folder, else of the one nearest to its
+        video, else to the finding."""
         root, video, folder = self.workspace.root, self.video_of(made), self.folder(id)
         beside = folder if video is None else (root / video).parent
 
@@ -285,8 +267,10 @@ class Studio:
             for reference in self._read_references(path):
                 if reference.history_id == history:
                     file, *others = (path.relative_to(root).as_posix() for path in paths)
-                    return NearestReference(reference, file, others)
-        return NearestReference()
+                    few = ", ".join(others[:3]) + (", …" if len(others) > 3 else "")
+                    text = f"the references are those of {file}; not taken: {few}"
+                    return reference.states, [Note(text, "information")] if others else []
+        return None, []
 
     def _by_history(self) -> dict[str, list[Path]]:
         """Return the files that have references, by history; as fresh as the list of the files."""

@@ -86,16 +86,6 @@ class PreviewRequest(RequestModel):
     tracker: Text | None = None
 
 
-@router.get("/api/videos")
-def list_videos(studio: StudioDep) -> list[Json]:
-    """List the videos of the workspace: files, and folders of images."""
-    root = studio.workspace.root
-    return [
-        {"id": id, "kind": "file" if (root / id).is_file() else "images"}
-        for id in studio.workspace.contents().videos
-    ]
-
-
 @router.get("/api/videos/{id:path}/info")
 def info(id: Id, studio: StudioDep) -> Json:
     """Return size, codec, number of frames, and whether a browser is likely to play it."""

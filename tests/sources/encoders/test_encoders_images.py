@@ -331,7 +331,7 @@ def test_a_history_is_made_of_images_that_are_resized_as_the_model_needs(saved) 
     history = build_histories(video, masks, encoder, lineages)["object"]
     seen = [
         crop(frame.image, mask)
-        for frame in video
+        for frame in video.late()
         if (mask := masks.unions(frame, list(lineages.values()))[0]) is not None
     ]
     assert {image.shape for image in seen} == {(15, 18, 3)}

@@ -1,28 +1,18 @@
-"""``dejacue track``: masks that ``find`` takes as they are, a summary, a contact sheet."""
+"""``dejacue track``: masks that ``find`` takes as they are, and a summary."""
 
 from __future__ import annotations
 
-import io
 import shutil
 import warnings
-from itertools import pairwise
 
 import numpy as np
 import pytest
 from helpers.colour_tracker import FRAMES, GONE, Colour, box, picture, truth
 from helpers.still_tracker import register
-from PIL import Image, ImageFont
+from PIL import Image
 
 from dejacue.cli.video import summarise_tracking
 from dejacue.files import read_history
-from dejacue.report import track_sheet
-from dejacue.report.track_sheet import (
-    Shot,
-    _lines,
-    contact_sheet,
-    frames_to_show,
-    with_masks,
-)
 from dejacue.sources.masks import open_masks
 from dejacue.sources.tracks import follow, read_notes
 from dejacue.sources.tracks.doubts import Doubt
@@ -86,14 +76,12 @@ def text(id: int, at: int) -> str:
     return ",".join(str(side) for side in box(id, at))
 
 
-def test_the_command_writes_masks_notes_and_a_contact_sheet(folder, tmp_path, exact, run) -> None:
+def test_the_command_writes_masks_and_notes(folder, tmp_path, exact, run) -> None:
     out = run(folder, "--box", text(1, 0), "-o", tmp_path / "masks", "--set", "rate=10")
     assert f"object 1: seen in {FRAMES - len(GONE)} of {FRAMES} frames" in out
     assert "frames 10 – 12 (1.00 s): it is out of sight (3 frames)" in out
     assert "frame 13 (1.30 s): it comes back" in out
-    assert {path.name for path in tmp_path.iterdir()} == {"masks", "masks-contact.png"}
-    with Image.open(tmp_path / "masks-contact.png") as sheet:
-        assert sheet.width > 6 * 240
+    assert [path.name for path in tmp_path.iterdir()] == ["masks"]
     opened = open_masks(tmp_path / "masks")  # as find does, without any option
     for frame in open_video(folder):
         (mask,) = opened.unions(frame, [frozenset([1])])
@@ -179,45 +167,11 @@ def test_what_is_added_must_be_followed_as_the_rest_was(
     run(folder, "--box", text(1, 0), "--add", f"{text(3, 9)}@9", "-o", masks, *words)
 
 
-def test_the_sheet_is_drawn_anew_whenever_the_masks_are(folder, tmp_path, exact, run) -> None:
-    masks, sheet = tmp_path / "masks", tmp_path / "masks-contact.png"
-    both = ("--box", text(1, 0), "--box", f"2:{text(2, 0)}")
-    run(folder, *both, "-o", masks)
-    first = sheet.read_bytes()
-    output = run(folder, "--box", f"2:{text(2, 0)}", "-o", masks)
-    assert exact[1].steps == 0  # nothing was followed, and yet the masks are others
-    assert "reused" not in output
-    assert "masks: rewritten from the earlier tracking" in output
-    assert sheet.read_bytes() != first
-    run(folder, *both, "-o", masks)
-    assert sheet.read_bytes() == first
-    sheet.unlink()
-    assert "reused" in run(folder, *both, "-o", masks)
-    assert sheet.read_bytes() == first
-
-
-def test_an_old_sheet_does_not_outlive_a_run_that_failed_to_draw_one(
-    folder, tmp_path, exact, run, dejacue, monkeypatch
-) -> None:
-    masks, sheet = tmp_path / "masks", tmp_path / "masks-contact.png"
-    run(folder, "--box", text(1, 0), "-o", masks)
-    first = sheet.read_bytes()
-
-    def fail(*_: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    with monkeypatch.context() as patched:
-        patched.setattr(track_sheet, "contact_sheet", fail)
-        assert dejacue("track", folder, "--box", text(2, 0), "-o", masks).code == 1
-    assert "reused" in run(folder, "--box", text(2, 0), "-o", masks)
-    assert sheet.read_bytes() != first
-
-
-def test_sheets_and_notes_have_the_whole_name_of_the_masks(folder, tmp_path, exact, run) -> None:
+def test_notes_have_the_whole_name_of_the_masks(folder, tmp_path, exact, run) -> None:
     for name in ("x.npz", "x.json"):
-        assert f"{name}-contact.png" in run(folder, "--box", text(1, 0), "-o", tmp_path / name)
+        run(folder, "--box", text(1, 0), "-o", tmp_path / name)
     assert {path.name for path in tmp_path.iterdir()} == {
-        f"x.{kind}{end}" for kind in ("npz", "json") for end in ("", ".track.json", "-contact.png")
+        f"x.{kind}{end}" for kind in ("npz", "json") for end in ("", ".track.json")
     }
 
 
@@ -293,13 +247,6 @@ def test_a_file_of_others_is_not_written_over(folder, tmp_path, exact, refusal) 
     assert (tmp_path / "keep.json").read_text() == "{}"
 
 
-def test_the_sheet_must_not_lie_among_the_images(folder, exact, refusal) -> None:
-    before = sorted(path.name for path in folder.iterdir())
-    sentence = refusal(folder, "--box", text(1, 0), "-o", folder / "masks")
-    assert "masks-contact.png" in sentence
-    assert sorted(path.name for path in folder.iterdir()) == before
-
-
 def test_a_stopped_run_says_what_is_kept(folder, tmp_path, monkeypatch, run, dejacue) -> None:
     words = (folder, "--box", f"{text(1, 3)}@3", "-o", tmp_path / "masks")
     monkeypatch.setattr(follow, "load_tracker", lambda name, **_: Colour(stop=11))
@@ -367,7 +314,6 @@ def test_find_tracks_the_object_from_a_box_and_reuses_the_masks(find, tmp_path) 
     notes = read_notes(tmp_path / "out" / "masks")
     assert notes.objects[1].seen == 30
     assert len(list((tmp_path / "out" / "masks").glob("*.png"))) == 30
-    assert (tmp_path / "out" / "masks-contact.png").is_file()
     before = (tmp_path / "out" / "masks" / "00000.png").stat().st_mtime_ns
     again = find()
     assert f"reused {tmp_path / 'out' / 'masks'}: " in again
@@ -400,96 +346,13 @@ def test_a_track_json_of_another_tool_does_not_stop_find(cup, dejacue, tmp_path)
     assert ran.code == 0, ran.err
 
 
-# The contact sheet
-
-
-def test_frames_of_the_sheet_are_even_and_hold_the_doubtful_ones() -> None:
-    assert frames_to_show(5) == [0, 1, 2, 3, 4]
-    even = frames_to_show(1000)
-    assert len(even) == 24
-    assert (even[0], even[-1]) == (0, 999)
-    assert set(frames_to_show(1000, [17, 18])) == {*even, 17, 18}
-    assert len(frames_to_show(1000, range(1, 400, 2))) == 24 + 12
-    assert frames_to_show(3, [7]) == [0, 1, 2]
-
-
-def test_the_mask_is_outlined_and_not_tinted() -> None:
-    image = np.full((60, 120, 3), 100, np.uint8)
-    mask = np.zeros((60, 120), bool)
-    mask[20:40, 40:80] = True
-    drawn = with_masks(image, {1: mask, 2: np.zeros_like(mask)}, width=120)
-    blue = (0x00, 0x72, 0xB2)
-    assert tuple(drawn[5, 5]) == (100, 100, 100)
-    assert tuple(drawn[30, 39]) == blue  # just outside
-    assert tuple(drawn[30, 37]) == (255, 255, 255)
-    assert (drawn[20:40, 40:80] == 100).all()
-    half = with_masks(image, {1: mask}, width=60)
-    assert half.shape == (30, 60, 3)
-    assert half[15, 30].tolist() == [100, 100, 100]
-
-
-def test_an_object_of_one_pixel_is_still_shown() -> None:
-    image = np.full((600, 1200, 3), 100, np.uint8)
-    mask = np.zeros((600, 1200), bool)
-    mask[300, 600] = True
-    assert (with_masks(image, {1: mask}) != 100).any()
-
-
-def test_doubtful_pictures_are_framed_in_red() -> None:
-    image = np.full((50, 100, 3), 200, np.uint8)
-    shots = [Shot(image, "0 · presence 1.00"), Shot(image, "1", ("it jumps " * 40,))]
-    with Image.open(io.BytesIO(contact_sheet(shots, "x" * 500))) as sheet:
-        pixels = np.asarray(sheet.convert("RGB")).astype(int)
-    red = (pixels[..., 0] > 150) & (pixels[..., 1] < 80) & (pixels[..., 2] < 80)
-    left = 8 + 108
-    assert red[:, left - 2].sum() >= 50
-    assert not red[:, : left - 4].any()
-    assert not red[:, left + 102 :].any()  # the sentence stays below its picture
-
-
-def test_umlauts_are_written_as_such() -> None:
-    shots = [Shot(np.full((50, 100, 3), 200, np.uint8), title) for title in "üжu"]
-    with Image.open(io.BytesIO(contact_sheet(shots))) as sheet:
-        below = np.asarray(sheet.convert("L"))[58:]
-    letters = [below[:, 8 + at * 108 : 30 + at * 108] for at in range(3)]
-    assert not np.array_equal(letters[0], letters[1])  # as boxes would be
-    assert np.array_equal(letters[0][8:], letters[2][8:])  # a u with dots
-
-
-def test_nothing_that_the_contact_sheet_says_is_cut() -> None:
-    font = ImageFont.load_default(12)
-    text = f"00012.jpg · 4.00 s · presence 0.93 0.88 {'x' * 90} is it the same object?"
-    lines = _lines(text, font, 100)
-    assert "".join(lines).replace(" ", "") == text.replace(" ", "")
-    assert all(font.getlength(line) <= 100 for line in lines)
-    assert not any(font.getlength(f"{a} {b.split()[0]}") <= 100 for a, b in pairwise(lines))
-    assert _lines("", font, 100) == []
-    image = np.full((50, 100, 3), 200, np.uint8)
-    short, long = (Shot(image, "0", doubts) for doubts in ((), ("one",) * 3))
-    sizes = [Image.open(io.BytesIO(contact_sheet(shots))).size for shots in ([short], [long])]
-    assert sizes[1][1] - sizes[0][1] == 3 * 16  # a line for each doubt, however many
-
-
-def test_a_picture_that_is_in_the_way_of_the_contact_sheet_is_left_alone(dejacue, tmp_path) -> None:
-    write_scene(tmp_path / "cup", render(7, family="cup", topology="binary", frames=24))
-    sheet = tmp_path / "masks-contact.png"
-    sheet.write_bytes(b"mine")
-    video = tmp_path / "cup" / "scene.mp4"
-    ran = dejacue("track", video, *BOX_OF_THE_CUP, "-o", tmp_path / "masks")
-    assert ran.code == 2
-    assert str(sheet) in ran.err
-    assert sheet.read_bytes() == b"mine"
-    assert not (tmp_path / "masks").exists()
-
-
 @pytest.mark.parametrize(
     ("count", "tail"), [(1, None), (10, None), (11, "  … and 1 more, in the notes")]
 )
-def test_of_many_doubts_ten_are_shown_and_the_others_counted(capsys, tmp_path, count, tail) -> None:
+def test_of_many_doubts_ten_are_shown_and_the_others_counted(capsys, count, tail) -> None:
     doubts = tuple(Doubt("lost", at, at, f"doubt {at}") for at in range(count))
     noted = TrackedObject("key", 20, 0, (1.0,) * 20, doubts)
     summarise_tracking(
-        tmp_path / "masks",
         TrackNotes(
             tracker="still",
             approximate=True,
@@ -528,7 +391,6 @@ def test_find_from_a_box_says_where_to_look(dejacue, tmp_path) -> None:
     assert ran.code == 3, ran.err  # the encoder does not know what the box shows there
     assert "object 1: seen in 40 of 40 frames" in ran.err
     assert "frame 20: it looks different" in ran.err.replace("frames 20", "frame 20")
-    assert f"contact sheet: {tmp_path / 'out' / 'masks-contact.png'}" in ran.err
     history = read_history(next((tmp_path / "out").glob("*.history.npz")))
     assert history.made_with["frames"] == "40"
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")

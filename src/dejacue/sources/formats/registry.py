@@ -17,7 +17,6 @@ from dejacue.sources.formats import (
     eaf,
     fiftyone,
     label_studio,
-    otio,
     recording,
     subtitles,
 )
@@ -79,7 +78,6 @@ def _of_module(
 _END = "end of the last frame"
 _MILLISECONDS = ("milliseconds", _END, 1e-3)
 _SECONDS = ("seconds", _END, 1e-6)
-_TICKS = ("frames from 0 at the rate, or microseconds", _END, 1e-6)
 _FROM_1 = ("frames from 1", "last frame, included", None)
 _FROM_0 = ("frames from 0", "first frame outside", None)
 _LABEL_STUDIO = (".labelstudio.json", ".label-studio.json")
@@ -91,7 +89,6 @@ FORMATS: Registry[Format] = Registry(
             Format("vtt", (".vtt",), *_MILLISECONDS, subtitles.write_vtt, subtitles.read),
             Format("srt", (".srt",), *_MILLISECONDS, subtitles.write_srt, subtitles.read),
             _of_module("eaf", (".eaf",), _MILLISECONDS, eaf, opens=True),
-            _of_module("otio", (".otio",), _TICKS, otio, opens=True),
             _of_module("rerun", (".rrd",), _SECONDS, recording, package="rerun-sdk", binary=True),
             _of_module("fiftyone", (".fiftyone.json",), _FROM_1, fiftyone, opens=True),
             _of_module("label-studio", _LABEL_STUDIO, _FROM_1, label_studio, opens=True),
@@ -119,7 +116,6 @@ _JSON_KEYS = {  # of the document or, in a list, of the first one
     ("database",): "activitynet",
     ("annotations", "predictions"): "label-studio",
     ("labels", "samples"): "fiftyone",
-    ("OTIO_SCHEMA",): "otio",
 }
 
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import csv
 import io
-import mmap
+import operator
 import os
 import struct
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import count
 from typing import Any
 
@@ -26,6 +27,7 @@ MAX_CSV_BYTES = 256 << 20
 MAX_ROWS = 10_000_000
 ALWAYS_ROWS, BYTES_PER_ROW = 100_000, 4  # more rows than these need as many bytes of the file
 ALWAYS_DECODED_BYTES, MAX_PACKING = 64 << 20, 64  # and so do columns, decompressed
+MAX_RATIOS = {"UNCOMPRESSED": 1, "SNAPPY": 22, "LZ4": 255, "GZIP": 1032, "ZSTD": 1 << 15}
 _BATCH_ROWS = 1 << 16
 _REMEDY = "pip install pyarrow"
 
@@ -97,106 +99,68 @@ def _csv_rows(
 
 
 def _parquet(path: str, needed: Sequence[str], columns: Sequence[str]) -> Iterator[Any]:
+    """Read row group by row group what cannot unpack to more than a file of this size may hold."""
     parquet = need("pyarrow.parquet", _REMEDY)
     schema = parquet.read_schema(path)
     used = _used(schema, needed, columns)
     texts = [name for name in used if _is_text(schema.field(name).type)]
-    with parquet.ParquetFile(path, read_dictionary=texts) as file:
-        size = os.path.getsize(path)
-        _check_rows(file.metadata.num_rows, size)
-        decoded = _decoded_bytes(path, used)
-        if decoded > max(ALWAYS_DECODED_BYTES, MAX_PACKING * size):
-            problem = f"would unpack {size >> 10} kB to {decoded >> 20} MB"
-            raise InputError(problem, value=decoded, remedy="save it without compression")
-        yield from file.iter_batches(_BATCH_ROWS, columns=used)
+    size = os.path.getsize(path)
+    with (
+        _Lockable(path) as stream,
+        parquet.ParquetFile(stream, read_dictionary=texts, pre_buffer=False) as file,
+    ):
+        numbers = range(file.num_row_groups)
+        groups = [file.metadata.row_group(number) for number in numbers]
+        rows = [group.num_rows for group in groups]
+        _check_rows(sum(rows), size)
+        places = [at for at in range(len(file.schema)) if file.schema.column(at).path in used]
+        for number in numbers:
+            _check_columns(file, stream, number, used)
+        chunks = [group.column(at) for group in groups for at in places]
+        sizes = [chunk.total_compressed_size for chunk in chunks]
+        if min([0, *rows, *sizes]) < 0 or sum(sizes) > size:
+            raise InputError("cannot be read as a table (its metadata is damaged)")
+        most = max(ALWAYS_DECODED_BYTES, MAX_PACKING * size)
+        ratios = [MAX_RATIOS.get(chunk.compression, most) for chunk in chunks]
+        decoded = sum(map(operator.mul, sizes, ratios))
+        if decoded > most:
+            problem = f"may unpack {size >> 10} kB to more than {most >> 20} MB"
+            remedy = "save it with the compression snappy, or without"
+            raise InputError(problem, value=decoded, remedy=remedy)
+        for number in numbers:
+            for batch in file.iter_batches(_BATCH_ROWS, row_groups=[number], columns=used):
+                if batch.nbytes > most:
+                    problem = f"unpacks {size >> 10} kB to more than {most >> 20} MB"
+                    raise InputError(problem, value=batch.nbytes)
+                yield batch
 
 
-def _decoded_bytes(path: str, used: Sequence[str]) -> int:
-    """Return what the pages of these columns unpack to, as their headers say.
+class _Locked(Exception):
+    """Nothing may be read now."""
 
-    pyarrow takes memory by these headers; sizes in the footer may be others, and pyarrow ends the
-    process when it is asked for a damaged column there.
+
+class _Lockable(io.FileIO):
+    """A file that can be locked against reading."""
+
+    locked = False
+
+    def read(self, size: int | None = -1) -> bytes | Any:
+        if self.locked:
+            raise _Locked
+        return super().read(size)
+
+
+def _check_columns(file: Any, stream: _Lockable, number: int, used: Sequence[str]) -> None:
+    """Refuse a row group of which the metadata of a column is damaged.
+
+    pyarrow ends the process when it is asked for that, but raises an error before it reads the
+    column: so it is made to begin with each, and reads nothing.
     """
-    total = 0
-    with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-        try:
-            length = int.from_bytes(data[-8:-4], "little")
-            footer = _Thrift(data, len(data) - 8 - length).struct()
-            chunks = (chunk for group in footer[4] for chunk in group[1])
-            for about in (chunk[3] for chunk in chunks):
-                if b".".join(about[3]).decode() not in used:
-                    continue
-                offsets = [offset for key in (9, 11) if (offset := about.get(key))]
-                reader = _Thrift(data, min(offsets))
-                end = reader.at + about[7]
-                while reader.at < end:
-                    page = reader.struct()
-                    if min(page[2], page[3]) < 0:
-                        raise ValueError
-                    total += page[2]
-                    reader.at += page[3]
-        except (IndexError, KeyError, TypeError, ValueError, AttributeError):
-            raise InputError("cannot be read as a table (its metadata is damaged)") from None
-    return total
-
-
-class _Thrift:
-    """Reads structs of Thrift's compact protocol, in which the metadata of Parquet is written.
-
-    A struct is returned as {number of the field: value}.
-    """
-
-    MAX_DEPTH = 16
-
-    def __init__(self, data: mmap.mmap, at: int) -> None:
-        if at < 0:
-            raise ValueError
-        self._data, self.at = data, at
-
-    def struct(self, depth: int = 0) -> dict[int, Any]:
-        fields: dict[int, Any] = {}
-        number = 0
-        while head := self._byte():
-            number = number + (head >> 4) if head >> 4 else self._integer()
-            kind = head & 15
-            fields[number] = kind == 1 if kind in (1, 2) else self._value(kind, depth)
-        return fields
-
-    def _value(self, kind: int, depth: int) -> Any:
-        if depth > self.MAX_DEPTH:
-            raise ValueError
-        if kind in (1, 2, 3):
-            return self._byte()
-        if kind in (4, 5, 6):
-            return self._integer()
-        if kind in (7, 8):
-            length = 8 if kind == 7 else self._varint()
-            self.at += length
-            if self.at > len(self._data):
-                raise ValueError
-            return self._data[self.at - length : self.at]
-        if kind in (9, 10):
-            head = self._byte()
-            count = head >> 4 if head >> 4 < 15 else self._varint()
-            return [self._value(head & 15, depth + 1) for _ in range(count)]
-        if kind == 12:
-            return self.struct(depth + 1)
-        raise ValueError
-
-    def _byte(self) -> int:
-        self.at += 1
-        return self._data[self.at - 1]
-
-    def _varint(self) -> int:
-        value = shift = 0
-        while (byte := self._byte()) & 128 and shift < 63:
-            value |= (byte & 127) << shift
-            shift += 7
-        return value | byte << shift
-
-    def _integer(self) -> int:
-        value = self._varint()
-        return value >> 1 ^ -(value & 1)
+    stream.locked = True
+    for name in used:
+        with suppress(_Locked):
+            next(file.iter_batches(1, row_groups=[number], columns=[name]), None)
+    stream.locked = False
 
 
 def _arrow(path: str, needed: Sequence[str], columns: Sequence[str]) -> Iterator[Any]:
@@ -276,8 +240,9 @@ def _check_rows(count: int, size: int) -> None:
 def _values(column: Any) -> list[Any]:
     if not hasattr(column, "dictionary"):
         return list(column.to_pylist())
-    words = [*column.dictionary.to_pylist(), None]
-    return [words[-1 if at is None else at] for at in column.indices.to_pylist()]
+    used = column.indices.unique().drop_null()  # a dictionary can hold millions that no row names
+    words = dict(zip(used.to_pylist(), column.dictionary.take(used).to_pylist(), strict=True))
+    return [words.get(at) for at in column.indices.to_pylist()]
 
 
 def table_bytes(columns: Mapping[str, Any], suffix: str) -> bytes:

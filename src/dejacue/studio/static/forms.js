@@ -21,7 +21,7 @@ const editsOf = (begun) => valuesOf(Object.fromEntries(Object.entries(begun).fil
 
 // The fields of a form. arriving: their values as far as they are known, which may change later;
 // values: what to show; set(edits): an edit, or a function of all values that gives it; field(name): properties of an
-// input; hold(name): the cursor is in it; offers: what arrived for fields that were begun before; sent(begun, stays): what
+// input; offers: what arrived for fields that were begun before; sent(begun, stays): what
 // was begun is no draft any more, unless it was edited since; stays: in the form, when its view is mounted again;
 // take(begun): in its place, which is returned.
 export function useForm(name, arriving) {
@@ -32,13 +32,11 @@ export function useForm(name, arriving) {
     storeDraft(name, edited && !equal(editsOf(begun), draftOf(`sent ${name}`)) ? begun : null);
   }, [begun]);
   const pinned = (now, field) => now[field] ?? { value: latest.current[field], base: latest.current[field] };
-  const hold = (field) => setBegun((now) => (field in now ? now : { ...now, [field]: pinned(now, field) }));
   const set = (edits) => setBegun((now) => ({ ...now, ...Object.fromEntries(Object.entries(
     typeof edits === "function" ? edits({ ...latest.current, ...valuesOf(now) }) : edits).map(
     ([field, value]) => [field, { ...pinned(now, field), value }])) }));
   const values = { ...arriving, ...valuesOf(begun) };
-  const field = (key) => ({ value: values[key], onFocus: () => hold(key),
-    onInput: (event) => set({ [key]: event.target.value }) });
+  const field = (key) => ({ value: values[key], onInput: (event) => set({ [key]: event.target.value }) });
   // a field is settled when its offer was answered: what arrived is the base from then on
   const settle = (key, value) => setBegun((now) => ({ ...now, [key]: { value, base: latest.current[key] } }));
   const offers = Object.keys(begun).filter((key) => !equal(begun[key].base, arriving[key])
@@ -52,7 +50,7 @@ export function useForm(name, arriving) {
     if (!stays) forget();
   };
   const take = (instead) => { setBegun(instead); return edited ? begun : null; };
-  return { values, set, hold, field, offers, sent, name, begun, take };
+  return { values, set, field, offers, sent, name, begun, take };
 }
 
 // Answers to something a person chose, which may come after other edits. touch(): an edit, or the cursor

@@ -11,7 +11,7 @@ const CURSORS = { ArrowLeft: -1, ArrowRight: 1, Home: -Infinity, End: Infinity }
 
 // Stretches of pictures with one label: {state: [[first, last], …]}; null is none of the states, undefined nothing.
 // apart(n): what lies between picture n and the one before it stays, though they have one label
-export function marksOf(labels, apart = () => false) {
+function marksOf(labels, apart) {
   const marks = { __proto__: null };
   labels.forEach((label, at) => {
     if (label === undefined) return;

@@ -338,11 +338,9 @@ function Form({ fields, about, setPrompts, film, jobs, look, fixed }) {
     <${Offers} offers=${offers} text=${(offer) => `The finding has other ${OFFERED[offer.field]} now.`} />
     <${WordLists} about=${about} take=${(list) => set((now) => withFrames(list, now.states))} late=${late} />
     <div onFocusCapture=${late.touch}>
-      <label class="line">Object<input value=${form.object} placeholder="cup" onFocus=${() => fields.hold("object")}
+      <label class="line">Object<input value=${form.object} placeholder="cup"
         onInput=${(event) => edit({ object: event.target.value })} /></label>
-      <div onFocusCapture=${() => fields.hold("states")}>
-        <${States} states=${form.states} on=${on} examples=${WORDS}
-          reader=${{ encoder: form.encoder.trim() || null }} /></div>
+      <${States} states=${form.states} on=${on} examples=${WORDS} reader=${{ encoder: form.encoder.trim() || null }} />
     </div>
     <div class="grid">
       <label>Folder of the finding<input ...${field("folder")} /></label>
