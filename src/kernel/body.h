@@ -401,7 +401,7 @@ static Status history_responses(const Batch *b, int64_t index, Scratch *s, Answe
 /* The frame numbers of the answers of one history. */
 static void number_answers(const History *h, Answers a) {
     if (!a.first) return;
-    for (int64_t i = h->row; i < h->row + h->answers; i++) {
+    for (int64_t i = h->row; i < h->row + h->queries; i++) {
         a.first[i] = a.start[i] < 0 ? -1 : h->numbers[a.start[i]];
         a.last[i] = a.end[i] < 0 ? -1 : h->numbers[a.end[i]];
     }

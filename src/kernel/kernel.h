@@ -1,7 +1,7 @@
 /* The compiled path of dejacue: what module.c (Python) and the two builds of body.h share.
  *
  * A batch is ragged: every history brings its own tables, runs and queries, and its answers go to
- * consecutive rows of the outputs, one per query (or per label, see History.labels).
+ * consecutive rows of the outputs, one per query.
  */
 #ifndef DEJACUE_KERNEL_H
 #define DEJACUE_KERNEL_H
@@ -25,10 +25,9 @@ typedef struct {
 
 typedef struct {
     int64_t frames, queries, runs;
-    int64_t row, answers;     /* its first row of the outputs, and how many it has */
+    int64_t row;              /* its first one of the outputs */
     const int64_t *offsets;   /* (runs + 1): where its runs begin, and the number of frames */
     const int64_t *numbers;   /* (frames): frame numbers, ascending, or NULL */
-    const int64_t *labels;    /* (answers): the query that each answer is of; NULL: its own */
     const void *features;     /* (frames, dimension), or NULL */
     int half;                 /* features are float16, not float32 */
     const float *table;       /* (queries, dimension) */

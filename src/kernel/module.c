@@ -50,7 +50,7 @@ enum { COSINES, CENTRES, RESPOND, LOCATE, SMOOTH, CONTRAST, LABEL, OPERATIONS };
 
 typedef struct {
     /* lists, one entry per history */
-    PyObject *features, *cosines, *responses, *runs, *numbers, *queries, *labels, *lengths, *norms;
+    PyObject *features, *cosines, *responses, *runs, *numbers, *queries, *lengths, *norms;
     PyObject *weights, *node_states, *node_first, *node_follows, *paths, *levels;
     /* arrays */
     PyObject *centres, *costs, *start, *end, *first, *last, *score, *centre, *scale, *out;
@@ -133,15 +133,6 @@ static int fill_frames(const Call *c, int64_t index, Held *held, const Batch *b,
         for (int64_t t = 1; good && t < h->frames; t++) good = h->numbers[t] > h->numbers[t - 1];
         if (check(good, "numbers", "must ascend within 2^54, one per frame")) return -1;
     }
-    h->answers = h->queries;
-    if (GIVEN(c->labels)) {
-        HOLD_ENTRY(view, labels, 1, 8, 0);
-        h->labels = view->buf, h->answers = view->shape[0];
-        int good = 1;
-        for (int64_t i = 0; i < h->answers; i++)
-            good &= h->labels[i] >= 0 && h->labels[i] < h->queries;
-        if (check(good, "labels", "out of range")) return -1;
-    }
     return 0;
 }
 
@@ -203,7 +194,7 @@ static int complete(int operation, const History *h) {
     case CENTRES: return h->features && !h->cosines && !h->responses;
     case RESPOND: return h->cosines && h->responses && !h->features && h->offsets;
     case LOCATE:
-        return sources == 1 && (!h->features || h->table) && h->offsets && h->lengths && !h->labels;
+        return sources == 1 && (!h->features || h->table) && h->offsets && h->lengths;
     default:
         if (!h->offsets || (h->features && !h->table)) return 0;
         if (!h->features && !h->cosines) return operation != SMOOTH && h->responses;
@@ -216,7 +207,7 @@ static int fill_history(const Call *c, int operation, int64_t index, Held *held,
     if (fill_tables(c, operation, index, held, b, h) || fill_frames(c, index, held, b, h) ||
         fill_settings(c, index, held, b, h))
         return -1;
-    if (operation == CENTRES) h->queries = h->answers = 0;
+    if (operation == CENTRES) h->queries = 0;
     if (operation == LABEL && fill_nodes(c, index, held, b, h)) return -1;
     return check(h->queries >= 0 && complete(operation, h), "arrays", "wrong ones for the operation");
 }
@@ -278,7 +269,7 @@ static int fill(const Call *c, int operation, Held *held, Batch *b, History *all
     for (int64_t i = 0; i < b->histories; i++) {
         if (fill_history(c, operation, i, held, b, all + i)) return -1;
         if (check(!b->total || b->total >= all[i].frames, "total", "fewer than are given")) return -1;
-        all[i].row = rows, rows += all[i].answers;
+        all[i].row = rows, rows += all[i].queries;
     }
     return fill_outputs(c, operation, held, b, all, rows, a, out);
 }
@@ -301,10 +292,10 @@ static PyObject *run(PyObject *self, PyObject *args) {
     const char *name;
     int operation;
     long long histories;
-    if (!PyArg_ParseTuple(args, "siL(LLLLLd)(OOOOOOOOOOOOOOO)(OOOOOOOOOO)", &name, &operation,
+    if (!PyArg_ParseTuple(args, "siL(LLLLLd)(OOOOOOOOOOOOOO)(OOOOOOOOOO)", &name, &operation,
                           &histories, &c.dimension, &c.smoothing, &c.total, &c.stay, &c.rounds,
                           &c.least_scale, &c.features, &c.cosines, &c.responses, &c.runs,
-                          &c.numbers, &c.queries, &c.labels, &c.lengths, &c.norms, &c.weights,
+                          &c.numbers, &c.queries, &c.lengths, &c.norms, &c.weights,
                           &c.node_states, &c.node_first, &c.node_follows, &c.paths, &c.levels,
                           &c.centres,
                           &c.costs, &c.start, &c.end, &c.first, &c.last, &c.score, &c.centre,

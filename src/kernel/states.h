@@ -263,9 +263,9 @@ static int label(const Batch *b, const History *h, const double *responses, int6
 /* ── one history ───────────────────────────────────────────────────────────────────────────── */
 
 static void answer(const History *h, const Said *said, Answers a) {
-    for (int64_t i = 0; i < h->answers; i++) {
-        const Said *own = said + (h->labels ? h->labels[i] : i);
-        const int64_t at = h->row + i;
+    for (int64_t q = 0; q < h->queries; q++) {
+        const Said *own = said + q;
+        const int64_t at = h->row + q;
         if (a.start) {
             a.start[at] = own->window.start, a.end[at] = own->window.end;
             a.score[at] = own->window.score;

@@ -16,7 +16,6 @@ LISTS = (
     "runs",
     "numbers",
     "queries",
-    "labels",
     "lengths",
     "norms",
     "weights",
@@ -71,7 +70,7 @@ def arguments(operation: int) -> dict[str, object]:
     if operation == LOCATE:
         fields |= {"lengths": [np.array([1, 2])], "norms": [np.array([1.0, 1.5])]}
     elif operation >= SMOOTH:
-        fields |= {"weights": [np.array([1.0, 0.5])], "labels": [np.array([0, 1])]}
+        fields |= {"weights": [np.array([1.0, 0.5])]}
     if operation == LABEL:
         fields |= {
             "node_states": [np.array([0, 1])],

@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from helpers.errors import refused
-from helpers.timelines import occurrences
 from PIL import Image
 
 from dejacue import Example, Finding, History, InputError, Vocabulary, find, load_encoder, locate
@@ -171,37 +170,30 @@ def test_a_window_has_its_own_frames_and_none_of_the_others():
             frames_of.setdefault(state, []).append(frame)
         named = sample.vocabulary.with_examples(frames_of)
         timeline = locate(sample.history, named)
-        every = occurrences(sample.history, named)
         for state in ("empty", "filled"):
-            window = timeline[state][0].window
-            inside = [
-                s
-                for s, t in zip(names, at, strict=True)
-                if t in range(window.start, window.end + 1)
-            ]
-            assert set(inside) <= {state}
+            for occurrence in timeline[state]:
+                inside = [s for s, t in zip(names, at, strict=True) if t in occurrence]
+                assert set(inside) <= {state}
+                assert occurrence.confirmed == bool(inside)
             if state in frames_of:
-                assert inside
+                assert timeline.best(state).confirmed
             for frame in frames_of.get(state, ()):
-                assert any(m.window.start <= frame <= m.window.end for m in every[state])
-            for other in set(frames_of) - {state}:
-                for frame in frames_of[other]:
-                    assert not any(m.window.start <= frame <= m.window.end for m in every[state])
+                assert any(frame in occurrence for occurrence in timeline[state])
 
 
 def test_a_span_is_kept_whole_and_ends_where_it_was_said_to():
     sample = scene()
     named = sample.vocabulary.with_examples(filled=Window(70, 110), none=Window(111, 139))
-    assert locate(sample.history, named)["filled"][0].window.end == 110
-    assert occurrences(sample.history, named)["filled"][0].window.end == 110
+    for readout in ("contrast", "timeline"):
+        assert locate(sample.history, named, readout=readout)["filled"][0].window.end == 110
 
 
 def test_none_of_these_frames_are_in_no_window():
     sample = scene()
     named = sample.vocabulary.with_examples(none=Window(60, 139))
-    for state in ("empty", "filled"):
-        window = locate(sample.history, named)[state][0].window
-        assert window.end < 60 or window.start > 139
+    timeline = locate(sample.history, named)
+    assert timeline["empty"]
+    assert all(interval.end < 60 or interval.start > 139 for interval in timeline)
 
 
 @pytest.mark.parametrize("readout", ["contrast", "timeline"])
@@ -216,10 +208,7 @@ def test_no_window_crosses_a_change(readout):
 def test_a_labelling_changes_at_every_mark():
     sample = scene()
     named = sample.vocabulary.with_examples(changes=[30, 100])
-    labels = np.full(180, -1)
-    for state, intervals in enumerate(occurrences(sample.history, named).values()):
-        for interval in intervals:
-            labels[interval.start : interval.end + 1] = state
+    labels = analyse(sample.history, named).labels
     assert labels[29] != labels[30]
     assert labels[99] != labels[100]
 
@@ -229,8 +218,14 @@ def test_examples_alone_tell_states():
     named = examples_of({"empty": [20, 160], "filled": 100})
     bare = Vocabulary({"empty": (), "filled": ()}, examples=named)
     timeline = locate(sample.history, bare)
-    assert [(i.state, i.description) for i in timeline] == [("empty", None), ("filled", None)]
-    assert overlap(timeline["filled"][0].window, sample.references["filled"][0]) > 0.5
+    assert [(i.state, i.description) for i in timeline] == [
+        ("empty", None),
+        ("filled", None),
+        ("empty", None),
+    ]
+    for state, windows in sample.references.items():
+        pairs = zip(timeline[state], windows, strict=True)
+        assert all(overlap(found.window, true) > 0.8 for found, true in pairs)
     assert "read with examples: empty 20, 160; filled 100" in timeline.notes
 
 
@@ -297,19 +292,28 @@ def test_other_readouts_do_not_leave_examples_unread():
             locate(sample.history, named, readout=readout)
     with refused(field="coordinates", value="absolute"):
         locate(sample.history, named, coordinates="absolute")
-    with refused(field="order"):
-        locate(
-            sample.history,
-            sample.vocabulary.with_examples(none=3, empty=9),
-            readout=Reading(irreversible=True),
-        )
 
 
 def test_an_order_is_kept_beside_examples():
     sample = scene()
     named = sample.vocabulary.with_examples(filled=100, empty=20)
-    by_state = occurrences(sample.history, named, readout=Reading(irreversible=True))
-    assert [len(intervals) for intervals in by_state.values()] == [1, 1]
+    timeline = locate(sample.history, named, readout=Reading(irreversible=True))
+    assert [len(timeline[state]) for state in timeline.states] == [1, 1]
+
+
+def test_before_between_and_after_the_states_of_an_order_there_may_be_none():
+    sample = scene()
+    named = sample.vocabulary.with_examples(empty=20, filled=70, none=[0, Window(90, 100), 179])
+    order = Reading(order=("empty", "filled"), irreversible=True)
+    timeline = analyse(sample.history, named, readout=order)
+    assert [timeline.labels[frame] for frame in (0, 20, 70, 95, 179)] == [
+        None,
+        "empty",
+        "filled",
+        None,
+        None,
+    ]
+    assert [interval.state for interval in timeline] == ["empty", "filled"]
 
 
 def test_a_state_that_nothing_shows_here_is_refused_not_guessed():
@@ -319,7 +323,7 @@ def test_a_state_that_nothing_shows_here_is_refused_not_guessed():
         named = examples_of({"filled": 100, **more})
         bare = Vocabulary({"empty": "empty cup", "filled": ()}, examples=named)
         with refused(field="examples", value="empty"):
-            locate(sample.history, bare, top=3)
+            locate(sample.history, bare)
 
 
 @pytest.mark.parametrize("readout", ["contrast", "timeline"])
@@ -364,16 +368,6 @@ def test_what_is_said_twice_is_kept_once():
     assert (len(named.examples), len(named.changes)) == (1, 1)
 
 
-def test_alternatives_keep_what_is_known_too():
-    sample = scene(5)
-    named = sample.vocabulary.with_examples(none=Window(60, 90), empty=150)
-    for state in ("empty", "filled"):
-        for interval in locate(sample.history, named, top=4)[state][1:]:
-            window = interval.window
-            assert window.end < 60 or window.start > 90
-            assert state == "empty" or not window.start <= 150 <= window.end
-
-
 def test_many_histories_are_read_as_each_alone():
     samples = [scene(seed) for seed in range(3)]
     named = [m.vocabulary.with_examples(filled=100 + k) for k, m in enumerate(samples)]
@@ -404,7 +398,6 @@ def test_a_state_that_is_not_found_claims_no_frame():
     sample = scene()
     timeline = analyse(sample.history, sample.vocabulary.with_examples(filled=Window(0, 179)))
     assert [(i.state, i.window) for i in timeline] == [("filled", Window(0, 179))]
-    assert not any("both claim" in note for note in timeline.notes)
 
 
 def test_a_still_picture_is_read_by_time_alone():
@@ -476,7 +469,7 @@ def test_rows_of_noise_leave_the_answer_to_positions_and_the_note_says_so(readou
             analyse(History(table), words, readout=readout)
             for table in (rows, rng.normal(size=rows.shape).astype(np.float32))
         ]
-        windows = [[i.window for i in t if i.kind == "answer"] for t in timelines]
+        windows = [[i.window for i in t] for t in timelines]
         assert windows[0] == windows[1]
         for timeline in timelines:
             (note,) = [note for note in timeline.notes if note == WITHOUT_PIXELS]
@@ -530,16 +523,6 @@ def test_neighbouring_clicks_are_no_worse_than_one_and_their_order_does_not_matt
             assert windows[0] == windows[1]
             overlaps[count].append(overlap(windows[0], sample.references["filled"][0]))
     assert np.mean(overlaps[3]) >= np.mean(overlaps[1])
-
-
-def test_the_window_of_leads_is_the_best_of_all():
-    rng = np.random.default_rng(2)
-    for _ in range(200):
-        lead = rng.standard_normal(int(rng.integers(1, 9)))
-        window = constrained.window_of(lead, 0, len(lead))
-        pairs = itertools.combinations_with_replacement(range(len(lead)), 2)
-        best = max(lead[a : b + 1].sum() for a, b in pairs)
-        assert (window[2] if window else 0) == pytest.approx(max(best, 0))
 
 
 @pytest.mark.parametrize("name", ENGINES)
@@ -870,7 +853,7 @@ def test_find_takes_examples_beside_words_and_without(cup, tmp_path):
     alone = find(folder / "scene.mp4", examples=named, **options)
     for corrected in (both, alone):
         assert corrected[first][0].window.start <= middle <= corrected[first][0].window.end
-    assert [i.state for i in alone.timeline.answers] == [first, other]
+    assert {i.state for i in alone.timeline if i.confirmed} == {first, other}
     for word in ("read with examples", f"{first} {middle}"):
         assert any(word in note for note in both.timeline.notes)
     assert any(
@@ -910,19 +893,19 @@ def test_a_finding_is_corrected_and_asks_back(cup):
     assert question.time_s == pytest.approx(
         float(finding.history.times_s[question.frame]), abs=0.05
     )
-    corrected = finding.correct({first: question.frame}).correct(none=Window(0, 3))
+    corrected = finding.correct({other: question.frame}).correct(none=Window(0, 3))
     assert len(corrected.vocabulary.examples) == 2
-    window = corrected[first][0].window
-    assert window.start <= question.frame <= window.end
-    assert corrected[other][0].window.start > 3
+    assert question.frame in corrected.best(other)
+    assert corrected[first][0].start > 3
+    assert corrected.labels[:4] == [None] * 4
     assert corrected.thumbnails == finding.thumbnails
-    joint = finding.with_words(readout=Reading(stay=3)).correct({first: question.frame})
-    assert joint.timeline.settings["readout"]["stay"] == 3
+    stays = finding.with_words(readout=Reading(stay=3)).correct({other: question.frame})
+    assert stays.timeline.settings["readout"]["stay"] == 3
     assert (
         finding.with_words(readout="published")
-        .correct({first: question.frame})
+        .correct({other: question.frame})
         .timeline.settings["readout"]["name"]
-        == "contrast"
+        == "timeline"
     )
 
 

@@ -101,25 +101,23 @@ def check_all_steps(batch: Ragged, schedule: LengthSchedule, smoothing: int) -> 
 
 
 def as_states(batch: Ragged, seed: int, least: int) -> tuple[Ragged, Labelling]:
-    """Return the histories with stretches, weights, shared answers and rules of labelling."""
+    """Return the histories with stretches, weights and rules of labelling."""
     rng = np.random.default_rng(seed)
     irreversible, stay = bool(rng.random() < 0.3), int(rng.choice([1, 1, 2, 5]))
     irreversible = irreversible and least < 5  # of more, only with an order
     d = batch.histories[0].dimension
-    queries, cuts, labels, weights, nodes, costs = [], [], [], [], [], []
+    queries, cuts, weights, nodes, costs = [], [], [], [], []
     for history in batch.histories:
         stay = min(stay, len(history))
         count = int(rng.integers(least, least + 3))
         queries.append(rng.normal(size=(count, d)).astype(np.float32))
         cuts.append(stretches(history.frames, int(rng.choice([0, 1, 3, 10**6]))))
-        labels.append(np.sort(rng.integers(0, count, rng.integers(1, 6))))
         weights.append(gaussian(float(rng.choice([0.0, 0.4, 4.0, 300.0])), history.span))
         order = tuple(rng.permutation(count)[:2].tolist()) if rng.random() < 0.3 else None
         nodes.append(nodes_for(count, order, irreversible))
         costs.append(float(rng.uniform(0, 5)))
     rules = Labelling(nodes, np.array(costs), stay, 4)
-    shared = labels if rng.random() < 0.7 else None
-    return Ragged(batch.histories, queries, cuts, shared, weights), rules
+    return Ragged(batch.histories, queries, cuts, weights), rules
 
 
 def columns(answers: Answers) -> list[np.ndarray]:
@@ -457,16 +455,12 @@ OF_SCAN = [
     {"norms": [np.array([1.0, np.nan])]},
     {"smoothing": 2},
     {"cosines": [np.zeros((2, 6), np.float32)]},
-    {"labels": [np.array([0, 1])]},
 ]
 OF_STATES = [
     {"weights": [np.array([])]},
     {"weights": [np.array([np.nan])]},
     {"weights": [np.array([0.0, 1.0])]},
     {"weights": None},
-    {"labels": [np.array([0, 2])]},
-    {"labels": [np.array([-1, 0])]},
-    {"labels": [np.array([0, 1, 1])]},
     {"numbers": None, "first": None},
     {"cosines": [np.zeros((2, 7), np.float32)]},
     {"responses": [np.zeros((3, 6))]},

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+
 from dejacue.method import constrained
 from dejacue.method.kernel import Answers, EvidenceTables, Ragged
 from dejacue.method.readout import HistoryBatch, View
@@ -18,7 +20,12 @@ class Contrast(StateReadout):
     name: ClassVar[str] = "contrast"
 
     def compute(self, batch: HistoryBatch, tables: Ragged, out: EvidenceTables | None) -> Answers:
-        return batch.engine.contrast(tables, batch.centres(), out)
+        answers = batch.engine.contrast(tables, batch.centres(), out)
+        if self.pooling == 1:
+            counts = [len(vocabulary.states) for vocabulary in batch.vocabularies]
+            answers.subject = np.repeat(np.arange(len(counts)), counts)
+            answers.state = np.concatenate([np.arange(count) for count in counts])
+        return answers
 
     def find_known(self, view: View, known: Known) -> Answers:
         cuts, facts = self.bounds(view.history), known.facts

@@ -225,16 +225,18 @@ def _without_words(
     vocabulary: Vocabulary, by_example: dict[str, tuple[Floats, float]]
 ) -> Directions:
     """Return directions without words: no dimensions where frames of the history show states."""
-    names = vocabulary.state_names
+    names, alone = vocabulary.state_names, len(vocabulary.states) == 1
     queries = np.zeros((len(vocabulary), 0), np.float32)
-    if all(state in by_example for state in names):
+    if not alone and all(state in by_example for state in names):
         queries = np.stack([by_example[state][0] for state in names]).astype(np.float32)
     else:
         named = {example.state for example in vocabulary.facts}
         for state in vocabulary.states:
             if state not in named:
-                problem = f'no frame of the history shows "{state}", and not every state has words'
-                remedy = "add an example of it, or words for every state"
+                why = "it is the only state" if alone else "not every state has words"
+                problem = f'no frame of the history shows "{state}", and {why}'
+                other = "describe what it looks like otherwise, too"
+                remedy = f"add an example of it, or {other if alone else 'words for every state'}"
                 raise InputError(problem, field="examples", value=state, remedy=remedy)
     nothing = np.zeros(len(queries), bool)
     firsts = np.searchsorted(vocabulary.labels, np.arange(len(vocabulary.states)))

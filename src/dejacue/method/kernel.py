@@ -47,27 +47,24 @@ class Ragged:
 
     queries   one (R, d) table of directions per history, or a single one for all
     runs      per history, the positions at which runs (or stretches) begin, and N
-    labels    per history, the row of ``queries`` that each answer is of; None: one answer a row
     weights   state evidence: per history, weights of the smoothing by distance in frames
     """
 
     histories: Sequence[History]
     queries: list[NDArray[np.float32]]
     runs: list[Ints]
-    labels: list[Ints] | None = None
     weights: list[Floats] | None = None
 
     @classmethod
     def of(cls, histories: Sequence[History], queries: list[NDArray[np.float32]]) -> Ragged:
-        """Lay out a scan: observed runs, one answer per query."""
+        """Lay out a scan: observed runs."""
         return cls(histories, queries, [history.run_offsets for history in histories])
 
     @property
     def answers(self) -> int:
-        """Return the number of rows of the outputs."""
-        tables: Sequence[NDArray[Any]] = self.queries if self.labels is None else self.labels
-        times = len(self.histories) if len(tables) == 1 else 1
-        return times * sum(map(len, tables))
+        """Return the number of rows of the outputs: one per query."""
+        times = len(self.histories) if len(self.queries) == 1 else 1
+        return times * sum(map(len, self.queries))
 
     def entry(self, column: str, h: int) -> Any:
         """Return what a list has for one history."""
@@ -261,10 +258,9 @@ class NumpyEngine:
         tables, centres, scales = [], [], []
         for h, rows in enumerate(cosines):
             responses, centre, scale = _smoothed(batch, h, rows)
-            at = slice(None) if batch.labels is None else batch.entry("labels", h)
             tables.append(responses)
-            centres.append(centre[at])
-            scales.append(scale[at])
+            centres.append(centre)
+            scales.append(scale)
         return tables, np.concatenate(centres), np.concatenate(scales)
 
     def search(self, responses: Floats, cuts: Ints, total: int) -> Windows:
@@ -293,8 +289,8 @@ class NumpyEngine:
             start, end, score = plain_states.search(
                 responses, batch.entry("runs", h), responses.shape[1]
             )
-            part = Answers.at(batch.histories[h].frames, start, end, score, centre, scale)
-            parts.append(part if batch.labels is None else part.rows(batch.entry("labels", h)))
+            frames = batch.histories[h].frames
+            parts.append(Answers.at(frames, start, end, score, centre, scale))
         answers = Answers.joined(parts)
         if tables is not None and answers.centre is not None and answers.scale is not None:
             tables.centre, tables.scale = answers.centre, answers.scale
@@ -345,7 +341,7 @@ def _bad_value(code: int, id: str, row: int) -> InputError:
 
 
 _COSINES, _CENTRES, _RESPOND, _LOCATE, _SMOOTH, _CONTRAST, _LABEL = range(7)
-_TABLES = ("features", "cosines", "responses", "runs", "numbers", "queries", "labels")
+_TABLES = ("features", "cosines", "responses", "runs", "numbers", "queries")
 _SETTINGS = ("lengths", "norms", "weights", "states", "first", "follows", "paths", "levels")
 _LISTS = (*_TABLES, *_SETTINGS)  # in the order of the kernel
 
@@ -379,7 +375,7 @@ class CompiledEngine(NumpyEngine):
         if batch is not None:
             count, dimension = len(batch.histories), batch.histories[0].dimension
             lists["runs"], lists["numbers"] = batch.runs, [h.frames for h in batch.histories]
-            lists["labels"], lists["weights"] = batch.labels, batch.weights
+            lists["weights"] = batch.weights
         if schedule is not None:
             lists["lengths"], lists["norms"] = schedule.lengths, schedule.norms
         if rules is not None:

@@ -377,7 +377,7 @@ def _products(view: View, rows: Floats, smoothing: Smoothing) -> Floats:
     history = view.history
     lengths = np.linalg.norm(rows, axis=1)
     queries = (rows / np.maximum(lengths, 1e-12)[:, None]).astype(np.float32)
-    tables = Ragged([history], [queries], [smoothing[0]], None, [smoothing[1]])
+    tables = Ragged([history], [queries], [smoothing[0]], [smoothing[1]])
     responses, centre, scale = view.engine.smooth(tables, view.engine.cosines(tables, None))
     smoothed = responses[0] * scale[:, None] + centre[:, None]
     table: Floats = lengths[:, None] * (smoothed - (queries @ history.mean_direction)[:, None])

@@ -305,10 +305,8 @@ class LiveReading:
         """Begin with the calibration of a history, labelled as offline."""
         view = View(like, self.vocabulary, self.coordinates, 1.0, engine("auto"))
         tables = self._rules.seen(view)[1]
-        firsts = view.query_directions.firsts
-        centre, scale = tables.centre[firsts], tables.scale[firsts]
         for row, state in zip(tables.responses[0].T, tables.paths[0].tolist(), strict=True):
-            cosines = row * scale + centre
+            cosines = row * tables.scale + tables.centre
             calibration.add(cosines)
             calibration.label(cosines, state)
 

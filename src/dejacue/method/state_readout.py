@@ -168,12 +168,8 @@ class StateReadout(Readout):
         directions = batch.directions[batch.distinct]
         smoothing = [self.smoothing_of(history) for history in batch.histories]
         cuts, weights = [cuts for cuts, _ in smoothing], [weights for _, weights in smoothing]
-        if self.pooling != 1:
-            queries = [table.queries for table in directions]
-            return Ragged(batch.histories, queries, cuts, None, weights)
-        labels = [vocabulary.labels for vocabulary in batch.vocabularies[batch.distinct]]
-        queries = [table.states for table in directions]
-        return Ragged(batch.histories, queries, cuts, labels, weights)
+        queries = [table.states if self.pooling == 1 else table.queries for table in directions]
+        return Ragged(batch.histories, queries, cuts, weights)
 
     def bounds(self, history: History) -> Ints:
         return self.smoothing_of(history)[0]
@@ -203,14 +199,17 @@ class StateReadout(Readout):
         known = self.known(view)
         if known is not None:
             return self._evidence_of(view, known)
-        tables, frames = self.seen(view)[1], view.history.frames
-        cosines, responses = tables.cosines[0], tables.responses[0]
-        if self.pooling == 1:
-            cosines, responses = cosines[view.vocabulary.labels], responses[view.vocabulary.labels]
-        for array in (cosines, tables.centre, tables.scale, responses):
-            array.setflags(write=False)  # Evidence makes a view of what can be written to
+        tables, rows = self.seen(view)[1], view.vocabulary.labels
+        if self.pooling != 1:
+            rows = np.arange(len(rows))
         return Evidence(
-            cosines, tables.centre, tables.scale, responses, frames, "mean", self.labels(view)
+            tables.cosines[0][rows],
+            tables.centre[rows],
+            tables.scale[rows],
+            tables.responses[0][rows],
+            view.history.frames,
+            "mean",
+            self.labels(view),
         )
 
     def labels(self, view: View) -> Ints | None:

@@ -211,7 +211,7 @@ def marked(
 ) -> Vocabulary:
     """Return the vocabulary with what a person marked on a strip of this history.
 
-    vocabulary   None: marks name its states, at least two; they have no words
+    vocabulary   None: marks name its states; they have no words
     marks   state → (first, last) picture, or several; pictures count from 0, both included. The
             state None (or "none") is none of the states. Pictures that are not marked keep what
             is known of them; else they show none of the states, except where every frame shows a
@@ -255,11 +255,11 @@ def marked(
 
 
 def marked_states(marks: Mapping[str | None, Any]) -> list[str]:
-    """Return the states that marks name; refuse fewer than two."""
+    """Return the states that marks name; refuse marks that name none."""
     states = [state for state in marks if state is not None and state != NONE]
-    if len(states) < 2:
-        problem = f"marks name {counted(len(states), 'state')}"
-        remedy = "mark pictures of at least two, or give a vocabulary"
+    if not states:
+        problem = "marks name no state"
+        remedy = "mark pictures of a state, or give a vocabulary"
         raise InputError(problem, field="marks", value=states, remedy=remedy)
     return states
 

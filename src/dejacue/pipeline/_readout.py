@@ -58,10 +58,8 @@ class MoreExamples:
             return self.added_to(taught(None, self.like))
         examples = self.examples or {}
         states = [state for state in examples if state not in (None, NONE)]
-        if len(states) < 2:
-            problem = (
-                "give a vocabulary, examples of at least two states, or a finding to learn from"
-            )
+        if not states:
+            problem = "give a vocabulary, examples of a state, or a finding to learn from"
             raise InputError(problem, field="vocabulary")
         vocabulary = Vocabulary(
             dict.fromkeys(states, ()),
@@ -151,6 +149,8 @@ class LoadedVocabulary:
             warnings: tuple[Note, ...] = ()
             if not vocabulary.spoken or not encoder.has_text:
                 problem = "not every state has words"
+                if all(vocabulary.states.values()):
+                    problem = "words of one state have nothing to differ from"
                 if not encoder.has_text:
                     problem = f"{encoder.name} has no words"
                 if any(vocabulary.states.values()):

@@ -144,6 +144,10 @@ class Vocabulary(Derived):
             problem = f"{nothing.name} shows none of the states, but the vocabulary is exhaustive"
             remedy = 'write exhaustive: false, or leave out "none"'
             raise _refusal(problem, "exhaustive", nothing.name, remedy)
+        if self.exhaustive and len(self.states) == 1:
+            problem = "one state that every frame shows is found everywhere"
+            remedy = "write exhaustive: false, or add a state"
+            raise _refusal(problem, "exhaustive", self.exhaustive, remedy)
 
     def with_examples(
         self,
@@ -170,8 +174,8 @@ class Vocabulary(Derived):
 
     @property
     def spoken(self) -> bool:
-        """Return whether every state has words; if not, none are used."""
-        return all(self.states.values())
+        """Return whether every state has words; if not, or of a single state, none are used."""
+        return len(self.states) > 1 and all(self.states.values())
 
     @property
     def dimension(self) -> int | None:
@@ -181,8 +185,8 @@ class Vocabulary(Derived):
 
     @property
     def wordless(self) -> bool:
-        """Return whether only examples tell states: some lack words, or the encoder knows none."""
-        return self.features is None and (not self.spoken or self.encoder is not None)
+        """Return whether only examples tell states: words are not used, or the encoder knows none."""
+        return not self.spoken or (self.features is None and self.encoder is not None)
 
     @cached_property
     def facts(self) -> tuple[Example, ...]:

@@ -28,6 +28,7 @@ MAX_YAML_VALUES = 30_000  # each takes Python a tenth of a millisecond
 MAX_DIGITS = 50  # of a YAML number
 MAX_BRACKETS = 20  # within each other, in YAML; a vocabulary needs two
 _TWICE = "given twice; list its descriptions together"
+BOOL = "tag:yaml.org,2002:bool"
 _COLUMNS = ("times_s", "source_frames", "presence")
 _OF_BOTH = ("schema", "encoder", "features")
 _OF_HISTORY = (
@@ -372,8 +373,11 @@ def _parse_yaml(text: str) -> Any:
             return super().compose_node(parent, index)
 
     def mapping(loader: Any, node: Any) -> dict[Any, Any]:
-        make = loader.construct_object
-        pairs = [(make(key, deep=True), make(value, deep=True)) for key, value in node.value]
+        make, pairs = loader.construct_object, []
+        for key, value in node.value:
+            is_flag = key.value == "exhaustive" and value.tag == BOOL  # the only one there is
+            flag = loader.construct_yaml_bool(value) if is_flag else make(value, deep=True)
+            pairs.append((make(key, deep=True), flag))
         return unique(pairs, _TWICE)
 
     def truth(loader: Any, node: Any) -> Any:
@@ -392,7 +396,7 @@ def _parse_yaml(text: str) -> Any:
 
     for tag in ("int", "float"):
         Loader.add_constructor(f"tag:yaml.org,2002:{tag}", number)
-    Loader.add_constructor("tag:yaml.org,2002:bool", truth)
+    Loader.add_constructor(BOOL, truth)
     Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, mapping)
     try:
         return yaml.load(text, Loader=Loader)
