@@ -40,20 +40,20 @@ def frame_accuracy(predicted: ArrayLike, true: ArrayLike) -> float:
     >>> frame_accuracy([0, 0, 1, 1], [0, 1, 1, 1])
     0.75
     """
-    found, expected = _pair(predicted, true)
-    return float((found == expected).mean())
+    labels, expected = _pair(predicted, true)
+    return float((labels == expected).mean())
 
 
 @dataclass(frozen=True)
-class Matches:
+class SegmentCounts:
     """Segments that were found, that are superfluous, and that were missed; histories add up."""
 
     hits: int = 0
     superfluous: int = 0
     missed: int = 0
 
-    def __add__(self, other: Matches) -> Matches:
-        return Matches(
+    def __add__(self, other: SegmentCounts) -> SegmentCounts:
+        return SegmentCounts(
             self.hits + other.hits,
             self.superfluous + other.superfluous,
             self.missed + other.missed,
@@ -71,24 +71,24 @@ def match_segments(
     true: ArrayLike,
     threshold: float,
     background: int | None = BACKGROUND,
-) -> Matches:
+) -> SegmentCounts:
     """Match segments in time: each one takes the true segment of its label that it overlaps most,
     if their tIoU reaches the threshold and no segment before it took that one.
 
     >>> match_segments([0, 0, 0, 1], [0, 0, 1, 1], 0.5)
-    Matches(hits=2, superfluous=0, missed=0)
+    SegmentCounts(hits=2, superfluous=0, missed=0)
     """
     if not 0 < threshold <= 1:
         raise InputError(f"a tIoU threshold is above 0 and at most 1, not {threshold}")
-    found, expected = _pair(predicted, true)
+    labels, expected = _pair(predicted, true)
     segments = segments_of(expected, background)
     taken: set[int] = set()
     hits = superfluous = 0
-    for label, first, end in segments_of(found, background):
+    for label, first, end in segments_of(labels, background):
         best, at = 0.0, -1
-        for number, (other, start, stop) in enumerate(segments):
+        for number, (rival, start, stop) in enumerate(segments):
             common = min(end, stop) - max(first, start)
-            if other == label and common > 0:
+            if rival == label and common > 0:
                 overlap = common / (max(end, stop) - min(first, start))
                 if overlap > best:
                     best, at = overlap, number
@@ -97,7 +97,7 @@ def match_segments(
             hits += 1
         else:
             superfluous += 1
-    return Matches(hits, superfluous, len(segments) - len(taken))
+    return SegmentCounts(hits, superfluous, len(segments) - len(taken))
 
 
 def segment_f1(
@@ -120,25 +120,25 @@ def edit_score(predicted: ArrayLike, true: ArrayLike, background: int | None = B
     >>> edit_score([0, 1, 0, 2], [0, 0, 2, 2])
     0.5
     """
-    found, expected = _pair(predicted, true)
-    a = [label for label, _, _ in segments_of(found, background)]
+    labels, expected = _pair(predicted, true)
+    a = [label for label, _, _ in segments_of(labels, background)]
     b = [label for label, _, _ in segments_of(expected, background)]
     if not a and not b:
         return 1.0
     row = list(range(len(b) + 1))
     for i, label in enumerate(a, start=1):
         before, row[0] = row[0], i
-        for j, other in enumerate(b, start=1):
-            step = before + (label != other)
+        for j, rival in enumerate(b, start=1):
+            step = before + (label != rival)
             before, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, step)
     return 1.0 - row[-1] / max(len(a), len(b))
 
 
 def _pair(predicted: ArrayLike, true: ArrayLike) -> tuple[Ints, Ints]:
-    found, expected = _as_labels(predicted), _as_labels(true)
-    if found.shape != expected.shape:
-        raise InputError(f"{len(found)} labels are compared with {len(expected)}; give as many")
-    return found, expected
+    labels, expected = _as_labels(predicted), _as_labels(true)
+    if labels.shape != expected.shape:
+        raise InputError(f"{len(labels)} labels are compared with {len(expected)}; give as many")
+    return labels, expected
 
 
 def _as_labels(labels: ArrayLike) -> Ints:

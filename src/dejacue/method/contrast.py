@@ -34,5 +34,5 @@ class Contrast(StateReadout):
             rows = [constrained.window_of_words(view.engine, row, parts) for row in known.evidence]
         else:
             rows = constrained.windows(view.engine, known.f, facts, cuts, known.evidence)
-        found = [(state, *row) for state, row in enumerate(rows) if row is not None]
-        return occurrences(view.history, found, facts)
+        windows = [(state, *row) for state, row in enumerate(rows) if row is not None]
+        return occurrences(view.history, windows, facts)

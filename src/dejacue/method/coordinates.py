@@ -233,10 +233,11 @@ def _without_words(
         named = {example.state for example in vocabulary.facts}
         for state in vocabulary.states:
             if state not in named:
-                why = "it is the only state" if alone else "not every state has words"
+                why, words = "not every state has words", "words for every state"
+                if alone:
+                    why, words = "it is the only state", "describe what it looks like otherwise"
                 problem = f'no frame of the history shows "{state}", and {why}'
-                other = "describe what it looks like otherwise, too"
-                remedy = f"add an example of it, or {other if alone else 'words for every state'}"
+                remedy = f"add an example of it, or {words}"
                 raise InputError(problem, field="examples", value=state, remedy=remedy)
     nothing = np.zeros(len(queries), bool)
     firsts = np.searchsorted(vocabulary.labels, np.arange(len(vocabulary.states)))

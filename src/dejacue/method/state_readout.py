@@ -254,15 +254,15 @@ Occurrence = tuple[int, int, int, float]  # number of the state, first and last 
 
 
 def occurrences(
-    history: History, found: Sequence[Occurrence], facts: KnownFrames | None = None
+    history: History, rows: Sequence[Occurrence], facts: KnownFrames | None = None
 ) -> Answers:
     """Return occurrences of one history as columns."""
-    state, start, end = np.array([row[:3] for row in found], np.int64).reshape(-1, 3).T
-    score = np.array([row[3] for row in found])
+    state, start, end = np.array([row[:3] for row in rows], np.int64).reshape(-1, 3).T
+    score = np.array([row[3] for row in rows])
     answers = Answers.at(history.frames, start, end, score)
-    answers.subject, answers.state = np.zeros(len(found), np.int64), state
+    answers.subject, answers.state = np.zeros(len(rows), np.int64), state
     if facts is not None:
-        answers.confirmed = np.array([facts.shows(s, (a, b)) for s, a, b, _ in found], np.int64)
+        answers.confirmed = np.array([facts.shows(s, (a, b)) for s, a, b, _ in rows], np.int64)
     return answers
 
 

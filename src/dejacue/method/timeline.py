@@ -98,12 +98,12 @@ class Reading(StateReadout):
         parts = []
         for h, history in enumerate(batch.histories):
             parts_of_path = stretches(evidence.paths[h], tables.entry("runs", h))
-            found = trimmed(batch.engine, evidence.responses[h], parts_of_path)
-            parts.append(occurrences(history, found))
+            windows = trimmed(batch.engine, evidence.responses[h], parts_of_path)
+            parts.append(occurrences(history, windows))
         return Answers.joined(parts)
 
     def find_known(self, view: View, known: Known) -> Answers:
-        return occurrences(view.history, self._read_known(view, known).found, known.facts)
+        return occurrences(view.history, self._read_known(view, known).windows, known.facts)
 
     def labels(self, view: View) -> Ints:
         """Return (N,) the number of the state of each frame, −1 for none of them."""
@@ -134,7 +134,7 @@ class Reading(StateReadout):
         assert answers.state is not None
         names, notes = list(view.vocabulary.states), list[Note]()
         if left_out := [name for k, name in enumerate(names) if k not in answers.state]:
-            notes.append(Note(f"not found: {quoted(left_out)}", "information"))
+            notes.append(Note(f"not found: {quoted(left_out)} (no frame is in it)", "information"))
         if self.known(view) is None and not view.vocabulary.exhaustive:
             notes.append(WORDS_HAVE_NO_NONE)
         return tuple(notes)
@@ -167,21 +167,21 @@ class Reading(StateReadout):
             for state in range(none):
                 now = path == state
                 inside[state] = now if now.any() else inside[state]
-        cuts, found = self._cuts(view, known.facts), list[Occurrence]()
+        cuts, windows = self._cuts(view, known.facts), list[Occurrence]()
         for state, first, end in stretches(path, cuts):
             if state == none:
                 continue
             score = float(rows[state, first:end].sum())
-            own = [w for w in around[state] if first <= w[0] and w[1] < end]
-            start, last = (own[0][0], own[-1][1]) if own else (first, end - 1)
-            found.append((state, start, last, score))
-        found += self._by_words(view, known, path, cuts)
-        return Read(path, sorted(found, key=lambda row: row[1]), gains)
+            inner = [w for w in around[state] if first <= w[0] and w[1] < end]
+            start, last = (inner[0][0], inner[-1][1]) if inner else (first, end - 1)
+            windows.append((state, start, last, score))
+        windows += self._by_words(view, known, path, cuts)
+        return Read(path, sorted(windows, key=lambda row: row[1]), gains)
 
     def _by_words(self, view: View, known: Known, path: Ints, cuts: Ints) -> list[Occurrence]:
         """Return, of each state that is described but not shown, and that the path leaves out, the
         best window of its words where the path has none of the states; the path then has it."""
-        found: list[Occurrence] = []
+        windows: list[Occurrence] = []
         for state, named in enumerate(known.facts.named_states):
             if named or known.evidence is None or (path == state).any():
                 continue
@@ -189,9 +189,9 @@ class Reading(StateReadout):
             parts = [(a, b) for label, a, b in stretches(free.astype(np.int64), cuts) if label]
             window = constrained.window_of_words(view.engine, known.evidence[state], parts)
             if window is not None and window[2] > 0:
-                found.append((state, *window))
+                windows.append((state, *window))
                 path[window[0] : window[1] + 1] = state
-        return found
+        return windows
 
     def _likeness(self, view: View, known: Known) -> list[Floats | None]:
         """Return how much each frame looks like the named frames of a state and, last, of none,
@@ -251,7 +251,7 @@ class Read(NamedTuple):
     """What a reading beside known frames gives: labels, S for none, occurrences in time, gains."""
 
     path: Ints  # (N,)
-    found: list[Occurrence]
+    windows: list[Occurrence]
     rows: Floats  # (S, N)
 
 
@@ -297,8 +297,8 @@ def windows_around(f: Floats, facts: KnownFrames, cuts: Ints) -> list[list[Score
 def with_windows(facts: KnownFrames, windows: list[list[ScoredWindow]]) -> KnownFrames:
     """Return the facts with all frames of these windows as named ones."""
     labels = facts.labels.copy()
-    for state, own in enumerate(windows):
-        for first, last, _ in own:
+    for state, of_state in enumerate(windows):
+        for first, last, _ in of_state:
             span = labels[first : last + 1]
             span[span < 0] = state
     return KnownFrames(labels, facts.looked, facts.marks, facts.states, facts.exhaustive)
@@ -316,7 +316,7 @@ def gains_of(
     for state in range(len(f)):
         if (row := known.get(state)) is None:
             continue
-        siblings = {label: row - other for label, other in known.items() if label != state}
+        siblings = {label: row - rival for label, rival in known.items() if label != state}
         rivals = [(lead, lead[inside[label]].mean()) for label, lead in siblings.items()]
         if not exhaustive or not siblings:
             elsewhere = [row[inside[label]].mean() for label in siblings]

@@ -251,8 +251,8 @@ class Finding:
         windows: dict[str, list[Window]] = {}
         for state, named in self.named.items():
             if state is not None:
-                found = [interval.window for interval in self.timeline[state]]
-                holding = {w for w in found if any(w & span for span in named)}
+                answers = [interval.window for interval in self.timeline[state]]
+                holding = {w for w in answers if any(w & span for span in named)}
                 alone = {span for span in named if not any(span & w == span for w in holding)}
                 windows[state] = sorted(holding | alone)
         return windows

@@ -185,7 +185,7 @@ class Vocabulary(Derived):
 
     @property
     def wordless(self) -> bool:
-        """Return whether only examples tell states: words are not used, or the encoder knows none."""
+        """Return whether only examples tell states: words are unused, or the encoder has none."""
         return not self.spoken or (self.features is None and self.encoder is not None)
 
     @cached_property
