@@ -49,10 +49,8 @@ def long_scene(count: int, rows: int, spike: int, most: int | None = None) -> di
 def test_labels_of_windows_are_whole_where_there_is_little_room(stage) -> None:
     history = History(np.ones((900, 2)), times_s=20.0 * np.arange(900))
     intervals = [
-        Interval("open", start, start + 249, 1.0, 20.0 * start, 20.0 * start + 5000, rank, kind)
-        for rank, (start, kind) in enumerate(
-            ((0, "answer"), (300, "occurrence"), (600, "occurrence")), 1
-        )
+        Interval("open", start, start + 249, 1.0, 20.0 * start, 20.0 * start + 5000)
+        for start in (0, 300, 600)
     ]
     timeline = Timeline.of(intervals, {"open": ["open"], "shut": ["shut"]})
     chart = stage(scene(history, timeline), {"clock": "seconds"})
@@ -83,14 +81,9 @@ def test_everything_of_a_scene_is_drawn_where_it_lies(stage, rich) -> None:
     assert colour(chart, 45, 0, 55) != ink
     gap = {colour(chart, frame, 2, down) for frame in (105, 110, 115) for down in range(20, 60, 3)}
     assert panel not in gap
-    alternative = [colour(chart, 240 + n / 5, 0, 6) for n in range(30)]
-    assert panel in alternative  # hatched, not filled
-    assert BLUE not in alternative
-    assert len(set(alternative)) > 2
     texts = chart.page.locator(".tl-keys li").all_inner_texts()
     assert texts == [
-        "window",
-        "alternative, by rank",
+        "occurrence",
         "reference",
         "named by a person",
         "named: none of these",
@@ -106,6 +99,28 @@ def test_everything_of_a_scene_is_drawn_where_it_lies(stage, rich) -> None:
     ]
     windows = chart.page.locator(".tl-label .tl-windows").all_inner_texts()
     assert windows == ["20 – 60", "130 – 190", "not found"]
+
+
+@pytest.mark.long
+def test_the_less_an_occurrence_is_to_be_trusted_the_paler_it_is(stage) -> None:
+    spans = {10: {"confidence": 0.6}, 40: {"confidence": 0.4}, 70: {"confidence": 0.1}}
+    spans[90] = {"confidence": 0.1, "confirmed": True}
+    intervals = [Interval("on", start, start + 9, **trust) for start, trust in spans.items()]
+    timeline = Timeline.of(intervals, {"on": ["on"], "off": ["off"]})
+    chart = stage(scene(History(np.ones((100, 2))), timeline), {})
+    panel, *bars = (colour(chart, frame, 0, 2) for frame in (3, 12, 42, 72, 92))
+    assert bars[0] == bars[3] == BLUE  # sure, or confirmed by a person
+    reds = [red for red, _, _ in (*bars[:3], panel)]  # the panel is light
+    assert reds == sorted(set(reds))
+    legend = chart.page.locator(".tl-keys li").all_inner_texts()
+    assert legend == ["occurrence", "unsure", "a guess"]
+    labels = chart.page.locator(".tl-windows button").evaluate_all(
+        "(buttons) => buttons.map((button) => button.ariaLabel)"
+    )
+    assert labels == [
+        "on: frames 10 to 19, more likely right",
+        "on: frames 40 to 49, unsure",
+    ]
 
 
 @pytest.mark.long

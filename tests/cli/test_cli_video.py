@@ -17,14 +17,13 @@ from rich.console import Console
 from rich.table import Table
 
 from dejacue.cli import tables
-from dejacue.files import read_history, write_history, write_vocabulary
+from dejacue.files import read_history
 from dejacue.report.thumbnails import thumbnail
 from dejacue.sources.encoders import Encoder, siglip
 from dejacue.sources.encoders.mini import Mini
 from dejacue.sources.encoders.weights import Weights
 from dejacue.sources.masks import Masks
 from dejacue.sources.video import Video
-from dejacue_paper import generate
 from dejacue_paper.data.rendered import render, write_scene
 
 
@@ -458,13 +457,3 @@ def test_info_says_which_encoders_are_ready(dejacue, tmp_path, monkeypatch):
         except importlib.metadata.PackageNotFoundError:
             expected = "not installed"
         assert facts[name].strip() == expected
-
-
-def test_a_state_that_comes_back_is_hinted_at(dejacue, tmp_path):
-    once, often = generate(3, gaps=[(100, 7)]), generate(3, recurrences=4, frames=400)
-    for generated, hinted in ((once, False), (often, True)):
-        history = write_history(tmp_path / "h.npz", generated.history)
-        words = write_vocabulary(tmp_path / "v.npz", generated.vocabulary)
-        ran = dejacue("find", history, "-v", words)
-        assert ran.code == 0
-        assert ("may occur more than once; the joint readout lists" in ran.out) is hinted

@@ -91,7 +91,7 @@ def test_the_legend_cannot_be_taken_for_a_state() -> None:
 
 def test_titles_name_the_windows_that_are_shaded_and_no_others() -> None:
     scene = generate(3, recurrences=6, frames=600)
-    timeline = analyse(scene.history, scene.vocabulary, readout="joint")
+    timeline = analyse(scene.history, scene.vocabulary)
     count = len(timeline["empty"])
     assert count > 3
     figure = evidence_figure(scene.history, timeline)

@@ -52,26 +52,27 @@ class State(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class SceneSpan(msgspec.Struct, forbid_unknown_fields=True):
-    """An interval of a row. times: [start_s, end_s), source: frames of the file, where they are
-    known."""
+    """An occurrence. confidence, trust: None where they are not told; times: [start_s, end_s),
+    source: frames of the file, where they are known."""
 
     start: int
     end: int
     score: float | None
-    rank: int
+    confidence: float | None
+    trust: str | None
+    confirmed: bool
     times: tuple[float, float] | None = None
     source: Run | None = None
 
 
 class SceneRow(msgspec.Struct, forbid_unknown_fields=True):
-    """One answer. description: None where it stands for all descriptions of its state; windows:
-    what is claimed, empty where the state was not found; evidence: a value for each observed frame,
+    """A state. description: None where it stands for all descriptions of its state; windows: its
+    occurrences in time, empty where it was not found; evidence: a value for each observed frame,
     or thinned; None: without a curve."""
 
     state: str
     description: str | None
     windows: list[SceneSpan]
-    alternatives: list[SceneSpan]
     evidence: Curve | None
 
 
@@ -146,13 +147,13 @@ def checked(document: dict) -> dict:
 STATES = {"empty": ["empty cup"], "filled": ["full cup"]}
 
 
-def by_hand(kind="alternative", settings=None, **columns) -> tuple[History, Timeline]:
+def by_hand(settings=None, **columns) -> tuple[History, Timeline]:
     frames = np.array([0, 1, 2, 3, 6, 7, 8, 9, 10, 11])
     history = History(np.ones((10, 4)), frames, "cup", "mini", **columns)
     responses = np.array([[1, 2, 1, 0, -1, -1, -1, 0, 0, -1], [-1, 0, 0, 0, 1, 2, 3, 2, 1, 0.0]])
     intervals = [
         Interval("empty", 0, 2, float("inf"), 0.5, float("nan"), source_start=2, source_end=12),
-        Interval("empty", 9, 10, 0.25, 4.5, 5.5, 2, kind),
+        Interval("empty", 9, 10, 0.25, 4.5, 5.5, 0.4),
     ]
     return history, Timeline.of(
         intervals,
@@ -176,7 +177,7 @@ def test_a_finding_becomes_a_scene_with_the_fields_that_are_promised() -> None:
     finding = Finding(
         generated.history,
         generated.vocabulary,
-        analyse(generated.history, generated.vocabulary, top=1),
+        analyse(generated.history, generated.vocabulary),
         thumbnails={9: JPEG, 3: JPEG},
         doubts=((Window(20, 30), "is it hidden?"), (Window(900, 950), "far away")),
         warnings=("mind the gap",),
@@ -192,11 +193,11 @@ def test_a_finding_becomes_a_scene_with_the_fields_that_are_promised() -> None:
         ("b", None),
         ("c", None),
     ]
-    for row, interval in zip(drawn["rows"], finding.timeline.answers, strict=True):
-        window = row["windows"][0]
-        assert (window["start"], window["end"]) == tuple(interval.window)
-        assert window["score"] == interval.score
-        assert window["rank"] == 1
+    for row in drawn["rows"]:
+        for window, interval in zip(row["windows"], finding[row["state"]], strict=True):
+            assert (window["start"], window["end"]) == tuple(interval.window)
+            assert (window["score"], window["trust"]) == (interval.score, interval.trust)
+    assert {window["trust"] for window in drawn["rows"][0]["windows"]} == {"confirmed"}
     curve = unpacked(drawn["rows"][1]["evidence"])
     assert curve.astype(np.float32).tolist() == pytest.approx(
         finding.timeline.evidence.responses[2].tolist()
@@ -219,7 +220,7 @@ def test_a_finding_becomes_a_scene_with_the_fields_that_are_promised() -> None:
     assert [picture["frame"] for picture in drawn["thumbnails"]] == [3, 9]
     assert drawn["thumbnails"][0]["url"].startswith("data:image/jpeg;base64,")
     assert drawn["notes"][0] == {"severity": "information", "text": "mind the gap"}
-    assert drawn["settings"]["readout"]["name"] == "contrast"
+    assert drawn["settings"]["readout"]["name"] == "timeline"
 
 
 def test_pictures_become_text_only_where_no_addresses_are_given() -> None:
@@ -252,24 +253,24 @@ def test_what_was_not_chosen_is_null() -> None:
     assert drawn["notes"] == [{"severity": "information", "text": "a"}]
 
 
-def test_alternatives_are_apart_and_occurrences_are_claimed() -> None:
+def test_a_row_has_the_occurrences_of_its_state_in_time() -> None:
     empty, filled = scene(*by_hand())["rows"]
-    (best,), (other,) = empty["windows"], empty["alternatives"]
-    assert best == {
+    first, second = empty["windows"]
+    assert first == {
         "start": 0,
         "end": 2,
         "score": None,  # JSON has no infinity
-        "rank": 1,
+        "confidence": None,
+        "trust": None,
+        "confirmed": False,
         "times": None,  # nor NaN
         "source": (2, 12),
     }
-    assert (other["start"], other["end"], other["rank"]) == (9, 10, 2)
-    assert (other["times"], other["source"]) == ((4.5, 5.5), None)
-    assert filled["windows"] == filled["alternatives"] == []  # it was not found
+    assert (second["start"], second["end"]) == (9, 10)
+    assert (second["confidence"], second["trust"]) == (0.4, "unsure")
+    assert (second["times"], second["source"]) == ((4.5, 5.5), None)
+    assert filled["windows"] == []  # it was not found
     assert filled["evidence"] is not None
-    empty, _ = scene(*by_hand("occurrence"))["rows"]
-    assert [window["rank"] for window in empty["windows"]] == [1, 2]
-    assert empty["alternatives"] == []
 
 
 def test_seconds_end_where_the_last_frame_ends() -> None:

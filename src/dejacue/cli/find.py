@@ -9,6 +9,7 @@ import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -48,6 +49,13 @@ MAX_HEAD_BYTES = 1000  # of a report, in which the mark is
 NO_ANSWER = 3  # exit code: the answer would be meaningless
 
 
+class FoundFormat(StrEnum):
+    table = "table"
+    json = "json"
+    csv = "csv"
+    labels = "labels"
+
+
 def _readout_settings(name: str) -> list[str]:
     from dejacue.cli.readouts import setting_names
     from dejacue.method.plan import as_readout
@@ -85,6 +93,14 @@ def find(
     change: Annotated[
         o.Texts, o.states_option("Frame (300) or time (4.5s) at which a state ends.")
     ] = None,
+    exhaustive: Annotated[
+        bool,
+        o.states_option(
+            "Every frame shows one of the states; otherwise frames may show none of them, where "
+            "examples tell the states.",
+            "--exhaustive",
+        ),
+    ] = False,
     like: o.Like = None,
     questions: Annotated[
         int | None,
@@ -134,8 +150,8 @@ def find(
         o.Texts,
         o.setting(
             o.SETTINGS,
-            "A setting of the readout (contrast: smoothing, pooling, bridge; joint: also order, "
-            "irreversible, stay; scan: durations, norm, runs), or "
+            "A setting of the readout (timeline: smoothing, bridge, order, irreversible, stay, "
+            "switch; contrast: smoothing, pooling, bridge; scan: durations, norm, runs), or "
             f"{', '.join(o.SETTINGS)} (docs/commands.md).",
             _readout_settings,
         ),
@@ -144,7 +160,15 @@ def find(
         Path | None,
         o.results_option("True windows (.json, .csv, .eaf, …) to show beside the results."),
     ] = None,
-    format: o.OutputFormat = None,
+    format: Annotated[
+        FoundFormat | None,
+        o.results_option(
+            "Output format (default: by the suffix of --output, else table); labels: the state of "
+            "every frame, as CSV.",
+            "--format",
+            "-f",
+        ),
+    ] = None,
     output: Annotated[
         Path | None,
         o.output(
@@ -210,7 +234,7 @@ def find(
         kernel=values.get("kernel", "auto"),
     )
     marks = None if mark is None else _marks(mark)
-    examples = _more_examples(example, change, like)
+    examples = _more_examples(example, change, like, exhaustive)
     marking = strip or marks is not None
     search = Search(source, vocabulary, job, reading, examples, marking=marking)
     outputs = Outputs(
@@ -220,9 +244,9 @@ def find(
 
 
 def _more_examples(
-    examples: o.Texts, changes: o.Texts, like: list[Path] | None
+    examples: o.Texts, changes: o.Texts, like: list[Path] | None, exhaustive: bool
 ) -> MoreExamples | None:
-    """Return the examples, changes and teachers that are given beside the words."""
+    """Return what is said of the states beside the words."""
     from dejacue.pipeline._readout import MoreExamples
     from dejacue.pipeline.finding import read_teachers
 
@@ -232,9 +256,10 @@ def _more_examples(
         if not text.strip():
             raise InputError(f'--example "{state}=": give {form}', field="example", value=state)
         by_state.setdefault(state, []).append(text)
-    if not by_state and not changes and not like:
+    if not by_state and not changes and not like and not exhaustive:
         return None
-    return MoreExamples(by_state or None, tuple(changes or ()), read_teachers(like or []))
+    teachers = read_teachers(like or [])
+    return MoreExamples(by_state or None, tuple(changes or ()), teachers, exhaustive)
 
 
 def demo(output: Annotated[Path, o.output("Folder for the results.")] = Path("out/demo")) -> None:
@@ -273,7 +298,7 @@ def find_and_show(search: Search, outputs: Outputs) -> None:
     """Find, then write the files, the clips and the report, and show the table."""
     from dejacue.pipeline._find import check_same_video
     from dejacue.pipeline.finding import export_findings
-    from dejacue.report.exports import all_notes, as_csv, as_json
+    from dejacue.report.exports import all_notes, as_csv, as_json, labels_csv
     from dejacue.sources.files import file_name
 
     source = Path(str(search.source))
@@ -332,15 +357,17 @@ def find_and_show(search: Search, outputs: Outputs) -> None:
         export_findings(findings, export, file)
         say_written(file)
     else:
+        histories = [finding.history for finding in findings]
+        labels = outputs.format == FoundFormat.labels
         show(
-            outputs.format,
+            "csv" if labels else outputs.format,
             file,
             lambda: tables,
             lambda: as_json(*timelines),
-            lambda: as_csv(*timelines),
+            lambda: labels_csv(timelines, histories) if labels else as_csv(*timelines),
             "\n".join(map(as_note, sentences)),
         )
-    if file is not None or outputs.format in ("json", "csv"):  # else they stand below the table
+    if file is not None or outputs.format not in (None, "table"):  # else they stand below the table
         notes(*sentences)
     if outputs.questions is not None:
         _show_questions([f for f in findings if f.meaningless is None], outputs.questions)
@@ -497,7 +524,7 @@ def _check(file: Path | None, folder: Path | None, outputs: Outputs, search: Sea
         raise InputError(problem, field="questions", value=outputs.questions)
     readout = as_readout(search.readout_options.get("readout", DEFAULT_READOUT))
     if outputs.questions is not None and not readout.takes_examples:
-        problem = "--questions works only with the readouts contrast and joint"
+        problem = "--questions works only with the readouts timeline and contrast"
         raise InputError(f"{problem}, which use the answers", field="readout")
     if search.saved is None and not (search.vocabulary or search.examples or search.marking):
         remedy = "give a vocabulary (-v), two --example or --like, or see a --strip to mark"
@@ -505,7 +532,7 @@ def _check(file: Path | None, folder: Path | None, outputs: Outputs, search: Sea
     if outputs.marks is not None and search.unnamed:
         marked_states(outputs.marks)
     if search.marking and not readout.takes_examples:
-        problem = "a strip works only with the readouts contrast and joint"
+        problem = "a strip works only with the readouts timeline and contrast"
         raise InputError(f"{problem}, which use the marks", field="readout")
     inputs = [search.source, search.vocabulary, search.job.masks, outputs.references]
     for place in filter(None, (file, outputs.plot)):

@@ -353,7 +353,7 @@ def query(
         ),
     ] = None,
     like: o.Like = None,
-    readout: o.ReadoutName = "contrast",
+    readout: o.ReadoutName = "timeline",
     top: Annotated[int, o.option("Number of histories to list; 0: all.")] = 10,
     where: Where = None,
     jsonl: Annotated[

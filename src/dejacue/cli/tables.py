@@ -201,32 +201,34 @@ def _markdown(table: Table) -> str:
 def timeline_table(
     timeline: Timeline, references: Mapping[str, Sequence[Window]] | None = None
 ) -> Table:
-    """Return a row per occurrence in time, then the states without any; with references, the true
-    windows and the overlap.
+    """Return a row per occurrence in time, then what was not found.
+
+    references   then also the true window that each overlaps most, and by how much
 
     References count the frames of the file, and so does the overlap.
     """
-    timed = any(interval.times_s for interval in timeline)
-    sampled = any(interval.source_start is not None for interval in timeline)
-    columns = ["state", *[">seconds"] * timed, ">frames", *[">source\nframes"] * sampled, "trust"]
-    columns += [] if references is None else [">truth", ">tIoU"]
-    table = make_table(timeline.history_id, columns)
-    for interval in timeline:
-        name = escape(interval.state)
-        if interval.description is not None:
-            name += f"\n· {escape(interval.description)}"
-        cells = [name, *[seconds(interval.times_s)] * timed, span(interval.window)]
-        cells += [*[span(interval.source)] * sampled, interval.trust or ""]
-        if references is not None:
-            true = references.get(interval.state, ())
-            cells.append(", ".join(map(span, true)))
-            best = max((interval.source.iou(window) for window in true), default=None)
-            cells.append("–" if best is None else f"{best:.2f}")
-        table.add_row(*cells)
-    for state in timeline.states:
-        if not timeline[state]:
-            blank = [""] * (timed + sampled)
-            table.add_row(escape(state), *blank[:timed], timeline.without_interval, style="dim")
+    from dejacue.report._timeline import compared
+
+    shown = {
+        "state": True,
+        "description": any(interval.description is not None for interval in timeline),
+        ">seconds": any(interval.times_s for interval in timeline),
+        ">frames": True,
+        ">source\nframes": any(interval.source_start is not None for interval in timeline),
+        "trust": any(interval.trust for interval in timeline),
+        ">truth": references is not None,
+        ">tIoU": references is not None,
+    }
+    table = make_table(timeline.history_id, [name for name, is_shown in shown.items() if is_shown])
+    for state, interval, true, overlap in compared(timeline, references or {}):
+        cells = [escape(state), "", "", timeline.without_interval, "", ""]
+        if interval is not None:
+            times, words = seconds(interval.times_s), escape(interval.description or "")
+            cells = [escape(state), words, times, span(interval.window), span(interval.source)]
+            cells.append(interval.trust or "")
+        cells += ["" if true is None else span(true), "–" if overlap is None else f"{overlap:.2f}"]
+        row = [cell for cell, is_shown in zip(cells, shown.values(), strict=True) if is_shown]
+        table.add_row(*row, style="dim" if interval is None else None)
     return table
 
 

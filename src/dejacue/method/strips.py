@@ -208,6 +208,7 @@ def marked(
     marks: Mapping[str | None, Any],
     *,
     new_states: Collection[str] = (),
+    exhaustive: bool = False,
 ) -> Vocabulary:
     """Return the vocabulary with what a person marked on a strip of this history.
 
@@ -219,6 +220,7 @@ def marked(
             At a border, if only its state is marked, they show what comes after it; where a
             state is looked for that was not marked before, they stay unknown.
     new_states   that the vocabulary gets, without words, where they are marked
+    exhaustive   of a vocabulary that marks make: whether every frame shows one of the states
 
     Where marks contradict earlier ones, the later ones hold.
     """
@@ -234,7 +236,7 @@ def marked(
     }
     states = {**known_states, **dict.fromkeys(new, ())}
     if vocabulary is None:
-        vocabulary = Vocabulary(states, examples=[*new.values()])
+        vocabulary = Vocabulary(states, examples=[*new.values()], exhaustive=exhaustive)
     elif new:
         examples = (*vocabulary.examples, *new.values())
         vocabulary = replace(vocabulary, states=states, examples=examples)

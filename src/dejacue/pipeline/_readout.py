@@ -34,14 +34,21 @@ VocabularySource = Vocabulary | Mapping[str, Any] | Sequence[str] | StrPath
 
 @dataclass(frozen=True, eq=False)
 class MoreExamples:
-    """Examples and changes that are given beside a vocabulary, in frames of the file; and teachers,
-    other findings that show its states."""
+    """Examples and changes that are given beside a vocabulary, in frames of the file; teachers,
+    other findings that show its states; and whether every frame shows one of them."""
 
     examples: Examples | None = None
     changes: Sequence[int | str] = ()
     like: Sequence[Confirmed] = ()
+    exhaustive: bool = False
+
+    @property
+    def shows_states(self) -> bool:
+        return bool(self.examples or self.changes or self.like)
 
     def added_to(self, vocabulary: Vocabulary) -> Vocabulary:
+        if self.exhaustive:
+            vocabulary = replace(vocabulary, exhaustive=True)
         if not self.examples and not self.changes:
             return vocabulary
         bare = Vocabulary(vocabulary.states, examples=vocabulary.examples)
@@ -65,6 +72,7 @@ class MoreExamples:
             dict.fromkeys(states, ()),
             examples=examples_of(examples),
             changes=examples_of({None: tuple(self.changes)}),
+            exhaustive=self.exhaustive,
         )
         return by_file(vocabulary)
 

@@ -351,6 +351,8 @@ class Timeline(Tabular):
         """
         if self.evidence is None:
             raise InputError("this timeline has no labels; read it with find() or analyse()")
+        if self.meaningless is not None:
+            return [None] * len(self.evidence.frames)
         if self.evidence.labels is None:
             return [self.at(frame=frame) for frame in self.evidence.frames.tolist()]
         names = [*self.states, None]

@@ -1,8 +1,8 @@
-"""What all drawings of a timeline share: its rows, and where frames lie in time."""
+"""What all drawings and tables of a timeline share: rows, and where frames lie in time."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
@@ -75,6 +75,39 @@ def curves(history: History, timeline: Timeline) -> list[TimelineRow]:
         whole = row.whole and len(by_response) == 1
         with_evidence += [part._replace(whole=whole) for part in by_response.values()]
     return with_evidence
+
+
+class ComparedRow(NamedTuple):
+    """A row of a table: an occurrence, and the true window that it overlaps most.
+
+    interval   None: nothing was found of the state, or nothing that overlaps the true window
+    true       in frames of the file; None: the occurrence overlaps none
+    overlap    tIoU; None where no true window of the state is known
+    """
+
+    state: str
+    interval: Interval | None
+    true: Window | None
+    overlap: float | None
+
+
+def compared(timeline: Timeline, references: Mapping[str, Sequence[Window]]) -> list[ComparedRow]:
+    """Return a row for each occurrence in time, then for what was not found: true windows that no
+    occurrence overlaps, and states without any."""
+    rows = []
+    for interval in timeline:
+        overlaps = [
+            (interval.source.iou(true), true) for true in references.get(interval.state, ())
+        ]
+        overlap, true = max(overlaps, default=(None, None))
+        rows.append(ComparedRow(interval.state, interval, true if overlap else None, overlap))
+    for state in timeline.states:
+        found = [interval.source for interval in timeline[state]]
+        missed = [w for w in references.get(state, ()) if not any(w & window for window in found)]
+        rows += [ComparedRow(state, None, window, 0.0) for window in missed]
+        if not found and not missed:
+            rows.append(ComparedRow(state, None, None, None))
+    return rows
 
 
 @dataclass(frozen=True)

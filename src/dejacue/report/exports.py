@@ -1,8 +1,8 @@
 """Timelines as JSON, CSV, Parquet, Arrow and in the formats of other tools, ready to be written.
 
-Only JSON can say that a state was not found; the others leave it out. All but SubRip, ActivityNet
-and QVHighlights, which have no place for text, carry the notes. QVHighlights, ActivityNet, JSON and
-tables hold all intervals, the others those that are claimed.
+Every occurrence of every state is in all of them. Only JSON can say that a state was not found; the
+others leave it out. All but SubRip, ActivityNet, QVHighlights and labels, which have no place for
+text, carry the notes.
 
 Frames are inclusive, seconds run from the start of the first frame to the end of the last one.
 """
@@ -32,6 +32,7 @@ from dejacue.sources.formats.tables import table_bytes
 
 Timelines = Timeline | Iterable[Timeline]
 Histories = History | Iterable[History]
+LABEL_COLUMNS = ("frame", "time", "state")
 Videos = Mapping[str, str]  # history → its video; the id of a history that is not in it
 
 
@@ -83,18 +84,16 @@ def to_qvhighlights(
 ) -> str:
     """Return JSON lines as Moment-DETR's ``standalone_eval`` reads them, one per description.
 
-    pred_relevant_windows are [start_s, end_s, score], best first; qid counts from 1. There are no
-    pred_saliency_scores, which are optional there.
+    pred_relevant_windows are [start_s, end_s, score], best first, since R@1 takes the first; qid
+    counts from 1. There are no pred_saliency_scores, which are optional there.
     """
     lines: list[str] = []
     for timeline, history in _with_histories(timelines, histories):
         for state, texts in timeline.states.items():
             for text in texts or (state,):
-                windows = [
-                    [*_seconds(timeline, history, interval), interval.score]
-                    for interval in timeline[state]
-                    if interval.description in (None, text)
-                ]
+                found = [i for i in timeline[state] if i.description in (None, text)]
+                found.sort(key=lambda interval: (not interval.confirmed, -interval.score))
+                windows = [[*_seconds(timeline, history, i), i.score] for i in found]
                 row = {
                     "qid": len(lines) + 1,
                     "query": text,
@@ -137,8 +136,7 @@ def marks_of(
     videos: Videos | None = None,
     timed: bool = True,
 ) -> Marks:
-    """Return every interval once, with the descriptions that share its frames and the best of
-    their scores.
+    """Return every interval once, with the descriptions that share its frames.
 
     Several timelines are several objects. Frames are those of the file where they are known, else
     positions in the sequence; ``timed`` asks for seconds.
@@ -166,7 +164,7 @@ def marks_of(
                     _seconds(timeline, history, same[0]) if timed else None,
                     name,
                     video,
-                    max(interval.score for interval in same),
+                    same[0].confidence,
                     tuple(texts or timeline.states[state]),
                 )
             )
@@ -177,6 +175,27 @@ def marks_of(
         {video: [note.line for note in all_notes(some)] for video, some in of_video.items()},
         rates,
     )
+
+
+def labels_csv(timelines: Timelines, histories: Histories = (), **_: object) -> str:
+    """Return a row for each observed frame: frame, time (its start in seconds) and state.
+
+    The state is empty where none holds, the time where it is not known. Frames are those of the
+    history. Several histories have one more column before these: history.
+    """
+    pairs = _with_histories(timelines, histories)
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    several = len(pairs) > 1
+    writer.writerow(["history", *LABEL_COLUMNS] if several else LABEL_COLUMNS)
+    for timeline, history in pairs:
+        labels, evidence = timeline.labels, timeline.evidence
+        assert evidence is not None  # there are no labels without
+        times = None if history is None else history.times_s
+        known = [None] * len(labels) if times is None else times.tolist()
+        for row in zip(evidence.frames.tolist(), known, labels, strict=True):
+            writer.writerow([timeline.history_id, *row] if several else row)
+    return stream.getvalue()
 
 
 def to_fiftyone(
@@ -243,6 +262,7 @@ _PYARROW = ("pyarrow", "pip install pyarrow")
 EXPORTS: dict[str, Export] = {
     "json": _plain(".json", lambda timelines: as_json(*_several(timelines))),
     "csv": _plain(".csv", lambda timelines: as_csv(*_several(timelines))),
+    "labels": Export(".labels.csv", labels_csv, timed=False, on_request=True),
     "vtt": _export("vtt"),
     "srt": _export("srt", on_request=True),
     "parquet": _plain(".parquet", partial(as_table, ".parquet"), needs=_PYARROW),

@@ -35,7 +35,7 @@ from dejacue.records._html import (
 )
 from dejacue.records.history import MEANINGLESS, PROBLEMS
 from dejacue.records.note import SEVERITIES
-from dejacue.report._timeline import Axis, answers
+from dejacue.report._timeline import Axis, answers, compared
 from dejacue.report.scene import data_url, scene, timeline_module
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ Doubts = Sequence[tuple[Window, str]]  # frames of the file, and what is doubtfu
 Pictures = Sequence[tuple[int, bytes]]  # frame, JPEG or PNG
 
 MAX_DOUBTS = 12  # that are listed
-MAX_LISTED = 20  # runs or references in words
+MAX_LISTED = 20  # runs in words
 MAX_NOTEBOOK_PICTURES = 8
 MANY_FRAMES = 2_000  # more than a screen has pixels for
 MAX_CURVE_VALUES = 120_000  # of all curves together; they can be zoomed
@@ -263,31 +263,32 @@ class _Page:
         return [*texts, f"… and {omitted} more"] if omitted > 0 else texts
 
     def found(self) -> Iterator[Record]:
-        """Yield the rows of the table: each occurrence in time, then the states without any."""
-        for interval in self.timeline:
-            true = self.references.get(interval.state, ())
-            cells: dict[str, str | list[str]] = {
-                "frames": _range(interval.window),
-                "source frames": _range(interval.source),
-                "time": clock_range(interval),
-                "trust": interval.trust or "",
-                "tIoU": f"{max(map(interval.source.iou, true)):.2f}" if true else "–",
+        """Yield the rows of the table: each occurrence in time, then what was not found. The first
+        row of a state has its descriptions."""
+        described: set[str] = set()
+        for state, interval, true, overlap in compared(self.timeline, self.references):
+            cells = {
+                "frames": self.timeline.without_interval,
+                "reference": "" if true is None else _range(true),
+                "tIoU": "–" if overlap is None else f"{overlap:.2f}",
             }
-            texts = self.timeline.states[interval.state] or (interval.state,)
-            described = (interval.description,) if interval.description else texts
-            row = self._row(interval.state, described, cells)
-            yield row | {"frame": self.picture_of(interval), "remarks": [*_remarks(interval)]}
-        for answer in self.answers:
-            if not answer.intervals:
-                cells = {"frames": self.timeline.without_interval, "tIoU": "–"}
-                row = self._row(answer.state, answer.descriptions, cells)
-                yield row | {"frame": None, "remarks": []}
-
-    def _row(self, state: str, texts: Sequence[str], cells: Record) -> Record:
-        true = self.references.get(state, ())
-        cells["reference"] = _shortened([_range(window) for window in true])
-        named = [cells.get(name, "") for name in self.columns]
-        return {"state": self.states[state], "texts": texts, "cells": named}
+            texts = () if state in described else self.timeline.states[state] or (state,)
+            described.add(state)
+            if interval is not None:
+                cells |= {
+                    "frames": _range(interval.window),
+                    "source frames": _range(interval.source),
+                    "time": clock_range(interval),
+                    "trust": interval.trust or "",
+                }
+                texts = (interval.description,) if interval.description else texts
+            yield {
+                "state": self.states[state],
+                "texts": texts,
+                "cells": [cells.get(name, "") for name in self.columns],
+                "frame": None if interval is None else self.picture_of(interval),
+                "remarks": [] if interval is None else [*_remarks(interval)],
+            }
 
     def picture_of(self, interval: Interval) -> int | None:
         """Return the frame with a picture that is nearest to the middle of the interval."""

@@ -482,7 +482,9 @@ def _foreign_bytes(references: Iterable[Reference], format: Format, *, times: An
                     seconds = clock.times_s(window) if clock and format.timed else None
                     if clock is not None:
                         clock.check(window)
-                spans.append(Span(state, window, seconds, object, objects[object], None, texts))
+                spans.append(
+                    Span(state, window, seconds, object, objects[object], descriptions=texts)
+                )
     if not objects:
         raise InputError("there are no references to write", field="references")
     content = format.write(Marks(spans, objects, rates=rates, truth=True))

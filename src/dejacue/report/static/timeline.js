@@ -520,7 +520,10 @@ class Timeline {
 
   kinds() {
     const scene = this.scene, windows = this.rows.flatMap((row) => row.windows), found = [];
-    if (windows.length) found.push(["found", "window"]);
+    if (windows.length) found.push(["found", "occurrence"]);
+    for (const trust of Object.keys(OPACITY).reverse()) {
+      if (windows.some((own) => own.trust === trust)) found.push([trust, trust]);
+    }
     if (scene.references) found.push(["reference", "reference"]);
     if (scene.named.some((one) => one.state !== null)) found.push(["named", "named by a person"]);
     if (scene.named.some((one) => one.state === null)) found.push(["none", `named: ${NONE}`]);
@@ -1169,7 +1172,8 @@ class Timeline {
     const fill = (style) => { pen.fillStyle = style; pen.fillRect(1, 1, 22, 10); };
     const ink = (colour) => { pen.strokeStyle = pen.fillStyle = colour; pen.lineWidth = 2; };
     const keys = {
-      found: () => fill(c), gap: () => fill(this.hatch.gap), doubt: () => fill(this.hatch.doubt),
+      found: () => fill(c), unsure: () => fill(faint(c, OPACITY.unsure)),
+      "a guess": () => fill(faint(c, OPACITY["a guess"])), gap: () => fill(this.hatch.gap), doubt: () => fill(this.hatch.doubt),
       reference: () => { ink(this.ink.ink); pen.fillRect(1, 4, 22, 5); },
       named: () => { ink(this.ink.ink); diamond(pen, 12, 6); },
       none: () => { ink(this.ink.soft); cross(pen, 12, 6); },
@@ -1651,7 +1655,7 @@ class Timeline {
   addHere() {
     const row = this.chosen, windows = this.rows[row]?.windows, frame = this.head;
     if (!windows || windows.some((own) => own.start <= frame && frame <= own.end)) return;
-    windows.push({ start: frame, end: frame, score: null, rank: windows.length + 1, edited: true });
+    windows.push({ start: frame, end: frame, score: null, trust: null, edited: true });
     this.select({ row, index: windows.length - 1 }, true);
     this.change(this.selected, frame, frame, "create", true);
   }
