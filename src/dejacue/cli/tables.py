@@ -209,7 +209,7 @@ def timeline_table(
     """
     from dejacue.report._timeline import compared
 
-    shown = {
+    columns = {
         "state": True,
         "description": any(interval.description is not None for interval in timeline),
         ">seconds": any(interval.times_s for interval in timeline),
@@ -219,7 +219,9 @@ def timeline_table(
         ">truth": references is not None,
         ">tIoU": references is not None,
     }
-    table = make_table(timeline.history_id, [name for name, is_shown in shown.items() if is_shown])
+    table = make_table(
+        timeline.history_id, [name for name, is_shown in columns.items() if is_shown]
+    )
     for state, interval, true, overlap in compared(timeline, references or {}):
         cells = [escape(state), "", "", timeline.without_interval, "", ""]
         if interval is not None:
@@ -227,7 +229,7 @@ def timeline_table(
             cells = [escape(state), words, times, span(interval.window), span(interval.source)]
             cells.append(interval.trust or "")
         cells += ["" if true is None else span(true), "–" if overlap is None else f"{overlap:.2f}"]
-        row = [cell for cell, is_shown in zip(cells, shown.values(), strict=True) if is_shown]
+        row = [cell for cell, is_shown in zip(cells, columns.values(), strict=True) if is_shown]
         table.add_row(*row, style="dim" if interval is None else None)
     return table
 

@@ -96,16 +96,16 @@ def compared(timeline: Timeline, references: Mapping[str, Sequence[Window]]) -> 
     occurrence overlaps, and states without any."""
     rows = []
     for interval in timeline:
-        overlaps = [
-            (interval.source.iou(true), true) for true in references.get(interval.state, ())
-        ]
-        overlap, true = max(overlaps, default=(None, None))
-        rows.append(ComparedRow(interval.state, interval, true if overlap else None, overlap))
+        true = references.get(interval.state, ())
+        nearest = max(true, key=interval.source.iou, default=None)
+        overlap = None if nearest is None else interval.source.iou(nearest)
+        rows.append(ComparedRow(interval.state, interval, nearest if overlap else None, overlap))
     for state in timeline.states:
-        found = [interval.source for interval in timeline[state]]
-        missed = [w for w in references.get(state, ()) if not any(w & window for window in found)]
+        windows = [interval.source for interval in timeline[state]]
+        true = references.get(state, ())
+        missed = [window for window in true if not any(window & w for w in windows)]
         rows += [ComparedRow(state, None, window, 0.0) for window in missed]
-        if not found and not missed:
+        if not windows and not missed:
             rows.append(ComparedRow(state, None, None, None))
     return rows
 

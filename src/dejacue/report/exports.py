@@ -91,9 +91,9 @@ def to_qvhighlights(
     for timeline, history in _with_histories(timelines, histories):
         for state, texts in timeline.states.items():
             for text in texts or (state,):
-                found = [i for i in timeline[state] if i.description in (None, text)]
-                found.sort(key=lambda interval: (not interval.confirmed, -interval.score))
-                windows = [[*_seconds(timeline, history, i), i.score] for i in found]
+                intervals = [i for i in timeline[state] if i.description in (None, text)]
+                intervals.sort(key=lambda interval: (not interval.confirmed, -interval.score))
+                windows = [[*_seconds(timeline, history, i), i.score] for i in intervals]
                 row = {
                     "qid": len(lines) + 1,
                     "query": text,

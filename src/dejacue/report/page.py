@@ -110,7 +110,7 @@ def report_page(
         doubts=page.doubts(doubts),
         objects=None if objects is None else data_url(0, objects),
         columns=page.columns,
-        found=list(page.found()),
+        rows=list(page.table_rows()),
         settings=list(page.settings()),
     )
     return printable(text)  # last, so that it holds for every text in it
@@ -262,7 +262,7 @@ class _Page:
         omitted = len(inside) - MAX_DOUBTS
         return [*texts, f"… and {omitted} more"] if omitted > 0 else texts
 
-    def found(self) -> Iterator[Record]:
+    def table_rows(self) -> Iterator[Record]:
         """Yield the rows of the table: each occurrence in time, then what was not found. The first
         row of a state has its descriptions."""
         described: set[str] = set()
