@@ -91,13 +91,13 @@ sanitize: ## the kernel's tests under AddressSanitizer and UndefinedBehaviorSani
 	rm -rf build
 	nm -D .venv-sanitize/lib/python*/site-packages/dejacue/method/_kernel*.so | grep -q asan
 	cd tests && LD_PRELOAD="$$(cc -print-file-name=libasan.so) $$(cc -print-file-name=libubsan.so)" \
-	  ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
+	  ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 DEJACUE_FUZZ=1000 \
 	  ../.venv-sanitize/bin/python -m pytest method/test_kernel.py \
 	  method/test_scan.py method/test_contrast.py method/test_joint.py sources/test_pixels.py \
 	  sources/test_png.py
 
-fuzz: $(VENV)/.developer ## thousands of altered files of every kind, and as many odd requests
-	DEJACUE_FUZZ=4000 $(BIN)/python $(PYTEST) tests/fuzz
+fuzz: $(VENV)/.developer ## thousands of altered files of every kind, odd requests, batches for the kernel
+	DEJACUE_FUZZ=4000 $(BIN)/python $(PYTEST) tests/fuzz tests/method/test_kernel.py
 
 crash: $(VENV)/.developer ## kill what writes at every file operation and run it again; full and read-only disks
 	$(BIN)/python tests/test_crash.py

@@ -316,11 +316,12 @@ def add_detection(
 ) -> None:
     """Print what finding an object by its name adds to following it through the same frames."""
     video = PicturesInMemory(pictures(options.frames), options.shot)
+    detector.threshold = 0.0  # returns with boxes on the host
     detector.detect(video.images[0], ["cup"])  # warms up
     times = []
     for _ in range(options.repeat):
         start = time.perf_counter()
-        search = find_objects(video, "cup", detector, threshold=0)  # returns with boxes on the host
+        search = find_objects(video, ("cup",), detector)
         times.append(time.perf_counter() - start)
     looks, shots, seconds = len(search.looks), len(search.shots), min(times)
     millions = sum(weights.numel() for weights in detector.model.parameters()) / 1e6

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import os
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -42,8 +43,13 @@ def git_status() -> str:
 
 
 @each
-def test_help_is_the_docstring_and_names_smoke(path, tmp_path):
-    printed = run(path, "--help", tmp_path)
+def test_help_is_the_docstring_and_names_smoke(path, monkeypatch, capsys):
+    monkeypatch.setattr(os, "environ", {**os.environ})  # they set a number of threads
+    monkeypatch.setattr(sys, "path", [str(path.parent), *sys.path])
+    monkeypatch.setattr(sys, "argv", [str(path), "--help"])
+    with pytest.raises(SystemExit, match="0"):
+        runpy.run_path(str(path), run_name="__main__")
+    printed = capsys.readouterr().out
     assert ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) in printed
     assert "--smoke" in printed
 

@@ -5,12 +5,11 @@
 
 Groups, and what an entry point of each leads to:
 
-dejacue.encoders       a callable → Encoder
-dejacue.trackers       a callable → Tracker
-dejacue.readouts       a Readout
-dejacue.mask_readers   a callable: path → Rows; its name is the kind, and the suffix of its files
-dejacue.formats        a Format
-dejacue.commands       a callable that adds commands to a typer app, which ours then has, too
+dejacue.encoders    a callable → Encoder
+dejacue.trackers    a callable → Tracker
+dejacue.detectors   a callable → Detector
+dejacue.readouts    a Readout
+dejacue.commands    a callable that adds commands to a typer app, which ours then has, too
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ T = TypeVar("T")
 
 # What dejacue-paper adds, so that its names are known where it is not installed.
 PAPER: Mapping[str, tuple[str, ...]] = {
-    "commands": ("reproduce", "data", "annotate", "learn"),
+    "commands": ("reproduce", "data", "annotate", "moments", "learn"),
     "readouts": (
         "peak",
         "mean-window",
@@ -112,17 +111,6 @@ class Registry(Mapping[str, T], Generic[T]):
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
-
-    def loaded(self) -> dict[str, T]:
-        """Return all that can be loaded; for the others there is a warning."""
-        values = dict(self.built_in)
-        for name in self:
-            if name not in values:
-                try:
-                    values[name] = self[name]
-                except InputError as error:
-                    warnings.warn(str(error), stacklevel=2)
-        return values
 
 
 def add_commands(app: Any) -> None:

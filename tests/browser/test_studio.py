@@ -121,7 +121,6 @@ def test_what_is_said_of_a_tracker_without_doubts_is_true(address, desk, workspa
     user = desk(address)
     for tracker, sentence in (
         ("fixed region", "No tracker followed the object (fixed region)"),
-        ("own, approximate", "The masks of own are approximate and not judged"),
         ("sam2", "The tracker sam2 was confident in every frame in which it saw the object"),
     ):
         written = json.loads(document.read_text())

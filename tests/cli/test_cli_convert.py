@@ -24,7 +24,7 @@ def video(tmp_path_factory) -> Path:
     return write_video(path, pictures, 25, times_s=times)
 
 
-@pytest.mark.parametrize("kind", ["eaf", "srt", "activitynet", "cvat"])
+@pytest.mark.parametrize("kind", ["eaf", "srt", "cvat"])
 def test_references_go_to_another_tool_and_come_back(kind, video, tmp_path, dejacue) -> None:
     ours, there = tmp_path / "cup.json", tmp_path / f"there{FORMATS[kind].suffix}"
     write_references(ours, [CUP])

@@ -292,8 +292,6 @@ def test_label_studio_gets_the_path_of_the_video(locate, scene, tmp_path):
     locate("-o", "out")
     (task,) = json.loads((tmp_path / "out" / "timeline.labelstudio.json").read_text())
     assert task["data"]["video"] == str(scene / "scene.mp4")
-    lines = (tmp_path / "out" / "timeline.qvhighlights.jsonl").read_text().splitlines()
-    assert json.loads(lines[0])["vid"] == "scene"
 
 
 # What is shown and said

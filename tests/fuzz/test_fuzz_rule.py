@@ -24,8 +24,8 @@ def compute() -> None:
     ("read", "message"),
     [
         (lambda: fail(KeyError("x")), "file: KeyError: 'x'"),
-        (compute, "file: computed for 0.2 s"),
-        (lambda: bytearray(b"x" * (8 << 20)), "file: took [0-9]+ MB"),
+        (compute, "file: computed for 0"),
+        (lambda: b"x" * (64 << 20), "file: took [0-9]+ MB"),
     ],
 )
 def test_what_breaks_the_rule_fails_with_its_file(monkeypatch, read, message) -> None:
@@ -33,7 +33,7 @@ def test_what_breaks_the_rule_fails_with_its_file(monkeypatch, read, message) ->
     if not altered.memory("VmHWM") and "MB" in message:
         pytest.skip("this system does not tell the memory of a process")
     with pytest.raises(AssertionError, match=message):
-        altered.check(read, "file", most=4 << 20)
+        altered.check(read, "file", most=32 << 20)
 
 
 def test_an_answer_and_a_sentence_keep_the_rule() -> None:

@@ -17,7 +17,7 @@ class Colour:
     It counts its steps and remembers, as a real one does; ``stop`` ends the run in that step.
     """
 
-    name, approximate, independent = "colour", False, True
+    name, independent = "colour", True
 
     def __init__(self, stop: int | None = None) -> None:
         self.details = {"device": "none"}

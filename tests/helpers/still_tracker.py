@@ -13,7 +13,7 @@ NOTE = "the box stays in place in every frame until another prompt moves it"
 class Still:
     """A tracker without a model, as fast as a test wants it; presence is always 1."""
 
-    name, approximate, independent = "still", True, True
+    name, independent = "still", True
 
     def __init__(self, **options: object) -> None:
         for name, value in options.items():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import re
-import subprocess
 import sys
 from dataclasses import replace
 from importlib.util import find_spec
@@ -850,19 +849,11 @@ def test_a_history_without_a_video_has_no_clips(dejacue, tmp_path) -> None:
         ("reproduce mai", "main"),
     ],
 )
-def test_values_complete_in_the_shell(words, expected) -> None:
-    code = "from dejacue.cli import main; main()"
-    environment = {
-        "_DEJACUE_COMPLETE": "complete_bash",
-        "COMP_WORDS": f"dejacue {words}",
-        "COMP_CWORD": str(len(words.split())),
-        "PATH": "/usr/bin",
-        "PYTHONPATH": str(Path(dejacue.__file__).parent.parent),
-    }
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False
-    )
-    assert expected in done.stdout.split()
+def test_values_complete_in_the_shell(dejacue, monkeypatch, words, expected) -> None:
+    monkeypatch.setenv("_DEJACUE_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", f"dejacue {words}")
+    monkeypatch.setenv("COMP_CWORD", str(len(words.split())))
+    assert expected in dejacue().out.split()
 
 
 def test_flags_are_flags_in_the_help(dejacue) -> None:

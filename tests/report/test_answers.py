@@ -139,20 +139,6 @@ def from_label_studio(data: bytes) -> Content:
     return Content(task["data"]["notes"].split("\n"), windows)
 
 
-def from_activitynet(data: bytes) -> Content:
-    (rows,) = json.loads(data)["results"].values()
-    return Content(None, {(row["label"], *(round(s, 2) for s in row["segment"])) for row in rows})
-
-
-def from_qvhighlights(data: bytes) -> Content:
-    windows = {
-        (row["query"].removeprefix("cup that is ").removesuffix(" cup"), round(a, 2), round(b, 2))
-        for row in map(json.loads, data.decode().splitlines())
-        for a, b, _ in row["pred_relevant_windows"]
-    }
-    return Content(None, windows)
-
-
 def from_arrow(data: bytes) -> Content:
     return content_of_rows(
         pytest.importorskip("pyarrow").ipc.open_file(data).read_all().to_pylist()
@@ -225,8 +211,6 @@ READERS: dict[str, tuple[Callable[[bytes], Content], str]] = {
     "parquet": (from_parquet, "frames"),
     "vtt": (from_vtt, "seconds"),
     "label-studio": (from_label_studio, "source"),
-    "activitynet": (from_activitynet, "seconds"),
-    "qvhighlights": (from_qvhighlights, "seconds"),
     "arrow": (from_arrow, "frames"),
     "srt": (from_srt, "seconds"),
     "eaf": (from_eaf, "seconds"),
@@ -464,7 +448,7 @@ def test_an_ending_that_names_no_format_is_refused(saved, dejacue, monkeypatch, 
 
 
 def test_an_ending_and_a_format_that_differ_are_refused(saved, dejacue):
-    for format, name in (("table", "x.vtt"), ("csv", "x.json"), ("json", "x.activitynet.json")):
+    for format, name in (("table", "x.vtt"), ("csv", "x.json"), ("json", "x.labelstudio.json")):
         ran = dejacue("find", "f", "-v", "v.npz", "-f", format, "-o", name)
         assert (ran.code, Path(name).exists()) == (2, False)
         assert f"{name}: the suffix does not match --format {format}" in ran.err

@@ -28,8 +28,6 @@ from dejacue.report.exports import (
     as_json,
     frame_ends_s,
     marks_of,
-    to_activitynet,
-    to_qvhighlights,
 )
 
 
@@ -98,7 +96,7 @@ def test_no_second_has_the_noise_of_its_last_bits(rate, tmp_path) -> None:
         if p.suffix not in (".npz", ".parquet", ".arrow")
     }
     texts |= {"table": table.getvalue().encode(), "repr": repr(finding).encode()}
-    assert len(texts) > 12
+    assert len(texts) >= 12
     for name, text in texts.items():
         assert not re.findall(rb"\d\.\d*?(?:0{7,}|9{7,})\d+", text), name
 
@@ -126,41 +124,7 @@ def test_every_frame_ends_after_it_begins_and_before_the_next_observed_one(steps
     assert (ends[:-1] <= times[1:] + 1e-9).all()
 
 
-def test_qvhighlights_has_one_line_per_description_with_all_windows_best_first() -> None:
-    lines = [json.loads(line) for line in to_qvhighlights(timeline(), cup()).splitlines()]
-    assert lines == [
-        {
-            "qid": 1,
-            "query": "empty cup",
-            "vid": "cup",
-            # the one that a person has confirmed comes first: R@1 takes it
-            "pred_relevant_windows": [[4.0, 4.5, 0.5], [3.0, 4.0, 2.5], [0.0, 1.0, 0.75]],
-        },
-        {
-            "qid": 2,
-            "query": "cup filled with tea",
-            "vid": "cup",
-            "pred_relevant_windows": [[1.0, 2.0, 4.0]],
-        },
-    ]
-
-
-def test_several_timelines_count_their_queries_through_and_name_their_videos() -> None:
-    plate = History(np.ones((9, 2)), range(9), "plate", times_s=np.arange(9) * 2.0)
-    text = to_qvhighlights(
-        [timeline(), timeline("plate")], [plate, cup()], videos={"cup": "kitchen"}
-    )
-    rows = [json.loads(line) for line in text.splitlines()]
-    assert [(row["qid"], row["vid"]) for row in rows] == [
-        (1, "kitchen"),
-        (2, "kitchen"),
-        (3, "plate"),
-        (4, "plate"),
-    ]
-    assert rows[3]["pred_relevant_windows"] == [[4.0, 8.0, 4.0]]
-
-
-def test_a_window_that_descriptions_share_has_the_best_score_of_them() -> None:
+def test_a_window_that_descriptions_share_names_all_of_them() -> None:
     for scores in ((1.0, 3.0), (3.0, 1.0), (3.0, 0.0), (0.0, 3.0)):
         rows = []
         for n, score in enumerate(scores):
@@ -170,10 +134,6 @@ def test_a_window_that_descriptions_share_has_the_best_score_of_them() -> None:
                 Interval("empty", 6, 7, -2.0, description=text),
             ]
         shared = of(*rows, empty=["empty 0", "empty 1"])
-        assert json.loads(to_activitynet(shared, cup()))["results"]["cup"] == [
-            {"label": "empty", "score": 3.0, "segment": [0.0, 2.0]},
-            {"label": "empty", "score": -2.0, "segment": [3.0, 4.0]},
-        ]
         spans = marks_of(shared, cup()).spans
         texts = ("empty 0", "empty 1")
         assert [span.descriptions for span in spans] == [texts, texts]
@@ -196,33 +156,12 @@ def test_a_task_of_label_studio_is_there_when_nothing_was_found() -> None:
     assert task["predictions"][0]["result"] == []
 
 
-def test_activitynet_lists_labels_scores_and_segments_best_first() -> None:
-    assert json.loads(to_activitynet(timeline(), cup(), videos={"cup": "kitchen"})) == {
-        "version": "VERSION 1.3",
-        "results": {
-            "kitchen": [
-                {"label": "filled", "score": 4.0, "segment": [1.0, 2.0]},
-                {"label": "empty", "score": 2.5, "segment": [3.0, 4.0]},
-                {"label": "empty", "score": 0.75, "segment": [0.0, 1.0]},
-                {"label": "empty", "score": 0.5, "segment": [4.0, 4.5]},
-            ]
-        },
-        "external_data": {},
-    }
-
-
-def test_descriptions_that_share_an_answer_are_one_detection_one_cue_and_a_query_each() -> None:
+def test_descriptions_that_share_an_answer_are_one_cue() -> None:
     texts = ["empty cup", "cup with nothing in it"]
     shared = of(Interval("empty", 0, 1, 3.0), empty=texts)
-    rows = json.loads(to_activitynet(shared, cup()))["results"]["cup"]
-    assert rows == [{"label": "empty", "score": 3.0, "segment": [0.0, 1.0]}]
     assert to_webvtt(shared, cup()) == (
         "WEBVTT\n\n1\n00:00:00.000 --> 00:00:01.000\nempty: empty cup / cup with nothing in it\n"
     )
-    lines = [json.loads(line) for line in to_qvhighlights(shared, cup()).splitlines()]
-    assert [(row["query"], row["pred_relevant_windows"]) for row in lines] == [
-        (text, [[0.0, 1.0, 3.0]]) for text in texts
-    ]
     both = [Interval("empty", 0, 1, 1.0, description=text) for text in texts]
     assert to_webvtt(of(*both, empty=texts), cup()) == to_webvtt(shared, cup())
 
@@ -371,13 +310,6 @@ def test_intervals_with_seconds_need_no_history_and_say_the_same(name) -> None:
     assert EXPORTS[name](timeline(timed=True)) == EXPORTS[name](timeline(), cup())
 
 
-@pytest.mark.parametrize("name", ["qvhighlights", "activitynet"])
-def test_a_registered_format_gives_the_bytes_of_its_function(name) -> None:
-    makers = {"qvhighlights": to_qvhighlights, "activitynet": to_activitynet}
-    data = EXPORTS[name](timeline(), cup(), videos={"cup": "tasse à café"})
-    assert data.decode("utf-8") == makers[name](timeline(), cup(), videos={"cup": "tasse à café"})
-
-
 def test_json_is_one_document_for_one_timeline_and_a_list_for_several() -> None:
     assert json.loads(as_json(timeline())) == timeline().to_dict()
     assert EXPORTS["json"](timeline()).decode() == as_json(timeline())
@@ -406,7 +338,7 @@ def test_csv_has_the_rows_of_all_timelines_under_one_head() -> None:
 
 def test_a_state_that_was_not_found_is_left_out_where_a_format_cannot_say_so() -> None:
     partly = Timeline.of(timeline()["empty"], STATES, history_id="cup")
-    for name in ("json", "csv", "vtt", "qvhighlights", "activitynet", "label-studio"):
+    for name in ("json", "csv", "vtt", "label-studio"):
         data = EXPORTS[name](partly, cup())
         assert b"empty" in data
         assert (b"filled" in data) is (name == "json"), name
@@ -430,9 +362,8 @@ def test_times_that_do_not_grow_and_a_single_frame_are_refused() -> None:
 @pytest.mark.parametrize("window", [Window(0, 4), Window(4, 7), Window(6, 12), Window(20, 22)])
 def test_a_window_of_another_history_is_refused(window) -> None:
     beyond = of(Interval("a", *window, 1.0))
-    for export in (to_qvhighlights, to_webvtt, to_activitynet):
-        with pytest.raises(InputError, match="does not observe both ends"):
-            export(beyond, cup())
+    with pytest.raises(InputError, match="does not observe both ends"):
+        to_webvtt(beyond, cup())
 
 
 def test_nothing_to_export_is_refused() -> None:

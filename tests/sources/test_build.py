@@ -290,7 +290,6 @@ def test_the_command_goes_from_video_to_report(dejacue, scene, tmp_path) -> None
         "timeline.json",
         "timeline.csv",
         "timeline.vtt",
-        "timeline.qvhighlights.jsonl",
         "scene.history.npz",
         "clips",
     }

@@ -332,7 +332,6 @@ READ = {
         {
             "schema": "dejacue.track/2",
             "tracker": "t",
-            "approximate": False,
             "details": {},
             "video": "v",
             "video_key": "k",

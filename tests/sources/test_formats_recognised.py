@@ -19,8 +19,6 @@ NAMES = {
     "fiftyone": "labels.json",
     "label-studio": "project-1-at-2026-11-16.json",
     "cvat": "annotations.xml",
-    "qvhighlights": "val.jsonl",
-    "activitynet": "gt.json",
     "eaf": "session.xml",
 }
 

@@ -230,7 +230,7 @@ def test_a_first_history_may_be_added_while_a_store_is_opened(store) -> None:
 
 def test_a_full_disk_leaves_nothing_of_a_new_store(tmp_path, monkeypatch) -> None:
     schema = f"PRAGMA max_page_count = 3; {_index._TABLES}"
-    monkeypatch.setattr(_index, "_VERSION_1", schema)
+    monkeypatch.setattr(_index, "_TABLES", schema)
     with pytest.raises(OSError, match="No space left on device") as caught:
         Store.create(tmp_path / "s")
     assert caught.value.filename == str(tmp_path / "s")

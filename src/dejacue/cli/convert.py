@@ -40,7 +40,7 @@ def check_suffix(output: Path) -> None:
     from dejacue.sources.formats.registry import FORMATS, format_of
 
     if format_of(output) is None and output.suffix.lower() not in FILES_OF_REFERENCES:
-        known = [suffix for format in FORMATS.loaded().values() for suffix in format.suffixes]
+        known = [suffix for format in FORMATS.values() for suffix in format.suffixes]
         remedy = f"use one of {', '.join([*FILES_OF_REFERENCES, *known])}"
         problem = "the suffix is not a format of references"
         raise InputError(problem, file=output, value=output.suffix, remedy=remedy)

@@ -108,7 +108,7 @@ class SearchByName:
         search = find_objects(self.video, names, self._loaded, example=example, progress=progress)
         if not search.instances:
             raise InputError(
-                search.summary.removesuffix(f"; {search.remedy}"),
+                search.summary,
                 file=self.video.path,
                 field="object_name",
                 value=self.names,

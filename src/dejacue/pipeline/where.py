@@ -68,9 +68,7 @@ class Observed:
     def tracker(self) -> str | None:
         if isinstance(self.masks, RegionMasks):
             return self.masks.region.label
-        if self.notes is None:
-            return None
-        return f"{self.notes.tracker}{', approximate' if self.notes.approximate else ''}"
+        return None if self.notes is None else self.notes.tracker
 
     def doubts(self, name: str) -> tuple[tuple[Window, str], ...]:
         """Return where the tracker may be wrong about an object, in frames of the file."""

@@ -1,8 +1,7 @@
 """Timelines as JSON, CSV, Parquet, Arrow and in the formats of other tools, ready to be written.
 
 Every occurrence of every state is in all of them. Only JSON can say that a state was not found; the
-others leave it out. All but SubRip, ActivityNet, QVHighlights and labels, which have no place for
-text, carry the notes.
+others leave it out. All but SubRip and labels, which have no place for text, carry the notes.
 
 Frames are inclusive, seconds run from the start of the first frame to the end of the last one.
 """
@@ -22,7 +21,6 @@ from typing import Any
 from dejacue.errors import InputError, StrPath, need
 from dejacue.records import History, Interval, Note, Timeline
 from dejacue.records.note import in_order
-from dejacue.sources.documents import as_json as json_line
 from dejacue.sources.formats.clock import average_rate, frame_ends_s
 from dejacue.sources.formats.fiftyone import temporal_detections
 from dejacue.sources.formats.label_studio import view
@@ -79,56 +77,6 @@ def as_table(suffix: str, timelines: Timelines) -> bytes:
     return table_bytes(columns, suffix)
 
 
-def to_qvhighlights(
-    timelines: Timelines, histories: Histories = (), *, videos: Videos | None = None
-) -> str:
-    """Return JSON lines as Moment-DETR's ``standalone_eval`` reads them, one per description.
-
-    pred_relevant_windows are [start_s, end_s, score], best first, since R@1 takes the first; qid
-    counts from 1. There are no pred_saliency_scores, which are optional there.
-    """
-    lines: list[str] = []
-    for timeline, history in _with_histories(timelines, histories):
-        for state, texts in timeline.states.items():
-            for text in texts or (state,):
-                intervals = [i for i in timeline[state] if i.description in (None, text)]
-                intervals.sort(key=lambda interval: (not interval.confirmed, -interval.score))
-                windows = [[*_seconds(timeline, history, i), i.score] for i in intervals]
-                row = {
-                    "qid": len(lines) + 1,
-                    "query": text,
-                    "vid": _video(timeline, videos),
-                    "pred_relevant_windows": windows,
-                }
-                lines += [json_line(row) + "\n"] if windows else []
-    return "".join(lines)
-
-
-def to_activitynet(
-    timelines: Timelines, histories: Histories = (), *, videos: Videos | None = None
-) -> str:
-    """Return ActivityNet detections: {label, score, segment [start_s, end_s]} by video.
-
-    The label is the state; its intervals are listed best first, and those that several
-    descriptions share once, since a second would count as wrong.
-    """
-    detections: dict[str, dict[tuple[str, float, float], float]] = {}
-    for timeline, history in _with_histories(timelines, histories):
-        scores = detections.setdefault(_video(timeline, videos), {})
-        for interval in timeline:
-            key = (interval.state, *_seconds(timeline, history, interval))
-            scores[key] = max(interval.score, scores.get(key, interval.score))
-    results = {
-        video: [
-            {"label": label, "score": score, "segment": [start, end]}
-            for (label, start, end), score in sorted(scores.items(), key=lambda item: -item[1])
-        ]
-        for video, scores in detections.items()
-    }
-    document = {"version": "VERSION 1.3", "results": results, "external_data": {}}
-    return json_line(document) + "\n"
-
-
 def marks_of(
     timelines: Timelines,
     histories: Histories = (),
@@ -141,7 +89,7 @@ def marks_of(
     Several timelines are several objects. Frames are those of the file where they are known, else
     positions in the sequence; ``timed`` asks for seconds.
     """
-    pairs = _with_histories(timelines, histories)
+    pairs = with_histories(timelines, histories)
     spans: list[Span] = []
     rates: dict[str, float] = {}
     of_video: dict[str, list[Timeline]] = {}
@@ -161,7 +109,7 @@ def marks_of(
                 Span(
                     state,
                     same[0].source if history is None else history.to_source(same[0].window),
-                    _seconds(timeline, history, same[0]) if timed else None,
+                    seconds(timeline, history, same[0]) if timed else None,
                     name,
                     video,
                     same[0].confidence,
@@ -183,7 +131,7 @@ def labels_csv(timelines: Timelines, histories: Histories = (), **_: object) -> 
     The state is empty where none holds, the time where it is not known. Frames are those of the
     history. Several histories have one more column before these: history.
     """
-    pairs = _with_histories(timelines, histories)
+    pairs = with_histories(timelines, histories)
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     several = len(pairs) > 1
@@ -267,8 +215,6 @@ EXPORTS: dict[str, Export] = {
     "srt": _export("srt", on_request=True),
     "parquet": _plain(".parquet", partial(as_table, ".parquet"), needs=_PYARROW),
     "arrow": _plain(".arrow", partial(as_table, ".arrow"), on_request=True, needs=_PYARROW),
-    "qvhighlights": Export(".qvhighlights.jsonl", to_qvhighlights, timed=True),
-    "activitynet": Export(".activitynet.json", to_activitynet, timed=True),
     "label-studio": _export("label-studio", beside=(".labelstudio.config.xml", view)),
     "fiftyone": _export("fiftyone", on_request=True),
     "cvat": _export("cvat", on_request=True),
@@ -279,10 +225,9 @@ EXPORTS: dict[str, Export] = {
 
 def export_for(path: StrPath) -> Export:
     """Return the format of the suffix of a path."""
-    plug_ins = [name for name in FORMATS.loaded() if name not in FORMATS.built_in]
-    known = {**EXPORTS, **{name: _export(name, on_request=True) for name in plug_ins}}
-    suffixes = {export.suffix: export for export in known.values()}
-    every_suffix = suffixes | {alias: export for export in known.values() for alias in export.also}
+    suffixes = {export.suffix: export for export in EXPORTS.values()}
+    aliases = {alias: export for export in EXPORTS.values() for alias in export.also}
+    every_suffix = suffixes | aliases
     for suffix in sorted(every_suffix, key=len, reverse=True):  # .cvat.xml before .xml
         if os.fspath(path).lower().endswith(suffix):
             return every_suffix[suffix]
@@ -301,7 +246,7 @@ def _several(timelines: Timelines) -> list[Timeline]:
     return by_history
 
 
-def _with_histories(
+def with_histories(
     timelines: Timelines, histories: Histories
 ) -> list[tuple[Timeline, History | None]]:
     several = [histories] if isinstance(histories, History) else histories
@@ -320,13 +265,7 @@ def all_notes(timelines: Sequence[Timeline]) -> tuple[Note, ...]:
     )
 
 
-def _video(timeline: Timeline, videos: Videos | None) -> str:
-    return (videos or {}).get(timeline.history_id, timeline.history_id)
-
-
-def _seconds(
-    timeline: Timeline, history: History | None, interval: Interval
-) -> tuple[float, float]:
+def seconds(timeline: Timeline, history: History | None, interval: Interval) -> tuple[float, float]:
     """Return [start_s, end_s) of an interval by its history or, without one, as it says itself."""
     if history is None:
         if interval.times_s is None:

@@ -197,7 +197,7 @@ def read_references(
     """
     name = os.fspath(path)
     if (format := format_in(name)) is not None:
-        return _read_foreign(name, format, times, states, history)
+        return references_in(name, format, times, states, history)
     references = _our_references(name)
     with in_file(name):
         for reference in references:
@@ -230,7 +230,7 @@ def write_references(
     records = list(_check_unique(references))
     if (format := format_of(path)) is not None:
         with in_file(path):
-            return write_bytes(path, _foreign_bytes(records, format, times=times))
+            return write_bytes(path, references_as(records, format, times=times))
     if not is_table(path):
         lines = map(_as_line, records)
         return write_document(path, {"schema": REFERENCES_SCHEMA}, "histories", lines)
@@ -410,7 +410,7 @@ def _check_unique(records: Iterable[Any]) -> Iterator[Any]:
         yield record
 
 
-def _read_foreign(
+def references_in(
     name: str, format: Format, times: Any, states: Collection[str] | None, history: str | None
 ) -> list[Reference]:
     """Read the references of a file; the arguments are those of ``read_references``."""
@@ -463,7 +463,7 @@ def _check_state(state: str, states: Collection[str] | None) -> None:
         raise InputError(problem, field="state", value=state, remedy=remedy)
 
 
-def _foreign_bytes(references: Iterable[Reference], format: Format, *, times: Any = None) -> bytes:
+def references_as(references: Iterable[Reference], format: Format, *, times: Any = None) -> bytes:
     """Return the bytes of a file of references; ``times`` as in ``read_references``."""
     clocks = Clocks(times)
     spans, rates, objects = [], {}, {}

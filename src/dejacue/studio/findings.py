@@ -361,8 +361,8 @@ def draw(
             for frame in finding.thumbnails
         ],
     )
-    said = [*scene["notes"], *(note.to_dict() for note in notes)]
-    return {**scene, "notes": said, "video": studio.video_of(finding.made)}
+    listed = [*scene["notes"], *(note.to_dict() for note in notes)]
+    return {**scene, "notes": listed, "video": studio.video_of(finding.made)}
 
 
 def reread(

@@ -12,9 +12,9 @@ from helpers.errors import refused
 from dejacue import plugins
 from dejacue.errors import Cancelled, InputError
 from dejacue.sources.detectors import Detection, find_objects, load_detector
-from dejacue.sources.detectors.base import merged
+from dejacue.sources.detectors.base import check_names, merged
 from dejacue.sources.detectors.search import MAX_LOOKS, SearchPlan
-from dejacue.sources.video import open_video, write_video
+from dejacue.sources.video import Video, open_video, write_video
 
 HEIGHT, WIDTH, RATE = 48, 80, 10
 COLOURS = {"cup": (250, 20, 20), "jar": (20, 20, 250)}
@@ -24,10 +24,11 @@ BACKGROUNDS = ((200, 200, 190), (40, 60, 50), (180, 150, 60))
 class ColourDetector:
     """Finds red cups and blue jars; the larger they are, the higher the score."""
 
-    name, identity, threshold = "colours", "colours@1", 0.3
+    name, identity = "colours", "colours@1"
     details = {}  # noqa: RUF012
 
-    def __init__(self) -> None:
+    def __init__(self, threshold: float = 0.3) -> None:
+        self.threshold = threshold
         self.pictures: list[np.ndarray] = []
 
     def detect(self, picture, names):
@@ -52,6 +53,12 @@ def frame(background: int, *things: tuple[str, int, int]) -> np.ndarray:
     return image
 
 
+def search_in(path, names, detector, **options):
+    names = (names,) if isinstance(names, str) else tuple(names)
+    video = path if isinstance(path, Video) else open_video(path)
+    return find_objects(video, names, detector, **options)
+
+
 def saved(path, frames):
     return write_video(path, frames, RATE)
 
@@ -66,7 +73,7 @@ def film(tmp_path_factory):
 
 
 def test_each_shot_has_its_instances_with_a_frame_and_a_box_to_start_from(film) -> None:
-    search = find_objects(film, ["cup", "jar"], ColourDetector())
+    search = search_in(film, ["cup", "jar"], ColourDetector())
     assert [tuple(shot) for shot in search.shots] == [(0, 19), (20, 39), (40, 59)]
     assert search.frames == 60
     instances = {(instance.shot, instance.name): instance for instance in search.instances}
@@ -78,43 +85,42 @@ def test_each_shot_has_its_instances_with_a_frame_and_a_box_to_start_from(film) 
     seed = instances[0, "cup"]
     assert seed.frame == max(look.frame for look in search.looks if look.shot == 0)  # the largest
     assert seed.time_s == pytest.approx(seed.frame / RATE)
-    prompts = search.prompts(shot=0)
-    assert [(prompt.frame, prompt.object) for prompt in prompts] == [(seed.frame, seed.object)]
-    assert prompts[0].box == seed.box
-    assert len(search.prompts()) == 3
+    prompts = {prompt.object: prompt for prompt in search.prompts()}
+    assert len(prompts) == 3
+    assert (prompts[seed.object].frame, prompts[seed.object].box) == (seed.frame, seed.box)
 
 
 def test_more_frames_are_looked_at_where_nothing_was_found(film) -> None:
-    search = find_objects(film, "cup", ColourDetector())
+    search = search_in(film, "cup", ColourDetector())
     looks = [sum(look.shot == shot for look in search.looks) for shot in range(3)]
     assert looks[0] == looks[2] == 3
     assert looks[1] == 9
 
 
 def test_nothing_found_says_how_it_was_looked_for_and_what_to_try(film) -> None:
-    search = find_objects(film, "kettle", ColourDetector())
+    search = search_in(film, "kettle", ColourDetector())
     assert search.instances == ()
     assert search.prompts() == []
     assert search.best is None
-    for fact in ('"kettle"', f"{len(search.looks)} of 60 frames", "3 shots", search.remedy):
+    for fact in ('"kettle"', f"{len(search.looks)} of 60 frames", "3 shots"):
         assert fact in search.summary
     assert "\n" not in search.summary
 
 
 @pytest.mark.long
 def test_what_is_below_the_threshold_is_named_but_not_found(film) -> None:
-    search = find_objects(film, "jar", ColourDetector(), threshold=0.99)
+    search = search_in(film, "jar", ColourDetector(0.99))
     assert search.instances == ()
     look, detection = search.best
     assert look.shot == 2
     assert f"{detection.score:.2f} in {look.place}" in search.summary
-    assert find_objects(film, "jar", ColourDetector(), threshold=0.1).instances
+    assert search_in(film, "jar", ColourDetector(0.1)).instances
 
 
 def test_the_pictures_are_the_frames_of_the_video(film) -> None:
     detector = ColourDetector()
     video = open_video(film, stride=3)
-    search = find_objects(video, "kettle", detector)
+    search = search_in(video, "kettle", detector)
     frames = {frame.index: frame for frame in video}
     rounds = sorted(map(bytes, detector.pictures))
     assert rounds == sorted(bytes(frames[look.frame].image) for look in search.looks)
@@ -141,7 +147,7 @@ def test_pictures_of_a_turned_video_are_upright(tmp_path) -> None:
     turned.write_bytes(data)
     shape = next(iter(open_video(turned))).shape
     assert shape == (WIDTH, HEIGHT)
-    search = find_objects(turned, "cup", ColourDetector())
+    search = search_in(turned, "cup", ColourDetector())
     (instance,) = search.instances
     x0, y0, x1, y1 = instance.box
     assert (x1 - x0, y1 - y0) == pytest.approx((16, 20), abs=2)
@@ -152,7 +158,7 @@ def test_a_folder_of_images_without_times_is_searched(tmp_path) -> None:
 
     for at in range(12):
         Image.fromarray(frame(0, ("cup", 10 + at, 20))).save(tmp_path / f"{at:03}.png")
-    (instance,) = find_objects(tmp_path, "cup", ColourDetector()).instances
+    (instance,) = search_in(tmp_path, "cup", ColourDetector()).instances
     assert instance.time_s is None
     assert instance.box == (10 + instance.frame, 16, 30 + instance.frame, 32)
 
@@ -164,7 +170,7 @@ def test_at_most_so_many_instances_are_kept_and_the_rest_are_counted(tmp_path) -
     from PIL import Image
 
     Image.fromarray(frame(0, *things)).save(path / "0.png")
-    search = find_objects(path, "cup", ColourDetector(), threshold=0.1)
+    search = search_in(path, "cup", ColourDetector(0.1))
     assert len(search.instances) == 8
     assert search.left_out == 3
     assert "3 more" in search.summary
@@ -192,7 +198,7 @@ def test_of_frames_that_are_about_as_good_the_one_that_shows_most_is_the_start(t
     """The middle frame has the best score, the frame of the first sixth has two cups."""
     frames = [frame(0, ("cup", 10, 18), ("cup", 50, 18)) for _ in range(10)]
     frames += [frame(0, ("cup", 10, 19)) for _ in range(20)]
-    search = find_objects(saved(tmp_path / "two.mp4", frames), "cup", ColourDetector())
+    search = search_in(saved(tmp_path / "two.mp4", frames), "cup", ColourDetector())
     assert len(search.instances) == 2
     assert {instance.frame for instance in search.instances} == {5}
 
@@ -251,7 +257,7 @@ def test_a_short_video_is_looked_at_in_each_frame_once(count) -> None:
 def test_the_limit_of_looks_is_kept(film, monkeypatch) -> None:
     detector = ColourDetector()
     monkeypatch.setattr("dejacue.sources.detectors.search.MAX_LOOKS", 2)
-    search = find_objects(film, "kettle", detector)
+    search = search_in(film, "kettle", detector)
     assert len(search.looks) == len(detector.pictures) == 2
     assert "2 of 60 frames in 2 shots of 3" in search.summary
 
@@ -260,24 +266,16 @@ def test_the_limit_of_looks_is_kept(film, monkeypatch) -> None:
 
 
 @pytest.mark.parametrize(
-    "names", [(), "", [" "], ["x" * 10_000], [f"cup {at}" for at in range(50)]]
+    "names", [(), "", [" "], "42", "?.", ["x" * 10_000], [f"cup {at}" for at in range(50)]]
 )
-def test_names_are_checked_before_anything_is_decoded(names) -> None:
+def test_names_are_checked(names) -> None:
     with refused(field="names"):
-        find_objects("no such file.mp4", names, ColourDetector())
-
-
-@pytest.mark.parametrize("threshold", [1.5, float("nan")])
-def test_a_threshold_is_between_0_and_1(threshold, film) -> None:
-    with refused(field="threshold"):
-        find_objects(film, "cup", ColourDetector(), threshold=threshold)
+        check_names(names)
 
 
 def test_an_example_needs_a_detector_that_takes_one(film) -> None:
     with refused(field="detector", value="colours"):
-        find_objects(film, detector=ColourDetector(), example=frame(0))
-    with refused(field="example"):
-        find_objects(film, "cup", ColourDetector(), example=frame(0))
+        search_in(film, (), ColourDetector(), example=frame(0))
 
 
 def test_an_example_is_looked_for_with_a_threshold_of_its_own(film) -> None:
@@ -290,7 +288,7 @@ def test_an_example_is_looked_for_with_a_threshold_of_its_own(film) -> None:
             return [Detection(detection.box, detection.score, "") for detection in detections]
 
     example = np.full((9, 9, 3), COLOURS["cup"], np.uint8)
-    search = find_objects(film, detector=Guided(), example=example)
+    search = search_in(film, (), Guided(), example=example)
     assert search.threshold == 0.7
     assert {instance.shot for instance in search.instances} == {0, 2}
     assert "example" in search.summary
@@ -302,7 +300,7 @@ def test_a_search_can_be_stopped(film) -> None:
             raise Cancelled("stopped")
 
     with pytest.raises(Cancelled):
-        find_objects(film, "cup", ColourDetector(), progress=stop)
+        search_in(film, "cup", ColourDetector(), progress=stop)
 
 
 def test_a_detector_of_another_package_is_loaded_by_its_name(monkeypatch, film) -> None:
@@ -310,7 +308,7 @@ def test_a_detector_of_another_package_is_loaded_by_its_name(monkeypatch, film) 
     wrong = importlib.metadata.EntryPoint("wrong", f"{__name__}:make_wrong", "dejacue.detectors")
     monkeypatch.setattr(plugins, "entry_points", lambda group: {"colours": entry, "wrong": wrong})
     assert isinstance(load_detector("colours"), ColourDetector)
-    assert find_objects(film, "cup", "colours").detector == "colours@1"
+    assert search_in(film, "cup", load_detector("colours")).detector == "colours@1"
     with refused(field="detector", value="wrong"):
         load_detector("wrong")
 

@@ -259,7 +259,7 @@ def test_a_stopped_run_says_what_is_kept(folder, tmp_path, monkeypatch, run, dej
     assert again.steps == FRAMES - 3
 
 
-def test_masks_of_a_tracker_that_calls_them_approximate_are_called_so(tmp_path, run) -> None:
+def test_the_note_of_a_tracker_is_said(tmp_path, run) -> None:
     scene = render(7, family="cup", topology="three", frames=24)
     write_scene(tmp_path / "scene", scene, video=False)
     masks = tmp_path / "masks"
@@ -270,7 +270,6 @@ def test_masks_of_a_tracker_that_calls_them_approximate_are_called_so(tmp_path, 
     assert "doubtful: still: the box stays in place" in out
     assert "object 1: seen in 24 of 24 frames" in out
     notes = read_notes(masks)
-    assert notes.approximate
     assert notes.objects[1].presence == (1.0,) * 24
 
 
@@ -355,7 +354,6 @@ def test_of_many_doubts_ten_are_shown_and_the_others_counted(capsys, count, tail
     summarise_tracking(
         TrackNotes(
             tracker="still",
-            approximate=True,
             details={},
             video="v.mp4",
             video_key="k",

@@ -20,7 +20,7 @@ A, B, INSIDE_A = (0, 0, 20, 20), (10, 10, 30, 30), (5, 5, 12, 12)
 class Still:
     """A tracker of objects that stay in their box; it counts its steps and may stop in one."""
 
-    name, approximate, independent = "still", False, True
+    name, independent = "still", True
 
     def __init__(self, stop: int | None = None) -> None:
         self.details = {}

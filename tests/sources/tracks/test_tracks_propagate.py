@@ -202,11 +202,7 @@ def test_notes_say_what_was_done(folder, tmp_path) -> None:
     request = TrackRequest.of(open_video(folder, rate=10), prompts, Colour(), presence=0.4)
     write_track(tmp_path / "masks", request, lineages={1: (1, 2)})
     notes = read_notes(tmp_path / "masks")
-    assert (notes.tracker, notes.approximate, notes.details) == (
-        "colour",
-        False,
-        request.tracker.details,
-    )
+    assert (notes.tracker, notes.details) == ("colour", request.tracker.details)
     assert (notes.video, notes.size, notes.presence) == ("frames", (HEIGHT, WIDTH), 0.4)
     assert notes.lineages == {1: (1, 2)}
     inside, outside, mask = notes.prompts

@@ -487,7 +487,6 @@ def test_weights_check_follows_a_box_for_two_frames(folder, dejacue) -> None:
 def test_a_model_is_loaded_by_name_and_from_a_folder(folder) -> None:
     named = sam2.load("sam2")
     assert named.name == "sam2"
-    assert not named.approximate
     assert named.details["model"] == "facebook/sam2.1-hiera-small"
     assert (named.details["device"], named.details["precision"]) == (named.device, "fp32")
     assert re.fullmatch("[0-9a-f]{64}", named.details["sha256 model.safetensors"])

@@ -12,6 +12,7 @@ from dejacue.errors import InputError
 from dejacue_paper.cli.annotate import annotate
 from dejacue_paper.cli.data import RELEASE
 from dejacue_paper.cli.data import data as data_group
+from dejacue_paper.cli.moments import moments
 
 Release = Annotated[Path | None, o.option(RELEASE)]
 Histories = Annotated[
@@ -35,6 +36,7 @@ def add(app: typer.Typer) -> None:
     app.command(rich_help_panel="Evaluation")(reproduce)
     app.add_typer(data_group, name="data", rich_help_panel="Evaluation")
     app.add_typer(annotate, name="annotate", rich_help_panel="Evaluation")
+    app.add_typer(moments, name="moments", rich_help_panel="Evaluation")
     learn = typer.Typer(help="Learn from labels.", no_args_is_help=True)
     learn.command()(fit)
     learn.command()(train)

@@ -95,16 +95,6 @@ def check_names(names: str | Sequence[str]) -> tuple[str, ...]:
     return tuple(cleaned.values())
 
 
-def check_picture(picture: NDArray[np.uint8], field: str = "picture") -> tuple[int, int]:
-    """Return height and width of (H, W, 3) bytes; refuse anything else."""
-    fits = isinstance(picture, np.ndarray) and picture.dtype == np.uint8
-    if not fits or picture.ndim != 3 or picture.shape[2] != 3 or not picture.size:
-        what = f"{picture.dtype} of shape {picture.shape}" if hasattr(picture, "dtype") else "not"
-        problem = f"the {field} must be uint8 of shape (height, width, 3), but is {what}"
-        raise InputError(problem, field=field)
-    return picture.shape[0], picture.shape[1]
-
-
 def distinct(
     boxes: NDArray[np.floating],
     scores: NDArray[np.floating],

@@ -49,7 +49,7 @@ class LookingAgain:
         details: Mapping[str, str],
     ) -> None:
         self.tracker, self.detect, self.patience = tracker, detect, patience
-        self.name, self.approximate = tracker.name, tracker.approximate
+        self.name = tracker.name
         self.details: Mapping[str, str] = {**tracker.details, **details}
 
     def session(self) -> _Session:

@@ -14,7 +14,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,13 +27,11 @@ from dejacue.sources.detectors.base import (
     Detection,
     Detector,
     ExampleDetector,
-    check_names,
-    check_picture,
     merged,
 )
 from dejacue.sources.tracks.base import Box, Prompt
 from dejacue.sources.tracks.doubts import colour_counts, colour_distance
-from dejacue.sources.video import Video, open_video
+from dejacue.sources.video import Video
 
 MAX_INSTANCES = 8  # of one shot
 NEAR_BEST = 0.9  # of the best score: frames as good as the best one, of which the fullest is taken
@@ -56,7 +53,7 @@ DETECTORS: Registry[Callable[..., Detector]] = Registry("detectors", {})
 
 
 def load_detector(
-    name: str | os.PathLike[str] | None = None, *, device: str | None = None, **options: Any
+    name: str | os.PathLike[str] | None = None, *, device: str | None = None
 ) -> Detector:
     """Load a detector by its name, or from the folder of a model.
 
@@ -73,13 +70,10 @@ def load_detector(
     name = os.fspath(name)
     is_place = "/" in name or os.sep in name or Path(name).expanduser().is_dir()
     if name in zero_shot.REPOSITORIES or (is_place and name not in DETECTORS):
-        if options:
-            problem = f"{name} has no option {', '.join(options)}"
-            raise InputError(problem, field="options", remedy="leave it out")
         return zero_shot.load(name, device=device)
     if name not in DETECTORS:
         raise unknown("detector", name, [*zero_shot.REPOSITORIES, "FOLDER", *DETECTORS])
-    detector = DETECTORS[name](device=device, **options)
+    detector = DETECTORS[name](device=device)
     if not isinstance(detector, Detector):
         problem = f'the plug-in "{name}" returned a {type(detector).__name__}, not a Detector'
         raise InputError(problem, field="detector", value=name)
@@ -153,18 +147,15 @@ class ObjectSearch:
         several = [(look, detection) for look in self.looks for detection in look.detections[:1]]
         return max(several, key=lambda pair: pair[1].score, default=None)
 
-    def prompts(self, shot: int | None = None) -> list[Prompt]:
-        """Return where a tracker starts, for all instances or for those of one shot."""
+    def prompts(self) -> list[Prompt]:
+        """Return where a tracker starts."""
         return [
-            Prompt(instance.frame, instance.object, box=instance.box)
-            for instance in self.instances
-            if shot is None or instance.shot == shot
+            Prompt(instance.frame, instance.object, box=instance.box) for instance in self.instances
         ]
 
     @property
     def summary(self) -> str:
-        """Return one line: what was found, in how many looks, the best score and where; where
-        nothing was found, also what to try."""
+        """Return one line: what was found, in how many looks, the best score and where."""
         kind = " or ".join(f'"{name}"' for name in self.names) or "object like the example"
         looked = (
             f"looked at {len(self.looks)} of {counted(self.frames, 'frame')} in "
@@ -178,7 +169,7 @@ class ObjectSearch:
             score = f"the best score is {detection.score:.2f} in {look.place}"
         if not self.instances:
             needed = f", below {self.threshold:g}" if self.best is not None else ""
-            return f"found no {kind}: {looked}; {score}{needed}; {self.remedy}"
+            return f"found no {kind}: {looked}; {score}{needed}"
         omitted = f"; {self.left_out} more were left out" if self.left_out else ""
         number = counted(len(self.instances), "instance")
         return f"found {number} of {kind}: {looked}; {score}{omitted}"
@@ -191,39 +182,22 @@ class ObjectSearch:
 
 
 def find_objects(
-    video: Video | str | os.PathLike[str],
-    names: str | Sequence[str] = (),
-    detector: Detector | str | os.PathLike[str] | None = None,
+    video: Video,
+    names: tuple[str, ...],
+    detector: Detector,
     *,
     example: NDArray[np.uint8] | None = None,
-    threshold: float | None = None,
     progress: Progress = silent,
 ) -> ObjectSearch:
     """Look for objects by their names, or by a picture of one, in a few frames of each shot.
 
-    detector        a Detector, or what load_detector takes
-    example         (H, W, 3) RGB of the object and little else, instead of names (owlv2)
-    threshold       score from which on a detection counts (default: the detector's own)
+    names     as check_names returns them; none where there is an example
+    example   (H, W, 3) RGB of the object and little else (owlv2)
 
     MAX_LOOKS limits the looks at the whole video, whatever its length, MAX_INSTANCES what is kept
     of one shot.
     """
-    if threshold is not None and not 0 <= threshold <= 1:
-        problem = f"threshold {threshold} is invalid"
-        raise InputError(problem, field="threshold", value=threshold, remedy="give 0 to 1")
-    if (example is None) == (not names):
-        problem = "give either names or an example"
-        remedy = 'name the object, such as "cup"'
-        raise InputError(problem, field="names" if example is None else "example", remedy=remedy)
-    names = check_names(names) if example is None else ()
-    if example is not None:
-        check_picture(example, "example")
-    if not isinstance(detector, Detector):
-        detector = load_detector(detector)
-    detect, usual = detection_of(detector, names, example)
-    threshold = usual if threshold is None else threshold
-    if not isinstance(video, Video):
-        video = open_video(video)
+    detect, threshold = detection_of(detector, names, example)
     times_s, shots = find_shots(video, progress)
     looks = _look(video, times_s, shots, detect, threshold, progress)
     instances, left_out = _instances(looks, threshold)

@@ -43,8 +43,6 @@ from dejacue.sources.detectors.base import (
     Detection,
     Detector,
     as_box,
-    check_names,
-    check_picture,
     distinct,
 )
 from dejacue.sources.documents import read_json
@@ -105,28 +103,26 @@ class ZeroShotDetector(ABC):
         self._run(lambda: self.model.to(device))
 
     def detect(self, picture: NDArray[np.uint8], names: Sequence[str]) -> list[Detection]:
-        size = check_picture(picture)
-        names = check_names(names)
         for name in names:  # letters that it was not trained on: it would find something at random
             scripts = (unicodedata.name(letter, "") for letter in name if letter.isalpha())
             if not all(script.startswith("LATIN") for script in scripts):
                 raise self._unknown_letters(name)
         boxes, scores, labels = self._run(lambda: self._boxes(picture, names))
-        return self._detections(boxes, scores, [names[label] for label in labels], size)
+        return self._detections(boxes, scores, [names[label] for label in labels], picture)
 
     @abstractmethod
-    def _boxes(self, picture: NDArray[np.uint8], names: tuple[str, ...]) -> tuple[Any, Any, Any]:
+    def _boxes(self, picture: NDArray[np.uint8], names: Sequence[str]) -> tuple[Any, Any, Any]:
         """Return boxes (n, 4) in pixels, scores (n,) and the place of each one's name (n,)."""
 
     def _detections(
-        self, boxes: Any, scores: Any, names: Sequence[str], size: tuple[int, int]
+        self, boxes: Any, scores: Any, names: Sequence[str], picture: NDArray[np.uint8]
     ) -> list[Detection]:
         corners, values = boxes.float().cpu().numpy(), scores.float().cpu().numpy()
         if not (np.isfinite(values).all() and np.isfinite(corners).all()):
             problem = f"{self.name} gave boxes that are not finite"
             remedy = "its weights are damaged: download them again"
             raise InputError(problem, field="detector", value=self.name, remedy=remedy)
-        clipped, rows = distinct(corners, values, size)
+        clipped, rows = distinct(corners, values, (picture.shape[0], picture.shape[1]))
         return [Detection(as_box(clipped[at]), float(values[at]), names[at]) for at in rows]
 
     def _unknown_letters(self, name: str) -> InputError:
@@ -164,7 +160,7 @@ class GroundingDino(ZeroShotDetector):
 
     threshold = 0.4
 
-    def _boxes(self, picture: NDArray[np.uint8], names: tuple[str, ...]) -> tuple[Any, Any, Any]:
+    def _boxes(self, picture: NDArray[np.uint8], names: Sequence[str]) -> tuple[Any, Any, Any]:
         torch = need("torch", REMEDY)
         tokens, spans = self.tokens(names)
         pixels = self.processor.image_processor(picture, return_tensors="pt")
@@ -218,10 +214,8 @@ class Owlv2(ZeroShotDetector):
     def detect_like(
         self, picture: NDArray[np.uint8], example: NDArray[np.uint8]
     ) -> list[Detection]:
-        size = check_picture(picture)
-        check_picture(example, "example")
         boxes, scores, _ = self._run(lambda: self._boxes_like(picture, example))
-        return self._detections(boxes, scores, [""] * len(scores), size)
+        return self._detections(boxes, scores, [""] * len(scores), picture)
 
     def pixels(self, picture: NDArray[np.uint8]) -> Any:
         """Return (1, 3, size, size), normalised, on the device."""
@@ -234,7 +228,7 @@ class Owlv2(ZeroShotDetector):
         )
         return ((square - mean) / deviation)[None]
 
-    def _boxes(self, picture: NDArray[np.uint8], names: tuple[str, ...]) -> tuple[Any, Any, Any]:
+    def _boxes(self, picture: NDArray[np.uint8], names: Sequence[str]) -> tuple[Any, Any, Any]:
         limit = int(self.model.config.text_config.max_position_embeddings)
         texts = [name.lower() for name in names]
         for name, text in zip(names, texts, strict=True):

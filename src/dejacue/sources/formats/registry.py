@@ -9,10 +9,8 @@ from types import ModuleType
 from typing import Any
 
 from dejacue.errors import InputError, in_file
-from dejacue.plugins import Registry
-from dejacue.sources.documents import parse_documents, read_text
+from dejacue.sources.documents import parse_json, read_text
 from dejacue.sources.formats import (
-    benchmarks,
     cvat,
     eaf,
     fiftyone,
@@ -81,39 +79,20 @@ _SECONDS = ("seconds", _END, 1e-6)
 _FROM_1 = ("frames from 1", "last frame, included", None)
 _FROM_0 = ("frames from 0", "first frame outside", None)
 _LABEL_STUDIO = (".labelstudio.json", ".label-studio.json")
-FORMATS: Registry[Format] = Registry(
-    "formats",
-    {
-        format.name: format
-        for format in (
-            Format("vtt", (".vtt",), *_MILLISECONDS, subtitles.write_vtt, subtitles.read),
-            Format("srt", (".srt",), *_MILLISECONDS, subtitles.write_srt, subtitles.read),
-            _of_module("eaf", (".eaf",), _MILLISECONDS, eaf, opens=True),
-            _of_module("rerun", (".rrd",), _SECONDS, recording, package="rerun-sdk", binary=True),
-            _of_module("fiftyone", (".fiftyone.json",), _FROM_1, fiftyone, opens=True),
-            _of_module("label-studio", _LABEL_STUDIO, _FROM_1, label_studio, opens=True),
-            _of_module("cvat", (".cvat.xml",), _FROM_0, cvat, opens=True),
-            Format(
-                "qvhighlights",
-                (".qvhighlights.jsonl",),
-                *_SECONDS,
-                benchmarks.write_qvhighlights,
-                benchmarks.read_qvhighlights,
-            ),
-            Format(
-                "activitynet",
-                (".activitynet.json",),
-                *_SECONDS,
-                benchmarks.write_activitynet,
-                benchmarks.read_activitynet,
-            ),
-        )
-    },
-)
+FORMATS = {
+    format.name: format
+    for format in (
+        Format("vtt", (".vtt",), *_MILLISECONDS, subtitles.write_vtt, subtitles.read),
+        Format("srt", (".srt",), *_MILLISECONDS, subtitles.write_srt, subtitles.read),
+        _of_module("eaf", (".eaf",), _MILLISECONDS, eaf, opens=True),
+        _of_module("rerun", (".rrd",), _SECONDS, recording, package="rerun-sdk", binary=True),
+        _of_module("fiftyone", (".fiftyone.json",), _FROM_1, fiftyone, opens=True),
+        _of_module("label-studio", _LABEL_STUDIO, _FROM_1, label_studio, opens=True),
+        _of_module("cvat", (".cvat.xml",), _FROM_0, cvat, opens=True),
+    )
+}
 _XML_ROOTS = {"ANNOTATION_DOCUMENT": "eaf", "annotations": "cvat"}
 _JSON_KEYS = {  # of the document or, in a list, of the first one
-    ("relevant_windows", "pred_relevant_windows"): "qvhighlights",
-    ("database",): "activitynet",
     ("annotations", "predictions"): "label-studio",
     ("labels", "samples"): "fiftyone",
 }
@@ -131,7 +110,7 @@ def format_in(path: str | os.PathLike[str]) -> Format | None:
         remedy += "give the file inside: labels.json, annotations.xml …"
         raise InputError(f"is {what}", file=name, remedy=remedy)
     format = format_of(name)
-    if format is not None or not name.lower().endswith((".json", ".jsonl", ".xml")):
+    if format is not None or not name.lower().endswith((".json", ".xml")):
         return format
     kind = _kind_of(read_text(name, MAX_BYTES, "split it"))
     return None if kind is None else FORMATS[kind]
@@ -144,11 +123,10 @@ def _kind_of(text: str) -> str | None:
     if any(f'"{key}"' in text for key in ("histories", "intervals")):  # ours
         return None
     try:
-        documents = parse_documents(text)
+        document = parse_json(text)
     except InputError:
         return None  # whoever reads it says what is wrong
-    first = documents[0] if documents else None
-    first = first[0] if isinstance(first, list) and first else first
+    first = document[0] if isinstance(document, list) and document else document
     if not isinstance(first, dict):
         return None
     return next((kind for keys, kind in _JSON_KEYS.items() if first.keys() & set(keys)), None)
@@ -157,5 +135,4 @@ def _kind_of(text: str) -> str | None:
 def format_of(path: str | os.PathLike[str]) -> Format | None:
     """Return the format that the ending of a name tells; None: it is none of another tool."""
     name = os.fspath(path).lower()
-    formats = FORMATS.loaded().values()
-    return next((format for format in formats if name.endswith(format.suffixes)), None)
+    return next((f for f in FORMATS.values() if name.endswith(f.suffixes)), None)

@@ -6,14 +6,13 @@ import glob
 import math
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from dejacue.errors import InputError, unknown
-from dejacue.plugins import Registry
 from dejacue.sources.documents import read_json
 from dejacue.sources.images import folders_in, natural
 from dejacue.sources.masks._arrays import IN_MEMORY, SAVE, from_mapping, open_stack, stack_kind
@@ -25,7 +24,6 @@ from dejacue.sources.masks.labels import LOSSY, PICTURES, VOID, folder_labels, r
 from dejacue.sources.masks.reader import Keys, ListedRows, Mask, Rows
 
 KINDS = ("indexed", "binary", "youtube-vos", "stack", "coco", "boxes", "logits")
-READERS: Registry[Callable[[Path], Rows]] = Registry("mask_readers", {})
 LEAVE_KIND_OUT = "leave the kind out"
 PICKLES = (".pkl", ".pickle", ".pt", ".pth")
 _BY_SUFFIX = {
@@ -51,10 +49,9 @@ def open_masks(
     stack (.npz, .npy), a COCO file (.json, .jsonl), a table of boxes (.txt, .csv), a folder of
     YOLO's texts or a region.json; or a dictionary {frame: {object: mask}}, SAM 2's video_segments.
 
-    kind    one of KINDS, or a plug-in (dejacue.mask_readers); None: what the path looks like. For
-            a folder or a stack of numbers it says whether 255 is void (indexed) or the object
-            (binary). Numbers that are not whole need "logits" (the object is where they are above
-            0) or "logits:0.5".
+    kind    one of KINDS; None: what the path looks like. For a folder or a stack of numbers it
+            says whether 255 is void (indexed) or the object (binary). Numbers that are not whole
+            need "logits" (the object is where they are above 0) or "logits:0.5".
     match   one of MATCHES, see ``Matching``
     frames  how many frames the masks are for (``Video.length``), if it is known: it can tell what
             their numbers mean
@@ -73,8 +70,6 @@ def open_masks(
             problem = "logits are read from an .npz or .npy file"
             raise InputError(problem, file=place, field="kind", value=kind, remedy=LEAVE_KIND_OUT)
         actual, rows = open_stack(place, None, threshold)
-    elif exists and (plug_in := _plug_in(place, kind)) is not None:
-        actual, rows = plug_in, READERS[plug_in](place)
     elif os.path.isdir(place):
         actual, rows = _open_folder(place, kind)
     elif exists:
@@ -91,10 +86,8 @@ def check_kind(kind: str | None) -> float | None:
     name, mark, number = (kind or "").partition(":")
     if kind is None or (name in KINDS and name != "logits" and not mark):
         return None
-    if kind in READERS:
-        return None
     if name != "logits":
-        raise unknown("kind of masks", kind, [*KINDS, *READERS])
+        raise unknown("kind of masks", kind, KINDS)
     try:
         threshold = float(number) if mark else 0.0
     except ValueError:
@@ -118,14 +111,6 @@ def check_path(masks: Any) -> None:
         "option mask"
     )
     raise InputError(f"masks are given as a path, not as {what}", field="masks", remedy=remedy)
-
-
-def _plug_in(path: Path, kind: str | None) -> str | None:
-    """Return the plug-in that reads this kind or, where none is given, this suffix."""
-    if kind is not None:
-        return kind if kind in READERS else None
-    suffix = path.suffix.lower()
-    return suffix[1:] if suffix not in _BY_SUFFIX and suffix[1:] in READERS else None
 
 
 def _open_file(path: Path, kind: str | None) -> tuple[str, Rows]:

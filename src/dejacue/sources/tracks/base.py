@@ -63,14 +63,12 @@ class Tracker(Protocol):
     """Makes sessions.
 
     name          as ``load_tracker`` takes it: "sam2", "sam2-tiny", "edgetam", …
-    approximate   whether its masks must be called so
     independent   whether the masks of an object are the same whichever others are followed with
                   it; if not, all are followed again when one is added
     details       revision, device, precision … as text
     """
 
     name: str
-    approximate: bool
     independent: bool
     details: Mapping[str, str]
 

@@ -254,7 +254,7 @@ def write_track(
     check_target(target)
     check_place(_real(target))
     before = _before(target)
-    keys = {object: request.key(object) for object in request.firsts}
+    keys = {object: request.key(object) for object in request.objects}
     lineages = dict(lineages or {object: (object,) for object in keys})
     known = dict(before.objects) if before else {}
     if before and keys == {object: noted.key for object, noted in known.items()}:
@@ -268,7 +268,7 @@ def write_track(
         if keys.get(object) == noted.key and not noted.cut
     }
     new = request.only(keys.keys() - unchanged.keys())
-    about = ",".join([__version__, *(f"{object}:{keys[object]}" for object in new.firsts)])
+    about = ",".join([__version__, *(f"{object}:{keys[object]}" for object in new.objects)])
     kept, has_backward = PartialFile(partial_path(target), about), False
     try:
         if before and not new.prompts:
@@ -296,7 +296,6 @@ def write_track(
         stems = len(set(names)) == len(rows)
         notes = TrackNotes(
             request.tracker.name,
-            request.tracker.approximate,
             dict(request.tracker.details),
             Path(request.video.path).name,
             request.video.key,

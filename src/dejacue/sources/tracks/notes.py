@@ -64,7 +64,6 @@ class TrackNotes(
     """
 
     tracker: str
-    approximate: bool
     details: Mapping[str, str]
     video: str
     video_key: str

@@ -184,12 +184,8 @@ class TrackRequest:
         return cls(video, checked, loaded, backward, presence)
 
     @cached_property
-    def firsts(self) -> dict[int, int]:
-        """Return the position of the first prompt of each object."""
-        firsts: dict[int, int] = {}
-        for prompt in self.prompts:
-            firsts[prompt.object] = min(prompt.frame, firsts.get(prompt.object, prompt.frame))
-        return dict(sorted(firsts.items()))
+    def objects(self) -> list[int]:
+        return sorted({prompt.object for prompt in self.prompts})
 
     def shot(self, frame: int) -> Window | None:
         """Return the shot in which a frame is; None: shots are not told apart."""
@@ -206,7 +202,7 @@ class TrackRequest:
 
     def key(self, object: int) -> str:
         """Return a hash of all that the masks of an object depend on."""
-        others = () if self.tracker.independent else self.firsts
+        others = () if self.tracker.independent else self.objects
         content = [
             self.video.key,
             self.tracker.name,

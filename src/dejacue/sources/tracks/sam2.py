@@ -407,7 +407,6 @@ class Sam2Tracker:
     fallback    whether it falls back to the CPU when the memory of the device is full
     """
 
-    approximate: bool = False
     independent: bool = True
 
     def __init__(

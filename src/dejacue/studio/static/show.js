@@ -47,12 +47,10 @@ export function Show({ id, words, film, act, questions, inside, problem }) {
 export const FIXED = "fixed region";
 export const STILL = [FIXED, "boxes drawn by a person", "the whole picture"];  // nothing was followed
 
-// tracker: which followed the object ("mine, approximate"); nothing where its masks were given
+// tracker: which followed the object; nothing where its masks were given
 export function Doubts({ doubts, film, correct, tracker }) {
-  const [name, approximate] = tracker?.split(", ") ?? [];
-  const none = STILL.includes(name) ? `No tracker followed the object (${name}), so there are no doubts to list.`
-    : approximate ? `The masks of ${name} are approximate and not judged, so there are no doubts to list.`
-    : name ? `The tracker ${name} was confident in every frame in which it saw the object.`
+  const none = STILL.includes(tracker) ? `No tracker followed the object (${tracker}), so there are no doubts to list.`
+    : tracker ? `The tracker ${tracker} was confident in every frame in which it saw the object.`
     : "The masks of this object were given, not made by a tracker, so there are no doubts to list.";
   if (!doubts.length) return html`<div><p class="soft">${none}</p>
     ${correct && html`<p><a class="button" href=${correct}>Track it again</a></p>`}</div>`;

@@ -38,7 +38,7 @@ export function Track({ id: video, of: finding = null, about, jobs, again }) {
 
 // boxes that a person has drawn: nothing is followed
 const trackerOf = (info) => {
-  const name = info?.tracker?.split(",")[0] || "";
+  const name = info?.tracker || "";
   return STILL.includes(name) ? FIXED : name;
 };
 
