@@ -45,7 +45,13 @@ def ranked_windows(
             rests = _cut(part, *best[:2])
             searched += [(_best_of(plan.readout, view, row, *rest), rest) for rest in rests]
         ranked.append([(int(frames[a]), int(frames[b])) for a, b in windows])
+    if _of_states(plan.readout):  # which their descriptions share
+        return [ranked[state] for state in vocabulary.labels.tolist()]
     return ranked
+
+
+def _of_states(readout: Readout) -> bool:
+    return isinstance(readout, Contrast) and readout.pooling == 1
 
 
 def _cut(part: tuple[int, int], start: int, end: int) -> list[tuple[int, int]]:
@@ -57,11 +63,10 @@ def _cut(part: tuple[int, int], start: int, end: int) -> list[tuple[int, int]]:
 
 
 def _best_of(readout: Readout, view: View, row: int, first: int, end: int) -> s.ScoredWindow:
-    """Return the best window of a description inside a part."""
+    """Return the best window of a description, or of a state, inside a part."""
     offsets = np.array([0, end - first], np.int64)
     if isinstance(readout, Contrast):
-        state = view.vocabulary.labels[row] if readout.pooling == 1 else row
-        evidence = readout.seen(view)[1].responses[0][state : state + 1, first:end]
+        evidence = readout.seen(view)[1].responses[0][row : row + 1, first:end]
         found = view.engine.search(np.ascontiguousarray(evidence), offsets, len(view.history))
     else:
         assert isinstance(readout, Scan)
