@@ -879,6 +879,37 @@ def test_find_takes_examples_beside_words_and_without(cup, tmp_path):
     assert Finding.read(tmp_path / "alone").vocabulary.wordless
 
 
+def test_one_state_is_found_by_examples_and_never_by_its_words(cup):
+    folder, options, finding = cup
+    middle = (finding["full"][0].start + finding["full"][0].end) // 2
+    bare = find(folder / "scene.mp4", examples={"full": middle}, **options)
+    assert bare.best("full").confirmed
+    assert overlap(bare.best("full").window, finding["full"][0].window) > 0.8
+    words = {"full": {"words": "full cup", "examples": [middle]}}
+    described = find(folder / "scene.mp4", words, **options)
+    assert [i.window for i in described] == [i.window for i in bare]
+    assert any("words of one state have nothing to differ from" in n for n in described.warnings)
+    with refused(field="states", value=1):
+        find(folder / "scene.mp4", {"full": "full cup"}, **options)
+    with refused(field="vocabulary"):
+        find(folder / "scene.mp4", examples={"none": middle}, **options)
+    with refused(field="exhaustive"):
+        replace(bare.vocabulary, exhaustive=True)
+
+
+def test_one_state_needs_a_frame_of_the_history(cup):
+    sample = scene()
+    only = Vocabulary({"filled": ()}, examples=examples_of({"filled": (another(sample), 100)}))
+    spoken = replace(only, states={"filled": "cup"}, features=sample.vocabulary.features[:1])
+    for words in (only, spoken):
+        for readout in ("contrast", "timeline"):
+            with refused(field="examples", value="filled"):
+                locate(sample.history, words, readout=readout)
+        for readout in ("contrast", "timeline"):
+            timeline = locate(sample.history, words.with_examples(filled=100), readout=readout)
+            assert timeline.best("filled").confirmed
+
+
 def test_frames_are_those_of_the_file_however_it_is_sampled(cup):
     folder, options, finding = cup
     first = next(iter(finding.vocabulary.states))

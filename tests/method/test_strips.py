@@ -14,7 +14,7 @@ from dejacue.demo import write_demo
 from dejacue.files import read_vocabulary, write_vocabulary
 from dejacue.method import Window
 from dejacue.method.localization import analyse
-from dejacue.method.strips import Border, Strip
+from dejacue.method.strips import Border, Strip, marked
 from dejacue.report.contact_sheet import strip_sheet
 from dejacue_paper import generate
 
@@ -68,6 +68,22 @@ def test_marks_are_facts_from_the_first_picture_to_the_last():
         assert answer.at(frame=frames[unmarked]) is None
     assert finding.vocabulary.examples == ()
     assert "Strip of 12 pictures" in repr(strip)
+
+
+def test_marks_may_name_a_single_state_and_other_pictures_show_none():
+    sample, finding = made()
+    strip = finding.strip(12)
+    words = marked(sample.history, None, strip, {"visible": (4, 8)})
+    assert list(words.states) == ["visible"]
+    answer = replace(finding, vocabulary=words).with_words()
+    (window,) = (interval.window for interval in answer["visible"] if interval.confirmed)
+    assert strip.frames[3] < window.start <= strip.frames[4]
+    assert strip.frames[8] <= window.end < strip.frames[9]
+    unmarked = [frame for at, frame in enumerate(strip.frames) if not 4 <= at <= 8]
+    assert {answer.labels[frame] for frame in unmarked} == {None}
+    for marks in ({}, {"none": (0, 3)}, {None: (0, 3)}):
+        with refused(field="marks", value=[]):
+            marked(sample.history, None, strip, marks)
 
 
 def test_marks_of_some_pictures_keep_what_is_known_of_the_others():

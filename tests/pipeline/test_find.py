@@ -108,10 +108,14 @@ def windows(finding: Finding) -> list[tuple[str, tuple[int, int]]]:
 
 def test_a_finding_holds_windows_pictures_and_how_it_was_made(first, scene) -> None:
     states = read_vocabulary(scene / "vocabulary.yaml").states
-    assert [answer.state for answer in first.timeline.answers] == list(states)
+    assert list(first.timeline.states) == list(states)
     truth = json.loads((scene / "references.json").read_text())["histories"][0]["states"]
-    for answer in first.timeline.answers:
-        assert max(answer.window.iou(Window(*pair)) for pair in truth[answer.state]) > 0.5
+    for state in states:
+        best = first.best(state)
+        assert best in first[state]
+        assert max(best.window.iou(Window(*pair)) for pair in truth[state]) > 0.5
+    assert [first.at(frame=interval.start) for interval in first] == [i.state for i in first]
+    assert len(first.labels) == len(first.history)
     assert first["full"] == [interval for interval in first if interval.state == "full"]
     assert first.at(first["full"][0].start_s) == "full"
     assert "full" in first
@@ -124,7 +128,7 @@ def test_a_finding_holds_windows_pictures_and_how_it_was_made(first, scene) -> N
     assert first.made.encoder.startswith("dejacue-mini@")
     assert first.made.version == dejacue.__version__
     assert first.warnings[0].startswith("mini only knows the rendered scenes of this project")
-    assert first.timeline.settings["readout"]["name"] == "contrast"
+    assert first.timeline.settings["readout"]["name"] == "timeline"
 
 
 @pytest.mark.parametrize("suffix", [".mp4", ".mkv"])  # whose header knows the count, or does not
@@ -184,7 +188,7 @@ def test_each_mask_is_decoded_once_and_hashed_once(
         assert np.array_equal(a.history.features, b.history.features)
 
 
-@pytest.mark.parametrize("readout", ["contrast", "published", "joint"])
+@pytest.mark.parametrize("readout", ["contrast", "published", "timeline"])
 def test_cosines_are_computed_once(cup, monkeypatch, readout) -> None:
     engine = type(kernel.engine("auto"))
     calls: list[str] = []
@@ -197,12 +201,13 @@ def test_cosines_are_computed_once(cup, monkeypatch, readout) -> None:
 
         return count
 
-    for name in ("cosines", "locate", "contrast"):
+    for name in ("cosines", "locate", "contrast", "label"):
         monkeypatch.setattr(engine, name, counting(getattr(engine, name)))
     finding = cup(readout=readout, diagnostics=True)
     finding.report()
     finding.plot()
-    assert len(calls) == 1
+    second_opinion = ["cosines"] if readout == "timeline" else []  # of each description alone
+    assert calls[1:] == second_opinion
 
 
 def test_opened_records_and_names_give_the_same_as_paths(first, scene) -> None:
@@ -260,12 +265,11 @@ def test_each_object_is_found_in_one_pass(scene, monkeypatch) -> None:
     assert len(passes) == 1
 
 
-@pytest.mark.parametrize("name", ["joint", "published", "scan", "peak"])
+@pytest.mark.parametrize("name", ["contrast", "published", "scan", "peak"])
 def test_a_readout_is_chosen_by_name(first, name) -> None:
     finding = first.with_words(readout=name)
     expected = "scan" if name == "published" else name
     assert finding.timeline.settings["readout"]["name"] == expected
-    assert any(interval.kind == "occurrence" for interval in finding) <= (name == "joint")
 
 
 # From a box
@@ -395,7 +399,7 @@ def same(a: Finding, b: Finding) -> None:
         assert np.array_equal(getattr(a.timeline.evidence, name), expected)
 
 
-@pytest.mark.parametrize("readout", ["contrast", "joint"])
+@pytest.mark.parametrize("readout", ["contrast", "timeline"])
 def test_a_finding_is_read_as_it_was_written(first, tmp_path, readout) -> None:
     doubts = ((Window(3, 5), "maybe another thing"),)
     finding = replace(first.with_words(readout=readout, diagnostics=True), doubts=doubts)
@@ -843,7 +847,7 @@ def test_a_history_without_a_video_has_no_clips(dejacue, tmp_path) -> None:
         ("find x -r pub", "published"),
         ("find x -r con", "contrast"),
         ("find x --set coordinates=tra", "coordinates=trajectory"),
-        ("find x -r joint --set irr", "irreversible="),
+        ("find x --set irr", "irreversible="),
         ("find x --encoder sig", "siglip2"),
         ("find x --tracker sam2-t", "sam2-tiny"),
         ("reproduce mai", "main"),

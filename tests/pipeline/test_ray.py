@@ -48,7 +48,7 @@ def equal(a: dict, b: dict) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("readout", ["contrast", "joint", "scan"])
+@pytest.mark.parametrize("readout", ["contrast", "timeline", "scan"])
 def test_ray_gives_the_answers_of_one_machine_to_the_last_bit(
     ray, tmp_path, monkeypatch, readout
 ) -> None:

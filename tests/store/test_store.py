@@ -13,7 +13,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from dejacue_paper.method.joint_or_none import JointOrNone
 from helpers.errors import refused
 from helpers.stores import D, drawn, history, rows, words
 from hypothesis import given, settings
@@ -22,6 +21,7 @@ from hypothesis import strategies as st
 from dejacue import History, InputError, Store, Vocabulary, locate
 from dejacue.files import read_history, write_history, write_vocabulary
 from dejacue.pipeline.ingest import ingest, open_store
+from dejacue.records.example import examples_of
 from dejacue.sources import atomic
 from dejacue.store import Busy, Failure, StoreExists, _index, _packing, _query, _segments
 
@@ -540,7 +540,7 @@ def test_a_query_gives_the_answers_of_locate_ranked_by_the_object(tmp_path) -> N
         assert first.interval.score >= second.interval.score
     for match in matches:
         interval, history = match.interval, histories[match.history]
-        assert [interval] == locate(history, vocabulary)[interval.state]
+        assert interval == locate(history, vocabulary).best(interval.state)
         assert (interval.times_s is None) == (history.times_s is None)
         assert (interval.source_start is None) == (not history.sampled)
         assert match.object_score == pytest.approx(objects[match.history], abs=1e-6)
@@ -565,7 +565,7 @@ def test_the_columns_of_a_query(store) -> None:
     assert sorted(scan["description"]) == sorted(words().descriptions)
 
 
-@pytest.mark.parametrize("readout", ["contrast", "joint", "scan"])
+@pytest.mark.parametrize("readout", ["contrast", "timeline", "scan"])
 def test_columns_say_what_the_matches_say(tmp_path, monkeypatch, readout) -> None:
     monkeypatch.setattr(_query, "CHUNK_HISTORIES", 4)  # some chunks have no times, or no source
     store = Store.create(tmp_path / "s")
@@ -586,12 +586,13 @@ def test_a_state_that_is_not_found_has_no_match(store) -> None:
     seen = np.repeat(apart[[0, 1, 0, 1]], 10, axis=0)
     store.add([History(seen, id="a", encoder="e"), History(seen[::-1], id="b", encoder="e")])
     vocabulary = Vocabulary({"one": "1", "two": "2", "three": "3"}, apart, encoder="e")
-    matches = list(store.query(vocabulary, readout=JointOrNone(none=0.5)))
+    matches = list(store.query(vocabulary))
     assert {match.interval.state for match in matches} == {"one", "two"}
     for match in matches:
-        timeline = locate(store[match.history], vocabulary, readout=JointOrNone(none=0.5))
+        timeline = locate(store[match.history], vocabulary)
         assert timeline["three"] == []
-        assert timeline[match.interval.state] == [match.interval]
+        assert len(timeline[match.interval.state]) == 2
+        assert timeline.best(match.interval.state) == match.interval
     assert [match.rank for match in matches] == [1, 1, 2, 2]
 
 
@@ -612,6 +613,9 @@ def test_a_query_may_look_at_some_only(store) -> None:
         assert row.times_s == (None if times is None else (times[0], expected.ends_s[-1]))
 
 
+ONE_SHOWN = examples_of({"open": (history("another"), 3)})
+
+
 @pytest.mark.parametrize(
     ("vocabulary", "options", "field", "value"),
     [
@@ -619,6 +623,7 @@ def test_a_query_may_look_at_some_only(store) -> None:
         (Vocabulary({"a": "b", "c": "d"}), {}, "vocabulary", None),
         (Vocabulary({"a": "b", "c": "d"}, np.ones((2, 3))), {}, "dimension", 3),
         (words().with_examples(open=3), {}, "examples", None),
+        (Vocabulary({"open": "a"}, rows(1, 1), examples=ONE_SHOWN), {}, "examples", "open"),
         (words(), {"readout": "contrst"}, "readout", "contrst"),
         (words(), {"top": 0}, "top", 0),
         (words(), {"threads": 0}, "threads", 0),
@@ -642,7 +647,7 @@ def test_the_words_of_vost_find_their_history(release, tmp_path) -> None:
         matches = [m for m in store.query(entry.vocabulary) if m.history == entry.history.id]
         ranks.append(matches[0].rank)
         for match in matches:  # of float16 rows; the release has float32
-            (interval,) = locate(entry.history, entry.vocabulary)[match.interval.state]
+            interval = locate(entry.history, entry.vocabulary).best(match.interval.state)
             assert match.interval.window == interval.window
     assert np.mean(np.array(ranks) <= 5) > 0.8  # by chance 0.06
 

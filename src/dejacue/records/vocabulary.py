@@ -48,7 +48,7 @@ def _checked_states(states: Mapping[str, Any], exemplified: set[str]) -> dict[st
         checked[state] = tuple(texts)
     if len(checked) < 2 and not exemplified:
         problem = f"{len(checked)} state given in words; words need at least two alternatives"
-        remedy = "describe what it looks like otherwise, too, or show an example"
+        remedy = "describe what it looks like otherwise, too, or show it by examples alone"
         raise _refusal(problem, "states", len(checked), remedy)
     return checked
 

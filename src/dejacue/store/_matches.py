@@ -56,7 +56,7 @@ class RankedTimeline(NamedTuple):
 
 
 class Match(NamedTuple):
-    """An interval of a state in a history of a store.
+    """The best occurrence of a state in a history of a store.
 
     rank           of the history, from 1: the one that looks most like the object
     object_score   how much it does, see ``Store.query``
@@ -126,8 +126,7 @@ class Matches(Tabular, Iterator[Match]):
     def columns(self) -> dict[str, Any]:
         """Return named columns of equal length: arrays of numbers, lists of text.
 
-        rank (of the history), history, source, object_score; then those of ``Timeline.columns``
-        but rank and kind, since each state has its best interval only.
+        rank (of the history), history, source, object_score; then those of ``Timeline.columns``.
         """
         self._check_not_consumed()
         self._consumed = True
@@ -149,7 +148,7 @@ class Matches(Tabular, Iterator[Match]):
         return first | {
             name: values[order] if isinstance(values, np.ndarray) else [values[k] for k in order]
             for name, values in table.items()
-            if name not in ("history", "rank", "kind")
+            if name != "history"
         }
 
     def rows(self, notes: Sequence[str] = ()) -> Iterator[Row]:

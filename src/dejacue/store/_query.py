@@ -1,7 +1,7 @@
 """One vocabulary over all histories of a store: is this the object, and when in which state?
 
     means of the frames · centre of the words ──▶ order of the histories
-    rows of the first ``top`` of them ──▶ locate_many ──▶ windows
+    rows of the first ``top`` of them ──▶ locate_many ──▶ the best occurrence of each state
 
 Histories are read in that order, a chunk at a time, so that the best come first and memory stays
 flat. With Ray, chunks are read on several machines: the index is read here, and a task gets the
@@ -84,8 +84,8 @@ class Part(NamedTuple):
 def answer(words: VocabularyAndReadout, ranked: Ranked) -> RankedTimeline:
     histories, sources, object_scores, before = ranked
     vocabulary, readout = words
-    timelines = locate_many(histories, vocabulary, readout=readout)
-    return RankedTimeline(timelines.joined(), sources, object_scores, before)
+    timeline = locate_many(histories, vocabulary, readout=readout).joined().best_alone()
+    return RankedTimeline(timeline, sources, object_scores, before)
 
 
 def read_part(words: VocabularyAndReadout, part: Part) -> RankedTimeline | None:
