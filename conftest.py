@@ -110,6 +110,16 @@ def dejacue(monkeypatch, capsys):
 
 
 @pytest.fixture(scope="session")
+def scene(tmp_path_factory) -> Path:
+    """A rendered video of two cups, with masks and words; no test writes to its folder."""
+    from dejacue_paper.data.rendered import render, write_scene
+
+    folder = tmp_path_factory.mktemp("scene") / "cup"
+    write_scene(folder, render(11, family="cup", topology="binary", frames=60, distractors=1))
+    return folder
+
+
+@pytest.fixture(scope="session")
 def made_workspace(tmp_path_factory) -> Path:
     """A workspace that no test writes to."""
     from helpers.studio_client import make_workspace

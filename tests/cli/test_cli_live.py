@@ -27,13 +27,6 @@ from dejacue.sources.video import Video
 from dejacue_paper.data.rendered import render, write_scene
 
 
-@pytest.fixture(scope="module")
-def scene(tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("live") / "cup"
-    write_scene(folder, render(11, family="cup", topology="binary", frames=60, distractors=1))
-    return folder
-
-
 @pytest.fixture
 def live(dejacue, scene, tmp_path, monkeypatch):
     """Run ``dejacue live`` on the scene, in an empty folder; ``mini`` believes boxes, too."""

@@ -27,27 +27,12 @@ from dejacue.sources.video import Video
 from dejacue_paper.data.rendered import render, write_scene
 
 
-@pytest.fixture(scope="module")
-def scene(tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("video") / "cup"
-    write_scene(folder, render(11, family="cup", topology="binary", frames=60, distractors=1))
-    return folder
-
-
 @pytest.fixture
 def locate(dejacue, scene, tmp_path, monkeypatch):
     """Run ``dejacue find`` on the scene, in an empty folder."""
     monkeypatch.chdir(tmp_path)
-    words = (
-        "find",
-        scene / "scene.mp4",
-        "--masks",
-        scene / "Annotations",
-        "-v",
-        scene / "vocabulary.yaml",
-        "--encoder",
-        "mini",
-    )
+    masks = ("--masks", scene / "Annotations", "-v", scene / "vocabulary.yaml")
+    words = ("find", scene / "scene.mp4", *masks, "--encoder", "mini")
     return lambda *arguments: dejacue(
         *words, *(arguments if "--objects" in arguments else ("--object", 1, *arguments))
     )
@@ -56,16 +41,8 @@ def locate(dejacue, scene, tmp_path, monkeypatch):
 @pytest.fixture
 def encode(dejacue, scene, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    words = (
-        "encode",
-        scene / "scene.mp4",
-        "--masks",
-        scene / "Annotations",
-        "--object",
-        1,
-        "--encoder",
-        "mini",
-    )
+    masks = ("--masks", scene / "Annotations", "--object", 1)
+    words = ("encode", scene / "scene.mp4", *masks, "--encoder", "mini")
     return lambda *arguments: dejacue(*words, *arguments)
 
 
@@ -289,8 +266,8 @@ def test_a_file_in_the_way_is_said_before_the_work(locate, encode, tmp_path, mon
 
 
 def test_label_studio_gets_the_path_of_the_video(locate, scene, tmp_path):
-    locate("-o", "out")
-    (task,) = json.loads((tmp_path / "out" / "timeline.labelstudio.json").read_text())
+    locate("-o", "found.labelstudio.json")
+    (task,) = json.loads((tmp_path / "found.labelstudio.json").read_text())
     assert task["data"]["video"] == str(scene / "scene.mp4")
 
 

@@ -9,7 +9,7 @@ import pytest
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from helpers.small_models import CLIP_SCALE, IMAGENET, vocabulary, write  # noqa: E402
+from helpers.small_models import CLIP_SCALE, IMAGENET, SHARED, vocabulary, write  # noqa: E402
 
 KINDS = ("llmdet", "grounding-dino", "owlv2")
 SHORT, LONG = 96, 160  # pixels of the sides of pictures as Grounding DINO sees them
@@ -86,22 +86,16 @@ def save_owl(folder: Path) -> Path:
     torch.manual_seed(7)
     words = vocabulary()
     start, end = len(words) - 2, len(words) - 1
-    sizes = {
-        "hidden_size": 32,
-        "intermediate_size": 64,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 4,
-    }
     config = transformers.Owlv2Config(
         text_config={
-            **sizes,
+            **SHARED,
             "vocab_size": len(words),
             "max_position_embeddings": MAX_NAME_TOKENS,
             "bos_token_id": start,
             "eos_token_id": end,
             "pad_token_id": 0,
         },
-        vision_config={**sizes, "image_size": SIDE, "patch_size": 8},
+        vision_config={**SHARED, "image_size": SIDE, "patch_size": 8},
         projection_dim=32,
     )
     spread(transformers.Owlv2ForObjectDetection(config)).save_pretrained(folder)

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -28,7 +29,6 @@ from dejacue.method.localization import analyse
 from dejacue.records.example import examples_of, from_text
 from dejacue.sources.examples import resolved
 from dejacue_paper import generate
-from dejacue_paper.data.rendered import render, write_scene
 
 ENGINES = ["numpy", *compiled()]
 
@@ -837,15 +837,12 @@ def test_lists_that_show_nothing_are_refused(tmp_path, text, field, value):
 
 
 @pytest.fixture(scope="module")
-def cup(tmp_path_factory):
-    """Return the folder of a small rendered video, options of find, and its finding."""
-    folder = tmp_path_factory.mktemp("examples") / "cup"
-    write_scene(folder, render(11, family="cup", topology="binary", frames=60, distractors=1))
+def cup(scene, tmp_path_factory):
+    """Return a copy of a small rendered video, options of find, and its finding, kept in out."""
+    folder = shutil.copytree(scene, tmp_path_factory.mktemp("examples") / "cup")
     options = {"masks": folder / "Annotations", "objects": [1], "encoder": "mini"}
-    finding = find(
-        folder / "scene.mp4", folder / "vocabulary.yaml", folder=folder / "out", **options
-    )
-    return folder, options, finding
+    video, words = folder / "scene.mp4", folder / "vocabulary.yaml"
+    return folder, options, find(video, words, folder=folder / "out", **options)
 
 
 def test_find_takes_examples_beside_words_and_without(cup, tmp_path):

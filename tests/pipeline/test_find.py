@@ -58,13 +58,6 @@ WORDS = {"empty": ["empty cup"], "full": ["full cup"]}
 
 
 @pytest.fixture(scope="module")
-def scene(tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("find") / "cup"
-    write_scene(folder, render(11, family="cup", topology="binary", frames=60, distractors=1))
-    return folder
-
-
-@pytest.fixture(scope="module")
 def first(scene) -> Finding:
     return find(
         scene / "scene.mp4",

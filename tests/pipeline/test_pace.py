@@ -150,18 +150,8 @@ def test_masks_are_found_as_for_all_frames(scene, tmp_path, match, first) -> Non
 
 def test_the_command_says_it_and_takes_all_on_demand(scene, tmp_path, dejacue, monkeypatch) -> None:
     monkeypatch.setattr(Mini, "pace", open_video(scene / "scene.mp4").rate / 3)
-    words = (
-        "encode",
-        scene / "scene.mp4",
-        "--masks",
-        scene / "Annotations",
-        "--object",
-        1,
-        "--encoder",
-        "mini",
-        "-o",
-        tmp_path / "cup.history.npz",
-    )
+    masks, output = ("--masks", scene / "Annotations"), ("-o", tmp_path / "cup.history.npz")
+    words = ("encode", scene / "scene.mp4", *masks, "--object", 1, "--encoder", "mini", *output)
     ran = dejacue(*words)
     assert ran.code == 0
     assert NOTE in " ".join(ran.err.split())

@@ -495,7 +495,8 @@ def test_other_words_keep_the_pictures_and_the_video(dejacue, tmp_path, monkeypa
     page = Path("out/report.html").read_text("utf-8")
     assert re.findall('data:image[^"]*', page) == pictures
     assert "dry" in page
-    (task,) = json.loads(Path("out/timeline.labelstudio.json").read_text("utf-8"))
+    assert dejacue("find", source, "-o", "found.labelstudio.json").code == 0
+    (task,) = json.loads(Path("found.labelstudio.json").read_text("utf-8"))
     if change != "no document":  # which knows the path
         assert os.path.abspath(task["data"]["video"]) == os.path.abspath("cup/scene.mp4")
 

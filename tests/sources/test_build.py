@@ -286,7 +286,6 @@ def test_the_command_goes_from_video_to_report(dejacue, scene, tmp_path) -> None
     names = {path.name for path in out.iterdir()}
     assert names >= {
         "report.html",
-        "evidence.png",
         "timeline.json",
         "timeline.csv",
         "timeline.vtt",

@@ -30,7 +30,7 @@ from dejacue.cli.tables import (
     show,
     timeline_table,
 )
-from dejacue.errors import DejaCueError, InputError, MissingExtra
+from dejacue.errors import DejaCueError, InputError
 from dejacue.sources.atomic import check_place
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 Marks = dict[str | None, list[tuple[int, int]]]  # state → first and last picture, from 0
 TABLE = ".txt"
-PLOT = "evidence.png"
+KINDS_IN_FOLDER = ("json", "csv", "vtt")  # of the timeline
 REPORT_MARK = b'<meta name="generator" content="dejacue">'
 MAX_HEAD_BYTES = 1000  # of a report, in which the mark is
 NO_ANSWER = 3  # exit code: the answer would be meaningless
@@ -577,8 +577,8 @@ def _export_for(file: Path, format: str | None) -> Export | None:
 
 
 def check_folder(folder: Path) -> None:
-    """Refuse a folder that cannot be written to, or that holds a report, plot or timeline which
-    nothing shows to be ours: neither a finding nor the mark of our report lies beside it."""
+    """Refuse a folder that cannot be written to, or that holds a report or timeline which nothing
+    shows to be ours: neither a finding nor the mark of our report lies beside it."""
     from dejacue.sources.findings import holds_finding
 
     check_place(folder, folder=True)
@@ -589,7 +589,7 @@ def check_folder(folder: Path) -> None:
         with open(report, "rb") as stream:
             if REPORT_MARK in stream.read(MAX_HEAD_BYTES):
                 return
-    for path in (report, folder / PLOT, *_timelines(folder)):
+    for path in (report, *(folder / f"timeline.{kind}" for kind in KINDS_IN_FOLDER)):
         if os.path.lexists(path):
             problem = "was not written by dejacue"
             if path != report:
@@ -598,32 +598,19 @@ def check_folder(folder: Path) -> None:
             raise InputError(problem, file=path, field="output", remedy="give another folder")
 
 
-def _timelines(folder: Path) -> list[Path]:
-    """Return where the timeline of a folder is written, in all formats."""
-    from dejacue.report.exports import EXPORTS
-
-    suffixes = (suffix for export in EXPORTS.values() for suffix in (export.suffix, *export.also))
-    return [folder / f"timeline{suffix}" for suffix in suffixes]
-
-
 def write_folder(folder: Path, finding: Finding, references: References | None) -> None:
-    """Write the report, the plot, the finding and the timeline in all formats."""
+    """Write the report, the finding and the timeline for programs and players."""
     from dejacue.report.clips import remove_clips
-    from dejacue.report.exports import EXPORTS
 
     check_folder(folder)
     finding.report(folder / "report.html", references=references)
-    finding.plot(folder / PLOT, references=references)
     finding.write(folder)
     remove_clips(folder / "clips")  # of an earlier run
-    for path in _timelines(folder):
+    for kind in KINDS_IN_FOLDER:
+        path = folder / f"timeline.{kind}"
         path.unlink(missing_ok=True)
-    for kind, export in EXPORTS.items():
-        if export.on_request or (export.timed and finding.history.times_s is None):
-            continue
-        try:
-            finding.export(kind, folder / f"timeline{export.suffix}")
-        except MissingExtra:
-            continue
-        except DejaCueError as error:
-            notes(f"no {export.suffix}: {error}")
+        if kind != "vtt" or finding.history.times_s is not None:
+            try:
+                finding.export(kind, path)
+            except DejaCueError as error:
+                notes(f"no .{kind}: {error}")

@@ -162,7 +162,6 @@ class Export:
     opens   its tool opens the video, so that ``videos`` must give paths, not names
     also    other suffixes that name it
     beside  the suffix and the text of a file that its tool wants as well
-    on_request   not in the folder of a report, only where its name is given
     needs   an optional package, and how to install it
     """
 
@@ -172,7 +171,6 @@ class Export:
     opens: bool = False
     also: tuple[str, ...] = ()
     beside: tuple[str, Callable[[Marks], str]] | None = None
-    on_request: bool = False
     needs: tuple[str, str] | None = None
 
     @property
@@ -212,14 +210,14 @@ EXPORTS: dict[str, Export] = {
     "csv": _plain(".csv", lambda timelines: as_csv(*_several(timelines))),
     "labels": Export(".labels.csv", labels_csv, timed=False, on_request=True),
     "vtt": _export("vtt"),
-    "srt": _export("srt", on_request=True),
+    "srt": _export("srt"),
     "parquet": _plain(".parquet", partial(as_table, ".parquet"), needs=_PYARROW),
-    "arrow": _plain(".arrow", partial(as_table, ".arrow"), on_request=True, needs=_PYARROW),
+    "arrow": _plain(".arrow", partial(as_table, ".arrow"), needs=_PYARROW),
     "label-studio": _export("label-studio", beside=(".labelstudio.config.xml", view)),
-    "fiftyone": _export("fiftyone", on_request=True),
-    "cvat": _export("cvat", on_request=True),
-    "eaf": _export("eaf", on_request=True),
-    "rerun": _export("rerun", on_request=True, needs=("rerun", "pip install rerun-sdk")),
+    "fiftyone": _export("fiftyone"),
+    "cvat": _export("cvat"),
+    "eaf": _export("eaf"),
+    "rerun": _export("rerun", needs=("rerun", "pip install rerun-sdk")),
 }
 
 

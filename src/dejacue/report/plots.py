@@ -14,7 +14,7 @@ import numpy as np
 
 from dejacue.errors import InputError, StrPath
 from dejacue.records import History, Interval, Timeline, Window
-from dejacue.records._html import COLOURS as COLOURS
+from dejacue.records._html import COLOURS
 from dejacue.report._timeline import Axis, curves
 from dejacue.sources.atomic import write_whole
 

@@ -10,6 +10,7 @@ import pytest
 from helpers.clips import Boxes, Still
 from helpers.errors import refused
 from helpers.small_models import (
+    SHARED,
     crops,
     one_sentence,
     save_clip,
@@ -48,6 +49,13 @@ def saved(tmp_path_factory):
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+def scales_to(folder, side: int, resample: int) -> None:
+    """Write how a model of square images scales them."""
+    size, half = {"height": side, "width": side}, [0.5] * 3
+    scale = {"size": size, "resample": resample, "image_mean": half, "image_std": half}
+    write(folder, "preprocessor_config.json", **scale)
 
 
 # Rows
@@ -94,22 +102,12 @@ def test_a_row_is_the_first_token_of_the_published_images(saved, kind, pooled) -
 def test_a_model_without_a_token_for_the_image_gives_the_mean(tmp_path) -> None:
     torch.manual_seed(0)
     config = transformers.IJepaConfig(
-        hidden_size=32,
-        intermediate_size=64,
-        num_hidden_layers=2,
-        num_attention_heads=4,
+        **SHARED,
         image_size=32,
         patch_size=8,
     )
     transformers.IJepaModel(config, add_pooling_layer=False).save_pretrained(tmp_path)
-    write(
-        tmp_path,
-        "preprocessor_config.json",
-        size={"height": 32, "width": 32},
-        resample=2,
-        image_mean=[0.5] * 3,
-        image_std=[0.5] * 3,
-    )
+    scales_to(tmp_path, 32, 2)
     encoder = load_encoder(f"hf:{tmp_path}", device="cpu")
     assert encoder.details["rows"] == "mean of tokens"
     assert encoder.encode_images(crops()).shape == (5, 32)
@@ -121,14 +119,7 @@ def test_a_convolutional_model_gives_what_it_pools(tmp_path) -> None:
         embedding_size=8, hidden_sizes=[8, 12], depths=[1, 1], layer_type="basic"
     )
     transformers.ResNetModel(config).eval().save_pretrained(tmp_path)
-    write(
-        tmp_path,
-        "preprocessor_config.json",
-        size={"height": 32, "width": 32},
-        resample=3,
-        image_mean=[0.5] * 3,
-        image_std=[0.5] * 3,
-    )
+    scales_to(tmp_path, 32, 3)
     encoder = load_encoder(f"hf:{tmp_path}", device="cpu")
     assert encoder.encode_images(crops()).shape == (5, 12)
 
@@ -136,23 +127,13 @@ def test_a_convolutional_model_gives_what_it_pools(tmp_path) -> None:
 def test_a_model_that_hides_parts_of_an_image_by_chance_is_refused(tmp_path) -> None:
     torch.manual_seed(0)
     config = transformers.ViTMAEConfig(
-        hidden_size=32,
-        intermediate_size=64,
-        num_hidden_layers=2,
-        num_attention_heads=4,
+        **SHARED,
         image_size=32,
         patch_size=8,
         initializer_range=1.0,
     )
     transformers.ViTMAEModel(config).save_pretrained(tmp_path)
-    write(
-        tmp_path,
-        "preprocessor_config.json",
-        size={"height": 32, "width": 32},
-        resample=2,
-        image_mean=[0.5] * 3,
-        image_std=[0.5] * 3,
-    )
+    scales_to(tmp_path, 32, 2)
     with refused(field="encoder", value=f"hf:{tmp_path}", remedy="choose another model"):
         load_encoder(f"hf:{tmp_path}", device="cpu")
 
@@ -161,14 +142,7 @@ def test_a_model_that_cannot_take_its_images_is_one_sentence(saved, tmp_path) ->
     import shutil
 
     folder = shutil.copytree(saved["vit"], tmp_path / "vit")
-    write(
-        folder,
-        "preprocessor_config.json",
-        size={"height": 40, "width": 40},
-        resample=2,
-        image_mean=[0.5] * 3,
-        image_std=[0.5] * 3,
-    )
+    scales_to(folder, 40, 2)
     with refused(field="encoder", value=f"hf:{folder}") as caught:
         load_encoder(f"hf:{folder}", device="cpu")
     assert one_sentence(str(caught.value))

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dejacue.records import History, Window
-from dejacue.report.plots import COLOURS
+from dejacue.records._html import COLOURS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

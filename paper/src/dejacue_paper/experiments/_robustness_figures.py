@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.records import Window
-from dejacue.report.plots import COLOURS
+from dejacue.records._html import COLOURS
 from dejacue_paper.experiments._figures import Interval, panels, styled
 
 if TYPE_CHECKING:
