@@ -43,7 +43,7 @@ def test_the_python_that_needs_the_release_runs(release, monkeypatch, capsys, tm
     for page in pages:
         code = "\n".join(blocks(page, "py"))
         exec(compile(code, str(page), "exec"), {"__name__": "documentation"})
-    assert capsys.readouterr().out.count("[") == 2  # an interval for each state
+    assert capsys.readouterr().out.count("[") >= 2  # an occurrence of each state
 
 
 def commands() -> dict[str, object]:

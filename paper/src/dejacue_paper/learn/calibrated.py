@@ -37,7 +37,6 @@ from dejacue.method.readout import PUBLISHED_WIDTH, Readout, View
 from dejacue.records import Evidence, History, Note, Reference, Vocabulary, Window
 from dejacue.sources.atomic import write_text
 from dejacue.sources.documents import as_json, declared, read_json
-from dejacue_paper.method.windows import by_description
 
 SCHEMA = "dejacue.calibrated/1"
 RULES = ("sum", "contrast")
@@ -369,8 +368,7 @@ class LabelledHistory:
             odds = readout.combined(self.features(readout.features))
             start, end, _ = readout.windows(self.view, odds)
         else:
-            pair = self.view.history, self.view.vocabulary
-            answers = by_description(readout.find_one(self.view), [pair])
+            answers = readout.find_one(self.view)
             start, end = answers.start[self.rows], answers.end[self.rows]
         frames = self.view.history.frames
         return [Window(int(frames[a]), int(frames[b])) for a, b in zip(start, end, strict=True)]

@@ -13,7 +13,6 @@ from dejacue.method.plan import Plan
 from dejacue.method.readout import Readout, View
 from dejacue.method.scan_readout import Scan, schedule_of
 from dejacue.records import History, Vocabulary
-from dejacue_paper.method.windows import by_description
 
 Windows = list[tuple[int, int]]
 
@@ -30,8 +29,7 @@ def ranked_windows(
     """Return up to ``count`` windows of every description, in frames; of a scan or contrast."""
     plan = Plan.of(coordinates, readout, kernel=kernel)
     view = plan.view(history, vocabulary)
-    answers = by_description(plan.readout.find_one(view), [(history, vocabulary)])
-    frames = history.frames
+    answers, frames = plan.readout.find_one(view), history.frames
     ranked = []
     for row, (start, end) in enumerate(
         zip(answers.start.tolist(), answers.end.tolist(), strict=True)

@@ -31,16 +31,18 @@ def description_windows(
     plan = Plan.of(coordinates, readout, kernel=kernel)
     windows, scores = [np.empty((0, 2), np.int64)], [np.empty(0)]
     for chunk in chunks(histories, vocabularies):
-        answers = by_description(plan.readout.find(plan.batch(chunk)), chunk)
+        answers = plan.readout.find(plan.batch(chunk))
+        if answers.subject is not None and answers.state is not None:
+            answers = _best(answers, chunk)
         windows.append(np.stack([answers.first, answers.last], axis=1))
         scores.append(answers.score)
     return np.concatenate(windows), np.concatenate(scores)
 
 
-def by_description(answers: Answers, pairs: Sequence[Pair]) -> Answers:
-    """Return a row per description: of occurrences, the best one of its state."""
-    if answers.subject is None or answers.state is None:
-        return answers
+def _best(answers: Answers, pairs: Sequence[Pair]) -> Answers:
+    """Return a row per description: the best occurrence of its state."""
+    assert answers.subject is not None
+    assert answers.state is not None
     confirmed = np.zeros(len(answers.start)) if answers.confirmed is None else answers.confirmed
     worst_first = np.lexsort((-answers.start, answers.score, confirmed))
     rows: list[Answers] = []
