@@ -378,8 +378,8 @@ def query(
     """Find these states in all histories, the likeliest objects first.
 
     Histories are ranked by the object score: the mean cosine of their frames
-    with what all the words have in common. The score says how clear a window
-    is within its history. Neither is a probability.
+    with what all the words have in common. It is no probability. Of each
+    state, the best occurrence in a history is listed.
     """
     from dejacue.pipeline._encode import mini_warning
     from dejacue.pipeline.finding import check_teachers, read_teachers
@@ -471,15 +471,14 @@ def _no_answers(meaningless: Mapping[str, Note]) -> list[Note]:
 
 
 def _match_table(matches: Iterable[Match]) -> Table:
-    """Return a row per window, with a line between histories."""
-    columns = (">", "history", "source", "state", ">frames", ">seconds", ">score", ">object\nscore")
+    """Return a row per occurrence, with a line between histories."""
+    columns = (">", "history", "source", "state", ">frames", ">seconds", ">object\nscore")
     table = make_table("likeliest objects first", columns)
     last_rank = None
     for match in matches:
         head = (str(match.rank), escape(match.history), escape(match.source or ""))
         interval = match.interval
-        cells = [span(interval.window), seconds(interval.times_s)]
-        cells += [f"{interval.score:.2f}", f"{match.object_score:.3f}"]
+        cells = [span(interval.window), seconds(interval.times_s), f"{match.object_score:.3f}"]
         if match.rank == last_rank:
             head, cells[-1] = ("", "", ""), ""
         elif last_rank is not None:

@@ -73,7 +73,7 @@ class Update:
 
 class Calibration:
     """Keeps mean and deviation of the smoothed cosines, and the level of each state: half way
-    between its mean inside the state and outside, as in a joint labelling.
+    between its mean inside the state and outside, as in a whole reading.
 
     memory   frames after which what has been seen begins to fade; None: nothing fades
     """

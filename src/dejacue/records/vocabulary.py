@@ -1,4 +1,4 @@
-"""Vocabulary: the closed list of alternatives that an object can be in."""
+"""Vocabulary: the closed list of states that an object can be in."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _checked_states(states: Mapping[str, Any], exemplified: set[str]) -> dict[st
                 raise _refusal(problem, state, text, "a description belongs to one state")
         checked[state] = tuple(texts)
     if len(checked) < 2 and not exemplified:
-        problem = f"{len(checked)} state given in words; words need at least two alternatives"
+        problem = f"{len(checked)} state given in words; words need at least two"
         remedy = "describe what it looks like otherwise, too, or show it by examples alone"
         raise _refusal(problem, "states", len(checked), remedy)
     return checked
@@ -75,7 +75,7 @@ def _distinct(examples: Iterable[Example]) -> tuple[Example, ...]:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Vocabulary(Derived):
-    """The closed list of alternatives: states, each with one or more descriptions.
+    """The closed list of states that exclude each other, each with one or more descriptions.
 
     features holds one row per description, state after state in the order of ``states``;
     None until a text encoder has filled it.
