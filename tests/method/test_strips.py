@@ -268,6 +268,22 @@ def test_the_command_line_writes_a_strip_and_takes_marks(tmp_path, dejacue, monk
 
 
 @pytest.mark.long
+def test_marks_that_name_states_are_exhaustive_where_that_is_said(tmp_path, dejacue):
+    cup, out = write_demo(tmp_path / "cup"), tmp_path / "out"
+    scene = ("find", cup / "scene.mp4", "--masks", cup / "Annotations", "--encoder", "mini")
+    assert dejacue(*scene, "--strip", "--exhaustive", "-o", out).code == 0  # nothing is marked yet
+    marks = ("--mark", "full=1-4", "--mark", "empty=9-12")
+    assert dejacue(*scene, *marks, "--exhaustive", "-o", out).code == 0
+    finding = Finding.read(out)
+    assert finding.vocabulary.exhaustive
+    assert set(finding.labels) == set(finding.named) == {"full", "empty"}
+    assert dejacue(*scene, *marks, "-o", tmp_path / "other").code == 0
+    other = Finding.read(tmp_path / "other")
+    assert None in other.named  # pictures that were not marked
+    assert None in other.labels
+
+
+@pytest.mark.long
 def test_without_words_marks_name_the_states(tmp_path, dejacue, monkeypatch):
     cup, out = write_demo(tmp_path / "cup"), tmp_path / "out"
     scene = ("find", cup / "scene.mp4", "--masks", cup / "Annotations", "--encoder", "mini")

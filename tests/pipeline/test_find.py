@@ -23,6 +23,7 @@ from dejacue import (
     InputError,
     Prompt,
     Timeline,
+    Vocabulary,
     find,
     find_each,
     load_encoder,
@@ -32,6 +33,7 @@ from dejacue import (
 from dejacue.errors import Cancelled
 from dejacue.files import read_history, read_vocabulary, write_history, write_vocabulary
 from dejacue.method import Window, kernel
+from dejacue.method.strips import marked
 from dejacue.pipeline import (
     EncoderOptions,
     Job,
@@ -122,6 +124,30 @@ def test_a_finding_holds_windows_pictures_and_how_it_was_made(first, scene) -> N
     assert first.made.version == dejacue.__version__
     assert first.warnings[0].startswith("mini only knows the rendered scenes of this project")
     assert first.timeline.settings["readout"]["name"] == "timeline"
+
+
+@pytest.mark.parametrize("words", [None, "words"])
+def test_exhaustive_leaves_no_frame_in_none_also_where_a_strip_names_the_states(words) -> None:
+    sample = generate(3, states=("a", "b", "c"), frames=300)
+    frames = {state: sample.references[state][0].start + 5 for state in "ab"}
+    vocabulary = Vocabulary(
+        {"a": sample.vocabulary.states["a"], "b": sample.vocabulary.states["b"]},
+        sample.vocabulary.features[np.isin(sample.vocabulary.state_names, ["a", "b"])],
+        sample.vocabulary.encoder,
+    )
+    vocabulary = vocabulary if words else None
+    some = find(sample.history, vocabulary, examples=frames)
+    every = find(sample.history, vocabulary, examples=frames, exhaustive=True)
+    assert set(some.labels) == {"a", "b", None}
+    assert set(every.labels) == {"a", "b"}
+    assert find(some, exhaustive=True).labels == every.labels  # of what is there already
+    assert every.vocabulary.exhaustive
+    marks = {"a": (0, 1), "b": (5, 6)}
+    strip = every.strip(12)
+    assert marked(sample.history, None, strip, marks, exhaustive=True).exhaustive
+    assert None not in every.mark(strip, marks).named
+    with refused(field="exhaustive"):
+        find(sample.history, vocabulary, examples={**frames, "none": 299}, exhaustive=True)
 
 
 @pytest.mark.parametrize("suffix", [".mp4", ".mkv"])  # whose header knows the count, or does not

@@ -527,7 +527,7 @@ def _check(file: Path | None, folder: Path | None, outputs: Outputs, search: Sea
         problem = "--questions works only with the readouts timeline and contrast"
         raise InputError(f"{problem}, which use the answers", field="readout")
     if search.saved is None and not (search.vocabulary or search.examples or search.marking):
-        remedy = "give a vocabulary (-v), two --example or --like, or see a --strip to mark"
+        remedy = "give a vocabulary (-v), --example or --like, or see a --strip to mark"
         raise InputError("no states are named", field="vocabulary", remedy=remedy)
     if outputs.marks is not None and search.unnamed:
         marked_states(outputs.marks)
