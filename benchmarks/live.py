@@ -66,7 +66,7 @@ def speed(frames: int) -> None:
         if len(spent) > 2 * TIMED:
             del spent[:TIMED]
     print(
-        "\nreading all frames again instead (contrast): ms, and the number of pushes "
+        "\nreading all frames again instead (timeline): ms, and the number of pushes "
         f"({median:.3f} ms each) that take as long"
     )
     for count in (n for n in AGAIN if n <= frames):
