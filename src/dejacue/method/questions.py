@@ -14,11 +14,11 @@ import numpy as np
 
 from dejacue.errors import InputError
 from dejacue.method import known_frames as process
-from dejacue.method.contrast import Contrast
 from dejacue.method.coordinates import check_pair
 from dejacue.method.known_frames import HALF, KnownFrames
 from dejacue.method.plan import Plan
 from dejacue.method.state_readout import StateReadout, is_count
+from dejacue.method.timeline import Reading
 from dejacue.records import History, Vocabulary
 from dejacue.records.arrays import Floats, Ints
 from dejacue.records.example import NONE
@@ -66,7 +66,7 @@ def next_question(
         problem = f"{count!r} frames to ask about: give a number, 1 or more"
         raise InputError(problem, field="count", value=count)
     check_pair(history, vocabulary)
-    readout = replace(readout or Contrast(), pooling=1.0)  # it is states that are asked about
+    readout = replace(readout or Reading(), pooling=1.0)  # it is states that are asked about
     view = Plan.of(None, readout, None, False, kernel).view(history, vocabulary)
     known = readout.known(view)
     smoothing = readout.smoothing_of(history)

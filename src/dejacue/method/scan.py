@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from dejacue.records.arrays import Floats, Ints
 
 TIE = 1e-9
-Part = tuple[int, int, int]  # of a row: its number, first position and end (exclusive)
 ScoredWindow = tuple[int, int, float]  # first and last position, score
 
 # what a window's sum is divided by, from its number of (observed) frames

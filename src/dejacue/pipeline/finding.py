@@ -227,7 +227,7 @@ class Finding:
         return video if video is not None and numbered and os.path.exists(video) else None
 
     def next_question(self, count: int = 1) -> tuple[Question, ...]:
-        """Return the frames whose names would tell most about the rest, best first."""
+        """Return the frames whose names would tell most about the rest, the most telling first."""
         readout = self.readout
         chosen = readout if isinstance(readout, StateReadout) else None
         return next_question(self.history, self.vocabulary, count, readout=chosen)
