@@ -48,36 +48,30 @@ def settings_of(readout: Readout, coordinates: str) -> Mapping[str, Any]:
 def batch_timeline(readout: Readout, batch: HistoryBatch, answers: Answers) -> Timeline:
     """Return what was found in a batch, history by history, in the order of time."""
     settings = settings_of(readout, batch.coordinates.name)
-    columns = _columns(readout, batch, answers)[0]
+    columns = _columns(batch, answers)[0]
     return Timeline(_subjects(readout, batch), columns, settings)
 
 
-def _columns(
-    readout: Readout, batch: HistoryBatch, answers: Answers
-) -> tuple[dict[str, NDArray[Any]], Ints]:
+def _columns(batch: HistoryBatch, answers: Answers) -> tuple[dict[str, NDArray[Any]], Ints]:
     """Return the columns of a timeline, and the row of the answers that each of its rows is."""
-    rows: dict[str, Ints] = {}
     if answers.subject is None or answers.state is None:
-        subject, rows = _answer_rows(batch.vocabularies, readout.level == "state")
-        chosen, state = rows["row"], rows["state"]
+        unordered = _of_descriptions(batch.vocabularies)
     else:
-        subject, state = answers.subject, answers.state
-        chosen = np.arange(len(subject))
-    in_time = np.lexsort((state, answers.end[chosen], answers.start[chosen], subject))
-    subject, chosen = subject[in_time], chosen[in_time]
-    columns = {
-        "subject": subject,
-        "start": answers.first[chosen],
-        "end": answers.last[chosen],
-        "score": answers.score[chosen],
-        "state": state[in_time],
-        **_times_and_source(batch.histories, subject, answers.start, answers.end, chosen),
+        unordered = {"subject": answers.subject, "state": answers.state}
+    keys = unordered["state"], answers.end, answers.start, unordered["subject"]
+    rows: Ints = np.lexsort(keys)
+    columns: dict[str, NDArray[Any]] = {name: column[rows] for name, column in unordered.items()}
+    columns |= {
+        "start": answers.first[rows],
+        "end": answers.last[rows],
+        "score": answers.score[rows],
+        **_times_and_source(
+            batch.histories, columns["subject"], answers.start[rows], answers.end[rows]
+        ),
     }
-    if "description" in rows:
-        columns["description"] = rows["description"][in_time]
     if answers.confirmed is not None:
-        columns["confirmed"] = answers.confirmed[chosen]
-    return columns, chosen
+        columns["confirmed"] = answers.confirmed[rows]
+    return columns, rows
 
 
 def _subjects(readout: Readout, batch: HistoryBatch) -> list[Subject]:
@@ -97,60 +91,38 @@ def _subjects(readout: Readout, batch: HistoryBatch) -> list[Subject]:
     ]
 
 
-def _answer_rows(
-    vocabularies: Sequence[Vocabulary], per_state: bool
-) -> tuple[Ints, dict[str, Ints]]:
-    """Return which history each answer is of, its "row" among the descriptions of all histories,
-    its "state" and, where descriptions are answered by themselves, its "description"."""
-    first = _rows_of(vocabularies[0], per_state)
-    count = len(first["row"])
-    if len(vocabularies) == 1:
-        return np.zeros(count, np.int64), first
-    before = np.cumsum([0, *(len(vocabulary) for vocabulary in vocabularies[:-1])])
-    if all(vocabulary is vocabularies[0] for vocabulary in vocabularies):
-        each = {name: np.tile(column, len(vocabularies)) for name, column in first.items()}
-        counts: Any = count
-    else:
-        parts = [_rows_of(vocabulary, per_state) for vocabulary in vocabularies]
-        each = {name: np.concatenate([part[name] for part in parts]) for name in first}
-        counts = [len(part["row"]) for part in parts]
-    each["row"] = each["row"] + np.repeat(before, counts)
-    return np.repeat(np.arange(len(vocabularies)), counts), each
+def _of_descriptions(vocabularies: Sequence[Vocabulary]) -> dict[str, Ints]:
+    """Return, for an answer to each description, which history, which state and which description
+    of the state it is of."""
+    return {
+        "subject": np.repeat(np.arange(len(vocabularies)), list(map(len, vocabularies))),
+        "state": np.concatenate([vocabulary.labels for vocabulary in vocabularies]),
+        "description": np.concatenate([_within_states(words) for words in vocabularies]),
+    }
 
 
-def _rows_of(vocabulary: Vocabulary, per_state: bool) -> dict[str, Ints]:
-    """Return the answers of one vocabulary; kept with it. The first description of a state speaks
-    for all of them."""
+def _within_states(vocabulary: Vocabulary) -> Ints:
+    """Return (Q,) the number of each description in its state; kept with the vocabulary."""
 
-    def compute() -> dict[str, Ints]:
-        labels, rows = vocabulary.labels, np.arange(len(vocabulary))
-        if per_state:
-            states = np.arange(len(vocabulary.states))
-            return {"row": np.searchsorted(labels, states), "state": states}
-        within_state = rows - np.searchsorted(labels, labels)
-        return {"row": rows, "state": labels, "description": within_state}
+    def compute() -> Ints:
+        labels = vocabulary.labels
+        return np.arange(len(labels)) - np.searchsorted(labels, labels)
 
-    return vocabulary.once(("rows", per_state), compute)
+    return vocabulary.once("within states", compute)
 
 
 def _times_and_source(
-    histories: Sequence[History],
-    subject: Ints,
-    start: Ints,
-    end: Ints,
-    chosen: Ints | slice = slice(None),
+    histories: Sequence[History], subject: Ints, start: Ints, end: Ints
 ) -> dict[str, NDArray[Any]]:
     """Return seconds and frames of the file of windows given as positions, where they are known.
 
     subject   (rows,) which history each window is of, ascending
-    chosen    which of the windows
     """
     columns: dict[str, NDArray[Any]] = {}
     timed = any(history.times_s is not None for history in histories)
     sampled = any(history.sampled for history in histories)
     if not timed and not sampled:
         return columns
-    start, end = start[chosen], end[chosen]
     if timed:
         columns |= {name: np.full(len(start), np.nan) for name in ("start_s", "end_s")}
     if sampled:
@@ -173,13 +145,13 @@ def view_timeline(readout: Readout, view: View, diagnostics: bool, hints: bool) 
     """Return everything that a readout says of one history."""
     answers = readout.find_one(view)
     (subject,) = _subjects(readout, view)
-    columns, chosen = _columns(readout, view, answers)
+    columns, rows = _columns(view, answers)
     if (confidence := readout.confidences(view, answers)) is not None:
-        columns["confidence"] = confidence[chosen]
+        columns["confidence"] = confidence[rows]
     if hints and not view.history.still and not subject.meaningless:
         notes = *_same_windows(view.vocabulary, columns), *readout.hints(view, answers)
         subject = subject._replace(notes=in_order((*subject.notes, *notes)))
-    why = _diagnostics(readout, view, answers, chosen, columns) if diagnostics else None
+    why = _diagnostics(readout, view, answers, rows, columns) if diagnostics else None
     settings = settings_of(readout, view.coordinates.name)
     return Timeline([subject], columns, settings, readout.evidence(view), why)
 
@@ -266,16 +238,15 @@ def _diagnostics(
     readout: Readout,
     view: View,
     answers: Answers,
-    chosen: Ints,
+    rows: Ints,
     columns: Mapping[str, NDArray[Any]],
 ) -> list[Diagnostics]:
-    """Return why each row of the columns was chosen; chosen: the row of the answers it is."""
+    """Return why each row of the columns was chosen; rows: of the answers."""
     offsets, frames = readout.bounds(view.history), view.history.frames
     evidence, directions = readout.evidence(view), view.query_directions
     labels = view.vocabulary.labels
-    of_state = answers.state is not None or readout.level == "state"
-    query = np.searchsorted(labels, columns["state"]) if of_state else chosen
-    start, end = answers.start[chosen], answers.end[chosen]
+    query = rows if answers.state is None else np.searchsorted(labels, columns["state"])
+    start, end = answers.start[rows], answers.end[rows]
     first = np.searchsorted(offsets, start, side="right") - 1
     last = np.searchsorted(offsets, end, side="right") - 1
     return [

@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from dejacue.method import constrained
 from dejacue.method.kernel import Answers, EvidenceTables, Ragged
 from dejacue.method.readout import HistoryBatch, View
-from dejacue.method.state_readout import Known, StateReadout, occurrences
+from dejacue.method.state_readout import Known, StateReadout, occurrences, of_states
 
 
 @dataclass(frozen=True)
@@ -21,11 +19,7 @@ class Contrast(StateReadout):
 
     def compute(self, batch: HistoryBatch, tables: Ragged, out: EvidenceTables | None) -> Answers:
         answers = batch.engine.contrast(tables, batch.centres(), out)
-        if self.pooling == 1:
-            counts = [len(vocabulary.states) for vocabulary in batch.vocabularies]
-            answers.subject = np.repeat(np.arange(len(counts)), counts)
-            answers.state = np.concatenate([np.arange(count) for count in counts])
-        return answers
+        return of_states(answers, batch.vocabularies) if self.pooling == 1 else answers
 
     def find_known(self, view: View, known: Known) -> Answers:
         cuts, facts = self.bounds(view.history), known.facts

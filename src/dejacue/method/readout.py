@@ -117,7 +117,6 @@ class Readout(ABC):
     name                 by which it is chosen
     smoothing_in         its setting that smooths, where that is not called ``smoothing``
     takes_examples       whether states may be shown by examples
-    level                "state" where all descriptions of a state share a window
     """
 
     name: ClassVar[str]
@@ -129,10 +128,6 @@ class Readout(ABC):
     def query_pooling(self) -> float:
         """Return the share of its state's mean in each query; see ``query_directions``."""
         return 0.0
-
-    @property
-    def level(self) -> str:
-        return "description"
 
     def settings(self) -> dict[str, Any]:
         """Return its fields as plain values: what a timeline says of how it was made."""

@@ -26,7 +26,7 @@ from dejacue.method.known_frames import (
     membership_by_time,
 )
 from dejacue.method.readout import HistoryBatch, Readout, View
-from dejacue.records import Evidence, History, Note
+from dejacue.records import Evidence, History, Note, Vocabulary
 from dejacue.records.arrays import Floats, Ints
 
 FRAMES_WITHOUT_TIMES = 4.0  # 0.8 s at the 5 frames a second of VOST
@@ -89,10 +89,6 @@ class StateReadout(Readout):
     @property
     def query_pooling(self) -> float:
         return self.pooling
-
-    @property
-    def level(self) -> str:
-        return "state" if self.pooling == 1 else "description"
 
     @abstractmethod
     def compute(self, batch: HistoryBatch, tables: Ragged, out: EvidenceTables | None) -> Answers:
@@ -263,6 +259,14 @@ def occurrences(
     answers.subject, answers.state = np.zeros(len(rows), np.int64), state
     if facts is not None:
         answers.confirmed = np.array([facts.shows(s, (a, b)) for s, a, b, _ in rows], np.int64)
+    return answers
+
+
+def of_states(answers: Answers, vocabularies: Sequence[Vocabulary]) -> Answers:
+    """Return answers that are one for each state, in order, of these vocabularies as such."""
+    counts = [len(vocabulary.states) for vocabulary in vocabularies]
+    answers.subject = np.repeat(np.arange(len(counts)), counts)
+    answers.state = np.concatenate([np.arange(count) for count in counts])
     return answers
 
 

@@ -34,9 +34,11 @@ from dejacue.method.coordinates import as_coordinates, check_pair
 from dejacue.method.kernel import Answers
 from dejacue.method.plan import DEFAULT_COORDINATES, Plan
 from dejacue.method.readout import PUBLISHED_WIDTH, Readout, View
+from dejacue.method.state_readout import of_states
 from dejacue.records import Evidence, History, Note, Reference, Vocabulary, Window
 from dejacue.sources.atomic import write_text
 from dejacue.sources.documents import as_json, declared, read_json
+from dejacue_paper.method.windows import best_of_descriptions
 
 SCHEMA = "dejacue.calibrated/1"
 RULES = ("sum", "contrast")
@@ -219,10 +221,6 @@ class Calibrated(Readout):
             problem = "the scale of every feature must be above 0, and the bias finite"
             raise InputError(problem, field="scale" if low else "bias")
 
-    @property
-    def level(self) -> str:
-        return "state" if self.features == ("contrast",) else "description"
-
     def settings(self) -> dict[str, Any]:
         """Return the settings that decide; how it was fitted stays in its file."""
         return {name: value for name, value in asdict(self).items() if name != "fitted"}
@@ -262,7 +260,10 @@ class Calibrated(Readout):
     def find_one(self, view: View) -> Answers:
         def compute() -> Answers:
             start, end, score = self.windows(view, self.log_odds(view))
-            return Answers.at(view.history.frames, start, end, score)
+            answers = Answers.at(view.history.frames, start, end, score)
+            if self.features != ("contrast",):
+                return answers
+            return of_states(answers.rows(view.query_directions.firsts), [view.vocabulary])
 
         return view.once(("found", self), compute)
 
@@ -369,6 +370,9 @@ class LabelledHistory:
             start, end, _ = readout.windows(self.view, odds)
         else:
             answers = readout.find_one(self.view)
+            if answers.state is not None:
+                pair = self.view.history, self.view.vocabulary
+                answers = best_of_descriptions(answers, [pair])
             start, end = answers.start[self.rows], answers.end[self.rows]
         frames = self.view.history.frames
         return [Window(int(frames[a]), int(frames[b])) for a, b in zip(start, end, strict=True)]

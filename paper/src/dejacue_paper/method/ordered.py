@@ -248,10 +248,6 @@ class EqualParts(Readout):
     def query_pooling(self) -> float:
         return 1.0
 
-    @property
-    def level(self) -> str:
-        return "state"
-
     def find_one(self, view: View) -> Answers:
         states = order_of(self.order, view.history, view.vocabulary)
         edges = equal_parts(len(view.history), len(states)).tolist()

@@ -33,13 +33,13 @@ def description_windows(
     for chunk in chunks(histories, vocabularies):
         answers = plan.readout.find(plan.batch(chunk))
         if answers.subject is not None and answers.state is not None:
-            answers = _best(answers, chunk)
+            answers = best_of_descriptions(answers, chunk)
         windows.append(np.stack([answers.first, answers.last], axis=1))
         scores.append(answers.score)
     return np.concatenate(windows), np.concatenate(scores)
 
 
-def _best(answers: Answers, pairs: Sequence[Pair]) -> Answers:
+def best_of_descriptions(answers: Answers, pairs: Sequence[Pair]) -> Answers:
     """Return a row per description: the best occurrence of its state."""
     assert answers.subject is not None
     assert answers.state is not None
@@ -53,12 +53,12 @@ def _best(answers: Answers, pairs: Sequence[Pair]) -> Answers:
             np.zeros(count, np.int64),
             np.full(count, -np.inf),
         )
-        own = worst_first[answers.subject[worst_first] == at]
-        state = answers.state[own]
+        here = worst_first[answers.subject[worst_first] == at]
+        state = answers.state[here]
         start[state], end[state], score[state] = (
-            answers.start[own],
-            answers.end[own],
-            answers.score[own],
+            answers.start[here],
+            answers.end[here],
+            answers.score[here],
         )
         rows.append(Answers.at(history.frames, start, end, score).rows(vocabulary.labels))
     return Answers.joined(rows)
