@@ -87,15 +87,15 @@ def measured(name: str, entries: Entries) -> list[Value]:
 
 def scored(entry: ReleaseEntry, read: Read, draw: int) -> dict[str, float]:
     """Return the METRICS of one history."""
-    (found, stretches), true = read(entry, draw), truth(entry)
+    (windows, stretches), true = read(entry, draw), truth(entry)
     known = true != BACKGROUND
-    pair = found[known], true[known]
+    pair = windows[known], true[known]
     scores = {f"f1_{round(100 * t)}": segment_f1(*pair, t) for t in THRESHOLDS}
     return scores | {
         "accuracy": frame_accuracy(*pair),
         "labels": frame_accuracy(stretches[known], true[known]),
         "edit": edit_score(*pair),
-        "segments": float(len(segments_of(found))),
+        "segments": float(len(segments_of(windows))),
         "true": float(len(segments_of(true[known]))),
     }
 
@@ -131,9 +131,9 @@ def _words(readout: str) -> Read:
 
 def _one_example(readout: str, exhaustive: bool = False) -> Read:
     def read(entry: ReleaseEntry, draw: int) -> tuple[Labels, Labels]:
-        shown: Vocabulary = with_frames(entry, inside(entry, 1, draw))
-        shown = replace(shown, exhaustive=exhaustive)
-        return labels_of(analyse(entry.history, shown, readout=readout), entry.history)
+        words: Vocabulary = with_frames(entry, inside(entry, 1, draw))
+        words = replace(words, exhaustive=exhaustive)
+        return labels_of(analyse(entry.history, words, readout=readout), entry.history)
 
     return read
 

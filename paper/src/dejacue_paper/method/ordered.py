@@ -89,11 +89,11 @@ class Ordered(StateReadout):
         """Return the part of each state; it may cross an absence, since its state holds once."""
         states = order_of(self.order, view.history, view.vocabulary)
         lead, known = labelling.leads(self._rows(view)), self.known(view)
-        found = [
+        parts = [
             (state, first, end - 1, float(lead[state, first:end].sum()))
             for state, (first, end) in zip(states, pairwise(self.edges(view).tolist()), strict=True)
         ]
-        return occurrences(view.history, found, None if known is None else known.facts)
+        return occurrences(view.history, parts, None if known is None else known.facts)
 
     def find_known(self, view: View, known: Known) -> Answers:
         return self.find_one(view)

@@ -67,13 +67,13 @@ def _best_of(readout: Readout, view: View, row: int, first: int, end: int) -> s.
     offsets = np.array([0, end - first], np.int64)
     if isinstance(readout, Contrast):
         evidence = readout.seen(view)[1].responses[0][row : row + 1, first:end]
-        found = view.engine.search(np.ascontiguousarray(evidence), offsets, len(view.history))
+        windows = view.engine.search(np.ascontiguousarray(evidence), offsets, len(view.history))
     else:
         assert isinstance(readout, Scan)
         responses = view.respond(readout.smoothing)[0][row : row + 1, first:end]
         schedule = schedule_of(
             [d.fitting(readout.lengths(view.history), end - first)], readout.norm
         )
-        found = view.engine.scan(np.ascontiguousarray(responses), offsets, schedule)
-    start, last, score = (column[0] for column in found)
+        windows = view.engine.scan(np.ascontiguousarray(responses), offsets, schedule)
+    start, last, score = (column[0] for column in windows)
     return first + int(start), first + int(last), float(score)
