@@ -144,5 +144,5 @@ def test_another_readout_says_that_its_defaults_hold(address, desk, workspace) -
     user.page.get_by_text("Readout settings").click()
     readout, coordinates = user.page.locator("details select").all()
     assert coordinates.locator("option:checked").inner_text() == "unchanged (trajectory)"
-    readout.select_option("joint")
+    readout.select_option("contrast")
     assert coordinates.locator("option:checked").inner_text() == "default"

@@ -124,6 +124,8 @@ def vocabulary_yaml(
     states: Mapping[str, Sequence[str]],
     object: str | None = None,
     below: Mapping[str, Sequence[str]] | None = None,
+    *,
+    exhaustive: bool = False,
 ) -> str:
     """Return a vocabulary as the text of a .yaml file; ``below``: further lines of each state."""
     lines = [f"object: {yaml_scalar(object)}"] if object else []
@@ -132,6 +134,8 @@ def vocabulary_yaml(
         lines.append(f"  {yaml_scalar(state)}:")
         lines += [f"    - {yaml_scalar(text)}" for text in texts]
         lines += [f"    {line}" for line in (below or {}).get(state, ())]
+    if exhaustive:
+        lines.append("exhaustive: true")
     return "\n".join(lines) + "\n"
 
 
