@@ -284,7 +284,7 @@ def test_a_write_over_what_somebody_else_wrote_is_refused(studio, client) -> Non
     assert put("vocabularies/w.yaml", states=STATES, revision="new").status_code == 200
     for late in (
         put("findings/cup", states=STATES, examples=[], revision=loaded),
-        put("findings/cup", smoothing=3, revision=loaded),
+        put("findings/cup", readout="contrast", revision=loaded),
         put("findings/cup", folder="copy", revision="new"),
         put("vocabularies/w.yaml", states=STATES, revision="new"),
         client.post("/api/jobs", json={**find, "revision": loaded}),
@@ -294,7 +294,7 @@ def test_a_write_over_what_somebody_else_wrote_is_refused(studio, client) -> Non
         assert late.json()["revision"] not in (loaded, "new")
     examples = client.get("/api/findings/cup/info").json()["examples"]
     assert [(mark["start"], mark["end"]) for mark in examples] == [(2, 6)]
-    assert put("findings/cup", smoothing=3, revision=now).status_code == 200
+    assert put("findings/cup", readout="contrast", revision=now).status_code == 200
     list_ = client.get("/api/vocabularies/w.yaml").json()["revision"]
     assert put("vocabularies/w.yaml", states=STATES, revision=list_).status_code == 200
 

@@ -84,7 +84,7 @@ def test_what_was_shown_stays_when_the_object_is_followed_again(studio, client) 
     assert info["objects"] == [1]
     answer = client.post("/api/jobs", json={**FIND, "folder": "other", "changes": [30]})
     assert answer.status_code == 400
-    assert "changes need states" in answer.json()["detail"]
+    assert "need states; give the states of the word list" in answer.json()["detail"]
 
 
 def test_a_slow_encoder_is_paced_as_in_find(studio, client, monkeypatch) -> None:

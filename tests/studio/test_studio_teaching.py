@@ -100,7 +100,7 @@ def test_the_least_sure_comes_first_and_what_was_confirmed_last_and_teaches(
 
 
 def test_what_nobody_can_tell_about_is_looked_at_first() -> None:
-    rows = [
+    rows: list[dict] = [
         {"confirmed": confirmed, "trust": trust, "confidence": confidence}
         for confirmed, trust, confidence in (
             ([], None, None),
@@ -110,7 +110,8 @@ def test_what_nobody_can_tell_about_is_looked_at_first() -> None:
             (["empty", "full"], "a guess", 0.1),
         )
     ]
-    assert sorted(rows[::-1], key=teaching._by_trust) == rows
+    shuffled = rows[::-1]
+    assert sorted(shuffled, key=teaching._by_trust) == rows
 
 
 @pytest.mark.long

@@ -127,7 +127,7 @@ class FindBody(SamplingModel, WordsModel, ReadingSettings):
         if self.vocabulary is not None:
             words = studio.workspace.existing(self.vocabulary, "vocabulary")
             if self.examples or self.changes or self.exhaustive is not None:
-                problem = "examples, changes and exhaustive need states; give the states of the "
+                problem = "examples, exhaustive and changes need states; give the states of the "
                 problem += "word list"
                 raise InputError(problem, field="states")
         elif self.states is not None:

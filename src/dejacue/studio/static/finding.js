@@ -53,7 +53,7 @@ function request(words) {
     if (states.has(name)) throw new Error(`two states are called "${name}"; rename one`);
     states.set(name, state.text.split("\n").map((line) => line.trim()).filter(Boolean));
   }
-  const { examples, changes, exhaustive, readout, coordinates } = words,
+  const { examples, changes, readout, coordinates } = words, exhaustive = words.exhaustive && states.size > 1,
     named = examples.map((example) => ({ ...example, state: example.state?.trim() ?? null }));
   if (exhaustive && named.some(({ state }) => state === null)) throw new Error(NO_NONE);
   return { states: [...states], object: words.object.trim() || null, examples: named, changes, exhaustive, readout, coordinates };
@@ -130,8 +130,8 @@ function useMarks(words, change, scene, film) {
   // where nothing is read it is none of the states or, if every frame shows one, the other of two, else not known
   const elsewhere = (state) => {
     if (!words.exhaustive) return null;
-    const others = scene.states.filter(({ name }) => name !== state);
-    return others.length === 1 ? others[0].name : undefined;
+    const others = new Set(scene.rows.map((row) => row.state).filter((name) => name !== state));
+    return others.size === 1 ? [...others][0] : undefined;
   };
   const holds = (state) => (frame) => scene.rows.find((row) => row.state !== state
     && row.windows.some((interval) => interval.start <= frame && frame <= interval.end))?.state ?? elsewhere(state);

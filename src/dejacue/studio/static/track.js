@@ -70,7 +70,7 @@ function request(video, info, form, fixed, revision) {
     : { examples: framesShown(form) };
   return {
     kind: "find", video: video.id, folder: form.folder.trim(), ...whereOf(form, fixed), states: statesOf(form),
-    object: form.object.trim() || null, exhaustive: form.exhaustive, tracker: (form.tracker !== FIXED && form.tracker) || null, encoder: form.encoder.trim() || null, ...sampling(info), stride,
+    object: form.object.trim() || null, exhaustive: form.exhaustive && statesOf(form).length > 1, tracker: (form.tracker !== FIXED && form.tracker) || null, encoder: form.encoder.trim() || null, ...sampling(info), stride,
     readout: settings.readout?.name ?? null, coordinates: settings.coordinates ?? null,
     revision, ...unchanged,
   };

@@ -58,7 +58,7 @@ export function States({ states, exhaustive, on, examples = [], reader }) {
         ${state.frames.join(", ")}</span>`}</div>`}</fieldset>`)}
     <div class="line wrap"><button type="button" onClick=${on.add}>Add a state</button>
       <label class="check" title="else a frame may show none of them, if you have shown examples"><input type="checkbox"
-        checked=${exhaustive} onChange=${(event) => on.exhaustive(event.target.checked)} />${EXHAUSTIVE}</label></div>`;
+        checked=${exhaustive && states.length > 1} disabled=${states.length < 2} onChange=${(event) => on.exhaustive(event.target.checked)} />${EXHAUSTIVE}</label></div>`;
 }
 
 // The states of an answer as pairs, in their order: objects begin with names that are numbers.
