@@ -1,5 +1,5 @@
-"""Apply what a person confirmed in findings to other videos; list the answers by how unsure they
-are."""
+"""Apply what a person confirmed in findings to other videos; list the answers, the least sure
+first."""
 
 from __future__ import annotations
 
