@@ -40,17 +40,21 @@ def separation(
     looks = moments_of(view.history, at.tolist(), smoothing)
     squares = np.einsum("md,md->m", looks, looks)
 
-    def mean_and_scatter(part: Flags) -> tuple[Floats, float]:
+    def mean_and_scatter(part: Flags | slice) -> tuple[Floats, float]:
         mean = looks[part].mean(axis=0)
         return mean, float(squares[part].mean() - mean @ mean)
 
-    shares = np.empty(len(start))
-    for row, (label, first, last) in enumerate(zip(state, start, end, strict=True)):
+    beside: dict[int, tuple[int, Floats, float]] = {}  # of each label: what its occurrences share
+    for label in np.unique(state).tolist():
         other_count = int((path != label).sum())
         elsewhere = path[at] != label if other_count else np.ones(len(at), bool)
-        inside, scatter_inside = mean_and_scatter((at >= first) & (at <= last))
-        outside, scatter_outside = mean_and_scatter(elsewhere)
-        length = int(last - first + 1)
+        beside[label] = other_count, *mean_and_scatter(elsewhere)
+    shares = np.empty(len(start))
+    firsts, ends = np.searchsorted(at, start), np.searchsorted(at, end, side="right")
+    for row, label in enumerate(state.tolist()):
+        other_count, outside, scatter_outside = beside[label]
+        inside, scatter_inside = mean_and_scatter(slice(firsts[row], ends[row]))
+        length = int(end[row] - start[row] + 1)
         weight = length / (length + (other_count or count))
         between = weight * (1 - weight) * float((inside - outside) @ (inside - outside))
         within = weight * scatter_inside + (1 - weight) * scatter_outside
