@@ -120,7 +120,7 @@ class PicturesInMemory(Video):
         for at, image in enumerate(self.images):
             yield Frame(at, at, at / 25, None, image)
 
-    def frames_at(self, indices, *, late=False):
+    def frames_at(self, indices):
         wanted = set(indices)
         return (frame for frame in self.late() if frame.index in wanted)
 

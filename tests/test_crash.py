@@ -70,7 +70,7 @@ SAVE = "save "  # in the studio; what follows is the name of the object
 SCENARIOS = (
     Scenario("find", f"find {VIDEO} --end 39 {MASKS} --object 1 {WORDS} -o out --cut"),
     Scenario("find, several", f"find {VIDEO} {MASKS} --objects all {WORDS} -o out.json"),
-    Scenario("find, box", f"find {VIDEO} --stride 7 {BOX} {WORDS} -o out"),
+    Scenario("find, box", f"find {VIDEO} --stride 7 {BOX}@35 {WORDS} -o out"),
     Scenario("find, replacing", f"{FIND} --readout published --plot x.png", (FIND,)),
     Scenario("ingest", "ingest ../manifest.csv --store s --encoder mini"),
     Scenario("store add, new", ADD, done="has a history"),

@@ -30,7 +30,7 @@ TIMES = [0.0, 0.04, 0.08, 0.12, 0.2, 0.24, 0.28, 0.32, 0.36, 0.4]  # frame 4 is 
 SEEN = [0, 1, 2, 3, 5, 6, 7, 8, 9, 10]
 MARKS = {"empty": [(0, 2)], "full": [(6, 10)]}
 KINDS = [
-    *(pytest.param(kind, marks=PEER if FORMATS[kind].package else ()) for kind in FORMATS),
+    *(pytest.param(kind, marks=PEER if FORMATS[kind].needs else ()) for kind in FORMATS),
     "csv",
     "json",
     "parquet",
@@ -47,7 +47,7 @@ def cup(tmp_path) -> Path:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_pass_goes_to_every_tool_and_comes_back(kind, cup, tmp_path, dejacue) -> None:
-    if kind in FORMATS and FORMATS[kind].package:
+    if kind in FORMATS and FORMATS[kind].needs:
         need("rerun")
     suffix = FORMATS[kind].suffix if kind in FORMATS else f".{kind}"
     pass_ = Pass("cup", "Anna", Window(0, 10), tuple(LABELS), ("empty", "full"))

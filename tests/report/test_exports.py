@@ -373,9 +373,8 @@ def test_nothing_to_export_is_refused() -> None:
 
 
 def test_parquet_without_its_packages_names_the_remedy(monkeypatch) -> None:
-    for name in ("pyarrow", "pyarrow.parquet", "polars"):
+    for name in ("pyarrow", "pyarrow.parquet"):
         monkeypatch.setitem(sys.modules, name, None)
-    monkeypatch.setattr("dejacue.report.exports.find_spec", lambda name: None)
     with pytest.raises(MissingExtra, match="pip install pyarrow"):
         EXPORTS["parquet"](timeline())
 
@@ -394,12 +393,8 @@ ROWS = {
 
 
 @pytest.mark.parametrize("library", ["pyarrow", pytest.param("polars", marks=PEER)])
-def test_parquet_holds_the_rows_of_all_timelines(library, monkeypatch) -> None:
+def test_parquet_holds_the_rows_of_all_timelines(library) -> None:
     module = need("polars") if library == "polars" else pytest.importorskip(library)
-    if library == "polars":  # written with polars where pyarrow is not there
-        monkeypatch.setattr(
-            "dejacue.report.exports.find_spec", lambda name: None if name == "pyarrow" else name
-        )
     jug = Timeline.of([Interval("full", 2, 4, 1.0)], {"full": ["full jug"]}, history_id="jug")
     data = EXPORTS["parquet"]([timeline(timed=True), jug])
     assert data[:4] == data[-4:] == b"PAR1"

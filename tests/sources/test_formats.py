@@ -35,7 +35,7 @@ from dejacue_paper import generate
 STATES = {"empty": [(0, 3), (9, 9)], "half full": [(4, 8)]}
 CUP = Reference("cup", STATES)
 UNPACKED = "save it with the compression snappy, or without"
-KINDS = [pytest.param(kind, marks=PEER if FORMATS[kind].package else ()) for kind in FORMATS]
+KINDS = [pytest.param(kind, marks=PEER if FORMATS[kind].needs else ()) for kind in FORMATS]
 
 
 def history(times=None, id: str = "cup", **options) -> History:
@@ -62,7 +62,7 @@ def timeline() -> Timeline:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_references_come_back_as_they_were(kind, tmp_path) -> None:
-    if FORMATS[kind].package:
+    if FORMATS[kind].needs:
         need("rerun")
     path = tmp_path / f"truth{FORMATS[kind].suffix}"
     write_references(path, [CUP], times=history())
@@ -227,7 +227,7 @@ def test_tables_have_at_most_so_many_rows(kind, tmp_path, monkeypatch) -> None:
     ],
 )
 def test_two_objects_of_one_video_stay_two(kind, tmp_path) -> None:
-    if FORMATS[kind].package:
+    if FORMATS[kind].needs:
         need("rerun")
     references = [CUP, Reference("a jug", {"empty": [(2, 4)], "lid (2)": [(3, 6)]})]
     path = tmp_path / f"truth{FORMATS[kind].suffix}"
@@ -686,5 +686,7 @@ def test_the_page_lists_how_each_format_counts() -> None:
     page = (ROOT / "docs" / "formats.md").read_text("utf-8")
     for name, format in FORMATS.items():
         endings = ", ".join(f"`{suffix}`" for suffix in format.suffixes)
-        package = f"`{format.package}`" if format.package else "–"
-        assert f"| `{name}` | {endings} | {format.base} | {format.end} | {package} |" in page
+        (row,) = (line for line in page.splitlines() if line.startswith(f"| `{name}` |"))
+        assert f"| {endings} |" in row
+        assert ("–" in row) == (format.needs is None)
+        assert ("seconds |" in row) == format.timed

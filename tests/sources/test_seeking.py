@@ -172,7 +172,7 @@ def test_single_frames_are_those_of_the_whole_pass(clip, name) -> None:
     thinned = open_video(clip(name), start=3).thinned(4)
     expected = [(k, *everything[3 + 4 * k][1:]) for k in (2, 7)]
     assert facts(thinned.frames_at([7, 2, 2, 900])) == expected
-    assert facts(video.frames_at([5, 40], late=True)) == [everything[5], everything[40]]
+    assert facts(video.frames_at([5, 40])) == [everything[5], everything[40]]
 
 
 def test_frames_at_no_index_are_none_and_negative_ones_are_refused(clip) -> None:

@@ -542,7 +542,7 @@ def export_findings(findings: Sequence[Finding], export: Export, path: StrPath) 
     if export.beside is not None:
         ending, text = export.beside
         name = os.fspath(path)
-        for suffix in (export.suffix, *export.also):
+        for suffix in export.suffixes:
             name = name[: -len(suffix)] if name.lower().endswith(suffix) else name
         write_text(name + ending, text(marks_of(timelines, histories, timed=False)))
     return write_bytes(path, content)

@@ -9,7 +9,6 @@ Frames are inclusive, seconds run from the start of the first frame to the end o
 from __future__ import annotations
 
 import csv
-import importlib.util
 import io
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,7 +17,7 @@ from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
-from dejacue.errors import InputError, StrPath, need
+from dejacue.errors import InputError, StrPath
 from dejacue.records import History, Interval, Note, Timeline
 from dejacue.records.note import in_order
 from dejacue.sources.formats.clock import average_rate, frame_ends_s
@@ -61,19 +60,12 @@ def _reasons(timeline: Timeline) -> list[dict[str, str]]:
 
 
 def as_table(suffix: str, timelines: Timelines) -> bytes:
-    """Return ``Timeline.columns`` as .parquet (written by pyarrow, or else polars) or .arrow (IPC,
-    also called Feather)."""
+    """Return ``Timeline.columns`` as .parquet or .arrow (IPC, also called Feather)."""
     joined = Timeline.joined(_several(timelines))
     columns = joined.columns()
     if reasons := _reasons(joined):
         rows: list[Mapping[str, Any]] = [*joined.to_rows(), *reasons]
         columns = {name: [row.get(name) for row in rows] for name in columns}
-    only_polars = find_spec("pyarrow") is None and find_spec("polars") is not None
-    if suffix == ".parquet" and only_polars:
-        stream = io.BytesIO()
-        polars = need("polars", "pip install pyarrow")
-        polars.DataFrame(columns, nan_to_null=True).write_parquet(stream, compression="snappy")
-        return stream.getvalue()
     return table_bytes(columns, suffix)
 
 
@@ -158,25 +150,28 @@ def to_fiftyone(
 class Export:
     """A format: call it with one or several timelines and, where they are known, their histories.
 
+    suffixes   that name it, the usual one first
     timed   it counts in seconds, so that the intervals, or else the histories, must have times
     opens   its tool opens the video, so that ``videos`` must give paths, not names
-    also    other suffixes that name it
     beside  the suffix and the text of a file that its tool wants as well
     needs   an optional package, and how to install it
     """
 
-    suffix: str
+    suffixes: tuple[str, ...]
     make: Callable[..., str | bytes]
     timed: bool
     opens: bool = False
-    also: tuple[str, ...] = ()
     beside: tuple[str, Callable[[Marks], str]] | None = None
     needs: tuple[str, str] | None = None
 
     @property
+    def suffix(self) -> str:
+        return self.suffixes[0]
+
+    @property
     def missing(self) -> str | None:
         """Return how to install the package that it needs, if that is not installed."""
-        if self.needs is None or importlib.util.find_spec(self.needs[0]) is not None:
+        if self.needs is None or find_spec(self.needs[0]) is not None:
             return None
         return self.needs[1]
 
@@ -187,7 +182,7 @@ class Export:
         return data if isinstance(data, bytes) else data.encode()
 
 
-def _export(name: str, **options: Any) -> Export:
+def _export(name: str, beside: tuple[str, Callable[[Marks], str]] | None = None) -> Export:
     """Return the export of a format of another tool."""
     format = FORMATS[name]
 
@@ -196,12 +191,12 @@ def _export(name: str, **options: Any) -> Export:
     ) -> str | bytes:
         return format.write(marks_of(timelines, histories, videos=videos, timed=format.timed))
 
-    return Export(format.suffix, make, format.timed, format.opens, format.suffixes[1:], **options)
+    return Export(format.suffixes, make, format.timed, format.opens, beside, format.needs)
 
 
 def _plain(suffix: str, make: Callable[[Timelines], str | bytes], **options: Any) -> Export:
     """Return an export that needs neither histories nor videos."""
-    return Export(suffix, lambda timelines, *_, **__: make(timelines), timed=False, **options)
+    return Export((suffix,), lambda timelines, *_, **__: make(timelines), timed=False, **options)
 
 
 _PYARROW = ("pyarrow", "pip install pyarrow")
@@ -213,23 +208,23 @@ EXPORTS: dict[str, Export] = {
     "srt": _export("srt"),
     "parquet": _plain(".parquet", partial(as_table, ".parquet"), needs=_PYARROW),
     "arrow": _plain(".arrow", partial(as_table, ".arrow"), needs=_PYARROW),
-    "label-studio": _export("label-studio", beside=(".labelstudio.config.xml", view)),
+    "label-studio": _export("label-studio", (".labelstudio.config.xml", view)),
     "fiftyone": _export("fiftyone"),
     "cvat": _export("cvat"),
     "eaf": _export("eaf"),
-    "rerun": _export("rerun", needs=("rerun", "pip install rerun-sdk")),
+    "rerun": _export("rerun"),
 }
 
 
 def export_for(path: StrPath) -> Export:
     """Return the format of the suffix of a path."""
-    suffixes = {export.suffix: export for export in EXPORTS.values()}
-    aliases = {alias: export for export in EXPORTS.values() for alias in export.also}
-    every_suffix = suffixes | aliases
-    for suffix in sorted(every_suffix, key=len, reverse=True):  # .cvat.xml before .xml
-        if os.fspath(path).lower().endswith(suffix):
-            return every_suffix[suffix]
-    problem, remedy = "the file ending matches no format", f"use one of {', '.join(suffixes)}"
+    name = os.fspath(path).lower()
+    endings = [(each, export) for export in EXPORTS.values() for each in export.suffixes]
+    for ending, export in sorted(endings, key=lambda pair: -len(pair[0])):  # .cvat.xml before .xml
+        if name.endswith(ending):
+            return export
+    problem = "the file ending matches no format"
+    remedy = f"use one of {', '.join(export.suffix for export in EXPORTS.values())}"
     raise InputError(problem, file=path, field="format", remedy=remedy)
 
 

@@ -134,7 +134,7 @@ class Video:
         """Iterate over the same frames; where it can be, their RGB is made when it is asked for."""
         return self._frames(None, late=True)
 
-    def frames_at(self, indices: Iterable[int], *, late: bool = False) -> Iterator[Frame]:
+    def frames_at(self, indices: Iterable[int]) -> Iterator[Frame]:
         """Yield the frames of these indices, ascending and each once; those between them are not
         decoded where they are not needed. One that is past the end or cannot be decoded is left
         out, as in any other pass."""
@@ -142,7 +142,7 @@ class Video:
         if wanted and wanted[0] < 0:
             problem = f"there is no frame {wanted[0]}"
             raise InputError(problem, field="indices", value=wanted[0], remedy="count from 0")
-        return self._frames(wanted, late=late) if wanted else iter(())
+        return self._frames(wanted, late=False) if wanted else iter(())
 
     def count_if_before(self, position: float, unit: str) -> int | None:
         """Return the number of frames of the source if it ends before this one ("source") or this

@@ -147,12 +147,11 @@ def _pairs(pairs: Any, key: str) -> Iterator[tuple[float, float]]:
         yield times(*pair)
 
 
-_COUNTING = ("seconds", "end of the last frame", 1e-6)
 QVHIGHLIGHTS = Format(
-    "qvhighlights", (".qvhighlights.jsonl",), *_COUNTING, write_qvhighlights, read_qvhighlights
+    "qvhighlights", (".qvhighlights.jsonl",), 1e-6, write_qvhighlights, read_qvhighlights
 )
 ACTIVITYNET = Format(
-    "activitynet", (".activitynet.json",), *_COUNTING, write_activitynet, read_activitynet
+    "activitynet", (".activitynet.json",), 1e-6, write_activitynet, read_activitynet
 )
 MAKERS = {QVHIGHLIGHTS.name: qvhighlights_answers, ACTIVITYNET.name: activitynet_answers}
 

@@ -10,11 +10,12 @@ from __future__ import annotations
 import re
 from itertools import count
 from pathlib import Path
+from urllib.parse import unquote
 from xml.etree.ElementTree import Element
 
 from dejacue.errors import InputError, named
 from dejacue.records._html import printable
-from dejacue.sources.formats.spans import Marks, Span, add, as_xml, local, parse_xml, times
+from dejacue.sources.formats.spans import Marks, Span, add, as_xml, parse_xml, times
 
 _SCHEMA = "http://www.mpi.nl/tools/elan/EAFv2.8.xsd"
 _XSI = "http://www.w3.org/2001/XMLSchema-instance"
@@ -145,7 +146,9 @@ def _video(root: Element) -> tuple[str | None, float]:
     media = root.find("HEADER/MEDIA_DESCRIPTOR")
     if media is None:
         return None, 0.0
-    video = local(media.get("MEDIA_URL", "")) or None
+    video = media.get("MEDIA_URL") or None
+    if video is not None and video.startswith("file://"):
+        video = unquote(video.removeprefix("file://"))
     if video is None or not Path(video).exists():
         video = media.get("RELATIVE_MEDIA_URL") or video
     origin = media.get("TIME_ORIGIN", "0")

@@ -1,12 +1,10 @@
-"""The formats of other tools by name: endings, how they count, who reads and writes them."""
+"""The formats of other tools by name: endings, and who reads and writes them."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import ModuleType
-from typing import Any
 
 from dejacue.errors import InputError, in_file
 from dejacue.sources.documents import parse_json, read_text
@@ -25,24 +23,21 @@ MAX_BYTES = 256 << 20
 
 @dataclass(frozen=True)
 class Format:
-    """A file format of a tool: how it counts frames, and the functions that read and write it.
+    """A file format of a tool, and the functions that read and write it.
 
     suffixes      endings of its files, the usual one first
-    base, end     what it counts from, and what its end is, in words
     tolerance_s   how exact its seconds are; None: it counts frames
-    package       what reading and writing need beside dejacue
+    needs         a package that reading and writing need, and how to install it
     opens         its tool opens the video, so that it must have the path, not a name
     binary        ``read`` takes the path, not the text
     """
 
     name: str
     suffixes: tuple[str, ...]
-    base: str
-    end: str
     tolerance_s: float | None
     write: Callable[[Marks], str | bytes]
     read: Callable[[str], list[Span]]
-    package: str | None = None
+    needs: tuple[str, str] | None = None
     opens: bool = False
     binary: bool = False
 
@@ -62,33 +57,24 @@ class Format:
             return self.read(content)
 
 
-def _of_module(
-    name: str,
-    suffixes: tuple[str, ...],
-    counting: tuple[str, str, float | None],
-    module: ModuleType,
-    **options: Any,
-) -> Format:
-    return Format(name, suffixes, *counting, module.write, module.read, **options)
-
-
-# base, end and tolerance_s of a Format
-_END = "end of the last frame"
-_MILLISECONDS = ("milliseconds", _END, 1e-3)
-_SECONDS = ("seconds", _END, 1e-6)
-_FROM_1 = ("frames from 1", "last frame, included", None)
-_FROM_0 = ("frames from 0", "first frame outside", None)
-_LABEL_STUDIO = (".labelstudio.json", ".label-studio.json")
+_RERUN = ("rerun", "pip install rerun-sdk")
 FORMATS = {
     format.name: format
     for format in (
-        Format("vtt", (".vtt",), *_MILLISECONDS, subtitles.write_vtt, subtitles.read),
-        Format("srt", (".srt",), *_MILLISECONDS, subtitles.write_srt, subtitles.read),
-        _of_module("eaf", (".eaf",), _MILLISECONDS, eaf, opens=True),
-        _of_module("rerun", (".rrd",), _SECONDS, recording, package="rerun-sdk", binary=True),
-        _of_module("fiftyone", (".fiftyone.json",), _FROM_1, fiftyone, opens=True),
-        _of_module("label-studio", _LABEL_STUDIO, _FROM_1, label_studio, opens=True),
-        _of_module("cvat", (".cvat.xml",), _FROM_0, cvat, opens=True),
+        Format("vtt", (".vtt",), 1e-3, subtitles.write_vtt, subtitles.read),
+        Format("srt", (".srt",), 1e-3, subtitles.write_srt, subtitles.read),
+        Format("eaf", (".eaf",), 1e-3, eaf.write, eaf.read, opens=True),
+        Format("rerun", (".rrd",), 1e-6, recording.write, recording.read, _RERUN, binary=True),
+        Format("fiftyone", (".fiftyone.json",), None, fiftyone.write, fiftyone.read, opens=True),
+        Format(
+            "label-studio",
+            (".labelstudio.json", ".label-studio.json"),
+            None,
+            label_studio.write,
+            label_studio.read,
+            opens=True,
+        ),
+        Format("cvat", (".cvat.xml",), None, cvat.write, cvat.read, opens=True),
     )
 }
 _XML_ROOTS = {"ANNOTATION_DOCUMENT": "eaf", "annotations": "cvat"}

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any, TypeVar
-from urllib.parse import unquote
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
@@ -101,11 +100,6 @@ class Marks:
 def stem(video: str) -> str:
     """Return the name of a video without folder and ending."""
     return PurePath(video.replace("\\", "/").rstrip("/")).stem or video
-
-
-def local(url: str) -> str:
-    """Return the path that a file:// address leads to; anything else stays as it is."""
-    return unquote(url.removeprefix("file://")) if url.startswith("file://") else url
 
 
 def member(item: object, key: str, kind: type[T]) -> T | None:
