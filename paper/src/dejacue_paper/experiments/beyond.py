@@ -20,6 +20,7 @@ from dejacue.method.contrast import Contrast
 from dejacue.method.localization import evidence, locate
 from dejacue.method.readout import Readout
 from dejacue.method.scan_readout import Scan
+from dejacue.records import Interval, Timeline
 from dejacue_paper.data.release import ReleaseEntry
 from dejacue_paper.data.synthetic import generate
 from dejacue_paper.experiments import perturb, rendered
@@ -249,6 +250,16 @@ def _shared(window: NDArray[np.int64], references: NDArray[np.int64]) -> NDArray
     return shared
 
 
+def of_descriptions(timeline: Timeline, state: str) -> list[Interval]:
+    """Return the interval of each description of a state, in the vocabulary's order; or the one of
+    the state itself."""
+    texts = timeline.states[state]
+    return sorted(
+        timeline[state],
+        key=lambda interval: texts.index(interval.description) if interval.description else 0,
+    )
+
+
 def _parts_figure() -> Any:
     """Plot what each part of the readout is for, on generated histories."""
     from dejacue_paper.experiments._robustness_figures import RobustnessCase, cases_figure
@@ -264,8 +275,8 @@ def _parts_figure() -> Any:
     for title, scene in scenes.items():
         history, words = scene.history, scene.vocabulary
         windows = {
-            name: [locate(history, words, readout=readout)["filled"][0].window]
-            for name, readout in (("published", "published"), ("contrast", "contrast"))
+            readout: [of_descriptions(locate(history, words, readout=readout), "filled")[0].window]
+            for readout in ("published", "contrast")
         }
         if "back" in title:
             windows["occurrences"] = [
@@ -276,9 +287,9 @@ def _parts_figure() -> Any:
         cases.append(RobustnessCase(title, history.frames, seen, truth, windows))
     scene = generate(11, frames=300, signal=0.6, descriptions=3)
     history, words = scene.history, scene.vocabulary
+    published = of_descriptions(locate(history, words, readout="published"), "filled")
     windows = {
-        f"published, {k}": [interval.window]
-        for k, interval in enumerate(locate(history, words, readout="published")["filled"], start=1)
+        f"published, {k}": [interval.window] for k, interval in enumerate(published, start=1)
     }
     windows["contrast"] = [locate(history, words, readout="contrast")["filled"][0].window]
     seen = evidence(history, words, readout="contrast").responses[-1]

@@ -137,7 +137,7 @@ def nearest(entry: ReleaseEntry, named: Named) -> list[tuple[int, int]]:
             first, end = max(stretches, key=lambda cut: cut[1] - cut[0])
             windows.append((int(frames[first]), int(frames[end - 1])))
         else:
-            by_words = by_words or locate(entry.history, entry.vocabulary)
+            by_words = by_words or locate(entry.history, entry.vocabulary, readout="contrast")
             windows.append((by_words[name][0].start, by_words[name][0].end))
     return windows
 
