@@ -96,8 +96,8 @@ def find(
     exhaustive: Annotated[
         bool,
         o.states_option(
-            "Every frame shows one of the states; otherwise frames may show none of them, where "
-            "examples tell the states.",
+            "Every frame shows one of the states; without it, beside examples frames may show none "
+            "of them.",
             "--exhaustive",
         ),
     ] = False,
@@ -181,7 +181,7 @@ def find(
         bool, o.results_option("Also cut the windows found into video clips.", "--cut")
     ] = False,
 ) -> None:
-    """Find the frames in which each state holds.
+    """Find every time that each state holds.
 
     Where the answer of an object would be meaningless, none is given: all files say why, and the
     exit code is 3.
