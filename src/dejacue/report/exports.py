@@ -203,7 +203,7 @@ _PYARROW = ("pyarrow", "pip install pyarrow")
 EXPORTS: dict[str, Export] = {
     "json": _plain(".json", lambda timelines: as_json(*_several(timelines))),
     "csv": _plain(".csv", lambda timelines: as_csv(*_several(timelines))),
-    "labels": Export(".labels.csv", labels_csv, timed=False),
+    "labels": Export((".labels.csv",), labels_csv, timed=False),
     "vtt": _export("vtt"),
     "srt": _export("srt"),
     "parquet": _plain(".parquet", partial(as_table, ".parquet"), needs=_PYARROW),
