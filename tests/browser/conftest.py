@@ -205,7 +205,7 @@ def axe(chromium):
         # all that is right would be much to bring over
         return page.evaluate(
             """async () => {
-              const changing = document.getAnimations().filter((one) => one instanceof CSSTransition);
+              const changing = document.getAnimations().filter((a) => a instanceof CSSTransition);
               await Promise.allSettled(changing.map(({ finished }) => finished));  // of colours
               const { violations } = await axe.run({ resultTypes: ["violations"] });
               return violations.map(({ id, help, nodes }) =>

@@ -181,7 +181,7 @@ def test_progress_comes_as_events_that_end_with_the_job(studio, client) -> None:
         ({"masks": "scene/nothing"}, 'no masks "scene/nothing"'),
         ({"masks": "scene/vocabulary.yaml"}, "is not a format of masks; give a folder of PNG"),
         ({"vocabulary": None}, "give the states"),
-        ({"vocabulary": None, "states": {"one": ["cup"]}}, "at least two alternatives"),
+        ({"vocabulary": None, "states": {"one": ["cup"]}}, "need two or more"),
         ({"vocabulary": "no.yaml"}, 'no vocabulary "no.yaml"'),
         ({"masks": None, "prompts": [{"frame": 0}]}, "a prompt needs either a box or a point"),
     ],

@@ -47,8 +47,8 @@ def _checked_states(states: Mapping[str, Any], exemplified: set[str]) -> dict[st
                 raise _refusal(problem, state, text, "a description belongs to one state")
         checked[state] = tuple(texts)
     if len(checked) < 2 and not exemplified:
-        problem = f"{len(checked)} state given in words; words need at least two"
-        remedy = "describe what it looks like otherwise, too, or show it by examples alone"
+        problem = f"{len(checked)} state in words alone, which need two or more"
+        remedy = "describe what it looks like otherwise, too, or show an example of it"
         raise _refusal(problem, "states", len(checked), remedy)
     return checked
 
