@@ -293,22 +293,11 @@ def _coherence(history: History) -> float:
             is_nearest, chunk, squares = apart == apart.min(), 1024, 0.0
             for first in range(0, len(apart), chunk):
                 rows = history.features[first : first + chunk + 1].astype(np.float32, copy=False)
-                near = _lengths(history)[first : first + chunk + 1]
+                near = np.sqrt(_dots(rows, rows))
                 cosines = _dots(rows[:-1], rows[1:]) / (near[:-1] * near[1:])
                 squares += float((2 - 2 * cosines)[is_nearest[first : first + chunk]].sum())
             known = 1 - squares / int(is_nearest.sum()) / 2 / total
         history.derived["coherence"] = known
-    return known
-
-
-def _lengths(history: History) -> Rows:
-    """Return (N,) the lengths of the rows, cached with the history."""
-    known: Rows | None = history.derived.get("lengths")
-    if known is None:
-        blocks = (history.features[first : first + 1024] for first in range(0, len(history), 1024))
-        rows = (block.astype(np.float32, copy=False) for block in blocks)
-        known = np.concatenate([np.sqrt(_dots(block, block)) for block in rows])
-        history.derived["lengths"] = known
     return known
 
 
@@ -340,12 +329,12 @@ def likeness(view: View, at: Ints, smoothing: Smoothing) -> Floats:
         known.clear()
     missing = [e for e in at.tolist() if e not in known]
     if missing:
-        rows = moments_of(history, missing, smoothing)
+        rows = smoothed_rows(history, missing, smoothing) - history.mean_direction
         known.update(zip(missing, _products(view, rows, smoothing), strict=True))
     if "scale" not in known:
         count = min(SCALE_FRAMES, len(history))
         some = np.linspace(0, len(history) - 1, count).round().astype(np.int64)
-        rows = moments_of(history, some.tolist(), smoothing)
+        rows = smoothed_rows(history, some, smoothing) - history.mean_direction
         known["scale"] = float(np.einsum("ed,ed->", rows, rows)) / count
     scale = known["scale"]
     if scale < 1e-9:  # a still picture: nothing looks different
@@ -354,22 +343,20 @@ def likeness(view: View, at: Ints, smoothing: Smoothing) -> Floats:
     return table
 
 
-def moments_of(history: History, at: Sequence[int], smoothing: Smoothing) -> Floats:
-    """Return x of these positions, (E, d)."""
-    cuts, weights = smoothing
-    frames, positions, width = history.frames, np.asarray(at), len(weights)
-    stretch = np.searchsorted(cuts, positions, side="right")
+def smoothed_rows(history: History, at: Ints | Sequence[int], smoothing: Smoothing) -> Floats:
+    """Return the rows around these positions at unit length, smoothed over time, (E, d)."""
+    (cuts, weights), frames, positions = smoothing, history.frames, np.asarray(at)
+    width, stretch = len(weights), np.searchsorted(cuts, positions, side="right")
     first = np.searchsorted(frames, frames[positions] - width + 1)
     end = np.searchsorted(frames, frames[positions] + width)
     bounds = zip(np.maximum(first, cuts[stretch - 1]), np.minimum(end, cuts[stretch]), strict=True)
-    moments, lengths = np.empty((len(at), history.dimension)), _lengths(history)
+    smoothed = np.empty((len(positions), history.dimension))
     for row, (low, high) in enumerate(bounds):
         rows = history.features[low:high].astype(np.float32, copy=False)
-        share = weights[np.abs(frames[low:high] - frames[at[row]])]
-        at_unit_length = (share / lengths[low:high]).astype(np.float32)
-        moments[row] = at_unit_length @ rows / share.sum()
-    moments -= history.mean_direction
-    return moments
+        share = weights[np.abs(frames[low:high] - frames[positions[row]])]
+        at_unit_length = (share / np.sqrt(_dots(rows, rows))).astype(np.float32)
+        smoothed[row] = at_unit_length @ rows / share.sum()
+    return smoothed
 
 
 def _products(view: View, rows: Floats, smoothing: Smoothing) -> Floats:

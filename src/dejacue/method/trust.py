@@ -18,11 +18,11 @@ import numpy as np
 from dejacue.method import durations, scan
 from dejacue.method.coordinates import query_directions
 from dejacue.method.kernel import LengthSchedule, Ragged
-from dejacue.method.known_frames import Smoothing, moments_of
+from dejacue.method.known_frames import Smoothing, smoothed_rows
 from dejacue.method.readout import PUBLISHED_WIDTH, View
 from dejacue.records.arrays import Flags, Floats, Ints
 
-MAX_MOMENTS = 512  # frames, evenly spread, that stand for the looks of a longer history
+MAX_MOMENTS = 64  # frames, evenly spread, that stand for the looks of a history
 LENGTHS = np.array(durations.PUBLISHED, np.int64)
 SCHEDULE = LengthSchedule([LENGTHS], [scan.NORMS["sqrt"](LENGTHS)])
 
@@ -37,7 +37,7 @@ def separation(
     count = len(path)
     sampled = np.linspace(0, count - 1, min(count, MAX_MOMENTS)).round().astype(np.int64)
     at = np.union1d(sampled, (start + end) // 2)  # each occurrence has a moment
-    looks = moments_of(view.history, at.tolist(), smoothing)
+    looks = smoothed_rows(view.history, at, smoothing)
     squares = np.einsum("md,md->m", looks, looks)
 
     def mean_and_scatter(part: Flags | slice) -> tuple[Floats, float]:
