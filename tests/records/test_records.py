@@ -500,19 +500,6 @@ def test_the_best_is_the_one_that_was_confirmed_then_the_one_with_the_best_score
         plain.best("half")
 
 
-def test_the_best_of_each_state_are_kept_alone():
-    parts = [
-        [Interval("filled", 0, 1, 0.5), Interval("filled", 4, 5, 0.7), Interval("empty", 7, 9)],
-        [],
-        [Interval("filled", 2, 3, 0.4, confirmed=True), Interval("filled", 5, 6, 0.9)],
-    ]
-    timelines = [timeline_of(part) for part in parts]
-    alone = [timeline.best_alone() for timeline in timelines]
-    assert [list(timeline) for timeline in alone] == [parts[0][1:], [], parts[2][:1]]
-    joined = Timeline.joined(timelines).best_alone()
-    assert [list(timeline) for timeline in joined.split()] == [list(part) for part in alone]
-
-
 def test_trust_is_a_word_that_ranks():
     words = [Interval("a", 0, 1, confidence=share).trust for share in (0.1, 0.4, 0.9, None)]
     assert words == ["a guess", "unsure", "more likely right", None]

@@ -420,19 +420,6 @@ class Timeline(Tabular):
             for text in texts or (state,)
         }
 
-    def best_alone(self) -> Timeline:
-        """Return it with the best occurrence of each state and no other, history by history; of
-        each description, where a readout answers those."""
-        groups = [self._column(name) for name in ("subject", "state", "description")]
-        worth = self._column("score"), self._column("confirmed")
-        order = np.lexsort((*(-column for column in worth), *groups[::-1]))
-        sorted_groups = np.stack(groups)[:, order]
-        is_first = (np.diff(sorted_groups, axis=1, prepend=-2) != 0).any(axis=0)
-        rows = np.sort(order[is_first]).tolist()
-        columns = {name: column[rows] for name, column in self._columns.items()}
-        why = None if self._diagnostics is None else [self._diagnostics[row] for row in rows]
-        return Timeline(self.subjects, columns, self.settings, self.evidence, why)
-
     def split(self) -> Iterator[Timeline]:
         """Give the timeline of each history, in order."""
         if len(self.subjects) == 1:

@@ -42,7 +42,7 @@ from dejacue.store._packing import (
     stored_rows,
     unpacked,
 )
-from dejacue.store._query import Query
+from dejacue.store._query import Asked, Query
 from dejacue.store._segments import (
     HEADER,
     MEANS,
@@ -744,6 +744,7 @@ class Store:
         like: Confirmed | Sequence[Confirmed] = (),
         readout: str | Readout = DEFAULT_READOUT,
         top: int | None = None,
+        trust: bool = False,
         where: Where | None = None,
         threads: int = 1,
         engine: str = "local",
@@ -766,6 +767,7 @@ class Store:
                   are ranked by how much they look like the teachers' objects
         readout   as in ``locate``
         top       how many histories; None: all. Features of the others are not read
+        trust     also tell how far to trust each occurrence; it takes about a millisecond a history
         where     which of them, as in ``rows``
         threads   kernel calls side by side
         engine    local, or ray: rows are read on the machines of a cluster, which must see the
@@ -775,8 +777,7 @@ class Store:
 
         Iterate over it for one Match after the other, each computed when it is reached, take
         ``columns()``, ``to_dataframe()`` or ``to_arrow()``, or ``write`` them to a file. A match is
-        the best occurrence of a state, as ``Timeline.best`` gives it; a state that is not found in
-        a history has none there.
+        an occurrence of a state; a state that is not found in a history has none there.
         """
         teachers = as_teachers(like)
         if teachers:
@@ -798,7 +799,7 @@ class Store:
             raise InputError(problem, field="threads", value=threads)
         with index.snapshot(self.path) as now:
             index.condition(now, where)  # refuses names that are not known
-        query = Query(self, vocabulary, readout, top, where, centre)
+        query = Query(self, Asked(vocabulary, readout, trust), top, where, centre)
         return Matches(query.chunks(threads, engine, ray_address, progress), self.path)
 
     def _check_vocabulary(self, vocabulary: Vocabulary, words: bool = True) -> None:
