@@ -12,8 +12,9 @@ from dejacue.evaluation.segmentation import (
     segments_of,
 )
 
-# predicted, true ("-": background), accuracy, F1@.10, F1@.25, F1@.50, edit score: by the
-# formulas of MS-TCN's script, with a last segment that ends after the last frame
+# predicted, true ("-": background), accuracy, F1@.10, F1@.25, F1@.50, edit score: printed by a
+# transcription of MS-TCN's eval.py (get_labels_start_end_time, f_score, levenstein), not by this
+# package; one change: there the last segment ends before the last frame, here after it
 CASES = [
     ("aabb", "aabb", 1.0, 1.0, 1.0, 1.0, 1.0),
     ("aabb", "abbb", 0.75, 1.0, 1.0, 1.0, 1.0),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -97,6 +98,21 @@ def test_a_reference_does_not_follow_the_mapping_it_was_made_from() -> None:
         ({"descriptions": {"empty": ()}}, '"empty" has an empty or non-text description'),
         ({"descriptions": {"empty": ("a", "a")}}, '"empty" lists a description twice'),
         ({"descriptions": ["a"]}, "descriptions must map"),
+        ({"complete": True}, "is complete but does not say of which frames"),
+        (
+            {
+                "states": {"empty": [(0, 58)], "full": [(70, 80), (58, 60)]},
+                "frames": (0, 99),
+                "complete": True,
+            },
+            r'window \[0, 58\] of state "empty" and window \[58, 60\] of state "full" share frames',
+        ),
+        (
+            {"states": {"empty": [(0, 58), (50, 60)]}, "frames": (0, 99), "complete": True},
+            "share frames",
+        ),
+        ({"frames": (0, 1 << 50), "complete": True}, "can be labelled completely"),
+        ({"states": {"empty": ()}, "frames": (0, 99), "complete": True}, "no state has a window"),
     ],
 )
 def test_a_reference_that_makes_no_sense_is_refused(arguments, message) -> None:
@@ -122,6 +138,29 @@ def test_references_come_back_from_json_and_csv_as_they_were(tmp_path_factory, r
     folder = tmp_path_factory.mktemp("references")
     assert read_references(write_references(folder / "r.json", records)) == records
     assert read_references(write_references(folder / "r.csv", records)) == records
+
+
+COMPLETE = Reference(
+    "cap", {"on": [(0, 9), (20, 29)], "off": [(10, 12)]}, None, (0, 39), None, True
+)
+
+
+@pytest.mark.parametrize("name", ["r.json", "r.csv", "r.parquet", "r.arrow"])
+def test_complete_references_come_back_as_they_were(tmp_path, name) -> None:
+    records = [COMPLETE, Reference("lid", {"on": [(0, 9)], "off": [(5, 12)]})]
+    assert read_references(write_references(tmp_path / name, records)) == records
+
+
+def test_a_state_that_never_occurs_comes_back_from_json_and_no_table_can_hold_it(tmp_path) -> None:
+    never = replace(COMPLETE, states={"on": [(0, 9)], "off": []})
+    assert read_references(write_references(tmp_path / "r.json", [never])) == [never]
+    with refused(file=tmp_path / "r.csv", value="cap"):
+        write_references(tmp_path / "r.csv", [never])
+
+
+def test_windows_of_a_complete_reference_may_touch() -> None:
+    touching = replace(COMPLETE, states={"on": [(0, 9), (10, 12)], "off": [(13, 20)]})
+    assert touching.complete
 
 
 def test_frames_and_descriptions_come_back_from_json(tmp_path) -> None:
@@ -477,6 +516,15 @@ def test_columns_of_references_are_checked(tmp_path) -> None:
         read_references(path)
     save(path, "history,state,start,end,component\ncup,a,0,1,x\ncup,b,2,3,y\n")
     with refused(file=path, line=3, field="component", value="y"):
+        read_references(path)
+    save(path, "history,state,start,end,first,last\ncup,a,0,1,0,9\ncup,b,2,3,0,8\n")
+    with refused(file=path, line=3, field="last", value=8):
+        read_references(path)
+    save(path, "history,state,start,end,first\ncup,a,0,1,0\n")
+    with refused(file=path, line=2, field="first"):
+        read_references(path)
+    save(path, "history,state,start,end,complete\ncup,a,0,1,perhaps\n")
+    with refused(file=path, line=2, field="complete", value="perhaps"):
         read_references(path)
 
 

@@ -72,18 +72,36 @@ def match_segments(
     threshold: float,
     background: int | None = BACKGROUND,
 ) -> SegmentCounts:
-    """Match segments in time: each one takes the true segment of its label that it overlaps most,
-    if their tIoU reaches the threshold and no segment before it took that one.
+    """Count the segments that ``unmatched_segments`` matches, and those that it does not.
 
     >>> match_segments([0, 0, 0, 1], [0, 0, 1, 1], 0.5)
     SegmentCounts(hits=2, superfluous=0, missed=0)
+    """
+    superfluous, missed = unmatched_segments(predicted, true, threshold, background)
+    hits = len(segments_of(true, background)) - len(missed)
+    return SegmentCounts(hits, len(superfluous), len(missed))
+
+
+def unmatched_segments(
+    predicted: ArrayLike,
+    true: ArrayLike,
+    threshold: float,
+    background: int | None = BACKGROUND,
+) -> tuple[list[Segment], list[Segment]]:
+    """Return the segments that are superfluous, and the true segments that were missed.
+
+    Segments are matched in time: each one takes the true segment of its label that it overlaps
+    most, if their tIoU reaches the threshold and no segment before it took that one.
+
+    >>> unmatched_segments([0, 0, 0, 1], [0, 0, 1, 1], 0.6)
+    ([(1, 3, 4)], [(1, 2, 4)])
     """
     if not 0 < threshold <= 1:
         raise InputError(f"a tIoU threshold is above 0 and at most 1, not {threshold}")
     labels, expected = _pair(predicted, true)
     segments = segments_of(expected, background)
     taken: set[int] = set()
-    hits = superfluous = 0
+    superfluous = []
     for label, first, end in segments_of(labels, background):
         best, at = 0.0, -1
         for number, (rival, start, stop) in enumerate(segments):
@@ -94,10 +112,10 @@ def match_segments(
                     best, at = overlap, number
         if best >= threshold and at not in taken:
             taken.add(at)
-            hits += 1
         else:
-            superfluous += 1
-    return SegmentCounts(hits, superfluous, len(segments) - len(taken))
+            superfluous.append((label, first, end))
+    missed = [segment for number, segment in enumerate(segments) if number not in taken]
+    return superfluous, missed
 
 
 def segment_f1(

@@ -44,7 +44,8 @@ from dejacue.sources.formats.tables import is_table, table_bytes, table_rows
 
 REFERENCES_SCHEMA = "dejacue.references/1"
 MAX_RESULT_BYTES = 256 << 20
-_REFERENCE_COLUMNS = ("history", "state", "start", "end", "component")
+_REFERENCE_COLUMNS = ("history", "state", "start", "end")
+_HISTORY_COLUMNS = ("component", "first", "last", "complete")  # the same in all rows of a history
 _TIMELINE_COLUMNS = ("history", "state", "start", "end")
 Cells = Iterator[tuple[named, dict[str, Any]]]  # rows of a table, and where they stand
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
@@ -145,6 +146,7 @@ class _Reference(msgspec.Struct, forbid_unknown_fields=True):
     component: str | None = None
     frames: tuple[FrameNumber, FrameNumber] | None = None
     descriptions: dict[str, list[str]] | None = None
+    complete: bool = False
 
 
 class _ReferenceRow(msgspec.Struct):
@@ -155,6 +157,9 @@ class _ReferenceRow(msgspec.Struct):
     start: FrameNumber
     end: FrameNumber
     component: str | None = None
+    first: FrameNumber | None = None
+    last: FrameNumber | None = None
+    complete: bool | None = None
 
 
 class _IntervalRow(IntervalDocument, kw_only=True):
@@ -183,9 +188,9 @@ def read_references(
 ) -> list[Reference]:
     """Read references from JSON, from a table or from a file of another tool.
 
-    A ``.csv``, ``.parquet`` or ``.arrow`` has the columns history, state, start, end and, if
-    histories share their source, component: one row per window. A file of another tool is
-    recognised by its ending or by what it holds (docs/formats.md).
+    A ``.csv``, ``.parquet`` or ``.arrow`` has the columns history, state, start, end and, where
+    they are known, component, first, last and complete: one row per window. A file of another tool
+    is recognised by its ending or by what it holds (docs/formats.md).
 
     states    the states that may occur; others are refused
 
@@ -210,8 +215,8 @@ def read_references(
 def _our_references(name: str) -> list[Reference]:
     with in_file(name):
         if is_table(name):
-            rows = table_rows(name, _REFERENCE_COLUMNS[:-1], _REFERENCE_COLUMNS, only=True)
-            return _references_from_rows(rows)
+            columns = (*_REFERENCE_COLUMNS, *_HISTORY_COLUMNS)
+            return _references_from_rows(table_rows(name, _REFERENCE_COLUMNS, columns, only=True))
         documents = _documents(name)
         if len(documents) != 1 or not isinstance(documents[0], dict):
             problem = 'references are a JSON object with the key "histories"'
@@ -235,14 +240,20 @@ def write_references(
         lines = map(_as_line, records)
         return write_document(path, {"schema": REFERENCES_SCHEMA}, "histories", lines)
     suffix = Path(path).suffix.lower()
+    kind = "CSV" if suffix == ".csv" else "table"
     for record in records:
-        if record.frames is not None or record.descriptions is not None:
-            kind, id = "CSV" if suffix == ".csv" else "table", record.history_id
-            problem = f'a {kind} cannot hold the frames and descriptions of history "{id}"'
+        what = "descriptions" if record.descriptions is not None else None
+        if not all(record.states.values()):
+            what = "states without a window"
+        if what is not None:
+            problem = f'a {kind} cannot hold the {what} of history "{record.history_id}"'
             remedy = "give a name that ends in .json"
-            raise InputError(problem, file=path, value=id, remedy=remedy)
+            raise InputError(problem, file=path, value=record.history_id, remedy=remedy)
     rows = [row for record in records for row in record.to_rows()]
-    columns = {name: [row[name] for row in rows] for name in _REFERENCE_COLUMNS}
+    names = [*_REFERENCE_COLUMNS, "component"]
+    names += ["first", "last"] if any(record.frames for record in records) else []
+    names += ["complete"] if any(record.complete for record in records) else []
+    columns = {name: [row[name] for row in rows] for name in names}
     return write_bytes(path, table_bytes(columns, suffix))
 
 
@@ -328,24 +339,35 @@ def _reference(row: Any, where: str) -> Reference:
 
 def _references_from_rows(rows: Cells) -> list[Reference]:
     states: dict[str, dict[str, list[Window]]] = {}
-    components: dict[str, str] = {}
+    facts: dict[str, dict[str, Any]] = {}  # of each history
     for place, cells in rows:
         with place:
             row = declared(cells, _ReferenceRow, strict=False)
             windows = states.setdefault(row.history, {}).setdefault(row.state, [])
             windows.append(Window(row.start, row.end))
-            known = components.get(row.history, row.component)
-            if row.component not in (None, known):
-                problem = (
-                    f'history "{row.history}" has the component "{row.component}" here, but '
-                    f'"{known}" above'
-                )
-                remedy = "a history has one"
-                raise InputError(problem, field="component", value=row.component, remedy=remedy)
-            if row.component is not None:
-                components[row.history] = row.component
+            known = facts.setdefault(row.history, {})
+            for name in _HISTORY_COLUMNS:
+                value = getattr(row, name)
+                if value is not None and known.setdefault(name, value) != value:
+                    problem = (
+                        f'history "{row.history}" has the {name} "{value}" here, but '
+                        f'"{known[name]}" above'
+                    )
+                    remedy = "a history has one"
+                    raise InputError(problem, field=name, value=value, remedy=remedy)
+            if (row.first is None) != (row.last is None):
+                problem = f'history "{row.history}" has only one of first and last'
+                raise InputError(problem, field="first", remedy="give both or neither")
     return [
-        Reference(history, windows, components.get(history))  # type: ignore[arg-type]
+        Reference(
+            history,
+            windows,  # type: ignore[arg-type]
+            facts[history].get("component"),  # type: ignore[arg-type]
+            (facts[history]["first"], facts[history]["last"])
+            if "first" in facts[history]
+            else None,  # type: ignore[arg-type]
+            complete=facts[history].get("complete", False),
+        )
         for history, windows in states.items()
     ]
 
