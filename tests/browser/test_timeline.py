@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from helpers.studio_page import WAIT_S
 
-from dejacue import History, Interval, Timeline
+from dejacue import History, Interval, Reference, Timeline
 from dejacue.method import Evidence
 from dejacue.report.scene import scene
 
@@ -99,6 +99,34 @@ def test_everything_of_a_scene_is_drawn_where_it_lies(stage, rich) -> None:
     ]
     windows = chart.page.locator(".tl-label .tl-windows").all_inner_texts()
     assert windows == ["20 – 60", "130 – 190", "not found"]
+
+
+@pytest.mark.long
+def test_missed_occurrences_are_hollow_and_superfluous_ones_striped(stage) -> None:
+    intervals = [Interval("on", 10, 19, confidence=0.6), Interval("on", 40, 69, confidence=0.6)]
+    timeline = Timeline.of(intervals, {"on": ["on"], "off": ["off"]})
+    windows = {"on": [(10, 20)], "off": [(75, 95)]}
+    reference = Reference("x", windows, frames=(0, 99), complete=True)
+    chart = stage(scene(History(np.ones((100, 2))), timeline, references=reference), {})
+    panel, ink = colour(chart, 5, 0, 3), colour(chart, 15, 0, 66)
+    assert max(ink) < 60  # the true occurrence that was found
+    height = range(58, 72)
+    hollow = {colour(chart, 92, 1, down) for down in height}
+    assert {panel, ink} <= hollow
+    assert panel not in {colour(chart, 15, 0, down) for down in range(62, 70)}
+    bars = [{colour(chart, frame + part / 9, 0, 8) for part in range(9)} for frame in (17, 67)]
+    assert bars[0] == {BLUE}
+    assert len(bars[1]) > 1
+    legend = chart.page.locator(".tl-keys li").all_inner_texts()
+    assert legend == ["occurrence", "reference", "missed", "superfluous"]
+    groups = chart.page.locator(".tl-label").evaluate_all(
+        "(all) => all.map((one) => one.ariaLabel)"
+    )
+    assert groups == [
+        "State on. Found: frames 10 to 19, frames 40 to 69. Reference: frames 10 to 20. "
+        "Superfluous: frames 40 to 69.",
+        "State off. Not found. Reference: frames 75 to 95. Missed: frames 75 to 95.",
+    ]
 
 
 @pytest.mark.long

@@ -19,10 +19,10 @@ import numpy as np
 import pytest
 import typer
 
-from dejacue import History, Interval, Timeline, Vocabulary, __version__, locate
+from dejacue import History, Interval, Reference, Timeline, Vocabulary, __version__, locate
 from dejacue.cli.app import app
 from dejacue.cli.tables import as_text, timeline_table
-from dejacue.files import read_history, write_history, write_vocabulary
+from dejacue.files import read_history, write_history, write_references, write_vocabulary
 from dejacue.method import Contrast, Reading, Scan, Window, evidence
 from dejacue.method.localization import analyse
 from dejacue.plugins import PAPER
@@ -146,6 +146,31 @@ def test_a_line_names_the_true_window_it_overlaps_and_what_was_missed_comes_last
         ["ajar", "not found", "", "30 – 31", "0.00"],
         ["lost", "not found", "", "", "–"],
     ]
+    references |= {"ajar": [Window(30, 31)]}
+    complete = Reference("x", references, frames=Window(0, 40), complete=True)
+    assert rows_of(as_text(timeline_table(Timeline.of(found, states), complete))) == [
+        ["open", "0 – 9", "more likely right", "0 – 4", "0.50", "found"],
+        ["shut", "10 – 19", "unsure", "", "–", ""],
+        ["open", "20 – 29", "a guess", "", "0.00", "superfluous"],
+        ["open", "not found", "", "8 – 11", "0.17", "missed"],
+        ["ajar", "not found", "", "30 – 31", "0.00", "missed"],
+        ["lost", "not found", "", "", "–", ""],
+    ]
+
+
+def test_a_complete_reference_is_summed_up_below_the_table(dejacue, tmp_path):
+    generated = generate(3, recurrences=2, frames=200)
+    history = write_history(tmp_path / "h.npz", generated.history)
+    words = write_vocabulary(tmp_path / "v.npz", generated.vocabulary)
+    reference = Reference("x", generated.references, frames=Window(0, 199), complete=True)
+    truth = write_references(tmp_path / "truth.json", [reference])
+    ran = dejacue("find", history, "-v", words, "--references", truth)
+    assert re.search(r"generated-3: 4 of 4 true occurrences found .* 0 superfluous", ran.out)
+    assert [row[-1] for row in rows_of(ran.out)] == ["found"] * 4
+    write_references(truth, [replace(reference, complete=False)])
+    assert (
+        "true occurrences" not in dejacue("find", history, "-v", words, "--references", truth).out
+    )
 
 
 @pytest.mark.parametrize(

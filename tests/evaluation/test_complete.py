@@ -45,7 +45,11 @@ def test_missed_and_superfluous_occurrences_are_those_that_f1_counts() -> None:
     found = timeline_scores(timeline(*POOR), reference())
     assert found.missed == {"a": (Window(10, 14),), "b": (Window(5, 9),)}
     assert found.superfluous == {"a": (Window(16, 18),), "b": (Window(5, 5),)}
-    assert found.true == {"a": (Window(0, 4), Window(10, 14)), "b": (Window(5, 9),)}
+    assert found.matched == {"a": (Window(0, 4),), "b": ()}
+    assert found.sentence == (
+        "1 of 3 true occurrences found (tIoU ≥ 0.5), 2 missed, 2 superfluous; frame accuracy "
+        "40.0 %, F1@.50 33.3 %, edit score 100.0 %"
+    )
     assert found.counts == SegmentCounts(hits=1, superfluous=2, missed=2)
     assert found.metrics["f1_50"] == found.counts.f1 == 2 / 6
     assert found.metrics["f1_10"] == 4 / 6  # one frame of five is a tIoU of .2

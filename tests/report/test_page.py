@@ -7,13 +7,14 @@ import hashlib
 import json
 import re
 import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
 import pytest
 from helpers.errors import refused
 
-from dejacue import History, Interval, Timeline, locate
+from dejacue import History, Interval, Reference, Timeline, locate
 from dejacue.method import Evidence, Scan, Window
 from dejacue.method.localization import analyse
 from dejacue.records import Diagnostics, Note
@@ -186,6 +187,50 @@ def test_the_table_has_a_line_an_occurrence_in_time_with_its_trust_and_overlap()
     ]
     table = page[page.index("<table aria-describedby") :]
     assert re.findall(r'scope="(\w+)"', table) == ["col"] * 7 + ["row"] * 4
+
+
+COMPLETE = Reference("cup", REFERENCES, frames=(0, 11), complete=True)
+
+
+def test_a_complete_reference_is_told_in_words_and_in_the_table() -> None:
+    page = report_page(*small(), references=COMPLETE)
+    words = (
+        "Compared with the complete reference: 2 of 3 true occurrences found (tIoU ≥ 0.5), "
+        "1 missed, 1 superfluous; frame accuracy 58.3 %, F1@.50 66.7 %, edit score 66.7 %."
+    )
+    assert words in Outline(page).text
+    table = table_of(page)
+    assert table[0][-2:] == ["tIoU", "result"]
+    assert [(row[0], row[2], *row[-3:]) for row in table[1:]] == [
+        ("1 empty", "0 – 2", "0 – 3", "0.75", "found"),
+        ("2 filled", "6 – 8", "6 – 7", "0.67", "found"),
+        ("1 empty", "9 – 10", "", "0.00", "superfluous"),
+        ("2 filled", "not found", "9 – 11", "0.00", "missed"),
+    ]
+    labels = re.findall(r"</span> ([^<]*)</td><td[^>]*><svg", page)
+    assert labels[2:] == [
+        "empty: reference",
+        "filled: reference",
+        "filled: missed",
+        "empty: superfluous",
+    ]
+    partly = report_page(*small(), references=replace(COMPLETE, complete=False))
+    assert "Compared with" not in partly
+    assert table_of(partly)[0][-1] == "tIoU"
+
+
+def test_a_true_occurrence_that_is_overlapped_too_little_is_missed() -> None:
+    reference = replace(COMPLETE, states={"empty": (Window(2, 5),)})
+    rows = [row[1:] for row in table_of(report_page(*small(), references=reference))[1:]]
+    assert ["", "not found", "", "2 – 5", "0.17", "missed"] in rows
+    assert [
+        STATES["empty"][0],
+        "0 – 2",
+        "more likely right",
+        "2 – 5",
+        "0.17",
+        "superfluous",
+    ] in rows
 
 
 def test_times_are_those_of_a_clock_everywhere() -> None:

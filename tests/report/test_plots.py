@@ -9,7 +9,7 @@ import pytest
 from helpers.errors import refused
 from PIL import Image
 
-from dejacue import History, Timeline, Vocabulary, locate
+from dejacue import History, Reference, Timeline, Vocabulary, locate
 from dejacue.method import Window
 from dejacue.method.localization import analyse
 from dejacue.report.plots import evidence_figure, save_png, wrapped
@@ -73,6 +73,26 @@ def test_references_of_the_file_are_drawn_where_the_samples_lie() -> None:
     assert bars(drawn("x", {"one": [Window(40, 80)]}, history)) == [[9.5, 20.5]]
     assert bars(drawn("x", {"one": [Window(41, 43)]}, history)) == []  # none of it was taken
     assert bars(drawn("x", {"one": [Window(10, 20)]})) == [[9.5, 20.5]]
+
+
+def test_what_was_missed_is_hollow_and_what_is_superfluous_hatched() -> None:
+    frames = SCENE.history.frames
+    last = int(frames[-1])
+    windows = {"one": [(0, 1), (5, 6)], "two": [(last, last)]}
+    complete = Reference("x", windows, frames=(0, last), complete=True)
+
+    def marks(figure) -> tuple[int, int]:
+        hollow = sum(line.get_color() == "white" for axis in figure.axes for line in axis.lines)
+        hatched = sum(bool(patch.get_hatch()) for axis in figure.axes for patch in axis.patches)
+        return hollow, hatched
+
+    drawing = drawn("x", complete)
+    assert marks(drawing)[0] == 3
+    assert marks(drawing)[1] > 0
+    assert "hollow: missed · hatched: superfluous" in " ".join(drawing.get_suptitle().split())
+    plain = drawn("x", replace(complete, complete=False))
+    assert marks(plain) == (0, 0)
+    assert "hollow" not in plain.get_suptitle()
 
 
 def test_seconds_stand_below_the_frames_where_the_history_has_times() -> None:

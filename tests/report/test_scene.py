@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -12,7 +13,7 @@ from helpers.errors import refused
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dejacue import Finding, History, Interval, Timeline, locate
+from dejacue import Finding, History, Interval, Reference, Timeline, locate
 from dejacue.method import Contrast, Evidence, Window
 from dejacue.method.localization import analyse
 from dejacue.records.note import Severity
@@ -111,6 +112,12 @@ class SceneNote(msgspec.Struct, forbid_unknown_fields=True):
     text: str
 
 
+class Comparison(msgspec.Struct, forbid_unknown_fields=True):
+    text: str
+    missed: dict[str, list[Run]]
+    superfluous: dict[str, list[Run]]
+
+
 class SceneDocument(msgspec.Struct, forbid_unknown_fields=True):
     """A timeline for drawing, as docs/timeline.md describes it field by field."""
 
@@ -128,6 +135,7 @@ class SceneDocument(msgspec.Struct, forbid_unknown_fields=True):
     presence: Curve | None
     doubts: list[SceneDoubt]
     references: dict[str, list[Run]] | None
+    comparison: Comparison | None
     named: list[Named]
     changes: list[int]
     segments: list[Run] | None
@@ -246,11 +254,27 @@ def test_what_was_not_chosen_is_null() -> None:
         "source",
         "presence",
         "references",
+        "comparison",
         "segments",
         "questions",
     )
     assert [name for name in drawn if drawn[name] is None] == list(unknown)
     assert drawn["notes"] == [{"severity": "information", "text": "a"}]
+
+
+def test_a_complete_reference_tells_what_was_missed_and_what_is_superfluous() -> None:
+    history, timeline = by_hand()
+    true = {"empty": [Window(40, 44)], "filled": [Window(5, 8)]}
+    reference = Reference("cup", true, frames=(0, 60), complete=True)
+    drawn = checked(scene(history, timeline, references=reference))
+    assert drawn["references"] == {"empty": [], "filled": [[5, 8]]}  # the axis ends with frame 11
+    assert drawn["comparison"]["missed"] == {"empty": [], "filled": [[5, 8]]}
+    assert drawn["comparison"]["superfluous"] == {"empty": [[2, 11]], "filled": []}
+    assert drawn["comparison"]["text"].startswith("0 of 2 true occurrences found")
+    partly = replace(reference, complete=False)
+    assert checked(scene(history, timeline, references=partly))["comparison"] is None
+    unknown = replace(reference, states={"ajar": [Window(2, 14)]})
+    assert checked(scene(history, timeline, references=unknown))["comparison"] is None
 
 
 def test_a_row_has_the_occurrences_of_its_state_in_time() -> None:

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from dejacue.method.strips import Strip
     from dejacue.pipeline import Finding, Search
     from dejacue.pipeline._readout import MoreExamples
-    from dejacue.pipeline.finding import References
     from dejacue.records import Reference
     from dejacue.report.exports import Export
 
@@ -298,6 +297,7 @@ def find_and_show(search: Search, outputs: Outputs) -> None:
     """Find, then write the files, the clips and the report, and show the table."""
     from dejacue.pipeline._find import check_same_video
     from dejacue.pipeline.finding import export_findings
+    from dejacue.report._timeline import scores_of
     from dejacue.report.exports import all_notes, as_csv, as_json, labels_csv
     from dejacue.sources.files import file_name
 
@@ -305,9 +305,8 @@ def find_and_show(search: Search, outputs: Outputs) -> None:
     if outputs.plot is not None and outputs.plot.suffix.lower() != ".png":
         remedy = "give a name that ends in .png"
         raise InputError("the plot is written as PNG", file=outputs.plot, remedy=remedy)
-    true_windows: dict[str, References] = {
-        reference.history_id: reference.states
-        for reference in _references(outputs.references, search)
+    references = {
+        reference.history_id: reference for reference in _references(outputs.references, search)
     }
     folder, file = _places(outputs, search.saved is not None)
     _check(file, folder if search.saved is not None else None, outputs, search)
@@ -331,11 +330,12 @@ def find_and_show(search: Search, outputs: Outputs) -> None:
                 notes(*finding.warnings)
             raise typer.Exit(NO_ANSWER if any(f.meaningless for f in findings) else 0)
     tables: list[Table] = []
+    comparisons = []
     for finding in findings:
         name = file_name(finding.history.id) if len(findings) > 1 else ""
-        truth = true_windows.get(finding.history.id)
-        if len(true_windows) == 1:  # a file of a single history serves any
-            (truth,) = true_windows.values()
+        truth = references.get(finding.history.id)
+        if len(references) == 1:  # a file of a single history serves any
+            (truth,) = references.values()
         if outputs.plot is not None:
             plot = outputs.plot.with_stem(f"{outputs.plot.stem}-{name}") if name else outputs.plot
             say_written(finding.plot(plot, references=truth), "plot")
@@ -349,6 +349,8 @@ def find_and_show(search: Search, outputs: Outputs) -> None:
         if place is not None:
             say_written(place / "report.html", "report")
         tables.append(timeline_table(finding.timeline, truth))
+        if (scores := scores_of(finding.timeline, truth)) is not None:
+            comparisons.append(f"{finding.history.id}: {scores.sentence}")
         if any(interval.diagnostics for interval in finding):
             tables.append(diagnostics_table(finding.timeline))
     timelines = [finding.timeline for finding in findings]
@@ -365,7 +367,7 @@ def find_and_show(search: Search, outputs: Outputs) -> None:
             lambda: tables,
             lambda: as_json(*timelines),
             lambda: labels_csv(timelines, histories) if labels else as_csv(*timelines),
-            "\n".join(map(as_note, sentences)),
+            "\n".join([*comparisons, *map(as_note, sentences)]),
         )
     if file is not None or outputs.format not in (None, "table"):  # else they stand below the table
         notes(*sentences)
@@ -598,7 +600,7 @@ def check_folder(folder: Path) -> None:
             raise InputError(problem, file=path, field="output", remedy="give another folder")
 
 
-def write_folder(folder: Path, finding: Finding, references: References | None) -> None:
+def write_folder(folder: Path, finding: Finding, references: Reference | None) -> None:
     """Write the report, the finding and the timeline for programs and players."""
     from dejacue.report.clips import remove_clips
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,6 +29,7 @@ from dejacue.sources.atomic import write_text
 
 if TYPE_CHECKING:
     from dejacue.records import Timeline, Window
+    from dejacue.records.reference import References
     from dejacue.sources.detectors import ObjectSearch
 
 FILE_WIDTH = 120  # letters of a line
@@ -198,16 +199,15 @@ def _markdown(table: Table) -> str:
     return "\n".join([*above, *lines, *below, ""])
 
 
-def timeline_table(
-    timeline: Timeline, references: Mapping[str, Sequence[Window]] | None = None
-) -> Table:
+def timeline_table(timeline: Timeline, references: References | None = None) -> Table:
     """Return a row per occurrence in time, then what was not found.
 
-    references   then also the true window that each overlaps most, and by how much
+    references   then also the true window that each overlaps most, and by how much; of a complete
+                 Reference also what was found, missed and is superfluous
 
     References count the frames of the file, and so does the overlap.
     """
-    from dejacue.report._timeline import compared
+    from dejacue.report._timeline import compared, scores_of
 
     columns = {
         "state": True,
@@ -218,17 +218,19 @@ def timeline_table(
         "trust": any(interval.trust for interval in timeline),
         ">truth": references is not None,
         ">tIoU": references is not None,
+        "result": scores_of(timeline, references) is not None,
     }
     table = make_table(
         timeline.history_id, [name for name, is_shown in columns.items() if is_shown]
     )
-    for state, interval, true, overlap in compared(timeline, references or {}):
+    for state, interval, true, overlap, result in compared(timeline, references):
         cells = [escape(state), "", "", timeline.without_interval, "", ""]
         if interval is not None:
             times, words = seconds(interval.times_s), escape(interval.description or "")
             cells = [escape(state), words, times, span(interval.window), span(interval.source)]
             cells.append(interval.trust or "")
         cells += ["" if true is None else span(true), "–" if overlap is None else f"{overlap:.2f}"]
+        cells.append(result)
         row = [cell for cell, is_shown in zip(cells, columns.values(), strict=True) if is_shown]
         table.add_row(*row, style="dim" if interval is None else None)
     return table

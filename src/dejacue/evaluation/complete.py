@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dejacue.errors import InputError
+from dejacue.errors import InputError, counted
 from dejacue.evaluation.segmentation import (
     BACKGROUND,
     SegmentCounts,
@@ -41,22 +41,35 @@ class TimelineScores:
     """Says how one timeline agrees with a complete reference; shares are fractions.
 
     metrics       the TIMELINE_METRICS by name
-    true, missed, superfluous   state → occurrences: all true ones, those that none of the timeline
-                  matches at a tIoU of .5, and those of the timeline that match none
+    matched       state → occurrences of the timeline that match a true one at a tIoU of .5
+    superfluous   state → occurrences of the timeline that match none
+    missed        state → true occurrences that none of the timeline matches
     """
 
     metrics: Mapping[str, float]
-    true: Occurrences
-    missed: Occurrences
+    matched: Occurrences
     superfluous: Occurrences
+    missed: Occurrences
 
     @property
     def counts(self) -> SegmentCounts:
-        true, missed, superfluous = (
+        hits, superfluous, missed = (
             sum(map(len, occurrences.values()))
-            for occurrences in (self.true, self.missed, self.superfluous)
+            for occurrences in (self.matched, self.superfluous, self.missed)
         )
-        return SegmentCounts(true - missed, superfluous, missed)
+        return SegmentCounts(hits, superfluous, missed)
+
+    @property
+    def sentence(self) -> str:
+        """Return the counts and the main metrics in words."""
+        counts = self.counts
+        true = counted(counts.hits + counts.missed, "true occurrence")
+        percent = {name: f"{100 * value:.1f}" for name, value in self.metrics.items()}
+        return (
+            f"{counts.hits} of {true} found (tIoU ≥ {MATCH_AT:g}), {counts.missed} missed, "
+            f"{counts.superfluous} superfluous; frame accuracy {percent['accuracy']} %, "
+            f"F1@.50 {percent['f1_50']} %, edit score {percent['edit']} %"
+        )
 
 
 def timeline_scores(
@@ -109,9 +122,9 @@ def timeline_scores(
             **f1,
             "edit": edit_score(predicted, true),
         },
-        true=by_state(segments_of(true)),
-        missed=by_state(missed),
+        matched=by_state(s for s in segments_of(predicted) if s not in superfluous),
         superfluous=by_state(superfluous),
+        missed=by_state(missed),
     )
 
 

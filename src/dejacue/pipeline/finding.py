@@ -33,6 +33,7 @@ from dejacue.pipeline.by_name import OBJECTS_PICTURE, read_search
 from dejacue.pipeline.job import EncoderOptions
 from dejacue.records import History, Interval, Note, Timeline, Vocabulary, Window
 from dejacue.records.note import in_order
+from dejacue.records.reference import References
 from dejacue.sources.atomic import write_bytes, write_text
 from dejacue.sources.encoders import UNKNOWN_WORDS, Encoder, HasOrigin, encoder_name
 from dejacue.sources.findings import (
@@ -49,7 +50,6 @@ if TYPE_CHECKING:
     from dejacue.report.exports import Export
 
 TAUGHT_BY = "taught by "
-References = Mapping[str, Sequence[Window]]  # state → its true windows, in frames of the file
 Like = Confirmed | StrPath  # a Finding or a Teacher, or where a finding was written
 
 

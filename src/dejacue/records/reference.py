@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -170,3 +170,6 @@ class Reference:
                 raise self._refusal(problem, "descriptions", state)
             checked[state] = texts
         return checked
+
+
+References = Reference | Mapping[str, Sequence[Window]]  # or state → its true windows alone

@@ -12,8 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError
-from dejacue.records import History, Interval, Timeline, Window
+from dejacue.evaluation.complete import TimelineScores, timeline_scores
+from dejacue.records import History, Interval, Reference, Timeline, Window
 from dejacue.records._html import clock
+from dejacue.records.reference import References
 
 MAX_STEPS = 9  # between the ticks of an axis
 _STEPS_S: tuple[float, ...] = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30)
@@ -83,28 +85,55 @@ class ComparedRow(NamedTuple):
     interval   None: nothing was found of the state, or nothing that overlaps the true window
     true       in frames of the file; None: the occurrence overlaps none
     overlap    tIoU; None where no true window of the state is known
+    result     with a complete reference "found", "superfluous" or "missed", as its F1@.50 counts;
+               "" where it does not count: another interval lies over it
     """
 
     state: str
     interval: Interval | None
     true: Window | None
     overlap: float | None
+    result: str = ""
 
 
-def compared(timeline: Timeline, references: Mapping[str, Sequence[Window]]) -> list[ComparedRow]:
-    """Return a row for each occurrence in time, then for what was not found: true windows that no
-    occurrence overlaps, and states without any."""
+def windows_of(references: References | None) -> Mapping[str, Sequence[Window]]:
+    """Return state → its true windows; none where no references are given."""
+    return references.states if isinstance(references, Reference) else references or {}
+
+
+def scores_of(timeline: Timeline, references: References | None) -> TimelineScores | None:
+    """Return how the timeline agrees with a reference that is complete; None without one."""
+    if not isinstance(references, Reference) or not references.complete:
+        return None
+    if set(references.states).isdisjoint(timeline.states):
+        return None
+    return timeline_scores(timeline, references)
+
+
+def compared(timeline: Timeline, references: References | None) -> list[ComparedRow]:
+    """Return a row for each occurrence in time, then for what was not found: true windows that were
+    missed (without a complete reference: that no occurrence overlaps), and states without any."""
+    truth, scores = windows_of(references), scores_of(timeline, references)
     rows = []
     for interval in timeline:
-        true = references.get(interval.state, ())
-        nearest = max(true, key=interval.source.iou, default=None)
-        overlap = None if nearest is None else interval.source.iou(nearest)
-        rows.append(ComparedRow(interval.state, interval, nearest if overlap else None, overlap))
+        state, source = interval.state, interval.source
+        nearest = max(truth.get(state, ()), key=source.iou, default=None)
+        overlap = None if nearest is None else source.iou(nearest)
+        result = ""
+        if scores is not None:
+            kinds = {"superfluous": scores.superfluous, "found": scores.matched}
+            overlaid = (k for k, by in kinds.items() if any(w & source for w in by.get(state, ())))
+            result = next(overlaid, "")
+        rows.append(ComparedRow(state, interval, nearest if overlap else None, overlap, result))
     for state in timeline.states:
         windows = [interval.source for interval in timeline[state]]
-        true = references.get(state, ())
-        missed = [window for window in true if not any(window & w for w in windows)]
-        rows += [ComparedRow(state, None, window, 0.0) for window in missed]
+        if scores is not None:
+            missed: Sequence[Window] = scores.missed.get(state, ())
+        else:
+            missed = [w for w in truth.get(state, ()) if not any(w & window for window in windows)]
+        for window in missed:
+            overlap = max(map(window.iou, windows), default=0.0)
+            rows.append(ComparedRow(state, None, window, overlap, "missed" if scores else ""))
         if not windows and not missed:
             rows.append(ComparedRow(state, None, None, None))
     return rows

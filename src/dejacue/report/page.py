@@ -35,13 +35,13 @@ from dejacue.records._html import (
 )
 from dejacue.records.history import MEANINGLESS, PROBLEMS
 from dejacue.records.note import SEVERITIES
-from dejacue.report._timeline import Axis, answers, compared
+from dejacue.records.reference import References
+from dejacue.report._timeline import Axis, answers, compared, scores_of, windows_of
 from dejacue.report.scene import data_url, scene, timeline_module
 
 if TYPE_CHECKING:
     from jinja2 import Template
 
-References = Mapping[str, Sequence[Window]]
 Named = Mapping[str | None, Sequence[Window]]
 Doubts = Sequence[tuple[Window, str]]  # frames of the file, and what is doubtful
 Pictures = Sequence[tuple[int, bytes]]  # frame, JPEG or PNG
@@ -72,7 +72,8 @@ def report_page(
     """Return the page that shows a timeline, its intervals as a table, and how they were made.
     Where the answer is meaningless, the reason stands in place of the intervals.
 
-    references        state → its true windows in frames of the file, drawn and compared with
+    references        the true windows in frames of the file, drawn and compared with; a complete
+                      Reference also tells what was missed and what is superfluous
     thumbnails        (frame, JPEG or PNG bytes), shown in the order of the frames
     crops             the same of the object alone, shown under the thumbnail of their frame
     video, object     their names, for the heading
@@ -109,6 +110,7 @@ def report_page(
         many=len(history) > MANY_FRAMES,
         doubts=page.doubts(doubts),
         objects=None if objects is None else data_url(0, objects),
+        comparison=page.scores and page.scores.sentence,
         columns=page.columns,
         rows=list(page.table_rows()),
         settings=list(page.settings()),
@@ -170,7 +172,8 @@ class _Page:
         references: References | None,
         pictured: Sequence[int],
     ) -> None:
-        self.history, self.timeline, self.references = history, timeline, references or {}
+        self.history, self.timeline, self.references = history, timeline, references
+        self.scores = scores_of(timeline, references)
         self.pictured = pictured  # frames
         self.axis, self.answers = Axis(history), answers(timeline)
         self.states = {
@@ -184,6 +187,7 @@ class _Page:
             "trust": any(interval.trust for interval in timeline),
             "reference": references is not None,
             "tIoU": references is not None,
+            "result": self.scores is not None,
         }
         self.columns = [name for name, is_present in columns.items() if is_present]
 
@@ -245,9 +249,14 @@ class _Page:
             )
             for answer in self.answers
         ]
-        for state, windows in self.references.items():
-            true = [here for window in windows if (here := history.from_source(window))]
-            rows.append(BarRow(f"{state}: reference", "currentColor", true))
+        kinds = {"reference": windows_of(self.references)}
+        if self.scores is not None:
+            kinds |= {"missed": self.scores.missed, "superfluous": self.scores.superfluous}
+        for kind, by_state in kinds.items():
+            for state, windows in by_state.items():
+                drawn = [here for window in windows if (here := history.from_source(window))]
+                if kind == "reference" or drawn:
+                    rows.append(BarRow(f"{state}: {kind}", "currentColor", drawn))
         ends = runs[0].start, runs[-1].end
         return bars_html("", rows, *ends, history.times_s, observed=runs)
 
@@ -266,11 +275,12 @@ class _Page:
         """Yield the rows of the table: each occurrence in time, then what was not found. The first
         row of a state has its descriptions."""
         described: set[str] = set()
-        for state, interval, true, overlap in compared(self.timeline, self.references):
+        for state, interval, true, overlap, result in compared(self.timeline, self.references):
             cells = {
                 "frames": self.timeline.without_interval,
                 "reference": "" if true is None else _range(true),
                 "tIoU": "–" if overlap is None else f"{overlap:.2f}",
+                "result": result,
             }
             texts = () if state in described else self.timeline.states[state] or (state,)
             described.add(state)
