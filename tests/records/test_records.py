@@ -705,13 +705,23 @@ def test_a_library_that_is_not_installed_is_named_with_the_remedy(timeline, monk
         timeline.to_dataframe()
 
 
-def test_a_timeline_shows_its_windows(timeline):
-    lines = repr(timeline).splitlines()
-    assert lines[0] == "<Timeline cup: 3 intervals>"
-    assert lines[2].split() == ["filled", "[20,", "29]", "1.500"]
-    assert lines[3].split() == ["filled", "[40,", "44]", "0.750", "confirmed"]
-    (line,) = (line for line in repr(timeline_of(EACH)).splitlines() if "coffee" in line)
-    assert line.split() == ["filled", "[20,", "29]", "1.500", "cup", "with", "coffee"]
+def test_a_timeline_shows_its_occurrences_in_the_order_of_time(timeline):
+    assert repr(timeline).splitlines() == [
+        "<Timeline cup: 3 intervals>",
+        "  empty     0 – 9  0.00 – 0.40 s",
+        "  filled  20 – 29  0.80 – 1.20 s",
+        "  filled  40 – 44  1.60 – 1.80 s  confirmed",
+    ]
+    assert repr(timeline_of(EACH[2:])).splitlines() == [
+        "<Timeline cup: 1 interval>",
+        "  filled    20 – 29  cup with coffee",
+        "  empty   not found",
+    ]
+    several = timeline_of([Interval("empty", 2 * n, 2 * n, confidence=0.1) for n in range(44)])
+    lines = repr(several).splitlines()
+    assert lines[1] == "  empty       0 – 0  a guess"
+    assert lines[-2:] == ["  … and 24 more", "  filled  not found"]
+    assert repr(timeline_of([], {})) == "<Timeline cup: 0 intervals>"
 
 
 def test_replace_changes_what_is_named_and_nothing_else(timeline):

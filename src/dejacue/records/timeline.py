@@ -14,13 +14,14 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.errors import InputError, need, unknown
-from dejacue.records._html import timeline_html
+from dejacue.errors import InputError, counted, need, unknown
+from dejacue.records._html import clock_range, timeline_html
 from dejacue.records.arrays import frozen
 from dejacue.records.interval import Diagnostics, Interval, Window
 from dejacue.records.note import Note, in_order
 
 TIMELINE_SCHEMA = "dejacue.timeline/1"
+MAX_SHOWN = 20  # intervals of a repr
 NO_FRAME = -(1 << 62)  # in columns of frames of the file: not known
 _COLUMNS: dict[str, float | None] = {  # each with its value where it is left out
     "subject": 0,
@@ -512,16 +513,28 @@ class Timeline(Tabular):
 
     def __repr__(self) -> str:
         if len(self.subjects) != 1:
-            return f"<Timeline of {len(self.subjects)} histories: {len(self)} intervals>"
-        lines = [f"<Timeline {self.history_id}: {len(self)} intervals>"]
-        wide = max((len(state) for state in self.states), default=0)
-        for state in self.states:
-            intervals = self[state]
-            if not intervals:
-                lines.append(f"  {state:<{wide}}       {self.without_interval}")
-            for row in intervals:
-                remark = row.description or ("confirmed" if row.confirmed else "")
-                lines.append(f"  {state:<{wide}}  {row.window!s:>14}  {row.score:8.3f}  {remark}")
+            size = counted(len(self), "interval")
+            return f"<Timeline of {len(self.subjects)} histories: {size}>"
+        rows = [
+            (
+                interval.state,
+                f"{interval.start} – {interval.end}",
+                clock_range(interval),
+                interval.trust or "",
+                interval.description or "",
+            )
+            for interval in self.intervals[:MAX_SHOWN]
+        ]
+        there = {interval.state for interval in self}
+        rows += [(s, self.without_interval, "", "", "") for s in self.states if s not in there]
+        wide = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = [f"<Timeline {self.history_id}: {counted(len(self), 'interval')}>"]
+        for state, frames, *rest in rows:
+            cells = [f"{state:<{wide[0]}}", f"{frames:>{wide[1]}}"]
+            cells += [f"{text:<{size}}" for text, size in zip(rest, wide[2:], strict=True) if size]
+            lines.append("  " + "  ".join(cells))
+        if len(self) > MAX_SHOWN:
+            lines.insert(1 + MAX_SHOWN, f"  … and {len(self) - MAX_SHOWN} more")
         if self.meaningless is not None:
             lines.append(f"  {self.meaningless.line}")
         return "\n".join(line.rstrip() for line in lines)
