@@ -473,6 +473,26 @@ def references_in(
         ]
 
 
+def as_complete(references: Iterable[Reference], times: Any = None) -> list[Reference]:
+    """Return references as those that list every occurrence, of all frames of their videos.
+
+    times   the videos or histories, as in ``read_references``; what has its frames needs none
+    """
+    clocks = Clocks(times)
+    records = []
+    for reference in references:
+        frames = reference.frames
+        if frames is None:
+            clock = clocks.of(reference.history_id, reference.component, Path())
+            if clock is None:
+                problem = f'history "{reference.history_id}": its first and last frame are unknown'
+                remedy = "give the video as times"
+                raise InputError(problem, field="times", remedy=remedy)
+            frames = Window(*clock.frames[[0, -1]].tolist())
+        records.append(replace(reference, frames=frames, complete=True))
+    return records
+
+
 def _needs_times(subject: str, history: str) -> InputError:
     problem = f"{subject}is in seconds, and only the video tells the time of each frame"
     remedy = f"give the video or {history} as times"
