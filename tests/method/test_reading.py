@@ -13,6 +13,7 @@ from dejacue.method.kernel import Labelling, compiled, engine
 from dejacue.method.localization import analyse
 from dejacue.method.states import contrast_norms
 from dejacue.method.timeline import stretches
+from dejacue.records import Window
 from dejacue_paper.data.synthetic import generate
 
 ENGINES = (*compiled(), "numpy")
@@ -164,6 +165,45 @@ def test_words_give_every_frame_to_a_state_and_say_so():
     assert sum("words give every frame to a state" in note for note in timeline.notes) == 1
     exhaustive = replace(scene.vocabulary, exhaustive=True)
     assert not any("every frame" in n for n in analyse(scene.history, exhaustive).notes)
+
+
+def test_where_every_frame_shows_a_state_occurrences_are_whole_stretches():
+    scene = generate(3, recurrences=4, frames=400, signal=0.5)
+    exhaustive = replace(scene.vocabulary, exhaustive=True)
+    timeline = analyse(scene.history, exhaustive)
+    assert timeline.labels == analyse(scene.history, scene.vocabulary).labels
+    spans = [range(i.start, i.end + 1) for i in timeline]
+    assert [frame for span in spans for frame in span] == list(range(400))
+    assert list(locate(scene.history, exhaustive)) == [
+        replace(interval, confidence=None) for interval in timeline
+    ]
+    response = timeline.evidence.responses[0]
+    for interval in timeline[scene.vocabulary.state_names[0]]:
+        inside = response[interval.start : interval.end + 1]
+        length = len(inside)
+        score = inside.sum() / np.sqrt(length * (1 - length / 400))
+        assert interval.score == pytest.approx(score)
+
+
+def test_a_state_that_holds_once_holds_on_while_the_object_is_away():
+    path = np.repeat([0, 1], 30)
+    seen = np.r_[0:10, 25:60]  # away within the first state
+    history = History(AXES[path[seen]], seen)
+    vocabulary = Vocabulary({"a": ["x"], "b": ["y"]}, AXES)
+    assert len(locate(history, vocabulary)["a"]) == 2
+    for order in (None, ("a", "b")):
+        once = locate(history, vocabulary, readout=Reading(order=order, irreversible=True))
+        assert [(i.state, i.start, i.end) for i in once] == [("a", 0, 29), ("b", 30, 59)]
+
+
+def test_along_an_order_that_is_gone_through_once_switches_are_free():
+    rng = np.random.default_rng(5)
+    looks = np.repeat(AXES, [117, 3], axis=0) + rng.normal(0, 0.6, (120, 2))
+    vocabulary = Vocabulary({"a": ["x"], "b": ["y"]}, AXES)
+    dear, once = Reading(switch=30), Reading(switch=30, order=("a", "b"), irreversible=True)
+    assert not locate(History(looks), vocabulary, readout=dear)["b"]
+    (last,) = locate(History(looks), vocabulary, readout=once)["b"]
+    assert last.window.iou(Window(117, 119)) > 0.5
 
 
 def test_beside_examples_a_frame_that_looks_like_none_of_them_is_in_none():

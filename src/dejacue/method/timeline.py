@@ -7,7 +7,8 @@ earns the gain of the state it is in and pays for every switch.
                the state and outside; a few rounds of labelling find these levels. Words give every
                frame to a state. Each stretch of a state is then trimmed to the window inside it
                that differs most from the rest of the history (contrast.py): these windows are the
-               occurrences, and what is trimmed off lies in between.
+               occurrences, and what is trimmed off lies in between. Where every frame shows a
+               state, the whole stretches are.
     examples   Frames that a person has named keep their label, and so do those around them that
                belong to them (known_frames.py). Elsewhere the gain of a state is how far a frame
                looks like its examples: from half way between its own frames and its siblings', in
@@ -21,7 +22,8 @@ earns the gain of the state it is in and pays for every switch.
 
 A switch costs log n, what it takes to say at which of the n observed frames it happens; half of it
 between gains of examples, which are about ±½. What is known of the order may be given; it never
-enters by default.
+enters by default. Along an order that is gone through once, switches are free: there are few. And
+where no state returns, what is seen before and after a long absence is one occurrence.
 """
 
 from __future__ import annotations
@@ -51,7 +53,8 @@ from dejacue.method.state_readout import (
     is_number,
     occurrences,
 )
-from dejacue.records import Note, Vocabulary
+from dejacue.method.states import contrast_norms
+from dejacue.records import History, Note, Vocabulary
 from dejacue.records.arrays import Flags, Floats, Ints
 
 ROUNDS = 4  # of labelling; more change next to nothing
@@ -66,7 +69,7 @@ SMALL = 1e-3  # least distance between levels of likeness
 class Reading(StateReadout):
     """The readout of whole timelines: every occurrence, each frame in at most one state.
 
-    switch         cost of a switch, in units of log n
+    switch         cost of a switch, in units of log n; along an order that is irreversible, none
     stay           least number of consecutive observed frames in a state; a long gap cuts what it
                    gives in two
     order          states by name, as they follow each other: from each one may only go to the
@@ -97,8 +100,10 @@ class Reading(StateReadout):
         batch.engine.label(tables, batch.centres(), evidence, self.rules(batch, tables))
         parts = []
         for h, history in enumerate(batch.histories):
-            parts_of_path = stretches(evidence.paths[h], tables.entry("runs", h))
-            windows = trimmed(batch.engine, evidence.responses[h], parts_of_path)
+            cuts = tables.entry("runs", h)
+            parts_of_path = stretches(evidence.paths[h], self._not_crossed(cuts))
+            read = whole if batch.vocabularies[h].exhaustive else trimmed
+            windows = read(batch.engine, evidence.responses[h], parts_of_path)
             parts.append(occurrences(history, windows))
         return Answers.joined(parts)
 
@@ -148,7 +153,8 @@ class Reading(StateReadout):
             rows = known.evidence - self.words_seen(view).levels[0][:, None]  # changes only
             path = self._path(view, known.facts, rows, self.nodes(view.vocabulary), 1.0)
             parts = stretches(path, self._cuts(view, known.facts))
-            return Read(path, trimmed(view.engine, known.evidence, parts), known.evidence)
+            read = whole if view.vocabulary.exhaustive else trimmed
+            return Read(path, read(view.engine, known.evidence, parts), known.evidence)
 
         return view.once(("read", self, known), compute)
 
@@ -206,19 +212,23 @@ class Reading(StateReadout):
     def _path(
         self, view: View, facts: KnownFrames, rows: Floats, nodes: Nodes, share: float
     ) -> Ints:
-        cost = share * self.switch * math.log(len(view.history))
+        cost = share * self._cost(view.history)
         cuts = self.bounds(view.history)
         return constrained.path(view.engine, rows, facts, cuts, nodes, cost, self.stay)
 
     def _cuts(self, view: View, facts: KnownFrames | None) -> Ints:
         """Return positions that no occurrence crosses: long absences, unless the state is known to
         hold on both sides, and changes that a person has marked."""
-        cuts = self.bounds(view.history)
+        cuts = self._not_crossed(self.bounds(view.history))
         if facts is None:
             return cuts
         inside, labels = cuts[1:-1], facts.labels
         held = (labels[inside] >= 0) & (labels[inside - 1] == labels[inside])
         return np.unique(np.concatenate([cuts[[0, -1]], inside[~held], facts.marks]))
+
+    def _not_crossed(self, cuts: Ints) -> Ints:
+        """Return the cuts that end an occurrence: all but where a state holds once."""
+        return cuts[[0, -1]] if self.irreversible else cuts
 
     def rules(self, batch: HistoryBatch, tables: Ragged) -> Labelling:
         """Return how paths may go, for the engine."""
@@ -229,8 +239,13 @@ class Reading(StateReadout):
                     f"stretch; the longest has {longest}; use a shorter stay"
                 )
         nodes = [self.nodes(vocabulary) for vocabulary in batch.vocabularies]
-        costs = np.array([self.switch * math.log(len(history)) for history in batch.histories])
+        costs = np.array([self._cost(history) for history in batch.histories])
         return Labelling(nodes, costs, self.stay, ROUNDS)
+
+    def _cost(self, history: History) -> float:
+        """Return what a switch costs."""
+        once = self.order is not None and self.irreversible
+        return 0.0 if once else self.switch * math.log(len(history))
 
     def nodes(self, vocabulary: Vocabulary) -> Nodes:
         """Return the graph of states: which there are, and what may follow what."""
@@ -274,6 +289,17 @@ def trimmed(
     return [
         (state, first + start, first + end, score)
         for (state, first, _), start, end, score in zip(parts, *windows, strict=True)
+    ]
+
+
+def whole(
+    engine: Engine, evidence: Floats, parts: Sequence[tuple[int, int, int]]
+) -> list[Occurrence]:
+    """Return every stretch as it is, with the score that the window would have."""
+    norms = contrast_norms(evidence.shape[1])
+    return [
+        (state, first, end - 1, float(evidence[state, first:end].sum() / norms[end - first]))
+        for state, first, end in parts
     ]
 
 
