@@ -200,7 +200,7 @@ def test_along_an_order_that_is_gone_through_once_switches_are_free():
     rng = np.random.default_rng(5)
     looks = np.repeat(AXES, [117, 3], axis=0) + rng.normal(0, 0.6, (120, 2))
     vocabulary = Vocabulary({"a": ["x"], "b": ["y"]}, AXES)
-    dear, once = Reading(switch=30), Reading(switch=30, order=("a", "b"), irreversible=True)
+    dear, once = Reading(switch=99), Reading(switch=99, order=("a", "b"), irreversible=True)
     assert not locate(History(looks), vocabulary, readout=dear)["b"]
     (last,) = locate(History(looks), vocabulary, readout=once)["b"]
     assert last.window.iou(Window(117, 119)) > 0.5
