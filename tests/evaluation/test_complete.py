@@ -47,7 +47,7 @@ def test_missed_and_superfluous_occurrences_are_those_that_f1_counts() -> None:
     assert found.superfluous == {"a": (Window(16, 18),), "b": (Window(5, 5),)}
     assert found.matched == {"a": (Window(0, 4),), "b": ()}
     assert found.sentence == (
-        "1 of 3 true occurrences found (tIoU ≥ 0.5), 2 missed, 2 superfluous; frame accuracy "
+        "1 of 3 true occurrences found (tIoU ≥ .5), 2 missed, 2 superfluous; frame accuracy "
         "40.0 %, F1@.50 33.3 %, edit score 100.0 %"
     )
     assert found.counts == SegmentCounts(hits=1, superfluous=2, missed=2)

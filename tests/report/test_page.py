@@ -195,7 +195,7 @@ COMPLETE = Reference("cup", REFERENCES, frames=(0, 11), complete=True)
 def test_a_complete_reference_is_told_in_words_and_in_the_table() -> None:
     page = report_page(*small(), references=COMPLETE)
     words = (
-        "Compared with the complete reference: 2 of 3 true occurrences found (tIoU ≥ 0.5), "
+        "Compared with the complete reference: 2 of 3 true occurrences found (tIoU ≥ .5), "
         "1 missed, 1 superfluous; frame accuracy 58.3 %, F1@.50 66.7 %, edit score 66.7 %."
     )
     assert words in Outline(page).text

@@ -203,12 +203,13 @@ def timeline_table(timeline: Timeline, references: References | None = None) -> 
     """Return a row per occurrence in time, then what was not found.
 
     references   then also the true window that each overlaps most, and by how much; of a complete
-                 Reference also what was found, missed and is superfluous
+                 Reference also what was missed or is superfluous, if anything is
 
     References count the frames of the file, and so does the overlap.
     """
-    from dejacue.report._timeline import compared, scores_of
+    from dejacue.report._timeline import compared
 
+    rows = compared(timeline, references)
     columns = {
         "state": True,
         "description": any(interval.description is not None for interval in timeline),
@@ -218,12 +219,12 @@ def timeline_table(timeline: Timeline, references: References | None = None) -> 
         "trust": any(interval.trust for interval in timeline),
         ">truth": references is not None,
         ">tIoU": references is not None,
-        "result": scores_of(timeline, references) is not None,
+        "result": any(row.result in ("missed", "superfluous") for row in rows),
     }
     table = make_table(
         timeline.history_id, [name for name, is_shown in columns.items() if is_shown]
     )
-    for state, interval, true, overlap, result in compared(timeline, references):
+    for state, interval, true, overlap, result in rows:
         cells = [escape(state), "", "", timeline.without_interval, "", ""]
         if interval is not None:
             times, words = seconds(interval.times_s), escape(interval.description or "")

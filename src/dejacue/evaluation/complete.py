@@ -66,7 +66,7 @@ class TimelineScores:
         true = counted(counts.hits + counts.missed, "true occurrence")
         percent = {name: f"{100 * value:.1f}" for name, value in self.metrics.items()}
         return (
-            f"{counts.hits} of {true} found (tIoU ≥ {MATCH_AT:g}), {counts.missed} missed, "
+            f"{counts.hits} of {true} found (tIoU ≥ .5), {counts.missed} missed, "
             f"{counts.superfluous} superfluous; frame accuracy {percent['accuracy']} %, "
             f"F1@.50 {percent['f1_50']} %, edit score {percent['edit']} %"
         )
