@@ -711,6 +711,14 @@ def test_references_of_the_finding_win_and_the_file_is_named(studio, client) -> 
     assert scene["references"] == states
     expected = "the references are those of cup/truth.json; not taken: scene/references.json"
     assert expected in [note["text"] for note in scene["notes"]]
+    assert scene["comparison"] is None  # these may leave out occurrences
+
+
+def test_a_complete_reference_is_compared_in_a_note(studio, client) -> None:
+    scene = client.get("/api/findings/cup/scene").json()
+    assert scene["comparison"]["missed"] == {"empty": [], "half full": [], "full": []}
+    (text,) = (note["text"] for note in scene["notes"] if "complete reference" in note["text"])
+    assert text.startswith("compared with the complete reference: 3 of 3 true occurrences found")
 
 
 def test_a_note_is_said_once(studio, client) -> None:

@@ -19,7 +19,7 @@ from dejacue.errors import DejaCueError, InputError, unknown
 from dejacue.method.plan import READOUTS, readout_from
 from dejacue.method.strips import Border, Strip, marked, open_borders
 from dejacue.pipeline import EncoderOptions, Finding
-from dejacue.records import Example, Interval, Vocabulary
+from dejacue.records import Example, Interval, Note, Vocabulary
 from dejacue.records.note import in_order
 from dejacue.report.exports import EXPORTS
 from dejacue.sources.files import file_name
@@ -391,6 +391,9 @@ def draw(
             for frame in finding.thumbnails
         ],
     )
+    if scene["comparison"] is not None:
+        text = f"compared with the complete reference: {scene['comparison']['text']}"
+        notes = [Note(text, "information"), *notes]
     listed = [*scene["notes"], *(note.to_dict() for note in notes)]
     return {**scene, "notes": listed, "video": studio.video_of(finding.made)}
 
