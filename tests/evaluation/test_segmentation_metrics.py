@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dejacue import InputError
 from dejacue.evaluation.segmentation import (
@@ -10,6 +12,7 @@ from dejacue.evaluation.segmentation import (
     match_segments,
     segment_f1,
     segments_of,
+    unmatched_segments,
 )
 
 # predicted, true ("-": background), accuracy, F1@.10, F1@.25, F1@.50, edit score: printed by a
@@ -52,6 +55,31 @@ def test_the_numbers_are_those_of_action_segmentation(
     f1 = [segment_f1(*pair, threshold) for threshold in (0.1, 0.25, 0.5)]
     assert f1 == pytest.approx([f10, f25, f50], abs=1e-6)
     assert edit_score(*pair) == pytest.approx(edit, abs=1e-6)
+
+
+rows = st.lists(st.integers(-1, 2), min_size=12, max_size=12).map(sorted) | st.lists(
+    st.integers(-1, 2), min_size=12, max_size=12
+)
+
+
+@given(rows, rows, st.sampled_from([0.1, 0.25, 0.5, 1.0]))
+def test_every_pair_of_segments_is_looked_at(predicted, true, threshold):
+    """By the definition, without looking only where segments overlap."""
+    segments, taken, superfluous = segments_of(true), [], []
+    for label, first, end in segments_of(predicted):
+        overlaps = [
+            max(min(end, stop) - max(first, start), 0) / (max(end, stop) - min(first, start))
+            if rival == label
+            else 0.0
+            for rival, start, stop in segments
+        ]
+        best = max(range(len(segments)), key=overlaps.__getitem__, default=None)
+        if best is not None and overlaps[best] >= threshold and best not in taken:
+            taken.append(best)
+        else:
+            superfluous.append((label, first, end))
+    missed = [segment for at, segment in enumerate(segments) if at not in taken]
+    assert unmatched_segments(predicted, true, threshold) == (superfluous, missed)
 
 
 def test_histories_add_up_segment_by_segment():

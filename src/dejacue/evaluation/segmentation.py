@@ -10,6 +10,7 @@ segment. Labels are integers.
 from __future__ import annotations
 
 import itertools
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 
 import numpy as np
@@ -100,13 +101,15 @@ def unmatched_segments(
         raise InputError(f"a tIoU threshold is above 0 and at most 1, not {threshold}")
     labels, expected = _pair(predicted, true)
     segments = segments_of(expected, background)
+    starts, stops = [start for _, start, _ in segments], [stop for _, _, stop in segments]
     taken: set[int] = set()
     superfluous = []
     for label, first, end in segments_of(labels, background):
         best, at = 0.0, -1
-        for number, (rival, start, stop) in enumerate(segments):
-            common = min(end, stop) - max(first, start)
-            if rival == label and common > 0:
+        for number in range(bisect_right(stops, first), bisect_left(starts, end)):  # overlapping
+            rival, start, stop = segments[number]
+            if rival == label:
+                common = min(end, stop) - max(first, start)
                 overlap = common / (max(end, stop) - min(first, start))
                 if overlap > best:
                     best, at = overlap, number
@@ -140,16 +143,15 @@ def edit_score(predicted: ArrayLike, true: ArrayLike, background: int | None = B
     """
     labels, expected = _pair(predicted, true)
     a = [label for label, _, _ in segments_of(labels, background)]
-    b = [label for label, _, _ in segments_of(expected, background)]
-    if not a and not b:
+    b = np.array([label for label, _, _ in segments_of(expected, background)])
+    if not a and not len(b):
         return 1.0
-    row = list(range(len(b) + 1))
-    for i, label in enumerate(a, start=1):
-        before, row[0] = row[0], i
-        for j, rival in enumerate(b, start=1):
-            step = before + (label != rival)
-            before, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, step)
-    return 1.0 - row[-1] / max(len(a), len(b))
+    row = steps = np.arange(len(b) + 1)  # the distance from the first labels of a to those of b
+    for label in a:
+        deleted, replaced = row + 1, row[:-1] + (b != label)
+        row = np.append(deleted[0], np.minimum(deleted[1:], replaced))
+        row = np.minimum.accumulate(row - steps) + steps  # or inserted
+    return 1.0 - int(row[-1]) / max(len(a), len(b))
 
 
 def _pair(predicted: ArrayLike, true: ArrayLike) -> tuple[Ints, Ints]:
