@@ -61,6 +61,7 @@ def test_a_confirmed_finding_answers_other_videos_and_these_teach(
     page.get_by_role("checkbox").uncheck()
     page.get_by_role("button", name="Apply").click()
     page.get_by_text("A person has saved it, so it stays as it is.").wait_for()
+    page.get_by_role("button", name="Apply", disabled=False).wait_for()  # all is done
     for width in (390, 1920):
         page.set_viewport_size({"width": width, "height": 900})
         assert page.evaluate("document.documentElement.scrollWidth") <= width
