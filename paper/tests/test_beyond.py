@@ -12,6 +12,7 @@ from dejacue_paper.data.release import ReleaseEntry
 from dejacue_paper.experiments import (
     ON_REQUEST,
     beyond,
+    noise,
     occurrences,
     segments,
     timeline,
@@ -28,6 +29,7 @@ def test_they_are_run_by_name():
         "beyond-retrieval",
         "beyond-rendered",
         "beyond-missing",
+        "beyond-noise",
         "beyond-settings",
         "beyond-failures",
         "beyond-occurrences",
@@ -105,6 +107,16 @@ def test_the_confidence_ranks_occurrences(release):
     result = timeline.trust(Benchmark(release))
     for row in ("half A", "half B"):
         assert value(result, f"{row}: best of a state", "AUC") >= 0.68
+        right = [value(result, f"{row}: states", f"right, {who}") for who in ("doubtful", "others")]
+        assert right[0] <= 0.1 < 0.35 <= right[1]
+
+
+def test_noise_is_recognised_and_no_history_is_taken_for_it(release):
+    result = noise.recognised(Benchmark(release), scenes=0)
+    for metric in ("one example a state", "words"):
+        for name, count in (("half A", 39), ("half B", 39), ("seven", 7), ("development", 4)):
+            assert value(result, f"{name} ({count}): AR(0.9)", metric) >= count * 45 / 47
+            assert value(result, f"{name} ({count}): as they are", metric) == 0
 
 
 def test_a_history_that_is_mirrored_or_joined_keeps_its_truth():

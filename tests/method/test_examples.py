@@ -26,9 +26,12 @@ from dejacue.method import _labelling as labelling
 from dejacue.method import known_frames as f
 from dejacue.method.kernel import compiled, engine
 from dejacue.method.localization import analyse
+from dejacue.method.state_readout import NOISE
+from dejacue.method.teaching import Teacher, taught
 from dejacue.records.example import examples_of, from_text
 from dejacue.sources.examples import resolved
 from dejacue_paper import generate
+from dejacue_paper.data.synthetic import ar1
 
 ENGINES = ["numpy", *compiled()]
 
@@ -489,6 +492,81 @@ def test_rows_of_noise_leave_the_answer_to_positions_and_the_note_says_so(readou
             WITHOUT_PIXELS
             not in locate(History(rows), Vocabulary(words.states, words.features)).notes
         )
+
+
+def smooth_noise(count, rng, correlation=0.9):
+    """Return rows of noise of which a frame keeps a share of the one before."""
+    return ar1(rng.normal(size=(count, 768)), correlation).astype(np.float32)
+
+
+@pytest.mark.parametrize("readout", ["contrast", "timeline"])
+@pytest.mark.parametrize("correlation", [0.5, 0.9])
+def test_noise_that_is_smooth_in_time_counts_for_nothing_and_the_note_says_so(readout, correlation):
+    found = 0
+    for seed in range(47):
+        rng = np.random.default_rng([seed, 9])
+        labels, _ = rows_of([0, 1], rng, truth=False)
+        rows = smooth_noise(len(labels), rng, correlation)
+        words = Vocabulary({"a": ("a",), "b": ("b",)}, rng.normal(size=(2, 768)))
+        middles = [int(np.flatnonzero(labels == state).mean()) for state in (0, 1)]
+        named = words.with_examples(a=middles[0], b=middles[1])
+        found += WITHOUT_PIXELS in analyse(History(rows), named, readout=readout).notes
+    assert found >= 45
+
+
+def shapes():
+    """Return the looks of clips in which something lasts, or returns, by what happens in them."""
+    time = np.linspace(0, 1, 120)
+    turn, change = 2 * np.pi * time, 1 / (1 + np.exp(-40 * (time - 0.5)))
+    return {
+        "a drift": time,
+        "a gradual change": change,
+        "there and back": np.sin(turn),
+        "again and again": np.sin(4 * turn),
+        "a moment": (np.abs(time - 0.3) < 0.02).astype(float),
+        "a sudden change": (time > 0.4).astype(float),
+    }
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.02])
+@pytest.mark.parametrize("shape", shapes())
+def test_looks_that_last_or_return_are_no_noise(shape, noise):
+    rng = np.random.default_rng(5)
+    rows = 2 * np.eye(64)[0] + shapes()[shape][:, None] * np.eye(64)[1]
+    assert not f.is_noise(History(rows + noise * rng.normal(size=rows.shape)))
+
+
+def test_looks_that_change_only_while_nothing_is_observed_are_no_noise():
+    rows = np.repeat(np.eye(8)[:2], 20, axis=0)
+    assert not f.is_noise(History(rows, frames=[*range(20), *range(50, 70)]))
+
+
+def test_a_lasting_look_under_smooth_noise_is_seen_where_it_is_as_strong():
+    rng = np.random.default_rng(6)
+    noise = smooth_noise(120, rng)
+    state = np.repeat([0.0, 1.0, 0.0, 1.0], 30)[:, None] * np.eye(768)[0]
+    assert f.is_noise(History(noise + state))
+    assert not f.is_noise(History(noise + 3 * np.sqrt(768) * state))
+
+
+def test_of_a_state_that_nobody_named_the_notes_say_that_noise_holds_no_look():
+    rng = np.random.default_rng(7)
+    words = Vocabulary({"a": ("a",), "b": ("b",)}, rng.normal(size=(2, 768)))
+    shown = {"a": [Window(0, 29)], "b": [Window(30, 59)]}
+    by_teacher = taught(None, [Teacher(History(smooth_noise(60, rng)), shown)])
+    asked = words, words.with_examples(changes=40), words.with_examples(a=20), by_teacher
+    for rows in (smooth_noise(90, rng), smooth_noise(90, rng, 0.0)):
+        for vocabulary in asked:
+            for readout in ("contrast", "timeline"):
+                (note,) = (
+                    note
+                    for note in analyse(History(rows), vocabulary, readout=readout).notes
+                    if note == NOISE
+                )
+                assert note.severity == "doubtful"
+        both = words.with_examples(a=20, b=70)
+        assert NOISE not in analyse(History(rows), both).notes
+    assert NOISE not in analyse(scene().history, scene().vocabulary).notes
 
 
 def test_a_state_known_on_both_sides_of_an_absence_crosses_it():

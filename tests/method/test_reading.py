@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dejacue import History, InputError, Vocabulary, locate
-from dejacue.method import Reading
+from dejacue.method import Reading, trust
 from dejacue.method._labelling import best_path, leads, levels_of, nodes_for, with_none
 from dejacue.method.kernel import Labelling, compiled, engine
 from dejacue.method.localization import analyse
@@ -325,6 +325,35 @@ def test_the_confidence_ranks_what_stands_out_above_noise():
     assert all(0 <= i.confidence <= 1 for i in (*sure, *unsure))
     assert np.mean([i.confidence for i in sure]) > np.mean([i.confidence for i in unsure])
     assert {i.trust for i in sure} <= {"a guess", "unsure", "more likely right"}
+
+
+def test_states_that_look_like_the_others_are_named_as_doubtful():
+    rng = np.random.default_rng(2)
+    count, axes = 120, np.eye(16)
+    for clear in (True, False):
+        shown = axes[np.repeat([0, 1, 0, 1], 30)] if clear else axes[np.arange(count) // 6 % 4 + 4]
+        rows = 2 * axes[15] + shown + 0.05 * rng.normal(size=(count, 16))
+        words = Vocabulary({"on": ("on",), "off": ("off",)}, axes[:2])
+        notes = analyse(History(rows), words).notes
+        doubts = [note for note in notes if "looks much like the other states" in note]
+        if clear:
+            assert not doubts
+        else:
+            (doubt,) = doubts
+            assert doubt.severity == "doubtful"
+            assert doubt.startswith('what is found for "on" and "off" looks')
+        both = words.with_examples(on=10, off=40)  # what a person says is not doubted
+        assert not [n for n in analyse(History(rows), both).notes if "looks much like" in n]
+
+
+def test_how_far_looks_lie_apart_is_computed_once(monkeypatch):
+    calls, separation = [], trust.separation
+    monkeypatch.setattr(
+        trust, "separation", lambda *given: calls.append(given) or separation(*given)
+    )
+    scene = generate(3)
+    analyse(scene.history, scene.vocabulary)
+    assert len(calls) == 1
 
 
 def _scene(seed, signal):

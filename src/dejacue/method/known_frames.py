@@ -11,11 +11,11 @@ named another state or none. Between the named frames f is what a Gaussian proce
 
 with mean 0: far from every named frame, in looks and in time, no state is expected. How much looks
 count is a matter of the history: its signal over its noise, as the steps between neighbouring
-frames tell. Rows that are noise count for nothing, and f is that of positions alone. A frame is in
-the state with the highest f, and in none of them where that is below one half (unless every frame
-shows one of the states, by the vocabulary's ``exhaustive``). A state of which no
-frame is named is expected where its words say so: f is ½ + (r − level)/2 before anything is known
-of it, with the level half way between inside and outside (_labelling.py).
+frames tell. Rows that are noise, white or smooth in time, count for nothing, and f is that of
+positions alone. A frame is in the state with the highest f, and in none of them where that is below
+one half (unless every frame shows one of the states, by the vocabulary's ``exhaustive``). A state
+of which no frame is named is expected where its words say so: f is ½ + (r − level)/2 before
+anything is known of it, with the level half way between inside and outside (_labelling.py).
 """
 
 from __future__ import annotations
@@ -45,6 +45,8 @@ Smoothing = tuple[Ints, Floats]  # where stretches begin, and weights by distanc
 ROUNDS = 4  # of labelling; more change next to nothing
 TIME, CONSTANT = 1.0, 0.5  # prior variances of the parts of f; that of looks: ``looks_weight``
 MIN_COHERENCE = 0.1  # below, as chance gives it, looks say nothing
+FORGOTTEN, EVEN = 0.95, 0.4  # from where rows are noise; half A: at most .92, at least .33
+MAX_STEPS = 1024  # evenly spread, that tell whether rows are noise
 WORDS, TRUST = 1.0, 0.1  # prior variance and mean of a
 NOISE = 0.1  # variance of what a person says, which need not be true of the frame's looks
 REACH = 0.15  # of the observed frames: how far time carries
@@ -276,9 +278,47 @@ def looks_weight(history: History) -> float:
     """Return the prior variance of looks: signal over noise, by the coherence of the rows, at most
     that of time."""
     coherence = _coherence(history)
-    if coherence < MIN_COHERENCE:
+    if coherence < MIN_COHERENCE or is_noise(history):
         return 0.0
     return min(TIME, coherence / max(1 - coherence, 1e-9))
+
+
+def is_noise(history: History) -> bool:
+    """Return whether the rows look like noise, be it white or smooth in time, so that they can tell
+    no state from another."""
+    known: bool | None = history.derived.get("noise")
+    if known is None:
+        forgotten, unevenness = steps_of(history)
+        known = history.derived["noise"] = forgotten >= FORGOTTEN and unevenness <= EVEN
+    return known
+
+
+def steps_of(history: History) -> tuple[float, float]:
+    """Return two numbers that set noise apart: about 1 and 0 for it.
+
+    A frame of noise that is smooth in time keeps a share of the looks of the frame before, the next
+    one keeps the same share of that, and so on. Steps of one frame and of two tell this share, and
+    with it how far looks scatter once everything is forgotten. The first number is this over the
+    scatter that there is: looks that last scatter further. The second is the deviation of the
+    squared steps over their mean: where states change, few steps are long; those of noise are all
+    alike.
+    """
+    apart = np.diff(history.frames)
+    twice = np.flatnonzero(apart[1:] + apart[:-1] == 2 * apart.min(initial=len(history)))
+    if not len(twice):
+        return 0.0, 0.0
+    at = twice[np.linspace(0, len(twice) - 1, min(len(twice), MAX_STEPS)).round().astype(np.int64)]
+    rows = [history.features[at + k].astype(np.float32, copy=False) for k in range(3)]
+    lengths = [np.sqrt(_dots(row, row)) for row in rows]
+    single, double = (2 - 2 * _dots(rows[0], rows[k]) / (lengths[0] * lengths[k]) for k in (1, 2))
+    at_unit_length = [(1 / length) @ row for length, row in zip(lengths, rows, strict=True)]
+    mean = np.sum(at_unit_length, axis=0) / (3 * len(at))
+    step, scatter = float(single.mean()), 1 - float(mean @ mean)
+    if min(step, scatter) < 1e-6:
+        return 0.0, 0.0
+    kept = float(double.mean()) / step - 1
+    forgotten = step / 2 / (1 - kept) / scatter if kept < 1 else 0.0
+    return forgotten, float(single.std()) / step
 
 
 def _coherence(history: History) -> float:

@@ -21,6 +21,7 @@ from dejacue.method.kernel import Answers, EvidenceTables, Ragged
 from dejacue.method.known_frames import (
     HALF,
     KnownFrames,
+    is_noise,
     known_frames_of,
     membership,
     membership_by_time,
@@ -33,6 +34,11 @@ FRAMES_WITHOUT_TIMES = 4.0  # 0.8 s at the 5 frames a second of VOST
 SMOOTHING_S = 0.8
 AUTO = "auto"
 WITHOUT_PIXELS = Note("the same windows come out without looking at pixels", "information")
+NOISE = Note(
+    "these frames change as noise does, and no look lasts; a state of which no frame is named is "
+    "found by chance",
+    "doubtful",
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,6 +146,15 @@ class StateReadout(Readout):
             for name in ("state", "start", "end")
         )
         return (WITHOUT_PIXELS,) if same else ()
+
+    def hints(self, view: View, answers: Answers) -> tuple[Note, ...]:
+        """Say so where words, or examples from elsewhere, are asked about rows of noise."""
+        return (NOISE,) if not all(self.named_states(view)) and is_noise(view.history) else ()
+
+    def named_states(self, view: View) -> list[bool]:
+        """Return one flag per state: has a person named a frame of it?"""
+        known = self.known(view)
+        return [False] * len(view.vocabulary.states) if known is None else known.facts.named_states
 
     def words_seen(self, view: View) -> EvidenceTables:
         """Return the evidence of words; it is cached with the history, for the next example."""

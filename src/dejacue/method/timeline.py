@@ -122,27 +122,59 @@ class Reading(StateReadout):
         assert answers.state is not None
         if not len(answers.start):
             return np.empty(0)
-        known, labels = self.known(view), self.labels(view)
-        windows = answers.state, answers.start, answers.end
-        smoothing = self.smoothing_of(view.history)
-        apart = trust.separation(view, labels, *windows, smoothing)
+        known, apart = self.known(view), self.separations(view, answers)
         if known is not None and len(known.facts.looked):
             return apart
-        parts = stretches(labels, self._cuts(view, None if known is None else known.facts))
+        cuts = self._cuts(view, None if known is None else known.facts)
+        parts = stretches(self.labels(view), cuts)
         return (apart + trust.second_opinion(view, parts, answers.start, answers.end)) / 2
+
+    def separations(self, view: View, answers: Answers) -> Floats:
+        """Return how far the looks of each occurrence lie from those of the other states."""
+
+        def compute() -> Floats:
+            assert answers.state is not None
+            windows = answers.state, answers.start, answers.end
+            smoothing = self.smoothing_of(view.history)
+            return trust.separation(view, self.labels(view), *windows, smoothing)
+
+        return view.once(("separations", self), compute)
 
     def rows_of_known(self, view: View, known: Known) -> Floats:
         return self._read_known(view, known).rows
 
     def hints(self, view: View, answers: Answers) -> tuple[Note, ...]:
-        """Name the states that are not found; say that words give every frame to a state."""
+        """Name the states that are not found, and those that look like the others; say that words
+        give every frame to a state."""
         assert answers.state is not None
-        names, notes = list(view.vocabulary.states), list[Note]()
+        names, notes = list(view.vocabulary.states), list(super().hints(view, answers))
+        if doubtful := self._doubtful_states(view, answers):
+            alike = quoted(names[state] for state in doubtful)
+            notes.append(
+                Note(
+                    f"what is found for {alike} looks much like the other states; such answers are "
+                    "seldom right",
+                    "doubtful",
+                )
+            )
         if left_out := [name for k, name in enumerate(names) if k not in answers.state]:
             notes.append(Note(f"not found: {quoted(left_out)} (no frame is in it)", "information"))
         if self.known(view) is None and not view.vocabulary.exhaustive:
             notes.append(WORDS_HAVE_NO_NONE)
         return tuple(notes)
+
+    def _doubtful_states(self, view: View, answers: Answers) -> list[int]:
+        """Return the states without a named frame of which every occurrence looks like the others,
+        as far as trust was measured: with two states or more."""
+        assert answers.state is not None
+        named = self.named_states(view)
+        if len(named) == 1 or all(named) or not len(answers.start):
+            return []
+        apart = self.separations(view, answers)
+        best = np.full(len(named), -np.inf)
+        np.maximum.at(best, answers.state, apart)
+        is_found = np.isfinite(best) & ~np.array(named)
+        return np.flatnonzero(is_found & (best <= trust.ALIKE)).tolist()
 
     def _read_known(self, view: View, known: Known) -> Read:
         """Return what is found beside known frames."""

@@ -7,6 +7,8 @@ states: where both look the same, the occurrence means little. P asks the paper'
 second opinion: inside the stretch around the occurrence it takes the best window of each
 description, and P is the mean tIoU of these windows with the occurrence. Where examples decide
 instead of words, the confidence is L alone.
+
+Where L is low for all occurrences of a state, a note names the state as doubtful.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from dejacue.method.readout import PUBLISHED_WIDTH, View
 from dejacue.records.arrays import Flags, Floats, Ints
 
 MAX_MOMENTS = 64  # frames, evenly spread, that stand for the looks of a history
+ALIKE = 0.22  # the highest L of a state, lowest tenth on half A, by reproduce beyond-trust
 LENGTHS = np.array(durations.PUBLISHED, np.int64)
 SCHEDULE = LengthSchedule([LENGTHS], [scan.NORMS["sqrt"](LENGTHS)])
 

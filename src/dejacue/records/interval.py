@@ -62,7 +62,7 @@ class Window:
 
 
 TRUST = ("a guess", "unsure", "more likely right")
-TRUST_LEVELS = (0.34, 0.47)  # thirds of the occurrences of half A, by reproduce beyond-trust
+TRUST_LEVELS = (0.34, 0.48)  # thirds of the occurrences of half A, by reproduce beyond-trust
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,10 @@ from dejacue.evaluation.segmentation import (
     segments_of,
 )
 from dejacue.method.localization import analyse
-from dejacue.records import History, Timeline, Vocabulary, Window
+from dejacue.method.plan import Plan
+from dejacue.method.timeline import Reading
+from dejacue.method.trust import ALIKE
+from dejacue.records import History, Interval, Timeline, Vocabulary, Window
 from dejacue_paper.data.release import ReleaseEntry
 from dejacue_paper.data.rendered import FAMILIES
 from dejacue_paper.experiments import rendered
@@ -214,7 +217,60 @@ def trust(benchmark: Benchmark) -> Result:
                 )
             for at, third in zip((1, 2), np.quantile(confidence, [1 / 3, 2 / 3]), strict=True):
                 values.append(Value(row, f"third {at}", float(third), None, unit="confidence"))
-    return Result(tuple(values), {}, (HALVES, "Right: tIoU ≥ .5 with a reference of the state."))
+        values += _of_states(f"{name}: states", corpus.entries)
+    about = (
+        "Right: tIoU ≥ .5 with a reference of the state; of states, that of the best occurrence. "
+        "L: how far looks lie from those of other states. Doubtful: named so by a note, because "
+        "the highest L of a state is low."
+    )
+    return Result(tuple(values), {}, (HALVES, about))
+
+
+def _of_states(row: str, entries: Entries) -> list[Value]:
+    """Return the lowest tenth of the highest L of a state, and how right those are that a note
+    names as doubtful; and how many it names of words that have nothing to do with the history."""
+    highest, right = np.array([state for entry in entries for state in _highest(entry)]).T
+    doubtful = highest <= ALIKE
+    next_ones = [*entries[1:], *entries[:1]]
+    unrelated = [
+        apart
+        for entry, next_one in zip(entries, next_ones, strict=True)
+        for _, apart, _ in _apart(entry.history, next_one.vocabulary)
+    ]
+    values = [
+        Value(row, "lowest tenth", float(np.quantile(highest, 0.1)), None, unit="L"),
+        Value(row, "named doubtful", float(doubtful.mean()), None),
+        Value(
+            row, "… by words of another history", float(np.mean(np.array(unrelated) <= ALIKE)), None
+        ),
+    ]
+    for which, chosen in (("doubtful", doubtful), ("others", ~doubtful)):
+        share = float(right[chosen].mean()) if chosen.any() else None
+        values.append(Value(row, which, float(chosen.sum()), None, unit="states"))
+        values.append(Value(row, f"right, {which}", share, None))
+    return values
+
+
+def _highest(entry: ReleaseEntry) -> list[tuple[float, bool]]:
+    """Return of each state that is found its highest L, and whether its best window is right."""
+    rows = []
+    for name, apart, best in _apart(entry.history, entry.vocabulary):
+        true = np.array([tuple(window) for window in entry.references[name]])
+        rows.append((apart, bool(best_tiou([tuple(best.window)], [true])[0] >= 0.5)))
+    return rows
+
+
+def _apart(history: History, vocabulary: Vocabulary) -> list[tuple[str, float, Interval]]:
+    """Return each state that is found, its highest L and its best occurrence."""
+    reading, view = Reading(), Plan.of().view(history, vocabulary)
+    answers = reading.find_one(view)
+    assert answers.state is not None
+    apart, timeline = reading.separations(view, answers), reading.timeline(view)
+    return [
+        (name, float(apart[answers.state == state].max()), best)
+        for state, name in enumerate(vocabulary.states)
+        if (best := timeline.best(name)) is not None
+    ]
 
 
 def _trusted(entry: ReleaseEntry) -> list[tuple[float, bool, bool]]:
