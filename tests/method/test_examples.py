@@ -648,7 +648,7 @@ def test_membership_is_that_of_the_whole_covariance():
     smoothing = readout.smoothing_of(sample.history)
     every = np.arange(len(sample.history))
     narrowed = f.looks_smoothing(sample.history, smoothing)
-    x = f.moments_of(sample.history, every.tolist(), narrowed)
+    x = f.smoothed_rows(sample.history, every, narrowed) - sample.history.mean_direction
     scale = (x * x).sum(axis=1).mean()
     np.testing.assert_allclose(
         f.likeness(view, every[[3, 77, 150]], smoothing), x[[3, 77, 150]] @ x.T / scale, atol=2e-4
