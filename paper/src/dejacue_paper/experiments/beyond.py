@@ -7,7 +7,8 @@ Nothing here has a published value. Forms and constants were chosen on half A of
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import zlib
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -21,6 +22,7 @@ from dejacue.method.localization import evidence, locate
 from dejacue.method.readout import Readout
 from dejacue.method.scan_readout import Scan
 from dejacue.records import Interval, Timeline
+from dejacue.records.arrays import Floats
 from dejacue_paper.data.release import ReleaseEntry
 from dejacue_paper.data.synthetic import generate
 from dejacue_paper.experiments import perturb, rendered
@@ -55,6 +57,12 @@ LOSSY: dict[str, Method] = {
     "published scan, bridged": ("vocabulary", Scan(runs="bridged")),
     CONTRAST: ("vocabulary", "contrast"),
 }
+DRAWS = range(5)
+FeaturesOf = Callable[[ReleaseEntry, int], Floats]
+NO_WORDS = (
+    "Words of another action: those of a history of VOST that shares no state; random rows instead "
+    f"of any words; means over {len(DRAWS)} draws."
+)
 HALVES = "Half A: H001, H003, …; half B: H002, H004, …; intervals: source components resampled."
 
 
@@ -69,8 +77,42 @@ def sets(benchmark: Benchmark) -> dict[str, Corpus]:
 
 
 def retrieval(benchmark: Benchmark) -> Result:
-    result = _compared(sets(benchmark), (HALVES, FAMILY))
-    return replace(result, figures={**result.figures, "beyond_pieces": _parts_figure})
+    result = _compared(sets(benchmark), (HALVES, FAMILY, NO_WORDS))
+    values = [*result.values]
+    for name, corpus in sets(benchmark).items():
+        for row, features in (("words of another action", _foreign), ("random rows", _random)):
+            means = [_with_features(corpus, partial(features, benchmark.vost), d) for d in DRAWS]
+            values += with_intervals(f"{name}: {TIMELINE}, {row}", np.mean(means, axis=0))
+    figures = {**result.figures, "beyond_pieces": _parts_figure}
+    return replace(result, values=tuple(values), figures=figures)
+
+
+def _with_features(corpus: Corpus, features: FeaturesOf, draw: int) -> Table:
+    """Return means per component or history of timelines read with other text features."""
+    vocabularies = [
+        replace(entry.vocabulary, features=features(entry, draw)) for entry in corpus.entries
+    ]
+    histories = [entry.history for entry in corpus.entries]
+    windows, _ = corpus.locate(histories, vocabularies, *METHODS[TIMELINE])
+    return corpus.means(corpus.scores(windows))
+
+
+def _foreign(vost: Corpus, entry: ReleaseEntry, draw: int) -> Floats:
+    """Return rows of the words of a history of VOST that shares no state: of its first state for
+    the first, and so on."""
+    states = set(entry.vocabulary.states)
+    strangers = [e.vocabulary for e in vost.entries if not states & set(e.vocabulary.states)]
+    rng = np.random.default_rng([draw, zlib.crc32(entry.id.encode())])
+    words = strangers[int(rng.integers(len(strangers)))]
+    assert words.features is not None
+    labels = entry.vocabulary.labels % len(words.states)
+    rows = [rng.choice(words.features[words.labels == label]) for label in labels]
+    return np.stack(rows).astype(np.float64)
+
+
+def _random(vost: Corpus, entry: ReleaseEntry, draw: int) -> Floats:
+    rng = np.random.default_rng([draw, zlib.crc32(entry.id.encode())])
+    return rng.normal(size=(len(entry.vocabulary), entry.history.dimension))
 
 
 def from_pixels(

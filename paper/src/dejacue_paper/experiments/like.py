@@ -272,8 +272,7 @@ def _in_order(corpus: Corpus, makes: Mapping[str, Make]) -> dict[str, Table]:
     rows = {"equal parts": _means(corpus, last, EqualParts)}
     for name, make in makes.items():
         rows[f"ordered, {name}"] = _means(corpus, make, Ordered)
-        every = partial(_exhaustive, make)
-        rows[f"timeline in order, {name}"] = _means(corpus, every, IN_ORDER)
+        rows[f"timeline in order, {name}"] = _means(corpus, partial(_exhaustive, make), IN_ORDER)
     rows["ordered, without change"] = _means(corpus, last, partial(Ordered, change=0.0))
     rows["ordered, change alone"] = _means(corpus, last, WithoutEvidence)
     return rows
