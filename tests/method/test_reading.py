@@ -254,11 +254,11 @@ def test_exact_rows_are_read_whole_however_much_a_state_fills(share):
 
 def test_occurrences_lead_back_to_the_file_and_to_seconds():
     frames = np.arange(60)
-    history = History(AXES[RETURNS], frames, times_s=frames / 2, source_frames=5 * frames)
+    history = History(AXES[RETURNS], frames, times_s=frames / 2, source_frames=5 + frames)
     vocabulary = Vocabulary({"a": ["a"], "b": ["b"]}, AXES)
     first, second = locate(history, vocabulary, readout=Reading(width=0))["a"]
     assert (first.times_s, second.times_s) == ((0.0, 10.0), (20.0, 30.0))
-    assert (tuple(first.source), tuple(second.source)) == ((0, 95), (200, 295))
+    assert (tuple(first.source), tuple(second.source)) == ((5, 24), (45, 64))
 
 
 def test_a_state_that_does_not_occur_has_no_interval_and_is_named():

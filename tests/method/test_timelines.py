@@ -199,10 +199,11 @@ def test_columns_lead_back_to_the_file_where_the_histories_do() -> None:
     for row, interval in zip(rows, timelines[1], strict=True):
         assert interval.times_s == (columns["start_s"][row], columns["end_s"][row])
         assert tuple(interval.source) == (columns["source_start"][row], columns["source_end"][row])
-        assert interval.times_s == pytest.approx(
-            (interval.start / 5, (interval.end + 1) / 5), abs=1e-9
-        )
-        assert interval.source.start == 6 * interval.start
+        # five of six frames were left out, so a border may lie between two that were taken
+        assert interval.start_s == pytest.approx(interval.source.start / 30)
+        assert 6 * (interval.start - 1) < interval.source.start <= 6 * interval.start
+        assert 6 * interval.end <= interval.source.end < 6 * (interval.end + 1)
+        assert interval.end / 5 < interval.end_s < (interval.end + 1) / 5 + 1e-9
     assert all(
         interval.times_s is None and interval.source_start is None for interval in timelines[0]
     )
@@ -225,11 +226,14 @@ def test_histories_with_and_without_times_stand_in_one_batch(monkeypatch, at_a_t
         timelines[0][0].times_s is timelines[0][0].source_start is timelines[2][0].times_s is None
     )
     assert timelines[1][0].times_s[0] == timelines[1][0].start / 4
-    assert timelines[2][0].source.start == 3 * timelines[2][0].start
+    for interval in timelines[2]:
+        assert 3 * (interval.start - 1) < interval.source.start <= 3 * interval.start
+        assert 3 * interval.end <= interval.source.end < 3 * (interval.end + 1)
     table = locate_many([plain, timed, sampled], scenes[0].vocabulary).columns()
     for name in ("start", "end"):  # the first two count the frames of the file
         assert table[f"source_{name}"][:5].tolist() == table[name][:5].tolist()
-        assert table[f"source_{name}"][5:].tolist() == (3 * table[name][5:]).tolist()
+        of_sampled = [getattr(interval, f"source_{name}") for interval in timelines[2]]
+        assert table[f"source_{name}"][5:].tolist() == of_sampled
     assert np.isnan(table["start_s"]).tolist() == [True] * 2 + [False] * 3 + [True] * 3
     only = locate(timed, scenes[0].vocabulary)
     assert only[0].times_s is not None

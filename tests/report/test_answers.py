@@ -30,7 +30,7 @@ from dejacue.method import Window, locate_many
 from dejacue.method.localization import analyse
 from dejacue.method.timeline import WORDS_HAVE_NO_NONE
 from dejacue.records import Note
-from dejacue.report.exports import EXPORTS, frame_ends_s
+from dejacue.report.exports import EXPORTS
 from dejacue.sources.findings import Made
 from dejacue.sources.video import Video
 from dejacue_paper import generate
@@ -222,16 +222,12 @@ KINDS = [pytest.param(kind, marks=PEER if kind == "rerun" else ()) for kind in R
 
 
 def expected(finding: Finding, unit: str) -> set[tuple[Any, ...]]:
-    ends = dict(
-        zip(finding.history.frames.tolist(), frame_ends_s(finding.history).tolist(), strict=True)
-    )
-    windows = {(interval.state, interval.window) for interval in finding}
     counted = {
-        "frames": lambda w: tuple(w),
-        "source": lambda w: (STEP * w.start, STEP * w.end),
-        "seconds": lambda w: (round(STEP * w.start / RATE, 2), round(ends[w.end], 2)),
+        "frames": lambda interval: tuple(interval.window),
+        "source": lambda interval: (interval.source_start, interval.source_end),
+        "seconds": lambda interval: tuple(round(second, 2) for second in interval.times_s),
     }[unit]
-    return {(state, *counted(window)) for state, window in windows}
+    return {(interval.state, *counted(interval)) for interval in finding}
 
 
 def test_every_export_is_in_this_table_and_in_the_documentation():
@@ -358,20 +354,25 @@ def test_the_terminal_and_a_text_file_say_it_with_the_table(
 def test_every_interval_has_seconds_and_frames_of_the_file_everywhere(found, tmp_path):
     rows = found.timeline.to_rows()
     assert [row["start"] for row in rows] == sorted(row["start"] for row in rows)
-    for row in rows:
-        first, last = row["start"], row["end"]
-        assert [row["source_start"], row["source_end"]] == [STEP * first, STEP * last]
-        assert [row["start_s"], row["end_s"]] == pytest.approx(
-            [STEP * first / RATE, STEP * (last + 1) / RATE]
-        )
+    *before, last = rows
+    for row in rows:  # borders between the frames that were taken, around the same ones
+        assert STEP * (row["start"] - 1) < row["source_start"] <= STEP * row["start"]
+        assert STEP * row["end"] <= row["source_end"] < STEP * (row["end"] + 1)
+        assert row["start_s"] == pytest.approx(row["source_start"] / RATE)
+    assert any(row["source_start"] % STEP for row in rows)
+    for row in before:
+        assert row["end_s"] == pytest.approx((row["source_end"] + 1) / RATE)
+    assert last["source_end"] == STEP * last["end"]  # nothing is known beyond
+    assert last["end_s"] == pytest.approx(STEP * (last["end"] + 1) / RATE)
     assert not found.timeline.to_dataframe()[["start_s", "source_end"]].isna().any().any()
     text = found.export("csv", tmp_path / "f.csv").read_text(encoding="utf-8")
     table = list(csv.DictReader(io.StringIO(text)))
     assert all(row["start_s"] and row["source_end"] for row in table)
     document = json.loads(found.export("json", tmp_path / "f.json").read_text("utf-8"))
-    for row in document["intervals"]:
-        assert row["source_start"] == STEP * row["start"]
-        assert row["end_s"] == pytest.approx(STEP * (row["end"] + 1) / RATE)
+    for row, same in zip(document["intervals"], rows, strict=True):
+        assert {name: row[name] for name in ("source_start", "source_end", "start_s", "end_s")} == {
+            name: same[name] for name in ("source_start", "source_end", "start_s", "end_s")
+        }
     printed = as_text(timeline_table(found.timeline))
     lines = [line for line in printed.splitlines() if line.startswith("│")]
     assert len(lines) == 6

@@ -359,8 +359,8 @@ def test_references_count_the_frames_of_the_file_also_when_it_is_sampled(dejacue
     assert len(overlaps) == 3  # one for each state
     assert min(overlaps) > 0.5
     rows = json.loads((tmp_path / "out" / "timeline.json").read_text())["intervals"]
-    assert all(row["source_start"] == 2 * row["start"] for row in rows)
-    assert all(row["source_end"] == 2 * row["end"] for row in rows)
+    assert all(0 <= 2 * row["start"] - row["source_start"] < 2 for row in rows)
+    assert all(0 <= row["source_end"] - 2 * row["end"] < 2 for row in rows)
     first = next(line for line in ran.out.splitlines() if rows[0]["state"] in line)
     assert "{source_start} – {source_end}".format(**rows[0]) in first
     measured = dejacue(

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.method.coordinates import Directions
+from dejacue.method.filling import filling_of
 from dejacue.method.kernel import Answers
 from dejacue.records import Diagnostics, History, Note, Timeline, Vocabulary, Window
 from dejacue.records.arrays import Ints
@@ -65,9 +66,7 @@ def _columns(batch: HistoryBatch, answers: Answers) -> tuple[dict[str, NDArray[A
         "start": answers.first[rows],
         "end": answers.last[rows],
         "score": answers.score[rows],
-        **_times_and_source(
-            batch.histories, columns["subject"], answers.start[rows], answers.end[rows]
-        ),
+        **_times_and_source(batch.histories, columns["subject"], answers, rows),
     }
     if answers.confirmed is not None:
         columns["confirmed"] = answers.confirmed[rows]
@@ -112,11 +111,11 @@ def _within_states(vocabulary: Vocabulary) -> Ints:
 
 
 def _times_and_source(
-    histories: Sequence[History], subject: Ints, start: Ints, end: Ints
+    histories: Sequence[History], subject: Ints, answers: Answers, rows: Ints
 ) -> dict[str, NDArray[Any]]:
-    """Return seconds and frames of the file of windows given as positions, where they are known.
+    """Return seconds and frames of the file of these rows of the answers, where they are known.
 
-    subject   (rows,) which history each window is of, ascending
+    subject   (rows,) which history each of them is of, ascending
     """
     columns: dict[str, NDArray[Any]] = {}
     timed = any(history.times_s is not None for history in histories)
@@ -124,20 +123,33 @@ def _times_and_source(
     if not timed and not sampled:
         return columns
     if timed:
-        columns |= {name: np.full(len(start), np.nan) for name in ("start_s", "end_s")}
+        columns |= {name: np.full(len(rows), np.nan) for name in ("start_s", "end_s")}
     if sampled:
-        columns |= {name: np.full(len(start), NO_FRAME) for name in ("source_start", "source_end")}
+        columns |= {name: np.full(len(rows), NO_FRAME) for name in ("source_start", "source_end")}
     cuts = np.searchsorted(subject, np.arange(len(histories) + 1))
     for at, history in enumerate(histories):
-        rows = slice(int(cuts[at]), int(cuts[at + 1]))
+        here = slice(int(cuts[at]), int(cuts[at + 1]))
+        chosen = rows[here]
+        if answers.first_place is not None and answers.last_place is not None:
+            filling = filling_of(history)
+            if filling is not None:
+                places = answers.first_place[chosen], answers.last_place[chosen]
+                columns["source_start"][here], columns["source_end"][here] = filling.in_file(
+                    *places
+                )
+                if history.times_s is not None:
+                    seconds = filling.in_seconds(history, *places)
+                    columns["start_s"][here], columns["end_s"][here] = seconds
+                continue
+        start, end = answers.start[chosen], answers.end[chosen]
         if history.times_s is not None:
-            columns["start_s"][rows] = history.times_s[start[rows]]
-            ends_s = history.ends_of(end[rows])
+            columns["start_s"][here] = history.times_s[start]
+            ends_s = history.ends_of(end)
             if ends_s is not None:
-                columns["end_s"][rows] = ends_s
+                columns["end_s"][here] = ends_s
         if history.sampled and history.source_frames is not None:
-            columns["source_start"][rows] = history.source_frames[start[rows]]
-            columns["source_end"][rows] = history.source_frames[end[rows]]
+            columns["source_start"][here] = history.source_frames[start]
+            columns["source_end"][here] = history.source_frames[end]
     return columns
 
 

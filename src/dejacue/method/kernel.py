@@ -151,6 +151,8 @@ class Answers:
     subject: Ints | None = None
     state: Ints | None = None
     confirmed: Ints | None = None  # whether a person has named a frame of it
+    first_place: Ints | None = None  # among all frames of the file: of a history with a filling
+    last_place: Ints | None = None
 
     @classmethod
     def empty(cls, rows: int) -> Answers:

@@ -17,6 +17,7 @@ import numpy as np
 
 from dejacue.errors import InputError
 from dejacue.method import states
+from dejacue.method.filling import Filling
 from dejacue.method.kernel import Answers, EvidenceTables, Ragged
 from dejacue.method.known_frames import (
     HALF,
@@ -265,15 +266,23 @@ Occurrence = tuple[int, int, int, float]  # number of the state, first and last 
 
 
 def occurrences(
-    history: History, rows: Sequence[Occurrence], facts: KnownFrames | None = None
+    history: History,
+    rows: Sequence[Occurrence],
+    facts: KnownFrames | None = None,
+    filling: Filling | None = None,
 ) -> Answers:
-    """Return occurrences of one history as columns."""
+    """Return occurrences of one history as columns; with a filling, rows count its places."""
     state, start, end = np.array([row[:3] for row in rows], np.int64).reshape(-1, 3).T
-    score = np.array([row[3] for row in rows])
+    score, places = np.array([row[3] for row in rows]), (start, end)
+    if filling is not None:
+        start, end = filling.positions(start, end)
     answers = Answers.at(history.frames, start, end, score)
     answers.subject, answers.state = np.zeros(len(rows), np.int64), state
+    if filling is not None:
+        answers.first_place, answers.last_place = places
     if facts is not None:
-        answers.confirmed = np.array([facts.shows(s, (a, b)) for s, a, b, _ in rows], np.int64)
+        windows = zip(state.tolist(), start.tolist(), end.tolist(), strict=True)
+        answers.confirmed = np.array([facts.shows(s, (a, b)) for s, a, b in windows], np.int64)
     return answers
 
 

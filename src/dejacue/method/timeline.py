@@ -24,6 +24,9 @@ A switch costs log n, what it takes to say at which of the n observed frames it 
 between gains of examples, which are about ±½. What is known of the order may be given; it never
 enters by default. Along an order that is gone through once, switches are free: there are few. And
 where no state returns, what is seen before and after a long absence is one occurrence.
+
+Of a file of which only some frames were observed, gains are filled in between them (filling.py),
+and labels and windows are those of all its frames.
 """
 
 from __future__ import annotations
@@ -41,6 +44,7 @@ from dejacue.method import _labelling as labelling
 from dejacue.method import constrained, trust
 from dejacue.method._labelling import Nodes, Order
 from dejacue.method._timelines import quoted
+from dejacue.method.filling import Filling, filling_of
 from dejacue.method.kernel import Answers, Engine, EvidenceTables, Labelling, Ragged
 from dejacue.method.known_frames import HALF, KnownFrames, likeness, looks_weight
 from dejacue.method.readout import HistoryBatch, View
@@ -97,18 +101,28 @@ class Reading(StateReadout):
 
     def compute(self, batch: HistoryBatch, tables: Ragged, out: EvidenceTables | None) -> Answers:
         evidence = EvidenceTables.of(tables) if out is None else out
-        batch.engine.label(tables, batch.centres(), evidence, self.rules(batch, tables))
+        rules = self.rules(batch, tables)
+        batch.engine.label(tables, batch.centres(), evidence, rules)
         parts = []
         for h, history in enumerate(batch.histories):
-            cuts = tables.entry("runs", h)
-            parts_of_path = stretches(evidence.paths[h], self._not_crossed(cuts))
-            read = whole if batch.vocabularies[h].exhaustive else trimmed
-            windows = read(batch.engine, evidence.responses[h], parts_of_path)
-            parts.append(occurrences(history, windows))
+            cuts, path, rows = tables.entry("runs", h), evidence.paths[h], evidence.responses[h]
+            filling = filling_of(history)
+            if filling is not None:
+                rows, stay = filling.rows(rows), filling.stay(self.stay, cuts)
+                cuts, cost = filling.cuts(cuts), self._cost(len(filling.source))
+                rule = Labelling([rules.nodes[h]], np.array([cost]), stay, ROUNDS)
+                path, evidence.levels[h] = batch.engine.label_responses(rows, cuts, rule)
+                path = filling.visible(path, cuts)
+                evidence.paths[h] = path[filling.observed]
+            parts_of_path = stretches(path, self._not_crossed(cuts))
+            exhaustive = batch.vocabularies[h].exhaustive
+            windows = inside_stretches(batch.engine, rows, parts_of_path, exhaustive, filling)
+            parts.append(occurrences(history, windows, None, filling))
         return Answers.joined(parts)
 
     def find_known(self, view: View, known: Known) -> Answers:
-        return occurrences(view.history, self._read_known(view, known).windows, known.facts)
+        read, filling = self._read_known(view, known), filling_of(view.history)
+        return occurrences(view.history, read.windows, known.facts, filling)
 
     def labels(self, view: View) -> Ints:
         """Return (N,) the number of the state of each frame, −1 for none of them."""
@@ -125,7 +139,8 @@ class Reading(StateReadout):
         known, apart = self.known(view), self.separations(view, answers)
         if known is not None and len(known.facts.looked):
             return apart
-        cuts = self._cuts(view, None if known is None else known.facts)
+        cuts = self._not_crossed(self.bounds(view.history))
+        cuts = cuts if known is None else cuts_beside(known.facts, cuts)
         parts = stretches(self.labels(view), cuts)
         return (apart + trust.second_opinion(view, parts, answers.start, answers.end)) / 2
 
@@ -180,32 +195,54 @@ class Reading(StateReadout):
         """Return what is found beside known frames."""
 
         def compute() -> Read:
-            if len(known.facts.looked) or known.evidence is None:
-                return self._of_examples(view, known)
-            rows = known.evidence - self.words_seen(view).levels[0][:, None]  # changes only
-            path = self._path(view, known.facts, rows, self.nodes(view.vocabulary), 1.0)
-            parts = stretches(path, self._cuts(view, known.facts))
-            read = whole if view.vocabulary.exhaustive else trimmed
-            return Read(path, read(view.engine, known.evidence, parts), known.evidence)
+            by_looks = bool(len(known.facts.looked)) or known.evidence is None
+            alike = self._likeness(view, known) if by_looks else []
+            ground = self._ground(view.history, known, alike)
+            read = (self._of_examples if by_looks else self._of_changes)(view, ground)
+            if ground.filling is None:
+                return read
+            observed = ground.filling.observed
+            return Read(read.path[observed], read.windows, read.rows[:, observed])
 
         return view.once(("read", self, known), compute)
 
-    def _of_examples(self, view: View, known: Known) -> Read:
-        around = windows_around(known.f, known.facts, self.bounds(view.history))
+    def _of_changes(self, view: View, ground: Ground) -> Read:
+        facts, evidence = ground.known.facts, ground.known.evidence
+        assert evidence is not None
+        rows = evidence - self.words_seen(view).levels[0][:, None]
+        path = self._path(view.engine, ground, facts, rows, self.nodes(view.vocabulary), 1.0)
+        parts, exhaustive = stretches(path, ground.cuts), view.vocabulary.exhaustive
+        windows = inside_stretches(view.engine, evidence, parts, exhaustive, ground.filling)
+        return Read(path, windows, evidence)
+
+    def _ground(self, history: History, known: Known, alike: list[Floats | None]) -> Ground:
+        """Return what a history is read by; its filling, where frames were left out."""
+        filling, bounds = filling_of(history), self.bounds(history)
+        cuts = cuts_beside(known.facts, self._not_crossed(bounds))
+        if filling is None:
+            return Ground(known, alike, bounds, cuts, self.stay, None)
+        words = None if known.evidence is None else filling.rows(known.evidence)
+        filled = Known(filling.facts(known.facts), filling.rows(known.f), words, known.blind)
+        likenesses = [None if row is None else filling.rows(row[None])[0] for row in alike]
+        stay = filling.stay(self.stay, bounds)
+        return Ground(filled, likenesses, filling.cuts(bounds), filling.cuts(cuts), stay, filling)
+
+    def _of_examples(self, view: View, ground: Ground) -> Read:
+        known, alike, cuts = ground.known, ground.alike, ground.cuts
+        around = windows_around(known.f, known.facts, ground.bounds)
         facts = with_windows(known.facts, around)
         none, nodes = facts.states, self._nodes_with_none(view.vocabulary, facts)
-        alike = self._likeness(view, known)
         inside = [facts.labels == label for label in range(none + 1)]
         if none == 1 and alike[0] is not None and not inside[1].any():
             inside[0] = alike[0] > (alike[0][inside[0]].mean() + alike[0].mean()) / 2
         for _ in range(ROUNDS):
             gains = gains_of(alike, known.f - HALF, inside, facts.exhaustive)
             rows = gains if facts.exhaustive else with_none(gains)
-            path = self._path(view, facts, rows, nodes, OF_EXAMPLES)
+            path = self._path(view.engine, ground, facts, rows, nodes, OF_EXAMPLES)
             for state in range(none):
                 now = path == state
                 inside[state] = now if now.any() else inside[state]
-        cuts, windows = self._cuts(view, known.facts), list[Occurrence]()
+        windows = list[Occurrence]()
         for state, first, end in stretches(path, cuts):
             if state == none:
                 continue
@@ -213,22 +250,31 @@ class Reading(StateReadout):
             inner = [w for w in around[state] if first <= w[0] and w[1] < end]
             start, last = (inner[0][0], inner[-1][1]) if inner else (first, end - 1)
             windows.append((state, start, last, score))
-        windows += self._by_words(view, known, path, cuts)
+        windows += self._by_words(view.engine, ground, path)
         return Read(path, sorted(windows, key=lambda row: row[1]), gains)
 
-    def _by_words(self, view: View, known: Known, path: Ints, cuts: Ints) -> list[Occurrence]:
+    def _by_words(self, engine: Engine, ground: Ground, path: Ints) -> list[Occurrence]:
         """Return, of each state that is described but not shown, and that the path leaves out, the
         best window of its words where the path has none of the states; the path then has it."""
         windows: list[Occurrence] = []
-        for state, named in enumerate(known.facts.named_states):
-            if named or known.evidence is None or (path == state).any():
+        facts, evidence, filling = ground.known.facts, ground.known.evidence, ground.filling
+        for state, named in enumerate(facts.named_states):
+            if named or evidence is None or (path == state).any():
                 continue
-            free = (path == known.facts.states) & (known.facts.labels < 0)
-            parts = [(a, b) for label, a, b in stretches(free.astype(np.int64), cuts) if label]
-            window = constrained.window_of_words(view.engine, known.evidence[state], parts)
+            free = (path == facts.states) & (facts.labels < 0)
+            parts = [
+                (a, b) for label, a, b in stretches(free.astype(np.int64), ground.cuts) if label
+            ]
+            if filling is not None:
+                parts = [part for part in parts if filling.holds_observed(*part)]
+            window = constrained.window_of_words(engine, evidence[state], parts)
             if window is not None and window[2] > 0:
-                windows.append((state, *window))
-                path[window[0] : window[1] + 1] = state
+                start, end, score = window
+                if filling is not None:
+                    around = next((a, b) for a, b in parts if a <= start < b)
+                    start, end = filling.widened((start, end), *around)
+                windows.append((state, start, end, score))
+                path[start : end + 1] = state
         return windows
 
     def _likeness(self, view: View, known: Known) -> list[Floats | None]:
@@ -242,21 +288,17 @@ class Reading(StateReadout):
         return [table[at].mean(axis=0) if at.any() else None for at in of_label]
 
     def _path(
-        self, view: View, facts: KnownFrames, rows: Floats, nodes: Nodes, share: float
+        self,
+        engine: Engine,
+        ground: Ground,
+        facts: KnownFrames,
+        rows: Floats,
+        nodes: Nodes,
+        share: float,
     ) -> Ints:
-        cost = share * self._cost(view.history)
-        cuts = self.bounds(view.history)
-        return constrained.path(view.engine, rows, facts, cuts, nodes, cost, self.stay)
-
-    def _cuts(self, view: View, facts: KnownFrames | None) -> Ints:
-        """Return positions that no occurrence crosses: long absences, unless the state is known to
-        hold on both sides, and changes that a person has marked."""
-        cuts = self._not_crossed(self.bounds(view.history))
-        if facts is None:
-            return cuts
-        inside, labels = cuts[1:-1], facts.labels
-        held = (labels[inside] >= 0) & (labels[inside - 1] == labels[inside])
-        return np.unique(np.concatenate([cuts[[0, -1]], inside[~held], facts.marks]))
+        cost = share * self._cost(rows.shape[1])
+        path = constrained.path(engine, rows, facts, ground.bounds, nodes, cost, ground.stay)
+        return path if ground.filling is None else ground.filling.visible(path, ground.cuts)
 
     def _not_crossed(self, cuts: Ints) -> Ints:
         """Return the cuts that end an occurrence: all but where a state holds once."""
@@ -271,13 +313,13 @@ class Reading(StateReadout):
                     f"stretch; the longest has {longest}; use a shorter stay"
                 )
         nodes = [self.nodes(vocabulary) for vocabulary in batch.vocabularies]
-        costs = np.array([self._cost(history) for history in batch.histories])
+        costs = np.array([self._cost(len(history)) for history in batch.histories])
         return Labelling(nodes, costs, self.stay, ROUNDS)
 
-    def _cost(self, history: History) -> float:
-        """Return what a switch costs."""
+    def _cost(self, frames: int) -> float:
+        """Return what a switch costs in so many frames."""
         once = self.order is not None and self.irreversible
-        return 0.0 if once else self.switch * math.log(len(history))
+        return 0.0 if once else self.switch * math.log(frames)
 
     def nodes(self, vocabulary: Vocabulary) -> Nodes:
         """Return the graph of states: which there are, and what may follow what."""
@@ -292,6 +334,30 @@ class Reading(StateReadout):
         if self.order is None and not self.irreversible:
             return labelling.nodes_for(facts.states + 1, None, False)
         return labelling.with_none(self.nodes(vocabulary), facts.states, not self.irreversible)
+
+
+class Ground(NamedTuple):
+    """What a reading beside known frames goes by: a history, or all frames of its filling.
+
+    alike    how much each frame looks like the named frames of a state and, last, of none
+    bounds   positions that no occurrence crosses because nothing is observed
+    cuts     these, unless the state is known to hold on both sides, and marked changes
+    """
+
+    known: Known
+    alike: list[Floats | None]
+    bounds: Ints
+    cuts: Ints
+    stay: int
+    filling: Filling | None
+
+
+def cuts_beside(facts: KnownFrames, cuts: Ints) -> Ints:
+    """Return positions that no occurrence crosses: long absences, unless the state is known to hold
+    on both sides, and changes that a person has marked."""
+    inside, labels = cuts[1:-1], facts.labels
+    held = (labels[inside] >= 0) & (labels[inside - 1] == labels[inside])
+    return np.unique(np.concatenate([cuts[[0, -1]], inside[~held], facts.marks]))
 
 
 class Read(NamedTuple):
@@ -310,6 +376,26 @@ def stretches(path: Ints, cuts: Ints) -> list[tuple[int, int, int]]:
     """
     ends = np.union1d(np.flatnonzero(np.diff(path)) + 1, cuts).tolist()
     return [(int(path[first]), first, end) for first, end in pairwise(ends)]
+
+
+def inside_stretches(
+    engine: Engine,
+    evidence: Floats,
+    parts: Sequence[tuple[int, int, int]],
+    exhaustive: bool,
+    filling: Filling | None,
+) -> list[Occurrence]:
+    """Return the occurrence in each stretch; of a filling, with at least one observed frame."""
+    read = whole if exhaustive else trimmed
+    if filling is None:
+        return read(engine, evidence, parts)
+    centred = evidence - evidence.mean(axis=1, keepdims=True)  # the mean of what is observed is 0
+    return [
+        (state, *filling.widened((start, end), first, stop), score)
+        for (state, start, end, score), (_, first, stop) in zip(
+            read(engine, centred, parts), parts, strict=True
+        )
+    ]
 
 
 def trimmed(

@@ -24,11 +24,10 @@ def cut_clips(
         problem = f"history {history.id}: has no frame numbers of {video}"
         raise InputError(problem, field="source_frames", remedy="encode it again")
     remove_clips(folder)
-    windows = dict.fromkeys((interval.state, interval.window) for interval in timeline)
+    windows = dict.fromkeys((interval.state, history.to_source(interval)) for interval in timeline)
     clips = []
     for number, (state, window) in enumerate(windows, start=1):
-        start, end = history.to_source(window)
-        frames = open_video(video, start=start, end=end, **options)
+        frames = open_video(video, start=window.start, end=window.end, **options)
         times = [frame.time_s for frame in frames]
         images = (frame.image for frame in frames)
         path = folder / f"{number:02d}-{file_name(state)}.mp4"

@@ -100,7 +100,7 @@ def marks_of(
             spans.append(
                 Span(
                     state,
-                    same[0].source if history is None else history.to_source(same[0].window),
+                    same[0].source if history is None else history.to_source(same[0]),
                     seconds(timeline, history, same[0]) if timed else None,
                     name,
                     video,
@@ -259,16 +259,18 @@ def all_notes(timelines: Sequence[Timeline]) -> tuple[Note, ...]:
 
 
 def seconds(timeline: Timeline, history: History | None, interval: Interval) -> tuple[float, float]:
-    """Return [start_s, end_s) of an interval by its history or, without one, as it says itself."""
-    if history is None:
+    """Return [start_s, end_s) of an interval as it says itself or, where it does not, by its
+    history."""
+    if history is not None:
+        ends = frame_ends_s(history)  # refuses times that no format can have
         if interval.times_s is None:
-            raise InputError(
-                f'timeline of "{timeline.history_id}" has no times, but this format counts seconds',
-                field="histories",
-                remedy="give the history along with it",
-            )
-        return interval.times_s
-    ends = frame_ends_s(history)
-    first, last = history.rows_of(interval.window)
-    assert history.times_s is not None
-    return float(history.times_s[first]), float(ends[last])
+            first, last = history.rows_of(interval.window)
+            assert history.times_s is not None
+            return float(history.times_s[first]), float(ends[last])
+    if interval.times_s is None:
+        raise InputError(
+            f'timeline of "{timeline.history_id}" has no times, but this format counts seconds',
+            field="histories",
+            remedy="give the history along with it",
+        )
+    return interval.times_s
