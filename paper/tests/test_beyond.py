@@ -37,6 +37,7 @@ def test_they_are_run_by_name():
         "beyond-segments",
         "beyond-timeline",
         "beyond-trust",
+        "beyond-sampling",
         "beyond-words",
         "beyond-examples",
         "beyond-corpus",

@@ -125,9 +125,18 @@ def test_an_interval_counts_frames_that_were_taken_and_names_those_of_the_file()
 
 
 @pytest.mark.parametrize("seed", range(20))
-@pytest.mark.parametrize("reading", [Reading(), Reading(width=0, switch=0)])
-def test_occurrences_are_disjoint_and_have_frames_that_were_taken(seed, reading):
+@pytest.mark.parametrize(
+    ("reading", "exhaustive"),
+    [
+        (Reading(), False),
+        (Reading(width=0, switch=0), False),
+        (Reading(width=0, switch=0), True),
+        (Reading(order=("a", "b", "c"), irreversible=True), True),
+    ],
+)
+def test_occurrences_are_disjoint_and_have_frames_that_were_taken(seed, reading, exhaustive):
     history, words = noisy(seed)
+    words = replace(words, exhaustive=exhaustive)
     timeline = analyse(history, words, readout=reading)
     assert len(timeline) >= 1
     rows = [history.rows_of(interval.window) for interval in timeline]

@@ -3,8 +3,8 @@
 Of a file of which only some frames were encoded (``--fps``, a stride, the pace of an encoder), what
 is known at two neighbouring frames of a run goes evenly from the one to the other. Labels and
 windows are then found among all frames of the file, so that a border need not lie on a frame that
-was looked at. Rows that are filled before they are smoothed give the same windows, at the cost of
-as many rows as the file has frames (dejacue reproduce beyond-sampling).
+was looked at. Filling the rows before they are read is no better (dejacue reproduce
+beyond-sampling), and takes as many rows as the file has frames.
 """
 
 from __future__ import annotations
