@@ -7,6 +7,7 @@ import pytest
 from helpers.experiments import value
 
 from dejacue.method import Window
+from dejacue.records import Interval
 from dejacue_paper import generate
 from dejacue_paper.data.release import ReleaseEntry
 from dejacue_paper.experiments import (
@@ -14,6 +15,7 @@ from dejacue_paper.experiments import (
     beyond,
     noise,
     occurrences,
+    sampling,
     segments,
     timeline,
     tracking,
@@ -102,6 +104,49 @@ def test_whole_timelines_beat_one_window_a_state_where_states_return(release):
     rows = {v.row + v.metric: v.here for v in timeline.measured("B", again)}
     assert rows["B: timelineF1@0.50"] >= rows["B: contrastF1@0.50"] + 0.10
     assert rows["B: one example, timelineframe accuracy, labels"] >= 0.72
+
+
+def test_filled_frames_lose_less_than_those_that_are_kept_on_the_release(release):
+    values = sampling.measured("VOST", beyond.sets(Benchmark(release))["VOST"])
+    rows = {v.row: v.here for v in values if (v.metric, v.part) == ("top1_tiou", "mean")}
+    assert rows["VOST: words, 1 of 2, filled"] >= rows["VOST: words, all frames"] - 0.01
+    for step in sampling.STEPS:
+        for how, more in (("words", 0.0), ("one example", 0.01)):
+            row = f"VOST: {how}, 1 of {step}"
+            assert rows[f"{row}, filled"] >= rows[f"{row}, as they are"] + more
+            assert rows[f"{row}, filled"] >= rows[f"{row}, rows filled"] - 0.001
+
+
+def test_kept_frames_are_one_of_so_many_and_keep_their_place_in_the_file():
+    entry = generated_entry(2)
+    kept = sampling.kept_frames(entry, 6, 4)
+    assert kept.source_frames.tolist() == list(range(4, len(entry.history), 6))
+    assert kept.frames.tolist() == list(range(len(kept)))
+    assert np.array_equal(kept.features[1], entry.history.features[10])
+    rows = sampling.filled_rows(kept)
+    assert rows.frames.tolist() == list(range(4, int(kept.source_frames[-1]) + 1))
+    between = (rows.features[0] + rows.features[6]) / 2
+    assert rows.features[3] == pytest.approx(between)
+
+
+def test_windows_of_kept_frames_are_scored_in_frames_of_the_file():
+    interval = Interval("a", 2, 4, start_s=1.6, end_s=4.0)  # at 5 a second
+    assert tuple(sampling.in_file(interval)) == (8, 19)
+
+
+def test_filled_frames_are_nearer_to_all_frames_than_those_that_are_kept(monkeypatch):
+    monkeypatch.setattr(sampling, "STEPS", (6,))
+    corpus = Corpus([generated_entry(seed) for seed in range(6)], "auto")
+    values = sampling.measured("generated", corpus)
+    rows = {value.row + value.metric: value.here for value in values if value.part == "mean"}
+    for how in ("words", "one example"):
+        first = "generated: words" if how == "words" else f"generated: {how}, 1 of 6"
+        accuracy = "frame accuracy, intervals"
+        whole = rows[f"{first}, all frames{accuracy}"]
+        filled = rows[f"generated: {how}, 1 of 6, filled{accuracy}"]
+        plain = rows[f"generated: {how}, 1 of 6, as they are{accuracy}"]
+        assert abs(filled - whole) <= abs(plain - whole)
+    assert "generated: one example, 1 of 6, rows filledF1@0.50" in rows
 
 
 def test_the_confidence_ranks_occurrences(release):

@@ -50,6 +50,34 @@ def never(*_: object) -> None:
     raise AssertionError("the video was decoded again")
 
 
+def test_borders_are_finer_than_the_frames_that_are_taken(locate, dejacue, tmp_path):
+    assert locate("-o", "whole").code == 0
+    ran = locate("--fps", 3, "-o", "out")
+    assert ran.code == 0
+    history = read_history(tmp_path / "out" / "scene.history.npz")
+    assert set(np.diff(history.source_frames).tolist()) == {4}
+    borders = {}
+    for folder in ("whole", "out"):
+        document = json.loads((tmp_path / folder / "timeline.json").read_text(encoding="utf-8"))
+        empty, full = document["intervals"]
+        borders[folder] = full
+        assert empty["end_s"] == full["start_s"]
+        frame = full.get("source_start", full["start"])
+        assert full["start_s"] == pytest.approx(frame / 12)
+    assert borders["out"]["source_start"] == borders["whole"]["start"]
+    assert borders["out"]["source_start"] not in history.source_frames
+    assert borders["out"]["start"] in history.frames
+    seconds = f"{borders['out']['start_s']:.2f}"
+    assert f"{seconds} – 5.00" in ran.out
+    assert f"{seconds} – 5.00 s" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    cues = (tmp_path / "out" / "timeline.vtt").read_text(encoding="utf-8")
+    assert f"00:00:0{seconds}0 --> 00:00:05.000" in cues
+    store = dejacue("find", tmp_path / "out", "-o", tmp_path / "again.json")
+    assert store.code == 0
+    again = json.loads((tmp_path / "again.json").read_text(encoding="utf-8"))["intervals"]
+    assert again[1]["source_start"] == borders["out"]["source_start"]
+
+
 # What is kept
 
 

@@ -35,6 +35,18 @@ def store(tmp_path: Path) -> Store:
     return Store.create(tmp_path / "store")
 
 
+def test_a_query_has_the_borders_of_locate_where_frames_were_left_out(store):
+    rng = np.random.default_rng(5)
+    axes = np.eye(2, D).repeat(15, axis=0) + 0.1 * rng.normal(size=(30, D))
+    sampled = History(axes, id="a", encoder="e", source_frames=7 * np.arange(30))
+    store.add(sampled)
+    two = Vocabulary({"a": ["a"], "b": ["b"]}, np.eye(2, D), "e")
+    matches = sorted(store.query(two), key=lambda match: match.interval.start)
+    expected = locate(store["a"], two).intervals
+    assert [match.interval for match in matches] == expected
+    assert any(interval.source_start % 7 for interval in expected)
+
+
 def same(first: History, second: History) -> None:
     for name in COLUMNS:
         a, b = getattr(first, name), getattr(second, name)

@@ -90,7 +90,8 @@ class Interval:
                      where the readout does not tell
     confirmed        whether a person has named a frame of it as one of this state
     description      the one sentence that it answers, for readouts that answer each sentence
-    source_start, source_end   frames of the file, where the history counts others (it samples)
+    source_start, source_end   frames of the file, where the history counts others (it samples);
+                     with the seconds, they may lie between two that the history has
     """
 
     state: str
