@@ -114,7 +114,7 @@ def test_filled_frames_lose_less_than_those_that_are_kept_on_the_release(release
         for how, more in (("words", 0.0), ("one example", 0.01)):
             row = f"VOST: {how}, 1 of {step}"
             assert rows[f"{row}, filled"] >= rows[f"{row}, as they are"] + more
-            assert rows[f"{row}, filled"] >= rows[f"{row}, rows filled"] - 0.001
+            assert rows[f"{row}, filled"] >= rows[f"{row}, rows filled"] - 0.005
 
 
 def test_kept_frames_are_one_of_so_many_and_keep_their_place_in_the_file():
