@@ -420,7 +420,7 @@ class Timeline {
     const own = (byState) => byState && { __proto__: null, ...byState };  // a state may be called "constructor"
     scene.references = own(scene.references);
     const { missed, superfluous } = scene.comparison || {};
-    this.result = { missed: own(missed) || {}, superfluous: own(superfluous) || {} };  // of a complete reference
+    this.result = { missed: own(missed || {}), superfluous: own(superfluous || {}) };  // of a complete reference
     this.scene = scene;
     this.element.setAttribute("aria-label", `Timeline of ${scene.object || scene.id}`);
     this.first = scene.axis.first;
