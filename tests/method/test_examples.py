@@ -972,14 +972,13 @@ def test_one_state_is_found_by_examples_and_never_by_its_words(cup):
         replace(bare.vocabulary, exhaustive=True)
 
 
-def test_one_state_needs_a_frame_of_the_history(cup):
+def test_one_state_may_be_shown_by_a_frame_of_another_history(cup):
     sample = scene()
     only = Vocabulary({"filled": ()}, examples=examples_of({"filled": (another(sample), 100)}))
     spoken = replace(only, states={"filled": "cup"}, features=sample.vocabulary.features[:1])
     for words in (only, spoken):
         for readout in ("contrast", "timeline"):
-            with refused(field="examples", value="filled"):
-                locate(sample.history, words, readout=readout)
+            assert not locate(sample.history, words, readout=readout).best("filled").confirmed
         for readout in ("contrast", "timeline"):
             timeline = locate(sample.history, words.with_examples(filled=100), readout=readout)
             assert timeline.best("filled").confirmed

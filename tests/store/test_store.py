@@ -23,7 +23,6 @@ from dejacue import History, InputError, Store, Vocabulary, locate
 from dejacue.files import read_history, write_history, write_vocabulary
 from dejacue.method.localization import analyse
 from dejacue.pipeline.ingest import ingest, open_store
-from dejacue.records.example import examples_of
 from dejacue.sources import atomic
 from dejacue.store import Busy, Failure, StoreExists, _index, _packing, _query, _segments
 
@@ -637,9 +636,6 @@ def test_a_query_may_look_at_some_only(store) -> None:
         assert row.times_s == (None if times is None else (times[0], expected.ends_s[-1]))
 
 
-ONE_SHOWN = examples_of({"open": (history("another"), 3)})
-
-
 @pytest.mark.parametrize(
     ("vocabulary", "options", "field", "value"),
     [
@@ -647,7 +643,6 @@ ONE_SHOWN = examples_of({"open": (history("another"), 3)})
         (Vocabulary({"a": "b", "c": "d"}), {}, "vocabulary", None),
         (Vocabulary({"a": "b", "c": "d"}, np.ones((2, 3))), {}, "dimension", 3),
         (words().with_examples(open=3), {}, "examples", None),
-        (Vocabulary({"open": "a"}, rows(1, 1), examples=ONE_SHOWN), {}, "examples", "open"),
         (words(), {"readout": "contrst"}, "readout", "contrst"),
         (words(), {"top": 0}, "top", 0),
         (words(), {"threads": 0}, "threads", 0),

@@ -225,16 +225,16 @@ def _without_words(
     vocabulary: Vocabulary, by_example: dict[str, tuple[Floats, float]]
 ) -> Directions:
     """Return directions without words: no dimensions where frames of the history show states."""
-    names, alone = vocabulary.state_names, len(vocabulary.states) == 1
+    names = vocabulary.state_names
     queries = np.zeros((len(vocabulary), 0), np.float32)
-    if not alone and all(state in by_example for state in names):
+    if all(state in by_example for state in names):
         queries = np.stack([by_example[state][0] for state in names]).astype(np.float32)
     else:
         named = {example.state for example in vocabulary.facts}
         for state in vocabulary.states:
             if state not in named:
                 why, words = "not every state has words", "words for every state"
-                if alone:
+                if len(vocabulary.states) == 1:
                     why, words = "it is the only state", "describe what it looks like otherwise"
                 problem = f'no frame of the history shows "{state}", and {why}'
                 remedy = f"add an example of it, or {words}"

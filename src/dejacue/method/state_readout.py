@@ -130,7 +130,7 @@ class StateReadout(Readout):
         facts = known_frames_of(view.history, view.vocabulary, len(smoothing[1]) // 2)
         evidence = None
         if view.query_directions.queries.shape[1]:
-            evidence = self.words_seen(view).responses[0]
+            evidence = self.words_seen(view).responses[0][: facts.states]
         f = membership(view, facts, evidence, smoothing)
         return Known(facts, f, evidence)
 

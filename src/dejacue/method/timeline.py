@@ -18,7 +18,8 @@ earns the gain of the state it is in and pays for every switch.
                none, unless every frame shows a state. Of a stretch with a named frame, the
                occurrence is what belongs to that; of others, all of it. A state that is described
                but not shown takes the best window of its words among frames that are in none.
-    one state  by examples alone: what is half as near to the examples as the mean frame is none.
+    one state  by examples: what is half as near to them as the mean frame is none. By other
+               videos: none has the evidence of the state, turned round.
 
 A switch costs log n, what it takes to say at which of the n observed frames it happens; half of it
 between gains of examples, which are about ±½. What is known of the order may be given; it never
@@ -115,6 +116,8 @@ class Reading(StateReadout):
                 path = filling.visible(path, cuts)
                 evidence.paths[h] = path[filling.observed]
             parts_of_path = stretches(path, self._not_crossed(cuts))
+            if len(batch.vocabularies[h].states) == 1:
+                parts_of_path = [part for part in parts_of_path if part[0] == 0]
             exhaustive = batch.vocabularies[h].exhaustive
             windows = inside_stretches(batch.engine, rows, parts_of_path, exhaustive, filling)
             parts.append(occurrences(history, windows, None, filling))
@@ -128,7 +131,8 @@ class Reading(StateReadout):
         """Return (N,) the number of the state of each frame, −1 for none of them."""
         known = self.known(view)
         if known is None:
-            return self.seen(view)[1].paths[0]
+            path = self.seen(view)[1].paths[0]
+            return np.where(path == len(view.vocabulary.states), -1, path)
         path = self._read_known(view, known).path
         return np.where(path == known.facts.states, -1, path)
 
@@ -141,7 +145,7 @@ class Reading(StateReadout):
             return apart
         cuts = self._not_crossed(self.bounds(view.history))
         cuts = cuts if known is None else cuts_beside(known.facts, cuts)
-        parts = stretches(self.labels(view), cuts)
+        parts = [part for part in stretches(self.labels(view), cuts) if part[0] >= 0]
         return (apart + trust.second_opinion(view, parts, answers.start, answers.end)) / 2
 
     def separations(self, view: View, answers: Answers) -> Floats:
@@ -174,7 +178,7 @@ class Reading(StateReadout):
             )
         if left_out := [name for k, name in enumerate(names) if k not in answers.state]:
             notes.append(Note(f"not found: {quoted(left_out)} (no frame is in it)", "information"))
-        if self.known(view) is None and not view.vocabulary.exhaustive:
+        if len(names) > 1 and self.known(view) is None and not view.vocabulary.exhaustive:
             notes.append(WORDS_HAVE_NO_NONE)
         return tuple(notes)
 
@@ -304,6 +308,14 @@ class Reading(StateReadout):
         """Return the cuts that end an occurrence: all but where a state holds once."""
         return cuts[[0, -1]] if self.irreversible else cuts
 
+    def tables(self, batch: HistoryBatch) -> Ragged:
+        """Add, to the row of a single state that other videos show, that of none."""
+        tables = super().tables(batch)
+        if all(len(queries) > 1 for queries in tables.queries):
+            return tables
+        queries = [np.concatenate([q, -q]) if len(q) == 1 else q for q in tables.queries]
+        return Ragged(tables.histories, queries, tables.runs, tables.weights)
+
     def rules(self, batch: HistoryBatch, tables: Ragged) -> Labelling:
         """Return how paths may go, for the engine."""
         for history, cuts in zip(batch.histories, tables.runs, strict=True):
@@ -313,6 +325,12 @@ class Reading(StateReadout):
                     f"stretch; the longest has {longest}; use a shorter stay"
                 )
         nodes = [self.nodes(vocabulary) for vocabulary in batch.vocabularies]
+        nodes = [
+            labelling.with_none(of_one, 1, not self.irreversible)
+            if len(of_one.state) == 1
+            else of_one
+            for of_one in nodes
+        ]
         costs = np.array([self._cost(len(history)) for history in batch.histories])
         return Labelling(nodes, costs, self.stay, ROUNDS)
 
