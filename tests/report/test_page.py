@@ -262,6 +262,9 @@ def test_what_a_person_named_is_confirmed_and_without_trust_there_is_no_column()
     named = [Interval("empty", 0, 2, 2.31, confirmed=True), Interval("filled", 6, 9, 1.0)]
     page = report_page(history, Timeline.of(named, timeline.states, history_id="cup"))
     assert [row[3] for row in table_of(page)] == ["trust", "confirmed", ""]
+    assert [
+        span["style"] for span in Outline(page).named("span") if span.get("class") == "sure"
+    ] == ["--sure:1.000"]
     page = report_page(history, Timeline.of(named[1:], timeline.states, history_id="cup"))
     assert table_of(page)[0] == ["state", "description", "frames"]
     assert "trust:" not in Outline(page).text.lower()

@@ -284,7 +284,9 @@ class _Page:
             }
             texts = () if state in described else self.timeline.states[state] or (state,)
             described.add(state)
+            sure = None  # how long the bar below the word of trust is
             if interval is not None:
+                sure = 1.0 if interval.confirmed else interval.confidence
                 cells |= {
                     "frames": _range(interval.window),
                     "source frames": _range(interval.source),
@@ -298,6 +300,7 @@ class _Page:
                 "cells": [cells.get(name, "") for name in self.columns],
                 "frame": None if interval is None else self.picture_of(interval),
                 "remarks": [] if interval is None else [*_remarks(interval)],
+                "sure": sure,
             }
 
     def picture_of(self, interval: Interval) -> int | None:
